@@ -1,0 +1,23 @@
+package lease
+
+// Facts are what a leader knows beyond a [View]: what it saw over time, and what the listing of the streams said.
+type Facts struct {
+	// Dead are the sessions whose beat count has not moved for the failover time, with that count.
+	Dead map[string]uint64
+	// Ripe are the revoked leases, with their epochs, whose old owner cannot trust them any more although it has not
+	// acknowledged: the failover time has passed since it could have been told.
+	Ripe map[Key]uint64
+	// Overdue are the leases, with their epochs, that have had the same wish for longer than the hand-off timeout.
+	Overdue map[Key]uint64
+	// Gone are parents without a lease that a complete listing, begun after the lease that names them was seen, did not
+	// name either: they have left the stream and nobody waits for them.
+	Gone map[Key]bool
+	// Untold are the sessions whose fingerprint has differed from the leases for longer than a beat can explain.
+	Untold map[string]bool
+}
+
+// Limits bound what one plan does.
+type Limits struct {
+	// MovesInFlight is how many leases of live workers may be on their way to an heir at once, 0 for the default of 256.
+	MovesInFlight int
+}

@@ -1,0 +1,103 @@
+package lease
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// Key names a lease inside an application: the stream's name and the shard's ID.
+type Key struct{ Stream, Shard string }
+
+// String is "stream/shard".
+func (k Key) String() string { return k.Stream + "/" + k.Shard }
+
+// Compare orders keys by stream, then shard.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(strings.Compare(k.Stream, o.Stream), strings.Compare(k.Shard, o.Shard))
+}
+
+// Lease is the right to read one shard and the place where reading resumes.
+type Lease struct {
+	Key
+	Parents []string        // shard IDs of the same stream, at most two
+	Range   shard.HashRange // what the shard serves
+
+	// Epoch fences. It grows by one with each change of owner, also with the change to nobody.
+	Epoch uint64
+	// Owner is the session that holds the lease, "" while nobody does.
+	Owner string
+	// Heir is the session that Owner is asked to hand the lease to, "" without a wish. Only owned leases have one.
+	Heir string
+	// Revoked is the session from which the lease was taken without its consent and which has not acknowledged yet.
+	// Only leases without an owner have one.
+	Revoked string
+	// Last is the session that owned the lease most recently, also while it is owned. Plan prefers it.
+	Last string
+	// Position is where reading resumes. It never goes back while the lease lives. [shard.End] means finished: such a
+	// lease has no owner and stays as a tombstone until its shard has left the stream.
+	Position shard.Position
+}
+
+// Finished reports whether the shard has been read to its end.
+func (l Lease) Finished() bool { return l.Position.IsEnd() }
+
+// String is a short form for logs and tests.
+func (l Lease) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s epoch=%d", l.Key, l.Epoch)
+	for _, f := range [...]struct{ name, value string }{
+		{"owner", l.Owner}, {"heir", l.Heir}, {"revoked", l.Revoked}, {"at", l.Position.String()},
+	} {
+		if f.value != "" {
+			fmt.Fprintf(&b, " %s=%s", f.name, f.value)
+		}
+	}
+	return b.String()
+}
+
+// Worker is one session of a worker as the store knows it.
+type Worker struct {
+	Session string // unique for each start
+	Name    string // what people call the worker; not necessarily unique
+
+	// Beat counts the beats of the session that reached the store. Only its moving matters.
+	Beat uint64
+	// Ended means that the leader declared the session dead: its beats are refused. The row stays until no lease
+	// names the session.
+	Ended bool
+	// Leaving means that the worker stops: it gets nothing more and its leases are wanted elsewhere.
+	Leaving bool
+
+	// Weight is the worker's share relative to the others, 1 when it did not say.
+	Weight float64
+	// MaxLeases caps what the worker may hold; 0 is no cap.
+	MaxLeases int
+	// Holds is the [Fingerprint] of the leases that the worker believed to hold when it sent its last beat. When it
+	// differs from what the leases say for long, an answer or a note to the worker was lost, and the leader tells it.
+	Holds uint64
+}
+
+// Leader is who leads, as the store knows it.
+type Leader struct {
+	// Session leads; "" when nobody does, or when the session that did has ended or left.
+	Session string
+	// Term counts the changes of leader. Candidates give the term they saw.
+	Term uint64
+	// Beat is the beat count of Session. Whether the leader lives is whether this moves.
+	Beat uint64
+}
+
+// Fingerprint condenses which leases a session holds, with their epochs, into a number. It does not depend on the order.
+func Fingerprint(held []Lease) uint64 {
+	var sum uint64
+	for _, l := range held {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%s\x00%s\x00%d\x00%s", l.Stream, l.Shard, l.Epoch, l.Heir)
+		sum += h.Sum64()
+	}
+	return sum
+}

@@ -1,0 +1,173 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weir-go/weir/shard"
+)
+
+var (
+	// ErrSessionOver answers a beat of a session that was ended or that the store does not know (any more). The worker
+	// holds nothing and may start a new session.
+	ErrSessionOver = errors.New("lease: the session is over")
+	// ErrSetup is wrapped by errors that no retry mends: a missing table or schema, a table of somebody else's shape,
+	// no permission. The text says what to do.
+	ErrSetup = errors.New("lease: the store is not set up")
+)
+
+// Store keeps the leases, sessions and leader of any number of applications. All methods may be called concurrently,
+// by any number of processes, and must be linearizable for each row they touch. An error other than [ErrSessionOver]
+// and [ErrSetup] leaves open whether the call took effect; every call may be repeated after such an error, and one that
+// took effect twice must do no harm. Slices that are passed in are not kept, those that are returned belong to the caller.
+//
+// store/storetest is this contract as a test suite.
+type Store interface {
+	// Beat carries out a report and answers with the session's orders.
+	//
+	// The first beat of a session (Report.First) makes its row if it is absent. Any other beat of a session that is
+	// absent, and every beat of one that has ended, changes nothing and fails with [ErrSessionOver]. A beat that
+	// succeeds moves the session's beat count, records the rest of the report on the session, and carries out each
+	// [Progress] by itself.
+	//
+	// Orders that are returned must reflect everything that an [Store.Apply] did which returned without error before
+	// this call began, and everything that this report did.
+	Beat(ctx context.Context, app string, r Report) (Orders, error)
+
+	// View returns what a leader plans from, and what people look at. It need not be one snapshot, but the leases must be
+	// read before the workers: a lease never names a session whose row the same view misses although it lives.
+	//
+	// since is "" or the Revision of an earlier view; when no lease was created, deleted, finished, or changed owner,
+	// heir or revocation since then, the store may leave Leases nil and set Same. Moved checkpoints alone need not count.
+	View(ctx context.Context, app string, since string) (View, error)
+
+	// Apply carries out actions in order, each by itself and under its own condition, and says for each whether it took
+	// effect. One whose condition fails is skipped without an error. After an error any prefix may have taken effect.
+	Apply(ctx context.Context, app string, actions []Action) ([]bool, error)
+
+	// Lead makes session the leader if the leader's term is still the given one (0 when there never was a leader), and
+	// moves the term by one. session "" resigns. It reports whether that happened.
+	Lead(ctx context.Context, app, session string, term uint64) (bool, error)
+
+	// Leave ends a session in an orderly way: it carries out the report's progress, frees every lease that the session
+	// still owns (to the heir where one is named) or has not acknowledged, gives leadership up, and removes the session's
+	// row. A session that is already over is no error; its progress is refused as in Beat.
+	Leave(ctx context.Context, app string, r Report) error
+}
+
+// Report is what a worker says with a beat.
+type Report struct {
+	Session   string  // this start of the worker: unique, at most 100 bytes of [a-zA-Z0-9._:-]
+	Name      string  // the worker's name for people, at most 200 bytes
+	First     bool    // no beat of this session has been answered yet
+	Leaving   bool    // see [Worker.Leaving]
+	Weight    float64 // see [Worker.Weight]; 0 counts as 1
+	MaxLeases int     // see [Worker.MaxLeases]
+	Holds     uint64  // see [Worker.Holds]
+	Progress  []Progress
+}
+
+// Progress is what a report says of one lease. It takes effect only if the lease is owned by the reporting session
+// at the given epoch; otherwise it is ignored (the orders show what the session holds), with one exception: Release by
+// the session that Lease.Revoked names acknowledges the revocation, and clears it.
+type Progress struct {
+	Key
+	Epoch uint64
+	// Position is the new checkpoint; the zero Position leaves it. A position before the stored one is ignored.
+	// [shard.End] finishes the lease: no owner, epoch moved, whatever Release says.
+	Position shard.Position
+	// Release gives the lease back, after Position was stored: to the heir if there is one, else to nobody. Epoch moves.
+	Release bool
+	// Children are the shards that the end of this one named, with Position End only. For each that has no lease yet one is
+	// made, no later than the lease is finished: no owner, epoch 1, position [shard.Oldest]. They are facts about the
+	// stream, so a store may make them even if the session has lost the lease meanwhile.
+	Children []shard.Shard
+}
+
+// Orders answer a beat.
+type Orders struct {
+	// Held are the leases that the session owns, sorted by key, each with its epoch and possible Heir. Their positions may
+	// be as of when the session got them.
+	Held   []Lease
+	Leader Leader
+}
+
+// View is what a leader plans from.
+type View struct {
+	Revision string // opaque, for the next View
+	Same     bool   // Leases are those of the view that since named
+	Leases   []Lease
+	Workers  []Worker
+	Leader   Leader
+}
+
+// Kind says what an [Action] does.
+type Kind uint8
+
+// The kinds of action. C is the condition under which it takes effect.
+const (
+	// Create makes a lease as Action.Lease says. C: there is none of that key.
+	Create Kind = iota + 1
+	// Assign makes Session the owner of Key, moves the epoch, clears Heir and Revoked. C: epoch.
+	Assign
+	// Handoff asks the owner of Key to hand it to Session; "" withdraws the wish. The epoch stays. C: epoch, and it has an owner.
+	Handoff
+	// Revoke takes Key from its owner, who becomes Lease.Revoked; moves the epoch, clears Heir. C: epoch, and it has an owner.
+	Revoke
+	// Delete removes the lease Key. C: epoch, and nobody owns it.
+	Delete
+	// EndSession marks Session as ended. C: its beat count is Beat.
+	EndSession
+	// Forget removes the row of Session. C: it has ended.
+	Forget
+	// Tell makes sure that the next beat of Session is answered with fresh orders, in case a note about them was lost. A
+	// store whose beats always read the leases does nothing. C: none.
+	Tell
+	// Move sets the position of Key to Position, also backwards, takes the lease from its owner as Revoke does (if it has
+	// one), and moves the epoch. For operators. C: epoch.
+	Move
+)
+
+// String is the kind's name.
+func (k Kind) String() string {
+	names := [...]string{Create: "create", Assign: "assign", Handoff: "hand-off", Revoke: "revoke", Delete: "delete",
+		EndSession: "end session", Forget: "forget session", Tell: "tell", Move: "move"}
+	if int(k) < len(names) && names[k] != "" {
+		return names[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Action is one conditional write. Which fields count depends on Kind.
+type Action struct {
+	Kind     Kind
+	Key      Key
+	Epoch    uint64
+	Session  string
+	Beat     uint64
+	Lease    Lease
+	Position shard.Position
+}
+
+// String is a short form for logs and tests.
+func (a Action) String() string {
+	switch a.Kind {
+	case Create:
+		return fmt.Sprintf("create %s", a.Lease)
+	case Assign, Handoff:
+		to := a.Session
+		if to == "" {
+			to = "nobody"
+		}
+		return fmt.Sprintf("%s %s epoch=%d to %s", a.Kind, a.Key, a.Epoch, to)
+	case Revoke, Delete:
+		return fmt.Sprintf("%s %s epoch=%d", a.Kind, a.Key, a.Epoch)
+	case Move:
+		return fmt.Sprintf("move %s epoch=%d to %s", a.Key, a.Epoch, a.Position)
+	case EndSession:
+		return fmt.Sprintf("end session %s beat=%d", a.Session, a.Beat)
+	default:
+		return fmt.Sprintf("%s %s", a.Kind, a.Session)
+	}
+}

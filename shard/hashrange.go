@@ -1,0 +1,134 @@
+package shard
+
+import (
+	"crypto/md5"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+)
+
+// HashKey is a point of the 128-bit space that partition keys are hashed into.
+type HashKey struct{ Hi, Lo uint64 }
+
+// MaxHashKey is the last point of the space, 2^128−1.
+var MaxHashKey = HashKey{math.MaxUint64, math.MaxUint64}
+
+// HashOf is the hash key of a partition key: its MD5, read as a big-endian number.
+func HashOf(partitionKey string) HashKey {
+	sum := md5.Sum([]byte(partitionKey))
+	return HashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
+}
+
+// ParseHashKey reads a decimal hash key, 0 to 2^128−1, without leading zeros.
+func ParseHashKey(s string) (HashKey, error) {
+	fail := fmt.Errorf("shard: hash key %.50q is not a decimal number from 0 to 2^128-1", s)
+	if s == "" || len(s) > 39 || (len(s) > 1 && s[0] == '0') {
+		return HashKey{}, fail
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return HashKey{}, fail
+		}
+	}
+	n, ok := new(big.Int).SetString(s, 10)
+	if !ok || n.BitLen() > 128 {
+		return HashKey{}, fail
+	}
+	var b [16]byte
+	n.FillBytes(b[:])
+	return HashKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}, nil
+}
+
+func (k HashKey) big() *big.Int {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], k.Hi)
+	binary.BigEndian.PutUint64(b[8:], k.Lo)
+	return new(big.Int).SetBytes(b[:])
+}
+
+// String is the decimal form that [ParseHashKey] reads.
+func (k HashKey) String() string { return k.big().String() }
+
+// Compare orders two hash keys as numbers.
+func (k HashKey) Compare(o HashKey) int {
+	switch {
+	case k.Hi != o.Hi && k.Hi < o.Hi, k.Hi == o.Hi && k.Lo < o.Lo:
+		return -1
+	case k == o:
+		return 0
+	default:
+		return 1
+	}
+}
+
+// Next is the hash key after k; that of [MaxHashKey] is 0.
+func (k HashKey) Next() HashKey {
+	k.Lo++
+	if k.Lo == 0 {
+		k.Hi++
+	}
+	return k
+}
+
+func (k HashKey) previous() HashKey {
+	if k.Lo == 0 {
+		k.Hi--
+	}
+	k.Lo--
+	return k
+}
+
+// HashRange is the part of the space that a shard serves; both ends belong to it.
+type HashRange struct{ Start, End HashKey }
+
+// ParseHashRange reads the two decimal ends of a range.
+func ParseHashRange(start, end string) (HashRange, error) {
+	a, err := ParseHashKey(start)
+	if err != nil {
+		return HashRange{}, err
+	}
+	b, err := ParseHashKey(end)
+	if err != nil {
+		return HashRange{}, err
+	}
+	if b.Compare(a) < 0 {
+		return HashRange{}, fmt.Errorf("shard: hash range %s to %s ends before it starts", a, b)
+	}
+	return HashRange{a, b}, nil
+}
+
+// Contains reports whether k lies in r.
+func (r HashRange) Contains(k HashKey) bool { return r.Start.Compare(k) <= 0 && k.Compare(r.End) <= 0 }
+
+// Middle is the start of the upper half of r, where an even split cuts.
+func (r HashRange) Middle() HashKey {
+	sum := new(big.Int).Add(r.Start.big(), r.End.big())
+	sum.Rsh(sum.Add(sum, big.NewInt(1)), 1)
+	var b [16]byte
+	sum.FillBytes(b[:])
+	return HashKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
+}
+
+// String is "start-end" in decimal.
+func (r HashRange) String() string { return r.Start.String() + "-" + r.End.String() }
+
+// Holes returns the parts of the space that none of the ranges covers, in order.
+func Holes(ranges []HashRange) []HashRange {
+	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b HashRange) int { return a.Start.Compare(b.Start) })
+	var holes []HashRange
+	next := HashKey{} // the first point not yet known to be covered
+	for _, r := range sorted {
+		if r.Start.Compare(next) > 0 {
+			holes = append(holes, HashRange{next, r.Start.previous()})
+		}
+		if r.End == MaxHashKey {
+			return holes
+		}
+		if after := r.End.Next(); after.Compare(next) > 0 {
+			next = after
+		}
+	}
+	return append(holes, HashRange{next, MaxHashKey})
+}
