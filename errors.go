@@ -1,0 +1,33 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weir-go/weir/internal/group"
+)
+
+var (
+	// ErrLeaseLost is the cause of a handler's context when the shard may belong to another worker: the lease was moved, or
+	// the store was silent for too long to trust it. [Batch.Checkpoint] fails with it too.
+	ErrLeaseLost = group.ErrLeaseLost
+	// ErrStopping is the cause of a handler's context when Run stops and Options.StopTimeout is over.
+	ErrStopping = group.ErrStopping
+	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
+	ErrStreamNotFound = errors.New("weir: the stream does not exist")
+)
+
+type stopError struct{ err error }
+
+func (e *stopError) Error() string {
+	if e.err == nil {
+		return "weir: the handler asked to stop"
+	}
+	return fmt.Sprintf("weir: the handler asked to stop: %v", e.err)
+}
+
+func (e *stopError) Unwrap() error { return e.err }
+
+// Stop is returned by a handler to end Run, which then returns err. The batch is not checkpointed beyond what
+// [Batch.Checkpoint] saved, so it is handled again by whoever reads the shard next.
+func Stop(err error) error { return &stopError{err} }

@@ -1,0 +1,70 @@
+package weir
+
+import "time"
+
+// Events are functions that a consumer calls when something happens, for metrics and tests. Nil ones are skipped.
+// They are called from weir's own goroutines, several at a time: they must be quick and safe for concurrent use.
+type Events struct {
+	// LeaseTaken: this worker begins to read a shard.
+	LeaseTaken func(LeaseTaken)
+	// LeaseEnded: this worker has ended reading a shard, and its handler has returned.
+	LeaseEnded func(LeaseEnded)
+	// BatchHandled: the handler returned nil for a batch.
+	BatchHandled func(BatchHandled)
+	// HandlerFailed: the handler failed; the batch will be handled again.
+	HandlerFailed func(HandlerFailed)
+	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
+	ReadFailed func(ReadFailed)
+	// StoreFailed: the store did not answer as it should; it will be tried again.
+	StoreFailed func(StoreFailed)
+	// Leading: this worker became the leader (true) or is not any more (false).
+	Leading func(bool)
+}
+
+// LeaseTaken is what [Events].LeaseTaken gets.
+type LeaseTaken struct {
+	Stream, Shard string
+	Epoch         uint64
+	From          Position // where reading resumes
+}
+
+// LeaseEnded is what [Events].LeaseEnded gets.
+type LeaseEnded struct {
+	Stream, Shard string
+	Epoch         uint64
+	At            Position // what was handled; shard.End when the shard was read to its end
+	Reason        string   // "finished", "handed off", "stopped", "lost"
+}
+
+// BatchHandled is what [Events].BatchHandled gets.
+type BatchHandled struct {
+	Stream, Shard string
+	Records       int
+	Bytes         int           // of data
+	Behind        time.Duration // see [Batch]
+	Took          time.Duration // the handler's last call
+	Attempts      int           // 1 when the first call succeeded
+}
+
+// HandlerFailed is what [Events].HandlerFailed gets.
+type HandlerFailed struct {
+	Stream, Shard string
+	Err           error
+	Attempt       int           // from 1
+	Next          time.Duration // the pause before the next attempt
+}
+
+// ReadFailed is what [Events].ReadFailed gets.
+type ReadFailed struct {
+	Stream, Shard string
+	Err           error
+	Throttled     bool
+	Next          time.Duration
+}
+
+// StoreFailed is what [Events].StoreFailed gets.
+type StoreFailed struct {
+	Op    string // "beat", "view", …
+	Err   error
+	Since time.Time // when the outage began
+}

@@ -1,0 +1,215 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Position is where reading a shard starts or resumes; see [shard.Position].
+type Position = shard.Position
+
+// Where a new application starts, for Options.Start; weir.At(t) is the third.
+var (
+	// Oldest starts with the oldest record the stream still keeps.
+	Oldest = shard.Oldest
+	// Latest starts with what arrives from now on: "now" is taken once, from the service's clock, when the application
+	// first sees the stream, so a worker that starts late or restarts before its first checkpoint loses nothing.
+	Latest = shard.Latest
+)
+
+// At starts with the first record that arrived at t or later.
+func At(t time.Time) Position { return shard.At(t) }
+
+// Options say what to read and how. App and a stream are required; every other field's zero value is its default.
+type Options struct {
+	// App names the application: the workers that share one progress. Required, 1 to 128 of [a-zA-Z0-9_.-].
+	// The Java KCL calls it applicationName.
+	App string
+	// Stream is the stream to read, by name or ARN. Streams adds more. At least one is required. Streams are told
+	// apart by name, so two of one name (of different accounts or regions) need two applications.
+	Stream  string
+	Streams []string
+	// Worker names this worker for people. Defaults to host name and process ID. At most 200 bytes.
+	Worker string
+
+	// Start is where the application starts in a stream that it has not seen before: [Oldest] (the default), [Latest] or
+	// [At]. Shards that appear later through splits and merges are always read from their beginning.
+	Start Position
+	// Batch caps the records of one batch, 1 to 10,000. Defaults to 10,000: whatever one read returned.
+	Batch int
+	// IdleInterval is the pause between two reads of a shard with nothing new, 200 ms to 1 min. Defaults to 1 s. While there is more
+	// to read weir reads on at once, within the service's limits. The KCL calls it idleTimeBetweenReadsInMillis.
+	IdleInterval time.Duration
+	// RetryMin and RetryMax bound the pause, doubling with jitter, before a batch whose handler failed is handled
+	// again. They default to 100 ms and 30 s. Batches are retried until they succeed.
+	RetryMin, RetryMax time.Duration
+
+	// BeatInterval is the time between two beats: how often a worker says that it lives and saves its progress. 100 ms to
+	// 1 min. Defaults to 1 s.
+	BeatInterval time.Duration
+	// FailoverAfter is how long a worker may be silent before its shards go to others, and how long it trusts its leases
+	// while the store is silent. At least 3 beat intervals. Defaults to 5 s. The KCL calls it failoverTimeMillis.
+	FailoverAfter time.Duration
+	// HandoffTimeout is how long the handler may take to finish its batch when a lease moves to another worker, before the lease is taken
+	// away. Defaults to 30 s.
+	HandoffTimeout time.Duration
+	// StopTimeout is how long handlers may take to finish their batches when Run stops; then their contexts end with cause
+	// [ErrStopping]. Defaults to 30 s.
+	StopTimeout time.Duration
+	// ListInterval is how often the leader lists the shards of each stream although nothing hints at a change. Defaults to 1 min.
+	ListInterval time.Duration
+
+	// Weight is this worker's share of the shards relative to the others. Defaults to 1.
+	Weight float64
+	// MaxLeases caps the shards that this worker reads at a time. Shards for which no worker has room are not read. 0 is no cap.
+	// The KCL calls it maxLeasesForWorker.
+	MaxLeases int
+
+	// Events are called when something happens; see [Events].
+	Events Events
+	// Logger gets what a person should know. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+var (
+	appForm    = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+	streamForm = appForm
+	arnForm    = regexp.MustCompile(`^arn:[a-z0-9-]+:kinesis:([a-z0-9-]+):\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
+)
+
+// stream is a configured stream: what leases call it, and what calls to the service say.
+type stream struct{ name, arn string }
+
+// checked returns the options with defaults filled in and the streams parsed, or every problem at once.
+func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []stream, error) {
+	var problems []error
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("weir: "+format, args...)) }
+
+	if client == nil {
+		bad("the Kinesis client is nil; make one with kinesis.NewFromConfig")
+	}
+	if store == nil {
+		bad("the store is nil; memstore.New() is one that forgets everything when the process ends")
+	}
+	if !appForm.MatchString(o.App) {
+		bad("Options.App %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.App)
+	}
+	streams, err := o.streams(client)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	if o.Worker == "" {
+		host, _ := os.Hostname()
+		o.Worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
+	}
+	if len(o.Worker) > 200 {
+		bad("Options.Worker has %d bytes, at most 200 are allowed", len(o.Worker))
+	}
+
+	switch o.Start.Kind() {
+	case shard.None:
+		o.Start = Oldest
+	case shard.First, shard.Tip, shard.Time:
+	default:
+		bad("Options.Start %q must be Oldest, Latest or At(a time): other positions belong to one shard", o.Start)
+	}
+	within := func(name string, d *time.Duration, fallback, low, high time.Duration) {
+		if *d == 0 {
+			*d = fallback
+		}
+		if *d < low || *d > high {
+			bad("Options.%s %v must be between %v and %v", name, *d, low, high)
+		}
+	}
+	within("IdleInterval", &o.IdleInterval, time.Second, 200*time.Millisecond, time.Minute)
+	within("RetryMin", &o.RetryMin, 100*time.Millisecond, time.Millisecond, time.Hour)
+	within("RetryMax", &o.RetryMax, max(30*time.Second, o.RetryMin), o.RetryMin, 24*time.Hour)
+	within("BeatInterval", &o.BeatInterval, time.Second, 100*time.Millisecond, time.Minute)
+	within("FailoverAfter", &o.FailoverAfter, max(5*time.Second, 3*o.BeatInterval), 3*o.BeatInterval, time.Hour)
+	within("HandoffTimeout", &o.HandoffTimeout, max(30*time.Second, o.FailoverAfter), o.BeatInterval, 24*time.Hour)
+	within("StopTimeout", &o.StopTimeout, 30*time.Second, time.Millisecond, 24*time.Hour)
+	within("ListInterval", &o.ListInterval, time.Minute, time.Second, time.Hour)
+
+	if o.Batch == 0 {
+		o.Batch = 10000
+	}
+	if o.Batch < 1 || o.Batch > 10000 {
+		bad("Options.Batch %d must be between 1 and 10,000", o.Batch)
+	}
+	if o.Weight == 0 {
+		o.Weight = 1
+	}
+	if !(o.Weight > 0) || math.IsInf(o.Weight, 0) {
+		bad("Options.Weight %v must be a positive number", o.Weight)
+	}
+	if o.MaxLeases < 0 {
+		bad("Options.MaxLeases %d must not be negative; 0 is no cap", o.MaxLeases)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o, streams, errors.Join(problems...)
+}
+
+func (o Options) streams(client *kinesis.Client) ([]stream, error) {
+	var (
+		all      []stream
+		problems []error
+	)
+	given := o.Streams
+	if o.Stream != "" {
+		given = append([]string{o.Stream}, given...)
+	}
+	if len(given) == 0 {
+		return nil, errors.New("weir: Options.Stream is empty: name a stream or give its ARN")
+	}
+	byName := map[string]stream{}
+	for _, s := range given {
+		parsed, err := parseStream(client, s)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if other, twice := byName[parsed.name]; twice {
+			if other != parsed {
+				problems = append(problems, fmt.Errorf(
+					"weir: stream %q is given twice, as %q and %q: streams of one name need an application each",
+					parsed.name, other.arn, parsed.arn))
+			}
+			continue
+		}
+		byName[parsed.name] = parsed
+		all = append(all, parsed)
+	}
+	return all, errors.Join(problems...)
+}
+
+func parseStream(client *kinesis.Client, s string) (stream, error) {
+	if m := arnForm.FindStringSubmatch(s); m != nil {
+		if client != nil && client.Options().Region != m[1] {
+			return stream{}, fmt.Errorf(
+				"weir: stream %q is in region %s but the client calls %q: the SDK uses the client's region, so make the client with region %s",
+				s, m[1], client.Options().Region, m[1])
+		}
+		return stream{name: m[2], arn: s}, nil
+	}
+	if strings.HasPrefix(s, "arn:") {
+		return stream{}, fmt.Errorf("weir: %.200q is not the ARN of a stream, such as arn:aws:kinesis:eu-west-1:123456789012:stream/orders", s)
+	}
+	if !streamForm.MatchString(s) {
+		return stream{}, fmt.Errorf("weir: stream name %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
+	}
+	return stream{name: s}, nil
+}
+
