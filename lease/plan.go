@@ -1,0 +1,317 @@
+package lease
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// defaultMovesInFlight is what a zero [Limits.MovesInFlight] means.
+const defaultMovesInFlight = 256
+
+// Plan decides what a leader does about a view: who gets the leases that nobody holds, which leases of live workers are
+// to be handed on, which sessions are to be ended. It is a pure function of its arguments, does not depend on the order
+// of anything in them, never panics whatever they hold, and changes none of them. v.Leases must be filled in, also when
+// the store answered Same.
+//
+// The actions come in the order in which they help most when only a prefix of them gets done, sorted inside each kind:
+// EndSession, Tell, Assign, Revoke, Handoff, Forget. No lease is in two of them. Create, Delete and Move are not Plan's
+// business. A leader views and plans again after each Apply that did something, and is done when a plan is empty; nothing but
+// an event outside (a beat, a death, a hand-off that ends) makes the next plan differ from empty again.
+//
+// # Who counts
+//
+// A session is over when its row says that it has ended, or when it has no row. Whatever it owned may be given out.
+// A session in f.Dead is ended first, and only that: until the view shows it as ended, nothing is given to it or taken
+// from it, but its leases already count in everybody's share. Should its beat have moved past the count in f.Dead, it lives.
+// A leaving session gets nothing, and all of its leases are to be handed on. All others are active.
+//
+// # Shares
+//
+// A lease has work when its shard is not finished and all of its parents are done, see [Waiting]. The leases with work,
+// and no others, are shared out among the active sessions in proportion to Weight (not a finite number above zero: 1), within
+// MaxLeases (0 or less: no cap), rounded by largest remainder. Where remainders are equal, the bigger share goes to
+// whoever has it already, so that nothing moves, then to the first by session. A lease with a wish counts for its heir.
+// What is beyond all caps stays unassigned, or with its owner if it has one: a shard that is read by a worker above its cap
+// is better than one that is not read, but a lease is never given to a worker that would come to hold more than its cap,
+// counting also the leases that it has been asked to hand on but still holds, and those that it holds without work.
+//
+// # Moves
+//
+// The number of leases that get another holder than they have (or were wished to get) is the least with which everybody
+// comes to its share. A wish is kept as long as its heir is active and not above its share; then it is withdrawn if the
+// owner is below its share, or passed on to somebody who is. Wishes of active owners are bounded by
+// [Limits.MovesInFlight], those of leaving ones are not. A wish that f.Overdue names is given up for a Revoke.
+//
+// # Preferences
+//
+// A lease that nobody holds goes, among the sessions below their share, to the one that had it last, else to one that had
+// a parent of it last, else to the one furthest below. A session that Lease.Revoked still names has lived on without
+// acknowledging for the failover time, so something is wrong with it: it gets the lease only if no other is below its
+// share. Once it has acknowledged it is like any other.
+func Plan(v View, f Facts, lim Limits) []Action {
+	p := survey(v, f)
+	setShares(p.active, p.withWork)
+	for _, h := range p.active {
+		h.room = h.share - h.claims
+	}
+	p.movesLeft = lim.MovesInFlight - p.movesInFlight
+	if lim.MovesInFlight <= 0 {
+		p.movesLeft = defaultMovesInFlight - p.movesInFlight
+	}
+	p.balance()
+	return p.actions(f)
+}
+
+// standing is what a plan may do with a session and with the leases that name it.
+type standing uint8
+
+const (
+	over    standing = iota // ended, or no row
+	dying                   // found dead, but its row does not say so yet
+	leaving                 // lives, and wants to hand everything on
+	active                  // lives, and takes leases
+)
+
+// holder is a session as the plan sees it. The counts are of leases with work.
+type holder struct {
+	session  string
+	standing standing
+	beat     uint64 // of a dying one: the count in Facts.Dead
+	named    bool   // by a lease, as its owner, its heir, or whom it was revoked from
+	weight   float64
+	cap      int
+
+	idle   int // leases without work that it holds, or is heir of
+	going  int // leases that it holds and is asked to hand to an active heir
+	claims int // leases that count for it: those it is heir of, and those it holds and keeps
+	share  int // of all leases, as a whole number
+	room   int // share less claims; below zero when it has to give some up
+
+	keeps    []*entry // holds, and nobody is wished for
+	stranded []*entry // holds, and the wished heir cannot take it any more
+	incoming []*entry // is heir of
+}
+
+// entry is a lease as the plan sees it, and what the plan decided about it.
+type entry struct {
+	*Lease
+	owner *holder // nil unless it lives
+	heir  *holder // nil unless it is active, and not the owner
+
+	decision Kind    // 0 to leave the lease alone
+	to       *holder // of an Assign or Handoff; nil withdraws the wish
+}
+
+type planner struct {
+	leases   lineage
+	sessions map[string]*holder
+	sorted   []*holder // all sessions that have a row
+	active   []*holder // those that may get leases
+	entries  []*entry  // the leases that this plan may decide about, sorted by key
+
+	withWork      int
+	free          []*entry // with work and held by nobody
+	leaving       []*entry // with work, held by a leaving session, no heir
+	movesInFlight int      // wishes of active owners that an active heir may still fulfil
+	movesLeft     int      // how many more there may be
+}
+
+// survey sorts out who is who, which leases have work, and for whom each of them counts.
+func survey(v View, f Facts) *planner {
+	p := &planner{leases: newLineage(v.Leases, f.Gone)}
+	p.admit(v.Workers, f.Dead)
+	for i := range v.Leases {
+		for _, session := range [...]string{v.Leases[i].Owner, v.Leases[i].Heir, v.Leases[i].Revoked} {
+			if h := p.sessions[session]; h != nil {
+				h.named = true
+			}
+		}
+	}
+
+	entries := make([]entry, len(p.leases.sorted))
+	p.entries = make([]*entry, 0, len(entries))
+	for i, l := range p.leases.sorted {
+		if !l.Finished() {
+			e := &entries[i]
+			e.Lease = l
+			p.entries = append(p.entries, e)
+			p.count(e, f)
+		}
+	}
+	for _, h := range p.active {
+		// What is on its way out still fills the worker until it is gone. A worker that was above its cap already keeps
+		// no fewer than it may because of that.
+		kept := len(h.keeps) + len(h.stranded)
+		h.cap = max(h.cap-h.idle, 0)
+		h.cap = max(h.cap-h.going, min(h.cap, kept))
+	}
+	return p
+}
+
+// admit makes the holders. Should one session have several rows, which no store answers, the same one counts always.
+func (p *planner) admit(workers []Worker, dead map[string]uint64) {
+	rows := make([]*Worker, 0, len(workers))
+	for i := range workers {
+		if workers[i].Session != "" {
+			rows = append(rows, &workers[i])
+		}
+	}
+	slices.SortFunc(rows, compareWorkers)
+	p.sessions = make(map[string]*holder, len(rows))
+	for _, w := range rows {
+		if p.sessions[w.Session] != nil {
+			continue
+		}
+		h := &holder{session: w.Session, weight: w.Weight, cap: w.MaxLeases}
+		if !(w.Weight > 0) || math.IsInf(w.Weight, 1) {
+			h.weight = 1
+		}
+		if w.MaxLeases <= 0 {
+			h.cap = math.MaxInt
+		}
+		beat, isDead := dead[w.Session]
+		switch {
+		case w.Ended:
+			h.standing = over
+		case isDead && w.Beat <= beat:
+			h.standing, h.beat = dying, beat
+		case w.Leaving:
+			h.standing = leaving
+		default:
+			h.standing = active
+			p.active = append(p.active, h)
+		}
+		p.sessions[w.Session] = h
+		p.sorted = append(p.sorted, h)
+	}
+}
+
+// standing of a session; one without a row is over, and so is "".
+func (p *planner) standing(session string) standing {
+	if h := p.sessions[session]; h != nil {
+		return h.standing
+	}
+	return over
+}
+
+// count decides for whom an unfinished lease counts.
+func (p *planner) count(e *entry, f Facts) {
+	waits := p.leases.waits(e.Lease)
+	owner := p.sessions[e.Owner]
+	if owner == nil || owner.standing == over {
+		switch {
+		case waits:
+			// Nobody reads it, and nobody may.
+		case e.Revoked == "" || p.standing(e.Revoked) == over || ripe(e.Lease, f):
+			p.withWork++
+			p.free = append(p.free, e)
+		default:
+			p.withWork++ // will be free soon
+		}
+		return
+	}
+	if owner.standing == dying {
+		if !waits {
+			p.withWork++ // will be free soon
+		}
+		return
+	}
+
+	e.owner = owner
+	if e.Heir != "" && e.Heir != e.Owner && p.standing(e.Heir) == active {
+		e.heir = p.sessions[e.Heir]
+	}
+	if e.Heir != "" && e.heir == nil {
+		e.decision = Handoff // to nobody, unless balance finds another heir
+	}
+	if e.heir != nil && owner.standing == active {
+		p.movesInFlight++
+	}
+	if waits {
+		// Its parent was set back by an operator. Whatever happens to it now is not this plan's to decide.
+		owner.idle++
+		if e.heir != nil {
+			e.heir.idle++
+		}
+		return
+	}
+	p.withWork++
+	switch {
+	case e.heir != nil:
+		e.heir.claims++
+		e.heir.incoming = append(e.heir.incoming, e)
+		owner.going++
+		if at, ok := f.Overdue[e.Key]; ok && at == e.Epoch {
+			e.decision = Revoke // unless balance has something better for it
+		}
+	case owner.standing == leaving:
+		p.leaving = append(p.leaving, e)
+	case e.Heir != "":
+		owner.claims++
+		owner.stranded = append(owner.stranded, e)
+	default:
+		owner.claims++
+		owner.keeps = append(owner.keeps, e)
+	}
+}
+
+func ripe(l *Lease, f Facts) bool {
+	at, ok := f.Ripe[l.Key]
+	return ok && at == l.Epoch
+}
+
+// actions lists what was decided.
+func (p *planner) actions(f Facts) []Action {
+	var list []Action
+	for _, h := range p.sorted {
+		if h.standing == dying {
+			list = append(list, Action{Kind: EndSession, Session: h.session, Beat: h.beat})
+		}
+	}
+	for _, h := range p.sorted {
+		if f.Untold[h.session] && (h.standing == leaving || h.standing == active) {
+			list = append(list, Action{Kind: Tell, Session: h.session})
+		}
+	}
+	for _, kind := range [...]Kind{Assign, Revoke, Handoff} {
+		for _, e := range p.entries {
+			if e.decision != kind {
+				continue
+			}
+			a := Action{Kind: kind, Key: e.Key, Epoch: e.Epoch}
+			if e.to != nil {
+				a.Session = e.to.session
+			}
+			list = append(list, a)
+		}
+	}
+	for _, h := range p.sorted {
+		if h.standing == over && !h.named {
+			list = append(list, Action{Kind: Forget, Session: h.session})
+		}
+	}
+	return list
+}
+
+// compareWorkers orders rows by session. Among rows of one session an ended one comes first, then the furthest beat; the
+// rest only makes the order total.
+func compareWorkers(a, b *Worker) int {
+	if c := strings.Compare(a.Session, b.Session); c != 0 {
+		return c
+	}
+	number := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(number(b.Ended), number(a.Ended)),
+		cmp.Compare(b.Beat, a.Beat),
+		cmp.Compare(number(b.Leaving), number(a.Leaving)),
+		cmp.Compare(a.Weight, b.Weight),
+		cmp.Compare(a.MaxLeases, b.MaxLeases),
+	)
+}

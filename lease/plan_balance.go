@@ -1,0 +1,185 @@
+package lease
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"strings"
+)
+
+// balance brings every active session to its share. What saves most comes first: wishes that are taken back cost
+// nothing, leases that nobody reads are worse than any imbalance, those of a leaving worker will soon be read by nobody.
+func (p *planner) balance() {
+	p.returnWishes()
+	p.preferFormer()
+
+	var below needy
+	for _, h := range p.active {
+		if h.room > 0 {
+			below = append(below, h)
+		}
+	}
+	heap.Init(&below)
+	for _, e := range p.free {
+		if e.decision == 0 {
+			if h := below.take(p.sessions[e.Revoked]); h != nil {
+				e.decision, e.to = Assign, h
+			}
+		}
+	}
+	for _, e := range p.leaving {
+		if h := below.take(nil); h != nil {
+			e.decision, e.to = Handoff, h
+		}
+	}
+	p.redirectWishes(&below)
+	p.shed(&below)
+}
+
+// returnWishes takes wishes to sessions above their share back where the owner is below its own.
+func (p *planner) returnWishes() {
+	for _, h := range p.active {
+		if h.room >= 0 {
+			continue
+		}
+		h.incoming = slices.DeleteFunc(h.incoming, func(e *entry) bool {
+			back := h.room < 0 && e.owner.room > 0
+			if back {
+				p.withdraw(e)
+			}
+			return back
+		})
+	}
+}
+
+// withdraw lets the owner keep the lease that it was asked to hand to an active heir.
+func (p *planner) withdraw(e *entry) {
+	e.decision, e.to = Handoff, nil
+	e.heir.room++
+	if e.owner.standing == active {
+		e.owner.room--
+		p.movesLeft++
+	}
+}
+
+// preferFormer gives free leases to the session that had them last and then, in a second round so that they take nothing from
+// the first, to one that had a parent last.
+func (p *planner) preferFormer() {
+	give := func(e *entry, session string) {
+		h := p.sessions[session]
+		if e.decision == 0 && h != nil && h.room > 0 && session != e.Revoked {
+			e.decision, e.to = Assign, h
+			h.room--
+		}
+	}
+	for _, e := range p.free {
+		give(e, e.Last)
+	}
+	for _, e := range p.free {
+		for _, parent := range e.Parents {
+			if l := p.leases.byKey[Key{e.Stream, parent}]; l != nil {
+				give(e, l.Last)
+			}
+		}
+	}
+}
+
+// redirectWishes finds new heirs where the old one has become impossible, or has too much. Where there is none, the
+// owner keeps the lease: the wish would lead to a dead session, or above a cap.
+func (p *planner) redirectWishes(below *needy) {
+	for _, h := range p.active {
+		for _, e := range h.stranded {
+			if h.room >= 0 || p.movesLeft <= 0 {
+				break
+			}
+			if to := below.take(nil); to != nil {
+				e.to = to
+				h.room++
+				p.movesLeft--
+			}
+		}
+		for _, e := range h.incoming {
+			if h.room >= 0 {
+				break
+			}
+			if to := below.take(nil); to == nil {
+				p.withdraw(e)
+			} else {
+				e.decision, e.to = Handoff, to
+				h.room++
+			}
+		}
+	}
+}
+
+// shed wishes leases away from the sessions that are above their share, those that are furthest above first.
+func (p *planner) shed(below *needy) {
+	type offer struct {
+		*entry
+		above int // how far its owner is above its share without the offers before
+	}
+	var offers []offer
+	for _, h := range p.active {
+		n := min(-h.room, len(h.keeps))
+		for i := range n {
+			// Spread over the list, which is sorted: a worker that joins gets some of each stream.
+			offers = append(offers, offer{h.keeps[i*len(h.keeps)/n], -h.room - i})
+		}
+	}
+	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(b.above, a.above) })
+	for _, o := range offers {
+		if p.movesLeft <= 0 {
+			return
+		}
+		to := below.take(nil)
+		if to == nil {
+			return
+		}
+		o.decision, o.to = Handoff, to
+		p.movesLeft--
+	}
+}
+
+// needy is a heap of the sessions below their share, the one furthest below on top.
+type needy []*holder
+
+// take returns the session furthest below its share, which is one less below now, or nil when there is none. It returns avoid
+// only if there is no other.
+func (n *needy) take(avoid *holder) *holder {
+	q := *n
+	if len(q) == 0 {
+		return nil
+	}
+	at := 0
+	if q[0] == avoid && len(q) > 1 {
+		at = 1 // the runner-up is right below the top
+		if len(q) > 2 && q.Less(2, 1) {
+			at = 2
+		}
+	}
+	h := q[at]
+	if h.room--; h.room == 0 {
+		heap.Remove(n, at)
+	} else {
+		heap.Fix(n, at)
+	}
+	return h
+}
+
+func (n needy) Len() int      { return len(n) }
+func (n needy) Swap(i, j int) { n[i], n[j] = n[j], n[i] }
+func (n *needy) Push(x any)   { *n = append(*n, x.(*holder)) }
+
+func (n needy) Less(i, j int) bool {
+	if c := cmp.Compare(n[i].room, n[j].room); c != 0 {
+		return c > 0
+	}
+	return strings.Compare(n[i].session, n[j].session) < 0
+}
+
+func (n *needy) Pop() any {
+	q := *n
+	last := q[len(q)-1]
+	*n = q[:len(q)-1]
+	return last
+}

@@ -1,0 +1,114 @@
+package lease
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Waiting returns the leases that may not be given out yet, each with the parents that it waits for, sorted. gone is
+// [Facts.Gone].
+//
+// A parent is done when its lease is finished. One that has no lease is done when it is in gone, or when the child has
+// had an owner before: it was given out because its parents were done, and they do not become undone by being
+// forgotten. (So a failover of shards whose parents expired long ago waits for no listing.) Any other parent without a
+// lease blocks the child, because its lease may simply not be made yet.
+func Waiting(leases []Lease, gone map[Key]bool) map[Key][]Key {
+	waiting := map[Key][]Key{}
+	all := newLineage(leases, gone)
+	for _, l := range all.sorted {
+		if l.Finished() {
+			continue
+		}
+		var parents []Key
+		for _, parent := range l.Parents {
+			if k := (Key{l.Stream, parent}); !all.done(k, l) {
+				parents = append(parents, k)
+			}
+		}
+		if len(parents) > 0 {
+			slices.SortFunc(parents, Key.Compare)
+			waiting[l.Key] = slices.Compact(parents)
+		}
+	}
+	return waiting
+}
+
+// Unknown returns, sorted, the parents that leases wait for and that have no lease themselves. A leader has to list
+// their streams: either the listing names them and they get a lease, or they have left the stream and belong in gone,
+// which is [Facts.Gone].
+func Unknown(leases []Lease, gone map[Key]bool) []Key {
+	all := newLineage(leases, gone)
+	unknown := map[Key]bool{}
+	for _, parents := range Waiting(leases, gone) {
+		for _, k := range parents {
+			if all.byKey[k] == nil {
+				unknown[k] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(unknown), Key.Compare)
+}
+
+// lineage answers whose turn has come among a set of leases.
+type lineage struct {
+	sorted []*Lease // by key, each key once
+	byKey  map[Key]*Lease
+	gone   map[Key]bool
+}
+
+// newLineage sorts leases. Should a key come twice, as it may in a view that was read in pages while things moved, the
+// lease with the higher epoch counts.
+func newLineage(leases []Lease, gone map[Key]bool) lineage {
+	sorted := make([]*Lease, len(leases))
+	lineal := false
+	for i := range leases {
+		sorted[i] = &leases[i]
+		lineal = lineal || len(leases[i].Parents) > 0
+	}
+	slices.SortFunc(sorted, compareLeases)
+	sorted = slices.CompactFunc(sorted, func(a, b *Lease) bool { return a.Key == b.Key })
+	all := lineage{sorted: sorted, gone: gone}
+	if lineal {
+		all.byKey = make(map[Key]*Lease, len(sorted))
+		for _, l := range sorted {
+			all.byKey[l.Key] = l
+		}
+	}
+	return all
+}
+
+// done reports whether child need not wait for its parent.
+func (a *lineage) done(parent Key, child *Lease) bool {
+	if l := a.byKey[parent]; l != nil {
+		return l.Finished()
+	}
+	return a.gone[parent] || child.Last != "" || child.Owner != "" || child.Revoked != ""
+}
+
+// waits reports whether any parent of l is not done.
+func (a *lineage) waits(l *Lease) bool {
+	for _, parent := range l.Parents {
+		if !a.done(Key{l.Stream, parent}, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// compareLeases orders leases by key. Among those of one key the highest epoch comes first; the rest only makes the
+// order total.
+func compareLeases(a, b *Lease) int {
+	if c := a.Key.Compare(b.Key); c != 0 {
+		return c
+	}
+	return cmp.Or(
+		cmp.Compare(b.Epoch, a.Epoch),
+		cmp.Compare(a.Owner, b.Owner),
+		cmp.Compare(a.Heir, b.Heir),
+		cmp.Compare(a.Revoked, b.Revoked),
+		cmp.Compare(a.Last, b.Last),
+		a.Position.Compare(b.Position),
+		slices.Compare(a.Parents, b.Parents),
+	)
+}

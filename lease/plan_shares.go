@@ -1,0 +1,83 @@
+package lease
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// setShares sets the share of each holder in n leases: in proportion to its weight, no more than its cap, as a whole
+// number, n in all unless the caps allow less. holders are sorted by session.
+func setShares(holders []*holder, n int) {
+	if len(holders) == 0 {
+		return
+	}
+	// Scaled so that the heaviest weighs 1, no sum of weights overflows and none is zero.
+	heaviest := slices.MaxFunc(holders, func(a, b *holder) int { return cmp.Compare(a.weight, b.weight) }).weight
+	weight := func(h *holder) float64 { return max(h.weight/heaviest, 1e-12) }
+
+	// Whoever's cap is reached first as all shares grow together comes first. Those for whom that happens before the leases
+	// are used up get their cap, the others divide the rest.
+	byCap := slices.SortedStableFunc(slices.Values(holders), func(a, b *holder) int {
+		return cmp.Compare(float64(a.cap)/weight(a), float64(b.cap)/weight(b))
+	})
+	weights := make([]float64, len(byCap)+1) // weights[i] is the sum from i on
+	for i := len(byCap) - 1; i >= 0; i-- {
+		weights[i] = weights[i+1] + weight(byCap[i])
+	}
+	first, rest := 0, n
+	for ; first < len(byCap); first++ {
+		h := byCap[first]
+		if float64(h.cap) > float64(rest)*weight(h)/weights[first] {
+			break
+		}
+		h.share = min(h.cap, rest)
+		rest -= h.share
+	}
+	divide(byCap[first:], rest, func(h *holder) float64 { return weight(h) / weights[first] })
+}
+
+// divide shares n leases out by largest remainder. part is the part of n that a holder is due, less than its cap.
+func divide(holders []*holder, n int, part func(*holder) float64) {
+	type remainder struct {
+		*holder
+		millionths int // so that remainders that differ by an error of rounding are equal
+	}
+	remainders := make([]remainder, len(holders))
+	left := n
+	for i, h := range holders {
+		due := float64(n) * part(h)
+		whole := math.Floor(due + 1e-9)
+		h.share = int(whole)
+		left -= h.share
+		remainders[i] = remainder{h, int(math.Round((due - whole) * 1e6))}
+	}
+	// Among equal remainders, one more lease for somebody who has it already saves a move, and it is cheaper to take back
+	// a wish than to take a lease.
+	slices.SortFunc(remainders, func(a, b remainder) int {
+		if c := cmp.Compare(b.millionths, a.millionths); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(b.claims-b.share, a.claims-a.share); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(len(a.incoming), len(b.incoming)); c != 0 {
+			return c
+		}
+		return strings.Compare(a.session, b.session)
+	})
+	for left > 0 {
+		given := false
+		for _, r := range remainders {
+			if left > 0 && r.share < r.cap {
+				r.share++
+				left--
+				given = true
+			}
+		}
+		if !given {
+			return
+		}
+	}
+}
