@@ -1,0 +1,132 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// ErrLost is an error for [Fault] to answer with: the call, or its answer, got lost.
+var ErrLost = errors.New("storetest: lost on the way")
+
+// Fault is what befalls one call to a store. The zero Fault is none; fields may be combined.
+type Fault struct {
+	// Delay passes before the call is carried out. The end of the call's context cuts it short; then the call fails with
+	// the context's error and is not carried out.
+	Delay time.Duration
+	// Before fails the call, which is not carried out.
+	Before error
+	// Later leaves a call that Before failed under way: it is carried out by [FaultyStore.Deliver].
+	Later bool
+	// Twice carries the call out twice. The caller gets the second answer.
+	Twice bool
+	// DelayAnswer passes after the call was carried out, cut short like Delay; then the answer is lost.
+	DelayAnswer time.Duration
+	// After replaces the answer of the call, which was carried out.
+	After error
+}
+
+// FaultyStore is a store whose calls go wrong. It is safe for concurrent use.
+type FaultyStore struct {
+	store lease.Store
+	next  func(op string) Fault
+
+	mu       sync.Mutex
+	underway []func(context.Context)
+}
+
+var _ lease.Store = (*FaultyStore)(nil)
+
+// Faulty wraps a store. Before each call next says what befalls it; op is "Beat", "View", "Apply", "Lead" or "Leave".
+// next must be safe for concurrent use. Time passes by package time, so a synctest bubble's clock serves.
+func Faulty(store lease.Store, next func(op string) Fault) *FaultyStore {
+	return &FaultyStore{store: store, next: next}
+}
+
+// Deliver carries out the calls that failed with [Fault.Later] since the last Deliver, in their order, and returns how
+// many there were. Nobody learns their answers.
+func (s *FaultyStore) Deliver(ctx context.Context) int {
+	s.mu.Lock()
+	calls := s.underway
+	s.underway = nil
+	s.mu.Unlock()
+	for _, call := range calls {
+		call(ctx)
+	}
+	return len(calls)
+}
+
+// call lets one call meet its fault.
+func call[T any](ctx context.Context, s *FaultyStore, op string, do func(context.Context) (T, error)) (T, error) {
+	var none T
+	f := s.next(op)
+	if err := pause(ctx, f.Delay); err != nil {
+		return none, err
+	}
+	if f.Before != nil {
+		if f.Later {
+			s.mu.Lock()
+			s.underway = append(s.underway, func(ctx context.Context) { _, _ = do(ctx) })
+			s.mu.Unlock()
+		}
+		return none, f.Before
+	}
+	answer, err := do(ctx)
+	if f.Twice {
+		answer, err = do(ctx)
+	}
+	if lost := pause(ctx, f.DelayAnswer); lost != nil {
+		return none, lost
+	}
+	if f.After != nil {
+		return none, f.After
+	}
+	return answer, err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Beat implements [lease.Store].
+func (s *FaultyStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	r.Progress = slices.Clone(r.Progress) // a late call outlives the caller's slice
+	return call(ctx, s, "Beat", func(ctx context.Context) (lease.Orders, error) { return s.store.Beat(ctx, app, r) })
+}
+
+// View implements [lease.Store].
+func (s *FaultyStore) View(ctx context.Context, app, since string) (lease.View, error) {
+	return call(ctx, s, "View", func(ctx context.Context) (lease.View, error) { return s.store.View(ctx, app, since) })
+}
+
+// Apply implements [lease.Store].
+func (s *FaultyStore) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	actions = slices.Clone(actions)
+	return call(ctx, s, "Apply", func(ctx context.Context) ([]bool, error) { return s.store.Apply(ctx, app, actions) })
+}
+
+// Lead implements [lease.Store].
+func (s *FaultyStore) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
+	return call(ctx, s, "Lead", func(ctx context.Context) (bool, error) { return s.store.Lead(ctx, app, session, term) })
+}
+
+// Leave implements [lease.Store].
+func (s *FaultyStore) Leave(ctx context.Context, app string, r lease.Report) error {
+	r.Progress = slices.Clone(r.Progress)
+	_, err := call(ctx, s, "Leave", func(ctx context.Context) (struct{}, error) { return struct{}{}, s.store.Leave(ctx, app, r) })
+	return err
+}

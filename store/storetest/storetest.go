@@ -1,0 +1,364 @@
+// Package storetest is the contract of [lease.Store] as a test suite. Whoever writes a store runs it so:
+//
+//	func TestContract(t *testing.T) {
+//		storetest.Run(t, storetest.Harness{Open: func(t testing.TB) lease.Store { ... }})
+//	}
+//
+// The suite holds a store to the words of the contract and to what memstore does, alone and with many writers, through
+// one client and through two. [Faulty] makes a store's calls fail, get lost, or happen twice, for tests of whatever
+// uses a store.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Harness says how the suite reaches the store under test.
+type Harness struct {
+	// Open returns a client of a store that is set up, and closes it with t.Cleanup. It is called once for each case,
+	// also by several at once; the stores may share their data, since each case makes an application name of its own.
+	Open func(t testing.TB) lease.Store
+	// Again opens one more client of the data of s, which Open returned, as another process would. nil stands for s itself,
+	// for stores that live in one process.
+	Again func(t testing.TB, s lease.Store) lease.Store
+	// Steps is the length of the random histories, 0 for the default of 1,000. A slow store may take fewer.
+	Steps int
+}
+
+// a testCase is one sentence of the contract.
+type testCase struct {
+	name string
+	run  func(*env)
+}
+
+// Run runs the whole suite, each case as a subtest, in parallel.
+func Run(t *testing.T, h Harness) {
+	groups := []struct {
+		name  string
+		cases []testCase
+	}{
+		{"session", sessionCases},
+		{"progress", progressCases},
+		{"end", endCases},
+		{"action", actionCases},
+		{"leave", leaveCases},
+		{"leader", leaderCases},
+		{"view", viewCases},
+		{"name", nameCases},
+		{"size", sizeCases},
+		{"history", historyCases},
+		{"race", raceCases},
+	}
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.cases {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					c.run(newEnv(t, h))
+				})
+			}
+		})
+	}
+}
+
+// env is one case's application in the store under test. Its methods fail the test on an unexpected error.
+type env struct {
+	testing.TB
+	ctx   context.Context
+	store lease.Store
+	other lease.Store // another client of the same data
+	app   string
+	steps int
+}
+
+func newEnv(t testing.TB, h Harness) *env {
+	e := &env{TB: t, ctx: t.Context(), store: h.Open(t), app: "storetest-" + rand.Text(), steps: h.Steps}
+	e.other = e.store
+	if h.Again != nil {
+		e.other = h.Again(t, e.store)
+	}
+	if e.steps <= 0 {
+		e.steps = 1000
+	}
+	return e
+}
+
+// in is e in another application.
+func (e *env) in(app string) *env {
+	c := *e
+	c.app = app
+	return &c
+}
+
+// beat sends an ordinary beat.
+func (e *env) beat(session string, progress ...lease.Progress) lease.Orders {
+	e.Helper()
+	return e.report(lease.Report{Session: session, Name: session, Progress: progress})
+}
+
+func (e *env) report(r lease.Report) lease.Orders {
+	e.Helper()
+	o, err := e.store.Beat(e.ctx, e.app, r)
+	if err != nil {
+		e.Fatalf("Beat(%s): %v", r.Session, err)
+	}
+	if !slices.IsSortedFunc(o.Held, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }) {
+		e.Errorf("Beat(%s): orders are not sorted by key: %v", r.Session, o.Held)
+	}
+	return o
+}
+
+// over sends a beat that must be refused.
+func (e *env) over(r lease.Report) {
+	e.Helper()
+	o, err := e.store.Beat(e.ctx, e.app, r)
+	if !errors.Is(err, lease.ErrSessionOver) {
+		e.Fatalf("Beat(%s) = %v, %v, want ErrSessionOver", r.Session, o, err)
+	}
+}
+
+// start sends first beats.
+func (e *env) start(sessions ...string) {
+	e.Helper()
+	for _, s := range sessions {
+		e.report(lease.Report{Session: s, Name: s, First: true})
+	}
+}
+
+func (e *env) apply(actions ...lease.Action) []bool {
+	e.Helper()
+	done, err := e.store.Apply(e.ctx, e.app, actions)
+	if err != nil {
+		e.Fatalf("Apply(%v): %v", actions, err)
+	}
+	if len(done) != len(actions) {
+		e.Fatalf("Apply of %d actions returned %d results", len(actions), len(done))
+	}
+	return done
+}
+
+// must applies actions that all have to take effect, in one call.
+func (e *env) must(actions ...lease.Action) {
+	e.Helper()
+	if i := slices.Index(e.apply(actions...), false); i >= 0 {
+		e.Fatalf("%s took no effect", actions[i])
+	}
+}
+
+// refused applies actions none of which may take effect, and makes sure that nothing changed.
+func (e *env) refused(actions ...lease.Action) {
+	e.Helper()
+	e.unchanged(func() {
+		e.Helper()
+		for i, done := range e.apply(actions...) {
+			if done {
+				e.Errorf("%s reports that it took effect", actions[i])
+			}
+		}
+	})
+}
+
+// unchanged makes sure that do changes nothing that a view shows but beat counts.
+func (e *env) unchanged(do func()) {
+	e.Helper()
+	before := canon(e.view())
+	do()
+	if after := canon(e.view()); after != before {
+		e.Errorf("something changed\nbefore:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func (e *env) lead(session string, term uint64) bool {
+	e.Helper()
+	won, err := e.store.Lead(e.ctx, e.app, session, term)
+	if err != nil {
+		e.Fatalf("Lead(%s, %d): %v", session, term, err)
+	}
+	return won
+}
+
+func (e *env) leave(session string, progress ...lease.Progress) {
+	e.Helper()
+	if err := e.store.Leave(e.ctx, e.app, lease.Report{Session: session, Name: session, Progress: progress}); err != nil {
+		e.Fatalf("Leave(%s): %v", session, err)
+	}
+}
+
+// view is a full view.
+func (e *env) view() lease.View {
+	e.Helper()
+	return e.since("")
+}
+
+func (e *env) since(revision string) lease.View {
+	e.Helper()
+	v, err := e.store.View(e.ctx, e.app, revision)
+	if err != nil {
+		e.Fatalf("View(%q): %v", revision, err)
+	}
+	if revision == "" && v.Same {
+		e.Fatal("View without an earlier revision says Same")
+	}
+	return v
+}
+
+// find returns the lease k of a fresh view, false when there is none.
+func (e *env) find(k lease.Key) (lease.Lease, bool) {
+	e.Helper()
+	v := e.view()
+	i := slices.IndexFunc(v.Leases, func(l lease.Lease) bool { return l.Key == k })
+	if i < 0 {
+		return lease.Lease{}, false
+	}
+	return v.Leases[i], true
+}
+
+// want makes sure that the store has exactly the lease l.
+func (e *env) want(l lease.Lease) {
+	e.Helper()
+	got, ok := e.find(l.Key)
+	if !ok {
+		e.Errorf("lease %s is not there", l.Key)
+	} else if describe(got) != describe(l) {
+		e.Errorf("lease\n got %s\nwant %s", describe(got), describe(l))
+	}
+}
+
+// worker returns the row of session in a fresh view, false when there is none.
+func (e *env) worker(session string) (lease.Worker, bool) {
+	e.Helper()
+	v := e.view()
+	i := slices.IndexFunc(v.Workers, func(w lease.Worker) bool { return w.Session == session })
+	if i < 0 {
+		return lease.Worker{}, false
+	}
+	return v.Workers[i], true
+}
+
+// held makes sure that orders give exactly these keys.
+func (e *env) held(o lease.Orders, keys ...lease.Key) {
+	e.Helper()
+	var got []lease.Key
+	for _, l := range o.Held {
+		got = append(got, l.Key)
+	}
+	keys = slices.SortedFunc(slices.Values(keys), lease.Key.Compare)
+	if !slices.Equal(got, keys) {
+		e.Errorf("held %v, want %v", got, keys)
+	}
+}
+
+// end marks a session as ended, whatever its beat count is.
+func (e *env) end(session string) {
+	e.Helper()
+	w, ok := e.worker(session)
+	if !ok {
+		e.Fatalf("session %s has no row", session)
+	}
+	e.must(lease.Action{Kind: lease.EndSession, Session: session, Beat: w.Beat})
+}
+
+// k is the key of a plain lease.
+func k(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
+
+// seq is a position after record n.
+func seq(n uint64) shard.Position {
+	p, err := shard.After(strconv.FormatUint(n, 10))
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+var upper = shard.HashRange{Start: shard.HashKey{Hi: 1 << 63}, End: shard.MaxHashKey}
+
+// create is the action that makes a plain lease, owned by nobody, at epoch 1.
+func create(id string) lease.Action {
+	return lease.Action{Kind: lease.Create, Lease: fresh(id)}
+}
+
+func fresh(id string) lease.Lease {
+	return lease.Lease{Key: k(id), Range: upper, Epoch: 1, Position: shard.Oldest}
+}
+
+func assign(id string, epoch uint64, to string) lease.Action {
+	return lease.Action{Kind: lease.Assign, Key: k(id), Epoch: epoch, Session: to}
+}
+
+func handoff(id string, epoch uint64, to string) lease.Action {
+	return lease.Action{Kind: lease.Handoff, Key: k(id), Epoch: epoch, Session: to}
+}
+
+func revoke(id string, epoch uint64) lease.Action {
+	return lease.Action{Kind: lease.Revoke, Key: k(id), Epoch: epoch}
+}
+
+func remove(id string, epoch uint64) lease.Action {
+	return lease.Action{Kind: lease.Delete, Key: k(id), Epoch: epoch}
+}
+
+func move(id string, epoch uint64, to shard.Position) lease.Action {
+	return lease.Action{Kind: lease.Move, Key: k(id), Epoch: epoch, Position: to}
+}
+
+func forget(session string) lease.Action { return lease.Action{Kind: lease.Forget, Session: session} }
+
+func at(id string, epoch uint64, p shard.Position) lease.Progress {
+	return lease.Progress{Key: k(id), Epoch: epoch, Position: p}
+}
+
+func release(id string, epoch uint64) lease.Progress {
+	return lease.Progress{Key: k(id), Epoch: epoch, Release: true}
+}
+
+// describe is a lease in full, as one line.
+func describe(l lease.Lease) string {
+	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q at=%s",
+		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Position)
+}
+
+// canon is everything a view says but beat counts and the revision, in an order of its own.
+func canon(v lease.View) string {
+	var lines []string
+	for _, l := range v.Leases {
+		lines = append(lines, "lease "+describe(l))
+	}
+	for _, w := range v.Workers {
+		w.Beat = 0
+		lines = append(lines, fmt.Sprintf("worker %+v", w))
+	}
+	slices.Sort(lines)
+	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Term)), "\n")
+}
+
+// ownership is what View must not hide: which leases there are, with everything but checkpoints that moved.
+func ownership(leases []lease.Lease) string {
+	var lines []string
+	for _, l := range leases {
+		if !l.Finished() {
+			l.Position = shard.Position{}
+		}
+		lines = append(lines, describe(l))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// equal reports a difference between two values.
+func equal[T any](e *env, what string, got, want T) {
+	e.Helper()
+	if !reflect.DeepEqual(got, want) {
+		e.Errorf("%s\n got %+v\nwant %+v", what, got, want)
+	}
+}
