@@ -1,0 +1,240 @@
+package lease_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// model is an application's rows and what its workers do, in a few lines: just enough to carry plans out by the contract
+// of [lease.Store], one write after the other.
+type model struct {
+	leases  map[lease.Key]*lease.Lease
+	workers map[string]*lease.Worker
+	facts   lease.Facts
+	limits  lease.Limits
+}
+
+func newModel() *model {
+	return &model{
+		leases:  map[lease.Key]*lease.Lease{},
+		workers: map[string]*lease.Worker{},
+		facts: lease.Facts{
+			Dead: map[string]uint64{}, Ripe: map[lease.Key]uint64{}, Overdue: map[lease.Key]uint64{},
+			Gone: map[lease.Key]bool{}, Untold: map[string]bool{},
+		},
+	}
+}
+
+// view is what a leader sees; the order is that of the keys, or random with rng.
+func (m *model) view(rng *rand.Rand) lease.View {
+	var v lease.View
+	for _, k := range m.keys() {
+		v.Leases = append(v.Leases, *m.leases[k])
+	}
+	for _, s := range slices.Sorted(maps.Keys(m.workers)) {
+		v.Workers = append(v.Workers, *m.workers[s])
+	}
+	if rng != nil {
+		rng.Shuffle(len(v.Leases), func(i, j int) { v.Leases[i], v.Leases[j] = v.Leases[j], v.Leases[i] })
+		rng.Shuffle(len(v.Workers), func(i, j int) { v.Workers[i], v.Workers[j] = v.Workers[j], v.Workers[i] })
+	}
+	return v
+}
+
+func (m *model) keys() []lease.Key { return slices.SortedFunc(maps.Keys(m.leases), lease.Key.Compare) }
+
+func (m *model) plan() []lease.Action { return lease.Plan(m.view(nil), m.facts, m.limits) }
+
+// apply carries out one action if its condition holds.
+func (m *model) apply(a lease.Action) bool {
+	l, w := m.leases[a.Key], m.workers[a.Session]
+	switch a.Kind {
+	case lease.Assign:
+		if l == nil || l.Epoch != a.Epoch {
+			return false
+		}
+		l.Owner, l.Last, l.Heir, l.Revoked = a.Session, a.Session, "", ""
+		l.Epoch++
+	case lease.Handoff:
+		if l == nil || l.Epoch != a.Epoch || l.Owner == "" {
+			return false
+		}
+		l.Heir = a.Session
+		delete(m.facts.Overdue, a.Key) // another wish, another wait
+	case lease.Revoke:
+		if l == nil || l.Epoch != a.Epoch || l.Owner == "" {
+			return false
+		}
+		l.Owner, l.Heir, l.Revoked = "", "", l.Owner
+		l.Epoch++
+	case lease.EndSession:
+		if w == nil || w.Ended || w.Beat != a.Beat {
+			return false
+		}
+		w.Ended = true
+	case lease.Forget:
+		if w == nil || !w.Ended {
+			return false
+		}
+		delete(m.workers, a.Session)
+	case lease.Tell:
+		delete(m.facts.Untold, a.Session)
+	default:
+		panic(fmt.Sprintf("Plan has no business with %q", a))
+	}
+	return true
+}
+
+// release is what the owner of k does with its last report about it.
+func (m *model) release(k lease.Key) {
+	l := m.leases[k]
+	l.Owner, l.Heir = l.Heir, ""
+	if l.Owner != "" {
+		l.Last = l.Owner
+	}
+	l.Epoch++
+}
+
+// finish is the report of the owner of k that its shard is at its end, with the children it learned of.
+func (m *model) finish(k lease.Key, children ...lease.Lease) {
+	for _, c := range children {
+		if m.leases[c.Key] == nil {
+			c.Epoch, c.Position = 1, shard.Oldest
+			m.leases[c.Key] = &c
+		}
+	}
+	l := m.leases[k]
+	l.Owner, l.Heir, l.Position = "", "", shard.End
+	l.Epoch++
+}
+
+// leave is an orderly stop of a worker: whatever it has goes to the heirs, or to nobody.
+func (m *model) leave(session string) {
+	for _, l := range m.leases {
+		if l.Owner == session {
+			m.release(l.Key)
+		}
+		if l.Revoked == session {
+			l.Revoked = ""
+		}
+	}
+	delete(m.workers, session)
+}
+
+// handOver lets every live owner do what it was asked for.
+func (m *model) handOver() {
+	for _, k := range m.keys() {
+		if l := m.leases[k]; l.Heir != "" && m.lives(l.Owner) {
+			m.release(k)
+		}
+	}
+}
+
+// lives says that the session beats, as far as the leader knows.
+func (m *model) lives(session string) bool {
+	w := m.workers[session]
+	if w == nil || w.Ended {
+		return false
+	}
+	beat, dead := m.facts.Dead[session]
+	return !dead || w.Beat > beat
+}
+
+// takes says that the session may be given leases.
+func (m *model) takes(session string) bool { return m.lives(session) && !m.workers[session].Leaving }
+
+// waits is the contract's rule about parents, written down a second time.
+func (m *model) waits(l *lease.Lease) bool {
+	hadOwner := l.Last != "" || l.Owner != "" || l.Revoked != ""
+	for _, p := range l.Parents {
+		k := lease.Key{Stream: l.Stream, Shard: p}
+		parent, here := m.leases[k]
+		if here && !parent.Finished() || !here && !hadOwner && !m.facts.Gone[k] {
+			return true
+		}
+	}
+	return false
+}
+
+// held counts the leases by owner.
+func (m *model) held() map[string]int {
+	held := map[string]int{}
+	for _, l := range m.leases {
+		if l.Owner != "" {
+			held[l.Owner]++
+		}
+	}
+	return held
+}
+
+// String shows who has what: a line for each session, one for the leases that nobody has, one for the finished ones.
+func (m *model) String() string {
+	var b strings.Builder
+	name := func(k lease.Key) string { return strings.TrimPrefix(k.String(), defaultStream+"/") }
+	line := func(who string, what []string) {
+		fmt.Fprintf(&b, "%s:", who)
+		for _, w := range what {
+			b.WriteString(" " + w)
+		}
+		b.WriteString("\n")
+	}
+	sessions := map[string]bool{}
+	for s := range m.workers {
+		sessions[s] = true
+	}
+	for _, l := range m.leases {
+		if l.Owner != "" {
+			sessions[l.Owner] = true
+		}
+	}
+	for _, s := range slices.Sorted(maps.Keys(sessions)) {
+		var owned []string
+		for _, k := range m.keys() {
+			if l := m.leases[k]; l.Owner == s && l.Heir != "" {
+				owned = append(owned, name(k)+"→"+l.Heir)
+			} else if l.Owner == s {
+				owned = append(owned, name(k))
+			}
+		}
+		if len(owned) == 0 {
+			owned = []string{"-"}
+		}
+		w := m.workers[s]
+		switch {
+		case w == nil:
+			s += " (no row)"
+		case w.Ended:
+			s += " (ended)"
+		case w.Leaving:
+			s += " (leaving)"
+		}
+		line(s, owned)
+	}
+	var nobody, finished []string
+	for _, k := range m.keys() {
+		switch l := m.leases[k]; {
+		case l.Finished():
+			finished = append(finished, name(k))
+		case l.Owner != "":
+		case l.Revoked != "":
+			nobody = append(nobody, fmt.Sprintf("%s (revoked from %s)", name(k), l.Revoked))
+		case m.waits(l):
+			nobody = append(nobody, fmt.Sprintf("%s (waits for %s)", name(k), strings.Join(l.Parents, " and ")))
+		default:
+			nobody = append(nobody, name(k))
+		}
+	}
+	if len(nobody) > 0 {
+		line("nobody", nobody)
+	}
+	if len(finished) > 0 {
+		line("finished", finished)
+	}
+	return b.String()
+}
