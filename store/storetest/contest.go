@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -53,28 +54,40 @@ func contest(e *env) {
 	for i := range contestWorkers {
 		e.start(strconv.Itoa(i))
 	}
-	var busy atomic.Int32
-	busy.Store(contestWorkers)
+	// All go on until workers and leaders alike have done their part. A failure ends it too.
+	var worked, directed atomic.Int64
+	var failed atomic.Bool
+	goOn := func() bool {
+		runtime.Gosched()
+		return !failed.Load() && (worked.Load() < int64(e.steps/4) || directed.Load() < int64(e.steps/10))
+	}
 	e.together(contestWorkers+contestLeaders, func(i int, s lease.Store) error {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		var err error
 		if i < contestWorkers {
-			defer busy.Add(-1)
-			return c.work(i, s, rng)
+			err = c.work(i, s, rng, func() bool { worked.Add(1); return goOn() })
+		} else {
+			err = c.direct(s, rng, func() bool { directed.Add(1); return goOn() })
 		}
-		return c.direct(s, rng, func() bool { return busy.Load() > 0 })
+		if err != nil {
+			failed.Store(true)
+		}
+		return err
 	})
 	c.judge()
 }
 
 // place is a position that tells who reported it.
-func place(epoch, n uint64, worker int) uint64 { return epoch*1_000_000_000 + n*100 + uint64(worker) }
+func place(epoch, n uint64, worker int) uint64 {
+	return epoch*1_000_000_000 + n%10_000_000*100 + uint64(worker)
+}
 
 // work beats with progress on what is held, and without right on what is not.
-func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand) error {
+func (c *contestLog) work(worker int, s lease.Store, rng *rand.Rand, goOn func() bool) error {
 	session := strconv.Itoa(worker)
 	held := map[lease.Key]lease.Lease{}
 	lost := map[lease.Key]lease.Lease{}
-	for n := range uint64(max(20, c.steps/20)) {
+	for n := uint64(0); goOn(); n++ {
 		var report []lease.Progress
 		for i := range contestLeases {
 			key := k(strconv.Itoa(i))
