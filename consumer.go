@@ -2,10 +2,17 @@ package weir
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 )
 
 // Consumer is one worker of an application.
@@ -13,7 +20,7 @@ type Consumer struct {
 	client  *kinesis.Client
 	store   lease.Store
 	opts    Options
-	streams []stream
+	streams map[string]stream
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no I/O. The error names all
@@ -23,12 +30,124 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{client: client, store: store, opts: checked, streams: streams}, nil
+	c := &Consumer{client: client, store: store, opts: checked, streams: map[string]stream{}}
+	for _, s := range streams {
+		c.streams[s.name] = s
+	}
+	return c, nil
 }
 
 // Run joins the application and handles the shards that fall to this worker, until ctx ends, the handler returns
-// [Stop], or something fails that no retry mends. It returns nil after an orderly stop.
+// [Stop], or something fails that no retry mends. It returns nil after an orderly stop: handlers have finished their
+// batches (or were told to stop after Options.StopTimeout), progress is saved, the leases are with others or free, and
+// every goroutine has ended. Otherwise it stops in the same way and returns what the handler gave to Stop, an error
+// that wraps [ErrStreamNotFound], or one that wraps [lease.ErrSetup] and says what the store is missing.
+//
+// A store or stream that fails for a while, however long, does not end Run. Several calls of Run, also of one Consumer,
+// are workers of their own.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {
-	<-ctx.Done()
-	return nil
+	if h == nil {
+		return errors.New("weir: Run without a handler")
+	}
+	names := make([]string, 0, len(c.streams))
+	for name := range c.streams {
+		names = append(names, name)
+	}
+	err := group.Run(ctx, group.Config{
+		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
+		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
+		Stop:  c.opts.StopTimeout, Streams: names, Start: c.opts.Start, ListInterval: c.opts.ListInterval,
+		List: c.list, Read: func(t *group.Term) error { return c.loop(t, h).run() },
+		OnTaken: c.taken, OnEnded: c.ended, OnFailed: c.storeFailed, OnLeading: c.opts.Events.Leading, Log: c.opts.Logger,
+	})
+	var stop *stopError
+	switch {
+	case errors.As(err, &stop):
+		return stop.err
+	case errors.Is(err, group.ErrNoStream):
+		return fmt.Errorf("%w: %w", ErrStreamNotFound, err)
+	default:
+		return err
+	}
+}
+
+func (c *Consumer) loop(t *group.Term, h Handler) *shardLoop {
+	l := &shardLoop{opts: &c.opts, handler: h, term: t}
+	l.source = source.Poll{
+		Client: c.client, Stream: c.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
+		Limit: c.opts.Batch, Idle: c.opts.IdleInterval, Failed: l.readFailed,
+	}
+	return l
+}
+
+// source is how calls name a stream. A lease may be of one that only other workers of the application were told of;
+// its name is enough to read it.
+func (c *Consumer) source(name string) source.Stream {
+	return source.Stream{Name: name, ARN: c.streams[name].arn}
+}
+
+// list lists a stream for the leader; with a start, for an application that has not seen the stream.
+func (c *Consumer) list(ctx context.Context, name string, start shard.Position) (group.Listing, error) {
+	listing, err := list(ctx, c.client, c.source(name), start)
+	if errors.Is(err, source.ErrNoStream) {
+		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
+	}
+	return listing, err
+}
+
+func list(ctx context.Context, client *kinesis.Client, s source.Stream, start shard.Position) (group.Listing, error) {
+	var begin map[string]shard.Position
+	switch start.Kind() {
+	case shard.Tip:
+		// First where the tip is, then everything: a shard that is split in between is followed into its children.
+		open, date, err := source.List(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
+		if err != nil {
+			return group.Listing{}, err
+		}
+		if date.IsZero() {
+			return group.Listing{}, fmt.Errorf("the service's answer has no date, which a start at the tip of stream %s is pinned to", s.Name)
+		}
+		begin = map[string]shard.Position{}
+		for _, sh := range open {
+			begin[sh.ID] = shard.At(date)
+		}
+		all, _, err := source.List(ctx, client, s, nil)
+		return group.Listing{Shards: all, Begin: begin}, err
+	default:
+		all, date, err := source.List(ctx, client, s, nil)
+		if err != nil || start.Kind() != shard.Time {
+			return group.Listing{Shards: all}, err
+		}
+		if !date.IsZero() && start.Time().After(date.Add(time.Second)) {
+			return group.Listing{}, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
+				start, s.Name, date.UTC().Format(time.RFC3339))
+		}
+		// Every shard, closed ones too: those that ended before the time only say so when asked, which is cheaper than to be wrong
+		// about which those are.
+		begin = map[string]shard.Position{}
+		for _, sh := range all {
+			begin[sh.ID] = start
+		}
+		return group.Listing{Shards: all, Begin: begin}, nil
+	}
+}
+
+func (c *Consumer) taken(t *group.Term) {
+	c.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "from", t.Lease.Position)
+	if f := c.opts.Events.LeaseTaken; f != nil {
+		f(LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
+	}
+}
+
+func (c *Consumer) ended(t *group.Term, reason string) {
+	c.opts.Logger.Info("lease ended", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "at", t.At(), "why", reason)
+	if f := c.opts.Events.LeaseEnded; f != nil {
+		f(LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: reason})
+	}
+}
+
+func (c *Consumer) storeFailed(op string, err error, since time.Time) {
+	if f := c.opts.Events.StoreFailed; f != nil {
+		f(StoreFailed{Op: op, Err: err, Since: since})
+	}
 }

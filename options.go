@@ -212,4 +212,3 @@ func parseStream(client *kinesis.Client, s string) (stream, error) {
 	}
 	return stream{name: s}, nil
 }
-

@@ -2,29 +2,265 @@ package weir
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
 )
 
-// ReaderOptions say what a [Reader] reads. Stream is required.
+// ReaderOptions say what a [Reader] reads. Stream is required; every other field's zero value is its default.
 type ReaderOptions struct {
-	Stream       string        // name or ARN
-	Start        Position      // Oldest (the default), Latest or At
-	Shards       []string      // only these and their descendants; none is all
-	UntilTip     bool          // end when each shard has been read to its tip, instead of following for ever
-	IdleInterval time.Duration // see Options
+	// Stream is the stream to read, by name or ARN.
+	Stream string
+	// Start is where to begin: [Oldest] (the default), [Latest] or [At]. Children of splits and merges are read from their beginning.
+	Start Position
+	// Shards, if any, are the only ones to read, with their descendants.
+	Shards []string
+	// UntilTip ends reading when every shard has been read to its tip, instead of following the stream for ever.
+	UntilTip bool
+	// IdleInterval is as in [Options].
+	IdleInterval time.Duration
 }
 
-// Reader reads a stream without an application: no store, no checkpoints, no sharing.
-type Reader struct{}
+// Reader reads a stream without an application: no store, no checkpoint, nothing shared with others. Its methods may be
+// called concurrently; each call reads anew.
+type Reader struct {
+	client *kinesis.Client
+	opts   ReaderOptions
+	source source.Stream
+}
 
 // NewReader checks the options. It does no I/O.
-func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) { return &Reader{}, nil }
+func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
+	var problems []error
+	if client == nil {
+		problems = append(problems, errors.New("weir: the Kinesis client is nil; make one with kinesis.NewFromConfig"))
+	}
+	s, err := parseStream(client, opts.Stream)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	switch opts.Start.Kind() {
+	case shard.None:
+		opts.Start = Oldest
+	case shard.First, shard.Tip, shard.Time:
+	default:
+		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %q must be Oldest, Latest or At(a time)", opts.Start))
+	}
+	if opts.IdleInterval == 0 {
+		opts.IdleInterval = time.Second
+	}
+	if opts.IdleInterval < 200*time.Millisecond || opts.IdleInterval > time.Minute {
+		problems = append(problems, fmt.Errorf("weir: ReaderOptions.IdleInterval %v must be between 200ms and 1m", opts.IdleInterval))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return &Reader{client: client, opts: opts, source: source.Stream{Name: s.name, ARN: s.arn}}, nil
+}
 
-// Records yields the records of all shards, parents before children.
-func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] { return nil }
+// Records yields the records of all shards: in order inside a shard, parents before children, shards side by side as they
+// come. A failure that lasts is yielded as an error; a caller that goes on all the same lets reading be tried again.
+// The last thing yielded is ctx's cause when ctx ends, or an error that wraps [ErrStreamNotFound].
+func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for b, err := range r.Batches(ctx) {
+			if err != nil {
+				if !yield(Record{}, err) {
+					return
+				}
+				continue
+			}
+			for _, rec := range b.Records {
+				if !yield(rec, nil) {
+					return
+				}
+			}
+		}
+	}
+}
 
-// Batches yields the same records by shard and page.
-func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] { return nil }
+// Batches yields what Records yields, page by page, with the names of the shards. Batches are never empty but for those
+// that mark the end of a shard. They have no checkpoint.
+func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		run := &reading{Reader: r, pages: make(chan read), known: map[string]*readShard{}}
+		defer run.running.Wait()
+		defer cancel(errReaderLeft)
+
+		listing, err := list(ctx, r.client, r.source, r.opts.Start)
+		if err == nil {
+			err = run.begin(listing)
+		}
+		if err != nil {
+			if errors.Is(err, source.ErrNoStream) {
+				err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
+			}
+			yield(nil, err)
+			return
+		}
+		run.loop(ctx, yield)
+	}
+}
+
+var errReaderLeft = errors.New("weir: the reader was left")
+
+// reading is one run of a Reader. The goroutine that iterates owns it; each shard being read has a goroutine of its own
+// that hands over page by page.
+type reading struct {
+	*Reader
+	pages   chan read
+	known   map[string]*readShard
+	active  int
+	running sync.WaitGroup
+}
+
+type readShard struct {
+	shard.Shard
+	at            shard.Position
+	started, done bool
+}
+
+type read struct {
+	shard string
+	page  source.Page
+	err   error
+	last  bool
+}
+
+// begin decides which shards are read, and from where.
+func (r *reading) begin(listing group.Listing) error {
+	graph := shard.NewGraph(listing.Shards)
+	for _, id := range r.opts.Shards {
+		if _, ok := graph.Shard(id); !ok {
+			return fmt.Errorf("weir: stream %s has no shard %q", r.source.Name, id)
+		}
+	}
+	wanted := map[string]bool{}
+	for _, l := range group.NewLeases(r.source.Name, listing, nil, true) {
+		id := l.Shard
+		wanted[id] = len(r.opts.Shards) == 0 || slices.Contains(r.opts.Shards, id) ||
+			slices.ContainsFunc(graph.Parents(id), func(p string) bool { return wanted[p] })
+		sh, _ := graph.Shard(id)
+		r.known[id] = &readShard{Shard: sh, at: l.Position, done: !wanted[id] || l.Finished()}
+	}
+	return nil
+}
+
+func (r *reading) loop(ctx context.Context, yield func(*Batch, error) bool) {
+	for {
+		r.start(ctx)
+		if r.active == 0 {
+			return
+		}
+		var got read
+		select {
+		case got = <-r.pages:
+		case <-ctx.Done():
+			yield(nil, context.Cause(ctx))
+			return
+		}
+		if got.last {
+			r.active--
+		}
+		if got.err != nil {
+			if errors.Is(got.err, source.ErrNoShard) {
+				r.end(got.shard, nil) // its children do not wait for what has expired
+			}
+			if !yield(nil, got.err) {
+				return
+			}
+			continue
+		}
+		if len(got.page.Records) > 0 || got.page.End {
+			b := &Batch{
+				Stream: r.source.Name, Shard: got.shard, Records: make([]Record, len(got.page.Records)),
+				Behind: got.page.Behind, End: got.page.End,
+			}
+			for i := range got.page.Records {
+				b.Records[i] = newRecord(&got.page.Records[i])
+			}
+			if !yield(b, nil) {
+				return
+			}
+		}
+		if got.page.End {
+			r.end(got.shard, got.page.Children)
+		}
+	}
+}
+
+// end notes that a shard was read to its end, and learns of its children.
+func (r *reading) end(id string, children []shard.Shard) {
+	r.known[id].done = true
+	for _, c := range children {
+		if r.known[c.ID] == nil {
+			r.known[c.ID] = &readShard{Shard: c, at: shard.Oldest}
+		}
+	}
+}
+
+// start begins to read every shard whose parents are done.
+func (r *reading) start(ctx context.Context) {
+	for id, s := range r.known {
+		waits := slices.ContainsFunc(s.Parents, func(p string) bool { return r.known[p] != nil && !r.known[p].done })
+		if s.started || s.done || waits {
+			continue
+		}
+		s.started = true
+		r.active++
+		at := s.at
+		r.running.Go(func() { r.follow(ctx, id, at) })
+	}
+}
+
+// lasting is how many failures in a row are worth telling the caller.
+const lasting = 5
+
+// follow reads one shard and hands its pages over, until the shard ends or ctx does.
+func (r *reading) follow(ctx context.Context, id string, at shard.Position) {
+	hand := func(got read) bool {
+		got.shard = id
+		select {
+		case r.pages <- got:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	failures := 0
+	poll := source.Poll{Client: r.client, Stream: r.source, Shard: id, From: at, Limit: 10000, Idle: r.opts.IdleInterval}
+	poll.Failed = func(err error, _ bool, _ time.Duration) {
+		if failures++; failures%lasting == 0 || errors.Is(err, source.ErrNoPosition) {
+			hand(read{err: fmt.Errorf("weir: reading shard %s of stream %s: %w", id, r.source.Name, err)})
+		}
+	}
+	for {
+		page, err := poll.Next(ctx)
+		if err != nil {
+			switch {
+			case ctx.Err() != nil:
+				return
+			case errors.Is(err, source.ErrNoStream):
+				err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
+			}
+			hand(read{err: err, last: true})
+			return
+		}
+		failures = 0
+		// Only an empty page is the tip: a closed shard may say that it ends on the page after its last records.
+		last := page.End || (r.opts.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
+		if !hand(read{page: page, last: last}) || last {
+			return
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -48,4 +49,11 @@ func (r Record) SDK() types.Record {
 		sdk.EncryptionType = types.EncryptionTypeKms
 	}
 	return sdk
+}
+
+func newRecord(r *source.Record) Record {
+	return Record{
+		Data: r.Data, PartitionKey: r.Key, SequenceNumber: r.SequenceNumber,
+		arrival: r.Arrival, done: shard.Whole, encrypted: r.Encrypted,
+	}
 }

@@ -1,0 +1,54 @@
+// Package group is the acting half of package lease: it keeps a worker's session alive with beats, starts and ends a
+// [Term] for each lease the worker holds, and, while this worker leads, watches the others and carries out plans. It never
+// sees a record.
+//
+// Goroutines of one Run, each waited for before it returns:
+//
+//	beat loop    Run itself; owns the session and the terms; nothing slow runs in it but the beat
+//	reader       one for each term: Config.Read
+//	leadership   at most one; campaigns, then owns the Watch and the listings
+//	listing      at most eight, owned by leadership
+package group
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Config says what a group works with. All fields but the hooks are required.
+type Config struct {
+	Store     lease.Store
+	App       string
+	Worker    string
+	Weight    float64
+	MaxLeases int
+	Times     lease.Times
+	Stop      time.Duration // how long readers may take to return when Run stops
+
+	Streams      []string
+	Start        shard.Position // for streams the application has not seen
+	ListInterval time.Duration
+	// List lists a stream. With a start, the stream is new to the application, and the listing says where each shard begins.
+	List func(ctx context.Context, stream string, start shard.Position) (Listing, error)
+	// Read reads the shard of a term until its context ends or it drains or the shard ends. An error ends Run; a
+	// context that ended is none.
+	Read func(t *Term) error
+
+	// Hooks may be nil.
+	OnTaken   func(t *Term)
+	OnEnded   func(t *Term, reason string)
+	OnFailed  func(op string, err error, since time.Time)
+	OnLeading func(bool)
+	Log       *slog.Logger
+}
+
+// Run takes part in the application until ctx ends or something fails for good. It returns nil after an orderly stop:
+// by then every reader has returned, progress is saved and the leases are free, as far as the store answered.
+func Run(ctx context.Context, cfg Config) error {
+	w := newWorker(cfg)
+	return w.run(ctx)
+}

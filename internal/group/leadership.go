@@ -1,0 +1,298 @@
+package group
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// leadership is one stretch of campaigning for and then holding the leader's role. Everything it does is safe to do twice
+// and by two workers at once: each write has a condition. So it need not be certain that it leads.
+type leadership struct {
+	cfg     Config
+	session string
+	term    uint64 // what it leads, once won; what it campaigns against, before
+	suspect lease.Leader
+	wakeUp  func() // makes the beat loop beat
+
+	cancel context.CancelFunc
+	looked chan struct{} // look now
+	done   chan struct{} // closed when run has returned
+
+	mu     sync.Mutex
+	won    bool
+	alone  bool // the last view showed nobody who could take over
+	fatal  error
+	lastOK time.Time // when a look last succeeded
+
+	// Owned by run.
+	watch    *lease.Watch
+	leases   []lease.Lease
+	revision string
+	streams  *listings
+	rounds   int
+}
+
+// followLeader reads the orders' word on who leads, and starts or ends this worker's own leadership by it. It returns how
+// long the beat loop may wait at most.
+func (w *worker) followLeader(began time.Time) time.Duration {
+	l := w.orders.Leader
+	dead, wait := w.follow.See(l, w.cfg.Times, began, time.Now())
+	if w.lead != nil {
+		switch {
+		case w.lead.ended():
+			w.endLeadership()
+		case w.lead.deposed(l, w.session):
+			w.endLeadership()
+		case w.lead.stuck():
+			// Its session lives, so nobody else would ever take over: step down for them.
+			w.cfg.Log.Warn("this worker led but could not do a leader's work for too long; leaving it to another", "app", w.cfg.App)
+			w.endLeadership()
+			w.resign()
+		}
+		return w.cfg.Times.Beat
+	}
+	if !w.stopping.IsZero() || w.trust.context().Err() != nil {
+		return w.cfg.Times.Beat
+	}
+	switch {
+	case l.Session == w.session:
+		w.startLeadership(l.Term, true, lease.Leader{})
+	case time.Now().Before(w.notLeading):
+	case l.Session == "":
+		w.startLeadership(l.Term, false, lease.Leader{})
+	case dead:
+		w.startLeadership(l.Term, false, l)
+	default:
+		return wait
+	}
+	return w.cfg.Times.Beat
+}
+
+func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
+	ctx, cancel := context.WithCancel(w.trust.context())
+	w.lead = &leadership{
+		cfg: w.cfg, session: w.session, term: term, won: won, suspect: suspect, wakeUp: w.poke,
+		cancel: cancel, looked: make(chan struct{}, 1), done: make(chan struct{}), lastOK: time.Now(),
+		streams: newListings(w.cfg.Streams),
+	}
+	l := w.lead
+	w.running.Go(func() { l.run(ctx) })
+}
+
+// endLeadership tells the leadership to end. It does not wait, so that a slow call never holds up the beat: what is under
+// way is safe to finish, and Run waits for it at the end.
+func (w *worker) endLeadership() {
+	if w.lead == nil {
+		return
+	}
+	w.lead.cancel()
+	if err := w.lead.failed(); err != nil && w.fatal == nil {
+		w.fatal = err
+	}
+	w.lead = nil
+}
+
+// resign gives the role up and keeps this worker from taking it again at once.
+func (w *worker) resign() {
+	w.notLeading = time.Now().Add(2 * w.cfg.Times.Failover)
+	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Times.Beat)
+	defer cancel()
+	if _, err := w.cfg.Store.Lead(ctx, w.cfg.App, "", w.orders.Leader.Term); err != nil && w.cfg.OnFailed != nil {
+		w.cfg.OnFailed("lead", err, time.Now())
+	}
+}
+
+// look makes the leadership look at the store at once. Safe for concurrent use, as are the next five.
+func (l *leadership) look() {
+	select {
+	case l.looked <- struct{}{}:
+	default:
+	}
+}
+
+func (l *leadership) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// deposed reports whether an answer to a beat says that somebody else leads since. One that is older than this leadership says nothing.
+func (l *leadership) deposed(now lease.Leader, session string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.won && (now.Term > l.term || (now.Term == l.term && now.Session != session))
+}
+
+func (l *leadership) stuck() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.lastOK) > 2*l.cfg.Times.Failover
+}
+
+func (l *leadership) aloneIn() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.alone
+}
+
+func (l *leadership) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fatal
+}
+
+func (l *leadership) run(ctx context.Context) {
+	defer close(l.done)
+	defer l.streams.wait()
+	if !l.won && !l.campaign(ctx) {
+		return
+	}
+	l.wakeUp()
+	if l.cfg.OnLeading != nil {
+		l.cfg.OnLeading(true)
+		defer l.cfg.OnLeading(false)
+	}
+	l.watch = lease.NewWatch(l.cfg.Times, l.suspect)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.looked:
+		case r := <-l.streams.results:
+			if err := l.streams.take(r, l.cfg); err != nil {
+				l.mu.Lock()
+				l.fatal = err
+				l.mu.Unlock()
+				l.wakeUp()
+				return
+			}
+		}
+		next, leads := l.step(ctx)
+		if !leads {
+			l.wakeUp()
+			return
+		}
+		timer.Reset(next)
+	}
+}
+
+func (l *leadership) campaign(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Times.Failover/2)
+	defer cancel()
+	won, err := l.cfg.Store.Lead(ctx, l.cfg.App, l.session, l.term)
+	if err != nil {
+		l.report("lead", err) // whether it was won shows in the answer to the next beat
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if won {
+		l.won, l.term = true, l.term+1
+	}
+	return won
+}
+
+// step looks, plans, and carries out. It returns the time until the next look, and false when somebody else leads.
+func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) {
+	beat := l.cfg.Times.Beat
+	began := time.Now()
+	call, cancel := context.WithTimeout(ctx, l.cfg.Times.Failover/2)
+	view, err := l.cfg.Store.View(call, l.cfg.App, l.revision)
+	cancel()
+	ended := time.Now()
+	if err != nil {
+		l.watch.Missed()
+		l.revision = ""
+		if ctx.Err() == nil {
+			l.report("view", err)
+		}
+		return beat / 4, true
+	}
+	if view.Leader.Session != l.session || view.Leader.Term != l.term {
+		return 0, false
+	}
+	if view.Same {
+		view.Leases = l.leases
+	}
+	l.leases, l.revision = view.Leases, view.Revision
+	facts := l.watch.See(view, began, ended)
+	l.streams.begin(ctx, view, l.cfg)
+	facts.Gone = l.streams.gone
+	l.noteAlone(view, facts)
+
+	actions := l.streams.actions(view, l.cfg)
+	actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
+	if len(actions) == 0 {
+		l.mu.Lock()
+		l.lastOK = time.Now()
+		l.mu.Unlock()
+		l.rounds = 0
+		return max(l.watch.Next(beat/2), beat/20), true
+	}
+	return l.apply(ctx, actions), true
+}
+
+func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Duration {
+	beat := l.cfg.Times.Beat
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Times.Failover/2)
+	defer cancel()
+	did, err := l.cfg.Store.Apply(ctx, l.cfg.App, actions)
+	if err != nil {
+		l.revision = ""
+		if ctx.Err() == nil {
+			l.report("apply", err)
+		}
+		return beat / 4
+	}
+	now := time.Now()
+	for i, a := range actions {
+		if a.Kind == lease.Tell && did[i] {
+			l.watch.Told(a.Session, now)
+		}
+		l.cfg.Log.Debug("leader", "app", l.cfg.App, "action", a.String(), "done", did[i])
+	}
+	l.mu.Lock()
+	l.lastOK = now
+	l.mu.Unlock()
+	l.wakeUp() // some of it may concern this worker's own session
+	if !slices.Contains(did, true) {
+		return beat / 10 // what was seen is out of date
+	}
+	// One step prepares the next: look again at once. The bound is for a store that does not do what it says.
+	if l.rounds++; l.rounds > 20 {
+		l.rounds = 0
+		return beat / 2
+	}
+	return 0
+}
+
+// noteAlone remembers whether anybody could take this worker's leases over.
+func (l *leadership) noteAlone(v lease.View, f lease.Facts) {
+	alone := !slices.ContainsFunc(v.Workers, func(w lease.Worker) bool {
+		_, dead := f.Dead[w.Session]
+		return w.Session != l.session && !w.Ended && !w.Leaving && !dead
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if alone != l.alone {
+		l.alone = alone
+		l.wakeUp()
+	}
+}
+
+func (l *leadership) report(op string, err error) {
+	if l.cfg.OnFailed != nil {
+		l.cfg.OnFailed(op, err, time.Now())
+	}
+	l.cfg.Log.Debug("the store failed", "app", l.cfg.App, "op", op, "err", err)
+}

@@ -1,0 +1,260 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// ErrNoStream is wrapped by what Config.List returns for a stream that does not exist.
+var ErrNoStream = errors.New("the stream does not exist")
+
+// Listing is the complete list of a stream's shards.
+type Listing struct {
+	Shards []shard.Shard
+	// Begin says, for a listing with a start, at which shards the application begins and where in them. Their descendants
+	// are read from the beginning, their ancestors not at all. Nil: every shard from [shard.Oldest].
+	Begin map[string]shard.Position
+}
+
+// listings is what a leader knows of the streams, and the listings under way. Only the leadership's goroutine uses it.
+type listings struct {
+	streams map[string]*listed
+	gone    map[lease.Key]bool // parents that have left their streams
+	unknown map[lease.Key]time.Time
+	results chan result
+	running sync.WaitGroup
+	slots   chan struct{}
+}
+
+type listed struct {
+	latest  *Listing
+	began   time.Time // of the latest
+	running bool
+	retry   time.Time // not before
+	errors  int
+	fresh   bool // the latest was made for a stream without leases
+	absent  map[string]int
+}
+
+type result struct {
+	stream string
+	Listing
+	began time.Time
+	fresh bool
+	err   error
+}
+
+// parallel is how many streams are listed at once.
+const parallel = 8
+
+func newListings(streams []string) *listings {
+	s := &listings{
+		streams: map[string]*listed{}, gone: map[lease.Key]bool{}, unknown: map[lease.Key]time.Time{},
+		results: make(chan result, len(streams)), slots: make(chan struct{}, parallel),
+	}
+	for _, name := range streams {
+		s.streams[name] = &listed{absent: map[string]int{}}
+	}
+	return s
+}
+
+func (s *listings) wait() { s.running.Wait() }
+
+// begin starts the listings that are due: of streams never listed, listed too long ago, or with leases whose parents are
+// unknown since after the last listing began.
+func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) {
+	now := time.Now()
+	known := map[string]bool{}
+	for _, l := range v.Leases {
+		known[l.Stream] = true
+	}
+	due := map[string]bool{}
+	unknown := lease.Unknown(v.Leases, s.gone)
+	for _, parent := range unknown {
+		since, before := s.unknown[parent]
+		if !before {
+			since = now
+			s.unknown[parent] = now
+		}
+		if l := s.streams[parent.Stream]; l != nil && !l.began.After(since) {
+			due[parent.Stream] = true
+		}
+	}
+	maps.DeleteFunc(s.unknown, func(k lease.Key, _ time.Time) bool { return !slices.Contains(unknown, k) })
+
+	for name, l := range s.streams {
+		if l.running || now.Before(l.retry) {
+			continue
+		}
+		fresh := !known[name] || (l.latest != nil && !l.fresh && rootless(name, *l.latest, v.Leases))
+		if l.latest != nil && now.Sub(l.began) < cfg.ListInterval && !due[name] && (l.fresh || !fresh) {
+			continue
+		}
+		l.running = true
+		start := shard.Position{}
+		if fresh {
+			start = cfg.Start
+		}
+		s.running.Go(func() {
+			select {
+			case s.slots <- struct{}{}:
+				defer func() { <-s.slots }()
+			case <-ctx.Done():
+				s.results <- result{stream: name, err: ctx.Err()}
+				return
+			}
+			began := time.Now()
+			listing, err := cfg.List(ctx, name, start)
+			s.results <- result{name, listing, began, fresh, err} // has room for every stream
+		})
+	}
+}
+
+// rootless reports whether the listing names a shard that never had parents and has no lease: the leader that first saw
+// the stream died before it had made all leases.
+func rootless(stream string, listing Listing, leases []lease.Lease) bool {
+	have := map[string]bool{}
+	for _, l := range leases {
+		if l.Stream == stream {
+			have[l.Shard] = true
+		}
+	}
+	return slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return len(s.Parents) == 0 && !have[s.ID] })
+}
+
+// take takes in the result of a listing. An error is one that ends Run: a configured stream that was never there.
+func (s *listings) take(r result, cfg Config) error {
+	l := s.streams[r.stream]
+	l.running = false
+	if r.err != nil {
+		if errors.Is(r.err, context.Canceled) {
+			return nil
+		}
+		if r.fresh && errors.Is(r.err, ErrNoStream) {
+			return r.err
+		}
+		l.errors++
+		l.retry = time.Now().Add(min(cfg.Times.Beat<<min(l.errors, 5), cfg.ListInterval))
+		if l.errors == 1 {
+			cfg.Log.Warn("listing the shards of a stream fails; what is known of it goes on", "stream", r.stream, "err", r.err)
+		}
+		if cfg.OnFailed != nil {
+			cfg.OnFailed("list", fmt.Errorf("stream %s: %w", r.stream, r.err), time.Now())
+		}
+		return nil
+	}
+	l.errors, l.retry = 0, time.Time{}
+	l.latest, l.began, l.fresh = &r.Listing, r.began, r.fresh
+
+	here := make(map[string]bool, len(r.Shards))
+	for _, sh := range r.Shards {
+		here[sh.ID] = true
+	}
+	// A parent cannot appear later than its child, so one that is missing beside it has left; so has one that is missing
+	// from a listing that began after its child was seen.
+	for _, sh := range r.Shards {
+		for _, p := range sh.Parents {
+			if !here[p] {
+				s.gone[lease.Key{Stream: r.stream, Shard: p}] = true
+			}
+		}
+	}
+	for parent, since := range s.unknown {
+		if parent.Stream == r.stream && r.began.After(since) && !here[parent.Shard] {
+			s.gone[parent] = true
+		}
+	}
+	return nil
+}
+
+// actions are the leases to make and the tombstones to remove, by the latest listings.
+func (s *listings) actions(v lease.View, cfg Config) []lease.Action {
+	byStream := map[string][]lease.Lease{}
+	for _, l := range v.Leases {
+		byStream[l.Stream] = append(byStream[l.Stream], l)
+	}
+	var actions []lease.Action
+	for _, name := range slices.Sorted(maps.Keys(s.streams)) {
+		l := s.streams[name]
+		if l.latest == nil {
+			continue
+		}
+		if len(byStream[name]) == 0 && !l.fresh {
+			continue // the leases were deleted meanwhile: begin with a fresh listing
+		}
+		for _, made := range NewLeases(name, *l.latest, byStream[name], l.fresh) {
+			actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
+		}
+		actions = append(actions, l.tombstones(byStream[name])...)
+	}
+	return actions
+}
+
+// tombstones are the leases of finished shards that two listings in a row did not name: nobody can ask for them again.
+func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
+	var actions []lease.Action
+	here := make(map[string]bool, len(l.latest.Shards))
+	for _, sh := range l.latest.Shards {
+		here[sh.ID] = true
+	}
+	for _, old := range leases {
+		if here[old.Shard] || !old.Finished() {
+			delete(l.absent, old.Shard)
+			continue
+		}
+		stamp := int(l.began.UnixNano())
+		if first, seen := l.absent[old.Shard]; !seen {
+			l.absent[old.Shard] = stamp
+		} else if first != stamp {
+			actions = append(actions, lease.Action{Kind: lease.Delete, Key: old.Key, Epoch: old.Epoch})
+		}
+	}
+	return actions
+}
+
+// NewLeases returns the leases that a stream's listing asks for beside those that exist. For a stream without any (fresh)
+// the listing says where to begin; in one that is known every new shard is a child, or a descendant of one, and is read
+// from its beginning.
+func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh bool) []lease.Lease {
+	have := make(map[string]bool, len(existing))
+	followed := map[string]bool{} // the shard is read, or was: its children are read from their beginning
+	for _, l := range existing {
+		have[l.Shard] = true
+		followed[l.Shard] = !tombstone(l)
+	}
+	graph := shard.NewGraph(listing.Shards)
+	var made []lease.Lease
+	for _, id := range graph.Ordered() {
+		if have[id] {
+			continue
+		}
+		sh, _ := graph.Shard(id)
+		begin, begins := listing.Begin[id]
+		// Made by an earlier leader's listing, which may have begun elsewhere: what came between is not skipped.
+		inherits := slices.ContainsFunc(graph.Parents(id), func(p string) bool { return have[p] && followed[p] })
+		descends := slices.ContainsFunc(graph.Parents(id), func(p string) bool { return followed[p] })
+		at := shard.Oldest
+		switch {
+		case begins && !inherits:
+			at = begin
+		case fresh && listing.Begin != nil && !descends:
+			at = shard.End // before the start: a tombstone, so that nobody waits for it or reads it
+		}
+		followed[id] = !at.IsEnd()
+		made = append(made, lease.Lease{
+			Key: lease.Key{Stream: stream, Shard: id}, Parents: sh.Parents, Range: sh.Range, Epoch: 1, Position: at,
+		})
+	}
+	return made
+}
+
+// tombstone reports whether l was made as finished, for a shard that ended before the application's start.
+func tombstone(l lease.Lease) bool { return l.Finished() && l.Epoch == 1 }

@@ -1,0 +1,210 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Term is one stretch of holding one lease: from the orders that gave it to its release, loss or end. The beat loop makes
+// it; the reader that Config.Read runs for it moves it forward. Its methods may be called concurrently.
+type Term struct {
+	Lease lease.Lease // as of the start of the term; Position is where to resume
+
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	reading context.Context
+	drained context.CancelFunc
+	trust   *trust
+	poke    func() // makes the beat loop beat at once
+
+	mu       sync.Mutex
+	at       shard.Position // done by the handler
+	saved    shard.Position // in the store
+	finished bool           // at is End; children may be set
+	children []shard.Shard
+	waiters  []waiter
+	returned bool // the reader has returned
+	wanted   bool // … because the lease was wanted back
+	err      error
+	lost     bool // the store says that the lease is not ours any more, at this epoch
+}
+
+type waiter struct {
+	at   shard.Position
+	done chan error
+}
+
+func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
+	ctx, cancel := context.WithCancelCause(tr.context())
+	reading, drained := context.WithCancel(ctx)
+	return &Term{
+		Lease: l, ctx: ctx, cancel: cancel, reading: reading, drained: drained, trust: tr, poke: poke,
+		at: l.Position, saved: l.Position,
+	}
+}
+
+// Context ends when the worker must not go on with the shard; its cause is [ErrLeaseLost] or [ErrStopping].
+func (t *Term) Context() context.Context { return t.ctx }
+
+// Reading ends with Context, and already when the lease is wanted back: the reader should then finish what it has begun
+// to handle, begin nothing new, and return.
+func (t *Term) Reading() context.Context { return t.reading }
+
+// Check fails with [ErrLeaseLost] or [ErrStopping] when the term is over. Call it right before handling: it also notices a
+// machine that was suspended, which timers do not.
+func (t *Term) Check() error {
+	t.trust.check()
+	return context.Cause(t.ctx)
+}
+
+// Advance notes that everything before p is done. The next beat saves it. Positions that go back are ignored.
+func (t *Term) Advance(p shard.Position) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.finished && p.Compare(t.at) > 0 {
+		t.at = p
+	}
+}
+
+// Save is Advance, and returns when the position is durable. It fails with [ErrLeaseLost] if the lease is lost before
+// that, or with ctx's error.
+func (t *Term) Save(ctx context.Context, p shard.Position) error {
+	t.Advance(p)
+	return t.wait(ctx, p)
+}
+
+// Finish notes that the shard has been read and handled to its end, with the children that the service named there. It
+// returns when that is durable, or fails as Save does.
+func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
+	t.mu.Lock()
+	t.at, t.finished, t.children = shard.End, true, children
+	t.mu.Unlock()
+	return t.wait(ctx, shard.End)
+}
+
+func (t *Term) wait(ctx context.Context, p shard.Position) error {
+	w := waiter{p, make(chan error, 1)}
+	t.mu.Lock()
+	if t.lost {
+		t.mu.Unlock()
+		return ErrLeaseLost
+	}
+	if p.Compare(t.saved) <= 0 {
+		t.mu.Unlock()
+		return nil
+	}
+	t.waiters = append(t.waiters, w)
+	t.mu.Unlock()
+	t.poke()
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.ctx.Done():
+		select { // the answer may have come first
+		case err := <-w.done:
+			return err
+		default:
+			return context.Cause(t.ctx)
+		}
+	}
+}
+
+// At is what the handler has done.
+func (t *Term) At() shard.Position {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.at
+}
+
+// What follows is for the beat loop.
+
+// drain asks the reader to return.
+func (t *Term) drain() { t.drained() }
+
+func (t *Term) draining() bool { return t.reading.Err() != nil && t.ctx.Err() == nil }
+
+func (t *Term) run(read func(*Term) error) {
+	err := errors.New("weir: the handler ended its goroutine")
+	defer func() {
+		t.mu.Lock()
+		t.returned, t.err, t.wanted = true, err, t.draining()
+		t.mu.Unlock()
+		t.cancel(nil)
+		t.poke()
+	}()
+	err = read(t)
+}
+
+// progress is what the next beat says of the lease, false when there is nothing to say.
+func (t *Term) progress() (lease.Progress, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := lease.Progress{Key: t.Lease.Key, Epoch: t.Lease.Epoch}
+	if t.lost {
+		p.Release = t.returned // acknowledges a revocation, if there was one
+		return p, p.Release
+	}
+	if t.at.Compare(t.saved) > 0 {
+		p.Position, p.Children = t.at, t.children
+	}
+	// A reader that returned because trust ran out has not given the lease back: the store may still say it is ours.
+	p.Release = t.returned && !t.finished && (t.wanted || t.err != nil)
+	return p, p.Release || !p.Position.IsZero()
+}
+
+// settle takes in that a beat carried p for this term and that the store then said that the lease is held (or not) at
+// the term's epoch. It reports whether the term is over and can be dropped.
+func (t *Term) settle(p lease.Progress, held bool) (over bool) {
+	t.mu.Lock()
+	if held && p.Position.Compare(t.saved) > 0 {
+		t.saved = p.Position
+	}
+	gone := !held && (p.Position.IsEnd() || p.Release)
+	if gone && !p.Position.IsZero() && p.Position.Compare(t.saved) > 0 {
+		t.saved = p.Position
+	}
+	if !held && !gone {
+		t.lost = true
+	}
+	lost := t.lost
+	kept := t.waiters[:0]
+	for _, w := range t.waiters {
+		switch {
+		case w.at.Compare(t.saved) <= 0:
+			w.done <- nil
+		case lost || gone:
+			w.done <- ErrLeaseLost
+		default:
+			kept = append(kept, w)
+		}
+	}
+	t.waiters = kept
+	returned := t.returned
+	t.mu.Unlock()
+	if lost {
+		t.cancel(ErrLeaseLost)
+	}
+	return gone && returned
+}
+
+// lose is settle for a session that is over as a whole.
+func (t *Term) lose() {
+	t.settle(lease.Progress{}, false)
+}
+
+type termState struct {
+	returned, wanted, lost, finished bool
+	err                              error
+}
+
+func (t *Term) state() termState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return termState{t.returned, t.wanted, t.lost, t.finished, t.err}
+}

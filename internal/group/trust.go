@@ -1,0 +1,80 @@
+package group
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// trust is how long this worker may believe what the store last told it. Each successful beat extends it, from the
+// moment before that beat was sent. When it runs out every context made from it ends with [ErrLeaseLost], whatever the
+// beat loop is doing then; the next successful beat begins a new one.
+type trust struct {
+	limit time.Duration
+
+	mu     sync.Mutex
+	sent   time.Time // before the last successful beat was sent
+	timer  *time.Timer
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func newTrust(failover time.Duration) *trust {
+	// The margin covers clocks whose rates differ by up to a tenth, and a scheduler that is late.
+	t := &trust{limit: failover - failover/10}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.cancel(ErrLeaseLost)
+	return t
+}
+
+// context is the current stretch of trust; ended already when there is none.
+func (t *trust) context() context.Context {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ctx
+}
+
+// extend takes in a beat that was sent at sent and succeeded. It reports whether there is trust now: an answer that took
+// too long proves nothing.
+func (t *trust) extend(sent time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !within(sent, time.Now(), t.limit) {
+		return t.ctx.Err() == nil
+	}
+	t.sent = sent
+	if t.ctx.Err() != nil {
+		t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	}
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.timer = time.AfterFunc(time.Until(sent.Add(t.limit)), t.check)
+	return true
+}
+
+// check ends trust that has run out.
+func (t *trust) check() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() == nil && !within(t.sent, time.Now(), t.limit) {
+		t.cancel(ErrLeaseLost)
+	}
+}
+
+// end ends trust now, with its cause.
+func (t *trust) end(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.cancel(cause)
+}
+
+// within reports whether less than limit has passed from sent to now, on the monotonic clock and on the wall clock.
+// The monotonic clock stands still while a machine is suspended or migrated, so a wall clock that ran ahead of it ends
+// trust; one that was set back cannot prolong it.
+func within(sent, now time.Time, limit time.Duration) bool {
+	return now.Sub(sent) < limit && now.Round(0).Sub(sent.Round(0)) < limit
+}

@@ -1,0 +1,345 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// worker is the state of one Run. The beat loop owns everything that is not said to be shared.
+type worker struct {
+	cfg     Config
+	poked   chan struct{}  // shared: beat now
+	trust   *trust         // shared
+	running sync.WaitGroup // readers and leaderships
+
+	session string
+	first   bool // no beat of the session has been answered
+	orders  lease.Orders
+	terms   map[lease.Key]*Term
+	follow  lease.Follow
+	lead    *leadership // nil while this worker neither leads nor campaigns
+
+	outage     time.Time // when the store's answers stopped, zero while they come
+	failures   int
+	hurryUntil time.Time
+
+	stopping  time.Time // when the stop began
+	fatal     error
+	cancelled bool // the stop timeout is over and the readers were told
+
+	notLeading time.Time // until then this worker does not campaign
+}
+
+func newWorker(cfg Config) *worker {
+	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}}
+	w.newSession()
+	return w
+}
+
+func (w *worker) newSession() {
+	var b [10]byte
+	_, _ = rand.Read(b[:]) // never fails
+	w.session, w.first, w.orders, w.follow = hex.EncodeToString(b[:]), true, lease.Orders{}, lease.Follow{}
+	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
+}
+
+// poke makes the beat loop beat at once. Safe for concurrent use.
+func (w *worker) poke() {
+	select {
+	case w.poked <- struct{}{}:
+	default: // a beat is due already
+	}
+}
+
+func (w *worker) run(ctx context.Context) error {
+	defer w.running.Wait()
+	defer w.trust.end(ErrLeaseLost) // ends the leadership too
+
+	done := ctx.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-w.poked:
+		case <-done:
+			done = nil
+			w.stop(nil)
+		}
+		if err := w.findFatal(); err != nil && w.stopping.IsZero() {
+			w.stop(err)
+		}
+		next := w.beat(context.WithoutCancel(ctx))
+		if !w.stopping.IsZero() && w.stopped() {
+			w.endLeadership()
+			w.leave(context.WithoutCancel(ctx))
+			return w.fatal
+		}
+		timer.Reset(next)
+	}
+}
+
+// findFatal returns the first error with which a reader or the leadership asked to end Run.
+func (w *worker) findFatal() error {
+	for _, t := range w.terms {
+		if err := t.state().err; err != nil {
+			return err
+		}
+	}
+	if w.lead != nil {
+		return w.lead.failed()
+	}
+	return w.fatal
+}
+
+func (w *worker) stop(err error) {
+	w.stopping, w.fatal = time.Now(), err
+	w.hurryUntil = w.stopping.Add(3 * w.cfg.Times.Beat)
+}
+
+// beat does one round trip to the store and acts on the answer. It returns the time until the next one.
+func (w *worker) beat(ctx context.Context) time.Duration {
+	report, sent := w.report()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Times.Failover/2)
+	orders, err := w.cfg.Store.Beat(ctx, w.cfg.App, report)
+	cancel()
+	switch {
+	case errors.Is(err, lease.ErrSessionOver):
+		w.cfg.Log.Warn("the session was ended, by a leader that saw no beat for too long; starting a new one", "worker", w.cfg.Worker)
+		w.endSession()
+		return 0
+	case err != nil:
+		return w.beatFailed(err)
+	}
+	w.first = false
+	if !w.outage.IsZero() {
+		w.cfg.Log.Info("the store answers again", "app", w.cfg.App, "after", time.Since(w.outage).Round(time.Millisecond))
+		w.outage, w.failures = time.Time{}, 0
+	}
+	if !w.trust.extend(began) {
+		return 0 // the answer took longer than trust lasts; ask again
+	}
+	w.orders = orders
+	w.settle(sent)
+	w.startTerms()
+	wait := w.followLeader(began)
+	if w.lead != nil && (len(report.Progress) > 0 || report.Leaving) {
+		w.lead.look()
+	}
+	return w.pause(wait)
+}
+
+// report collects what is to be said, and remembers what was said of which term.
+func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
+	r := lease.Report{
+		Session: w.session, Name: w.cfg.Worker, First: w.first, Leaving: !w.stopping.IsZero(),
+		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: lease.Fingerprint(w.orders.Held),
+	}
+	sent := map[*Term]lease.Progress{}
+	for _, t := range w.terms {
+		p, some := t.progress()
+		if some {
+			r.Progress = append(r.Progress, p)
+		}
+		sent[t] = p
+	}
+	if !w.stopping.IsZero() {
+		// What was given to us after the stop began goes back unread.
+		for _, l := range w.orders.Held {
+			if w.terms[l.Key] == nil {
+				r.Progress = append(r.Progress, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true})
+			}
+		}
+	}
+	slices.SortFunc(r.Progress, func(a, b lease.Progress) int { return a.Key.Compare(b.Key) })
+	return r, sent
+}
+
+// settle compares the terms with the orders: what was saved, what is wanted back, what is lost, what is over.
+func (w *worker) settle(sent map[*Term]lease.Progress) {
+	held := make(map[lease.Key]lease.Lease, len(w.orders.Held))
+	for _, l := range w.orders.Held {
+		held[l.Key] = l
+	}
+	for key, t := range w.terms {
+		l, ours := held[key]
+		ours = ours && l.Epoch == t.Lease.Epoch
+		over := t.settle(sent[t], ours)
+		now := t.state()
+		switch {
+		case over:
+			w.drop(t)
+		case ours && l.Heir != "":
+			t.drain()
+		case ours && now.returned && !now.finished && !now.wanted && now.err == nil:
+			// Trust had run out, and the lease is still ours: it goes on where its handler stopped, unless Run stops.
+			w.drop(t)
+			if w.stopping.IsZero() {
+				l.Position = t.At()
+				w.startTerm(l)
+			}
+		}
+		if now.finished || now.lost {
+			w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
+		}
+	}
+}
+
+func (w *worker) drop(t *Term) {
+	delete(w.terms, t.Lease.Key)
+	if w.cfg.OnEnded == nil {
+		return
+	}
+	switch now := t.state(); {
+	case now.lost:
+		w.cfg.OnEnded(t, "lost")
+	case now.finished:
+		w.cfg.OnEnded(t, "finished")
+	case !w.stopping.IsZero():
+		w.cfg.OnEnded(t, "stopped")
+	case now.wanted:
+		w.cfg.OnEnded(t, "handed off")
+	default:
+		w.cfg.OnEnded(t, "lost")
+	}
+}
+
+// startTerms begins a term for each held lease that has none. One whose last reader has not returned yet waits for it.
+func (w *worker) startTerms() {
+	if !w.stopping.IsZero() {
+		return
+	}
+	for _, l := range w.orders.Held {
+		if w.terms[l.Key] != nil || l.Finished() {
+			continue
+		}
+		w.startTerm(l)
+	}
+}
+
+func (w *worker) startTerm(l lease.Lease) {
+	t := newTerm(l, w.trust, w.poke)
+	if l.Heir != "" {
+		t.drain()
+	}
+	w.terms[l.Key] = t
+	if w.cfg.OnTaken != nil {
+		w.cfg.OnTaken(t)
+	}
+	w.running.Go(func() { t.run(w.cfg.Read) })
+}
+
+// endSession takes in that the session is over: nothing is held any more.
+func (w *worker) endSession() {
+	w.trust.end(ErrLeaseLost)
+	w.endLeadership()
+	for _, t := range w.terms {
+		t.lose()
+	}
+	w.newSession()
+}
+
+func (w *worker) beatFailed(err error) time.Duration {
+	w.follow.Missed()
+	now := time.Now()
+	if w.outage.IsZero() {
+		w.outage = now
+		w.cfg.Log.Warn("the store does not answer; leases are trusted for a while, then reading stops until it does",
+			"app", w.cfg.App, "err", err)
+	}
+	w.failures++
+	if w.cfg.OnFailed != nil {
+		w.cfg.OnFailed("beat", err, w.outage)
+	}
+	if errors.Is(err, lease.ErrSetup) && w.first && w.stopping.IsZero() {
+		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
+		return 0
+	}
+	// Quick at first, because trust is running out, then once per beat.
+	return jitter(min(w.cfg.Times.Beat/8<<min(w.failures, 3), w.cfg.Times.Beat))
+}
+
+// pause is the time until the next beat, at most wait.
+func (w *worker) pause(wait time.Duration) time.Duration {
+	next := jitter(w.cfg.Times.Beat)
+	if time.Now().Before(w.hurryUntil) {
+		next /= 10
+	}
+	return min(next, wait)
+}
+
+// jitter is d less up to a tenth, so that workers that started together do not stay in step.
+func jitter(d time.Duration) time.Duration { return d - mrand.N(d/10+1) }
+
+// stopped carries an orderly stop forward and reports whether every term is over.
+func (w *worker) stopped() bool {
+	since := time.Since(w.stopping)
+	alone := w.lead != nil && w.lead.aloneIn()
+	// While the leader can name heirs, reading goes on: a lease that has an heir is silent for less time. The last
+	// worker has none, and a leader that does not answer is not waited for.
+	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Beat || !w.outage.IsZero() {
+		for _, t := range w.terms {
+			t.drain()
+		}
+	}
+	if since >= w.cfg.Stop && !w.cancelled {
+		w.cancelled = true
+		w.trust.end(ErrStopping)
+	}
+	for _, t := range w.terms {
+		if !t.state().returned {
+			return false
+		}
+	}
+	return true // what the readers did and the store does not know yet goes into the farewell
+}
+
+// leave tells the store that the session is over. It tries for the failover time at most: after that the others see a
+// dead session, and nothing is lost but a little time.
+func (w *worker) leave(ctx context.Context) {
+	if w.first {
+		return // the store never answered: there is no session, or one that nobody is behind
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Times.Failover)
+	defer cancel()
+	for {
+		report, _ := w.report()
+		err := w.cfg.Store.Leave(ctx, w.cfg.App, report)
+		if err == nil {
+			for _, t := range sorted(w.terms) {
+				w.drop(t)
+			}
+			return
+		}
+		if w.cfg.OnFailed != nil {
+			w.cfg.OnFailed("leave", err, time.Now())
+		}
+		select {
+		case <-ctx.Done():
+			w.cfg.Log.Warn("could not say goodbye to the store; the leases are taken over after the failover time",
+				"app", w.cfg.App, "err", err)
+			return
+		case <-time.After(jitter(w.cfg.Times.Beat / 4)):
+		}
+	}
+}
+
+func sorted(terms map[lease.Key]*Term) []*Term {
+	all := make([]*Term, 0, len(terms))
+	for _, t := range terms {
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b *Term) int { return cmp.Compare(a.Lease.Shard, b.Lease.Shard) })
+	return all
+}

@@ -1,0 +1,120 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// maxShards bounds a listing, against a server whose paging never ends. Twice the largest quota, with closed shards, fits.
+const maxShards = 400_000
+
+// List lists all shards of a stream that filter selects, nil for all that can still be read, over as many pages as it
+// takes. It also returns the service's own time as of its first answer; zero when that had none.
+func List(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, time.Time, error) {
+	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
+	for {
+		shards, date, err := list(ctx, client, s, filter)
+		switch {
+		case err == nil:
+			return shards, date, nil
+		case ctx.Err() != nil:
+			return nil, time.Time{}, context.Cause(ctx)
+		case code(err) == "ResourceNotFoundException":
+			return nil, time.Time{}, fmt.Errorf("%w: %w", ErrNoStream, err)
+		case code(err) == "ExpiredNextTokenException", Throttled(err):
+		case retry.failures >= 2:
+			return nil, time.Time{}, err
+		}
+		if retry.failures >= 8 {
+			return nil, time.Time{}, err
+		}
+		if err := pause(ctx, retry.next()); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
+}
+
+func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, time.Time, error) {
+	var (
+		all  []shard.Shard
+		date time.Time
+		in   = &kinesis.ListShardsInput{ShardFilter: filter}
+	)
+	in.StreamName, in.StreamARN = s.nameAndARN()
+	for {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		out, err := client.ListShards(call, in, once)
+		cancel()
+		if err != nil {
+			return nil, date, err
+		}
+		if date.IsZero() {
+			date, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
+		}
+		for _, listed := range out.Shards {
+			sh, err := fromSDK(listed)
+			if err != nil {
+				return nil, date, err
+			}
+			all = append(all, sh)
+		}
+		if aws.ToString(out.NextToken) == "" {
+			return all, date, nil
+		}
+		if len(all) > maxShards {
+			return nil, date, fmt.Errorf("the listing of stream %s does not end after %d shards", s.Name, len(all))
+		}
+		in = &kinesis.ListShardsInput{NextToken: out.NextToken}
+	}
+}
+
+func fromSDK(in types.Shard) (shard.Shard, error) {
+	sh := shard.Shard{ID: aws.ToString(in.ShardId)}
+	if sh.ID == "" || len(sh.ID) > 128 {
+		return sh, fmt.Errorf("the service listed a shard with the ID %.140q", sh.ID)
+	}
+	for _, p := range []*string{in.ParentShardId, in.AdjacentParentShardId} {
+		if id := aws.ToString(p); id != "" {
+			sh.Parents = append(sh.Parents, id)
+		}
+	}
+	if in.SequenceNumberRange != nil {
+		sh.Closed = aws.ToString(in.SequenceNumberRange.EndingSequenceNumber) != ""
+	}
+	var err error
+	if sh.Range, err = hashRange(in.HashKeyRange); err != nil {
+		return sh, fmt.Errorf("shard %s: %w", sh.ID, err)
+	}
+	return sh, nil
+}
+
+func hashRange(r *types.HashKeyRange) (shard.HashRange, error) {
+	if r == nil {
+		return shard.HashRange{End: shard.MaxHashKey}, nil
+	}
+	return shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey))
+}
+
+func children(in []types.ChildShard) ([]shard.Shard, error) {
+	all := make([]shard.Shard, 0, len(in))
+	for _, c := range in {
+		sh := shard.Shard{ID: aws.ToString(c.ShardId), Parents: c.ParentShards}
+		if sh.ID == "" || len(sh.ID) > 128 || len(c.ParentShards) > 2 {
+			return nil, fmt.Errorf("the service named a child shard %.140q with %d parents", sh.ID, len(c.ParentShards))
+		}
+		var err error
+		if sh.Range, err = hashRange(c.HashKeyRange); err != nil {
+			return nil, fmt.Errorf("child shard %s: %w", sh.ID, err)
+		}
+		all = append(all, sh)
+	}
+	return all, nil
+}

@@ -1,0 +1,262 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// Record is one record as it was read. Data and the strings alias the page.
+type Record struct {
+	Data           []byte
+	Key            string
+	SequenceNumber string
+	Arrival        int64 // Unix milliseconds
+	Encrypted      bool
+}
+
+// Page is what one read returned.
+type Page struct {
+	Records  []Record
+	Bytes    int           // of data and keys
+	Behind   time.Duration // how far the read was behind the tip; negative when the service did not say
+	End      bool          // the shard is closed and this was the last of it
+	Children []shard.Shard // with End: what the service named; may be empty
+}
+
+// Poll reads one shard with GetRecords. One goroutine at a time may use it.
+type Poll struct {
+	Client *kinesis.Client
+	Stream Stream
+	Shard  string
+	From   shard.Position // where to begin; not Latest, which has no place of its own: pin it first
+	Limit  int            // records a page, 1 to 10,000
+	Idle   time.Duration  // between two reads at the tip
+	// Failed hears of each failure that is going to be tried again. May be nil.
+	Failed func(err error, throttled bool, next time.Duration)
+
+	iterator string
+	made     bool      // the iterator is being made, or was since the last page
+	due      time.Time // no read before
+	retry    backoff
+}
+
+// The service allows five reads a second and 2 MiB a second from a shard, and refuses further reads while that is overdrawn.
+const (
+	readSpacing   = 200 * time.Millisecond
+	readBandwidth = 2 << 20
+)
+
+// Next returns the next page, empty ones included, when it is due. It tries for as long as trying can help; its errors are
+// ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
+func (p *Poll) Next(ctx context.Context) (Page, error) {
+	if p.retry.high == 0 {
+		p.retry = backoff{low: 50 * time.Millisecond, high: 10 * time.Second}
+	}
+	for {
+		if err := pause(ctx, time.Until(p.due)); err != nil {
+			return Page{}, err
+		}
+		page, err := p.read(ctx)
+		if err == nil {
+			p.retry.reset()
+			return page, nil
+		}
+		if ctx.Err() != nil {
+			return Page{}, context.Cause(ctx)
+		}
+		wait, err := p.judge(ctx, err)
+		if err != nil {
+			return Page{}, err
+		}
+		p.due = time.Now().Add(wait)
+	}
+}
+
+// judge decides what a failed read means: how long to wait before the next, or an error that ends reading.
+func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
+	throttled := false
+	var wait time.Duration
+	switch c := code(failed); {
+	case c == "ExpiredIteratorException":
+		p.iterator = "" // made anew from the position; the position has not moved
+		wait = p.retry.next()
+	case Throttled(failed):
+		throttled = true
+		wait = time.Second + p.retry.next()
+	case c == "ResourceNotFoundException":
+		if gone := p.gone(ctx); gone != nil {
+			return 0, gone
+		}
+		p.iterator = ""
+		wait = p.retry.next()
+	case c == "InvalidArgumentException" && !p.made:
+		p.iterator = "" // the iterator is not known any more: a server that was restarted, or a new one
+		wait = p.retry.next()
+	case c == "InvalidArgumentException":
+		// Waiting rarely helps, but skipping loses records and giving up stops the shard. So: loudly, slowly, in place.
+		p.iterator = ""
+		failed = fmt.Errorf("%w %s: %w", ErrNoPosition, p.From, failed)
+		wait = max(p.retry.next(), 5*time.Second)
+	default:
+		wait = p.retry.next()
+	}
+	if p.Failed != nil {
+		p.Failed(failed, throttled, wait)
+	}
+	return wait, nil
+}
+
+// gone tells a shard that has left from a stream that has, and both from an answer that was merely out of date.
+func (p *Poll) gone(ctx context.Context) error {
+	shards, _, err := List(ctx, p.Client, p.Stream, nil)
+	switch {
+	case errors.Is(err, ErrNoStream):
+		return err
+	case err != nil:
+		return nil // not known: go on trying
+	case slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == p.Shard }):
+		return nil
+	default:
+		return fmt.Errorf("%w: %s of stream %s", ErrNoShard, p.Shard, p.Stream.Name)
+	}
+}
+
+func (p *Poll) read(ctx context.Context) (Page, error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if p.iterator == "" {
+		p.made = true // whatever is wrong with it now is wrong with the position
+		it, err := p.iterate(ctx)
+		if err != nil {
+			return Page{}, err
+		}
+		p.iterator = it
+	}
+	in := &kinesis.GetRecordsInput{ShardIterator: aws.String(p.iterator), Limit: aws.Int32(int32(p.Limit))}
+	if p.Stream.ARN != "" {
+		in.StreamARN = aws.String(p.Stream.ARN)
+	}
+	out, err := p.Client.GetRecords(ctx, in, once)
+	if err != nil {
+		return Page{}, err
+	}
+	page, err := p.page(out)
+	if err != nil {
+		return Page{}, err
+	}
+	if out.NextShardIterator == nil && !page.End {
+		// Older servers end a shard without naming its children, and broken answers look the same. The listing knows.
+		if page.End, page.Children, err = p.closed(ctx); err != nil {
+			return Page{}, err
+		}
+	}
+	// From here on the page counts as delivered.
+	p.iterator, p.made = aws.ToString(out.NextShardIterator), false
+	if n := len(page.Records); n > 0 {
+		if p.From, err = shard.After(page.Records[n-1].SequenceNumber); err != nil {
+			return Page{}, err
+		}
+	}
+	p.schedule(page, began)
+	return page, nil
+}
+
+func (p *Poll) page(out *kinesis.GetRecordsOutput) (Page, error) {
+	page := Page{Behind: -1, Records: make([]Record, 0, len(out.Records))}
+	if out.MillisBehindLatest != nil {
+		page.Behind = time.Duration(max(*out.MillisBehindLatest, 0)) * time.Millisecond
+	}
+	for i := range out.Records {
+		in := &out.Records[i]
+		seq := aws.ToString(in.SequenceNumber)
+		at, err := shard.After(seq)
+		if err != nil {
+			return Page{}, fmt.Errorf("the service returned a record that cannot be placed: %w", err)
+		}
+		if at.Compare(p.From) <= 0 {
+			continue // a server that starts at the position instead of after it
+		}
+		r := Record{Data: in.Data, Key: aws.ToString(in.PartitionKey), SequenceNumber: seq, Encrypted: in.EncryptionType == types.EncryptionTypeKms}
+		if in.ApproximateArrivalTimestamp != nil {
+			r.Arrival = in.ApproximateArrivalTimestamp.UnixMilli()
+		}
+		page.Bytes += len(r.Data) + len(r.Key)
+		page.Records = append(page.Records, r)
+	}
+	// The end of a shard is both together; one without the other is a broken answer.
+	if out.NextShardIterator == nil && len(out.ChildShards) > 0 {
+		var err error
+		if page.Children, err = children(out.ChildShards); err != nil {
+			return Page{}, err
+		}
+		page.End = true
+	}
+	return page, nil
+}
+
+// closed asks the listing whether the shard is closed, and for its children.
+func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
+	shards, _, err := List(ctx, p.Client, p.Stream, nil)
+	if err != nil {
+		return false, nil, err
+	}
+	closed := false
+	var kids []shard.Shard
+	for _, s := range shards {
+		if s.ID == p.Shard {
+			closed = s.Closed
+		}
+		if slices.Contains(s.Parents, p.Shard) {
+			kids = append(kids, s)
+		}
+	}
+	return closed, kids, nil
+}
+
+// schedule sets when the next read is due: at once while there is more, within the limits; else after the idle interval,
+// with jitter so that the shards of a process do not stay in step.
+func (p *Poll) schedule(page Page, began time.Time) {
+	spacing := max(readSpacing, time.Duration(page.Bytes)*time.Second/readBandwidth)
+	if page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0) {
+		spacing = max(spacing, p.Idle-rand.N(p.Idle/5+1))
+	}
+	p.due = began.Add(spacing)
+}
+
+func (p *Poll) iterate(ctx context.Context) (string, error) {
+	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(p.Shard)}
+	in.StreamName, in.StreamARN = p.Stream.nameAndARN()
+	switch p.From.Kind() {
+	case shard.Time:
+		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(p.From.Time())
+	case shard.First:
+		in.ShardIteratorType = types.ShardIteratorTypeTrimHorizon
+	case shard.Sequence:
+		in.StartingSequenceNumber = aws.String(p.From.SequenceNumber())
+		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
+		if p.From.Done() != shard.Whole {
+			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
+		}
+	default:
+		return "", fmt.Errorf("%w: %q is no place in a shard", ErrNoPosition, p.From)
+	}
+	out, err := p.Client.GetShardIterator(ctx, in, once)
+	if err != nil {
+		return "", err
+	}
+	if aws.ToString(out.ShardIterator) == "" {
+		return "", errors.New("the service returned no shard iterator")
+	}
+	return *out.ShardIterator, nil
+}

@@ -1,0 +1,210 @@
+package lease
+
+import (
+	"time"
+)
+
+// Times are the durations that a leader judges by.
+type Times struct {
+	Beat     time.Duration // between two beats of a worker
+	Failover time.Duration // a session silent for this long is dead
+	Handoff  time.Duration // a wish older than this is overdue
+}
+
+// Watch turns a leader's successive views into [Facts]. It only counts time in which nothing moved while the leader's
+// own reads succeeded, one after the other, on the clock of its arguments; it reads no clock itself. The zero Watch is not
+// usable; a new leader makes a new one, so its waiting starts with its own first view. Not for concurrent use.
+type Watch struct {
+	times    Times
+	last     time.Time // the end of the last successful view; zero after a failure
+	sessions map[string]*still[uint64]
+	revoked  map[Key]*still[revocation]
+	wishes   map[Key]*still[wish]
+	untold   map[string]*still[disagreement]
+	suspect  Leader
+}
+
+// still is how long something has been seen unchanged.
+type still[T comparable] struct {
+	value T
+	time  time.Duration
+	told  bool // only for revocations: the old owner can have learned of it
+	seen  uint64
+}
+
+type revocation struct {
+	epoch   uint64
+	session string
+}
+
+type wish struct {
+	epoch uint64
+	heir  string
+}
+
+type disagreement struct{ holds, leases uint64 }
+
+// NewWatch makes a watch. suspect is the leader that was taken over from because its beat stood still for the failover
+// time: it counts as dead as long as its beat is still that one. Give the zero Leader otherwise.
+func NewWatch(times Times, suspect Leader) *Watch {
+	return &Watch{
+		times: times, suspect: suspect,
+		sessions: map[string]*still[uint64]{}, revoked: map[Key]*still[revocation]{},
+		wishes: map[Key]*still[wish]{}, untold: map[string]*still[disagreement]{},
+	}
+}
+
+// Missed notes that a view failed. The time around it proves nothing about anybody.
+func (w *Watch) Missed() { w.last = time.Time{} }
+
+// See takes in a view that was asked for at began and had arrived at ended, and says what it proves. Leases must be
+// filled in, also when the store said Same. Facts.Gone is left to the caller, who lists the streams.
+func (w *Watch) See(v View, began, ended time.Time) Facts {
+	var step time.Duration
+	if !w.last.IsZero() {
+		// From the end of one read to the beginning of the next: what both saw did not change in between. A leader that
+		// was paused saw nothing, so one step counts for a beat at most.
+		step = min(max(began.Sub(w.last), 0), w.times.Beat)
+	}
+	w.last = ended
+
+	f := Facts{Dead: map[string]uint64{}, Ripe: map[Key]uint64{}, Overdue: map[Key]uint64{}, Untold: map[string]bool{}}
+	sums := map[string][]Lease{}
+	for _, l := range v.Leases {
+		if l.Owner != "" {
+			sums[l.Owner] = append(sums[l.Owner], l)
+		}
+	}
+	w.seeSessions(v, step, sums, &f)
+	w.seeLeases(v, step, &f)
+	return f
+}
+
+func (w *Watch) seeSessions(v View, step time.Duration, owned map[string][]Lease, f *Facts) {
+	here := make(map[string]bool, len(v.Workers))
+	for _, worker := range v.Workers {
+		if worker.Ended {
+			continue
+		}
+		here[worker.Session] = true
+		beat := track(w.sessions, worker.Session, worker.Beat, step)
+		if beat.time >= w.times.Failover || (worker.Session == w.suspect.Session && worker.Beat == w.suspect.Beat) {
+			f.Dead[worker.Session] = worker.Beat
+		}
+
+		// A worker answers to new orders with its next beat, so only a difference that outlives several beats of a live
+		// worker means that a note got lost.
+		sum := Fingerprint(owned[worker.Session])
+		if sum == worker.Holds {
+			delete(w.untold, worker.Session)
+			continue
+		}
+		known := w.untold[worker.Session]
+		if known == nil || known.value != (disagreement{worker.Holds, sum}) {
+			w.untold[worker.Session] = &still[disagreement]{value: disagreement{worker.Holds, sum}, seen: worker.Beat}
+			continue
+		}
+		if worker.Beat >= known.seen+4 {
+			f.Untold[worker.Session] = true
+			known.seen = worker.Beat
+		}
+	}
+	prune(w.sessions, here)
+	prune(w.untold, here)
+}
+
+func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
+	revoked, wished := map[Key]bool{}, map[Key]bool{}
+	for _, l := range v.Leases {
+		if l.Revoked != "" {
+			revoked[l.Key] = true
+			r := track(w.revoked, l.Key, revocation{l.Epoch, l.Revoked}, step)
+			switch {
+			case !r.told:
+				// Whoever revoked it may have died before the old owner could learn of it: tell it (again), and only then
+				// begin to wait.
+				r.time = 0
+				f.Untold[l.Revoked] = true
+			case r.time >= w.times.Failover:
+				f.Ripe[l.Key] = l.Epoch
+			}
+		}
+		if l.Heir != "" {
+			wished[l.Key] = true
+			if track(w.wishes, l.Key, wish{l.Epoch, l.Heir}, step).time >= w.times.Handoff {
+				f.Overdue[l.Key] = l.Epoch
+			}
+		}
+	}
+	prune(w.revoked, revoked)
+	prune(w.wishes, wished)
+}
+
+// Told notes that an Apply with a [Tell] for session returned at now without an error: every beat that begins from here
+// on shows the session what was revoked from it in the views seen so far. Waiting starts at now, so what passed since the last
+// view counts for nobody.
+func (w *Watch) Told(session string, now time.Time) {
+	for _, r := range w.revoked {
+		if r.value.session == session && !r.told {
+			r.told, r.time = true, 0
+			w.last = now
+		}
+	}
+}
+
+// Next is how long nothing has to move from the last view on until one of the sessions counts as dead or a revocation is ripe,
+// at most the given bound: the moment for the next look.
+func (w *Watch) Next(bound time.Duration) time.Duration {
+	for _, s := range w.sessions {
+		bound = min(bound, max(w.times.Failover-s.time, 0))
+	}
+	for _, r := range w.revoked {
+		if r.told {
+			bound = min(bound, max(w.times.Failover-r.time, 0))
+		}
+	}
+	return bound
+}
+
+// track adds step to how long value has stood for key, or starts again when it changed.
+func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step time.Duration) *still[T] {
+	known := m[key]
+	if known == nil || known.value != value {
+		known = &still[T]{value: value}
+		m[key] = known
+		return known
+	}
+	known.time += step
+	return known
+}
+
+func prune[K comparable, V any](m map[K]V, keep map[K]bool) {
+	for k := range m {
+		if !keep[k] {
+			delete(m, k)
+		}
+	}
+}
+
+// Follow is how a worker that does not lead watches the one that does, through the answers to its own beats. The zero
+// Follow is ready. Not for concurrent use.
+type Follow struct {
+	last   time.Time
+	leader Leader
+	still  time.Duration
+}
+
+// Missed notes that a beat failed.
+func (f *Follow) Missed() { f.last = time.Time{} }
+
+// See takes in the leader that a beat, sent at began and answered at ended, was told of. It reports whether that leader's beat
+// has stood still for the failover time, and if not, how long that would still take.
+func (f *Follow) See(l Leader, times Times, began, ended time.Time) (dead bool, wait time.Duration) {
+	if l != f.leader {
+		f.leader, f.still = l, 0
+	} else if !f.last.IsZero() {
+		f.still += min(max(began.Sub(f.last), 0), times.Beat)
+	}
+	f.last = ended
+	return f.still >= times.Failover, max(times.Failover-f.still, 0)
+}

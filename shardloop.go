@@ -1,0 +1,176 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
+)
+
+// shardLoop takes one held lease from source to checkpoint: read a page, handle it until that succeeds, note how far that
+// is, and so on until the shard ends or the term does.
+type shardLoop struct {
+	opts    *Options
+	handler Handler
+	term    *group.Term
+	source  source.Poll
+}
+
+// run returns nil when the term is over or the shard has ended, and the handler's [Stop].
+func (l *shardLoop) run() error {
+	for {
+		page, err := l.source.Next(l.term.Reading())
+		switch {
+		case err == nil:
+		case l.term.Reading().Err() != nil:
+			return nil
+		case errors.Is(err, source.ErrNoShard):
+			l.opts.Logger.Error("a shard left the stream before it was read to its end; what it still held has expired",
+				"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
+			return ended(l.term.Finish(l.term.Context(), nil))
+		default: // the stream is gone; it may come back, or the application be stopped
+			l.readFailed(err, false, l.opts.IdleInterval)
+			if wait(l.term.Reading(), l.opts.IdleInterval) != nil {
+				return nil
+			}
+			continue
+		}
+		if len(page.Records) > 0 || page.End {
+			if err := l.handle(l.batch(page)); err != nil {
+				return ended(err)
+			}
+		}
+		if n := len(page.Records); n > 0 {
+			if done, err := shard.After(page.Records[n-1].SequenceNumber); err == nil { // the source has checked it
+				l.term.Advance(done)
+			}
+		}
+		if page.End {
+			return ended(l.term.Finish(l.term.Context(), page.Children))
+		}
+	}
+}
+
+// ended keeps of an error that ended a term only what ends Run.
+func ended(err error) error {
+	var stop *stopError
+	if errors.As(err, &stop) {
+		return stop
+	}
+	return nil
+}
+
+func (l *shardLoop) batch(page source.Page) *Batch {
+	b := &Batch{
+		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch,
+		Records: make([]Record, len(page.Records)), Behind: page.Behind, End: page.End, checkpoint: l.term.Save,
+	}
+	for i := range page.Records {
+		b.Records[i] = newRecord(&page.Records[i])
+	}
+	return b
+}
+
+// handle calls the handler until it succeeds. It fails with the cause when the term is over, when the lease is wanted
+// back between two attempts, and with the handler's Stop.
+func (l *shardLoop) handle(b *Batch) error {
+	records, bytes := len(b.Records), 0
+	for i := range b.Records {
+		bytes += len(b.Records[i].Data)
+	}
+	for attempt := 1; ; attempt++ {
+		if err := l.term.Check(); err != nil {
+			return err
+		}
+		began := time.Now()
+		err := call(l.term.Context(), l.handler, b)
+		took := time.Since(began)
+		if err == nil {
+			if f := l.opts.Events.BatchHandled; f != nil {
+				f(BatchHandled{
+					Stream: b.Stream, Shard: b.Shard, Records: records, Bytes: bytes, Behind: b.Behind, Took: took, Attempts: attempt,
+				})
+			}
+			return nil
+		}
+		if stop := ended(err); stop != nil {
+			return stop
+		}
+		if cause := context.Cause(l.term.Context()); cause != nil {
+			return cause
+		}
+		next := retryPause(l.opts.RetryMin, l.opts.RetryMax, attempt)
+		l.handlerFailed(b, err, attempt, next)
+		if err := wait(l.term.Reading(), next); err != nil {
+			return err
+		}
+		b = rest(b)
+	}
+}
+
+// rest is what is left of a batch that failed: the records after its last checkpoint.
+func rest(b *Batch) *Batch {
+	left := *b
+	for len(left.Records) > 0 && left.Records[0].Position().Compare(b.saved) <= 0 {
+		left.Records = left.Records[1:]
+	}
+	return &left
+}
+
+// retryPause doubles from low to high, half of it at random.
+func retryPause(low, high time.Duration, attempt int) time.Duration {
+	d := high
+	if attempt < 40 && low<<(attempt-1) > 0 {
+		d = min(low<<(attempt-1), high)
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// call turns a panic of the handler into an error, so that it is retried like one and cannot take the process down.
+func call(ctx context.Context, h Handler, b *Batch) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("weir: the handler panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return h.Handle(ctx, b)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *shardLoop) handlerFailed(b *Batch, err error, attempt int, next time.Duration) {
+	l.opts.Logger.Warn("the handler failed; the batch will be handled again", "stream", b.Stream, "shard", b.Shard,
+		"records", len(b.Records), "attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
+	if f := l.opts.Events.HandlerFailed; f != nil {
+		f(HandlerFailed{Stream: b.Stream, Shard: b.Shard, Err: err, Attempt: attempt, Next: next})
+	}
+}
+
+func (l *shardLoop) readFailed(err error, throttled bool, next time.Duration) {
+	level := l.opts.Logger.Debug
+	if errors.Is(err, source.ErrNoPosition) || errors.Is(err, source.ErrNoStream) {
+		level = l.opts.Logger.Error // needs a person
+	}
+	level("reading failed; trying again", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
+		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
+	if f := l.opts.Events.ReadFailed; f != nil {
+		f(ReadFailed{
+			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
+		})
+	}
+}
