@@ -52,6 +52,7 @@ type link struct {
 	mu   sync.Mutex
 	down bool
 	lose bool // calls take effect, but the answers do not arrive
+	dead bool // the process was killed: its readers do nothing more, either
 }
 
 var errDown = errors.New("the store is not reachable")
@@ -60,6 +61,18 @@ func (l *link) state() (down, lose bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.down, l.lose
+}
+
+func (l *link) killed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
+func (l *link) kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead, l.down = true, true
 }
 
 func (l *link) set(down, lose bool) {
@@ -117,7 +130,7 @@ func (f *fleet) list(context.Context, string, shard.Position) (Listing, error) {
 	return Listing{Shards: slices.Clone(f.shards)}, nil
 }
 
-func (f *fleet) read(name string) func(*Term) error {
+func (f *fleet) read(name string, l *link) func(*Term) error {
 	return func(t *Term) error {
 		n := 0
 		if s := t.Lease.Position.SequenceNumber(); s != "" {
@@ -125,6 +138,10 @@ func (f *fleet) read(name string) func(*Term) error {
 		}
 		for {
 			if t.Check() != nil {
+				return nil
+			}
+			if l.killed() {
+				<-t.Context().Done()
 				return nil
 			}
 			n++
@@ -161,7 +178,7 @@ func (f *fleet) join(name string) *member {
 	cfg := Config{
 		Store: m.link, App: "app", Worker: name, Weight: 1,
 		Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
-		Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, List: f.list, Read: f.read(name),
+		Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, List: f.list, Read: f.read(name, m.link),
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	go func() { m.done <- Run(ctx, cfg) }()
@@ -170,7 +187,9 @@ func (f *fleet) join(name string) *member {
 
 func (f *fleet) end() {
 	for _, m := range f.workers {
-		m.link.set(false, false)
+		if !m.link.killed() {
+			m.link.set(false, false)
+		}
 		m.stop()
 	}
 	for _, m := range f.workers {
@@ -282,7 +301,35 @@ func TestWorkersShareTheShards(t *testing.T) {
 	})
 }
 
-func TestShardsOfADeadWorkerAreTakenOver(t *testing.T) {
+// The silence after a kill, over the phases that the victim's, the leader's and the heir's beats can have to each other.
+func TestShardsOfAKilledWorkerAreSilentForSevenSecondsAtMost(t *testing.T) {
+	for _, victim := range []int{0, 1} {
+		var worst, sum time.Duration
+		const runs = 25
+		for run := range runs {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 9)
+				for _, name := range []string{"a", "b", "c"} {
+					f.join(name)
+					time.Sleep(time.Duration(1000+37*run) * time.Millisecond)
+				}
+				time.Sleep(20*time.Second + time.Duration(run)*41*time.Millisecond)
+				killed := time.Now()
+				f.workers[victim].link.kill()
+				time.Sleep(15 * time.Second)
+				s := f.silence(killed)
+				worst, sum = max(worst, s), sum+s
+				f.end()
+			})
+		}
+		t.Logf("worker %d of 3 (0 leads): silent for %v on average, %v at worst", victim, sum/runs, worst)
+		if worst > 7*time.Second {
+			t.Errorf("silent for %v", worst)
+		}
+	}
+}
+
+func TestShardsOfAWorkerWithoutStoreAreTakenOver(t *testing.T) {
 	for _, victim := range []int{0, 1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 9)
