@@ -1,0 +1,80 @@
+# Everything a contributor runs. `make help` lists it.
+
+GO      ?= go
+DEPS    ?= $(CURDIR)/.deps
+# The modules of the workspace, the root first.
+MODULES  = . cmd/weir internal/integration
+LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.DEFAULT_GOAL := all
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: all
+all: build vet test ## Build, vet and test
+
+.PHONY: build
+build: ## Build every module, and the command as bin/weir
+	$(GO) build ./...
+	cd cmd/weir && $(GO) build -o ../../bin/weir .
+
+.PHONY: test
+test: vet ## Every test that needs Go alone
+	$(GO) test -shuffle=on ./...
+	cd cmd/weir && $(GO) test -shuffle=on ./...
+	cd internal/integration && $(GO) test -shuffle=on ./sqlite/...
+
+.PHONY: short
+short: ## The quick part of the tests
+	$(GO) test -short ./...
+
+.PHONY: race
+race: ## The tests under the race detector (needs a C compiler)
+	$(GO) test -race -shuffle=on ./...
+	cd cmd/weir && $(GO) test -race -shuffle=on ./...
+	cd internal/integration && $(GO) test -race -shuffle=on ./sqlite/...
+
+.PHONY: servers
+servers: ## Fetch the servers that the integration tests start (npm and Maven packages)
+	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh
+
+.PHONY: integration
+integration: servers ## The tests against real servers; fetches and starts them, fails rather than skips
+	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -p 1 -timeout 20m ./...
+
+.PHONY: bench
+bench: ## Every benchmark, once through
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	cd internal/integration && $(GO) test -run '^$$' -bench . -benchmem ./sqlite/...
+
+FUZZTIME ?= 20s
+.PHONY: fuzz
+fuzz: ## Each fuzz test for FUZZTIME (default 20s)
+	scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: vet
+vet: ## gofmt and go vet over every module
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	 if [ -n "$$unformatted" ]; then echo "not gofmt-ed:" $$unformatted; exit 1; fi
+	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
+
+.PHONY: lint
+lint: $(DEPS)/bin/golangci-lint ## The linter, with the configuration in .golangci.yml
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(DEPS)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+
+$(DEPS)/bin/golangci-lint:
+	GOBIN=$(DEPS)/bin $(GO) install $(LINTER)
+
+.PHONY: demo
+demo: ## The demo: a stream, a group of workers, a crash, a verdict
+	$(GO) run ./cmd/weir demo
+
+.PHONY: tidy
+tidy: ## Tidy every module
+	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy) || exit 1; done
+
+.PHONY: clean
+clean: ## Remove what was built and fetched
+	rm -rf bin $(DEPS)
