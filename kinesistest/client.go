@@ -1,0 +1,83 @@
+package kinesistest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// Transport returns a new transport that reaches the server: it trusts its
+// certificate, and dials the network in memory if the server is there. It
+// speaks HTTP/1.1, and HTTP/2 where TLS negotiates it; set its Protocols for
+// anything else. Close closes its idle connections.
+func (s *Server) Transport() *http.Transport {
+	t := &http.Transport{
+		MaxIdleConnsPerHost: 1024, // a client with many shards keeps its connections
+		DisableCompression:  true,
+	}
+	if s.memory != nil {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return s.memory.Dial(ctx) }
+	}
+	if s.cert != nil {
+		t.TLSClientConfig = &tls.Config{RootCAs: s.CACert(), MinVersion: tls.VersionTLS12}
+		t.ForceAttemptHTTP2 = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.transports = append(s.transports, t)
+	}
+	return t
+}
+
+// HTTPClient returns a new HTTP client that reaches the server.
+func (s *Server) HTTPClient() *http.Client {
+	return &http.Client{Transport: wholeBody{s.Transport()}}
+}
+
+// Client returns a new Kinesis client of the AWS SDK that reaches the server,
+// with its region and with credentials that mean nothing. Options are applied
+// after these settings.
+func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
+	return kinesis.New(kinesis.Options{
+		Region:       s.cfg.Region,
+		BaseEndpoint: aws.String(s.URL()),
+		HTTPClient:   s.HTTPClient(),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "kinesistest", SecretAccessKey: "kinesistest", Source: "kinesistest"}, nil
+		}),
+	}, opts...)
+}
+
+// wholeBody sends each request body as one buffer.
+//
+// The SDK closes a body as soon as the answer's head is there. A server in the
+// same process answers before the transport is done with a streamed body, takes
+// the close for a failed write and drops the connection in mid-answer.
+type wholeBody struct{ *http.Transport }
+
+func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return t.Transport.RoundTrip(r)
+	}
+	buf := make([]byte, 0, max(512, min(r.ContentLength, maxBody)))
+	w := bytes.NewBuffer(buf)
+	_, err := io.Copy(w, r.Body)
+	if cerr := r.Body.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	r2 := r.Clone(r.Context())
+	r2.Body = io.NopCloser(bytes.NewReader(w.Bytes()))
+	r2.ContentLength = int64(w.Len())
+	r2.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(w.Bytes())), nil }
+	return t.Transport.RoundTrip(r2)
+}

@@ -1,0 +1,334 @@
+package kinesistest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/kinesistest/internal/codec"
+	"github.com/weir-go/weir/kinesistest/internal/engine"
+)
+
+// maxBody bounds a request: 10 MiB of data in base64, five hundred keys in
+// escapes, and room to spare.
+const maxBody = 20 << 20
+
+const targetPrefix = "Kinesis_20131202."
+
+// exchange is one HTTP request and what is known of it so far.
+type exchange struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	format codec.Format
+	action string
+}
+
+// ServeHTTP answers one request. It may be mounted in another server, but then
+// Close does not reach that server's connections.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
+	s.handlers.Add(1)
+	s.mu.Unlock()
+	defer s.handlers.Done()
+
+	x := &exchange{w: w, r: r}
+	id := s.ids.next()
+	w.Header().Set("X-Amzn-Requestid", id)
+	w.Header().Set("X-Amz-Id-2", id)
+	if err := s.route(x); err != nil {
+		s.refuse(x, err)
+	}
+}
+
+// route checks what can be told from the head of a request, reads its body and
+// has the call answered. The error is what to answer instead.
+func (s *Server) route(x *exchange) *Error {
+	r := x.r
+	if !s.knows(r.Host) {
+		return &Error{"AccessDeniedException", fmt.Sprintf("This server does not go by the name %q. Config.Hosts can add names.", r.Host), 403}
+	}
+	if r.URL.Path != "/" {
+		return &Error{"UnknownOperationException", "Kinesis is called with POST /.", 404}
+	}
+	if r.Method != http.MethodPost {
+		x.w.Header().Set("Allow", http.MethodPost)
+		return &Error{"UnknownOperationException", "Kinesis is called with POST /.", 405}
+	}
+	ok := false
+	if x.format, ok = formatOf(r.Header.Get("Content-Type")); !ok {
+		return &Error{"UnknownOperationException", "Content-Type has to be application/x-amz-json-1.1 or application/x-amz-cbor-1.1.", 415}
+	}
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return &Error{"SerializationException", "A Content-Encoding is not supported.", 400}
+	}
+	body, err := readBody(x)
+	if err != nil {
+		return err
+	}
+	defer bodies.Put(body)
+	return s.call(x, body.Bytes())
+}
+
+// bodies are buffers for requests. Nothing that outlives a call refers to one.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// readBody reads all of the body, also where the answer does not need it: a
+// client that still writes might not see an answer.
+func readBody(x *exchange) (*bytes.Buffer, *Error) {
+	body := bodies.Get().(*bytes.Buffer)
+	body.Reset()
+	if n := x.r.ContentLength; n > 0 && n <= maxBody {
+		body.Grow(int(n) + bytes.MinRead)
+	}
+	if _, err := body.ReadFrom(http.MaxBytesReader(x.w, x.r.Body, maxBody)); err != nil {
+		bodies.Put(body)
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			return nil, &Error{"RequestEntityTooLargeException", fmt.Sprintf("A request has at most %d bytes.", maxBody), 413}
+		}
+		panic(http.ErrAbortHandler) // the client went away in the middle of its request
+	}
+	return body, nil
+}
+
+// call decodes, controls and carries out one call, and answers it.
+func (s *Server) call(x *exchange, body []byte) *Error {
+	action, ok := strings.CutPrefix(x.r.Header.Get("X-Amz-Target"), targetPrefix)
+	if !ok {
+		return &Error{"UnknownOperationException", "X-Amz-Target has to be " + targetPrefix + " and the name of an operation.", 400}
+	}
+	x.action = action
+	req, known := engine.NewRequest(action)
+	n, ask := s.arrived(action, known)
+	if err := checkSignature(x.r); err != nil {
+		return err
+	}
+	if !known {
+		return &Error{"UnknownOperationException", unknownOperation(action), 400}
+	}
+	if err := decode(x.format, body, req); err != nil {
+		return &Error{"SerializationException", err.Error(), 400}
+	}
+	about := s.engine.Target(req)
+	call := &Call{
+		Action: action, Stream: about.Stream, Shard: about.Shard, Consumer: about.Consumer, Records: about.Records,
+		N: n, Format: x.format.String(), Proto: x.r.Proto, Body: body,
+	}
+	var fault Fault
+	for _, f := range ask {
+		if fault = f(call); fault.wanted() {
+			break
+		}
+	}
+	if fault.Delay > 0 && !sleep(x.r.Context(), fault.Delay) {
+		panic(http.ErrAbortHandler)
+	}
+	if fault.Err != nil {
+		e := fault.Err.withDefaults()
+		return &e
+	}
+	if fault.Cut {
+		panic(http.ErrAbortHandler)
+	}
+	return s.answer(x, req, about, &fault)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func decode(f codec.Format, body []byte, req engine.Request) error {
+	if len(body) == 0 && f == codec.JSON {
+		return nil // as {}
+	}
+	d := codec.NewDecoder(f, body)
+	if err := req.Fields().Decode(d); err != nil {
+		return err
+	}
+	return d.End()
+}
+
+// answers are buffers for answers, which grow to 10 MiB and more.
+var answers = sync.Pool{New: func() any { return new([]byte) }}
+
+// answer carries a call out and sends the answer.
+func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fault *Fault) *Error {
+	inject := engine.Inject{EmptyPage: fault.EmptyPage}
+	if fault.PartialFailure != nil {
+		inject.EntryFaults = make([]string, about.Records)
+		for i := range inject.EntryFaults {
+			inject.EntryFaults[i] = fault.PartialFailure(i)
+		}
+	}
+	buf := answers.Get().(*[]byte)
+	defer answers.Put(buf)
+	out := codec.NewEncoder(x.format, (*buf)[:0], s.cfg.IndefiniteCBOR)
+	err := s.engine.Do(time.Now(), x.action, req, inject, out)
+	body := out.Bytes()
+	*buf = body[:0]
+	if fault.After != nil {
+		fault.After()
+	}
+	if fault.LoseAnswer {
+		panic(http.ErrAbortHandler)
+	}
+	if err != nil {
+		e := (*engine.Error)(nil)
+		if !errors.As(err, &e) {
+			s.cfg.Logger.Error("kinesistest: a call failed", "action", x.action, "error", err)
+			return &Error{"InternalFailure", err.Error(), 500}
+		}
+		return &Error{e.Code, e.Message, e.Status}
+	}
+	if fault.Rewrite != nil {
+		body = fault.Rewrite(bytes.Clone(body))
+	}
+	s.debug(x, http.StatusOK, "")
+	h := x.w.Header()
+	h.Set("Content-Type", x.format.ContentType())
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if n := fault.CutAfter; n != 0 && n < len(body) {
+		_, _ = x.w.Write(body[:max(0, n)]) // the client may have gone, and will be cut off anyway
+		_ = http.NewResponseController(x.w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = x.w.Write(body) // there is nobody to tell about a client that went away
+	return nil
+}
+
+// refuse answers with an error.
+func (s *Server) refuse(x *exchange, e *Error) {
+	s.debug(x, e.Status, e.Code)
+	out := codec.NewEncoder(x.format, nil, s.cfg.IndefiniteCBOR)
+	out.Map()
+	out.Key("__type").Text(e.Code)
+	// The one error that spells it with a capital.
+	if e.Code == "SerializationException" {
+		out.Key("Message").Text(e.Message)
+	} else {
+		out.Key("message").Text(e.Message)
+	}
+	out.End()
+	h := x.w.Header()
+	h.Set("Content-Type", x.format.ContentType())
+	h.Set("X-Amzn-Errortype", e.Code)
+	h.Set("Content-Length", strconv.Itoa(len(out.Bytes())))
+	x.w.WriteHeader(e.Status)
+	_, _ = x.w.Write(out.Bytes())
+}
+
+func (s *Server) debug(x *exchange, status int, code string) {
+	ctx := x.r.Context()
+	if s.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
+		s.cfg.Logger.DebugContext(ctx, "kinesistest: call", "action", x.action, "format", x.format, "status", status, "code", code)
+	}
+}
+
+func formatOf(contentType string) (codec.Format, bool) {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return codec.JSON, false
+	}
+	switch media {
+	// Neither can be sent by a web page of another origin without being asked for first.
+	case "application/x-amz-json-1.1", "application/x-amz-json-1.0", "application/json":
+		return codec.JSON, true
+	case "application/x-amz-cbor-1.1":
+		return codec.CBOR, true
+	}
+	return codec.JSON, false
+}
+
+// checkSignature wants a signature to be there. What it is made with does not
+// matter.
+func checkSignature(r *http.Request) *Error {
+	auth := r.Header.Get("Authorization")
+	if auth == "" && r.URL.Query().Get("X-Amz-Signature") != "" {
+		return nil
+	}
+	if auth == "" {
+		return &Error{"MissingAuthenticationTokenException", "Missing Authentication Token: sign the request, any credentials will do.", 400}
+	}
+	if !strings.HasPrefix(auth, "AWS4-") {
+		return &Error{"IncompleteSignatureException", "Authorization has to be a signature of version 4.", 400}
+	}
+	for _, part := range []string{"Credential=", "Signature=", "SignedHeaders="} {
+		if !strings.Contains(auth, part) {
+			return &Error{"IncompleteSignatureException", "Authorization header requires '" + strings.TrimSuffix(part, "=") + "' parameter.", 400}
+		}
+	}
+	return nil
+}
+
+// allowedHosts are the names a server goes by besides loopback ones.
+func allowedHosts(cfg Config) map[string]bool {
+	hosts := map[string]bool{memoryHost: cfg.InMemory}
+	if host, _, err := net.SplitHostPort(cfg.Addr); err == nil && host != "" {
+		hosts[strings.ToLower(host)] = true
+	}
+	for _, h := range cfg.Hosts {
+		hosts[strings.ToLower(h)] = true
+	}
+	return hosts
+}
+
+// knows reports whether a Host header names this server.
+func (s *Server) knows(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || s.hosts[host] {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// requestIDs makes the ids of requests: the same random start for all of one
+// server, then a counter.
+type requestIDs struct {
+	prefix string
+	count  *atomic.Uint64
+}
+
+func newRequestIDs() (requestIDs, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(rand.Reader, b[:]); err != nil {
+		return requestIDs{}, err
+	}
+	h := hex.EncodeToString(b[:])
+	return requestIDs{prefix: h[:8] + "-" + h[8:12] + "-" + h[12:] + "-", count: new(atomic.Uint64)}, nil
+}
+
+func (ids *requestIDs) next() string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], ids.count.Add(1))
+	h := hex.EncodeToString(b[:])
+	return ids.prefix + h[:4] + "-" + h[4:]
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/kinesistest/internal/codec"
+)
+
+// NewCreate is a request to make a provisioned stream.
+func NewCreate(name string, shards int) *CreateStream {
+	return &CreateStream{Name: codec.Some(name), Shards: codec.Some(int64(shards))}
+}
+
+// NewDelete is a request to remove a stream with its consumers.
+func NewDelete(name string) *DeleteStream {
+	return &DeleteStream{streamRef: named(name), enforce: codec.Some(true)}
+}
+
+// NewPut is a request to put one record. It keeps data.
+func NewPut(stream, key string, data []byte) *PutRecord {
+	return &PutRecord{streamRef: named(stream), entry: entry{Key: codec.Some(key), Data: codec.Some(data)}}
+}
+
+// NewSplit is a request to split a shard.
+func NewSplit(stream, shard, start string) *SplitShard {
+	return &SplitShard{streamRef: named(stream), Shard: codec.Some(shard), Start: codec.Some(start)}
+}
+
+// NewMerge is a request to merge two shards.
+func NewMerge(stream, shard, adjacent string) *MergeShards {
+	return &MergeShards{streamRef: named(stream), Shard: codec.Some(shard), Adjacent: codec.Some(adjacent)}
+}
+
+// NewScale is a request to change the number of shards.
+func NewScale(stream string, shards int) *UpdateShardCount {
+	return &UpdateShardCount{streamRef: named(stream), Count: codec.Some(int64(shards)), Scaling: codec.Some("UNIFORM_SCALING")}
+}
+
+func named(stream string) streamRef { return streamRef{name: codec.Some(stream)} }
+
+// Run is Do for the process itself: it counts against no limit and writes no
+// answer.
+func (e *Engine) Run(now time.Time, r Request) error {
+	return r.do(&call{Engine: e, now: now, unlimited: true, out: codec.NewEncoder(codec.JSON, nil, false)})
+}
+
+// Finish lets everything happen now that is to happen to a stream. One that is
+// not there is finished.
+func (e *Engine) Finish(now time.Time, stream string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s := e.streams[stream]; s != nil {
+		for i := range s.steps {
+			if s.steps[i].at.After(now) {
+				s.steps[i].at = now
+			}
+		}
+		e.settle(s, now)
+	}
+	return nil
+}
+
+// view calls f with a stream as it is now, under the lock.
+func (e *Engine) view(now time.Time, name string, f func(*call, *stream) error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := &call{Engine: e, now: now}
+	s, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	e.expireAll(s, now)
+	return f(c, s)
+}
+
+// Middle is the start of the upper half of an open shard's range.
+func (e *Engine) Middle(now time.Time, name, shard string) (middle string, err error) {
+	err = e.view(now, name, func(c *call, s *stream) error {
+		sh, err := c.openShard(s, shard)
+		if err != nil {
+			return err
+		}
+		sum := new(big.Int).Add(sh.hashes.start.big(), sh.hashes.end.big())
+		sum.Add(sum, big.NewInt(1)) // of two keys in the middle the upper one
+		middle = sum.Rsh(sum, 1).String()
+		return nil
+	})
+	return middle, err
+}
+
+// Children are the IDs of the shards that follow a closed one.
+func (e *Engine) Children(now time.Time, name, shard string) (ids []string, err error) {
+	err = e.view(now, name, func(_ *call, s *stream) error {
+		number, ok := parseShardID(shard)
+		sh := s.byNumber[number]
+		if !ok || sh == nil || len(sh.children) == 0 {
+			return notFound("Shard %s in stream %s has no children.", shard, name)
+		}
+		for _, ch := range sh.children {
+			ids = append(ids, ch.id)
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// OpenShards are the IDs of the open shards by hash range.
+func (e *Engine) OpenShards(now time.Time, name string) (ids []string, err error) {
+	err = e.view(now, name, func(_ *call, s *stream) error {
+		for _, sh := range s.open {
+			ids = append(ids, sh.id)
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// Records calls f for each record of a stream, by shard and in order.
+func (e *Engine) Records(now time.Time, name string, f func(shard, sequence, key string, data []byte, arrival time.Time)) error {
+	type run struct {
+		shard   string
+		records []record
+	}
+	var runs []run
+	err := e.view(now, name, func(_ *call, s *stream) error {
+		for _, sh := range s.shards {
+			runs = append(runs, run{sh.id, slices.Clip(sh.records)})
+		}
+		return nil
+	})
+	for _, r := range runs {
+		for i := range r.records {
+			rec := &r.records[i]
+			f(r.shard, rec.sequence, rec.key.V, rec.data, time.UnixMilli(rec.arrival))
+		}
+	}
+	return err
+}

@@ -1,0 +1,9 @@
+// Package engine is the state of the embedded Kinesis: streams, shards,
+// records, consumers, tags and the limits on using them. It knows nothing of
+// HTTP, starts no goroutine and no timer: what time brings about (a stream
+// becomes ACTIVE, a record leaves the retention period, a limit recovers) is
+// worked out when somebody looks.
+//
+// A call goes through three steps. [Request.Fields] decodes it, [Engine.Target]
+// tells what it is about, and [Engine.Do] carries it out.
+package engine

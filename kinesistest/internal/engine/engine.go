@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/kinesistest/internal/codec"
+)
+
+// Config is what an Engine can be told. All fields must be set.
+type Config struct {
+	Region, Account string
+	NoLimits        bool          // no limit of a rate
+	StateDelay      time.Duration // how long a stream or consumer is CREATING, UPDATING or DELETING
+	ShardLimit      int           // open shards of the account
+	MaxBytes        int64         // of records; 0 is no bound
+	EndOnEmptyPage  bool          // the end of a shard comes on a page of its own
+	RefuseTrimmed   bool          // a position before the trim horizon is an error
+}
+
+// Engine is one account in one region. Its methods may be called concurrently.
+type Engine struct {
+	cfg    Config
+	sealer *sealer
+
+	mu         sync.Mutex // held for memory work only
+	stateDelay time.Duration
+	streams    map[string]*stream
+	bySerial   map[uint64]*stream
+	lastSerial uint64
+	bytes      int64 // of all records that are kept
+	calls      map[string]*bucket
+	policies   map[string]string // resource policies by ARN
+	commitment commitment
+}
+
+// New returns an engine without streams.
+func New(cfg Config) (*Engine, error) {
+	s, err := newSealer()
+	if err != nil {
+		return nil, fmt.Errorf("no randomness for the key of iterators: %w", err)
+	}
+	return &Engine{
+		cfg: cfg, sealer: s, stateDelay: cfg.StateDelay,
+		streams: map[string]*stream{}, bySerial: map[uint64]*stream{},
+		calls: map[string]*bucket{}, policies: map[string]string{},
+	}, nil
+}
+
+// SetStateDelay changes how long states last that begin from now on.
+func (e *Engine) SetStateDelay(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stateDelay = max(0, d)
+}
+
+// Request is a call of one operation, decoded by its Fields.
+type Request interface {
+	// Fields binds the members of the request.
+	Fields() codec.Fields
+	// target says what the request is about, as far as it says so itself.
+	target(e *Engine) Target
+	// do checks the request, carries it out and writes the answer.
+	do(c *call) error
+}
+
+// Target is what a request is about. Unknown parts are empty.
+type Target struct {
+	Stream, Shard, Consumer string
+	Records                 int // to be put
+}
+
+// Inject are faults that only the engine can act out.
+type Inject struct {
+	// EntryFaults are error codes for the entries of PutRecords by index.
+	EntryFaults []string
+	// EmptyPage makes GetRecords answer without records and without moving on.
+	EmptyPage bool
+}
+
+// call is one request being carried out.
+type call struct {
+	*Engine
+	now       time.Time
+	unlimited bool // by rates
+	inject    Inject
+	out       *codec.Encoder
+}
+
+// NewRequest returns an empty request of an operation, or false for an
+// operation that is not served.
+func NewRequest(action string) (Request, bool) {
+	make, ok := operations[action]
+	if !ok {
+		return nil, false
+	}
+	return make(), true
+}
+
+// Operations are the names of the operations that are served, in order.
+func Operations() []string {
+	names := make([]string, 0, len(operations))
+	for name := range operations {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Target tells what r is about.
+func (e *Engine) Target(r Request) Target { return r.target(e) }
+
+// Do carries out a call at the instant now and writes the answer to out. After
+// an error, which is always an *Error, what was written to out is worthless.
+func (e *Engine) Do(now time.Time, action string, r Request, inject Inject, out *codec.Encoder) error {
+	if err := e.admit(now, action, r.target(e).Stream); err != nil {
+		return err
+	}
+	return r.do(&call{Engine: e, now: now, unlimited: e.cfg.NoLimits, inject: inject, out: out})
+}
+
+// streamRef is how requests name a stream: by name, by ARN, or by both.
+type streamRef struct{ name, arn optText }
+
+func (r *streamRef) fields(more ...codec.Field) codec.Fields {
+	return append(codec.Fields{{Name: "StreamName", Into: &r.name}, {Name: "StreamARN", Into: &r.arn}}, more...)
+}
+
+func (r *streamRef) validate(v *validator) {
+	v.name(r.name, "streamName")
+	v.streamARN(r.arn, "streamARN")
+}
+
+// stream is the name that the reference holds, checked or not.
+func (r *streamRef) stream() string {
+	if r.name.Set {
+		return r.name.V
+	}
+	return nameOfARN(r.arn.V)
+}
+
+func (r *streamRef) target(*Engine) Target { return Target{Stream: r.stream()} }
+
+func nameOfARN(arn string) string {
+	_, rest, ok := strings.Cut(arn, ":stream/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
+func (e *Engine) arnPrefix() string {
+	partition := "aws"
+	switch {
+	case strings.HasPrefix(e.cfg.Region, "cn-"):
+		partition = "aws-cn"
+	case strings.HasPrefix(e.cfg.Region, "us-gov-"):
+		partition = "aws-us-gov"
+	}
+	return "arn:" + partition + ":kinesis:" + e.cfg.Region + ":" + e.cfg.Account + ":stream/"
+}
+
+// lookup finds the stream a request means, as it is now. e.mu is held.
+func (c *call) lookup(r *streamRef) (*stream, error) {
+	if !r.name.Set && !r.arn.Set {
+		return nil, invalid("Either StreamName or StreamARN has to be given.")
+	}
+	name := r.stream()
+	if r.arn.Set {
+		if nameOfARN(r.arn.V) != name {
+			return nil, invalid("StreamName %s does not match StreamARN %s.", name, r.arn.V)
+		}
+		if r.arn.V != c.arnPrefix()+name {
+			return nil, notFound("Stream %s is not found: this server has account %s in region %s.", r.arn.V, c.cfg.Account, c.cfg.Region)
+		}
+	}
+	return c.find(name)
+}
+
+// find returns the stream of a name as it is now. e.mu is held.
+func (c *call) find(name string) (*stream, error) {
+	if s := c.streams[name]; s != nil && c.settle(s, c.now) {
+		return s, nil
+	}
+	return nil, notFound("Stream %s under account %s not found.", name, c.cfg.Account)
+}
+
+// readable is lookup for reads and writes of data, which a stream that is
+// still being created does not serve.
+func (c *call) readable(r *streamRef) (*stream, error) {
+	s, err := c.lookup(r)
+	if err == nil && s.status == creating {
+		return nil, notFound("Stream %s under account %s not found: it is CREATING.", s.name, c.cfg.Account)
+	}
+	return s, err
+}
+
+// active is lookup for changes, which need a stream that is not changing.
+func (c *call) active(r *streamRef) (*stream, error) {
+	s, err := c.lookup(r)
+	if err == nil && s.status != active {
+		return nil, inUse("Stream %s under account %s not ACTIVE, instead in state %s", s.name, c.cfg.Account, s.status)
+	}
+	return s, err
+}
+
+// StreamARN is the ARN of a stream of this name.
+func (e *Engine) StreamARN(name string) string { return e.arnPrefix() + name }

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"github.com/weir-go/weir/kinesistest/internal/codec"
+)
+
+// Policy puts, gets or deletes the resource policy of a stream or consumer.
+// Policies are kept and given back, and have no effect: there is one account.
+type Policy struct {
+	resourceRef
+	policy optText
+	verb   policyVerb
+}
+
+type policyVerb int
+
+const (
+	putPolicy policyVerb = iota
+	getPolicy
+	deletePolicy
+)
+
+func newPolicy(verb policyVerb) func() Request {
+	return func() Request { return &Policy{resourceRef: resourceRef{byARN: true}, verb: verb} }
+}
+
+func (r *Policy) Fields() codec.Fields {
+	return r.fields(codec.Field{Name: "Policy", Into: &r.policy})
+}
+
+func (r *Policy) do(c *call) error {
+	var v validator
+	r.validate(&v)
+	if r.verb == putPolicy {
+		v.required(r.policy.Set, "policy")
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	if r.verb == putPolicy && (len(r.policy.V) > 20<<10 || !json.Valid([]byte(r.policy.V))) {
+		return invalid("The policy has to be a JSON document of at most 20 KiB.")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, _, err := c.resolve(&r.resourceRef); err != nil {
+		return err
+	}
+	have, found := c.policies[r.resource.V]
+	switch {
+	case r.verb == putPolicy:
+		c.policies[r.resource.V] = r.policy.V
+	case r.verb == deletePolicy && !found:
+		return notFound("%s has no resource policy.", r.resource.V)
+	case r.verb == deletePolicy:
+		delete(c.policies, r.resource.V)
+	default:
+		if !found {
+			have = "{}"
+		}
+		c.out.Map()
+		c.out.Key("Policy").Text(have)
+		c.out.End()
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package engine
+
+import (
+	"strconv"
+
+	"github.com/weir-go/weir/kinesistest/internal/codec"
+)
+
+// entry is one record to be put.
+type entry struct {
+	Key, Hash optText
+	Data      codec.Opt[[]byte]
+
+	at hashKey // where it goes, unless the stream spreads records itself
+}
+
+func (p *entry) size() int64 { return int64(len(p.Data.V) + len(p.Key.V)) }
+
+// validate checks what can be checked without the stream.
+func (p *entry) validate(v *validator, prefix string) {
+	v.required(p.Data.Set, prefix+"data")
+	if p.Key.Set {
+		v.length(p.Key.V, prefix+"partitionKey", 1, maxKeyLength)
+	}
+	if p.Hash.Set {
+		v.pattern(p.Hash.V, prefix+"explicitHashKey", hashPattern)
+	}
+}
+
+// locate works out where the entry goes.
+func (p *entry) locate() error {
+	if !p.Hash.Set {
+		p.at = hashOf(p.Key.V)
+		return nil
+	}
+	at, ok := parseHashKey(p.Hash.V)
+	if !ok {
+		return invalid("Invalid ExplicitHashKey. ExplicitHashKey must be in the range: [0, 2^128-1]. Specified value was %s", p.Hash.V)
+	}
+	p.at = at
+	return nil
+}
+
+// PutRecord puts one record.
+type PutRecord struct {
+	streamRef
+	entry
+	after  optText
+	dryRun optBool
+
+	Shard, Sequence string // where the record is, once it is put
+}
+
+func (r *PutRecord) Fields() codec.Fields {
+	return r.fields(
+		codec.Field{Name: "Data", Into: &r.Data},
+		codec.Field{Name: "PartitionKey", Into: &r.Key},
+		codec.Field{Name: "ExplicitHashKey", Into: &r.Hash},
+		codec.Field{Name: "SequenceNumberForOrdering", Into: &r.after},
+		codec.Field{Name: "DryRun", Into: &r.dryRun},
+	)
+}
+
+func (r *PutRecord) target(*Engine) Target { return Target{Stream: r.stream(), Records: 1} }
+
+func (r *PutRecord) do(c *call) error {
+	var v validator
+	r.streamRef.validate(&v)
+	r.entry.validate(&v, "")
+	if r.after.Set {
+		v.pattern(r.after.V, "sequenceNumberForOrdering", sequencePattern)
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	if err := r.locate(); err != nil {
+		return err
+	}
+	if r.after.Set {
+		if s, ok := parseSequence(r.after.V); !ok || s.arrival > seconds(c.now)+60 {
+			return invalid("SequenceNumberForOrdering %s used in PutRecord on stream %s under account %s is invalid.", r.after.V, r.stream(), c.cfg.Account)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.readable(&r.streamRef)
+	if err != nil {
+		return err
+	}
+	if err := c.acceptable(s, r.entry.size(), &r.entry); err != nil {
+		return err
+	}
+	if r.dryRun.V {
+		return dryRun()
+	}
+	sh, sequence, err := c.put(s, &r.entry)
+	if err != nil {
+		return err
+	}
+	r.Shard, r.Sequence = sh.id, sequence
+	c.out.Map()
+	c.out.Key("ShardId").Text(r.Shard)
+	c.out.Key("SequenceNumber").Text(r.Sequence)
+	writeEncryption(c.out, s.kms)
+	c.out.End()
+	return nil
+}
+
+// PutRecords puts up to five hundred records, each with its own success.
+type PutRecords struct {
+	streamRef
+	entries []entry
+	set     bool
+	dryRun  optBool
+}
+
+func (r *PutRecords) Fields() codec.Fields {
+	return r.fields(
+		codec.Field{Name: "Records", Into: func(d codec.Decoder) error {
+			r.set, r.entries = true, r.entries[:0]
+			return d.Array(func() error {
+				if len(r.entries) > 16*maxPutRecords {
+					return d.Skip() // it is refused anyway
+				}
+				r.entries = append(r.entries, entry{})
+				return r.entries[len(r.entries)-1].decode(d)
+			})
+		}},
+		codec.Field{Name: "DryRun", Into: &r.dryRun},
+	)
+}
+
+func (p *entry) decode(d codec.Decoder) error {
+	return d.Map(func(key []byte) (err error) {
+		if d.Peek() == codec.Null {
+			return d.Skip()
+		}
+		switch string(key) {
+		case "Data":
+			p.Data.V, err = d.Blob()
+			p.Data.Set = true
+		case "PartitionKey":
+			p.Key.V, err = d.Text()
+			p.Key.Set = true
+		case "ExplicitHashKey":
+			p.Hash.V, err = d.Text()
+			p.Hash.Set = true
+		default:
+			err = d.Skip()
+		}
+		return err
+	})
+}
+
+func (r *PutRecords) target(*Engine) Target {
+	return Target{Stream: r.stream(), Records: len(r.entries)}
+}
+
+// outcome is what became of one entry.
+type outcome struct{ shard, sequence, code, message string }
+
+func (r *PutRecords) check() error {
+	var v validator
+	r.validate(&v)
+	if v.required(r.set, "records") {
+		switch n := len(r.entries); {
+		case n == 0:
+			v.fault("[]", "records", "Member must have length greater than or equal to 1")
+		case n > maxPutRecords:
+			v.fault("(a list)", "records", "Member must have length less than or equal to 500")
+		}
+	}
+	for i := range r.entries[:min(len(r.entries), maxPutRecords)] {
+		if len(v.faults) > 10 {
+			break
+		}
+		r.entries[i].validate(&v, "records."+strconv.Itoa(i+1)+".member.")
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	for i := range r.entries {
+		if err := r.entries[i].locate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *PutRecords) do(c *call) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	results := make([]outcome, len(r.entries))
+	kms, err := r.store(c, results)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for i := range results {
+		if results[i].code != "" {
+			failed++
+		}
+	}
+	out := c.out
+	out.Grow(128 + 160*len(results))
+	out.Map()
+	out.Key("FailedRecordCount").Int(int64(failed))
+	out.Key("Records").Array(len(results))
+	for i := range results {
+		o := &results[i]
+		out.Elem().Map()
+		if o.code != "" {
+			out.Key("ErrorCode").Text(o.code)
+			out.Key("ErrorMessage").Text(o.message)
+		} else {
+			out.Key("SequenceNumber").Text(o.sequence)
+			out.Key("ShardId").Text(o.shard)
+		}
+		out.End()
+	}
+	out.End()
+	writeEncryption(out, kms)
+	out.End()
+	return nil
+}
+
+// store appends what can be appended.
+func (r *PutRecords) store(c *call, results []outcome) (kms bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.readable(&r.streamRef)
+	if err != nil {
+		return false, err
+	}
+	var total int64
+	for i := range r.entries {
+		total += r.entries[i].size()
+	}
+	if total > maxPutBytes {
+		return false, invalid("Records size exceeds 10 MB limit")
+	}
+	for i := range r.entries {
+		if err := c.acceptable(s, total, &r.entries[i]); err != nil {
+			return false, err
+		}
+	}
+	if r.dryRun.V {
+		return false, dryRun()
+	}
+	for i := range r.entries {
+		o := &results[i]
+		if i < len(c.inject.EntryFaults) && c.inject.EntryFaults[i] != "" {
+			o.code, o.message = c.inject.EntryFaults[i], "Internal service failure."
+			if o.code == "ProvisionedThroughputExceededException" {
+				o.message = c.rateExceeded(s, c.routeEntry(s, &r.entries[i]))
+			}
+			continue
+		}
+		sh, sequence, err := c.put(s, &r.entries[i])
+		if err != nil {
+			e := err.(*Error) //nolint:errorlint // put makes no other
+			o.code, o.message = e.Code, e.Message
+			continue
+		}
+		o.shard, o.sequence = sh.id, sequence
+	}
+	return s.kms, nil
+}
+
+// acceptable checks an entry against its stream, and the memory that total
+// more bytes would need.
+func (c *call) acceptable(s *stream, total int64, p *entry) error {
+	if !p.Key.Set && !s.auto {
+		var v validator
+		v.required(false, "partitionKey")
+		return v.err()
+	}
+	if most := s.maxRecordKiB << 10; p.size() > most {
+		return validation("1 validation error detected: Value at 'data' failed to satisfy constraint: Member must have length less than or equal to %d, together with the partition key; it is %d. UpdateMaxRecordSize allows more.", most, p.size())
+	}
+	if c.cfg.MaxBytes > 0 && c.bytes+total > c.cfg.MaxBytes {
+		for _, other := range c.streams {
+			c.expireAll(other, c.now)
+		}
+		if c.bytes+total > c.cfg.MaxBytes {
+			return limitExceeded("This server keeps records in memory, at most %d bytes (MaxBytes). Delete a stream, shorten a retention period or start it with a larger bound.", c.cfg.MaxBytes)
+		}
+	}
+	return nil
+}
+
+func (c *call) routeEntry(s *stream, p *entry) *shard {
+	if s.auto {
+		return s.open[s.rotation%uint64(len(s.open))]
+	}
+	return s.route(p.at)
+}
+
+// put appends an entry to its shard, if the shard's budget allows.
+func (c *call) put(s *stream, p *entry) (*shard, string, error) {
+	sh := c.routeEntry(s, p)
+	s.rotation++
+	c.expire(s, sh, c.now)
+	size := p.size()
+	if l := &sh.limits; !c.unlimited {
+		if !l.writeRecords.has(c.now, writeRecordsPerSecond, 1) || !l.writeBytes.has(c.now, writeBytesPerSecond, float64(size)) {
+			return nil, "", throttled("%s", c.rateExceeded(s, sh))
+		}
+		l.writeRecords.use(c.now, writeRecordsPerSecond, 1)
+		l.writeBytes.use(c.now, writeBytesPerSecond, float64(size))
+	}
+	c.bytes += size
+	return sh, sh.append(c.now, p.Data.V, p.Key, s.kms), nil
+}
+
+func (c *call) rateExceeded(s *stream, sh *shard) string {
+	return "Rate exceeded for shard " + sh.id + " in stream " + s.name + " under account " + c.cfg.Account + "."
+}
+
+func writeEncryption(out *codec.Encoder, kms bool) {
+	if kms {
+		out.Key("EncryptionType").Text("KMS")
+		return
+	}
+	out.Key("EncryptionType").Text("NONE")
+}

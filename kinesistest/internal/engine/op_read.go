@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/kinesistest/internal/codec"
+)
+
+// Types of a shard iterator. AT_TIMESTAMP is a filter's name too.
+const (
+	atSequenceNumber    = "AT_SEQUENCE_NUMBER"
+	afterSequenceNumber = "AFTER_SEQUENCE_NUMBER"
+	trimHorizon         = "TRIM_HORIZON"
+	latest              = "LATEST"
+)
+
+// GetShardIterator makes a position in a shard.
+type GetShardIterator struct {
+	streamRef
+	Shard, Type, Sequence optText
+	Time                  codec.Opt[time.Time]
+	dryRun                optBool
+}
+
+func (r *GetShardIterator) Fields() codec.Fields {
+	return r.fields(
+		codec.Field{Name: "ShardId", Into: &r.Shard},
+		codec.Field{Name: "ShardIteratorType", Into: &r.Type},
+		codec.Field{Name: "StartingSequenceNumber", Into: &r.Sequence},
+		codec.Field{Name: "Timestamp", Into: &r.Time},
+		codec.Field{Name: "DryRun", Into: &r.dryRun},
+	)
+}
+
+func (r *GetShardIterator) target(*Engine) Target {
+	return Target{Stream: r.stream(), Shard: r.Shard.V}
+}
+
+func (r *GetShardIterator) check() error {
+	var v validator
+	r.validate(&v)
+	v.requiredName(r.Shard, "shardId")
+	if v.required(r.Type.Set, "shardIteratorType") {
+		v.enum(r.Type, "shardIteratorType", afterSequenceNumber, latest, atTimestamp, atSequenceNumber, trimHorizon)
+	}
+	if r.Sequence.Set {
+		v.pattern(r.Sequence.V, "startingSequenceNumber", sequencePattern)
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	return checkPosition(r.Type.V, r.Sequence, r.Time)
+}
+
+// checkPosition checks that a type of position comes with what it needs.
+func checkPosition(kind string, sequence optText, at codec.Opt[time.Time]) error {
+	numbered := kind == atSequenceNumber || kind == afterSequenceNumber
+	switch {
+	case numbered && !sequence.Set:
+		return invalid("Must either specify a StartingSequenceNumber or use another type of iterator than %s.", kind)
+	case !numbered && sequence.Set:
+		return invalid("Request is invalid. StartingSequenceNumber goes with AT_SEQUENCE_NUMBER and AFTER_SEQUENCE_NUMBER, not with %s.", kind)
+	case kind == atTimestamp && !at.Set:
+		return invalid("Must specify a Timestamp for an iterator of type AT_TIMESTAMP.")
+	case kind != atTimestamp && at.Set:
+		return invalid("Request is invalid. Timestamp goes with AT_TIMESTAMP, not with %s.", kind)
+	}
+	return nil
+}
+
+func (r *GetShardIterator) do(c *call) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.readable(&r.streamRef)
+	if err != nil {
+		return err
+	}
+	number, ok := parseShardID(r.Shard.V)
+	sh := c.shard(s, number, c.now)
+	if !ok || sh == nil {
+		return notFound("Shard %s in stream %s under account %s does not exist", r.Shard.V, s.name, c.cfg.Account)
+	}
+	index, err := c.position(s, sh, r.Type.V, r.Sequence.V, r.Time.V)
+	if err != nil {
+		return err
+	}
+	if r.dryRun.V {
+		return dryRun()
+	}
+	if b := &sh.limits.iterators; !c.unlimited && sh.isOpen() {
+		if !b.has(c.now, iteratorCallsPerSecond, 1) {
+			return throttled("%s", c.rateExceeded(s, sh))
+		}
+		b.use(c.now, iteratorCallsPerSecond, 1)
+	}
+	c.out.Map()
+	c.out.Key("ShardIterator").Text(c.iterator(s, sh, index))
+	c.out.End()
+	return nil
+}
+
+// position works out the index of the first record from a position on.
+func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (uint64, error) {
+	switch kind {
+	case trimHorizon:
+		return sh.base, nil
+	case latest:
+		return sh.nextIndex, nil
+	case atTimestamp:
+		if at.After(c.now.Add(time.Millisecond)) {
+			return 0, invalid("The timestampInMillis parameter cannot be greater than the currentTimestampInMillis. timestampInMillis: %d, currentTimestampInMillis: %d", at.UnixMilli(), c.now.UnixMilli())
+		}
+		return sh.base + uint64(sh.after(at.UnixMilli())), nil
+	}
+	n, ok := parseSequence(text)
+	if !ok {
+		return 0, invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s under account %s is invalid.", text, sh.id, s.name, c.cfg.Account)
+	}
+	if err := sh.owns(n, text, c.now, s.name); err != nil {
+		return 0, err
+	}
+	index := n.index
+	if kind == afterSequenceNumber && index < closingIndex {
+		index++
+	}
+	// The shard's own first number has index 0 and is never before the horizon
+	// by itself.
+	if index < sh.base && n.index > 0 && c.cfg.RefuseTrimmed {
+		return 0, invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s is before the trim horizon.", text, sh.id, s.name)
+	}
+	return max(index, sh.base), nil
+}
+
+func (c *call) iterator(s *stream, sh *shard, index uint64) string {
+	return c.sealer.seal(ticket{kind: iteratorTicket, issued: c.now, stream: s.serial, shard: sh.number, index: index})
+}
+
+// GetRecords reads a page of a shard.
+type GetRecords struct {
+	streamRef
+	Iterator optText
+	Limit    optInt
+	dryRun   optBool
+}
+
+func (r *GetRecords) Fields() codec.Fields {
+	return codec.Fields{
+		{Name: "ShardIterator", Into: &r.Iterator},
+		{Name: "Limit", Into: &r.Limit},
+		{Name: "StreamARN", Into: &r.arn},
+		{Name: "DryRun", Into: &r.dryRun},
+	}
+}
+
+func (r *GetRecords) target(e *Engine) Target {
+	t, ok := e.sealer.open(iteratorTicket, r.Iterator.V)
+	if !ok {
+		return Target{Stream: r.stream()}
+	}
+	return Target{Stream: e.nameOf(t.stream), Shard: shardID(t.shard)}
+}
+
+func (r *GetRecords) do(c *call) error {
+	var v validator
+	r.validate(&v)
+	if v.required(r.Iterator.Set, "shardIterator") {
+		v.length(r.Iterator.V, "shardIterator", 1, 512)
+	}
+	v.intRange(r.Limit, "limit", 1, 1<<31-1)
+	if err := v.err(); err != nil {
+		return err
+	}
+	if r.Limit.V > maxPageRecords {
+		return invalid("Limit %d is greater than the maximum of %d.", r.Limit.V, maxPageRecords)
+	}
+	t, ok := c.sealer.open(iteratorTicket, r.Iterator.V)
+	if !ok {
+		return invalid("Invalid ShardIterator.")
+	}
+	if c.now.Sub(t.issued) > iteratorLife {
+		return fail("ExpiredIteratorException", "Iterator expired. The iterator was created at time %s while right now it is %s which is further in the future than the tolerated delay of %d milliseconds.",
+			stamp(t.issued), stamp(c.now), iteratorLife.Milliseconds())
+	}
+	p, s, sh, err := r.read(c, t)
+	if err != nil {
+		return err
+	}
+	// From here on without the lock: what a page refers to never changes.
+	writePage(c, p, s, sh)
+	return nil
+}
+
+// read takes the page, counts it against the shard's budget, and copies what
+// of the shard may still change.
+func (r *GetRecords) read(c *call, t ticket) (page, *stream, *shard, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.bySerial[t.stream]
+	if s == nil || !c.settle(s, c.now) {
+		return page{}, nil, nil, notFound("The stream of this ShardIterator does not exist any more.")
+	}
+	if r.arn.Set && r.arn.V != s.arn {
+		return page{}, nil, nil, invalid("StreamARN %s is not that of the ShardIterator, %s.", r.arn.V, s.arn)
+	}
+	sh := c.shard(s, t.shard, c.now)
+	if sh == nil {
+		return page{}, nil, nil, notFound("Shard %s in stream %s under account %s does not exist", shardID(t.shard), s.name, c.cfg.Account)
+	}
+	if r.dryRun.V {
+		return page{}, nil, nil, dryRun()
+	}
+	l := &sh.limits
+	if !c.unlimited {
+		if !l.readCalls.has(c.now, readCallsPerSecond, 1) || !l.readBytes.hasAny(c.now, readBytesPerSecond) {
+			return page{}, nil, nil, throttled("%s", c.rateExceeded(s, sh))
+		}
+		l.readCalls.use(c.now, readCallsPerSecond, 1)
+	}
+	limit := maxPageRecords
+	if r.Limit.Set {
+		limit = int(r.Limit.V)
+	}
+	if c.inject.EmptyPage {
+		limit = 0
+	}
+	p := sh.read(c.now, t.index, limit, maxPageBytes)
+	if !c.unlimited {
+		l.readBytes.useRead(c.now, readBytesPerSecond, float64(p.bytes))
+	}
+	if p.end && c.cfg.EndOnEmptyPage && len(p.records) > 0 {
+		p.end = false
+	}
+	return p, s, sh, nil
+}
+
+// recordOverhead is more than what a record takes in a page besides its data
+// and key, so that a page is encoded without growing the buffer.
+const recordOverhead = 230
+
+func writePage(c *call, p page, s *stream, sh *shard) {
+	out := c.out
+	data := int(p.bytes)
+	if out.Format() == codec.JSON {
+		data += data/3 + 1
+	}
+	out.Grow(1024 + data + recordOverhead*len(p.records))
+	out.Map()
+	out.Key("MillisBehindLatest").Int(p.behind)
+	if p.end {
+		// The children were set when the shard was closed, for good.
+		out.Key("NextShardIterator").Null()
+		out.Key("ChildShards").Array(len(sh.children))
+		for _, ch := range sh.children {
+			out.Elem()
+			writeChild(out, ch)
+		}
+		out.End()
+	} else {
+		out.Key("NextShardIterator").Text(c.iterator(s, sh, p.next))
+	}
+	out.Key("Records").Array(len(p.records))
+	for i := range p.records {
+		out.Elem()
+		writeRecord(out, &p.records[i])
+	}
+	out.End()
+	out.End()
+}
+
+func writeRecord(out *codec.Encoder, r *record) {
+	out.Map()
+	out.Key("SequenceNumber").Text(r.sequence)
+	out.Key("ApproximateArrivalTimestamp").Millis(r.arrival)
+	out.Key("Data").Blob(r.data)
+	if r.key.Set {
+		out.Key("PartitionKey").Text(r.key.V)
+	}
+	writeEncryption(out, r.kms)
+	out.End()
+}
+
+func writeChild(out *codec.Encoder, ch child) {
+	out.Map()
+	out.Key("ShardId").Text(ch.id)
+	out.Key("ParentShards").Array(len(ch.parents))
+	for _, id := range ch.parents {
+		out.Elem().Text(id)
+	}
+	out.End()
+	writeHashes(out, ch.hashes)
+	out.End()
+}

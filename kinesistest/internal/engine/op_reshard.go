@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/kinesistest/internal/codec"
+)
+
+// SplitShard replaces an open shard by two.
+type SplitShard struct {
+	streamRef
+	Shard, Start optText
+}
+
+func (r *SplitShard) Fields() codec.Fields {
+	return r.fields(codec.Field{Name: "ShardToSplit", Into: &r.Shard}, codec.Field{Name: "NewStartingHashKey", Into: &r.Start})
+}
+
+func (r *SplitShard) target(*Engine) Target { return Target{Stream: r.stream(), Shard: r.Shard.V} }
+
+func (r *SplitShard) do(c *call) error {
+	var v validator
+	r.validate(&v)
+	v.requiredName(r.Shard, "shardToSplit")
+	if v.required(r.Start.Set, "newStartingHashKey") {
+		v.pattern(r.Start.V, "newStartingHashKey", hashPattern)
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.reshardable(&r.streamRef)
+	if err != nil {
+		return err
+	}
+	sh, err := c.openShard(s, r.Shard.V)
+	if err != nil {
+		return err
+	}
+	start, ok := parseHashKey(r.Start.V)
+	// The first range has to have room for two keys, as the service wants it.
+	if !ok || !sh.hashes.contains(start) || start.compare(sh.hashes.start.next()) <= 0 || start.compare(sh.hashes.end) >= 0 {
+		return invalid("NewStartingHashKey %s used in SplitShard() on shard %s in stream %s under account %s is not both greater than one plus the shard's StartingHashKey %s and less than the shard's EndingHashKey %s.",
+			r.Start.V, sh.id, s.name, c.cfg.Account, sh.hashes.start, sh.hashes.end)
+	}
+	if u := c.usage(c.now); u.shards+1 > c.cfg.ShardLimit {
+		return c.tooManyShards(u.shards, 1)
+	}
+	c.change(s, c.now, updating, func(at time.Time) { s.split(sh, at, start) })
+	return nil
+}
+
+// MergeShards replaces two neighbouring open shards by one.
+type MergeShards struct {
+	streamRef
+	Shard, Adjacent optText
+}
+
+func (r *MergeShards) Fields() codec.Fields {
+	return r.fields(codec.Field{Name: "ShardToMerge", Into: &r.Shard}, codec.Field{Name: "AdjacentShardToMerge", Into: &r.Adjacent})
+}
+
+func (r *MergeShards) target(*Engine) Target { return Target{Stream: r.stream(), Shard: r.Shard.V} }
+
+func (r *MergeShards) do(c *call) error {
+	var v validator
+	r.validate(&v)
+	v.requiredName(r.Shard, "shardToMerge")
+	v.requiredName(r.Adjacent, "adjacentShardToMerge")
+	if err := v.err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.reshardable(&r.streamRef)
+	if err != nil {
+		return err
+	}
+	a, err := c.openShard(s, r.Shard.V)
+	if err != nil {
+		return err
+	}
+	b, err := c.openShard(s, r.Adjacent.V)
+	if err != nil {
+		return err
+	}
+	i, j := slices.Index(s.open, a), slices.Index(s.open, b)
+	if i-j != 1 && j-i != 1 {
+		return invalid("Shards %s and %s in stream %s under account %s are not an adjacent pair of shards eligible for merging", a.id, b.id, s.name, c.cfg.Account)
+	}
+	c.change(s, c.now, updating, func(at time.Time) { s.merge(a, b, at) })
+	return nil
+}
+
+// reshardable is active for a stream whose shards may be changed.
+func (c *call) reshardable(ref *streamRef) (*stream, error) {
+	s, err := c.active(ref)
+	if err == nil && s.onDemand {
+		return nil, validation("Request is invalid. Stream %s under account %s is in On-Demand mode.", s.name, c.cfg.Account)
+	}
+	return s, err
+}
+
+func (c *call) openShard(s *stream, id string) (*shard, error) {
+	number, ok := parseShardID(id)
+	sh := c.shard(s, number, c.now)
+	if !ok || sh == nil {
+		return nil, notFound("Could not find shard %s in stream %s under account %s.", id, s.name, c.cfg.Account)
+	}
+	if !sh.isOpen() {
+		return nil, invalid("Shard %s in stream %s under account %s has already been merged or split, and thus is not eligible for merging or splitting.", id, s.name, c.cfg.Account)
+	}
+	return sh, nil
+}
+
+// UpdateShardCount splits and merges until a stream has a number of shards of
+// the same size.
+type UpdateShardCount struct {
+	streamRef
+	Count   optInt
+	Scaling optText
+}
+
+func (r *UpdateShardCount) Fields() codec.Fields {
+	return r.fields(codec.Field{Name: "TargetShardCount", Into: &r.Count}, codec.Field{Name: "ScalingType", Into: &r.Scaling})
+}
+
+func (r *UpdateShardCount) do(c *call) error {
+	var v validator
+	r.validate(&v)
+	if v.required(r.Count.Set, "targetShardCount") {
+		v.intRange(r.Count, "targetShardCount", 1, 1<<31-1)
+	}
+	if v.required(r.Scaling.Set, "scalingType") {
+		v.enum(r.Scaling, "scalingType", "UNIFORM_SCALING")
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, err := c.reshardable(&r.streamRef)
+	if err != nil {
+		return err
+	}
+	have, want := len(s.open), int(r.Count.V)
+	u := c.usage(c.now)
+	switch {
+	case want > 2*have:
+		return invalid("UpdateShardCount cannot be performed since TargetShardCount %d is more than double the current open shard count %d of stream %s.", want, have, s.name)
+	case 2*want < have:
+		return invalid("UpdateShardCount cannot be performed since TargetShardCount %d is less than half of the current open shard count %d of stream %s.", want, have, s.name)
+	case want > maxShardCount:
+		return limitExceeded("TargetShardCount %d is beyond the limit of %d shards of a stream.", want, maxShardCount)
+	case u.shards-have+want > c.cfg.ShardLimit:
+		return c.tooManyShards(u.shards, int64(want-have))
+	case !c.unlimited && s.scalings.full(c.now, 10):
+		return limitExceeded("Stream %s under account %s was scaled 10 times within 24 hours.", s.name, c.cfg.Account)
+	}
+	s.scalings.add(c.now)
+	c.change(s, c.now, updating, s.scale(want)...)
+
+	c.out.Map()
+	c.out.Key("StreamName").Text(s.name)
+	c.out.Key("StreamARN").Text(s.arn)
+	c.out.Key("CurrentShardCount").Int(int64(have))
+	c.out.Key("TargetShardCount").Int(int64(want))
+	c.out.End()
+	return nil
+}
+
+// scale plans the splits and merges that lead to n shards of the same size:
+// first a split at every new border, then a merge over every old one.
+func (s *stream) scale(n int) (steps []func(at time.Time)) {
+	have := make([]hashKey, len(s.open))
+	for i, sh := range s.open {
+		have[i] = sh.hashes.start
+	}
+	splits, merges := bordersToMove(have, uniformStarts(n))
+	for _, border := range splits {
+		steps = append(steps, func(at time.Time) { s.split(s.route(border), at, border) })
+	}
+	for _, border := range merges {
+		steps = append(steps, func(at time.Time) { s.merge(s.route(border.prev()), s.route(border), at) })
+	}
+	return steps
+}
+
+// bordersToMove compares the starts of ranges that are with those that are
+// wanted, both in order. Rounding puts borders that are meant to be the same
+// some units apart; such a one stays where it is.
+func bordersToMove(have, want []hashKey) (splits, merges []hashKey) {
+	slack := big.NewInt(int64(len(have)+len(want)) + 2)
+	near := func(a, b hashKey) bool {
+		d := new(big.Int).Sub(a.big(), b.big())
+		return d.Abs(d).Cmp(slack) <= 0
+	}
+	kept := make([]bool, len(have))
+	for _, w := range want {
+		i, _ := slices.BinarySearchFunc(have, w, hashKey.compare)
+		switch {
+		case i < len(have) && near(have[i], w):
+			kept[i] = true
+		case i > 0 && near(have[i-1], w):
+			kept[i-1] = true
+		default:
+			splits = append(splits, w)
+		}
+	}
+	for i, h := range have {
+		if !kept[i] {
+			merges = append(merges, h)
+		}
+	}
+	return splits, merges
+}

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"math/bits"
+	"time"
+)
+
+// sequence is a sequence number taken apart. As a number of 47 hexadecimal
+// digits, from the left: 2, nine digits of the second the shard was created, the
+// low digit of the shard's number, sixteen digits of a running index, 00, nine
+// digits of the second of arrival, eight digits of the shard's number, 2.
+type sequence struct {
+	created uint64 // seconds since the epoch, 36 bits
+	index   uint64 // 0 begins a shard, records count from 1
+	arrival uint64 // seconds since the epoch, 36 bits
+	shard   uint32
+}
+
+// closingIndex is the index in the number that ends a closed shard.
+const closingIndex = 1<<63 - 1
+
+const bits36 = 1<<36 - 1
+
+// words puts the number together: 188 bits in three words, the highest first.
+func (s sequence) words() [3]uint64 {
+	var w [3]uint64
+	push := func(v uint64, n int) {
+		w[0] = w[0]<<n | w[1]>>(64-n)
+		w[1] = w[1]<<n | w[2]>>(64-n)
+		w[2] = w[2]<<n | v
+	}
+	push(2, 4)
+	push(s.created&bits36, 36)
+	push(uint64(s.shard&15), 4)
+	push(s.index>>32, 32)
+	push(s.index&(1<<32-1), 32)
+	push(0, 8)
+	push(s.arrival&bits36, 36)
+	push(uint64(s.shard), 32)
+	push(2, 4)
+	return w
+}
+
+func (s sequence) String() string {
+	w := s.words()
+	var digits [58]byte
+	end := len(digits)
+	const e19 = 10_000_000_000_000_000_000
+	for end > 1 { // three groups of nineteen digits
+		var rem uint64
+		w[0], rem = bits.Div64(0, w[0], e19)
+		w[1], rem = bits.Div64(rem, w[1], e19)
+		w[2], rem = bits.Div64(rem, w[2], e19)
+		for range 19 {
+			end--
+			digits[end] = byte('0' + rem%10)
+			rem /= 10
+		}
+	}
+	first := end
+	for first < len(digits)-1 && digits[first] == '0' {
+		first++
+	}
+	return string(digits[first:])
+}
+
+// parseSequence takes a decimal number apart and reports false for one that
+// this layout cannot have made.
+func parseSequence(text string) (sequence, bool) {
+	if len(text) == 0 || len(text) > 57 || text[0] == '0' {
+		return sequence{}, false
+	}
+	var w [3]uint64
+	for i := range len(text) {
+		c := text[i]
+		if c < '0' || c > '9' {
+			return sequence{}, false
+		}
+		carry := uint64(c - '0')
+		for j := 2; j >= 0; j-- {
+			hi, lo := bits.Mul64(w[j], 10)
+			var over uint64
+			w[j], over = bits.Add64(lo, carry, 0)
+			carry = hi + over
+		}
+		if carry != 0 {
+			return sequence{}, false
+		}
+	}
+	orig := w
+	pop := func(n int) uint64 {
+		v := w[2] & (1<<n - 1)
+		w[2] = w[2]>>n | w[1]<<(64-n)
+		w[1] = w[1]>>n | w[0]<<(64-n)
+		w[0] >>= n
+		return v
+	}
+	var s sequence
+	pop(4)
+	s.shard = uint32(pop(32))
+	s.arrival = pop(36)
+	pop(8)
+	s.index = pop(32)
+	s.index |= pop(32) << 32
+	pop(4)
+	s.created = pop(36)
+	return s, s.words() == orig
+}
+
+func seconds(t time.Time) uint64 { return uint64(max(0, t.Unix())) }

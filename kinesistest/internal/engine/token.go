@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+)
+
+// Lives of the opaque strings a client is given.
+const (
+	iteratorLife = 5 * time.Minute
+	tokenLife    = 300 * time.Second
+)
+
+// sealer makes the opaque strings: shard iterators and page tokens. They are
+// encrypted and authenticated with a key of this engine, so a client can
+// neither read nor change one, nor use it against another server.
+type sealer struct {
+	aead  cipher.AEAD
+	nonce atomic.Uint64
+}
+
+func newSealer() (*sealer, error) {
+	var key [16]byte
+	if _, err := rand.Read(key[:]); err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	return &sealer{aead: aead}, err
+}
+
+// ticket is the content of an opaque string.
+type ticket struct {
+	kind   ticketKind
+	issued time.Time // millisecond precision
+	stream uint64    // the stream's serial number, so a re-created stream is another one
+	shard  uint32
+	index  uint64 // of the next record
+	text   string // where a listing goes on, or its filter
+}
+
+type ticketKind byte
+
+const (
+	iteratorTicket ticketKind = iota + 1
+	shardsTicket
+	streamsTicket
+	consumersTicket
+)
+
+const ticketHead = 1 + 8 + 8 + 4 + 8
+
+// A counter never repeats a nonce, and the key is never used elsewhere.
+func (s *sealer) seal(t ticket) string {
+	var nonce [12]byte
+	binary.BigEndian.PutUint64(nonce[4:], s.nonce.Add(1))
+	plain := make([]byte, 0, ticketHead+len(t.text))
+	plain = append(plain, byte(t.kind))
+	plain = binary.BigEndian.AppendUint64(plain, uint64(t.issued.UnixMilli()))
+	plain = binary.BigEndian.AppendUint64(plain, t.stream)
+	plain = binary.BigEndian.AppendUint32(plain, t.shard)
+	plain = binary.BigEndian.AppendUint64(plain, t.index)
+	plain = append(plain, t.text...)
+	return base64.StdEncoding.EncodeToString(s.aead.Seal(nonce[:], nonce[:], plain, nil))
+}
+
+// open reports false for anything this sealer did not make, or made for
+// another use.
+func (s *sealer) open(kind ticketKind, sealed string) (ticket, bool) {
+	raw, err := base64.StdEncoding.Strict().DecodeString(sealed)
+	if err != nil || len(raw) < 12 {
+		return ticket{}, false
+	}
+	plain, err := s.aead.Open(nil, raw[:12], raw[12:], nil)
+	if err != nil || len(plain) < ticketHead || plain[0] != byte(kind) {
+		return ticket{}, false
+	}
+	return ticket{
+		kind:   kind,
+		issued: time.UnixMilli(int64(binary.BigEndian.Uint64(plain[1:]))),
+		stream: binary.BigEndian.Uint64(plain[9:]),
+		shard:  binary.BigEndian.Uint32(plain[17:]),
+		index:  binary.BigEndian.Uint64(plain[21:]),
+		text:   string(plain[ticketHead:]),
+	}, true
+}
+
+// openPage opens the token of a listing and tells a bad one from an old one.
+func (e *Engine) openPage(now time.Time, kind ticketKind, token string) (ticket, error) {
+	t, ok := e.sealer.open(kind, token)
+	if !ok {
+		return ticket{}, invalid("NextToken is invalid.")
+	}
+	if now.Sub(t.issued) > tokenLife {
+		return ticket{}, fail("ExpiredNextTokenException", "NextToken is expired. It was created at %s while right now it is %s; tokens live for 300 seconds.",
+			stamp(t.issued), stamp(now))
+	}
+	return t, nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("Mon Jan 02 15:04:05 UTC 2006") }
