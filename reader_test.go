@@ -1,0 +1,157 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+func TestReaderReadsParentsBeforeChildren(t *testing.T) {
+	for _, endOnEmptyPage := range []bool{false, true} {
+		bubbleWith(t, kinesistest.Config{EndOnEmptyPage: endOnEmptyPage}, 2, func(t *testing.T, srv *kinesistest.Server) {
+			s := newSink(t)
+			fill(srv, s, 10, 3)
+			open := srv.OpenShards("s")
+			merged := srv.Merge("s", open[0], open[1])
+			fill(srv, s, 10, 3)
+			srv.Split("s", merged)
+			fill(srv, s, 10, 3)
+			r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", UntilTip: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends := 0
+			for b, err := range r.Batches(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.write(b); err != nil {
+					t.Error(err)
+				}
+				if b.End {
+					ends++
+				}
+			}
+			s.judge()
+			if ends != 3 {
+				t.Errorf("%d shards ended, want 3", ends)
+			}
+			if s.again != 0 {
+				t.Errorf("%d records came twice", s.again)
+			}
+		})
+	}
+}
+
+func TestReaderFollowsUntilItIsLeft(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
+		srv.Put("s", "k", []byte("before"))
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: srv.StreamARN("s"), Start: weir.Latest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		go func() {
+			for i := range 3 {
+				time.Sleep(5 * time.Second)
+				srv.Put("s", "k", []byte{byte('1' + i)})
+			}
+		}()
+		var got []string
+		for rec, err := range r.Records(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(rec.Data))
+			if len(got) == 2 {
+				break
+			}
+		}
+		if !slices.Equal(got, []string{"1", "2"}) {
+			t.Errorf("got %q", got)
+		}
+		time.Sleep(10 * time.Second) // the producer ends
+	})
+}
+
+func TestReaderYieldsLastingFailuresAndGoesOn(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		srv.Put("s", "k", []byte("1"))
+		srv.Control("GetRecords", func(c *kinesistest.Call) kinesistest.Fault {
+			if c.N <= 7 {
+				return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
+			}
+			return kinesistest.Fault{}
+		})
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failures := 0
+		for rec, err := range r.Records(t.Context()) {
+			if err != nil {
+				failures++
+				if !strings.Contains(err.Error(), "InternalFailure") {
+					t.Errorf("the error does not name its cause: %v", err)
+				}
+				continue
+			}
+			if string(rec.Data) != "1" {
+				t.Errorf("got %q", rec.Data)
+			}
+			break
+		}
+		if failures != 1 {
+			t.Errorf("%d failures were yielded, want one for seven in a row", failures)
+		}
+	})
+}
+
+func TestReaderEndsWithItsContext(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		var last error
+		for _, err := range r.Records(ctx) {
+			last = err
+		}
+		if !errors.Is(last, context.DeadlineExceeded) {
+			t.Errorf("the last error is %v", last)
+		}
+	})
+}
+
+func TestReaderErrors(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		if _, err := weir.NewReader(nil, weir.ReaderOptions{Stream: "a b", IdleInterval: 1}); err == nil ||
+			!strings.Contains(err.Error(), "client is nil") || !strings.Contains(err.Error(), "stream name") || !strings.Contains(err.Error(), "IdleInterval") {
+			t.Errorf("NewReader: %v", err)
+		}
+		for opts, want := range map[string]string{"nowhere": "does not exist", "s": "no shard"} {
+			r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: opts, Shards: []string{"shardId-000000000099"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, err := range r.Records(t.Context()) {
+				n++
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("stream %s: %v, want %q", opts, err, want)
+				}
+			}
+			if n != 1 {
+				t.Errorf("stream %s: yielded %d times", opts, n)
+			}
+		}
+	})
+}
