@@ -16,6 +16,9 @@ type Facts struct {
 	Untold map[string]bool
 }
 
+// Any reports whether there is any fact that a view alone does not show, Gone aside.
+func (f Facts) Any() bool { return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.Untold) > 0 }
+
 // Limits bound what one plan does.
 type Limits struct {
 	// MovesInFlight is how many leases of live workers may be on their way to an heir at once, 0 for the default of 256.

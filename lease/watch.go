@@ -22,6 +22,7 @@ type Watch struct {
 	wishes   map[Key]*still[wish]
 	untold   map[string]*still[disagreement]
 	suspect  Leader
+	sums     map[string]uint64 // fingerprints by owner, of the leases last seen
 }
 
 // still is how long something has been seen unchanged.
@@ -58,7 +59,7 @@ func NewWatch(times Times, suspect Leader) *Watch {
 func (w *Watch) Missed() { w.last = time.Time{} }
 
 // See takes in a view that was asked for at began and had arrived at ended, and says what it proves. Leases must be
-// filled in, also when the store said Same. Facts.Gone is left to the caller, who lists the streams.
+// filled in, also when the store said Same; that is relied on. Facts.Gone is left to the caller, who lists the streams.
 func (w *Watch) See(v View, began, ended time.Time) Facts {
 	var step time.Duration
 	if !w.last.IsZero() {
@@ -69,18 +70,24 @@ func (w *Watch) See(v View, began, ended time.Time) Facts {
 	w.last = ended
 
 	f := Facts{Dead: map[string]uint64{}, Ripe: map[Key]uint64{}, Overdue: map[Key]uint64{}, Untold: map[string]bool{}}
-	sums := map[string][]Lease{}
-	for _, l := range v.Leases {
-		if l.Owner != "" {
-			sums[l.Owner] = append(sums[l.Owner], l)
+	if !v.Same || w.sums == nil {
+		owned := map[string][]Lease{}
+		for _, l := range v.Leases {
+			if l.Owner != "" {
+				owned[l.Owner] = append(owned[l.Owner], l)
+			}
+		}
+		w.sums = make(map[string]uint64, len(owned))
+		for session, leases := range owned {
+			w.sums[session] = Fingerprint(leases)
 		}
 	}
-	w.seeSessions(v, step, sums, &f)
+	w.seeSessions(v, step, &f)
 	w.seeLeases(v, step, &f)
 	return f
 }
 
-func (w *Watch) seeSessions(v View, step time.Duration, owned map[string][]Lease, f *Facts) {
+func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 	here := make(map[string]bool, len(v.Workers))
 	for _, worker := range v.Workers {
 		if worker.Ended {
@@ -94,7 +101,7 @@ func (w *Watch) seeSessions(v View, step time.Duration, owned map[string][]Lease
 
 		// A worker answers to new orders with its next beat, so only a difference that outlives several beats of a live
 		// worker means that a note got lost.
-		sum := Fingerprint(owned[worker.Session])
+		sum := w.sums[worker.Session]
 		if sum == worker.Holds {
 			delete(w.untold, worker.Session)
 			continue

@@ -34,6 +34,8 @@ type leadership struct {
 	revision string
 	streams  *listings
 	rounds   int
+	settled  bool           // the last plan found nothing to do
+	planned  []lease.Worker // the roster it was made for
 }
 
 // followLeader reads the orders' word on who leads, and starts or ends this worker's own leadership by it. It returns how
@@ -226,13 +228,21 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	}
 	l.leases, l.revision = view.Leases, view.Revision
 	facts := l.watch.See(view, began, ended)
-	l.streams.begin(ctx, view, l.cfg)
+	if l.streams.begin(ctx, view, l.cfg) {
+		l.settled = false
+	}
 	facts.Gone = l.streams.gone
 	l.noteAlone(view, facts)
 
-	actions := l.streams.actions(view, l.cfg)
-	actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
+	// In steady state a look costs nothing but the look: what led to no action before leads to none now.
+	var actions []lease.Action
+	if who := roster(view.Workers); !l.settled || facts.Any() || !slices.Equal(who, l.planned) {
+		l.planned = who
+		actions = l.streams.actions(view, l.cfg)
+		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
+	}
 	if len(actions) == 0 {
+		l.settled = true
 		l.mu.Lock()
 		l.lastOK = time.Now()
 		l.mu.Unlock()
@@ -242,8 +252,18 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	return l.apply(ctx, actions), true
 }
 
+// roster is what a plan depends on of the workers.
+func roster(workers []lease.Worker) []lease.Worker {
+	who := slices.Clone(workers)
+	for i := range who {
+		who[i].Beat, who[i].Holds = 0, 0
+	}
+	return who
+}
+
 func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Duration {
 	beat := l.cfg.Times.Beat
+	l.settled = false
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Times.Failover/2)
 	defer cancel()
 	did, err := l.cfg.Store.Apply(ctx, l.cfg.App, actions)

@@ -29,6 +29,8 @@ type listings struct {
 	streams map[string]*listed
 	gone    map[lease.Key]bool // parents that have left their streams
 	unknown map[lease.Key]time.Time
+	known   map[string]bool // streams that have leases
+	news    bool            // a listing has come since the last begin
 	results chan result
 	running sync.WaitGroup
 	slots   chan struct{}
@@ -69,32 +71,24 @@ func newListings(streams []string) *listings {
 func (s *listings) wait() { s.running.Wait() }
 
 // begin starts the listings that are due: of streams never listed, listed too long ago, or with leases whose parents are
-// unknown since after the last listing began.
-func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) {
+// unknown since after the last listing began. It reports whether anything has changed that actions or a plan depend on.
+func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed bool) {
 	now := time.Now()
-	known := map[string]bool{}
-	for _, l := range v.Leases {
-		known[l.Stream] = true
+	changed, s.news = !v.Same || s.news, false
+	if changed {
+		s.know(v, now)
 	}
 	due := map[string]bool{}
-	unknown := lease.Unknown(v.Leases, s.gone)
-	for _, parent := range unknown {
-		since, before := s.unknown[parent]
-		if !before {
-			since = now
-			s.unknown[parent] = now
-		}
+	for parent, since := range s.unknown {
 		if l := s.streams[parent.Stream]; l != nil && !l.began.After(since) {
 			due[parent.Stream] = true
 		}
 	}
-	maps.DeleteFunc(s.unknown, func(k lease.Key, _ time.Time) bool { return !slices.Contains(unknown, k) })
-
 	for name, l := range s.streams {
 		if l.running || now.Before(l.retry) {
 			continue
 		}
-		fresh := !known[name] || (l.latest != nil && !l.fresh && rootless(name, *l.latest, v.Leases))
+		fresh := !s.known[name] || (changed && l.latest != nil && !l.fresh && rootless(name, *l.latest, v.Leases))
 		if l.latest != nil && now.Sub(l.began) < cfg.ListInterval && !due[name] && (l.fresh || !fresh) {
 			continue
 		}
@@ -115,6 +109,23 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) {
 			listing, err := cfg.List(ctx, name, start)
 			s.results <- result{name, listing, began, fresh, err} // has room for every stream
 		})
+	}
+	return changed
+}
+
+// know takes in which streams have leases, and which parents have none.
+func (s *listings) know(v lease.View, now time.Time) {
+	s.known = map[string]bool{}
+	for _, l := range v.Leases {
+		s.known[l.Stream] = true
+	}
+	before := s.unknown
+	s.unknown = map[lease.Key]time.Time{}
+	for _, parent := range lease.Unknown(v.Leases, s.gone) {
+		s.unknown[parent] = now
+		if since, ok := before[parent]; ok {
+			s.unknown[parent] = since
+		}
 	}
 }
 
@@ -152,6 +163,7 @@ func (s *listings) take(r result, cfg Config) error {
 		return nil
 	}
 	l.errors, l.retry = 0, time.Time{}
+	s.news = true
 	l.latest, l.began, l.fresh = &r.Listing, r.began, r.fresh
 
 	here := make(map[string]bool, len(r.Shards))
