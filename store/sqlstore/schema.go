@@ -1,0 +1,113 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// The table of the schema's version has one row.
+const (
+	makeVersions  = "CREATE TABLE IF NOT EXISTS {schema} (version INTEGER NOT NULL)"
+	readVersion   = "SELECT version FROM {schema}"
+	setVersion    = "UPDATE {schema} SET version = "
+	insertVersion = "INSERT INTO {schema} (version) VALUES (0)"
+)
+
+// Schema returns the statements that make the tables of the current version in an empty database, for people who let
+// nobody but themselves change a schema. On SQLite, also run PRAGMA journal_mode = WAL.
+func (s *Store) Schema() string {
+	var b strings.Builder
+	for _, step := range s.dialect.schema {
+		for _, statement := range step {
+			b.WriteString(s.named(statement) + ";\n")
+		}
+	}
+	fmt.Fprintf(&b, "%s;\n%s;\n", s.named(strings.Replace(makeVersions, " IF NOT EXISTS", "", 1)),
+		s.named(strings.Replace(insertVersion, "(0)", fmt.Sprintf("(%d)", s.version()), 1)))
+	return b.String()
+}
+
+// version is that of the schema which this code knows.
+func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
+
+// Migrate makes the tables, or brings those of an older version up to date, in one transaction. It is never run unasked.
+// Where there is nothing to do it does nothing; several may run it at once. It fails with an error that wraps
+// [lease.ErrSetup] if tables of these names belong to somebody else or were made by a newer version of weir.
+func (s *Store) Migrate(ctx context.Context) error {
+	err := s.insist(ctx, func(ctx context.Context) error {
+		return s.onConn(ctx, func(c *sql.Conn) error { return s.dialect.prepare(ctx, c) })
+	})
+	if err != nil {
+		return err
+	}
+	err = s.transact(ctx, "", true, func(t *tx) error {
+		if _, err := t.exec(makeVersions); err != nil {
+			return err
+		}
+		version, there, err := t.schemaVersion()
+		if err != nil {
+			return err
+		}
+		if version > s.version() {
+			return s.tooNew(version)
+		}
+		if !there {
+			if _, err := t.exec(insertVersion); err != nil {
+				return err
+			}
+		}
+		for i := version; i < s.version(); i++ {
+			for _, statement := range s.dialect.schema[i] {
+				if _, err := t.exec(statement); err != nil {
+					return fmt.Errorf("sqlstore: while making version %d of the tables: %w", i+1, err)
+				}
+			}
+		}
+		_, err = t.exec(setVersion + fmt.Sprint(s.version()))
+		return err
+	})
+	if containsAny(err, "already exists") {
+		err = fmt.Errorf("%w: the database has tables of these names that weir did not make: choose another Options.Prefix than %q (%w)",
+			lease.ErrSetup, s.prefix, err)
+	}
+	return err
+}
+
+// schemaVersion reads the version of the tables, 0 if there is none.
+func (t *tx) schemaVersion() (version int64, there bool, err error) {
+	err = t.query(readVersion, 1, func(values []any) error {
+		d := decoder{row: values}
+		version, there = max(version, d.integer("version")), true
+		if d.err == nil && version < 0 {
+			d.fail("version", fmt.Errorf("%d is below zero", version))
+		}
+		if d.err != nil {
+			return fmt.Errorf("%w: the row of %s is not to be understood: %w", lease.ErrSetup, t.named("{schema}"), d.err)
+		}
+		return nil
+	})
+	return version, there, err
+}
+
+// checkVersion makes sure that the tables are those that this code knows.
+func (t *tx) checkVersion() error {
+	version, _, err := t.schemaVersion()
+	switch {
+	case err != nil:
+		return err
+	case version > t.version():
+		return t.tooNew(version)
+	case version < t.version():
+		return fmt.Errorf("%w: the tables have version %d, this program needs %d: call Migrate once", lease.ErrSetup, version, t.version())
+	}
+	return nil
+}
+
+func (s *Store) tooNew(version int64) error {
+	return fmt.Errorf("%w: the tables have version %d, this program knows %d: they were made by a newer version of weir, use that one",
+		lease.ErrSetup, version, s.version())
+}

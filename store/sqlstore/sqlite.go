@@ -1,0 +1,129 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/weir-go/weir/lease"
+)
+
+var sqlite = &dialect{
+	name:      "SQLite",
+	oneWriter: true,
+	schema: [][]string{{
+		`CREATE TABLE {prefix}applications (
+  app TEXT NOT NULL PRIMARY KEY,
+  leader TEXT NOT NULL,      -- a session, '' for none
+  term INTEGER NOT NULL,
+  revision INTEGER NOT NULL, -- moves when leases change hands
+  token TEXT NOT NULL        -- tells this row from one of the same name that was deleted
+) WITHOUT ROWID`,
+		`CREATE TABLE {prefix}sessions (
+  app TEXT NOT NULL,
+  session TEXT NOT NULL,
+  name TEXT NOT NULL,
+  beat INTEGER NOT NULL,
+  ended INTEGER NOT NULL,
+  leaving INTEGER NOT NULL,
+  weight REAL NOT NULL,
+  max_leases INTEGER NOT NULL,
+  holds INTEGER NOT NULL,
+  PRIMARY KEY (app, session)
+) WITHOUT ROWID`,
+		`CREATE TABLE {prefix}leases (
+  app TEXT NOT NULL,
+  stream TEXT NOT NULL,
+  shard TEXT NOT NULL,
+  parents TEXT NOT NULL,     -- a JSON array of shard IDs
+  range_start TEXT NOT NULL, -- decimal
+  range_end TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  owner TEXT NOT NULL,       -- this and the next three are sessions, '' for none
+  heir TEXT NOT NULL,
+  revoked TEXT NOT NULL,
+  last_owner TEXT NOT NULL,
+  position TEXT NOT NULL,    -- oldest, latest, end, a time, a sequence number, or one with +N
+  PRIMARY KEY (app, stream, shard)
+) WITHOUT ROWID`,
+		`CREATE INDEX {prefix}leases_owner ON {prefix}leases (app, owner)`,
+	}},
+	prepare:  prepareSQLite,
+	begin:    beginSQLite,
+	busy:     busySQLite,
+	hopeless: hopelessSQLite,
+}
+
+// prepareSQLite turns write-ahead logging on. The file remembers it.
+func prepareSQLite(ctx context.Context, c *sql.Conn) error {
+	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 50"); err != nil {
+		return err
+	}
+	var mode string
+	if err := c.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		return err
+	}
+	switch strings.ToLower(mode) {
+	case "wal":
+		return nil
+	case "memory":
+		return fmt.Errorf("%w: the database is in memory, where each connection has its own: name a file, or use memstore",
+			lease.ErrSetup)
+	default:
+		return fmt.Errorf("%w: the file does not take write-ahead logging (its journal mode is %q): put it on a local disk",
+			lease.ErrSetup, mode)
+	}
+}
+
+// beginSQLite takes the write lock at once: a transaction that starts as a reader could not become a writer after
+// somebody else wrote. Both settings can only be made outside of a transaction.
+func beginSQLite(ctx context.Context, c *sql.Conn, write bool) error {
+	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 50"); err != nil {
+		return err
+	}
+	if !write {
+		_, err := c.ExecContext(ctx, "BEGIN")
+		return err
+	}
+	if _, err := c.ExecContext(ctx, "PRAGMA synchronous = FULL"); err != nil {
+		return err
+	}
+	_, err := c.ExecContext(ctx, "BEGIN IMMEDIATE")
+	return err
+}
+
+// Drivers have error types of their own, but all of them carry SQLite's English text.
+
+func busySQLite(err error) bool {
+	return containsAny(err, "database is locked", "database table is locked", "database schema is locked", "SQLITE_BUSY")
+}
+
+func hopelessSQLite(err error, fresh bool) string {
+	switch {
+	case containsAny(err, "no such table", "no such column", "has no column named"):
+		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns"
+	case containsAny(err, "readonly database", "read-only database"):
+		return "the file or its directory may not be written: give this user the right to write both"
+	case containsAny(err, "file is not a database", "file is encrypted"):
+		return "the file is not a SQLite database: name another one"
+	case containsAny(err, "disk image is malformed", "malformed database schema"):
+		return "the file is damaged: put a backup in its place, or delete it and start the application anew"
+	case fresh && containsAny(err, "unable to open database"):
+		return "the file cannot be opened: its directory has to exist, and this user needs the right to read and write both"
+	}
+	return ""
+}
+
+func containsAny(err error, texts ...string) bool {
+	if err == nil {
+		return false
+	}
+	s := err.Error()
+	for _, t := range texts {
+		if strings.Contains(s, t) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package sqlstore
+
+import (
+	"slices"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// progress carries out what the session says of its leases. Those that it owns are loaded.
+func (t *tx) progress(r lease.Report) error {
+	for _, p := range r.Progress {
+		row := t.leases[p.Key]
+		if row == nil {
+			if !p.Release {
+				continue // not the session's, and nothing to acknowledge
+			}
+			var err error
+			if row, err = t.lease(p.Key); err != nil {
+				return err
+			}
+		}
+		if !row.progress(r.Session, p) {
+			continue
+		}
+		for _, c := range p.Children {
+			k := lease.Key{Stream: p.Stream, Shard: c.ID}
+			child, err := t.lease(k)
+			if err != nil {
+				return err
+			}
+			child.create(lease.Lease{Key: k, Parents: c.Parents, Range: c.Range, Epoch: 1, Position: shard.Oldest})
+		}
+	}
+	return nil
+}
+
+// apply carries out one action and reports whether its condition held.
+func (t *tx) apply(a lease.Action) (bool, error) {
+	switch a.Kind {
+	case lease.Create:
+		row, err := t.lease(a.Lease.Key)
+		return err == nil && row.create(a.Lease), err
+	case lease.EndSession:
+		w, there, err := t.session(a.Session)
+		if err != nil || !there || w.Beat != a.Beat || w.Ended {
+			return there && w.Beat == a.Beat, err
+		}
+		_, err = t.exec("UPDATE {sessions} SET ended = 1 WHERE app = ? AND session = ?", t.app, a.Session)
+		return err == nil, err
+	case lease.Forget:
+		w, there, err := t.session(a.Session)
+		if err != nil || !there || !w.Ended {
+			return false, err
+		}
+		_, err = t.exec("DELETE FROM {sessions} WHERE app = ? AND session = ?", t.app, a.Session)
+		return err == nil, err
+	case lease.Tell:
+		return true, nil // each Beat reads the leases anyway
+	}
+	row, err := t.lease(a.Key)
+	return err == nil && row.apply(a), err
+}
+
+// progress carries out what session says of the lease and reports whether its end was accepted.
+func (r *row) progress(session string, p lease.Progress) (ended bool) {
+	l := r.is
+	switch {
+	case l == nil:
+	case l.Owner == session && l.Epoch == p.Epoch:
+		if p.Position.Compare(l.Position) > 0 {
+			l.Position = p.Position
+		}
+		switch {
+		case p.Position.IsEnd():
+			own(l, "")
+			return true
+		case p.Release:
+			own(l, l.Heir)
+		}
+	case l.Revoked == session && p.Release:
+		l.Revoked = ""
+	}
+	return false
+}
+
+// leave frees the lease from a session that goes.
+func (r *row) leave(session string) {
+	l := r.is
+	if l == nil {
+		return
+	}
+	if l.Owner == session {
+		own(l, l.Heir)
+	}
+	if l.Revoked == session {
+		l.Revoked = ""
+	}
+}
+
+// create makes the lease unless it is there.
+func (r *row) create(l lease.Lease) bool {
+	if r.is != nil {
+		return false
+	}
+	l.Parents = slices.Clone(l.Parents)
+	r.is = &l
+	return true
+}
+
+// apply carries out one of the actions that need the epoch.
+func (r *row) apply(a lease.Action) bool {
+	l := r.is
+	if l == nil || l.Epoch != a.Epoch {
+		return false
+	}
+	switch a.Kind {
+	case lease.Assign:
+		l.Revoked = ""
+		own(l, a.Session)
+	case lease.Handoff:
+		if l.Owner == "" {
+			return false
+		}
+		l.Heir = a.Session
+	case lease.Revoke:
+		if l.Owner == "" {
+			return false
+		}
+		l.Revoked = l.Owner
+		own(l, "")
+	case lease.Delete:
+		if l.Owner != "" {
+			return false
+		}
+		r.is = nil
+	case lease.Move:
+		l.Position = a.Position
+		if l.Owner != "" {
+			l.Revoked = l.Owner
+		}
+		own(l, "")
+	default:
+		return false
+	}
+	return true
+}
+
+// own makes session, or nobody for "", the owner and fences the one before.
+func own(l *lease.Lease, session string) {
+	l.Owner, l.Heir = session, ""
+	if session != "" {
+		l.Last = session
+	}
+	l.Epoch++
+}
+
+// follow makes session, or nobody for "", the leader.
+func (a *application) follow(session string) {
+	a.leader = session
+	a.term++
+	a.changed = true
+}
+
+// leads says who leads: nobody when the session that did has ended or left.
+func (a *application) leads() lease.Leader {
+	if a.leader == "" || !a.leaderLives {
+		return lease.Leader{Term: a.term}
+	}
+	return lease.Leader{Session: a.leader, Term: a.term, Beat: a.leaderBeat}
+}

@@ -1,0 +1,248 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Options say how a [Store] uses its database.
+type Options struct {
+	// Dialect is the database's. It has to be given.
+	Dialect Dialect
+	// Prefix begins the names of the tables, "weir_" by default: a letter or underscore, then letters, digits and
+	// underscores, at most 30. All processes of an application use the same one.
+	Prefix string
+}
+
+// Store implements [lease.Store] on a SQL database. It is safe for concurrent use, by any number of processes. Besides
+// the errors of the contract its methods return those of the driver.
+type Store struct {
+	db      *sql.DB
+	dialect *dialect
+	prefix  string
+	names   *strings.Replacer
+	turn    chan struct{} // held by the writer of this process, where the database has but one; else nil
+	worked  atomic.Bool   // some transaction has succeeded
+	checked atomic.Bool   // the schema is the one that this code knows
+}
+
+var _ lease.Store = (*Store)(nil)
+
+var prefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,29}$`)
+
+// New returns a Store on a database, which stays the caller's to close. It fails on options that make no sense and does
+// not touch the database.
+func New(db *sql.DB, o Options) (*Store, error) {
+	d := dialects[o.Dialect]
+	switch {
+	case db == nil:
+		return nil, errors.New("sqlstore: db is nil: open it with database/sql")
+	case d == nil:
+		return nil, errors.New("sqlstore: Options.Dialect is not set: name the database's, such as sqlstore.SQLite")
+	case o.Prefix == "":
+		o.Prefix = "weir_"
+	case !prefixForm.MatchString(o.Prefix):
+		return nil, fmt.Errorf("sqlstore: Options.Prefix %.60q: want a letter or underscore, then letters, digits and underscores, at most 30",
+			o.Prefix)
+	}
+	s := &Store{db: db, dialect: d, prefix: o.Prefix, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", o.Prefix+"schema",
+		"{applications}", o.Prefix+"applications", "{sessions}", o.Prefix+"sessions", "{leases}", o.Prefix+"leases")}
+	if d.oneWriter {
+		s.turn = make(chan struct{}, 1)
+	}
+	return s, nil
+}
+
+// named puts the names of the tables into a statement.
+func (s *Store) named(query string) string { return s.names.Replace(query) }
+
+// Beat implements [lease.Store], in one transaction.
+func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if r.Session == "" {
+		return lease.Orders{}, errors.New("sqlstore: the report names no session")
+	}
+	if w := r.Weight; !(w > 0) || math.IsInf(w, 1) {
+		r.Weight = 1
+	}
+	var o lease.Orders
+	err := s.inTx(ctx, app, true, func(t *tx) error {
+		if err := t.countBeat(r); err != nil {
+			return err
+		}
+		if err := t.load(" AND owner = ?", r.Session); err != nil {
+			return err
+		}
+		if err := t.progress(r); err != nil {
+			return err
+		}
+		a, err := t.application()
+		if err != nil {
+			return err
+		}
+		o = lease.Orders{
+			Held:   t.sorted(func(l *lease.Lease) bool { return l.Owner == r.Session }),
+			Leader: a.leads(),
+		}
+		return nil
+	})
+	if err != nil {
+		return lease.Orders{}, err
+	}
+	return o, nil
+}
+
+// countBeat records a report on the session's row, or makes the row for a first one.
+func (t *tx) countBeat(r lease.Report) error {
+	n, err := t.exec(`UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?
+		WHERE app = ? AND session = ? AND ended = 0`,
+		r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), t.app, r.Session)
+	if err != nil || n > 0 {
+		return err
+	}
+	if _, there, err := t.session(r.Session); err != nil {
+		return err
+	} else if there || !r.First {
+		return lease.ErrSessionOver
+	}
+	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, ?)",
+		r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), t.app)
+	return err
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// session reads the row of a session.
+func (t *tx) session(session string) (w lease.Worker, there bool, err error) {
+	err = t.query("SELECT "+sessionColumns+" FROM {sessions} WHERE app = ? AND session = ?", sessionCount, func(values []any) (err error) {
+		there = true
+		w, err = decodeSession(values)
+		return err
+	}, t.app, session)
+	return w, there, err
+}
+
+// View implements [lease.Store]. It is one snapshot.
+func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
+	var v lease.View
+	err := s.inTx(ctx, app, false, func(t *tx) error {
+		v = lease.View{}
+		a, err := t.application()
+		if err != nil {
+			return err
+		}
+		v.Leader = a.leads()
+		if a.stored {
+			v.Revision = a.token + "." + strconv.FormatUint(a.revision, 10)
+		}
+		if v.Same = a.stored && v.Revision == since; !v.Same {
+			err := t.query("SELECT "+leaseColumns+" FROM {leases} WHERE app = ? ORDER BY stream, shard", leaseCount, func(values []any) error {
+				l, err := decodeLease(values)
+				v.Leases = append(v.Leases, l)
+				return err
+			}, app)
+			if err != nil {
+				return err
+			}
+		}
+		return t.query("SELECT "+sessionColumns+" FROM {sessions} WHERE app = ? ORDER BY session", sessionCount, func(values []any) error {
+			w, err := decodeSession(values)
+			v.Workers = append(v.Workers, w)
+			return err
+		}, app)
+	})
+	if err != nil {
+		return lease.View{}, err
+	}
+	return v, nil
+}
+
+// Apply implements [lease.Store]. All actions take effect in one transaction, or none does.
+func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	for _, a := range actions {
+		if a.Kind < lease.Create || a.Kind > lease.Move {
+			return nil, fmt.Errorf("sqlstore: %s: unknown kind of action", a)
+		}
+		if a.Kind == lease.Assign && a.Session == "" {
+			return nil, fmt.Errorf("sqlstore: %s: Session is empty, name the session that shall own the lease", a)
+		}
+	}
+	done := make([]bool, len(actions))
+	err := s.inTx(ctx, app, true, func(t *tx) error {
+		for i, a := range actions {
+			var err error
+			if done[i], err = t.apply(a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// Lead implements [lease.Store].
+func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
+	var won bool
+	err := s.inTx(ctx, app, true, func(t *tx) error {
+		a, err := t.application()
+		if err != nil {
+			return err
+		}
+		if won = a.term == term; won {
+			a.follow(session)
+		}
+		return nil
+	})
+	return won && err == nil, err
+}
+
+// Leave implements [lease.Store], in one transaction.
+func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
+	if r.Session == "" {
+		return errors.New("sqlstore: the report names no session")
+	}
+	return s.inTx(ctx, app, true, func(t *tx) error {
+		w, there, err := t.session(r.Session)
+		if err != nil {
+			return err
+		}
+		if err := t.load(" AND (owner = ? OR revoked = ?)", r.Session, r.Session); err != nil {
+			return err
+		}
+		if there && !w.Ended {
+			if err := t.progress(r); err != nil {
+				return err
+			}
+		}
+		for _, row := range t.leases {
+			row.leave(r.Session)
+		}
+		a, err := t.application()
+		if err != nil {
+			return err
+		}
+		if a.leader == r.Session {
+			a.follow("")
+		}
+		if there {
+			_, err = t.exec("DELETE FROM {sessions} WHERE app = ? AND session = ?", app, r.Session)
+		}
+		return err
+	})
+}

@@ -1,0 +1,372 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// patience bounds the calls of a context without a deadline.
+const patience = 30 * time.Second
+
+// inTx is transact on tables of the version that this code knows, which it makes sure of once.
+func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
+	return s.transact(ctx, app, write, func(t *tx) error {
+		if !s.checked.Load() {
+			if err := t.checkVersion(); err != nil {
+				return err
+			}
+			s.checked.Store(true)
+		}
+		return do(t)
+	})
+}
+
+// transact runs do in one transaction, from the start again for as long as the database is busy and ctx lasts. It
+// commits if do returns nil. do must not keep anything from one run to the next.
+func (s *Store) transact(ctx context.Context, app string, write bool, do func(*tx) error) error {
+	return s.insist(ctx, func(ctx context.Context) error {
+		if write && s.turn != nil {
+			select {
+			case s.turn <- struct{}{}:
+				defer func() { <-s.turn }()
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return s.onConn(ctx, func(c *sql.Conn) error {
+			t := &tx{Store: s, ctx: ctx, conn: c, app: app, leases: map[lease.Key]*row{}}
+			return t.run(write, do)
+		})
+	})
+}
+
+// insist repeats try while it fails because the database is busy. It explains the error that ends it.
+func (s *Store) insist(ctx context.Context, try func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	pause := time.Millisecond
+	for {
+		err := try(ctx)
+		if err == nil {
+			s.worked.Store(true)
+			return nil
+		}
+		if !s.dialect.busy(err) {
+			return s.explain(ctx, err)
+		}
+		// Jitter keeps processes from colliding again in step.
+		t := time.NewTimer(pause/2 + mathrand.N(pause))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return fmt.Errorf("sqlstore: the database stayed locked by others: %w", ctx.Err())
+		}
+		pause = min(2*pause, 20*time.Millisecond)
+	}
+}
+
+// explain turns an error of the driver into one of the contract.
+func (s *Store) explain(ctx context.Context, err error) error {
+	if errors.Is(err, lease.ErrSessionOver) || errors.Is(err, lease.ErrSetup) {
+		return err
+	}
+	if what := s.dialect.hopeless(err, !s.worked.Load()); what != "" {
+		return fmt.Errorf("%w: %s (%w)", lease.ErrSetup, what, err)
+	}
+	// A driver may report the end of the context in words of its own ("interrupted").
+	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
+		return fmt.Errorf("sqlstore: %w (%w)", end, err)
+	}
+	return err
+}
+
+// onConn lends one connection of the pool. One that a failed transaction may have left in an unknown state is closed.
+func (s *Store) onConn(ctx context.Context, do func(*sql.Conn) error) error {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// tx is one transaction of one application. Leases that were read are changed in memory and written back by flush.
+type tx struct {
+	*Store
+	ctx   context.Context
+	conn  *sql.Conn
+	app   string
+	stmts map[string]*sql.Stmt
+
+	leases map[lease.Key]*row
+	top    *application
+}
+
+// row is a lease as it was read and as it shall be; nil where there is none.
+type row struct{ was, is *lease.Lease }
+
+// application is the row of an application and, of its leader's session, what tells whether it lives.
+type application struct {
+	leader   string
+	term     uint64
+	revision uint64
+	token    string
+
+	stored      bool
+	leaderBeat  uint64
+	leaderLives bool
+	changed     bool
+}
+
+// run is one transaction from beginning to end. Whatever happens, panics too, it leaves none open.
+func (t *tx) run(write bool, do func(*tx) error) error {
+	open := false
+	defer func() {
+		for _, stmt := range t.stmts {
+			stmt.Close()
+		}
+		if !open {
+			return
+		}
+		// Also after the end of ctx. When even this fails, or the transaction is gone already, closing the connection is
+		// the one way to be sure.
+		if _, err := t.conn.ExecContext(context.WithoutCancel(t.ctx), "ROLLBACK"); err != nil {
+			_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+	}()
+	open = true // as good as: an error may hide that it was begun
+	if err := t.dialect.begin(t.ctx, t.conn, write); err != nil {
+		open = !t.dialect.busy(err)
+		return err
+	}
+	if err := do(t); err != nil {
+		return err
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if err := t.ctx.Err(); err != nil {
+		return err
+	}
+	// Not cut short: it is local work, and an answer is better than none.
+	if _, err := t.conn.ExecContext(context.WithoutCancel(t.ctx), "COMMIT"); err != nil {
+		return err
+	}
+	open = false
+	return nil
+}
+
+// prepared returns a statement that lives as long as the transaction.
+func (t *tx) prepared(query string) (*sql.Stmt, error) {
+	if stmt := t.stmts[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := t.conn.PrepareContext(t.ctx, t.named(query))
+	if err != nil {
+		return nil, err
+	}
+	if t.stmts == nil {
+		t.stmts = map[string]*sql.Stmt{}
+	}
+	t.stmts[query] = stmt
+	return stmt, nil
+}
+
+// exec runs a statement and returns how many rows it touched.
+func (t *tx) exec(query string, args ...any) (int64, error) {
+	stmt, err := t.prepared(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := stmt.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// query calls each with the values of every row.
+func (t *tx) query(query string, columns int, each func([]any) error, args ...any) error {
+	stmt, err := t.prepared(query)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.QueryContext(t.ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	values, into := make([]any, columns), make([]any, columns)
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if err := each(values); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+var (
+	leaseCount   = strings.Count(leaseColumns, ",") + 1
+	sessionCount = strings.Count(sessionColumns, ",") + 1
+)
+
+// load reads the leases for which the condition holds.
+func (t *tx) load(condition string, args ...any) error {
+	return t.query("SELECT "+leaseColumns+" FROM {leases} WHERE app = ?"+condition, leaseCount, func(values []any) error {
+		l, err := decodeLease(values)
+		if err != nil {
+			return err
+		}
+		is := l
+		t.leases[l.Key] = &row{was: &l, is: &is}
+		return nil
+	}, append([]any{t.app}, args...)...)
+}
+
+// lease returns the row of a key, read if it was not yet.
+func (t *tx) lease(k lease.Key) (*row, error) {
+	if r := t.leases[k]; r != nil {
+		return r, nil
+	}
+	if err := t.load(" AND stream = ? AND shard = ?", k.Stream, k.Shard); err != nil {
+		return nil, err
+	}
+	if t.leases[k] == nil {
+		t.leases[k] = &row{}
+	}
+	return t.leases[k], nil
+}
+
+// sorted returns copies of the leases that want holds for, in the order of their keys.
+func (t *tx) sorted(want func(*lease.Lease) bool) []lease.Lease {
+	var some []lease.Lease
+	for _, r := range t.leases {
+		if r.is != nil && want(r.is) {
+			some = append(some, *r.is)
+		}
+	}
+	slices.SortFunc(some, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
+	return some
+}
+
+// application reads the application's row; without one it is a new one that flush makes when it is changed.
+func (t *tx) application() (*application, error) {
+	if t.top != nil {
+		return t.top, nil
+	}
+	a := &application{}
+	err := t.query(`SELECT a.leader, a.term, a.revision, a.token, s.beat, s.ended FROM {applications} a
+		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`, 6, func(values []any) error {
+		d := decoder{row: values}
+		a.leader, a.term, a.revision, a.token = d.text("leader"), d.count("term"), d.count("revision"), d.text("token")
+		if values[4] != nil {
+			a.leaderBeat, a.leaderLives = d.count("beat of the leader"), !d.flag("ended of the leader")
+		}
+		a.stored = true
+		if d.err != nil {
+			return fmt.Errorf("sqlstore: the row of application %.300q is not to be understood: %w", t.app, d.err)
+		}
+		return nil
+	}, t.app)
+	if err != nil {
+		return nil, err
+	}
+	if !a.stored {
+		a.token = rand.Text()[:12]
+	}
+	t.top = a
+	return a, nil
+}
+
+// flush writes what was changed.
+func (t *tx) flush() error {
+	moved := false
+	for _, k := range slices.SortedFunc(maps.Keys(t.leases), lease.Key.Compare) {
+		r := t.leases[k]
+		if err := t.write(k, r); err != nil {
+			return err
+		}
+		moved = moved || r.moved()
+	}
+	if moved {
+		a, err := t.application()
+		if err != nil {
+			return err
+		}
+		a.revision++
+		a.changed = true
+	}
+	if t.top == nil || !t.top.changed {
+		return nil
+	}
+	a := t.top
+	if a.stored {
+		_, err := t.exec("UPDATE {applications} SET leader = ?, term = ?, revision = ? WHERE app = ?",
+			a.leader, int64(a.term), int64(a.revision), t.app)
+		return err
+	}
+	_, err := t.exec("INSERT INTO {applications} (app, leader, term, revision, token) VALUES (?, ?, ?, ?, ?)",
+		t.app, a.leader, int64(a.term), int64(a.revision), a.token)
+	return err
+}
+
+// moved reports whether the lease changed in a way that views must not hide: any but a checkpoint.
+func (r *row) moved() bool {
+	if r.was == nil || r.is == nil {
+		return r.was != r.is
+	}
+	a, b := r.was, r.is
+	return a.Epoch != b.Epoch || a.Owner != b.Owner || a.Heir != b.Heir || a.Revoked != b.Revoked || a.Last != b.Last ||
+		a.Range != b.Range || !slices.Equal(a.Parents, b.Parents)
+}
+
+func (t *tx) write(k lease.Key, r *row) error {
+	var err error
+	switch {
+	case r.is == nil && r.was == nil:
+	case r.is == nil:
+		_, err = t.exec("DELETE FROM {leases} WHERE app = ? AND stream = ? AND shard = ?", t.app, k.Stream, k.Shard)
+	case r.was == nil, r.moved():
+		values, bad := encodeLease(*r.is)
+		if bad != nil {
+			return bad
+		}
+		if r.was == nil {
+			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
+			break
+		}
+		_, err = t.exec(`UPDATE {leases} SET parents = ?, range_start = ?, range_end = ?, epoch = ?, owner = ?, heir = ?, revoked = ?,
+			last_owner = ?, position = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
+	case r.was.Position != r.is.Position:
+		position, bad := encodePosition(r.is.Position)
+		if bad != nil {
+			return fmt.Errorf("sqlstore: lease %s: %w", k, bad)
+		}
+		_, err = t.exec("UPDATE {leases} SET position = ? WHERE app = ? AND stream = ? AND shard = ?", position, t.app, k.Stream, k.Shard)
+	}
+	return err
+}
