@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+)
+
+// awsFlags are the settings of the AWS SDK that the command line may override. Everything else comes from where the SDK
+// always takes it: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and the like, and the shared configuration files.
+type awsFlags struct {
+	endpoint       string
+	dynamoEndpoint string
+	region         string
+
+	noted map[string]bool // what was said already: two clients of one command must not say it twice
+}
+
+func (f *awsFlags) register(cmd *cobra.Command, withDynamo bool) {
+	cmd.Flags().StringVar(&f.endpoint, "endpoint", "", "`URL` of Kinesis (default: the AWS SDK's, AWS_ENDPOINT_URL_KINESIS or AWS_ENDPOINT_URL)")
+	cmd.Flags().StringVar(&f.region, "region", "", "AWS region (default: the AWS SDK's, AWS_REGION)")
+	if withDynamo {
+		cmd.Flags().StringVar(&f.dynamoEndpoint, "dynamodb-endpoint", "", "`URL` of DynamoDB (default: the AWS SDK's, AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL)")
+	}
+}
+
+// kinesis makes a client, after checking that it has an endpoint, a region and credentials to work with.
+func (f *awsFlags) kinesis(ctx context.Context, t terminal) (*kinesis.Client, error) {
+	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
+		return nil, err
+	}
+	override := func(o *kinesis.Options) {
+		if f.endpoint != "" {
+			o.BaseEndpoint = aws.String(f.endpoint)
+		}
+	}
+	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return kinesis.NewFromConfig(c, override).Options().BaseEndpoint })
+	if err != nil {
+		return nil, err
+	}
+	return kinesis.NewFromConfig(cfg, override), nil
+}
+
+// dynamodb is the same for DynamoDB.
+func (f *awsFlags) dynamodb(ctx context.Context, t terminal) (*dynamodb.Client, error) {
+	if err := checkEndpoint("--dynamodb-endpoint", f.dynamoEndpoint); err != nil {
+		return nil, err
+	}
+	override := func(o *dynamodb.Options) {
+		if f.dynamoEndpoint != "" {
+			o.BaseEndpoint = aws.String(f.dynamoEndpoint)
+		}
+	}
+	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return dynamodb.NewFromConfig(c, override).Options().BaseEndpoint })
+	if err != nil {
+		return nil, err
+	}
+	return dynamodb.NewFromConfig(cfg, override), nil
+}
+
+// settings loads the SDK's configuration. endpointOf says where a client made from it would call.
+func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws.Config) *string) (aws.Config, error) {
+	load := func(more ...func(*config.LoadOptions) error) (aws.Config, error) {
+		options := append([]func(*config.LoadOptions) error{config.WithHTTPClient(httpClient())}, more...)
+		if f.region != "" {
+			options = append(options, config.WithRegion(f.region))
+		}
+		cfg, err := config.LoadDefaultConfig(ctx, options...)
+		if err != nil {
+			return cfg, fmt.Errorf("the AWS settings cannot be read: %w", err)
+		}
+		return cfg, nil
+	}
+	cfg, err := load()
+	if err != nil {
+		return cfg, err
+	}
+	if cfg.Region != "" && !regionForm.MatchString(cfg.Region) {
+		return cfg, fmt.Errorf("the AWS region %q is not one: set AWS_REGION or --region to something like eu-west-1", cfg.Region)
+	}
+	endpoint := aws.ToString(endpointOf(cfg))
+	if err := checkEndpoint("the endpoint in the AWS settings", endpoint); err != nil {
+		return cfg, err
+	}
+	if !isLoopback(endpoint) {
+		if cfg.Region == "" {
+			return cfg, fmt.Errorf("no AWS region is set: set AWS_REGION, choose a profile with AWS_PROFILE, or give --region")
+		}
+		if _, err := retrieve(ctx, cfg); err != nil {
+			return cfg, fmt.Errorf("no usable AWS credentials were found (%s): set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached", rootCause(err))
+		}
+		return cfg, nil
+	}
+
+	// A server on this machine checks neither; and asking the instance's metadata for credentials would take seconds.
+	if cfg, err = load(config.WithEC2IMDSClientEnableState(imds.ClientDisabled)); err != nil {
+		return cfg, err
+	}
+	var dummies []string
+	if _, err := retrieve(ctx, cfg); err != nil {
+		cfg.Credentials = credentials.NewStaticCredentialsProvider("weir-local", "weir-local", "")
+		dummies = append(dummies, "dummy credentials")
+	}
+	if cfg.Region == "" {
+		cfg.Region = "us-east-1"
+		dummies = append(dummies, "region us-east-1")
+	}
+	if said := strings.Join(dummies, " and "); said != "" && !f.noted[said] {
+		if f.noted == nil {
+			f.noted = map[string]bool{}
+		}
+		f.noted[said] = true
+		t.note("%s is on this machine and the AWS settings name none, so %s will do", endpoint, said)
+	}
+	return cfg, nil
+}
+
+var regionForm = regexp.MustCompile(`^[a-z0-9-]{2,40}$`)
+
+func retrieve(ctx context.Context, cfg aws.Config) (aws.Credentials, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	return cfg.Credentials.Retrieve(ctx)
+}
+
+// httpClient keeps to HTTP/1.1, which costs half the CPU for polling, and gives up on a silent address sooner than the
+// SDK would. It has to be of the SDK's type: AWS_CA_BUNDLE works with no other.
+func httpClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = 5 * time.Second }).
+		WithTransportOptions(func(tr *http.Transport) {
+			tr.ForceAttemptHTTP2 = false
+			tr.Protocols = new(http.Protocols)
+			tr.Protocols.SetHTTP1(true)
+			tr.MaxIdleConnsPerHost = 64
+		})
+}
+
+func checkEndpoint(where, endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" {
+		return usagef("%s %q is not the URL of a server: write it like http://127.0.0.1:4567", where, endpoint)
+	}
+	return nil
+}
+
+// isLoopback reports whether an endpoint is surely on this machine.
+func isLoopback(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// nameOrARN puts a --stream value into the field of a request that it belongs to.
+func nameOrARN(stream string) (name, arn *string) {
+	if strings.HasPrefix(stream, "arn:") {
+		return nil, aws.String(stream)
+	}
+	return aws.String(stream), nil
+}

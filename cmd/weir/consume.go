@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+)
+
+type consumeOptions struct {
+	aws      awsFlags
+	out      format
+	streams  []string
+	app      string
+	store    string
+	from     string
+	worker   string
+	batch    int
+	exec     string
+	newTable bool
+	verbose  bool
+}
+
+func consumeCommand(t terminal) *cobra.Command {
+	var o consumeOptions
+	cmd := &cobra.Command{
+		Use:   "consume --stream NAME --app NAME --store URL",
+		Short: "Work on a stream together with others",
+		Long: `Runs one worker of an application. All workers with the same --app and --store share the shards of the stream: start
+as many as you like, stop and kill them at will. Every record is handled at least once, those of one key in order.
+
+A record is handled when it was written to standard output, or, with --exec, when the command that got it exits
+with 0. Only then does the application's progress pass it. --exec runs the command once for each batch, through
+the shell, with the batch's records on its standard input; any other exit code means that the same batch is given
+to it again, after a pause that grows to 30 s. The command finds WEIR_STREAM, WEIR_SHARD and WEIR_EPOCH in its
+environment; the epoch grows with every change of the shard's owner, so a database can refuse a late writer. The
+command is ended when the shard moves to another worker before it is done. Batches of several shards run at the
+same time.
+
+Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
+saves its progress and gives its shards to the others. A second Ctrl-C ends it at once.
+
+` + aboutBinary,
+		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
+  weir consume --stream flights --app billing --store dynamodb:weir --create-store
+  weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
+  weir consume --stream flights --app look --store memory: --from 15m`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(o.streams) == 0 {
+				return usagef("%s needs --stream", cmd.CommandPath())
+			}
+			if err := require(cmd, "app", "store"); err != nil {
+				return err
+			}
+			url, err := parseStore(o.store)
+			if err != nil {
+				return err
+			}
+			from, err := parseFrom(o.from, time.Now())
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, url, from)
+		},
+	}
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by name or ARN; may be repeated")
+	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
+	registerStore(cmd, &o.store)
+	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are)")
+	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
+	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
+	cmd.Flags().IntVar(&o.batch, "batch", 0, "at most so many records in a batch, 1 to 10000 (default 10000)")
+	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "say on standard error which shards are taken and given back")
+	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
+	o.out.register(cmd, "text hands on the data, json an object about each record")
+	o.aws.register(cmd, true)
+	return cmd
+}
+
+func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from weir.Position) error {
+	client, err := o.aws.kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	store, err := url.open(ctx, t, &o.aws, true, o.newTable)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if url.kind == storeMemory {
+		t.note("the store is memory: no other worker shares it, and the progress is forgotten at the end")
+	}
+	level := slog.LevelWarn
+	if o.verbose {
+		level = slog.LevelInfo
+	}
+	outlet := newOutlet(t)
+	var handler weir.Handler = printer{outlet, o.out}
+	if o.exec != "" {
+		handler = executor{t, o.exec, o.out}
+	}
+	consumer, err := weir.New(client, store, weir.Options{
+		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
+		Logger: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: level})),
+		Events: reports(t),
+	})
+	if err != nil {
+		return usageError{err}
+	}
+	err = consumer.Run(ctx, handler)
+	if errors.Is(err, syscall.EPIPE) {
+		t.note("standard output was closed: stopped; what was not read from it will be handled again")
+		return nil
+	}
+	return err
+}
+
+// reports says what a person has to know although retrying may mend it: once when it begins, not each time.
+func reports(t terminal) weir.Events {
+	var mu sync.Mutex
+	last := map[string]time.Time{}
+	again := func(what string) bool { // at most every ten seconds
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		if now.Sub(last[what]) < 10*time.Second {
+			return false
+		}
+		last[what] = now
+		return true
+	}
+	return weir.Events{
+		ReadFailed: func(e weir.ReadFailed) {
+			if !e.Throttled && again("read "+e.Shard) {
+				t.note("%s cannot be read; trying again: %s", e.Shard, explain(e.Err))
+			}
+		},
+		StoreFailed: func(e weir.StoreFailed) {
+			if again("store") {
+				t.note("the store does not answer; trying again: %s", explain(e.Err))
+			}
+		},
+	}
+}
+
+// printer is the handler that writes records to standard output.
+type printer struct {
+	outlet *outlet
+	out    format
+}
+
+func (p printer) Handle(ctx context.Context, b *weir.Batch) error {
+	var buf []byte
+	var err error
+	for _, r := range b.Records {
+		if buf, err = appendRecord(buf, p.out, b.Shard, r); err != nil {
+			return weir.Stop(err)
+		}
+	}
+	if len(buf) == 0 {
+		return nil
+	}
+	return p.outlet.write(ctx, buf)
+}
+
+// outlet writes to standard output for many handlers, a batch at a time, so that lines of two shards never mix. A
+// reader that is slow holds the handlers up; it does not keep one that has to stop.
+type outlet struct {
+	t    terminal
+	turn chan struct{}
+}
+
+func newOutlet(t terminal) *outlet { return &outlet{t, make(chan struct{}, 1)} }
+
+func (o *outlet) write(ctx context.Context, buf []byte) error {
+	select {
+	case o.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	written := make(chan error, 1)
+	go func() { // ends with the write; should nobody ever read, with the process
+		_, err := o.t.out.Write(buf)
+		<-o.turn
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		if err != nil { // it will not open again: the batch stays as it is, for another worker
+			return weir.Stop(fmt.Errorf("standard output cannot be written: %w", err))
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/demo"
+)
+
+// workerCommand is the hidden command that a worker process of the demo runs.
+const workerCommand = "demo-worker"
+
+func demoCommand(t terminal) *cobra.Command {
+	o := demo.Options{Workers: 3, Command: nil}
+	var out format
+	var plain bool
+	var victim string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See a group of workers share a stream, survive and lose nothing",
+		Long: `Starts a Kinesis inside this program, puts 20,000 real flights into it (key: the airport of origin), and lets
+three worker processes read them together on leases in a SQLite file. While the flights flow, a shard is split,
+two are merged, a worker joins, one is killed with SIGKILL and one stops in order.
+
+It ends by itself within about a minute, with a verdict that is computed from what the workers' handlers really
+wrote: how many flights were lost (none), how many were handled twice (those that the killed worker had not
+checkpointed yet), and whether the order of every airport was kept. Everything happens on this machine, in a
+temporary directory that is removed at the end.
+
+The exit code is 0 only if nothing was lost and no order was broken.`,
+		Example: `  weir demo                  watch it
+  weir demo --plain          read it, line by line
+  weir demo -o json          only the verdict, as one JSON object on standard output
+  weir demo --kill other     kill a worker that does not lead`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkDemo(o, victim); err != nil {
+				return err
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("this program does not know where it lies, so it cannot start workers: %w", err)
+			}
+			o.Leader = victim == "leader"
+			o.Command = []string{self, workerCommand}
+			var result demo.Result
+			switch {
+			case out == formatJSON:
+				o.Show = &demo.Plain{Out: t.err}
+				result, err = demo.Run(cmd.Context(), o)
+			case plain || !isTerminal(t.out) || !isTerminal(t.in):
+				o.Show = &demo.Plain{Out: t.out}
+				result, err = demo.Run(cmd.Context(), o)
+			default:
+				result, err = demo.RunLive(cmd.Context(), o, t.in, t.out, t.interrupt)
+			}
+			if err != nil {
+				if o.Keep && result.Dir != "" {
+					t.note("what there is lies in %s", result.Dir)
+				}
+				return err
+			}
+			write := result.WriteText
+			if out == formatJSON {
+				write = result.WriteJSON
+			}
+			if err := write(t.out); err != nil {
+				return err
+			}
+			if !result.Clean() {
+				return fmt.Errorf("the verdict is bad: %d lost, %d out of order", result.Lost, result.OrderViolations)
+			}
+			return nil
+		},
+	}
+	out.register(cmd, "what to print at the end; json prints nothing else on standard output")
+	cmd.Flags().BoolVar(&plain, "plain", false, "lines instead of a live picture (always so when this is no terminal)")
+	cmd.Flags().StringVar(&victim, "kill", "leader", "whom to kill: leader (the hardest to lose) or other")
+	cmd.Flags().IntVar(&o.Flights, "flights", 20000, "how many flights to put, 1000 to 20000")
+	cmd.Flags().IntVar(&o.Shards, "shards", 6, "shards of the stream at the start, 3 to 16")
+	cmd.Flags().DurationVar(&o.Duration, "duration", 40*time.Second, "how long the flights take, 10s to 10m")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
+	mustComplete(cmd, "kill", "leader", "other")
+	return cmd
+}
+
+func checkDemo(o demo.Options, victim string) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if victim != "leader" && victim != "other" {
+		bad("--kill %q: say leader or other", victim)
+	}
+	if o.Flights < 1000 || o.Flights > 20000 {
+		bad("--flights %d: want 1000 to 20000", o.Flights)
+	}
+	if o.Shards < 3 || o.Shards > 16 {
+		bad("--shards %d: want 3 to 16", o.Shards)
+	}
+	if o.Duration < 10*time.Second || o.Duration > 10*time.Minute {
+		bad("--duration %v: want 10s to 10m", o.Duration)
+	}
+	if len(errs) > 0 {
+		return usageError{errors.Join(errs...)}
+	}
+	return nil
+}
+
+func demoWorkerCommand(t terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:    workerCommand + " JSON",
+		Short:  "One worker process of the demo",
+		Long:   "The demo starts its workers with this command. It is of no use by itself.",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var w demo.Worker
+			if err := json.Unmarshal([]byte(args[0]), &w); err != nil {
+				return usagef("%s is started by the demo only: %v", workerCommand, err)
+			}
+			return w.Run(cmd.Context(), t.in, t.err)
+		},
+	}
+}

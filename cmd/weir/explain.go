@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir"
+)
+
+// explain turns an error into one sentence that says what is wrong and what to do. Errors of our own already are one;
+// those of the AWS SDK are chains of nested operations that bury the reason.
+func explain(err error) string {
+	text := oneLine(err.Error())
+	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
+		return "stopped before it was done"
+	}
+
+	var (
+		op       *smithy.OperationError
+		api      smithy.APIError
+		place    *url.Error
+		dns      *net.DNSError
+		service  = "the service"
+		endpoint string
+	)
+	fromSDK := errors.As(err, &op)
+	if fromSDK {
+		service = op.Service()
+	}
+	if errors.As(err, &place) {
+		if u, parsed := url.Parse(place.URL); parsed == nil {
+			endpoint = " at " + u.Scheme + "://" + u.Host
+		}
+	}
+	about := "" // what we were doing, in front of what the SDK says
+	if fromSDK {
+		if before, _, found := strings.Cut(text, "operation error "); found {
+			about = before
+		}
+	}
+
+	switch {
+	case errors.As(err, &api):
+		return about + explainAPI(service, op, api, errors.Is(err, weir.ErrStreamNotFound))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("%snothing answers%s: is the server running, and is that the right endpoint?", about, endpoint)
+	case errors.As(err, &dns):
+		return fmt.Sprintf("%sthe host %s cannot be found: check the endpoint and the region", about, dns.Name)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
+		return fmt.Sprintf("%sthe server%s closed the connection: is it %s?", about, endpoint, service)
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		return fmt.Sprintf("%s%s%s did not answer in time: check the endpoint, the region and the network", about, service, endpoint)
+	case fromSDK:
+		return fmt.Sprintf("%s%s%s failed: %s", about, service, endpoint, rootCause(err))
+	}
+	return text
+}
+
+func explainAPI(service string, op *smithy.OperationError, api smithy.APIError, noStream bool) string {
+	operation := "the call"
+	if op != nil {
+		operation = service + " " + op.Operation()
+	}
+	said := api.ErrorMessage()
+	if said == "" {
+		said = "no reason given"
+	}
+	switch code := api.ErrorCode(); {
+	case noStream, code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
+		return fmt.Sprintf("the stream does not exist there (%s): check --stream, the region and the endpoint; \"weir put --create\" makes one", said)
+	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":
+		return fmt.Sprintf("no permission for %s (%s): the role or user needs it in its IAM policy", operation, said)
+	case strings.Contains(code, "ExpiredToken"):
+		return fmt.Sprintf("the AWS credentials have expired (%s): sign in again", said)
+	case strings.Contains(code, "UnrecognizedClient"), strings.Contains(code, "InvalidSignature"),
+		strings.Contains(code, "InvalidClientTokenId"), strings.Contains(code, "MissingAuthenticationToken"),
+		code == "SignatureDoesNotMatch", code == "InvalidAccessKeyId":
+		return fmt.Sprintf("AWS does not accept the credentials (%s): check AWS_PROFILE or the access keys", said)
+	case strings.Contains(code, "Throughput"), strings.Contains(code, "Throttl"), code == "LimitExceededException":
+		return fmt.Sprintf("%s is beyond a limit of the service (%s): try again later or ask for less", operation, said)
+	default:
+		return fmt.Sprintf("%s failed: %s (%s)", operation, said, code)
+	}
+}
+
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// rootCause is the innermost text of an error chain.
+func rootCause(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return oneLine(err.Error())
+		}
+		err = inner
+	}
+}
+
+// isAccessDenied reports whether an error is the service's word that the caller may not do this.
+func isAccessDenied(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && strings.Contains(api.ErrorCode(), "AccessDenied")
+}

@@ -1,0 +1,44 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Plain is the audience that reads lines: what happens, and every few seconds how it stands.
+type Plain struct {
+	Out    io.Writer
+	status time.Duration // when the next line about the state is due
+}
+
+const statusEvery = 5 * time.Second
+
+// Event writes a line.
+func (a *Plain) Event(at time.Duration, text string) {
+	fmt.Fprintf(a.Out, "%6.1fs  %s\n", at.Seconds(), text)
+}
+
+// Picture writes a line now and then.
+func (a *Plain) Picture(p picture) {
+	if p.at < a.status || len(p.shards) == 0 {
+		return
+	}
+	a.status = p.at + statusEvery
+	a.Event(p.at, statusLine(p))
+}
+
+func statusLine(p picture) string {
+	var who []string
+	for _, w := range p.workers {
+		if w.life == starting || w.life == living || w.life == stopping {
+			mark := ""
+			if w.leads {
+				mark = "*"
+			}
+			who = append(who, fmt.Sprintf("%s%s holds %d", w.name, mark, w.leases))
+		}
+	}
+	return fmt.Sprintf("· put %d, handled %d, waiting %d; %s", p.put, p.handled, max(0, p.put-p.distinct), strings.Join(who, ", "))
+}

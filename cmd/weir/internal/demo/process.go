@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// scratchPrefix begins the name of every directory that a demo makes, and so of every one that it may remove.
+const scratchPrefix = "weir-demo-"
+
+func removeScratch(dir string) error {
+	if !strings.HasPrefix(filepath.Base(dir), scratchPrefix) {
+		return fmt.Errorf("%s is not a directory of the demo", dir)
+	}
+	return os.RemoveAll(dir)
+}
+
+// process is one worker process and what the demo did to it.
+type process struct {
+	name     string
+	cmd      *exec.Cmd
+	lifeline io.WriteCloser // its standard input: closed by the system when this process dies
+	started  time.Time
+	ended    chan struct{} // closed when it has ended, after err was set
+	err      error
+	state    atomic.Uint32 // life
+}
+
+func (p *process) life() life     { return life(p.state.Load()) }
+func (p *process) become(l life)  { p.state.Store(uint32(l)) }
+func (p *process) wasAsked() bool { return p.life() >= stopping }
+
+// startProcess starts a worker as a process of its own: command and arguments are this program's hidden worker command.
+func startProcess(command []string, dir, name string) (*process, error) {
+	log, err := os.OpenFile(logPath(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the process has its own
+	p := &process{name: name, ended: make(chan struct{}), started: time.Now()}
+	p.cmd = exec.Command(command[0], command[1:]...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	ownGroup(p.cmd) // Ctrl-C is for the demo, which then stops its workers
+	if p.lifeline, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("worker %s cannot be started: %w", name, err)
+	}
+	go func() { // waited for through ended
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+func (p *process) alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the process as a crash does.
+func (p *process) kill() error {
+	p.become(killed)
+	if err := p.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("worker %s cannot be killed: %w", p.name, err)
+	}
+	<-p.ended
+	return nil
+}
+
+// stop asks the process to stop in order; whoever waits for ended sees it go.
+func (p *process) stop() error {
+	p.become(stopping)
+	if err := askToStop(p); err != nil && p.alive() {
+		return fmt.Errorf("worker %s cannot be stopped: %w", p.name, err)
+	}
+	return nil
+}
+
+// finish stops the process within a bound, with force if it must.
+func (p *process) finish(ctx context.Context, bound time.Duration) error {
+	if !p.alive() {
+		return nil
+	}
+	if !p.wasAsked() {
+		if err := p.stop(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	select {
+	case <-p.ended:
+		p.become(stopped)
+		return nil
+	case <-ctx.Done():
+		err := p.kill()
+		if err == nil {
+			err = fmt.Errorf("worker %s did not stop within %v", p.name, bound)
+		}
+		return err
+	}
+}
+
+// failure says why a process ended that nobody asked to.
+func (p *process) failure(dir string) error {
+	last := ""
+	if f, err := os.Open(logPath(dir, p.name)); err == nil {
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			last = lines.Text()
+		}
+	}
+	return fmt.Errorf("worker %s ended by itself (%v), its last words: %.300s", p.name, p.err, last)
+}

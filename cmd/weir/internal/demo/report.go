@@ -1,0 +1,79 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// WriteJSON writes the verdict as one object.
+func (r Result) WriteJSON(out io.Writer) error {
+	return json.NewEncoder(out).Encode(struct {
+		Put             int   `json:"put"`
+		Handled         int   `json:"handled"`
+		Distinct        int   `json:"distinct"`
+		Lost            int   `json:"lost"`
+		Duplicates      int   `json:"duplicates"`
+		OrderViolations int   `json:"order_violations"`
+		Splits          int   `json:"splits"`
+		Merges          int   `json:"merges"`
+		KillGap         int64 `json:"kill_gap_ms"`
+		StopGap         int64 `json:"stop_gap_ms"`
+		JoinBalanced    int64 `json:"join_balanced_ms"`
+	}{
+		r.Put, r.Handled, r.Distinct, r.Lost, r.Duplicates, r.OrderViolations, r.Splits, r.Merges,
+		r.Kill.Longest.Milliseconds(), r.Stop.Longest.Milliseconds(), r.JoinBalanced.Milliseconds(),
+	})
+}
+
+// WriteText writes the verdict for people.
+func (r Result) WriteText(out io.Writer) error {
+	verdict := "Nothing was lost and no order was broken."
+	if !r.Clean() {
+		verdict = "weir broke its promise. This should not happen: please report it."
+	}
+	order := fmt.Sprintf("kept in all %d airports", r.Airports)
+	if r.OrderViolations > 0 {
+		order = fmt.Sprintf("BROKEN %d times", r.OrderViolations)
+	}
+	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+	lines := []struct{ name, value, remark string }{
+		{"flights put", number(r.Put), ""},
+		{"handled", number(r.Handled), ""},
+		{"distinct", number(r.Distinct), ""},
+		{"lost", number(r.Lost), ""},
+		{"duplicates", number(r.Duplicates), "handled by the killed worker, not yet checkpointed, handled again in order"},
+		{"order", order, ""},
+		{"reshaped", fmt.Sprintf("%d split, %d merge", r.Splits, r.Merges), "children were read after their parents"},
+		{"after the kill", ms(r.Kill.Longest), "the longest silence of a shard, from the kill to its next record"},
+		{"after the stop", ms(r.Stop.Longest), "the longest silence of a shard, between two of its records"},
+		{"balanced", ms(r.JoinBalanced), "after the start of the worker that joined"},
+	}
+	text := "\nThe verdict, from what the handlers wrote:\n\n"
+	for _, l := range lines {
+		if l.remark == "" || (l.name == "duplicates" && r.Duplicates == 0) {
+			text += fmt.Sprintf("  %-16s%s\n", l.name, l.value)
+			continue
+		}
+		text += fmt.Sprintf("  %-16s%-18s%s\n", l.name, l.value, l.remark)
+	}
+	for _, c := range r.Complaints {
+		text += "  ! " + c + "\n"
+	}
+	text += fmt.Sprintf("\n%s It took %s.\n", verdict, ms(r.Took))
+	if r.Dir != "" {
+		text += fmt.Sprintf("The journals, the workers' logs and the leases are kept in %s.\n", r.Dir)
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// number writes n with commas, as prose does.
+func number(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

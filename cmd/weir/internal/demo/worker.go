@@ -1,0 +1,116 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/cmd/weir/internal/judge"
+	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
+)
+
+const (
+	stream = "flights"
+	app    = "demo"
+)
+
+// Worker is what a worker process of the demo is told on its command line.
+type Worker struct {
+	Name     string
+	Endpoint string        // of the embedded Kinesis in the parent
+	Dir      string        // holds the SQLite file and the journals
+	Beat     time.Duration // see weir.Options; 0 is the default
+	Failover time.Duration
+	Keep     bool // leave Dir alone should the parent die
+}
+
+func storePath(dir string) string         { return filepath.Join(dir, "leases.db") }
+func journalPath(dir, name string) string { return filepath.Join(dir, name+".journal") }
+func logPath(dir, name string) string     { return filepath.Join(dir, name+".log") }
+
+// Run is a worker process: a plain consumer whose handler writes down what it handled. It ends when ctx does, and at
+// once when lifeline, a pipe from the parent, is closed: the parent is gone then, and with it the stream.
+func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // ends with the process: nothing interrupts a read from standard input
+		if awaitStop(lifeline) {
+			stop()
+			return
+		}
+		if !w.Keep {
+			_ = removeScratch(w.Dir) // nobody else is left to do it
+		}
+		os.Exit(1)
+	}()
+
+	store, err := sqlitefile.Open(ctx, storePath(w.Dir), false)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	file, err := os.OpenFile(journalPath(w.Dir, w.Name), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	client := kinesis.New(kinesis.Options{
+		BaseEndpoint: aws.String(w.Endpoint),
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("demo", "demo", ""),
+	})
+	consumer, err := weir.New(client, store, weir.Options{
+		App: app, Stream: stream, Worker: w.Name,
+		BeatInterval: w.Beat, FailoverAfter: w.Failover,
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	return consumer.Run(ctx, &journal{file: file, turn: make(chan struct{}, 1)})
+}
+
+// journal is the handler: it writes a line for each record and returns nil only when they are in the file.
+type journal struct {
+	file io.Writer
+	turn chan struct{} // a batch at a time: times rise through the file
+	last int64
+	buf  []byte
+}
+
+func (j *journal) Handle(ctx context.Context, b *weir.Batch) error {
+	select {
+	case j.turn <- struct{}{}:
+		defer func() { <-j.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	j.buf = j.buf[:0]
+	for _, r := range b.Records {
+		index, err := flightIndex(r.Data)
+		if err != nil {
+			return weir.Stop(err)
+		}
+		j.last = max(time.Now().UnixNano(), j.last+1)
+		j.buf = judge.AppendLine(j.buf, judge.Handling{
+			Shard: b.Shard, Epoch: b.Epoch, Sequence: r.SequenceNumber, Key: r.PartitionKey, Index: index, At: j.last,
+		})
+	}
+	if len(j.buf) == 0 {
+		return nil
+	}
+	if _, err := j.file.Write(j.buf); err != nil { // one write, so that a kill tears at most its end
+		return weir.Stop(fmt.Errorf("the journal cannot be written: %w", err))
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+// Package sqlitefile opens a SQLite file as a store of leases.
+package sqlitefile
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver "sqlite": no cgo, so that weir stays one static program
+
+	"github.com/weir-go/weir/store/sqlstore"
+)
+
+// File is a store in a SQLite file. Close it when nobody uses it any more.
+type File struct {
+	*sqlstore.Store
+	db *sql.DB
+}
+
+// Open opens the file. With create it is made and given its tables if need be; a file is made by naming it, so asking
+// for that in a second step would teach nobody anything. Without create a missing file is an error.
+func Open(ctx context.Context, path string, create bool) (*File, error) {
+	if path == "" {
+		return nil, errors.New("a SQLite store needs a path, such as sqlite:weir.db")
+	}
+	if err := check(path, create); err != nil {
+		return nil, err
+	}
+	name, err := dataSource(path, create)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, fmt.Errorf("the SQLite file %s cannot be opened: %w", path, err)
+	}
+	f := &File{db: db}
+	f.Store, err = sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.SQLite})
+	if err == nil && create {
+		if err = f.Migrate(ctx); err != nil {
+			err = fmt.Errorf("the SQLite file %s: %w", path, err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return f, nil
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.db.Close() }
+
+// check says what is wrong with a path in better words than SQLite has.
+func check(path string, create bool) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("%s is a directory: name a file in it", path)
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && !create:
+		return fmt.Errorf("there is no SQLite file %s: check the path; the first worker of an application makes it", path)
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("the SQLite file %s cannot be made: there is no directory %s", path, filepath.Dir(path))
+		}
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("the SQLite file %s may not be read: give this user the right to read and write it and its directory", path)
+	default:
+		return fmt.Errorf("the SQLite file %s cannot be opened: %w", path, err)
+	}
+}
+
+// dataSource is the path as a URI, in which no character of it means anything.
+func dataSource(path string, create bool) (string, error) {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("the SQLite file %s: %w", path, err)
+	}
+	mode := "rw"
+	if create {
+		mode = "rwc"
+	}
+	u := url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(whole), "/"), RawQuery: "mode=" + mode}
+	return u.String(), nil
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/kinesistest"
+)
+
+func localCommand(t terminal) *cobra.Command {
+	cfg := kinesistest.Config{}
+	var streams []string
+	var caFile string
+	cmd := &cobra.Command{
+		Use:   "local",
+		Short: "Run a Kinesis for development on this machine",
+		Long: `Serves the Kinesis API on this machine: for development and tests, with any AWS SDK in any language and with the
+AWS CLI. Streams, splits, merges and limits are like the real ones; the records are kept in memory and are gone
+when the program ends. Credentials are not checked. It is no store for data that matters.`,
+		Example: `  weir local
+  weir local --stream flights:4 --stream orders:1
+  weir local --addr 127.0.0.1:0                     any free port; the first line says which
+  weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted, err := parseStreams(streams)
+			if err != nil {
+				return err
+			}
+			if caFile != "" && !cfg.TLS {
+				return usagef("--ca-file is for --tls")
+			}
+			if err := checkAddr(cfg.Addr); err != nil {
+				return err
+			}
+			server, err := kinesistest.Start(cfg)
+			if err != nil {
+				return listenError(cfg.Addr, err)
+			}
+			defer server.Close()
+			if caFile != "" {
+				if err := os.WriteFile(caFile, server.CACertPEM(), 0o644); err != nil {
+					return fmt.Errorf("the certificate cannot be written: %w", err)
+				}
+			}
+			client := server.Client()
+			for _, s := range wanted {
+				_, err := client.CreateStream(cmd.Context(), &kinesis.CreateStreamInput{StreamName: &s.name, ShardCount: aws.Int32(s.shards)})
+				if err != nil {
+					return fmt.Errorf("stream %s: %w", s.name, err)
+				}
+			}
+			if _, err := fmt.Fprint(t.out, welcome(server.URL(), server.Region(), caFile, cfg.TLS, wanted)); err != nil {
+				return err
+			}
+			if addr, ok := netAddr(server.Addr()); ok && !addr.IP.IsLoopback() {
+				t.note("%s is not only for this machine, and whoever reaches it may read and write everything", server.Addr())
+			}
+			<-cmd.Context().Done()
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&cfg.Addr, "addr", "127.0.0.1:4567", "address to listen on; port 0 is any free one")
+	cmd.Flags().StringArrayVar(&streams, "stream", nil, "stream to create, `NAME:SHARDS`; may be repeated")
+	cmd.Flags().StringVar(&cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
+	cmd.Flags().BoolVar(&cfg.TLS, "tls", false, "speak TLS with a certificate made at start")
+	cmd.Flags().StringVar(&caFile, "ca-file", "", "write that certificate to this file, for AWS_CA_BUNDLE")
+	cmd.Flags().BoolVar(&cfg.NoLimits, "no-limits", false, "do without Kinesis' limits of calls, records and bytes a second")
+	return cmd
+}
+
+type wantedStream struct {
+	name   string
+	shards int32
+}
+
+var streamForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+
+func parseStreams(list []string) ([]wantedStream, error) {
+	var all []wantedStream
+	for _, s := range list {
+		name, count, given := strings.Cut(s, ":")
+		if !given {
+			count = "1"
+		}
+		shards, err := strconv.ParseInt(count, 10, 32)
+		if err != nil || shards < 1 || shards > 10000 || !streamForm.MatchString(name) {
+			return nil, usagef("--stream %q: write it like flights:4, a name of a-z, A-Z, 0-9, _ . - and a number of shards", s)
+		}
+		all = append(all, wantedStream{name, int32(shards)})
+	}
+	return all, nil
+}
+
+func checkAddr(addr string) error {
+	if _, port, err := net.SplitHostPort(addr); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n <= 65535 {
+			return nil
+		}
+	}
+	return usagef("--addr %q: write it like 127.0.0.1:4567", addr)
+}
+
+func listenError(addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("the address %s is taken by another program, perhaps another weir local: stop that one, or choose a port with --addr", addr)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("this user may not listen on %s: choose a port above 1023 with --addr", addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("this machine has no address %s: try 127.0.0.1:4567", addr)
+	}
+	return fmt.Errorf("no server on %s: %w", addr, err)
+}
+
+func netAddr(addr string) (*net.TCPAddr, bool) {
+	a, err := net.ResolveTCPAddr("tcp", addr)
+	return a, err == nil
+}
+
+// welcome says how to reach the server, in lines that can be pasted into a shell.
+func welcome(url, region, caFile string, tls bool, streams []wantedStream) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Kinesis for development on %s\n\nTo use it from another shell, with weir, an AWS SDK or the AWS CLI:\n\n", url)
+	fmt.Fprintf(&b, "  export AWS_ENDPOINT_URL_KINESIS=%s\n", url)
+	fmt.Fprintf(&b, "  export AWS_REGION=%s AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local\n", region)
+	switch {
+	case tls && caFile != "":
+		fmt.Fprintf(&b, "  export AWS_CA_BUNDLE=%s\n", caFile)
+	case tls:
+		fmt.Fprintf(&b, "\nIts certificate was made just now; --ca-file FILE writes it to a file for AWS_CA_BUNDLE.\n")
+	}
+	b.WriteString("  aws kinesis list-streams\n")
+	for _, s := range streams {
+		fmt.Fprintf(&b, "\nStream %s has %d %s.", s.name, s.shards, plural(int(s.shards), "shard", "shards"))
+	}
+	if len(streams) > 0 {
+		b.WriteString("\n")
+	}
+	b.WriteString("\nCtrl-C ends it; its records are gone then.\n")
+	return b.String()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}

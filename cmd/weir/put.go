@@ -1,0 +1,329 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/put"
+)
+
+type putOptions struct {
+	aws    awsFlags
+	out    format
+	stream string
+	field  string
+	create bool
+	shards int32
+	loose  bool
+	quiet  bool
+}
+
+func putCommand(t terminal) *cobra.Command {
+	var o putOptions
+	cmd := &cobra.Command{
+		Use:   "put --stream NAME [FILE|-]",
+		Short: "Put lines of a file into a stream",
+		Long: `Puts each line of a file, or of standard input, into a stream as one record, without the line's end; empty lines
+are skipped. With --key the lines are JSON objects, and the named field is the partition key; without it each record
+gets a key of its own, which spreads the records evenly over the shards.
+
+Records that the service refuses, because a shard has had its share of the second, are sent again. The order of each
+key is kept, whatever is refused: a request carries one record of a key, and the next one follows when that was taken.
+With few keys this is slow; --loose-order sends many records of a key in one request, and lets a refused one be
+overtaken by the next of its key.
+
+A line that cannot be put ends the command; every line before it is put then, none after it. When an answer of the
+service gets lost a record may be in the stream twice.`,
+		Example: `  weir put --stream flights --key origin flights.ndjson
+  weir put --stream flights --create --shards 4 --key origin flights.ndjson
+  tail -f app.log | weir put --stream logs -
+  weir put --stream flights --key origin -o json flights.ndjson    a summary for programs`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := require(cmd, "stream"); err != nil {
+				return err
+			}
+			if o.shards != 0 && !o.create {
+				return usagef("--shards is for --create")
+			}
+			if o.shards < 0 || o.shards > 10000 {
+				return usagef("--shards %d: a stream has 1 to 10000", o.shards)
+			}
+			name := "-"
+			if len(args) == 1 {
+				name = args[0]
+			} else if isTerminal(t.in) {
+				return usagef("name a file, or - for standard input")
+			}
+			return o.run(cmd.Context(), t, name)
+		},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+	}
+	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by name or ARN")
+	cmd.Flags().StringVar(&o.field, "key", "", "the `FIELD` of the JSON objects that is the partition key")
+	cmd.Flags().BoolVar(&o.create, "create", false, "create the stream if it does not exist")
+	cmd.Flags().Int32Var(&o.shards, "shards", 0, "shards of a stream that is created (default 1)")
+	cmd.Flags().BoolVar(&o.loose, "loose-order", false, "faster with few keys, but records of one key may change places when the service refuses some")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
+	o.out.register(cmd, "format of the summary")
+	o.aws.register(cmd, false)
+	return cmd
+}
+
+func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
+	in, size, err := openInput(t, name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	client, err := o.aws.kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	if o.create {
+		if err := createStream(ctx, t, client, o.stream, max(o.shards, 1)); err != nil {
+			return err
+		}
+	}
+	limit, err := recordLimit(ctx, client, o.stream)
+	if err != nil {
+		return err
+	}
+
+	// Ctrl-C ends the reading; what was read is still put, so that it can be said how far the stream got.
+	began := time.Now()
+	source := newLines(in, o.field, limit)
+	raw := make(chan put.Entry, 1024)
+	var position atomic.Int64
+	reading := make(chan error, 1)
+	go func() { // ends with the input; with the process when that never comes
+		defer close(raw)
+		reading <- feed(ctx, source, raw, &position)
+	}()
+	bar := o.bar(t, size)
+	sender := put.Sender{Client: client, Stream: o.stream, Loose: o.loose, Taken: func(put.Entry, string, string) {
+		bar.update(position.Load())
+	}}
+	sending, cancel := drainContext(ctx, 30*time.Second)
+	sum, err := sender.Send(sending, until(ctx, raw))
+	cancel()
+	bar.finish()
+	if err != nil {
+		return fmt.Errorf("%s; %w", howFar(sum), err)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped; %s", howFar(sum))
+	}
+	if err := <-reading; err != nil {
+		return fmt.Errorf("%w; %s", err, howFar(sum))
+	}
+	return o.report(t, sum, source.skipped, time.Since(began))
+}
+
+// drainContext is a context that outlives ctx by a while.
+func drainContext(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	drained, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(by, cancel)
+		context.AfterFunc(drained, func() { timer.Stop() })
+	})
+	return drained, func() { stop(); cancel() }
+}
+
+// feed reads lines into entries until they end, one is wrong, or somebody asks to stop.
+func feed(ctx context.Context, source *lines, entries chan<- put.Entry, position *atomic.Int64) error {
+	for {
+		e, err := source.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case entries <- e:
+			position.Store(source.read)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// until passes entries on, and ends them when ctx does, though their reader may be waiting for input.
+func until(ctx context.Context, entries <-chan put.Entry) <-chan put.Entry {
+	passed := make(chan put.Entry, cap(entries))
+	go func() { // ends with entries or ctx
+		defer close(passed)
+		for {
+			select {
+			case e, more := <-entries:
+				if !more {
+					return
+				}
+				select {
+				case passed <- e:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return passed
+}
+
+func howFar(sum put.Summary) string {
+	s := fmt.Sprintf("%d %s put", sum.Records, plural(int(sum.Records), "record was", "records were"))
+	switch {
+	case sum.Records == 0:
+		return "nothing was put"
+	case sum.Beyond > 0:
+		return fmt.Sprintf("%s: every line up to %d, and %d after that", s, sum.Through, sum.Beyond)
+	default:
+		return fmt.Sprintf("%s: every line up to %d", s, sum.Through)
+	}
+}
+
+// openInput opens the file or standard input. size is -1 when nobody knows it.
+func openInput(t terminal, name string) (in io.ReadCloser, size int64, err error) {
+	if name == "-" {
+		return io.NopCloser(t.in), -1, nil
+	}
+	f, err := os.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, 0, fmt.Errorf("there is no file %s", name)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, 0, fmt.Errorf("the file %s may not be read by this user", name)
+	case err != nil:
+		return nil, 0, fmt.Errorf("the file %s cannot be read: %w", name, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	if info.IsDir() {
+		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name a file", name), f.Close())
+	}
+	if !info.Mode().IsRegular() {
+		return f, -1, nil
+	}
+	return f, info.Size(), nil
+}
+
+// createStream creates a stream and waits until it takes records. One that exists is left as it is.
+func createStream(ctx context.Context, t terminal, client *kinesis.Client, stream string, shards int32) error {
+	if !streamForm.MatchString(stream) {
+		return usagef("--create needs the stream's name, 1 to 128 of a-z, A-Z, 0-9, _ . -, not %q", stream)
+	}
+	_, err := client.CreateStream(ctx, &kinesis.CreateStreamInput{StreamName: &stream, ShardCount: &shards})
+	var exists *types.ResourceInUseException
+	if err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("stream %s cannot be created: %w", stream, err)
+	}
+	waiter := kinesis.NewStreamExistsWaiter(client, func(o *kinesis.StreamExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 500*time.Millisecond, 2*time.Second
+	})
+	if err := waiter.Wait(ctx, &kinesis.DescribeStreamInput{StreamName: &stream}, 3*time.Minute); err != nil {
+		return fmt.Errorf("stream %s was created but does not become active: %w", stream, err)
+	}
+	if exists != nil {
+		t.note("stream %s exists already and is used as it is", stream)
+	} else {
+		t.note("stream %s created, with %d %s", stream, shards, plural(int(shards), "shard", "shards"))
+	}
+	return nil
+}
+
+// recordLimit asks how large a record of the stream may be, data and key together. Who may only put gets the limit
+// that every stream has.
+func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (int, error) {
+	const usual = 1024 << 10
+	name, arn := nameOrARN(stream)
+	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
+	if err != nil {
+		if isAccessDenied(err) {
+			return usual, nil
+		}
+		return 0, fmt.Errorf("stream %s: %w", stream, err)
+	}
+	if s := out.StreamDescriptionSummary; s != nil && s.MaxRecordSizeInKiB != nil {
+		return int(*s.MaxRecordSizeInKiB) << 10, nil
+	}
+	return usual, nil
+}
+
+// putBar is the progress bar; a nil one shows nothing.
+type putBar struct{ *progressbar.ProgressBar }
+
+func (o *putOptions) bar(t terminal, size int64) putBar {
+	if o.quiet || !isTerminal(t.err) {
+		return putBar{}
+	}
+	return putBar{progressbar.NewOptions64(size,
+		progressbar.OptionSetWriter(t.err), progressbar.OptionSetDescription("putting"), progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))}
+}
+
+func (b putBar) update(position int64) {
+	if b.ProgressBar != nil {
+		_ = b.Set64(position) // it can only fail to draw
+	}
+}
+
+func (b putBar) finish() {
+	if b.ProgressBar != nil {
+		_ = b.Finish()
+	}
+}
+
+func (o *putOptions) report(t terminal, sum put.Summary, skipped int64, took time.Duration) error {
+	if o.out == formatJSON {
+		return json.NewEncoder(t.out).Encode(struct {
+			Records int64            `json:"records"`
+			Bytes   int64            `json:"bytes"`
+			Retries int64            `json:"retries"`
+			Empty   int64            `json:"empty_lines"`
+			Seconds float64          `json:"seconds"`
+			Shards  map[string]int64 `json:"shards"`
+		}{sum.Records, sum.Bytes, sum.Retries, skipped, took.Seconds(), sum.Shards})
+	}
+	var shards string
+	for _, id := range slices.Sorted(maps.Keys(sum.Shards)) {
+		shards += fmt.Sprintf("  %s  %d\n", id, sum.Shards[id])
+	}
+	empty := ""
+	if skipped > 0 {
+		empty = fmt.Sprintf(", %d empty %s skipped", skipped, plural(int(skipped), "line", "lines"))
+	}
+	_, err := fmt.Fprintf(t.out, "%d %s (%s) put into %s in %.1f s, %d sent again%s\n%s", sum.Records, plural(int(sum.Records), "record", "records"),
+		byteCount(sum.Bytes), o.stream, took.Seconds(), sum.Retries, empty, shards)
+	return err
+}
+
+func byteCount(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/weir-go/weir"
+)
+
+// recordJSON is a record as -o json prints it, one object a line.
+type recordJSON struct {
+	Shard    string  `json:"shard"`
+	Sequence string  `json:"sequence"`
+	Key      string  `json:"key"`
+	Arrival  string  `json:"arrival"`
+	Data     *string `json:"data,omitempty"`        // when it is UTF-8
+	Base64   []byte  `json:"data_base64,omitempty"` // otherwise
+}
+
+// appendRecord adds a record to buf as one line: its data, or an object about it.
+func appendRecord(buf []byte, out format, shard string, r weir.Record) ([]byte, error) {
+	if out != formatJSON {
+		return append(append(buf, r.Data...), '\n'), nil
+	}
+	object := recordJSON{Shard: shard, Sequence: r.SequenceNumber, Key: r.PartitionKey,
+		Arrival: r.ArrivalTime().UTC().Format("2006-01-02T15:04:05.000Z07:00")}
+	if utf8.Valid(r.Data) {
+		text := string(r.Data)
+		object.Data = &text
+	} else {
+		object.Base64 = r.Data
+	}
+	line, err := json.Marshal(object)
+	if err != nil {
+		return buf, err
+	}
+	return append(append(buf, line...), '\n'), nil
+}
+
+const aboutBinary = `The data is followed by a newline, whatever it is. Records that hold newlines themselves, or are binary, are told
+apart with -o json: an object a line, with the shard, the sequence number, the key, the arrival time, and the data
+as "data" if it is text in UTF-8, else as "data_base64".`

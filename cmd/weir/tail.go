@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+)
+
+type tailOptions struct {
+	aws      awsFlags
+	out      format
+	stream   string
+	from     string
+	shards   []string
+	limit    int64
+	untilTip bool
+}
+
+func tailCommand(t terminal) *cobra.Command {
+	var o tailOptions
+	cmd := &cobra.Command{
+		Use:   "tail --stream NAME",
+		Short: "Print the records of a stream",
+		Long: `Prints the records of a stream as they come, one a line, parents before children where shards were split or merged.
+It remembers nothing and shares nothing: to read a stream with several workers that go on where they stopped, use
+"weir consume". It takes from the read throughput that all readers of the stream share.
+
+` + aboutBinary,
+		Example: `  weir tail --stream flights                          what arrives from now on
+  weir tail --stream flights --from oldest --limit 10
+  weir tail --stream flights --from 15m --until-tip   the last quarter of an hour, then end
+  weir tail --stream flights -o json | jq .key`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := require(cmd, "stream"); err != nil {
+				return err
+			}
+			if o.from == "" {
+				o.from = "latest"
+				if o.untilTip {
+					o.from = "oldest" // there is nothing between the tip and itself
+				}
+			}
+			if o.limit < 0 {
+				return usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
+			}
+			from, err := parseFrom(o.from, time.Now())
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, from)
+		},
+	}
+	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by name or ARN")
+	cmd.Flags().StringVar(&o.from, "from", "", "where to start: "+fromHelp+" (default latest; oldest with --until-tip)")
+	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID`; may be repeated")
+	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after so many records")
+	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
+	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
+	o.out.register(cmd, "text prints the data, json an object about each record")
+	o.aws.register(cmd, false)
+	return cmd
+}
+
+func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) error {
+	client, err := o.aws.kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	reader, err := weir.NewReader(client, weir.ReaderOptions{Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip})
+	if err != nil {
+		return usageError{err}
+	}
+	left := o.limit
+	var buf []byte
+	for b, err := range reader.Batches(ctx) {
+		if ctx.Err() != nil {
+			return nil // an orderly end
+		}
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", o.stream, err)
+		}
+		buf = buf[:0]
+		records := b.Records
+		if o.limit > 0 {
+			records = records[:min(int64(len(records)), left)]
+			left -= int64(len(records))
+		}
+		for _, r := range records {
+			if buf, err = appendRecord(buf, o.out, b.Shard, r); err != nil {
+				return err
+			}
+		}
+		if _, err := t.out.Write(buf); err != nil {
+			if errors.Is(err, syscall.EPIPE) {
+				return nil // whoever read has seen enough
+			}
+			return fmt.Errorf("standard output cannot be written: %w", err)
+		}
+		if o.limit > 0 && left == 0 {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by release builds: -ldflags "-X main.version=v1.2.3".
+var version string
+
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func thisBuild() build {
+	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version = cmp.Or(b.Version, info.Main.Version)
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Commit = s.Value
+			}
+		}
+	}
+	b.Version = cmp.Or(b.Version, "(devel)")
+	return b
+}
+
+func versionCommand(t terminal) *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Say which weir this is",
+		Long:    "Prints the version of weir, the commit it was built from where that is known, and the Go release and platform.",
+		Example: "  weir version\n  weir version -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			b := thisBuild()
+			if out == formatJSON {
+				return json.NewEncoder(t.out).Encode(b)
+			}
+			commit := ""
+			if b.Commit != "" {
+				commit = ", commit " + b.Commit
+			}
+			_, err := fmt.Fprintf(t.out, "weir %s%s (%s, %s)\n", b.Version, commit, b.Go, b.Platform)
+			return err
+		},
+	}
+	out.register(cmd, "output format")
+	return cmd
+}
