@@ -75,7 +75,7 @@ func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r2 := r.Clone(r.Context())
+	r2 := r.WithContext(r.Context()) // a copy, because a RoundTripper may not change its request
 	r2.Body = io.NopCloser(bytes.NewReader(w.Bytes()))
 	r2.ContentLength = int64(w.Len())
 	r2.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(w.Bytes())), nil }

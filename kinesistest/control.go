@@ -1,9 +1,14 @@
 package kinesistest
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Call is a call that arrived, as a control function sees it.
 type Call struct {
+	// Context ends when the client goes away or the server is closed.
+	Context context.Context
 	// Action is the operation, for example "GetRecords".
 	Action string
 	// Stream, Shard and Consumer are the names of what the call is about, as far
@@ -58,7 +63,8 @@ type Fault struct {
 	Rewrite func(body []byte) []byte
 
 	// CutAfter sends so many bytes of the body, under a header that promises all
-	// of it, and then closes the connection. 0 sends the whole body.
+	// of it, and then closes the connection. Negative sends the header alone, 0
+	// the whole body.
 	CutAfter int
 }
 
@@ -95,9 +101,9 @@ func (e *Error) withDefaults() Error {
 // Control has f asked about each call of an action, or of every action if
 // action is empty. A function for the very action is asked first; one for every
 // action only if that one wants no fault. f runs while the call waits, in the
-// goroutine of the call, without any lock of the server: it may block and use
-// the server, and it has to be safe for concurrent calls. nil removes the
-// function.
+// goroutine of the call, without any lock of the server: it may use the server,
+// and it may block, but not beyond the end of Call.Context, which Close waits
+// for. It has to be safe for concurrent calls. nil removes the function.
 func (s *Server) Control(action string, f func(*Call) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -128,7 +128,8 @@ func (s *Server) call(x *exchange, body []byte) *Error {
 	}
 	about := s.engine.Target(req)
 	call := &Call{
-		Action: action, Stream: about.Stream, Shard: about.Shard, Consumer: about.Consumer, Records: about.Records,
+		Context: x.r.Context(),
+		Action:  action, Stream: about.Stream, Shard: about.Shard, Consumer: about.Consumer, Records: about.Records,
 		N: n, Format: x.format.String(), Proto: x.r.Proto, Body: body,
 	}
 	var fault Fault

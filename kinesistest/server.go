@@ -293,6 +293,7 @@ func (s *Server) Close() error {
 
 	err := s.http.Close()
 	s.serving.Wait()
+	_ = s.http.Close() // connections that were accepted while the first one ran
 	s.handlers.Wait()
 	s.conns.Wait()
 	for _, t := range transports {

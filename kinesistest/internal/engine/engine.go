@@ -116,7 +116,7 @@ func (e *Engine) Target(r Request) Target { return r.target(e) }
 // Do carries out a call at the instant now and writes the answer to out. After
 // an error, which is always an *Error, what was written to out is worthless.
 func (e *Engine) Do(now time.Time, action string, r Request, inject Inject, out *codec.Encoder) error {
-	if err := e.admit(now, action, r.target(e).Stream); err != nil {
+	if err := e.admit(now, action, r); err != nil {
 		return err
 	}
 	return r.do(&call{Engine: e, now: now, unlimited: e.cfg.NoLimits, inject: inject, out: out})

@@ -113,11 +113,12 @@ var callLimits = map[string]callLimit{
 }
 
 // admit counts a call of an operation against its limit.
-func (e *Engine) admit(now time.Time, action, stream string) error {
+func (e *Engine) admit(now time.Time, action string, r Request) error {
 	limit, limited := callLimits[action]
 	if e.cfg.NoLimits || !limited {
 		return nil
 	}
+	stream := r.target(e).Stream
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := action

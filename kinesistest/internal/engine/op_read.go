@@ -119,7 +119,7 @@ func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (
 	if !ok {
 		return 0, invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s under account %s is invalid.", text, sh.id, s.name, c.cfg.Account)
 	}
-	if err := sh.owns(n, text, c.now, s.name); err != nil {
+	if err := sh.owns(n, text, s.name); err != nil {
 		return 0, err
 	}
 	index := n.index
@@ -144,6 +144,22 @@ type GetRecords struct {
 	Iterator optText
 	Limit    optInt
 	dryRun   optBool
+
+	opened opened
+}
+
+// opened is an iterator that was opened, which costs too much to do twice.
+type opened struct {
+	ticket
+	done, ok bool
+}
+
+func (r *GetRecords) open(e *Engine) (ticket, bool) {
+	if o := &r.opened; !o.done {
+		o.ticket, o.ok = e.sealer.open(iteratorTicket, r.Iterator.V)
+		o.done = true
+	}
+	return r.opened.ticket, r.opened.ok
 }
 
 func (r *GetRecords) Fields() codec.Fields {
@@ -156,7 +172,7 @@ func (r *GetRecords) Fields() codec.Fields {
 }
 
 func (r *GetRecords) target(e *Engine) Target {
-	t, ok := e.sealer.open(iteratorTicket, r.Iterator.V)
+	t, ok := r.open(e)
 	if !ok {
 		return Target{Stream: r.stream()}
 	}
@@ -176,7 +192,7 @@ func (r *GetRecords) do(c *call) error {
 	if r.Limit.V > maxPageRecords {
 		return invalid("Limit %d is greater than the maximum of %d.", r.Limit.V, maxPageRecords)
 	}
-	t, ok := c.sealer.open(iteratorTicket, r.Iterator.V)
+	t, ok := r.open(c.Engine)
 	if !ok {
 		return invalid("Invalid ShardIterator.")
 	}

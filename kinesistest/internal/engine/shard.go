@@ -147,14 +147,14 @@ func (sh *shard) read(now time.Time, index uint64, limit int, maxBytes int64) pa
 }
 
 // owns tells why a sequence number cannot be a position in sh, or nil.
-func (sh *shard) owns(s sequence, text string, now time.Time, stream string) error {
+func (sh *shard) owns(s sequence, text, stream string) error {
 	if s.shard != sh.number {
 		return invalid("Invalid StartingSequenceNumber. It encodes %s, while it was used in a call to a shard with %s", shardID(s.shard), sh.id)
 	}
 	if s.created != sh.second {
 		return invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s is invalid because it did not come from this stream.", text, sh.id, stream)
 	}
-	if s.index >= sh.nextIndex && s.index != closingIndex && s.arrival > seconds(now)+60 {
+	if s.index >= sh.nextIndex && (s.index != closingIndex || sh.isOpen()) {
 		return invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s is invalid because it is in the future.", text, sh.id, stream)
 	}
 	return nil

@@ -133,7 +133,7 @@ func (e *Engine) shard(s *stream, number uint32, now time.Time) *shard {
 // reports whether the shard itself is gone with them. e.mu is held.
 func (e *Engine) expire(s *stream, sh *shard, now time.Time) bool {
 	e.bytes -= sh.trim(now.Add(-s.retention).UnixMilli())
-	if sh.isOpen() || now.Sub(sh.closed) < s.retention {
+	if sh.isOpen() || now.Sub(sh.closed) <= s.retention {
 		return false
 	}
 	e.bytes -= sh.bytes
