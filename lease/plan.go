@@ -35,7 +35,8 @@ const defaultMovesInFlight = 256
 // whoever has it already, so that nothing moves, then to the first by session. A lease with a wish counts for its heir.
 // What is beyond all caps stays unassigned, or with its owner if it has one: a shard that is read by a worker above its cap
 // is better than one that is not read, but a lease is never given to a worker that would come to hold more than its cap,
-// counting also the leases that it has been asked to hand on but still holds, and those that it holds without work.
+// counting also the leases without work, those that it was asked to hand on but still holds, and those that were revoked
+// but that it may still trust.
 //
 // # Moves
 //
@@ -52,10 +53,6 @@ const defaultMovesInFlight = 256
 // share. Once it has acknowledged it is like any other.
 func Plan(v View, f Facts, lim Limits) []Action {
 	p := survey(v, f)
-	setShares(p.active, p.withWork)
-	for _, h := range p.active {
-		h.room = h.share - h.claims
-	}
 	p.movesLeft = lim.MovesInFlight - p.movesInFlight
 	if lim.MovesInFlight <= 0 {
 		p.movesLeft = defaultMovesInFlight - p.movesInFlight
@@ -81,12 +78,14 @@ type holder struct {
 	beat     uint64 // of a dying one: the count in Facts.Dead
 	named    bool   // by a lease, as its owner, its heir, or whom it was revoked from
 	weight   float64
-	cap      int
+	limit    int // Worker.MaxLeases
 
 	idle   int // leases without work that it holds, or is heir of
-	going  int // leases that it holds and is asked to hand to an active heir
-	claims int // leases that count for it: those it is heir of, and those it holds and keeps
-	share  int // of all leases, as a whole number
+	going  int // leases that it is giving up: asked to hand to an active heir, or revoked but still trusted
+	kept   int // leases that it holds otherwise
+	claims int // leases that count for it: those that it keeps, and those that it is heir of
+	cap    int // how many may count for it
+	share  int // how many should, of all
 	room   int // share less claims; below zero when it has to give some up
 
 	keeps    []*entry // holds, and nobody is wished for
@@ -140,13 +139,6 @@ func survey(v View, f Facts) *planner {
 			p.count(e, f)
 		}
 	}
-	for _, h := range p.active {
-		// What is on its way out still fills the worker until it is gone. A worker that was above its cap already keeps
-		// no fewer than it may because of that.
-		kept := len(h.keeps) + len(h.stranded)
-		h.cap = max(h.cap-h.idle, 0)
-		h.cap = max(h.cap-h.going, min(h.cap, kept))
-	}
 	return p
 }
 
@@ -164,12 +156,12 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		if p.sessions[w.Session] != nil {
 			continue
 		}
-		h := &holder{session: w.Session, weight: w.Weight, cap: w.MaxLeases}
+		h := &holder{session: w.Session, weight: w.Weight, limit: w.MaxLeases}
 		if !(w.Weight > 0) || math.IsInf(w.Weight, 1) {
 			h.weight = 1
 		}
 		if w.MaxLeases <= 0 {
-			h.cap = math.MaxInt
+			h.limit = math.MaxInt
 		}
 		beat, isDead := dead[w.Session]
 		switch {
@@ -188,83 +180,89 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 	}
 }
 
-// standing of a session; one without a row is over, and so is "".
-func (p *planner) standing(session string) standing {
-	if h := p.sessions[session]; h != nil {
-		return h.standing
-	}
-	return over
-}
-
 // count decides for whom an unfinished lease counts.
 func (p *planner) count(e *entry, f Facts) {
 	waits := p.leases.waits(e.Lease)
+	if !waits {
+		p.withWork++
+	}
 	owner := p.sessions[e.Owner]
 	if owner == nil || owner.standing == over {
-		switch {
-		case waits:
-			// Nobody reads it, and nobody may.
-		case e.Revoked == "" || p.standing(e.Revoked) == over || ripe(e.Lease, f):
-			p.withWork++
+		former := p.sessions[e.Revoked]
+		switch held := former != nil && former.standing != over && !current(f.Ripe, e.Lease); {
+		case held:
+			former.fill(waits)
+		case !waits:
 			p.free = append(p.free, e)
-		default:
-			p.withWork++ // will be free soon
 		}
 		return
 	}
 	if owner.standing == dying {
-		if !waits {
-			p.withWork++ // will be free soon
-		}
 		return
 	}
 
 	e.owner = owner
-	if e.Heir != "" && e.Heir != e.Owner && p.standing(e.Heir) == active {
-		e.heir = p.sessions[e.Heir]
+	if h := p.sessions[e.Heir]; h != nil && h.standing == active && h != owner {
+		e.heir = h
 	}
 	if e.Heir != "" && e.heir == nil {
 		e.decision = Handoff // to nobody, unless balance finds another heir
 	}
-	if e.heir != nil && owner.standing == active {
+	overdue := e.heir != nil && !waits && current(f.Overdue, e.Lease)
+	if e.heir != nil && owner.standing == active && !overdue {
 		p.movesInFlight++
 	}
-	if waits {
-		// Its parent was set back by an operator. Whatever happens to it now is not this plan's to decide.
-		owner.idle++
-		if e.heir != nil {
-			e.heir.idle++
-		}
-		return
-	}
-	p.withWork++
 	switch {
+	case waits:
+		// Its parent was set back by an operator. Whatever happens to it now is not this plan's to decide.
+		owner.fill(waits)
+		if e.heir != nil {
+			e.heir.fill(waits)
+		}
+	case overdue:
+		e.decision = Revoke
+		owner.fill(waits)
 	case e.heir != nil:
 		e.heir.claims++
 		e.heir.incoming = append(e.heir.incoming, e)
-		owner.going++
-		if at, ok := f.Overdue[e.Key]; ok && at == e.Epoch {
-			e.decision = Revoke // unless balance has something better for it
-		}
+		owner.fill(waits)
 	case owner.standing == leaving:
 		p.leaving = append(p.leaving, e)
-	case e.Heir != "":
-		owner.claims++
-		owner.stranded = append(owner.stranded, e)
 	default:
+		owner.kept++
 		owner.claims++
-		owner.keeps = append(owner.keeps, e)
+		if e.Heir != "" {
+			owner.stranded = append(owner.stranded, e)
+		} else {
+			owner.keeps = append(owner.keeps, e)
+		}
 	}
 }
 
-func ripe(l *Lease, f Facts) bool {
-	at, ok := f.Ripe[l.Key]
+// fill notes a lease that h has, or is about to get, and that does not count for it.
+func (h *holder) fill(idle bool) {
+	if idle {
+		h.idle++
+	} else {
+		h.going++
+	}
+}
+
+// current reports whether what a leader observed about a lease is about its present epoch.
+func current(observed map[Key]uint64, l *Lease) bool {
+	at, ok := observed[l.Key]
 	return ok && at == l.Epoch
 }
 
 // actions lists what was decided.
 func (p *planner) actions(f Facts) []Action {
-	var list []Action
+	decided := 0
+	for _, e := range p.entries {
+		if e.decision != 0 {
+			decided++
+		}
+	}
+	list := make([]Action, 0, decided)
 	for _, h := range p.sorted {
 		if h.standing == dying {
 			list = append(list, Action{Kind: EndSession, Session: h.session, Beat: h.beat})

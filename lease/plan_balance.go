@@ -10,7 +10,10 @@ import (
 // balance brings every active session to its share. What saves most comes first: wishes that are taken back cost
 // nothing, leases that nobody reads are worse than any imbalance, those of a leaving worker will soon be read by nobody.
 func (p *planner) balance() {
-	p.returnWishes()
+	p.setRooms()
+	for p.returnWishes() {
+		p.setRooms()
+	}
 	p.preferFormer()
 
 	var below needy
@@ -36,8 +39,23 @@ func (p *planner) balance() {
 	p.shed(&below)
 }
 
-// returnWishes takes wishes to sessions above their share back where the owner is below its own.
-func (p *planner) returnWishes() {
+// setRooms compares what counts for each active session with what should.
+func (p *planner) setRooms() {
+	for _, h := range p.active {
+		// What is on its way out fills the worker until it is gone. That takes nothing away from a worker which is above
+		// its cap already.
+		limit := max(h.limit-h.idle, 0)
+		h.cap = max(limit-h.going, min(limit, h.kept))
+	}
+	setShares(p.active, p.withWork)
+	for _, h := range p.active {
+		h.room = h.share - h.claims
+	}
+}
+
+// returnWishes takes wishes to sessions above their share back where the owner is below its own. It reports whether there
+// was one, in which case the owner is not as full as it was.
+func (p *planner) returnWishes() (some bool) {
 	for _, h := range p.active {
 		if h.room >= 0 {
 			continue
@@ -46,17 +64,23 @@ func (p *planner) returnWishes() {
 			back := h.room < 0 && e.owner.room > 0
 			if back {
 				p.withdraw(e)
+				some = true
 			}
 			return back
 		})
 	}
+	return some
 }
 
 // withdraw lets the owner keep the lease that it was asked to hand to an active heir.
 func (p *planner) withdraw(e *entry) {
 	e.decision, e.to = Handoff, nil
+	e.heir.claims--
 	e.heir.room++
+	e.owner.going--
+	e.owner.kept++
 	if e.owner.standing == active {
+		e.owner.claims++
 		e.owner.room--
 		p.movesLeft++
 	}
