@@ -24,11 +24,15 @@ type shardLoop struct {
 
 // run returns nil when the term is over or the shard has ended, and the handler's [Stop].
 func (l *shardLoop) run() error {
+	atTip := false
 	for {
 		page, err := l.source.Next(l.term.Reading())
 		switch {
 		case err == nil:
 		case l.term.Reading().Err() != nil:
+			if atTip {
+				return ended(l.last())
+			}
 			return nil
 		case errors.Is(err, source.ErrNoShard):
 			l.opts.Logger.Error("a shard left the stream before it was read to its end; what it still held has expired",
@@ -41,20 +45,44 @@ func (l *shardLoop) run() error {
 			}
 			continue
 		}
-		if len(page.Records) > 0 || page.End {
-			if err := l.handle(l.batch(page)); err != nil {
-				return ended(err)
-			}
-		}
-		if n := len(page.Records); n > 0 {
-			if done, err := shard.After(page.Records[n-1].SequenceNumber); err == nil { // the source has checked it
-				l.term.Advance(done)
-			}
-		}
-		if page.End {
-			return ended(l.term.Finish(l.term.Context(), page.Children))
+		atTip = page.Behind == 0
+		if over, err := l.take(page); over || err != nil {
+			return ended(err)
 		}
 	}
+}
+
+// last handles what has come since the last read at the tip, when the lease is wanted back: otherwise that would have to
+// wait for the next owner. It has one try and a beat's time for the read.
+func (l *shardLoop) last() error {
+	ctx, cancel := context.WithTimeout(l.term.Context(), l.opts.BeatInterval)
+	page, err := l.source.Last(ctx)
+	cancel()
+	if err != nil {
+		return nil
+	}
+	_, err = l.take(page)
+	return err
+}
+
+// take handles a page and notes how far that is. It reports whether the shard has ended.
+func (l *shardLoop) take(page source.Page) (over bool, err error) {
+	if len(page.Records) > 0 || page.End {
+		if err := l.handle(l.batch(page)); err != nil {
+			return false, err
+		}
+	}
+	if n := len(page.Records); n > 0 {
+		done, err := shard.After(page.Records[n-1].SequenceNumber)
+		if err != nil {
+			return false, err // cannot be: the source has checked it
+		}
+		l.term.Advance(done)
+	}
+	if page.End {
+		return true, l.term.Finish(l.term.Context(), page.Children)
+	}
+	return false, nil
 }
 
 // ended keeps of an error that ended a term only what ends Run.

@@ -46,6 +46,7 @@ type Poll struct {
 
 	iterator string
 	made     bool      // the iterator is being made, or was since the last page
+	began    time.Time // the last read
 	due      time.Time // no read before
 	retry    backoff
 }
@@ -80,6 +81,15 @@ func (p *Poll) Next(ctx context.Context) (Page, error) {
 		}
 		p.due = time.Now().Add(wait)
 	}
+}
+
+// Last reads once more, without waiting for the idle interval and without trying again: for a reader that is about to give
+// the shard away, so that the next one has less to catch up with.
+func (p *Poll) Last(ctx context.Context) (Page, error) {
+	if err := pause(ctx, time.Until(p.began.Add(readSpacing))); err != nil {
+		return Page{}, err
+	}
+	return p.read(ctx)
 }
 
 // judge decides what a failed read means: how long to wait before the next, or an error that ends reading.
@@ -132,7 +142,7 @@ func (p *Poll) gone(ctx context.Context) error {
 }
 
 func (p *Poll) read(ctx context.Context) (Page, error) {
-	began := time.Now()
+	p.began = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if p.iterator == "" {
@@ -168,7 +178,7 @@ func (p *Poll) read(ctx context.Context) (Page, error) {
 			return Page{}, err
 		}
 	}
-	p.schedule(page, began)
+	p.schedule(page)
 	return page, nil
 }
 
@@ -226,12 +236,12 @@ func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
 
 // schedule sets when the next read is due: at once while there is more, within the limits; else after the idle interval,
 // with jitter so that the shards of a process do not stay in step.
-func (p *Poll) schedule(page Page, began time.Time) {
+func (p *Poll) schedule(page Page) {
 	spacing := max(readSpacing, time.Duration(page.Bytes)*time.Second/readBandwidth)
 	if page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0) {
 		spacing = max(spacing, p.Idle-rand.N(p.Idle/5+1))
 	}
-	p.due = began.Add(spacing)
+	p.due = p.began.Add(spacing)
 }
 
 func (p *Poll) iterate(ctx context.Context) (string, error) {
