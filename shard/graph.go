@@ -39,12 +39,17 @@ func NewGraph(shards []Shard) *Graph {
 			g.order = append(g.order, id)
 		}
 	}
-	for i := 0; i < len(g.order); i++ {
-		for _, child := range g.children[g.order[i]] {
-			if waitsFor[child]--; waitsFor[child] == 0 {
-				g.order = append(g.order, child)
+	for next := 0; next < len(g.order); {
+		generation := g.order[next:]
+		next = len(g.order)
+		for _, id := range generation {
+			for _, child := range g.children[id] {
+				if waitsFor[child]--; waitsFor[child] == 0 {
+					g.order = append(g.order, child)
+				}
 			}
 		}
+		slices.Sort(g.order[next:])
 	}
 	for _, id := range ids {
 		if waitsFor[id] > 0 {
@@ -77,7 +82,8 @@ func (g *Graph) Parents(id string) []string {
 // Children returns the shards that name id as a parent, sorted. The caller must not change the slice.
 func (g *Graph) Children(id string) []string { return g.children[id] }
 
-// Ordered returns all shard IDs, ancestors before descendants, otherwise sorted. The caller must not change the slice.
+// Ordered returns all shard IDs generation by generation, so ancestors before descendants, and sorted inside each: a shard
+// belongs to the generation after the latest of its parents. The caller must not change the slice.
 func (g *Graph) Ordered() []string { return g.order }
 
 // Ready returns, in order, the shards that are not done and whose parents all are (or have left the stream).

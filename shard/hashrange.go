@@ -120,6 +120,9 @@ func Holes(ranges []HashRange) []HashRange {
 	var holes []HashRange
 	next := HashKey{} // the first point not yet known to be covered
 	for _, r := range sorted {
+		if r.End.Compare(r.Start) < 0 {
+			continue // contains nothing
+		}
 		if r.Start.Compare(next) > 0 {
 			holes = append(holes, HashRange{next, r.Start.previous()})
 		}

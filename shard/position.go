@@ -43,8 +43,16 @@ var (
 	End    = Position{kind: Finished}
 )
 
-// At is the position before the first record that arrived at t or later, in milliseconds.
-func At(t time.Time) Position { return Position{kind: Time, at: t.UnixMilli()} }
+// At is the position before the first record that arrived at t or later, in milliseconds. A time outside of the years 0 to
+// 9999, which have a text form, counts as the nearest in them.
+func At(t time.Time) Position {
+	return Position{kind: Time, at: min(max(t.UnixMilli(), firstMilli), lastMilli)}
+}
+
+const (
+	firstMilli = -62_167_219_200_000 // 0000-01-01T00:00:00.000Z
+	lastMilli  = 253_402_300_799_999 // 9999-12-31T23:59:59.999Z
+)
 
 // After is the position after the whole record with sequence number seq. An error says what is wrong with seq.
 func After(seq string) (Position, error) { return Part(seq, Whole) }
