@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -28,18 +29,19 @@ func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
 	if *seedFlag != 0 {
 		first, n = *seedFlag, 1
 	}
-	for i := range uint64(n) {
-		seed := first + i
+	run := func(seed uint64) {
 		defer func() {
+			if t.Failed() {
+				t.Fatalf("run again with -seed=%d", seed)
+			}
 			if p := recover(); p != nil {
-				t.Errorf("panic with -seed=%d", seed)
-				panic(p)
+				t.Fatalf("run again with -seed=%d: %v\n%s", seed, p, debug.Stack())
 			}
 		}()
 		f(t, rand.New(rand.NewPCG(seed, 1)))
-		if t.Failed() {
-			t.Fatalf("run again with -seed=%d", seed)
-		}
+	}
+	for i := range uint64(n) {
+		run(first + i)
 	}
 }
 

@@ -48,7 +48,7 @@ func divide(holders []*holder, n int, part func(*holder) float64) {
 	left := n
 	for i, h := range holders {
 		due := float64(n) * part(h)
-		whole := math.Floor(due + 1e-9)
+		whole := math.Floor(due)
 		h.share = int(whole)
 		left -= h.share
 		remainders[i] = remainder{h, int(math.Round((due - whole) * 1e6))}

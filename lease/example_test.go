@@ -1,0 +1,30 @@
+package lease_test
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// A worker joins one that reads four shards: two of them are to be handed on. Shard 5 has a parent that is not finished, so
+// it has to wait.
+func ExamplePlan() {
+	var v lease.View
+	for _, id := range []string{"1", "2", "3", "4"} {
+		v.Leases = append(v.Leases, lease.Lease{
+			Key: lease.Key{Stream: "orders", Shard: id}, Epoch: 7, Owner: "ann", Last: "ann", Position: shard.Oldest,
+		})
+	}
+	v.Leases = append(v.Leases, lease.Lease{
+		Key: lease.Key{Stream: "orders", Shard: "5"}, Parents: []string{"2"}, Epoch: 1, Position: shard.Oldest,
+	})
+	v.Workers = []lease.Worker{{Session: "ann", Beat: 120}, {Session: "bea", Beat: 1}}
+
+	for _, action := range lease.Plan(v, lease.Facts{}, lease.Limits{}) {
+		fmt.Println(action)
+	}
+	// Output:
+	// hand-off orders/1 epoch=7 to bea
+	// hand-off orders/3 epoch=7 to bea
+}
