@@ -1,0 +1,201 @@
+package aggregate
+
+import (
+	"crypto/md5"
+	"errors"
+	"math"
+)
+
+const (
+	magic    = "\xf3\x89\x9a\xc2"
+	maxSize  = math.MaxInt32 // of a payload, since offsets have 32 bits; no record of Kinesis comes near it
+	keptRows = 1 << 16       // of each table; what one freak payload needed is not held for ever
+)
+
+// The reasons why a payload that starts like an aggregate is none. It is delivered as the plain record that it may well
+// be: user data can start with the same four bytes.
+var (
+	ErrShort    = errors.New("aggregate: the payload starts like an aggregate but is too short for one")
+	ErrChecksum = errors.New("aggregate: the payload starts like an aggregate but its checksum does not match")
+	ErrMessage  = errors.New("aggregate: the payload starts like an aggregate and its checksum matches, but the message inside is malformed")
+)
+
+// Aggregate is a decoded container payload. The zero value is empty and ready for [Aggregate.Parse]; use it again for
+// the next payload, since it keeps its tables (about 2 MiB at most) and so makes parsing free of allocations. It holds
+// on to the payload until the next Parse or Reset. Any number of goroutines may read it while none calls Parse, Keep or
+// Reset.
+type Aggregate struct {
+	msg     []byte
+	keys    []span
+	hashes  []span
+	records []entry
+	fates   []fate // of the rows of keys, then of hashes: scratch space of Keep
+}
+
+// span is a part of msg.
+type span struct{ start, end uint32 }
+
+// entry is a sub-record by reference. Entries and spans have no pointers, so that the garbage collector passes over the
+// tables, however long they are.
+type entry struct {
+	data span
+	key  uint32 // row of keys
+	hash uint32 // row of hashes, plus 1; 0 when there is none
+	sub  uint32
+}
+
+// Parse decodes data, the payload of one record of a stream, in place of what a held before.
+//
+// ok says whether data is an aggregate. If not, it is to be delivered as it is, a is empty, and err tells two cases
+// apart: nil for a record that is simply not aggregated, and [ErrShort], [ErrChecksum] or [ErrMessage] for one that
+// starts like an aggregate, which is worth counting. An aggregate is never taken in part. It may hold no sub-record.
+func (a *Aggregate) Parse(data []byte) (ok bool, err error) { return a.parse(data, maxSize) }
+
+func (a *Aggregate) parse(data []byte, limit int) (ok bool, err error) {
+	a.Reset()
+	if len(data) < len(magic) || len(data) > limit || string(data[:len(magic)]) != magic {
+		return false, nil
+	}
+	end := len(data) - md5.Size
+	if end <= len(magic) {
+		return false, ErrShort
+	}
+	msg := data[len(magic):end]
+	if md5.Sum(msg) != [md5.Size]byte(data[end:]) {
+		return false, ErrChecksum
+	}
+	a.msg = msg
+	if !a.parseMessage() {
+		a.Reset()
+		return false, ErrMessage
+	}
+	return true, nil
+}
+
+// parseMessage fills the tables from msg and reports whether msg is sound.
+func (a *Aggregate) parseMessage() bool {
+	msg := a.msg
+	keys, hashes := 0, 0 // how many rows the records need
+	for p := 0; p < len(msg); {
+		tag, next := short(msg, p)
+		if next == 0 {
+			if tag, next = uvarint(msg, p); next == 0 {
+				return false
+			}
+		}
+		if tag != recordsTag && tag != keyTableTag && tag != hashTableTag {
+			if p = skip(msg, next, tag, maxDepth); p == 0 {
+				return false
+			}
+			continue
+		}
+		n, start := short(msg, next)
+		if start == 0 {
+			if n, start = uvarint(msg, next); start == 0 {
+				return false
+			}
+		}
+		if n > uint64(len(msg)-start) {
+			return false
+		}
+		p = start + int(n)
+		switch part := (span{uint32(start), uint32(p)}); tag {
+		case keyTableTag:
+			a.keys = append(a.keys, part)
+		case hashTableTag:
+			a.hashes = append(a.hashes, part)
+		case recordsTag:
+			a.records = append(a.records, entry{sub: uint32(len(a.records))})
+			e := &a.records[len(a.records)-1]
+			if !e.parse(msg[:p], start) {
+				return false
+			}
+			keys, hashes = max(keys, int(e.key)+1), max(hashes, int(e.hash))
+		}
+	}
+	// The tables may come after the records, so this is the first moment when an index can be judged.
+	return keys <= len(a.keys) && hashes <= len(a.hashes)
+}
+
+// parse reads the Record that fills b from p on and reports whether it is sound; whether its rows exist is not known
+// yet. Of a field that comes twice the last one counts.
+func (e *entry) parse(b []byte, p int) bool {
+	const none = math.MaxUint64
+	key, hash := uint64(none), uint64(0)
+	hasHash, hasData := false, false
+	for p < len(b) {
+		tag, next := short(b, p)
+		if next == 0 {
+			if tag, next = uvarint(b, p); next == 0 {
+				return false
+			}
+		}
+		if tag != keyIndexTag && tag != hashIndexTag && tag != dataTag {
+			if tag == tagsTag && !soundTag(b, next) {
+				return false
+			}
+			if p = skip(b, next, tag, maxDepth); p == 0 {
+				return false
+			}
+			continue
+		}
+		value, start := short(b, next)
+		if start == 0 {
+			if value, start = uvarint(b, next); start == 0 {
+				return false
+			}
+		}
+		p = start
+		switch tag {
+		case keyIndexTag:
+			key = value
+		case hashIndexTag:
+			hash, hasHash = value, true
+		case dataTag:
+			if value > uint64(len(b)-start) {
+				return false
+			}
+			p += int(value)
+			e.data, hasData = span{uint32(start), uint32(p)}, true
+		}
+	}
+	if !hasData || key >= maxSize || hash >= maxSize { // no table has as many rows as a payload may have bytes
+		return false
+	}
+	e.key = uint32(key)
+	if hasHash {
+		e.hash = uint32(hash) + 1
+	}
+	return true
+}
+
+// soundTag reports whether the Tag whose length is at b[p:] is well formed. Nobody uses tags, but a message with a
+// broken one is broken.
+func soundTag(b []byte, p int) bool {
+	p, end := chunk(b, p)
+	hasKey := false
+	for p < end {
+		tag, next := uvarint(b[:end], p)
+		if next == 0 {
+			return false
+		}
+		hasKey = hasKey || tag == tagKeyTag
+		if p = skip(b[:end], next, tag, maxDepth); p == 0 {
+			return false
+		}
+	}
+	return hasKey
+}
+
+// Reset makes a empty and lets go of the payload.
+func (a *Aggregate) Reset() {
+	a.msg = nil
+	a.keys, a.hashes, a.records, a.fates = emptied(a.keys), emptied(a.hashes), emptied(a.records), emptied(a.fates)
+}
+
+func emptied[T any](table []T) []T {
+	if cap(table) > keptRows {
+		return nil
+	}
+	return table[:0]
+}
