@@ -1,0 +1,212 @@
+package lease
+
+import (
+	"testing"
+	"time"
+)
+
+var watchTimes = Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
+
+// clock steps a Watch through views that take no time.
+type clock struct {
+	t   *testing.T
+	w   *Watch
+	now time.Time
+}
+
+func newClock(t *testing.T, suspect Leader) *clock {
+	return &clock{t, NewWatch(watchTimes, suspect), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+func (c *clock) see(v View) Facts { return c.w.See(v, c.now, c.now) }
+
+// pass shows the same view every half second for d.
+func (c *clock) pass(d time.Duration, v View) (f Facts) {
+	for range d / (500 * time.Millisecond) {
+		c.now = c.now.Add(500 * time.Millisecond)
+		f = c.see(v)
+	}
+	return f
+}
+
+func workers(beats map[string]uint64) View {
+	var v View
+	for s, b := range beats {
+		v.Workers = append(v.Workers, Worker{Session: s, Beat: b})
+	}
+	return v
+}
+
+func TestASessionIsDeadWhenItsBeatStoodStill(t *testing.T) {
+	c := newClock(t, Leader{})
+	c.see(workers(map[string]uint64{"a": 1, "b": 7}))
+	if f := c.pass(4500*time.Millisecond, workers(map[string]uint64{"a": 1, "b": 7})); len(f.Dead) != 0 {
+		t.Fatalf("dead after 4.5 s: %v", f.Dead)
+	}
+	f := c.pass(500*time.Millisecond, workers(map[string]uint64{"a": 1, "b": 8}))
+	if at, dead := f.Dead["a"]; !dead || at != 1 || len(f.Dead) != 1 {
+		t.Errorf("after 5 s, in which b moved: %v", f.Dead)
+	}
+	if f := c.pass(4500*time.Millisecond, workers(map[string]uint64{"a": 2, "b": 8})); len(f.Dead) != 0 {
+		t.Errorf("a came back and b stood for 4.5 s: %v", f.Dead)
+	}
+}
+
+func TestTimeAroundAFailedReadProvesNothing(t *testing.T) {
+	c, v := newClock(t, Leader{}), workers(map[string]uint64{"a": 1})
+	c.see(v)
+	for range 20 {
+		c.w.Missed()
+		c.now = c.now.Add(time.Hour)
+		if f := c.see(v); len(f.Dead) != 0 {
+			t.Fatal("an outage of the store made a session dead")
+		}
+	}
+	if f := c.pass(5*time.Second, v); len(f.Dead) != 1 {
+		t.Error("five seconds of successful reads do not count after an outage")
+	}
+}
+
+func TestALeaderThatWasPausedSawNothing(t *testing.T) {
+	c, v := newClock(t, Leader{}), workers(map[string]uint64{"a": 1})
+	c.see(v)
+	c.now = c.now.Add(time.Hour) // suspended between two successful reads
+	if f := c.see(v); len(f.Dead) != 0 {
+		t.Error("a pause of the leader made a session dead")
+	}
+}
+
+func TestOnlyTheTimeBetweenReadsCounts(t *testing.T) {
+	c, v := newClock(t, Leader{}), workers(map[string]uint64{"a": 1})
+	c.see(v)
+	for range 9 { // each read takes 900 ms, of which nothing is known, and 100 ms pass in between
+		began := c.now.Add(100 * time.Millisecond)
+		c.now = began.Add(900 * time.Millisecond)
+		if f := c.w.See(v, began, c.now); len(f.Dead) != 0 {
+			t.Fatal("the time that reads took was counted")
+		}
+	}
+}
+
+func TestTheLeaderThatWasTakenOverFromIsDeadAtOnce(t *testing.T) {
+	c := newClock(t, Leader{Session: "old", Beat: 9})
+	if f := c.see(workers(map[string]uint64{"old": 9, "new": 1})); f.Dead["old"] != 9 || len(f.Dead) != 1 {
+		t.Errorf("dead: %v", f.Dead)
+	}
+	c = newClock(t, Leader{Session: "old", Beat: 9})
+	if f := c.see(workers(map[string]uint64{"old": 10, "new": 1})); len(f.Dead) != 0 {
+		t.Error("the old leader has beaten since, and counts as dead")
+	}
+}
+
+func TestARevocationRipensOnlyAfterTheOldOwnerWasTold(t *testing.T) {
+	key := Key{Stream: "s", Shard: "1"}
+	v := View{
+		Workers: []Worker{{Session: "a", Beat: 1}},
+		Leases:  []Lease{{Key: key, Epoch: 4, Revoked: "a"}},
+	}
+	beat := func() { v.Workers[0].Beat++ }
+	c := newClock(t, Leader{})
+	for range 20 {
+		beat()
+		c.now = c.now.Add(time.Second)
+		if f := c.see(v); len(f.Ripe) != 0 || !f.Untold["a"] {
+			t.Fatalf("not told yet: ripe %v, untold %v", f.Ripe, f.Untold)
+		}
+	}
+	c.w.Told("a", c.now)
+	for i := range 12 {
+		beat()
+		f := c.pass(500*time.Millisecond, v)
+		if ripe := len(f.Ripe) > 0; ripe != (i >= 9) {
+			t.Fatalf("%v after being told: ripe %v", time.Duration(i+1)*500*time.Millisecond, f.Ripe)
+		}
+		if f.Untold["a"] {
+			t.Fatal("is to be told twice")
+		}
+	}
+	v.Leases[0].Epoch = 6 // revoked again, later
+	beat()
+	if f := c.pass(500*time.Millisecond, v); len(f.Ripe) != 0 || !f.Untold["a"] {
+		t.Errorf("a new revocation inherits from the old one: %+v", f)
+	}
+}
+
+func TestTimeBeforeTheTellDoesNotCount(t *testing.T) {
+	v := View{Workers: []Worker{{Session: "a"}}, Leases: []Lease{{Key: Key{"s", "1"}, Epoch: 4, Revoked: "a"}}}
+	c := newClock(t, Leader{})
+	c.see(v)
+	c.now = c.now.Add(900 * time.Millisecond) // the Apply took that long
+	c.w.Told("a", c.now)
+	if f := c.pass(4500*time.Millisecond, v); len(f.Ripe) != 0 {
+		t.Error("ripe 4.5 s after the tell: what the Apply took was counted")
+	}
+	if f := c.pass(500*time.Millisecond, v); len(f.Ripe) != 1 {
+		t.Error("not ripe 5 s after the tell")
+	}
+}
+
+func TestAHandOffIsOverdueWhenTheSameWishStoodForTheTimeout(t *testing.T) {
+	key := Key{Stream: "s", Shard: "1"}
+	v := View{Leases: []Lease{{Key: key, Epoch: 2, Owner: "a", Heir: "b"}}}
+	c := newClock(t, Leader{})
+	c.see(v)
+	if f := c.pass(29*time.Second, v); len(f.Overdue) != 0 {
+		t.Fatal("overdue too early")
+	}
+	v.Leases[0].Heir = "c"
+	if f := c.pass(29*time.Second, v); len(f.Overdue) != 0 {
+		t.Fatal("a new wish inherits the age of the old one")
+	}
+	if f := c.pass(2*time.Second, v); f.Overdue[key] != 2 {
+		t.Errorf("overdue: %v", f.Overdue)
+	}
+}
+
+func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
+	leases := []Lease{{Key: Key{"s", "1"}, Epoch: 2, Owner: "a"}}
+	v := View{Leases: leases, Workers: []Worker{{Session: "a", Beat: 1, Holds: Fingerprint(leases)}}}
+	c := newClock(t, Leader{})
+	for range 20 {
+		v.Workers[0].Beat++
+		c.now = c.now.Add(time.Second)
+		if f := c.see(v); f.Untold["a"] {
+			t.Fatal("told although it knows")
+		}
+	}
+	v.Workers[0].Holds = 0 // it was never told of its lease
+	told := 0
+	for range 20 {
+		v.Workers[0].Beat++
+		c.now = c.now.Add(time.Second)
+		if c.see(v).Untold["a"] {
+			told++
+		}
+	}
+	if told < 3 || told > 6 {
+		t.Errorf("told %d times in 20 beats, want about every fourth beat", told)
+	}
+}
+
+func TestFollowCountsLikeTheLeader(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var f Follow
+	l := Leader{Session: "a", Term: 1, Beat: 5}
+	f.See(l, watchTimes, now, now)
+	for i := 1; i <= 5; i++ {
+		now = now.Add(time.Second)
+		dead, wait := f.See(l, watchTimes, now, now)
+		if dead != (i == 5) || wait != time.Duration(5-i)*time.Second {
+			t.Errorf("after %d s: dead %v, wait %v", i, dead, wait)
+		}
+	}
+	l.Beat++
+	if dead, wait := f.See(l, watchTimes, now, now); dead || wait != 5*time.Second {
+		t.Error("a beat of the leader does not start it anew")
+	}
+	f.Missed()
+	now = now.Add(time.Hour)
+	if dead, _ := f.See(l, watchTimes, now, now); dead {
+		t.Error("an outage made the leader dead")
+	}
+}
