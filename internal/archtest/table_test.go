@@ -1,0 +1,99 @@
+// Package archtest holds the directions in which the packages of this repository may import each other. It has tests
+// only.
+package archtest
+
+// module is the path of the root module, and the beginning of those of the nested ones.
+const module = "github.com/weir-go/weir"
+
+// A row says why a package exists and what it may import beside the standard library. A name that ends in "/..." stands
+// for a package and all below it. Packages are named without the module's path; the root package is ".".
+type row struct {
+	pkg   string
+	why   string
+	ours  []string // packages of this repository
+	tests []string // those that its tests may import as well
+	sdk   bool     // the AWS SDK
+	pure  bool     // no goroutine, no clock, no logger, no I/O, no chance
+}
+
+// rows is the architecture. A new package begins with a row, and a row with a sentence.
+var rows = []row{
+	{
+		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/source", "internal/wire"},
+		tests: []string{"kinesistest", "store/..."}, sdk: true,
+	},
+	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
+	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
+	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
+	{
+		pkg: "internal/group", why: "the acting half of lease: beats, leadership, terms; it sees no record and no AWS",
+		ours: []string{"shard", "lease"}, tests: []string{"store/memstore", "store/storetest"},
+	},
+	{
+		pkg: "internal/source", why: "listing and reading Kinesis; it sees no lease",
+		ours: []string{"shard", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+	},
+	{
+		pkg: "internal/wire", why: "Kinesis' answers decoded without copying",
+		ours: []string{"shard"}, tests: []string{"kinesistest"}, sdk: true,
+	},
+	{
+		pkg: "store/memstore", why: "the reference for all stores, in memory",
+		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+	},
+	{
+		pkg: "store/sqlstore", why: "leases in SQL databases; the caller brings the driver",
+		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+	},
+	{
+		pkg: "store/dynamostore", why: "leases in a DynamoDB table of our own shape",
+		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"}, sdk: true,
+	},
+	{
+		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
+		ours: []string{"shard", "lease", "store/memstore"},
+	},
+	{
+		pkg: "kinesistest/...", why: "the embedded Kinesis; sharing the client's code would share its misunderstandings",
+		ours: []string{"kinesistest/..."}, sdk: true,
+	},
+	{
+		pkg: "cmd/weir/...", why: "the command",
+		ours: []string{
+			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source", "cmd/weir/...",
+		}, sdk: true,
+	},
+	{
+		pkg: "internal/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
+		ours: []string{
+			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",
+			"internal/integration/...",
+		}, sdk: true,
+	},
+	{
+		pkg: "internal/sim", why: "a seeded simulation of many workers in one goroutine",
+		ours: []string{"shard", "lease", "internal/group", "store/memstore"},
+	},
+	{
+		pkg: "examples/...", why: "whole programs",
+		ours: []string{".", "shard", "lease", "store/...", "kinesistest"}, sdk: true,
+	},
+	{pkg: "internal/archtest", why: "this table"},
+}
+
+// nested are the modules beside the root one. They may require anything; the root module requires the AWS SDK alone.
+var nested = []string{"cmd/weir", "internal/integration"}
+
+// never lists what nobody outside may import, whatever a row says.
+var never = []string{"cmd/...", "internal/sim/..."}
+
+// impure is what a pure package must not import.
+var impure = []string{
+	"crypto/rand", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "os/signal", "syscall",
+}
+
+// clocks are the functions of package time that ask a clock or wait for one.
+var clocks = []string{
+	"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
+}
