@@ -36,10 +36,9 @@ func (s *Server) Transport() *http.Transport {
 	return t
 }
 
-// HTTPClient returns a new HTTP client that reaches the server.
-func (s *Server) HTTPClient() *http.Client {
-	return &http.Client{Transport: wholeBody{s.Transport()}}
-}
+// HTTPClient returns a new HTTP client that reaches the server. All of them,
+// and those that [Server.Client] returns, share their connections.
+func (s *Server) HTTPClient() *http.Client { return &http.Client{Transport: s.shared} }
 
 // Client returns a new Kinesis client of the AWS SDK that reaches the server,
 // with its region and with credentials that mean nothing. Options are applied

@@ -133,6 +133,7 @@ type Server struct {
 	cert     *certificate // nil without TLS
 	hosts    map[string]bool
 	ids      requestIDs
+	shared   wholeBody  // transport of the clients
 	tb       testing.TB // of NewServer, else nil
 
 	handlers sync.WaitGroup // calls being answered
@@ -184,6 +185,7 @@ func Start(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("kinesistest: %w", err)
 		}
 	}
+	s.shared = wholeBody{s.Transport()}
 	s.serve()
 	return s, nil
 }

@@ -36,6 +36,7 @@ type cborDecoder struct {
 	in    []byte
 	pos   int
 	depth int
+	tower bool // of tags, which ends the reading
 	blobs blobs
 }
 
@@ -43,6 +44,9 @@ type cborDecoder struct {
 // from the member, so they say nothing new.
 func (d *cborDecoder) untag() error {
 	for range maxDepth {
+		if d.tower {
+			break
+		}
 		if d.pos >= len(d.in) || d.in[d.pos]&0xe0 != cborTag {
 			return nil
 		}
@@ -50,6 +54,7 @@ func (d *cborDecoder) untag() error {
 			return err
 		}
 	}
+	d.tower = true
 	return malformed("more than %d tags on one value", maxDepth)
 }
 
@@ -112,6 +117,9 @@ func (d *cborDecoder) want(k Kind) error {
 	got := d.Peek()
 	if got == k {
 		return nil
+	}
+	if d.tower {
+		return d.untag()
 	}
 	if d.pos >= len(d.in) {
 		return malformed("unexpected end of input")
@@ -331,7 +339,7 @@ func (d *cborDecoder) Skip() error {
 		d.pos++
 		return nil
 	}
-	if err := d.want(Null); d.pos >= len(d.in) || d.in[d.pos]&0xe0 != cborOther {
+	if err := d.want(Null); d.tower || d.pos >= len(d.in) || d.in[d.pos]&0xe0 != cborOther {
 		return err
 	}
 	// Simple values without a meaning here; a break is out of place.

@@ -108,7 +108,7 @@ type blobs struct{ free []byte }
 // take returns an empty slice with room for n bytes. total is how much the
 // whole body can hold at most.
 func (b *blobs) take(n, total int) []byte {
-	if cap(b.free) < n {
+	if b.free == nil || cap(b.free) < n {
 		b.free = make([]byte, 0, max(n, total))
 	}
 	out := b.free[0:0:n]

@@ -16,7 +16,8 @@ var maxHashKey = hashKey{^uint64(0), ^uint64(0)}
 
 // hashOf is where a partition key belongs: the MD5 of its UTF-8 bytes.
 func hashOf(partitionKey string) hashKey {
-	sum := md5.Sum([]byte(partitionKey))
+	var room [4 * maxKeyLength]byte // so that the key's bytes need no allocation
+	sum := md5.Sum(append(room[:0], partitionKey...))
 	return hashKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])}
 }
 

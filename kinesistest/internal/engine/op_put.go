@@ -174,7 +174,10 @@ func (r *PutRecords) check() error {
 		if len(v.faults) > 10 {
 			break
 		}
-		r.entries[i].validate(&v, "records."+strconv.Itoa(i+1)+".member.")
+		var one validator
+		if r.entries[i].validate(&one, ""); len(one.faults) > 0 { // only now is the place worth a string
+			r.entries[i].validate(&v, "records."+strconv.Itoa(i+1)+".member.")
+		}
 	}
 	if err := v.err(); err != nil {
 		return err

@@ -1,0 +1,133 @@
+package kinesistest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// seeds are bodies of every operation; $I stands for a good iterator, $T for the
+// token of a listing and $N for a sequence number.
+var seeds = map[string]string{
+	"AddTagsToStream":                        `{"StreamName":"s","Tags":{"a":"1"}}`,
+	"CreateChannel":                          `{}`,
+	"CreateStream":                           `{"StreamName":"t","ShardCount":3,"StreamModeDetails":{"StreamMode":"PROVISIONED"},"Tags":{"a":"1"},"MaxRecordSizeInKiB":2048}`,
+	"DecreaseStreamRetentionPeriod":          `{"StreamName":"s","RetentionPeriodHours":24}`,
+	"DeleteResourcePolicy":                   `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s"}`,
+	"DeleteStream":                           `{"StreamName":"s","EnforceConsumerDeletion":true}`,
+	"DeregisterStreamConsumer":               `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","ConsumerName":"c"}`,
+	"DescribeAccountSettings":                `{}`,
+	"DescribeLimits":                         ``,
+	"DescribeStream":                         `{"StreamName":"s","Limit":1,"ExclusiveStartShardId":"shardId-000000000000"}`,
+	"DescribeStreamConsumer":                 `{"ConsumerARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s/consumer/c:1"}`,
+	"DescribeStreamSummary":                  `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s"}`,
+	"DisableEnhancedMonitoring":              `{"StreamName":"s","ShardLevelMetrics":["ALL"]}`,
+	"EnableEnhancedMonitoring":               `{"StreamName":"s","ShardLevelMetrics":["IncomingBytes"]}`,
+	"GetRecords":                             `{"ShardIterator":"$I","Limit":2}`,
+	"GetResourcePolicy":                      `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s/consumer/c:1"}`,
+	"GetShardIterator":                       `{"StreamName":"s","ShardId":"shardId-000000000000","ShardIteratorType":"AFTER_SEQUENCE_NUMBER","StartingSequenceNumber":"$N"}`,
+	"IncreaseStreamRetentionPeriod":          `{"StreamName":"s","RetentionPeriodHours":48}`,
+	"ListShards":                             `{"NextToken":"$T","MaxResults":1}`,
+	"ListStreamConsumers":                    `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","MaxResults":1}`,
+	"ListStreams":                            `{"Limit":1,"ExclusiveStartStreamName":"a"}`,
+	"ListTagsForResource":                    `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s"}`,
+	"ListTagsForStream":                      `{"StreamName":"s","Limit":1}`,
+	"MergeShards":                            `{"StreamName":"s","ShardToMerge":"shardId-000000000000","AdjacentShardToMerge":"shardId-000000000001"}`,
+	"PutRecord":                              `{"StreamName":"s","Data":"AAEC","PartitionKey":"\u00fc","ExplicitHashKey":"340282366920938463463374607431768211455","SequenceNumberForOrdering":"$N"}`,
+	"PutRecords":                             `{"StreamName":"s","Records":[{"Data":"AAEC","PartitionKey":"k"},{"Data":"","PartitionKey":"l","ExplicitHashKey":"0"}]}`,
+	"PutResourcePolicy":                      `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","Policy":"{}"}`,
+	"RegisterStreamConsumer":                 `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","ConsumerName":"c"}`,
+	"RemoveTagsFromStream":                   `{"StreamName":"s","TagKeys":["a"]}`,
+	"SplitShard":                             `{"StreamName":"s","ShardToSplit":"shardId-000000000000","NewStartingHashKey":"1000"}`,
+	"StartStreamEncryption":                  `{"StreamName":"s","EncryptionType":"KMS","KeyId":"k"}`,
+	"StopStreamEncryption":                   `{"StreamName":"s","EncryptionType":"KMS","KeyId":"k"}`,
+	"SubscribeToShard":                       `{"ConsumerARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s/consumer/c:1","ShardId":"shardId-000000000000","StartingPosition":{"Type":"LATEST"}}`,
+	"TagResource":                            `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","Tags":{"a":"1"}}`,
+	"UntagResource":                          `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","TagKeys":["a"]}`,
+	"UpdateAccountSettings":                  `{"MinimumThroughputBillingCommitment":{"Status":"ENABLED"}}`,
+	"UpdateMaxRecordSize":                    `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","MaxRecordSizeInKiB":1024}`,
+	"UpdateShardCount":                       `{"StreamName":"s","TargetShardCount":3,"ScalingType":"UNIFORM_SCALING"}`,
+	"UpdateStreamMode":                       `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","StreamModeDetails":{"StreamMode":"ON_DEMAND"}}`,
+	"UpdateStreamRecordDistributionStrategy": `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","RecordDistributionStrategy":"AUTO"}`,
+	"UpdateStreamWarmThroughput":             `{"StreamName":"s","WarmThroughputMiBps":5}`,
+}
+
+// TestSeedsAreUnderstood keeps the seeds from rotting: no body may be refused
+// for what it looks like.
+func TestSeedsAreUnderstood(t *testing.T) {
+	for action, body := range seeds {
+		s, fill := fuzzServer(t)
+		status, _, answer := post(t, s, action, jsonType, []byte(fill(body)))
+		for _, code := range []string{"SerializationException", "ValidationException"} {
+			if bytes.Contains(answer, []byte(code)) && action != "UpdateStreamWarmThroughput" {
+				t.Errorf("%s: %d %s", action, status, answer)
+			}
+		}
+	}
+}
+
+// fuzzServer returns a server with a stream, and what fills a seed in.
+func fuzzServer(tb testing.TB) (*kinesistest.Server, func(string) string) {
+	tb.Helper()
+	s, c := start(tb, kinesistest.Config{InMemory: true, NoLimits: true, MaxBytes: 1 << 20, ShardLimit: 200})
+	s.CreateStream("s", 2)
+	_, n := s.Put("s", "k", []byte("x"))
+	it := reader{tb, tb.Context(), c, "s"}.iterator(shardID(0), types.ShardIteratorTypeTrimHorizon)
+	_, _, listed := post(tb, s, "ListShards", jsonType, []byte(`{"StreamName":"s","MaxResults":1}`))
+	var token struct{ NextToken string }
+	if err := json.Unmarshal(listed, &token); err != nil {
+		tb.Fatal(err)
+	}
+	return s, strings.NewReplacer("$I", *it, "$T", token.NextToken, "$N", n).Replace
+}
+
+// FuzzHandler throws requests at the handler: none may make it panic, and each
+// must be answered with JSON or CBOR that can be read.
+func FuzzHandler(f *testing.F) {
+	for action, body := range seeds {
+		f.Add(action, false, []byte(body))
+		f.Add(action, true, []byte("\xa1\x6aStreamName\x61s"))
+	}
+	f.Add("ListShards", false, []byte(`{"ShardFilter":{"Type":"AT_TIMESTAMP","Timestamp":1}}`))
+	f.Add("GetRecords", false, []byte(`{"ShardIterator":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}`))
+	s, fill := fuzzServer(f)
+	f.Fuzz(func(t *testing.T, action string, cbor bool, body []byte) {
+		contentType := jsonType
+		if cbor {
+			contentType = cborType
+		} else {
+			body = []byte(fill(string(body)))
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+		r.Host = "localhost"
+		r.Header.Set("Content-Type", contentType)
+		r.Header.Set("X-Amz-Target", "Kinesis_20131202."+action)
+		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		res := w.Result()
+		answer := ok[[]byte](t)(io.ReadAll(res.Body))
+		switch {
+		case res.StatusCode >= 500 || res.StatusCode < 200:
+			t.Fatalf("%s %q was answered with %d %s", action, body, res.StatusCode, answer)
+		case res.Header.Get("Content-Type") != contentType || res.Header.Get("Content-Length") != fmt.Sprint(len(answer)):
+			t.Fatalf("the header is %v for %d bytes", res.Header, len(answer))
+		case len(answer) == 0 && res.StatusCode == 200:
+		case !cbor && !json.Valid(answer):
+			t.Fatalf("%s %q was answered with %s", action, body, answer)
+		case cbor:
+			if _, rest := item(t, answer); len(rest) > 0 {
+				t.Fatalf("%d bytes follow the answer", len(rest))
+			}
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package kinesistest_test
+
+import (
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// TestMain fails the package if goroutines outlive all servers.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		if left := goroutines(); left != "" {
+			os.Stderr.WriteString("goroutines were left behind:\n" + left + "\n") //nolint:errcheck // there is nowhere else to say it
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// goroutines returns the stacks of goroutines that have to do with servers or
+// connections, after giving them a while to end.
+func goroutines() string {
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		buf := make([]byte, 1<<20)
+		buf = buf[:runtime.Stack(buf, true)]
+		var left []string
+		for _, g := range strings.Split(string(buf), "\n\n") {
+			if strings.Contains(g, "net/http") || strings.Contains(g, "kinesistest/internal") {
+				left = append(left, g)
+			}
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			return strings.Join(left, "\n\n")
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestCloseLeavesNothing closes servers with connections in every state. In a
+// bubble the test itself fails if a goroutine stays.
+func TestCloseLeavesNothing(t *testing.T) {
+	for name, cfg := range map[string]kinesistest.Config{
+		"HTTP":  {InMemory: true, NoLimits: true},
+		"HTTPS": {InMemory: true, NoLimits: true, TLS: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := ok[*kinesistest.Server](t)(kinesistest.Start(cfg))
+				h2 := s.Transport()
+				h2.Protocols = new(http.Protocols)
+				h2.Protocols.SetHTTP2(true)
+				h2.Protocols.SetUnencryptedHTTP2(true)
+				clients := []*kinesis.Client{s.Client(), s.Client(noRetry), s.Client(noRetry, func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: h2} })}
+				var wg sync.WaitGroup
+				call := func() {
+					for _, c := range clients {
+						wg.Go(func() { _, _ = c.ListStreams(t.Context(), &kinesis.ListStreamsInput{}) })
+					}
+				}
+				call()
+				wg.Wait() // these leave idle connections
+				s.Control("", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: time.Hour} })
+				call()
+				synctest.Wait() // these are being answered
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// TestManyServersAtOnce starts and closes servers in parallel, some of them
+// while calls come in.
+func TestManyServersAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			s, err := kinesistest.Start(kinesistest.Config{InMemory: i%2 == 0, TLS: i%4 < 2, NoLimits: true})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			c := s.Client(noRetry)
+			var calls sync.WaitGroup
+			for range 4 {
+				calls.Go(func() {
+					for range 20 {
+						if _, err := c.ListStreams(t.Context(), &kinesis.ListStreamsInput{}); err != nil {
+							return // the server was closed
+						}
+					}
+				})
+			}
+			for range 3 { // closing again and at once is harmless
+				calls.Go(func() {
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			calls.Wait()
+		})
+	}
+	wg.Wait()
+}
