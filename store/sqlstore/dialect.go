@@ -32,6 +32,8 @@ type dialect struct {
 	schema [][]string
 	// oneWriter says that writers lock the whole database, so that those of one process had better queue up.
 	oneWriter bool
+	// byOwner follows the name of the leases table in a query by application and owner, so that the index is used.
+	byOwner string
 	// prepare readies the database for [Store.Migrate], outside of any transaction.
 	prepare func(ctx context.Context, c *sql.Conn) error
 	// begin starts a transaction in which what was read stays true until it ends if write is set, and which sees the

@@ -74,7 +74,7 @@ func decodeLease(row []any) (lease.Lease, error) {
 	d.try("hash range", func() (err error) { l.Range, err = shard.ParseHashRange(start, end); return err })
 	d.try("position", func() (err error) { l.Position, err = shard.Parse(position); return err })
 	if d.err != nil {
-		return lease.Lease{}, fmt.Errorf("sqlstore: the row of lease %.300q is not to be understood: %w", l.Key.String(), d.err)
+		return lease.Lease{}, badRow("lease", l.Key.String(), d.err)
 	}
 	return l, nil
 }
@@ -85,9 +85,14 @@ func decodeSession(row []any) (lease.Worker, error) {
 	w := lease.Worker{Session: d.text("session"), Name: d.text("name"), Beat: d.count("beat"), Ended: d.flag("ended"), Leaving: d.flag("leaving"),
 		Weight: d.real("weight"), MaxLeases: int(d.integer("max_leases")), Holds: uint64(d.integer("holds"))}
 	if d.err != nil {
-		return lease.Worker{}, fmt.Errorf("sqlstore: the row of session %.300q is not to be understood: %w", w.Session, d.err)
+		return lease.Worker{}, badRow("session", w.Session, d.err)
 	}
 	return w, nil
+}
+
+// badRow is the error about a row that cannot be true.
+func badRow(kind, name string, err error) error {
+	return fmt.Errorf("sqlstore: the row of %s %.300q is not to be understood: %w", kind, name, err)
 }
 
 // decoder takes the values of one row from left to right and keeps the first error.

@@ -49,6 +49,7 @@ var sqlite = &dialect{
 ) WITHOUT ROWID`,
 		`CREATE INDEX {prefix}leases_owner ON {prefix}leases (app, owner)`,
 	}},
+	byOwner:  " INDEXED BY {prefix}leases_owner", // else it prefers the primary key, and reads all of the application's
 	prepare:  prepareSQLite,
 	begin:    beginSQLite,
 	busy:     busySQLite,

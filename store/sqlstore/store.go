@@ -78,7 +78,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		if err := t.countBeat(r); err != nil {
 			return err
 		}
-		if err := t.load(" AND owner = ?", r.Session); err != nil {
+		if err := t.loadHeld(r.Session); err != nil {
 			return err
 		}
 		if err := t.progress(r); err != nil {
@@ -222,7 +222,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 		if err != nil {
 			return err
 		}
-		if err := t.load(" AND (owner = ? OR revoked = ?)", r.Session, r.Session); err != nil {
+		if err := t.load(" WHERE app = ? AND (owner = ? OR revoked = ?)", r.Session, r.Session); err != nil {
 			return err
 		}
 		if there && !w.Ended {

@@ -234,9 +234,14 @@ var (
 	sessionCount = strings.Count(sessionColumns, ",") + 1
 )
 
-// load reads the leases for which the condition holds.
+// loadHeld reads the leases that a session owns.
+func (t *tx) loadHeld(session string) error {
+	return t.load(t.dialect.byOwner+" WHERE app = ? AND owner = ?", session)
+}
+
+// load reads the leases of the application that a condition, its first parameter, and args choose.
 func (t *tx) load(condition string, args ...any) error {
-	return t.query("SELECT "+leaseColumns+" FROM {leases} WHERE app = ?"+condition, leaseCount, func(values []any) error {
+	return t.query("SELECT "+leaseColumns+" FROM {leases}"+condition, leaseCount, func(values []any) error {
 		l, err := decodeLease(values)
 		if err != nil {
 			return err
@@ -252,7 +257,7 @@ func (t *tx) lease(k lease.Key) (*row, error) {
 	if r := t.leases[k]; r != nil {
 		return r, nil
 	}
-	if err := t.load(" AND stream = ? AND shard = ?", k.Stream, k.Shard); err != nil {
+	if err := t.load(" WHERE app = ? AND stream = ? AND shard = ?", k.Stream, k.Shard); err != nil {
 		return nil, err
 	}
 	if t.leases[k] == nil {
@@ -283,12 +288,15 @@ func (t *tx) application() (*application, error) {
 		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`, 6, func(values []any) error {
 		d := decoder{row: values}
 		a.leader, a.term, a.revision, a.token = d.text("leader"), d.count("term"), d.count("revision"), d.text("token")
-		if values[4] != nil {
-			a.leaderBeat, a.leaderLives = d.count("beat of the leader"), !d.flag("ended of the leader")
+		if d.err != nil {
+			return badRow("application", t.app, d.err)
 		}
 		a.stored = true
+		if values[4] != nil {
+			a.leaderBeat, a.leaderLives = d.count("beat"), !d.flag("ended")
+		}
 		if d.err != nil {
-			return fmt.Errorf("sqlstore: the row of application %.300q is not to be understood: %w", t.app, d.err)
+			return badRow("session", a.leader, d.err)
 		}
 		return nil
 	}, t.app)

@@ -47,6 +47,7 @@ var harness = storetest.Harness{
 		again, _ := open(t, path.(string))
 		return again
 	},
+	Steps: steps,
 }
 
 func TestContract(t *testing.T) { storetest.Run(t, harness) }
