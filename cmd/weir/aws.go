@@ -18,7 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
 // awsFlags are the settings of the AWS SDK that the command line may override. Everything else comes from where the SDK
@@ -45,6 +48,7 @@ func (f *awsFlags) kinesis(ctx context.Context, t terminal) (*kinesis.Client, er
 		return nil, err
 	}
 	override := func(o *kinesis.Options) {
+		o.HTTPClient = wholebody.Client(o.HTTPClient)
 		if f.endpoint != "" {
 			o.BaseEndpoint = aws.String(f.endpoint)
 		}
@@ -62,6 +66,7 @@ func (f *awsFlags) dynamodb(ctx context.Context, t terminal) (*dynamodb.Client, 
 		return nil, err
 	}
 	override := func(o *dynamodb.Options) {
+		o.HTTPClient = wholebody.Client(o.HTTPClient)
 		if f.dynamoEndpoint != "" {
 			o.BaseEndpoint = aws.String(f.dynamoEndpoint)
 		}
@@ -76,13 +81,16 @@ func (f *awsFlags) dynamodb(ctx context.Context, t terminal) (*dynamodb.Client, 
 // settings loads the SDK's configuration. endpointOf says where a client made from it would call.
 func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws.Config) *string) (aws.Config, error) {
 	load := func(more ...func(*config.LoadOptions) error) (aws.Config, error) {
-		options := append([]func(*config.LoadOptions) error{config.WithHTTPClient(httpClient())}, more...)
+		options := append([]func(*config.LoadOptions) error{
+			config.WithHTTPClient(httpClient()),
+			config.WithLogger(logging.Nop{}), // what it says of a call we say in better words, or not at all
+		}, more...)
 		if f.region != "" {
 			options = append(options, config.WithRegion(f.region))
 		}
 		cfg, err := config.LoadDefaultConfig(ctx, options...)
 		if err != nil {
-			return cfg, fmt.Errorf("the AWS settings cannot be read: %w", err)
+			return cfg, fmt.Errorf("the AWS settings cannot be used (check AWS_PROFILE and the shared configuration files): %w", err)
 		}
 		return cfg, nil
 	}

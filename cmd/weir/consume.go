@@ -9,9 +9,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/store/memstore"
 )
 
 type consumeOptions struct {
@@ -91,32 +94,46 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	if err != nil {
 		return err
 	}
+	level := slog.LevelError // what mends itself is told by reports
+	if o.verbose {
+		level = slog.LevelInfo
+	}
+	options := weir.Options{
+		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
+		Logger: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: level})),
+		Events: reports(t),
+	}
+	if _, err := weir.New(client, memstore.New(), options); err != nil { // before a store is made for nothing
+		return usageError{err}
+	}
+	var handler weir.Handler = printer{newOutlet(t), o.out}
+	if o.exec != "" {
+		handler = executor{t, o.exec, o.out}
+	}
+
+	// A worker goes on whatever fails, for as long as it takes. So what was wrong from the start must show before.
+	for _, s := range o.streams {
+		name, arn := nameOrARN(s)
+		if _, err := client.ListShards(ctx, &kinesis.ListShardsInput{StreamName: name, StreamARN: arn, MaxResults: aws.Int32(1)}); err != nil {
+			return fmt.Errorf("stream %s: %w", s, err)
+		}
+	}
 	store, err := url.open(ctx, t, &o.aws, true, o.newTable)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+	if _, err := store.view(ctx, o.app); err != nil {
+		return err
+	}
 	if url.kind == storeMemory {
 		t.note("the store is memory: no other worker shares it, and the progress is forgotten at the end")
 	}
-	level := slog.LevelWarn
-	if o.verbose {
-		level = slog.LevelInfo
-	}
-	outlet := newOutlet(t)
-	var handler weir.Handler = printer{outlet, o.out}
-	if o.exec != "" {
-		handler = executor{t, o.exec, o.out}
-	}
-	consumer, err := weir.New(client, store, weir.Options{
-		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
-		Logger: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: level})),
-		Events: reports(t),
-	})
+	consumer, err := weir.New(client, store, options)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
-	err = consumer.Run(ctx, handler)
+	err = store.trouble(consumer.Run(ctx, handler))
 	if errors.Is(err, syscall.EPIPE) {
 		t.note("standard output was closed: stopped; what was not read from it will be handled again")
 		return nil
@@ -145,9 +162,14 @@ func reports(t terminal) weir.Events {
 			}
 		},
 		StoreFailed: func(e weir.StoreFailed) {
-			if again("store") {
-				t.note("the store does not answer; trying again: %s", explain(e.Err))
+			if !again(e.Op) {
+				return
 			}
+			what := "the store does not answer"
+			if e.Op == "list" {
+				what = "the shards cannot be listed"
+			}
+			t.note("%s; trying again: %s", what, explain(e.Err))
 		},
 	}
 }

@@ -11,12 +11,16 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/lease"
 )
 
 // explain turns an error into one sentence that says what is wrong and what to do. Errors of our own already are one;
 // those of the AWS SDK are chains of nested operations that bury the reason.
 func explain(err error) string {
+	var told plainError
+	if errors.As(err, &told) {
+		return told.text
+	}
 	text := oneLine(err.Error())
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
 		return "stopped before it was done"
@@ -40,15 +44,15 @@ func explain(err error) string {
 		}
 	}
 	about := "" // what we were doing, in front of what the SDK says
-	if fromSDK {
-		if before, _, found := strings.Cut(text, "operation error "); found {
-			about = before
-		}
+	if before, _, found := strings.Cut(text, "operation error "); fromSDK && found {
+		about = strings.ReplaceAll(before, "weir: ", "")
 	}
 
 	switch {
 	case errors.As(err, &api):
-		return about + explainAPI(service, op, api, errors.Is(err, weir.ErrStreamNotFound))
+		return explainAPI(about, service, op, api)
+	case errors.Is(err, lease.ErrSetup):
+		return setupText(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("%snothing answers%s: is the server running, and is that the right endpoint?", about, endpoint)
 	case errors.As(err, &dns):
@@ -63,20 +67,20 @@ func explain(err error) string {
 	return text
 }
 
-func explainAPI(service string, op *smithy.OperationError, api smithy.APIError, noStream bool) string {
+func explainAPI(about, service string, op *smithy.OperationError, api smithy.APIError) string {
 	operation := "the call"
 	if op != nil {
 		operation = service + " " + op.Operation()
 	}
-	said := api.ErrorMessage()
+	said := strings.TrimSuffix(oneLine(api.ErrorMessage()), ".")
 	if said == "" {
 		said = "no reason given"
 	}
 	switch code := api.ErrorCode(); {
-	case noStream, code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
-		return fmt.Sprintf("the stream does not exist there (%s): check --stream, the region and the endpoint; \"weir put --create\" makes one", said)
+	case code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
+		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint; \"weir put --create\" makes a stream", said)
 	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":
-		return fmt.Sprintf("no permission for %s (%s): the role or user needs it in its IAM policy", operation, said)
+		return fmt.Sprintf("%sno permission for %s (%s): the role or user needs it in its IAM policy", about, operation, said)
 	case strings.Contains(code, "ExpiredToken"):
 		return fmt.Sprintf("the AWS credentials have expired (%s): sign in again", said)
 	case strings.Contains(code, "UnrecognizedClient"), strings.Contains(code, "InvalidSignature"),
@@ -84,10 +88,31 @@ func explainAPI(service string, op *smithy.OperationError, api smithy.APIError, 
 		code == "SignatureDoesNotMatch", code == "InvalidAccessKeyId":
 		return fmt.Sprintf("AWS does not accept the credentials (%s): check AWS_PROFILE or the access keys", said)
 	case strings.Contains(code, "Throughput"), strings.Contains(code, "Throttl"), code == "LimitExceededException":
-		return fmt.Sprintf("%s is beyond a limit of the service (%s): try again later or ask for less", operation, said)
+		return fmt.Sprintf("%s%s is beyond a limit of the service (%s): try again later or ask for less", about, operation, said)
 	default:
-		return fmt.Sprintf("%s failed: %s (%s)", operation, said, code)
+		return fmt.Sprintf("%s%s failed: %s (%s)", about, operation, said, code)
 	}
+}
+
+// plainError is an error whose text is final.
+type plainError struct {
+	text  string
+	cause error
+}
+
+func (e plainError) Error() string { return e.text }
+func (e plainError) Unwrap() error { return e.cause }
+
+// setupText is what a store says about its setup. It says what to do, in a block of its own if that takes one.
+func setupText(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, "\n("); i > 0 {
+		text = text[:i] // the answer that it was concluded from
+	}
+	if _, after, found := strings.Cut(text, lease.ErrSetup.Error()+": "); found {
+		text = after
+	}
+	return strings.TrimSpace(text)
 }
 
 func isTimeout(err error) bool {

@@ -83,7 +83,7 @@ func (o *describeOptions) run(ctx context.Context, t terminal, url storeURL) err
 		return err
 	}
 	defer store.Close()
-	view, err := store.View(ctx, o.app, "")
+	view, err := store.view(ctx, o.app)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
@@ -53,6 +56,26 @@ func parseStore(s string) (storeURL, error) {
 type openStore struct {
 	lease.Store
 	io.Closer
+	url   storeURL
+	place string // where the service is, for DynamoDB
+}
+
+// view reads an application once. It is how a command finds out whether the store can be used, before it begins.
+func (s openStore) view(ctx context.Context, app string) (lease.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	v, err := s.View(ctx, app, "")
+	return v, s.trouble(err)
+}
+
+// trouble puts an error of the store in the words of this command.
+func (s openStore) trouble(err error) error {
+	var table *types.ResourceNotFoundException
+	if errors.As(err, &table) {
+		return plainError{fmt.Sprintf("there is no DynamoDB table %s%s: make it once, with \"weir store create --store %s:%s\" or --create-store",
+			s.url.name, s.place, s.url.kind, s.url.name), err}
+	}
+	return err
 }
 
 type noClose struct{}
@@ -64,13 +87,13 @@ func (noClose) Close() error { return nil }
 func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, newTable bool) (openStore, error) {
 	switch u.kind {
 	case storeMemory:
-		return openStore{memstore.New(), noClose{}}, nil
+		return openStore{Store: memstore.New(), Closer: noClose{}, url: u}, nil
 	case storeSQLite:
 		file, err := sqlitefile.Open(ctx, u.name, newFile)
 		if err != nil {
 			return openStore{}, err
 		}
-		return openStore{file, file}, nil
+		return openStore{Store: file, Closer: file, url: u}, nil
 	default:
 		client, err := f.dynamodb(ctx, t)
 		if err != nil {
@@ -82,7 +105,11 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 				return openStore{}, fmt.Errorf("table %s: %w", u.name, err)
 			}
 		}
-		return openStore{store, noClose{}}, nil
+		place := " in " + client.Options().Region
+		if at := client.Options().BaseEndpoint; at != nil {
+			place = " at " + *at
+		}
+		return openStore{store, noClose{}, u, place}, nil
 	}
 }
 

@@ -185,10 +185,13 @@ func (d *stage) pace(ctx context.Context, entries chan<- put.Entry) {
 	const tick = 50 * time.Millisecond
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	due := 0.0
+	due, end, hurried := 0.0, d.options.Duration, false
 	for i := 0; i < len(d.flights); {
-		left := d.options.Duration - time.Since(d.began)
-		due += rate(len(d.flights)-i, left, d.scriptDone.Load()) * tick.Seconds()
+		now := time.Since(d.began)
+		if d.scriptDone.Load() && !hurried {
+			end, hurried = hurry(end, now), true
+		}
+		due += rate(len(d.flights)-i, end-now, hurried) * tick.Seconds()
 		for ; due >= 1 && i < len(d.flights); due-- {
 			f := d.flights[i]
 			i++

@@ -2,10 +2,76 @@ package demo
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
 )
 
+// RunLive is Run with a picture that lives in a terminal. interrupt is called when somebody presses Ctrl-C, which
+// reaches a full-screen program as a key.
 func RunLive(ctx context.Context, o Options, in io.Reader, out io.Writer, interrupt func()) (Result, error) {
-	o.Show = &Plain{Out: out}
-	return Run(ctx, o)
+	program := tea.NewProgram(model{interrupt: interrupt, width: leastWidth, height: leastHeight},
+		tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFPS(20))
+	o.Show = live{program}
+
+	ctx, cancel := context.WithCancel(ctx)
+	var result Result
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer program.Quit()
+		result, err = Run(ctx, o)
+	}()
+	_, drawing := program.Run()
+	cancel() // in case it was the picture that ended first
+	<-done
+	if drawing != nil {
+		err = errors.Join(err, fmt.Errorf("the picture cannot be drawn (try --plain): %w", drawing))
+	}
+	return result, err
+}
+
+// live is the audience in front of a terminal.
+type live struct{ program *tea.Program }
+
+func (l live) Picture(p picture)           { l.program.Send(p) }
+func (l live) Event(time.Duration, string) {} // the picture shows the steps
+
+// model is the picture last seen, and the size of the terminal.
+type model struct {
+	picture       picture
+	width, height int
+	leaving       bool
+	interrupt     func()
+}
+
+func (m model) Init() tea.Cmd { return nil }
+
+func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case picture:
+		m.picture = msg
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		if key := msg.String(); key == "ctrl+c" || key == "q" {
+			m.leaving = true
+			m.interrupt()
+		}
+	}
+	return m, nil
+}
+
+func (m model) View() tea.View {
+	text := screen(m.picture, m.width, m.height)
+	if m.leaving {
+		text = " stopping the workers …"
+	}
+	v := tea.NewView(text)
+	v.AltScreen = true
+	return v
 }

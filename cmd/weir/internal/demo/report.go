@@ -43,12 +43,12 @@ func (r Result) WriteText(out io.Writer) error {
 		{"handled", number(r.Handled), ""},
 		{"distinct", number(r.Distinct), ""},
 		{"lost", number(r.Lost), ""},
-		{"duplicates", number(r.Duplicates), "handled by the killed worker, not yet checkpointed, handled again in order"},
+		{"duplicates", number(r.Duplicates), "again in order: the killed worker had not saved them"},
 		{"order", order, ""},
-		{"reshaped", fmt.Sprintf("%d split, %d merge", r.Splits, r.Merges), "children were read after their parents"},
-		{"after the kill", ms(r.Kill.Longest), "the longest silence of a shard, from the kill to its next record"},
-		{"after the stop", ms(r.Stop.Longest), "the longest silence of a shard, between two of its records"},
-		{"balanced", ms(r.JoinBalanced), "after the start of the worker that joined"},
+		{"reshaped", fmt.Sprintf("%d split, %d merge", r.Splits, r.Merges), "children were read after parents"},
+		{"after the kill", ms(r.Kill.Longest), "until the last of its shards was read again"},
+		{"after the stop", ms(r.Stop.Longest), "the longest pause between two records of a shard"},
+		{"balanced", ms(r.JoinBalanced), "after the fourth worker was started"},
 	}
 	text := "\nThe verdict, from what the handlers wrote:\n\n"
 	for _, l := range lines {

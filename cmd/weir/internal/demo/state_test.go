@@ -141,18 +141,30 @@ func TestRate(t *testing.T) {
 		done  bool
 		want  float64
 	}{
-		"at the start":                   {20000, 40 * time.Second, false, 500},
-		"late with events still to come": {800, time.Second, false, 100},
-		"after the planned end":          {80, -5 * time.Second, false, 10},
-		"the script is done early":       {3000, 20 * time.Second, true, 1000},
-		"the script is done late":        {50, -time.Second, true, 100},
-		"nothing is left":                {0, time.Second, false, 0},
+		"at the start":                      {20000, 40 * time.Second, false, 500},
+		"late with events still to come":    {800, time.Second, false, 100},
+		"after the planned end":             {80, -5 * time.Second, false, 10},
+		"the script is done":                {3000, 3 * time.Second, true, 1000},
+		"the script is done and it is time": {50, -time.Second, true, 500},
+		"nothing is left":                   {0, time.Second, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := rate(c.left, c.until, c.done); got != c.want {
 				t.Errorf("rate = %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+func TestHurry(t *testing.T) {
+	for name, c := range map[string]struct{ planned, now, want time.Duration }{
+		"early":   {40 * time.Second, 30 * time.Second, 33 * time.Second},
+		"on time": {40 * time.Second, 38 * time.Second, 40 * time.Second},
+		"late":    {40 * time.Second, 50 * time.Second, 51 * time.Second},
+	} {
+		if got := hurry(c.planned, c.now); got != c.want {
+			t.Errorf("%s: hurry = %v, want %v", name, got, c.want)
+		}
 	}
 }
 

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/judge"
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
+	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
 const (
@@ -67,6 +69,7 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) erro
 	client := kinesis.New(kinesis.Options{
 		BaseEndpoint: aws.String(w.Endpoint),
 		Region:       "us-east-1",
+		HTTPClient:   wholebody.Client(awshttp.NewBuildableClient()),
 		Credentials:  credentials.NewStaticCredentialsProvider("demo", "demo", ""),
 	})
 	consumer, err := weir.New(client, store, weir.Options{

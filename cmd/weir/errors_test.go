@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// answering is a service that answers everything in one way.
+func answering(t *testing.T, status int, code, message string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"__type":%q,"message":%q}`, code, message)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// nobody is the address of a port on which nobody listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+// Every mistake gets one sentence that names the thing and says what to do, and the right exit code.
+func TestErrors(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	dir := t.TempDir()
+	path := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	gone := nobody(t)
+	denied := answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized")
+	missing := answering(t, 400, "ResourceNotFoundException", "Requested resource not found")
+	unsigned := answering(t, 403, "UnrecognizedClientException", "The security token included in the request is invalid.")
+	expired := answering(t, 400, "ExpiredTokenException", "The security token included in the request is expired")
+	records := path("records", "{\"k\":\"a\"}\n\n{\"k\":\"b\"}\nplain\n{\"k\":\"c\"}\n")
+	nokey := path("nokey", "{\"k\":\"a\"}\n{\"x\":1}\n")
+	oddkey := path("oddkey", "{\"k\":{}}\n")
+	longkey := path("longkey", fmt.Sprintf("{\"k\":%q}\n", strings.Repeat("x", 257)))
+	large := path("large", "small\n"+strings.Repeat("x", 1<<20)+"\n")
+
+	for name, c := range map[string]struct {
+		args string
+		code int
+		want string // in the error
+	}{
+		"an unknown command":      {"bogus", 2, `unknown command "bogus"`},
+		"an unknown flag":         {"tail --bogus", 2, "unknown flag: --bogus"},
+		"an argument too many":    {"tail --stream s x", 2, `unknown command "x"`},
+		"a flag without value":    {"tail --stream", 2, "flag needs an argument"},
+		"a bad output format":     {"tail --stream s -o yaml", 2, "use text or json"},
+		"no stream to tail":       {"tail", 2, "weir tail needs --stream"},
+		"no stream to put to":     {"put " + records, 2, "weir put needs --stream"},
+		"no stream to consume":    {"consume --app a --store memory:", 2, "needs --stream"},
+		"no app and no store":     {"consume --stream s", 2, "needs --app and --store"},
+		"no app to describe":      {"group describe", 2, "needs --app and --store"},
+		"a bad stream name":       {"tail --stream a/b " + endpoint, 2, "stream name"},
+		"an ARN of another place": {"tail --region us-east-1 --stream arn:aws:kinesis:eu-west-1:000000000000:stream/s " + endpoint, 2, "eu-west-1"},
+		"a bad limit":             {"tail --stream s --limit -1 " + endpoint, 2, "--limit -1"},
+		"a bad place to start":    {"tail --stream s --from yesterday " + endpoint, 2, `--from "yesterday"`},
+		"a start in the future":   {"tail --stream s --from 2200-01-01T00:00:00Z " + endpoint, 2, "in the future"},
+		"a bad application name":  {"consume --stream s --app a/b --store memory: " + endpoint, 2, "Options.App"},
+		"a bad batch size":        {"consume --stream s --app a --batch 10001 --store memory: " + endpoint, 2, "Options.Batch 10001"},
+		"a store without kind":    {"consume --stream s --app a --store here " + endpoint, 2, "use memory:"},
+		"a store of unknown kind": {"consume --stream s --app a --store redis:x " + endpoint, 2, "sqlite:PATH"},
+		"a file without path":     {"consume --stream s --app a --store sqlite: " + endpoint, 2, "names no file"},
+		"a bad table name":        {"consume --stream s --app a --store dynamodb:x " + endpoint, 2, "3 to 255"},
+		"memory to look into":     {"group describe --app a --store memory:", 2, "nobody else can look"},
+		"memory to create":        {"store create --store memory:", 2, "nothing to create"},
+		"no store to create":      {"store create", 2, "needs --store"},
+		"an endpoint without URL": {"tail --stream s --endpoint here", 2, `--endpoint "here"`},
+		"an endpoint of no HTTP":  {"tail --stream s --endpoint ftp://127.0.0.1", 2, "http://127.0.0.1:4567"},
+		"a bad region":            {"tail --stream s --region Europe " + endpoint, 1, `region "Europe"`},
+		"shards without create":   {"put --stream s --shards 2 " + records + " " + endpoint, 2, "--shards is for --create"},
+		"an address of no sense":  {"local --addr here", 2, `--addr "here"`},
+		"a stream of no sense":    {"local --stream a:b", 2, `--stream "a:b"`},
+		"a certificate for none":  {"local --ca-file x", 2, "--ca-file is for --tls"},
+		"a victim of no sense":    {"demo --kill all", 2, "say leader or other"},
+		"too many flights":        {"demo --flights 20001", 2, "--flights 20001"},
+		"a worker by hand":        {workerCommand + " x", 2, "started by the demo only"},
+
+		"no such stream to tail":    {"tail --stream none " + endpoint, 1, "there is no such stream"},
+		"no such stream to put to":  {"put --stream none " + records + " " + endpoint, 1, "there is no such stream"},
+		"no such stream to consume": {"consume --stream none --app a --store memory: " + endpoint, 1, "there is no such stream"},
+		"nobody answers tail":       {"tail --stream s --endpoint " + gone, 1, "nothing answers at " + gone},
+		"nobody answers put":        {"put --stream s " + records + " --endpoint " + gone, 1, "nothing answers at " + gone},
+		"nobody answers consume":    {"consume --stream s --app a --store memory: --endpoint " + gone, 1, "nothing answers at " + gone},
+		"no DynamoDB":               {"consume --stream s --app a --store dynamodb:weir --dynamodb-endpoint " + gone + " " + endpoint, 1, "at " + gone},
+		"no permission":             {"tail --stream s --endpoint " + denied, 1, "no permission for Kinesis ListShards"},
+		"bad credentials":           {"tail --stream s --endpoint " + unsigned, 1, "does not accept the credentials"},
+		"expired credentials":       {"tail --stream s --endpoint " + expired, 1, "have expired"},
+		"no table to consume with":  {"consume --stream s --app a --store dynamodb:weir --dynamodb-endpoint " + missing + " " + endpoint, 1, `"weir store create --store dynamodb:weir"`},
+		"no table to describe":      {"group describe --app a --store dynamodb:weir --dynamodb-endpoint " + missing, 1, "there is no DynamoDB table weir at " + missing},
+		"no permission for a table": {"group describe --app a --store dynamodb:weir --dynamodb-endpoint " + denied, 1, "dynamodb:"},
+		"no file of leases":         {"group describe --app a --store sqlite:" + dir + "/none.db", 1, "there is no SQLite file"},
+		"a file of another kind":    {"consume --stream s --app a --store sqlite:" + large + " " + endpoint, 1, "not a SQLite database"},
+		"a directory of leases":     {"consume --stream s --app a --store sqlite:" + dir + " " + endpoint, 1, "is a directory"},
+		"a missing directory":       {"store create --store sqlite:" + dir + "/none/x.db", 1, "there is no directory"},
+		"no file to put":            {"put --stream s " + dir + "/none " + endpoint, 1, "there is no file"},
+		"a directory to put":        {"put --stream s " + dir + " " + endpoint, 1, "is a directory"},
+		"a line without JSON":       {"put --stream s --key k " + records + " " + endpoint, 1, "line 4: it is not a JSON object, so --key k finds nothing in it; 2 records were put: every line up to 3"},
+		"a line without the key":    {"put --stream s --key k " + nokey + " " + endpoint, 1, `line 2: it has no field "k" for the partition key; 1 record was put`},
+		"a key of no use":           {"put --stream s --key k " + oddkey + " " + endpoint, 1, "cannot be a partition key; nothing was put"},
+		"a key too long":            {"put --stream s --key k " + longkey + " " + endpoint, 1, "257 characters"},
+		"a line too large":          {"put --stream s " + large + " " + endpoint, 1, "line 2 is too large: the stream takes records of up to 1024 KiB, the key included; 1 record was put"},
+		"a port in use":             {"local --addr " + server.Addr(), 1, "is taken by another program"},
+		"an address of others":      {"local --addr 192.0.2.1:4567", 1, "this machine has no address 192.0.2.1:4567"},
+		"a shard of no stream":      {"tail --stream s --shard shardId-000000000009 " + endpoint, 1, "shardId-000000000009"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := start(t, "", strings.Fields(c.args)...)
+			code := got.wait(t)
+			said := got.err.String()
+			if code != c.code || !strings.Contains(said, c.want) {
+				t.Errorf("exit code %d and %q, want %d and something with %q", code, said, c.code, c.want)
+			}
+			last := said[strings.LastIndex(strings.TrimSuffix(said, "\n"), "weir: ")+1:]
+			for _, ugly := range []string{"goroutine", "operation error", "RequestID", "panic", "Usage:", "%!"} {
+				if strings.Contains(last, ugly) {
+					t.Errorf("the error is not made for people: %q", last)
+				}
+			}
+			if got.out.String() != "" {
+				t.Errorf("standard output got %q", got.out)
+			}
+		})
+	}
+}
+
+func TestNoRegionAndNoCredentials(t *testing.T) {
+	for name, c := range map[string]struct{ region, want string }{
+		"no region":      {"", "set AWS_REGION"},
+		"no credentials": {"eu-west-1", "set AWS_PROFILE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("AWS_REGION", c.region)
+			got := start(t, "", "tail", "--stream=s")
+			if code := got.wait(t); code != exitFailed || !strings.Contains(got.err.String(), c.want) {
+				t.Errorf("exit code %d and %q, want something with %q", code, got.err, c.want)
+			}
+		})
+	}
+}
+
+func TestDummyCredentialsAreSaidOnce(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	missing := answering(t, 400, "ResourceNotFoundException", "Requested resource not found")
+	got := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=dynamodb:weir", "--dynamodb-endpoint="+missing)
+	got.wait(t)
+	if n := strings.Count(got.err.String(), "dummy credentials"); n != 1 {
+		t.Errorf("dummy credentials are mentioned %d times: %s", n, got.err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ENDPOINT_URL_KINESIS", server.URL())
+	got = start(t, "", "tail", "--stream=s", "--until-tip")
+	if code := got.wait(t); code != exitDone || got.err.String() != "" {
+		t.Errorf("with settings of one's own: exit code %d, %q", code, got.err)
+	}
+}
