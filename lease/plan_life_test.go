@@ -15,7 +15,7 @@ import (
 // ended is given out by the next plan, what nobody names any more is forgotten, and that is all.
 func TestPlanDoesNotFlap(t *testing.T) {
 	t.Parallel()
-	seeds(t, 3_000, func(t *testing.T, rng *rand.Rand) {
+	seeds(t, 1_500, func(t *testing.T, rng *rand.Rand) {
 		m := randomModel(rng)
 		var plans [][]lease.Action
 		for len(plans) < 6 {
@@ -63,7 +63,7 @@ func TestPlanDoesNotFlap(t *testing.T) {
 // and when things calm down everybody has its share.
 func TestPlanThroughALife(t *testing.T) {
 	t.Parallel()
-	seeds(t, 150, func(t *testing.T, rng *rand.Rand) {
+	seeds(t, 80, func(t *testing.T, rng *rand.Rand) {
 		w := &world{T: t, rng: rng, model: newModel(), silent: map[string]bool{}, read: map[string]bool{}}
 		w.limits.MovesInFlight = oneOf(rng, 0, 0, 1, 3)
 		for range 1 + rng.IntN(6) {

@@ -116,7 +116,7 @@ func key(i int) lease.Key {
 // same in whichever order they came.
 func TestPlanKeepsTheRulesInAnyState(t *testing.T) {
 	t.Parallel()
-	seeds(t, 4_000, func(t *testing.T, rng *rand.Rand) {
+	seeds(t, 2_000, func(t *testing.T, rng *rand.Rand) {
 		m := randomModel(rng)
 		view := m.view(nil)
 		planned := lease.Plan(view, m.facts, m.limits)
