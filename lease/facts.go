@@ -21,6 +21,6 @@ func (f Facts) Any() bool { return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.
 
 // Limits bound what one plan does.
 type Limits struct {
-	// MovesInFlight is how many leases of live workers may be on their way to an heir at once, 0 for the default of 256.
+	// MovesInFlight is how many leases of live workers may be on their way to an heir at once; 0 or less is the default of 256.
 	MovesInFlight int
 }
