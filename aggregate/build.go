@@ -1,0 +1,185 @@
+package aggregate
+
+import (
+	"crypto/md5"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+)
+
+// DefaultLimit is the size of a payload, in bytes, that a [Builder] fills unless told otherwise. It is the KPL's
+// (AggregationMaxSize).
+const DefaultLimit = 51_200
+
+// ErrFull is the answer of [Builder.Add] to a record that would take the payload beyond the limit.
+var ErrFull = errors.New("aggregate: the record does not fit into the aggregate any more")
+
+const maxKey = 256 // Unicode characters of a partition key
+
+// Builder packs records into the payload of one container. The zero value is ready for use; use it again after Reset,
+// since it keeps its buffers. It must not be used concurrently.
+type Builder struct {
+	// Limit is the largest payload in bytes; 0 means [DefaultLimit]. It does not count the container's partition key,
+	// which the service does: a payload and its key share the stream's largest record size. Set it while the builder is
+	// empty.
+	Limit int
+
+	keys, hashes table
+	records      []byte // encoded
+	count        int
+	first        int // the length of the first record's data
+}
+
+// table holds strings that records name by their row.
+type table struct {
+	rows    map[string]int
+	encoded []byte
+}
+
+// Len is the number of records added.
+func (b *Builder) Len() int { return b.count }
+
+// Size is the exact length of what [Builder.AppendContainer] appends, 0 when nothing was added.
+func (b *Builder) Size() int {
+	if b.count == 0 {
+		return 0
+	}
+	return len(magic) + len(b.keys.encoded) + len(b.hashes.encoded) + len(b.records) + md5.Size
+}
+
+// Fits reports whether a record of size bytes of data with these keys could be added without exceeding the limit. The
+// limit is that of a container, also for the first record, which would go alone unless another follows.
+func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
+	limit := b.Limit
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	room := min(limit, maxSize) - max(b.Size(), len(magic)+md5.Size)
+	if size < 0 || size > room {
+		return false // before a size from nowhere overflows below
+	}
+	row, more := b.keys.find(partitionKey)
+	inner := 1 + varintSize(row) + chunkSize(size)
+	if explicitHashKey != "" {
+		row, grown := b.hashes.find(explicitHashKey)
+		inner += 1 + varintSize(row)
+		more += grown
+	}
+	return more+chunkSize(inner) <= room
+}
+
+// Add adds a record. Records with the same key, or the same explicit hash key, share one copy of it. Data is copied;
+// the strings are kept until Reset, so they must not alias a buffer that is reused before.
+//
+// explicitHashKey is a decimal number from 0 to 2^128−1 without leading zeros, or "" for none. partitionKey is UTF-8 of
+// at most 256 characters. The error is [ErrFull], or says which of the keys is wrong; the builder is as before then.
+func (b *Builder) Add(partitionKey, explicitHashKey string, data []byte) error {
+	if err := checkKeys(partitionKey, explicitHashKey); err != nil {
+		return err
+	}
+	if !b.Fits(partitionKey, explicitHashKey, len(data)) {
+		return ErrFull
+	}
+	key, hash := b.keys.add(keyTableTag, partitionKey), 0
+	inner := 1 + varintSize(key) + chunkSize(len(data))
+	if explicitHashKey != "" {
+		hash = b.hashes.add(hashTableTag, explicitHashKey)
+		inner += 1 + varintSize(hash)
+	}
+	b.records = appendVarint(append(b.records, recordsTag), inner)
+	b.records = appendVarint(append(b.records, keyIndexTag), key)
+	if explicitHashKey != "" {
+		b.records = appendVarint(append(b.records, hashIndexTag), hash)
+	}
+	b.records = appendVarint(append(b.records, dataTag), len(data))
+	b.records = append(b.records, data...)
+	if b.count == 0 {
+		b.first = len(data)
+	}
+	b.count++
+	return nil
+}
+
+func checkKeys(partitionKey, explicitHashKey string) error {
+	if !utf8.ValidString(partitionKey) {
+		return fmt.Errorf("aggregate: partition key %.50q is not valid UTF-8", partitionKey)
+	}
+	if n := utf8.RuneCountInString(partitionKey); n > maxKey {
+		return fmt.Errorf("aggregate: partition key %.50q... has %d characters, at most %d are allowed", partitionKey, n, maxKey)
+	}
+	if explicitHashKey == "" {
+		return nil
+	}
+	if _, ok := parseHashKey(explicitHashKey); !ok || len(explicitHashKey) > 1 && explicitHashKey[0] == '0' {
+		return fmt.Errorf("aggregate: explicit hash key %.50q is not a decimal number from 0 to 2^128-1 without leading zeros", explicitHashKey)
+	}
+	return nil
+}
+
+// Append appends the payload of the record that is to be put, and returns the extended buffer. Several records make a
+// container. One alone gains nothing from being wrapped: its payload is its own data, to be put with its own keys.
+// Nothing added, nothing appended.
+func (b *Builder) Append(dst []byte) []byte {
+	if b.count == 1 {
+		return append(dst, b.records[len(b.records)-b.first:]...)
+	}
+	return b.AppendContainer(dst)
+}
+
+// AppendContainer is [Builder.Append], except that it wraps one record too: for data that would be taken for an
+// aggregate itself, or when the container must not have the record's own key.
+func (b *Builder) AppendContainer(dst []byte) []byte {
+	if b.count == 0 {
+		return dst
+	}
+	dst = append(slices.Grow(dst, b.Size()), magic...)
+	start := len(dst)
+	dst = append(dst, b.keys.encoded...)
+	dst = append(dst, b.hashes.encoded...)
+	dst = append(dst, b.records...)
+	sum := md5.Sum(dst[start:])
+	return append(dst, sum[:]...)
+}
+
+// Reset makes b empty. Its limit stays.
+func (b *Builder) Reset() {
+	b.keys.reset()
+	b.hashes.reset()
+	b.records, b.count, b.first = b.records[:0], 0, 0
+}
+
+// find returns the row of s, or the row that it would get and by how many bytes the table would grow.
+func (t *table) find(s string) (row, grows int) {
+	if row, ok := t.rows[s]; ok {
+		return row, 0
+	}
+	return len(t.rows), chunkSize(len(s))
+}
+
+func (t *table) add(tag byte, s string) (row int) {
+	row, grows := t.find(s)
+	if grows == 0 {
+		return row
+	}
+	if t.rows == nil {
+		t.rows = make(map[string]int)
+	}
+	t.rows[s] = row
+	t.encoded = append(appendVarint(append(t.encoded, tag), len(s)), s...)
+	return row
+}
+
+func (t *table) reset() {
+	clear(t.rows)
+	t.encoded = t.encoded[:0]
+}
+
+func appendVarint(dst []byte, n int) []byte { return binary.AppendUvarint(dst, uint64(n)) }
+
+func varintSize(n int) int { return (bits.Len(uint(n)|1) + 6) / 7 }
+
+// chunkSize is the encoded size of n bytes with their tag and length.
+func chunkSize(n int) int { return 1 + varintSize(n) + n }
