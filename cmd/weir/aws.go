@@ -155,6 +155,9 @@ func httpClient() *awshttp.BuildableClient {
 			tr.ForceAttemptHTTP2 = false
 			tr.Protocols = new(http.Protocols)
 			tr.Protocols.SetHTTP1(true)
+			if tr.TLSClientConfig != nil { // a clone, which offers what its original would have spoken
+				tr.TLSClientConfig.NextProtos = []string{"http/1.1"}
+			}
 			tr.MaxIdleConnsPerHost = 64
 		})
 }

@@ -71,7 +71,7 @@ saves its progress and gives its shards to the others. A second Ctrl-C ends it a
 			if err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), t, url, from)
+			return orderly(cmd.Context(), o.run(cmd.Context(), t, url, from))
 		},
 	}
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by name or ARN; may be repeated")
@@ -136,6 +136,14 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	err = store.trouble(consumer.Run(ctx, handler))
 	if errors.Is(err, syscall.EPIPE) {
 		t.note("standard output was closed: stopped; what was not read from it will be handled again")
+		return nil
+	}
+	return err
+}
+
+// orderly is the error of a command that is meant to be interrupted: being interrupted, at whatever moment, is none.
+func orderly(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err

@@ -123,7 +123,7 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 	cancel()
 	bar.finish()
 	if err != nil {
-		return fmt.Errorf("%s; %w", howFar(sum), err)
+		return plainError{explain(err) + "; " + howFar(sum), err}
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped; %s", howFar(sum))

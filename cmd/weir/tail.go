@@ -54,7 +54,7 @@ It remembers nothing and shares nothing: to read a stream with several workers t
 			if err != nil {
 				return err
 			}
-			return o.run(cmd.Context(), t, from)
+			return orderly(cmd.Context(), o.run(cmd.Context(), t, from))
 		},
 	}
 	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by name or ARN")

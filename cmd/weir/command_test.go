@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Every command that a person can find teaches: a sentence of what and why, an example to paste, its flags explained.
+func TestEveryCommandTeaches(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if name := cmd.Name(); cmd.Hidden || name == "help" || name == "completion" {
+			return
+		}
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || len(cmd.Long) <= len(cmd.Short) {
+			t.Errorf("%s has the short text %q and %d bytes of long text", cmd.CommandPath(), cmd.Short, len(cmd.Long))
+		}
+		if !cmd.HasSubCommands() && cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for _, line := range strings.Split(cmd.Example, "\n") {
+			// What the examples show has to exist: their commands are found, their flags known.
+			_, ours, found := strings.Cut(line, "weir ")
+			if !found {
+				continue
+			}
+			args := strings.Fields(strings.Split(ours, "    ")[0])
+			shown, rest, err := newRoot(terminal{}).Find(args)
+			if err != nil {
+				t.Errorf("%s shows %q: %v", cmd.CommandPath(), line, err)
+				continue
+			}
+			for _, arg := range rest {
+				name, isFlag := strings.CutPrefix(arg, "--")
+				if isFlag && shown.Flags().Lookup(strings.Split(name, "=")[0]) == nil {
+					t.Errorf("%s shows %q, but there is no flag %s", cmd.CommandPath(), line, arg)
+				}
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot(terminal{}))
+}
+
+func TestHelpAndCompletion(t *testing.T) {
+	help := mustRun(t, "", "consume", "--help")
+	for _, want := range []string{"Exit codes:", "WEIR_EPOCH", "--store", "sqlite:billing.db"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help lacks %q", want)
+		}
+	}
+	if out := mustRun(t, ""); !strings.Contains(out, "weir demo") {
+		t.Errorf("weir alone says %s", out)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out := mustRun(t, "", "completion", shell); !strings.Contains(out, "weir") {
+			t.Errorf("%s: %.200s", shell, out)
+		}
+	}
+	for line, want := range map[string]string{
+		"put -o ":          "json",
+		"tail --from ":     "oldest",
+		"consume --store ": "sqlite:",
+		"gro":              "group",
+		"demo --kill ":     "leader",
+	} {
+		words := strings.Split(line, " ")
+		if out := mustRun(t, "", append([]string{"__complete"}, words...)...); !strings.Contains(out, want) {
+			t.Errorf("%q completes to %q, want %q among it", line, out, want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if out := mustRun(t, "", "version"); !strings.HasPrefix(out, "weir ") || !strings.Contains(out, "go1.") {
+		t.Errorf("version says %q", out)
+	}
+	var b build
+	if err := json.Unmarshal([]byte(mustRun(t, "", "version", "-o=json")), &b); err != nil || b.Version == "" || b.Platform == "" {
+		t.Errorf("%+v, %v", b, err)
+	}
+}

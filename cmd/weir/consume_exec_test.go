@@ -1,0 +1,78 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir"
+)
+
+func TestConsumeGivesBatchesToACommand(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 2)
+	text, lines := numbered(100)
+	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	dir := t.TempDir()
+	// The first run for each shard takes the batch and fails; later ones print what they get, and where it is from.
+	command := fmt.Sprintf(`if mkdir %s/$WEIR_SHARD 2>/dev/null; then cat >/dev/null; exit 3; fi; cat; echo "$WEIR_STREAM $WEIR_SHARD $WEIR_EPOCH" >&2`, dir)
+	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--batch=40", "--exec", command)
+	c.out.await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 100 })
+	if code := c.interrupt(t); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	checkOrder(t, c.out.lines(), lines)
+	for _, want := range []string{"ended with exit status 3", "given to it again", "s shardId-000000000000 ", "s shardId-000000000001 "} {
+		if !strings.Contains(c.err.String(), want) {
+			t.Errorf("standard error lacks %q: %s", want, c.err)
+		}
+	}
+}
+
+func TestACommandEndsWithTheLease(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out, handled := newOutput(), make(chan error, 1)
+	// It starts something of its own, which has to end too.
+	command := `(trap 'echo ended; exit' TERM; echo ready; while :; do sleep 1; done) & wait`
+	go func() {
+		handled <- executor{terminal{out: out, err: newOutput()}, command, formatText}.
+			Handle(ctx, &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}})
+	}()
+	out.await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
+	cancel(weir.ErrLeaseLost)
+	if err := <-handled; !errors.Is(err, weir.ErrLeaseLost) {
+		t.Errorf("the handler returned %v", err)
+	}
+	out.await(t, "what the command started", func(s string) bool { return strings.Contains(s, "ended") })
+}
+
+func TestACommandThatDoesNotListenIsKilled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out, handled := newOutput(), make(chan error, 1)
+	go func() {
+		handled <- executor{terminal{out: out, err: newOutput()}, `trap '' TERM; echo ready; while :; do sleep 1; done`, formatText}.
+			Handle(ctx, &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}})
+	}()
+	out.await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
+	cancel(weir.ErrStopping)
+	if err := <-handled; !errors.Is(err, weir.ErrStopping) {
+		t.Errorf("the handler returned %v", err)
+	}
+}
+
+func TestACommandNeedNotReadItsInput(t *testing.T) {
+	out := newOutput()
+	e := executor{terminal{out: out, err: newOutput()}, "echo done", formatText}
+	big := weir.Record{Data: []byte(strings.Repeat("x", 1<<20))} // more than a pipe holds
+	if err := e.Handle(t.Context(), &weir.Batch{Shard: "shard", Records: []weir.Record{big}}); err != nil || out.String() != "done\n" {
+		t.Errorf("%v, %q", err, out)
+	}
+	e.command = "exit 0"
+	if err := e.Handle(t.Context(), &weir.Batch{Shard: "shard", End: true}); err != nil {
+		t.Errorf("the end of a shard: %v", err)
+	}
+}

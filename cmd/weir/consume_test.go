@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/weir-go/weir"
+)
+
+// closing is a standard output whose reader leaves after some writes.
+type closing struct{ left int }
+
+func (c *closing) Write(p []byte) (int, error) {
+	if c.left--; c.left < 0 {
+		return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
+	}
+	return len(p), nil
+}
+
+func TestAClosedOutputIsAnOrderlyEnd(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	text, lines := numbered(20)
+	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+
+	for name, args := range map[string][]string{
+		"tail":    {"tail", endpoint, "--stream=s", "--from=oldest"},
+		"consume": {"consume", endpoint, store, "--stream=s", "--app=a", "--batch=5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := newOutput()
+			ended := make(chan int, 1)
+			go func() {
+				ended <- run(t.Context(), args, terminal{in: strings.NewReader(""), out: &closing{left: 0}, err: said})
+			}()
+			if code := <-ended; code != exitDone {
+				t.Errorf("exit code %d, %s", code, said)
+			}
+		})
+	}
+	t.Run("and nothing counts as handled", func(t *testing.T) {
+		c := start(t, "", "consume", endpoint, store, "--stream=s", "--app=a")
+		c.out.await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 20 })
+		checkOrder(t, c.out.lines(), lines)
+	})
+}
+
+// stuck is a standard output that nobody reads.
+type stuck struct{ entered chan struct{} }
+
+func (s stuck) Write([]byte) (int, error) {
+	close(s.entered)
+	select {}
+}
+
+func TestABlockedOutputDoesNotHoldAHandlerThatHasToStop(t *testing.T) {
+	s := stuck{make(chan struct{})}
+	p := printer{newOutlet(terminal{out: s}), formatText}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	handled := make(chan error, 1)
+	batch := &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}}
+	go func() { handled <- p.Handle(ctx, batch) }()
+	<-s.entered
+	cancel(weir.ErrStopping)
+	if err := <-handled; !errors.Is(err, weir.ErrStopping) {
+		t.Errorf("the handler returned %v", err)
+	}
+	if err := p.Handle(ctx, batch); !errors.Is(err, weir.ErrStopping) {
+		t.Errorf("the next handler returned %v", err)
+	}
+}
+
+func TestRecordsThatAreNotText(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	server.Put("s", "k", []byte{0xff, 0, '\n'})
+	server.Put("s", "k", nil)
+	server.Put("s", "k", []byte("text\nof two lines"))
+	all := parsePrinted(t, strings.Split(strings.TrimSpace(mustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip", "-o=json")), "\n"))
+	if len(all) != 3 || all[0].Data != nil || string(all[0].Base64) != "\xff\x00\n" ||
+		all[1].Data == nil || *all[1].Data != "" || all[2].Data == nil || *all[2].Data != "text\nof two lines" {
+		t.Errorf("printed %+v", all)
+	}
+	if out := mustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip"); out != "\xff\x00\n\n\ntext\nof two lines\n" {
+		t.Errorf("printed %q", out)
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+func at(t *testing.T, s string) shard.Position {
+	t.Helper()
+	p, err := shard.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func exampleView(t *testing.T) lease.View {
+	key := func(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
+	return lease.View{
+		Leader: lease.Leader{Session: "S1", Term: 7},
+		Workers: []lease.Worker{
+			{Session: "S2", Name: "beta", Weight: 1}, {Session: "S1", Name: "alpha", Weight: 2, MaxLeases: 5},
+			{Session: "S3", Name: "gamma", Ended: true}, {Session: "S4", Name: "delta", Leaving: true}, {Session: "S5"},
+		},
+		Leases: []lease.Lease{
+			{Key: key("shardId-3"), Parents: []string{"shardId-1"}, Epoch: 1, Position: shard.Oldest},
+			{Key: key("shardId-1"), Epoch: 4, Owner: "S1", Heir: "S2", Position: at(t, "123")},
+			{Key: key("shardId-0"), Epoch: 9, Position: shard.End},
+			{Key: key("shardId-2"), Parents: []string{"shardId-0"}, Epoch: 2, Owner: "S2", Position: at(t, "99+3")},
+			{Key: key("shardId-4"), Epoch: 3, Revoked: "S3", Position: shard.Oldest},
+			{Key: key("shardId-5"), Epoch: 1, Position: shard.Latest},
+			{Key: key("shardId-6"), Epoch: 2, Owner: "gone", Position: shard.Oldest},
+			{Key: lease.Key{Stream: "other", Shard: "shardId-0"}, Epoch: 2, Owner: "S1", Position: shard.Oldest},
+		},
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	lags := map[lease.Key]lag{
+		{Stream: "s", Shard: "shardId-1"}: {age: 1500 * time.Millisecond},
+		{Stream: "s", Shard: "shardId-2"}: {err: errors.New("throttled")},
+		{Stream: "s", Shard: "shardId-3"}: {age: 3 * time.Hour},
+		{Stream: "s", Shard: "shardId-4"}: {age: 20 * time.Millisecond},
+	}
+	d := describe("billing", "s", exampleView(t), map[string]bool{"S1": true}, lags)
+	want := `Application billing; alpha leads (term 7).
+
+WORKER  STATE    LEASES  SESSION
+S5      silent   0       S5
+alpha   beating  2       S1
+beta    silent   1       S2
+delta   leaving  0       S4
+gamma   ended    0       S3
+
+STREAM  SHARD  STATE     OWNER         EPOCH  LAG     CHECKPOINT
+s       0      finished  -             9      -       end
+s       1      moving    alpha → beta  4      1.5 s   123
+s       2      held      beta          2      ?       99+3
+s       3      waiting   -             1      3h0m0s  oldest
+s       4      revoked   -             3      20 ms   oldest
+s       5      free      -             1      ?       latest
+s       6      held      gone          2      ?       oldest
+`
+	if got := d.text(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestDescribeWithoutAnything(t *testing.T) {
+	d := describe("a", "", lease.View{Workers: []lease.Worker{{Session: "S"}}}, nil, nil)
+	if len(d.Workers) != 1 || d.Workers[0].State != "unknown" || d.Leader != nil {
+		t.Errorf("described as %+v", d)
+	}
+	if text := describe("a", "", lease.View{}, nil, nil).text(); !strings.Contains(text, "nobody leads") || !strings.Contains(text, "none") {
+		t.Errorf("described as %s", text)
+	}
+}
+
+func TestIteratorAt(t *testing.T) {
+	for position, want := range map[string]struct {
+		kind types.ShardIteratorType
+		seq  string
+	}{
+		"oldest":               {types.ShardIteratorTypeTrimHorizon, ""},
+		"latest":               {types.ShardIteratorTypeLatest, ""},
+		"2026-01-31T12:00:00Z": {types.ShardIteratorTypeAtTimestamp, ""},
+		"17":                   {types.ShardIteratorTypeAfterSequenceNumber, "17"},
+		"17+2":                 {types.ShardIteratorTypeAtSequenceNumber, "17"},
+	} {
+		in := iteratorAt(at(t, position))
+		if in.ShardIteratorType != want.kind || aws.ToString(in.StartingSequenceNumber) != want.seq {
+			t.Errorf("%s: %s %s", position, in.ShardIteratorType, aws.ToString(in.StartingSequenceNumber))
+		}
+		if (in.Timestamp != nil) != (want.kind == types.ShardIteratorTypeAtTimestamp) {
+			t.Errorf("%s: timestamp %v", position, in.Timestamp)
+		}
+	}
+}
+
+// The lag of a shard is the age of the first record that is not handled, also when that is the only one.
+func TestAskLags(t *testing.T) {
+	server, _ := kinesisServer(t)
+	server.CreateStream("s", 1)
+	shardID, first := server.Put("s", "k", []byte("one"))
+	_, second := server.Put("s", "k", []byte("two"))
+	key := lease.Key{Stream: "s", Shard: shardID}
+	ask := func(p string) lag {
+		return askLags(t.Context(), server.Client(), []lease.Lease{{Key: key, Position: at(t, p)}}, "")[key]
+	}
+	if l := ask(second); l.err != nil || l.age != 0 {
+		t.Errorf("at the tip: %+v", l)
+	}
+	for _, p := range []string{first, first + "+0", second + "+0", "oldest"} {
+		if l := ask(p); l.err != nil || l.age <= 0 {
+			t.Errorf("at %s: %+v, although a record waits", p, l)
+		}
+	}
+	if l := ask("end"); l != (lag{}) {
+		t.Errorf("a finished lease was asked about: %+v", l)
+	}
+	if l := askLags(t.Context(), server.Client(), []lease.Lease{{Key: lease.Key{Stream: "none", Shard: shardID}, Position: shard.Oldest}}, ""); l[lease.Key{Stream: "none", Shard: shardID}].err == nil {
+		t.Error("a stream that does not exist has a lag")
+	}
+}
