@@ -1,0 +1,103 @@
+package wire
+
+import "encoding/binary"
+
+// Four tables, one for each place in a group of four characters, hold the six bits where they belong in the three bytes that
+// the group stands for. A character that is none of base64 sets the highest bit.
+var base64Tables = func() (t [4][256]uint32) {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	for place := range t {
+		for c := range t[place] {
+			t[place][c] = 1 << 31
+		}
+		for bits, c := range []byte(alphabet) {
+			// The three bytes stand in the upper part of a word below the flag, so that they can be stored big-endian.
+			t[place][c] = uint32(bits) << (18 - 6*place)
+		}
+	}
+	return t
+}()
+
+const base64Bad = 1 << 31
+
+// base64Groups decodes whole groups of four characters of b from src on to b[dst:], until one has a character that is not of
+// the alphabet or the rest is short. dst is at most src, so that what is written was read. It returns how far it came.
+func base64Groups(b []byte, dst, src int) (int, int) {
+	t := &base64Tables
+	// Eight characters make six bytes; they are stored as eight, of which two are overwritten by the next. That is behind what
+	// was read as long as dst is at most src.
+	for src+8 <= len(b) {
+		in := b[src : src+8 : src+8]
+		hi := t[0][in[0]] | t[1][in[1]] | t[2][in[2]] | t[3][in[3]]
+		lo := t[0][in[4]] | t[1][in[5]] | t[2][in[6]] | t[3][in[7]]
+		if (hi|lo)&base64Bad != 0 {
+			break
+		}
+		binary.BigEndian.PutUint64(b[dst:dst+8], uint64(hi)<<40|uint64(lo)<<16)
+		dst, src = dst+6, src+8
+	}
+	for src+4 <= len(b) {
+		v := t[0][b[src]] | t[1][b[src+1]] | t[2][b[src+2]] | t[3][b[src+3]]
+		if v&base64Bad != 0 {
+			break
+		}
+		b[dst], b[dst+1], b[dst+2] = byte(v>>16), byte(v>>8), byte(v)
+		dst, src = dst+3, src+4
+	}
+	return dst, src
+}
+
+// base64Tail decodes character by character what base64Groups leaves: the group with the padding, line breaks, and whatever
+// is wrong. The zero value is ready.
+type base64Tail struct {
+	acc    uint32
+	chars  int // of the group so far, padding included
+	padded bool
+}
+
+// add takes the next character, writes a byte to out for each that is complete, and reports whether it may stand here.
+func (t *base64Tail) add(c byte, out []byte) ([]byte, bool) {
+	if c == '\n' || c == '\r' {
+		return out, true
+	}
+	if c == '=' {
+		switch {
+		case t.chars == 2 && !t.padded:
+			out = append(out, byte(t.acc>>4))
+		case t.chars == 3 && !t.padded:
+			out = append(out, byte(t.acc>>10), byte(t.acc>>2))
+		case t.chars == 3:
+		default:
+			return out, false
+		}
+		t.padded = true
+		t.chars++
+		return out, true
+	}
+	v := base64Tables[3][c]
+	if v&base64Bad != 0 || t.padded {
+		return out, false
+	}
+	t.acc = t.acc<<6 | v
+	if t.chars++; t.chars == 4 {
+		out = append(out, byte(t.acc>>16), byte(t.acc>>8), byte(t.acc))
+		t.acc, t.chars = 0, 0
+	}
+	return out, true
+}
+
+// done reports whether the text may end here.
+func (t *base64Tail) done() bool { return t.chars == 0 || t.chars == 4 }
+
+// decodeBase64 decodes b in place and returns how many bytes that makes.
+func decodeBase64(b []byte) (n int, ok bool) {
+	dst, src := base64Groups(b, 0, 0)
+	var tail base64Tail
+	out := b[:dst]
+	for _, c := range b[src:] {
+		if out, ok = tail.add(c, out); !ok {
+			return 0, false
+		}
+	}
+	return len(out), tail.done()
+}

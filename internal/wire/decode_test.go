@@ -1,0 +1,395 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+)
+
+// pages are answers of all kinds.
+func pages() map[string]*Page {
+	odd := samplePage(5, 33)
+	odd.Records[0].Data = []byte{}
+	odd.Records[1].Key = ""
+	odd.Records[2].Key = "ключ/\"\\\t𝄞"
+	odd.Records[3].Encrypted = true
+	odd.Records[4].Data = bytes.Repeat([]byte{0xff, 0xef, 0xbe}, 30_000)
+	odd.Behind = 86_400_000e6
+	odd.Bytes = 0
+	for _, r := range odd.Records {
+		odd.Bytes += len(r.Data) + len(r.Key)
+	}
+	end := samplePage(2, 7)
+	end.Next = ""
+	end.Children = []types.ChildShard{{
+		ShardId: aws.String("shardId-000000000002"), ParentShards: []string{"shardId-000000000000", "shardId-000000000001"},
+		HashKeyRange: &types.HashKeyRange{StartingHashKey: aws.String("0"), EndingHashKey: aws.String("340282366920938463463374607431768211455")},
+	}}
+	return map[string]*Page{
+		"empty, at the tip": {Next: "AAAA", Behind: 0},
+		"says nothing":      {Behind: -1},
+		"one record":        samplePage(1, 100),
+		"many records":      samplePage(300, 90),
+		"sizes of base64":   sizes(),
+		"odd records":       odd,
+		"end of a shard":    end,
+	}
+}
+
+func sizes() *Page {
+	p := samplePage(70, 70)
+	p.Bytes = 0
+	for i := range p.Records {
+		p.Records[i].Data = p.Records[i].Data[:i]
+		p.Bytes += i + len(p.Records[i].Key)
+	}
+	return p
+}
+
+func TestCBORInEveryStyle(t *testing.T) {
+	reversed := slices.Clone(usualOrder)
+	slices.Reverse(reversed)
+	styles := map[string]cborStyle{
+		"definite":                        {},
+		"indefinite":                      {open: true},
+		"in chunks":                       {chunks: true},
+		"indefinite and in chunks":        {open: true, chunks: true},
+		"other order":                     {order: reversed},
+		"alphabetical":                    {order: slices.Sorted(slices.Values(usualOrder)), last: true},
+		"unknown members":                 {extra: true, open: true},
+		"times without tag":               {untagged: true},
+		"times as floats":                 {float: true},
+		"times in seconds":                {seconds: true},
+		"base64 text":                     {textData: true},
+		"base64 text in chunks":           {textData: true, chunks: true},
+		"null keys and encryption always": {nullKey: true, encryption: true},
+	}
+	for style, st := range styles {
+		for name, want := range pages() {
+			t.Run(style+"/"+name, func(t *testing.T) {
+				body := st.encode(want)
+				var got Page
+				mustDecode(t, CBOR, bytes.Clone(body), &got)
+				if d := differ(&got, want, equalTime); d != "" {
+					t.Error(d)
+				}
+				if got.text != (st.textData && len(want.Records) > 0) {
+					t.Errorf("text is %v", got.text)
+				}
+				n, err := naiveDecode(body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := differ(&got, n, equalTime); d != "" {
+					t.Error("unlike the naive reader: ", d)
+				}
+			})
+		}
+	}
+}
+
+func TestJSONInEveryStyle(t *testing.T) {
+	reversed := slices.Clone(usualOrder)
+	slices.Reverse(reversed)
+	styles := map[string]jsonStyle{
+		"usual":             {},
+		"other order":       {order: reversed},
+		"exponents":         {time: "e"},
+		"blanks":            {blanks: true},
+		"unknown members":   {extra: true},
+		"slashes escaped":   {slash: true},
+		"all texts escaped": {escape: true},
+	}
+	for style, st := range styles {
+		for name, want := range pages() {
+			t.Run(style+"/"+name, func(t *testing.T) {
+				body := st.encode(want)
+				var got Page
+				mustDecode(t, JSON, bytes.Clone(body), &got)
+				if d := differ(&got, want, equalTime); d != "" {
+					t.Error(d)
+				}
+				out, err := sdkDecode(JSON, body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := differ(&got, fromSDK(JSON, out), equalTime); d != "" {
+					t.Error("unlike the SDK: ", d)
+				}
+			})
+		}
+	}
+}
+
+// A page of a few thousand records has records on both sides of every boundary of lengths, and is read with a prediction.
+func TestPredictionNeverChangesTheResult(t *testing.T) {
+	want := samplePage(40, 300)
+	for i := range want.Records {
+		r := &want.Records[i]
+		want.Bytes -= len(r.Data)
+		r.Data = r.Data[:i*7]
+		want.Bytes += len(r.Data)
+		switch i % 7 { // break what was predicted, in several ways
+		case 3:
+			want.Bytes -= len(r.Key)
+			r.Key = ""
+		case 5:
+			r.Encrypted = true
+		case 6:
+			r.Arrival = 1000 * int64(i)
+		}
+	}
+	for _, st := range []cborStyle{{}, {open: true}, {encryption: true, nullKey: true}} {
+		var got Page
+		mustDecode(t, CBOR, st.encode(want), &got)
+		if d := differ(&got, want, func(a, b int64) bool { return a == b || b < 1e11 && a == 1000*b }); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func TestMalformedAnswersAreRefused(t *testing.T) {
+	list := func(items string) string { return "\xa1\x67Records" + items }
+	cases := map[string]struct {
+		format Format
+		body   string
+		what   string
+	}{
+		"empty CBOR":                         {CBOR, "", shortAnswer},
+		"empty JSON":                         {JSON, " \n", shortAnswer},
+		"CBOR that is no map":                {CBOR, "\x81\xf6", "expected a map"},
+		"JSON that is no object":             {JSON, "[]", "expected an object"},
+		"null":                               {JSON, "null", "expected an object"},
+		"CBOR with more behind it":           {CBOR, "\xa0\xa0", "more after"},
+		"JSON with more behind it":           {JSON, "{} x", "more after"},
+		"a reserved first byte":              {CBOR, "\xa1\x61a\x1c", "first byte"},
+		"an integer of unknown length":       {CBOR, "\xa1\x61a\x1f", "first byte"},
+		"a break for a value":                {CBOR, "\xbf\x61a\xff", "break"},
+		"a short simple value":               {CBOR, "\xa1\x61a\xf8\x10", "simple value"},
+		"a list longer than the answer":      {CBOR, list("\x9b\xff\xff\xff\xff\xff\xff\xff\xff"), shortAnswer},
+		"a map longer than the answer":       {CBOR, "\xbb\xff\xff\xff\xff\xff\xff\xff\xff", shortAnswer},
+		"a string longer than the answer":    {CBOR, "\xa1\x71NextShardIterator\x7b\x7f\xff\xff\xff\xff\xff\xff\xff", shortAnswer},
+		"a skipped string too long":          {CBOR, "\xa1\x61a\x7b\xff\xff\xff\xff\xff\xff\xff\xff", shortAnswer},
+		"a chunk of another kind":            {CBOR, "\xa1\x71NextShardIterator\x7f\x41a\xff", "chunk"},
+		"chunks in chunks":                   {CBOR, "\xa1\x61a\x7f\x7f\xff\xff", "chunk"},
+		"chunks without an end":              {CBOR, "\xa1\x71NextShardIterator\x7f\x61a", shortAnswer},
+		"nothing but tags":                   {CBOR, "\xa1\x61a" + strings.Repeat("\xc1", 40), "tags"},
+		"nested CBOR":                        {CBOR, "\xa1\x61a" + strings.Repeat("\x81", 200) + "\x00", "nested"},
+		"nested JSON":                        {JSON, `{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}", "nested"},
+		"too many records":                   {CBOR, list("\x9a\x00\x01\x00\x01" + strings.Repeat("\xf6", 1<<16+1)), "too many records"},
+		"too many records, one by one":       {CBOR, list("\x9f" + strings.Repeat("\xf6", 1<<16+1) + "\xff"), "too many records"},
+		"too many records in JSON":           {JSON, `{"Records":[` + strings.Repeat("null,", 1<<16) + "null]}", "too many records"},
+		"too many children":                  {JSON, `{"ChildShards":[` + strings.Repeat("{},", 1<<10) + "{}]}", "too many child"},
+		"too many parents":                   {JSON, `{"ChildShards":[{"ParentShards":[` + strings.Repeat(`"",`, 1<<6) + `""]}]}`, "too many parent"},
+		"a long iterator":                    {JSON, `{"NextShardIterator":"` + strings.Repeat("A", 1<<16+1) + `"}`, "64 KiB"},
+		"data as a map":                      {CBOR, list("\x81\xa1\x64Data\xa1\x64type\x66Buffer"), "expected bytes"},
+		"data as text that is not base64":    {CBOR, list("\x81\xa1\x64Data\x64abc-"), "not base64"},
+		"a key that is bytes":                {CBOR, list("\x81\xa1\x6cPartitionKey\x41a"), "expected text"},
+		"a time that is text":                {CBOR, list("\x81\xa1\x78\x1bApproximateArrivalTimestamp\x61a"), "expected a number"},
+		"a time beyond all times":            {CBOR, list("\x81\xa1\x78\x1bApproximateArrivalTimestamp\x1b\x7f\xff\xff\xff\xff\xff\xff\xff"), "out of range"},
+		"a time that is not a number":        {CBOR, list("\x81\xa1\x78\x1bApproximateArrivalTimestamp\xf9\x7e\x00"), "out of range"},
+		"an integer beyond 63 bits":          {CBOR, "\xa1\x72MillisBehindLatest\x1b\xff\xff\xff\xff\xff\xff\xff\xff", "out of range"},
+		"a distance that is not a number":    {CBOR, "\xa1\x72MillisBehindLatest\xf9\x7c\x00", "out of range"},
+		"a distance with a fraction":         {JSON, `{"MillisBehindLatest":1.5}`, "whole number"},
+		"a distance beyond 63 bits":          {JSON, `{"MillisBehindLatest":9223372036854775808}`, "out of range"},
+		"a time in JSON beyond all times":    {JSON, `{"Records":[{"ApproximateArrivalTimestamp":1e99}]}`, "out of range"},
+		"an absurd exponent":                 {JSON, `{"Records":[{"ApproximateArrivalTimestamp":1e99999999999999999999}]}`, "out of range"},
+		"a number with a leading zero":       {JSON, `{"a":01}`, "expected a number"},
+		"a number without digits":            {JSON, `{"a":-}`, "expected a number"},
+		"a number that ends in a dot":        {JSON, `{"a":1.}`, "expected a number"},
+		"a number that ends in e":            {JSON, `{"a":1e+}`, "expected a number"},
+		"a member without a value":           {JSON, `{"a":}`, "expected a number"},
+		"a comma at the end":                 {JSON, `{"a":1,}`, "expected a string"},
+		"a comma at the end of a list":       {JSON, `{"a":[1,]}`, "expected a number"},
+		"no comma":                           {JSON, `{"a":1 "b":2}`, "comma"},
+		"no colon":                           {JSON, `{"a" 1}`, "colon"},
+		"a word that is none":                {JSON, `{"a":nul0}`, "expected null"},
+		"a control character":                {JSON, "{\"a\":\"x\ty\"}", "control"},
+		"a control character after escapes":  {JSON, "{\"a\":\"\\n\x01\"}", "control"},
+		"a control character in data":        {JSON, "{\"Records\":[{\"Data\":\"AAAA\n\"}]}", "control"},
+		"an escape that is none":             {JSON, `{"a":"\q"}`, "escape"},
+		"hex digits that are none":           {JSON, `{"a":"\u12g4"}`, "escape"},
+		"base64 that ends in a group":        {JSON, `{"Records":[{"Data":"AAAAA"}]}`, "not base64"},
+		"base64 with padding alone":          {JSON, `{"Records":[{"Data":"="}]}`, "not base64"},
+		"base64 with padding in the middle":  {JSON, `{"Records":[{"Data":"AA==AAAA"}]}`, "not base64"},
+		"base64 with half of its padding":    {JSON, `{"Records":[{"Data":"AA="}]}`, "not base64"},
+		"base64 with an escaped quote":       {JSON, `{"Records":[{"Data":"AAAA\"AAA"}]}`, "not base64"},
+		"base64 with an escape beyond ASCII": {JSON, `{"Records":[{"Data":"AAAA\u0141AAA"}]}`, "not base64"},
+		"a string without an end":            {JSON, `{"a":"b`, shortAnswer},
+		"data without an end":                {JSON, `{"Records":[{"Data":"AAAA`, shortAnswer},
+		"half an escape":                     {JSON, `{"a":"\u12`, shortAnswer},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := samplePage(3, 3)
+			err := Decode(c.format, []byte(c.body), p)
+			malformed := (*MalformedError)(nil)
+			if !errors.As(err, &malformed) || malformed.Format != c.format || !strings.Contains(err.Error(), c.what) {
+				t.Fatalf("error is %v, want one about %q", err, c.what)
+			}
+			if malformed.Offset < 0 || malformed.Offset > len(c.body) {
+				t.Errorf("offset %d of %d", malformed.Offset, len(c.body))
+			}
+			if len(p.Records) != 0 || p.Next != "" || p.Children != nil || p.Bytes != 0 || p.Behind != -1 {
+				t.Errorf("the page is not empty: %+v", p)
+			}
+			if r := p.Records[:3]; r[0].Data != nil || r[2].Key != "" {
+				t.Error("slots still hold what was there before")
+			}
+		})
+	}
+}
+
+func TestEveryPrefixOfAnAnswerIsRefused(t *testing.T) {
+	want := pages()["end of a shard"]
+	bodies := map[Format][][]byte{
+		CBOR: {(&cborStyle{extra: true}).encode(want), (&cborStyle{open: true, chunks: true}).encode(want)},
+		JSON: {(&jsonStyle{extra: true}).encode(want), (&jsonStyle{escape: true}).encode(want)},
+	}
+	for f, all := range bodies {
+		for _, body := range all {
+			for n := range body {
+				var p Page
+				err := Decode(f, bytes.Clone(body[:n]), &p)
+				if malformed := (*MalformedError)(nil); !errors.As(err, &malformed) || !malformed.short {
+					t.Fatalf("%s cut after %d of %d bytes: %v", f, n, len(body), err)
+				}
+			}
+		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1718549822.123": 1_718_549_822_123, "1.718549822123E9": 1_718_549_822_123, "1718549822123e-3": 1_718_549_822_123,
+		"1718549822": 1_718_549_822_000, "0": 0, "-0": 0, "0.0": 0, "1e0": 1000, "1.5": 1500, "-1.5": -1500, "17.18549822123E+08": 1_718_549_822_123,
+		"1718549822.1239999": 1_718_549_822_123, "0.0000000000000000000000000000017185498221239e39": 1_718_549_822_123,
+		"171854982212300000000000000000e-20": 1_718_549_822_123, "0e999999999999": 0, "1e-999999999999": 0,
+	} {
+		var p Page
+		mustDecode(t, JSON, fmt.Appendf(nil, `{"Records":[{"ApproximateArrivalTimestamp":%s}]}`, text), &p)
+		if got := p.Records[0].Arrival; got != want {
+			t.Errorf("%s is %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestIntegers(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "-0": 0, "12": 12, "-5": -5, "999999999999999999": 999999999999999999, "1234567890123456789": 1234567890123456789,
+		"9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63,
+	} {
+		d := &jsonReader{b: []byte(text + " ")}
+		if got, err := d.integer(); err != nil || got != want {
+			t.Errorf("%s is %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"9223372036854775808", "-9223372036854775809", "99999999999999999999999999", "1e2", "1.0", "x", "-"} {
+		d := &jsonReader{b: []byte(text + " ")}
+		if got, err := d.integer(); err == nil {
+			t.Errorf("%s is %d", text, got)
+		}
+	}
+}
+
+func TestTextsWithEscapes(t *testing.T) {
+	for quoted, want := range map[string]string{
+		`"plain"`: "plain", `"a\"b\\c\/d\b\f\n\r\te"`: "a\"b\\c/d\b\f\n\r\te", `"\u0041\u00e9\u20ac\ud834\udd1e"`: "Aé€𝄞",
+		`"\ud834"`: "\ufffd", `"\ud834x"`: "\ufffdx", `"\udd1e\ud834\ud834\udd1e"`: "\ufffd\ufffd𝄞", `"\ud834\u0041"`: "\ufffdA",
+		"\"raw \xff\"": "raw \xff", "\"fixed \xff\\n\"": "fixed \ufffd\n", "\"\\n\xff\xff\xff\xff\xff\xff\xff\xff\"": "\n" + strings.Repeat("\ufffd", 8),
+		"\"\\u0041\xff\xfe é\"": "A\ufffd\ufffd é",
+	} {
+		d := &jsonReader{b: []byte(quoted + ",")}
+		got, err := d.text()
+		if err != nil || string(got) != want || d.i != len(quoted) {
+			t.Errorf("%s is %q, %v, and ends at %d", quoted, got, err, d.i)
+		}
+		if len(got) != cap(got) && !strings.Contains(quoted, `\`) {
+			t.Errorf("%s has spare capacity", quoted)
+		}
+	}
+}
+
+func TestRecordsHaveNoSpareCapacity(t *testing.T) {
+	want := samplePage(20, 50)
+	for f, body := range map[Format][]byte{CBOR: (&cborStyle{}).encode(want), JSON: (&jsonStyle{}).encode(want)} {
+		var p Page
+		mustDecode(t, f, body, &p)
+		for i := range p.Records {
+			p.Records[i].Data = append(p.Records[i].Data, "overwritten?"...)
+		}
+		for i, r := range p.Records {
+			if !bytes.Equal(r.Data[:50], want.Records[i].Data) || r.Key != want.Records[i].Key {
+				t.Fatalf("%s: appending to the data of a record changed record %d", f, i)
+			}
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	body := `{"ContinuationSequenceNumber":"123","NextShardIterator":"x","MillisBehindLatest":5,"Records":[]}`
+	var p Page
+	if err := DecodeEvent(JSON, []byte(body), &p); err != nil || p.Next != "123" {
+		t.Errorf("the event's continuation is %q, %v", p.Next, err)
+	}
+	mustDecode(t, JSON, []byte(body), &p)
+	if p.Next != "x" {
+		t.Errorf("the answer's iterator is %q", p.Next)
+	}
+}
+
+func TestReusedPagesKeepNothing(t *testing.T) {
+	var p Page
+	mustDecode(t, CBOR, (&cborStyle{}).encode(samplePage(50, 10)), &p)
+	room := cap(p.Records)
+	mustDecode(t, CBOR, (&cborStyle{}).encode(samplePage(3, 10)), &p)
+	if len(p.Records) != 3 || cap(p.Records) != room {
+		t.Fatalf("%d of %d records, had room for %d", len(p.Records), cap(p.Records), room)
+	}
+	for i, r := range p.Records[:50][3:] {
+		if r.Data != nil || r.Key != "" || r.SequenceNumber != "" {
+			t.Fatalf("slot %d still refers to the answer before", 3+i)
+		}
+	}
+	p.Release()
+	p.Release()
+	if len(p.Records) != 0 || p.Records[:3][0].Data != nil {
+		t.Error("Release left something")
+	}
+}
+
+// The memory for a page is allocated once, or a few times where the answer does not say how many records it has.
+func TestAllocationsOfAPage(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    Format
+		body []byte
+		most float64
+	}{
+		{"cbor", CBOR, (&cborStyle{}).encode(samplePage(1000, 100)), 8},
+		{"cbor, indefinite", CBOR, (&cborStyle{open: true}).encode(samplePage(1000, 100)), 10},
+		{"json", JSON, (&jsonStyle{}).encode(samplePage(1000, 100)), 10},
+		{"json, two escapes in each record", JSON, (&jsonStyle{slash: true, escape: true}).encode(samplePage(1000, 100)), 10},
+	} {
+		work := make([]byte, len(c.body))
+		fresh := testing.AllocsPerRun(5, func() {
+			copy(work, c.body)
+			var p Page
+			mustDecode(t, c.f, work, &p)
+		})
+		var p Page
+		reused := testing.AllocsPerRun(5, func() {
+			copy(work, c.body)
+			mustDecode(t, c.f, work, &p)
+		})
+		if t.Logf("%s: %v allocations a page of 1,000 records, %v with the slice reused", c.name, fresh, reused); fresh > c.most || reused > 5 {
+			t.Errorf("%s: %v allocations, want at most %v; %v with the slice reused, want at most 5", c.name, fresh, c.most, reused)
+		}
+	}
+}

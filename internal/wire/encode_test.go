@@ -1,0 +1,338 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// cborStyle is one of the ways to write the same answer.
+type cborStyle struct {
+	open       bool // maps and lists of unknown length
+	chunks     bool // strings in chunks
+	order      []string
+	extra      bool // members that nobody knows
+	textData   bool // data as base64 text
+	untagged   bool // times
+	float      bool // times
+	seconds    bool // times
+	nullKey    bool // of records that have none, instead of leaving it out
+	encryption bool // NONE and KMS, instead of leaving it out when there is none
+	last       bool // records at the end of the answer
+}
+
+var usualOrder = []string{"SequenceNumber", "ApproximateArrivalTimestamp", "Data", "PartitionKey", "EncryptionType"}
+
+func cborHead(b []byte, major byte, n uint64) []byte {
+	switch {
+	case n < 24:
+		return append(b, major|byte(n))
+	case n < 1<<8:
+		return append(b, major|24, byte(n))
+	case n < 1<<16:
+		return binary.BigEndian.AppendUint16(append(b, major|25), uint16(n))
+	case n < 1<<32:
+		return binary.BigEndian.AppendUint32(append(b, major|26), uint32(n))
+	default:
+		return binary.BigEndian.AppendUint64(append(b, major|27), n)
+	}
+}
+
+func (st *cborStyle) str(b []byte, major byte, s string) []byte {
+	if !st.chunks {
+		return append(cborHead(b, major, uint64(len(s))), s...)
+	}
+	b = append(b, major|cborOpen)
+	for len(s) > 0 {
+		n := min(len(s), 1+len(s)/3)
+		b = append(cborHead(b, major, uint64(n)), s[:n]...)
+		s = s[n:]
+	}
+	return append(b, cborBreak)
+}
+
+func (st *cborStyle) key(b []byte, s string) []byte {
+	return append(cborHead(b, cborText, uint64(len(s))), s...)
+}
+
+func (st *cborStyle) begin(b []byte, major byte, n int) []byte {
+	if st.open {
+		return append(b, major|cborOpen)
+	}
+	return cborHead(b, major, uint64(n))
+}
+
+func (st *cborStyle) end(b []byte) []byte {
+	if st.open {
+		return append(b, cborBreak)
+	}
+	return b
+}
+
+func (st *cborStyle) time(b []byte, ms int64) []byte {
+	if !st.untagged {
+		b = append(b, cborTag|1)
+	}
+	v := float64(ms)
+	if st.seconds {
+		v /= 1000
+	}
+	if st.float || st.seconds {
+		return binary.BigEndian.AppendUint64(append(b, cborFloat64), floatBits(v))
+	}
+	return cborHead(b, cborUint, uint64(ms))
+}
+
+// encode writes p as a CBOR answer.
+func (st *cborStyle) encode(p *Page) []byte {
+	order := st.order
+	if order == nil {
+		order = usualOrder
+	}
+	var members []func([]byte) []byte
+	records := func(b []byte) []byte {
+		b = st.begin(st.key(b, "Records"), cborArray, len(p.Records))
+		for i := range p.Records {
+			b = st.record(b, &p.Records[i], order)
+		}
+		return st.end(b)
+	}
+	if !st.last {
+		members = append(members, records)
+	}
+	if p.Behind >= 0 {
+		members = append(members, func(b []byte) []byte {
+			return cborHead(st.key(b, "MillisBehindLatest"), cborUint, uint64(p.Behind.Milliseconds()))
+		})
+	}
+	if st.extra {
+		members = append(members, func(b []byte) []byte {
+			// A map with a list, a float, a tagged string in chunks and a break in it.
+			b = append(st.key(b, "Unheard"), cborMap|cborOpen)
+			b = append(st.key(b, "of"), cborArray|2, cborFloat16, 0x3c, 0, cborTag|3, cborText|cborOpen, cborText|1, 'x', cborBreak)
+			b = append(b, cborUint|5, cborOther|24, 200)
+			return append(b, cborBreak)
+		})
+	}
+	members = append(members, func(b []byte) []byte {
+		b = st.key(b, "NextShardIterator")
+		if p.Next == "" {
+			return append(b, cborNull)
+		}
+		return st.str(b, cborText, p.Next)
+	})
+	if p.Children != nil {
+		members = append(members, func(b []byte) []byte {
+			b = st.begin(st.key(b, "ChildShards"), cborArray, len(p.Children))
+			for _, c := range p.Children {
+				b = st.begin(b, cborMap, 3)
+				b = st.str(st.key(b, "ShardId"), cborText, *c.ShardId)
+				b = st.begin(st.key(b, "ParentShards"), cborArray, len(c.ParentShards))
+				for _, id := range c.ParentShards {
+					b = st.str(b, cborText, id)
+				}
+				b = st.end(b)
+				b = st.begin(st.key(b, "HashKeyRange"), cborMap, 2)
+				b = st.str(st.key(b, "StartingHashKey"), cborText, *c.HashKeyRange.StartingHashKey)
+				b = st.str(st.key(b, "EndingHashKey"), cborText, *c.HashKeyRange.EndingHashKey)
+				b = st.end(st.end(b))
+			}
+			return st.end(b)
+		})
+	}
+	if st.last {
+		members = append(members, records)
+	}
+	b := st.begin(nil, cborMap, len(members))
+	for _, m := range members {
+		b = m(b)
+	}
+	return st.end(b)
+}
+
+func (st *cborStyle) record(b []byte, r *Record, order []string) []byte {
+	var members []func([]byte) []byte
+	for _, name := range order {
+		switch name {
+		case "Data":
+			members = append(members, func(b []byte) []byte {
+				if b = st.key(b, name); st.textData {
+					return st.str(b, cborText, base64.StdEncoding.EncodeToString(r.Data))
+				}
+				return st.str(b, cborBytes, string(r.Data))
+			})
+		case "PartitionKey":
+			if r.Key == "" && !st.nullKey {
+				continue
+			}
+			members = append(members, func(b []byte) []byte {
+				if b = st.key(b, name); r.Key == "" {
+					return append(b, cborNull)
+				}
+				return st.str(b, cborText, r.Key)
+			})
+		case "SequenceNumber":
+			members = append(members, func(b []byte) []byte { return st.str(st.key(b, name), cborText, r.SequenceNumber) })
+		case "ApproximateArrivalTimestamp":
+			members = append(members, func(b []byte) []byte { return st.time(st.key(b, name), r.Arrival) })
+		case "EncryptionType":
+			if !r.Encrypted && !st.encryption {
+				continue
+			}
+			members = append(members, func(b []byte) []byte {
+				if b = st.key(b, name); r.Encrypted {
+					return st.str(b, cborText, "KMS")
+				}
+				return st.str(b, cborText, "NONE")
+			})
+		}
+	}
+	if st.extra {
+		members = append(members, func(b []byte) []byte { return append(st.key(b, "Novelty"), cborArray|1, cborNull) })
+	}
+	b = st.begin(b, cborMap, len(members))
+	for _, m := range members {
+		b = m(b)
+	}
+	return st.end(b)
+}
+
+// jsonStyle is one of the ways to write the same answer.
+type jsonStyle struct {
+	order  []string
+	time   string // "" for seconds with three digits, "e" with an exponent, "int" for whole seconds
+	blanks bool
+	extra  bool
+	slash  bool // escape slashes
+	escape bool // every character of strings that are not data
+}
+
+func (st *jsonStyle) text(s string) string {
+	if !st.escape {
+		return strconv.Quote(s) // the same as JSON for what the tests write
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		if r > 0xffff {
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04X`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+			continue
+		}
+		fmt.Fprintf(&b, `\u%04x`, r)
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func (st *jsonStyle) encode(p *Page) []byte {
+	order := st.order
+	if order == nil {
+		order = usualOrder
+	}
+	var records []string
+	for i := range p.Records {
+		records = append(records, st.record(&p.Records[i], order))
+	}
+	members := []string{`"Records":[` + strings.Join(records, ",") + `]`}
+	if p.Behind >= 0 {
+		members = append(members, fmt.Sprintf(`"MillisBehindLatest":%d`, p.Behind.Milliseconds()))
+	}
+	if st.extra {
+		members = append(members, `"Unheard":{"of":[1,-2.5e+3,"x\"",{"Records":[]},true,false,null,[]]}`)
+	}
+	if p.Next != "" {
+		members = append(members, `"NextShardIterator":`+st.text(p.Next))
+	} else {
+		members = append(members, `"NextShardIterator":null`)
+	}
+	if p.Children != nil {
+		var kids []string
+		for _, c := range p.Children {
+			var parents []string
+			for _, id := range c.ParentShards {
+				parents = append(parents, st.text(id))
+			}
+			kids = append(kids, fmt.Sprintf(`{"ShardId":%s,"ParentShards":[%s],"HashKeyRange":{"EndingHashKey":%s,"StartingHashKey":%s}}`,
+				st.text(*c.ShardId), strings.Join(parents, ","), st.text(*c.HashKeyRange.EndingHashKey), st.text(*c.HashKeyRange.StartingHashKey)))
+		}
+		members = append(members, `"ChildShards":[`+strings.Join(kids, ",")+`]`)
+	}
+	s := "{" + strings.Join(members, ",") + "}"
+	if st.blanks {
+		s = strings.NewReplacer("{", " {\n", "}", "\t}", ",", " , ", `":`, "\" :\r\n", "[", "[ ", "]", " ]").Replace(s) + "\n"
+	}
+	return []byte(s)
+}
+
+func (st *jsonStyle) record(r *Record, order []string) string {
+	var members []string
+	for _, name := range order {
+		value := ""
+		switch name {
+		case "Data":
+			if value = base64.StdEncoding.EncodeToString(r.Data); st.slash {
+				value = strings.ReplaceAll(value, "/", `\/`)
+			}
+			value = `"` + value + `"`
+		case "PartitionKey":
+			if r.Key == "" {
+				continue
+			}
+			value = st.text(r.Key)
+		case "SequenceNumber":
+			value = st.text(r.SequenceNumber)
+		case "ApproximateArrivalTimestamp":
+			switch seconds := float64(r.Arrival) / 1000; st.time {
+			case "e":
+				value = strconv.FormatFloat(seconds, 'E', -1, 64)
+			case "int":
+				value = strconv.FormatInt(r.Arrival/1000, 10)
+			default:
+				value = strconv.FormatFloat(seconds, 'f', -1, 64)
+			}
+		case "EncryptionType":
+			if value = `"NONE"`; r.Encrypted {
+				value = `"KMS"`
+			}
+		}
+		members = append(members, `"`+name+`":`+value)
+	}
+	if st.extra {
+		members = append(members, `"Novelty":[null]`)
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// samplePage is a page of n records with data of size bytes, the same for the same arguments.
+func samplePage(n, size int) *Page {
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(size)))
+	p := &Page{Behind: 0, Next: strings.Repeat("AAAAAAAAAAE", 20) + "=="}
+	arrival := int64(1_718_549_822_123)
+	for i := range n {
+		data := make([]byte, size)
+		for j := range data {
+			data[j] = byte(rng.Uint32())
+		}
+		arrival += int64(rng.IntN(5))
+		p.Records = append(p.Records, Record{
+			Data:           data,
+			Key:            fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", rng.Uint32(), i&0xffff, i&0xffff, i&0xffff, rng.Uint32()),
+			SequenceNumber: fmt.Sprintf("4966%052d", i),
+			Arrival:        arrival,
+		})
+		p.Bytes += size + 36
+	}
+	return p
+}
+
+func mustDecode(tb testing.TB, f Format, body []byte, p *Page) {
+	tb.Helper()
+	if err := Decode(f, body, p); err != nil {
+		tb.Fatal(err)
+	}
+}

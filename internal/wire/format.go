@@ -1,0 +1,92 @@
+package wire
+
+import (
+	"fmt"
+	"mime"
+)
+
+// Format is how requests and answers are written.
+type Format uint8
+
+const (
+	// CBOR is application/x-amz-cbor-1.1: record data are byte strings, times are milliseconds. Both can be used where they lie.
+	CBOR Format = iota
+	// JSON is application/x-amz-json-1.1: record data are base64, times are seconds with a fraction.
+	JSON
+)
+
+// String is "cbor" or "json".
+func (f Format) String() string {
+	if f == JSON {
+		return "json"
+	}
+	return "cbor"
+}
+
+const (
+	cborType = "application/x-amz-cbor-1.1"
+	jsonType = "application/x-amz-json-1.1"
+)
+
+func (f Format) contentType() string {
+	if f == JSON {
+		return jsonType
+	}
+	return cborType
+}
+
+// formatOf reads a Content-Type. An answer without one is judged by its first byte: only JSON starts with '{' or a blank.
+func formatOf(contentType string, body []byte) (Format, bool) {
+	switch contentType {
+	case cborType:
+		return CBOR, true
+	case jsonType:
+		return JSON, true
+	case "":
+		if len(body) > 0 && (body[0] == '{' || jsonBlank(body[0])) {
+			return JSON, true
+		}
+		return CBOR, len(body) > 0
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return CBOR, false
+	}
+	switch media {
+	case cborType, "application/cbor":
+		return CBOR, true
+	case jsonType, "application/x-amz-json-1.0", "application/json":
+		return JSON, true
+	}
+	return CBOR, false
+}
+
+// MalformedError says why an answer could not be read. Nothing of such an answer is used.
+type MalformedError struct {
+	Format Format
+	Offset int // of the byte that was not understood
+	What   string
+
+	short bool // the answer ends where more was to come
+}
+
+// Error names the format, the place and what is wrong there.
+func (e *MalformedError) Error() string {
+	return fmt.Sprintf("malformed %s answer at byte %d: %s", e.Format, e.Offset, e.What)
+}
+
+// Bounds of an answer. The service returns at most 10,000 records and 10 MiB, and names at most two children; other servers
+// are known to exceed some of that.
+const (
+	maxRecords  = 1 << 16
+	maxChildren = 1 << 10
+	maxParents  = 1 << 6
+	maxDepth    = 64      // of values that are stepped over
+	maxIterator = 1 << 16 // bytes
+)
+
+// Milliseconds of the years 0 and 10,000, beyond which nothing arrives.
+const (
+	minArrival = -62_167_219_200_000
+	maxArrival = 253_402_300_800_000
+)

@@ -1,0 +1,204 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// smallPages are seeds that a fuzzer can still take apart.
+func smallPages() []*Page {
+	all := pages()
+	small := []*Page{samplePage(3, 20)}
+	for _, name := range []string{"empty, at the tip", "says nothing", "one record", "end of a shard"} {
+		small = append(small, all[name])
+	}
+	return small
+}
+
+// FuzzCBOR: the reader accepts what a naive reader of all of CBOR accepts, and reads the same out of it; and what the SDK
+// accepts too, it reads like the SDK.
+func FuzzCBOR(f *testing.F) {
+	for _, p := range smallPages() {
+		for _, st := range []cborStyle{{}, {open: true, chunks: true}, {extra: true}, {textData: true, float: true}, {nullKey: true, encryption: true, seconds: true}} {
+			f.Add(st.encode(p))
+		}
+	}
+	f.Add([]byte("\xa1\x67Records\x83\xf6\xa0\xc1\xa1\x64Data\x40"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var p Page
+		err := Decode(CBOR, bytes.Clone(body), &p)
+		if malformed := (*MalformedError)(nil); err != nil && !errors.As(err, &malformed) {
+			t.Fatalf("the error is a %T", err)
+		}
+		want, naiveErr := naiveDecode(body)
+		switch {
+		case err == nil && naiveErr != nil:
+			t.Fatalf("accepted: %+v", p)
+		case err != nil && naiveErr == nil:
+			if !bounded(err) {
+				t.Fatalf("refused: %v", err)
+			}
+			return
+		case err != nil:
+			return
+		}
+		if d := differ(&p, want, equalTime); d != "" {
+			t.Fatal("unlike the naive reader: ", d)
+		}
+		out, err := sdkDecode(CBOR, body)
+		if err != nil {
+			return // it does not know times without a tag, strings in chunks, and more
+		}
+		if d := differ(&p, fromSDK(CBOR, out), likeSDKTime); d != "" {
+			t.Fatal("unlike the SDK: ", d)
+		}
+	})
+}
+
+// likeSDKTime compares a time with what the SDK makes of it: for its CBOR an integer counts seconds, where Kinesis has
+// milliseconds. What the SDK could not represent is not compared.
+func likeSDKTime(got, sdk int64) bool {
+	if sdk <= minArrival || sdk >= maxArrival*1000 {
+		return true
+	}
+	return got == sdk || got*1000 == sdk || got == sdk-1 || got == sdk+1 || (got*1000 <= sdk+1000 && got*1000 >= sdk-1000)
+}
+
+// bounded reports whether an answer was refused for a bound that only this package has.
+func bounded(err error) bool {
+	for _, what := range []string{"nested too deep", "too many", "longer than"} {
+		if strings.Contains(err.Error(), what) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzJSON: the reader and the SDK read the same out of an answer, or both refuse it. It also refuses some that the SDK lets
+// pass: empty ones, ones with something behind them, times that no record has, and what exceeds a bound.
+func FuzzJSON(f *testing.F) {
+	for _, p := range smallPages() {
+		for _, st := range []jsonStyle{{}, {blanks: true, time: "e"}, {extra: true, time: "int"}, {escape: true, slash: true}} {
+			f.Add(st.encode(p))
+		}
+	}
+	for _, s := range []string{
+		`{"Records":[null,{},{"Data":"","Data":null,"PartitionKey":"a","PartitionKey":"\ud834\u0041\u0000"}]}`,
+		`{"Records":[{"Data":"\u0041AA\n=","ApproximateArrivalTimestamp":1e9,"Encryption\u0054ype":"KM\u0053"}],"MillisBehindLatest":-9223372036854775808}`,
+		`{"ChildShards":[null,{"ParentShards":[null,"a"],"HashKeyRange":{}}],"NextShardIterator":"` + "\xff\\n\xff" + `"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var p Page
+		err := Decode(JSON, bytes.Clone(body), &p)
+		malformed := (*MalformedError)(nil)
+		if err != nil && !errors.As(err, &malformed) {
+			t.Fatalf("the error is a %T", err)
+		}
+		if err != nil && strings.Contains(err.Error(), "more after") {
+			// The SDK does not look there. What stands before has to be the same.
+			body = body[:malformed.Offset]
+			if err := Decode(JSON, bytes.Clone(body), &p); err != nil {
+				t.Fatalf("without what follows: %v", err)
+			}
+			err = nil
+		}
+		out, sdkErr := sdkDecode(JSON, body)
+		switch {
+		case err == nil && sdkErr != nil:
+			t.Fatalf("accepted, but the SDK says %v", sdkErr)
+		case err != nil && sdkErr == nil:
+			want := fromSDK(JSON, out)
+			for _, r := range want.Records {
+				if r.Arrival == oddTime {
+					return
+				}
+			}
+			if len(body) > 0 && !bounded(err) && !strings.Contains(err.Error(), "a time out of range") && !oddNumber(body, malformed) {
+				t.Fatalf("refused: %v", err)
+			}
+			return
+		case err != nil:
+			return
+		}
+		if d := differ(&p, fromSDK(JSON, out), func(got, sdk int64) bool {
+			return sdk == oddTime || got == sdk || got == sdk-1 || got == sdk+1 // it rounds what is finer than a millisecond
+		}); d != "" {
+			t.Fatal("unlike the SDK: ", d)
+		}
+	})
+}
+
+// oddNumber reports whether a time was refused because it is one of the texts "NaN" and "Infinity".
+func oddNumber(body []byte, err *MalformedError) bool {
+	return err.What == "expected a number" && err.Offset < len(body) && body[err.Offset] == '"'
+}
+
+// FuzzPages: a page written in any style comes back as it was. This reaches what is predicted, which raw bytes seldom do.
+func FuzzPages(f *testing.F) {
+	for i := range uint16(12) {
+		f.Add(uint64(i), i<<i, "key \u00e9")
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, flags uint16, key string) {
+		if len(key) > 1000 || strings.ToValidUTF8(key, "") != key {
+			return
+		}
+		rng := rand.New(rand.NewPCG(seed, 1))
+		flag := func() bool { flags = flags>>1 | flags<<15; return flags&1 == 1 }
+		p := samplePage(rng.IntN(20), rng.IntN(300))
+		p.Bytes = 0
+		for i := range p.Records {
+			r := &p.Records[i]
+			r.Data = r.Data[:rng.IntN(len(r.Data)+1)]
+			if rng.IntN(4) == 0 {
+				r.Key = key
+			}
+			r.Encrypted = rng.IntN(3) == 0
+			p.Bytes += len(r.Data) + len(r.Key)
+		}
+		order := append([]string(nil), usualOrder...)
+		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		st := cborStyle{
+			open: flag(), chunks: flag(), order: order, extra: flag(), textData: flag(), untagged: flag(), float: flag(),
+			nullKey: flag(), encryption: flag(), last: flag(),
+		}
+		var got Page
+		mustDecode(t, CBOR, st.encode(p), &got)
+		if d := differ(&got, p, equalTime); d != "" {
+			t.Fatalf("CBOR %+v: %s", st, d)
+		}
+		js := jsonStyle{order: order, extra: flag(), slash: flag(), escape: flag()}
+		if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r > 0x7e }) {
+			js.escape = true // strconv.Quote has escapes for these that JSON has not
+		}
+		if flag() {
+			js.time = "e"
+		}
+		mustDecode(t, JSON, js.encode(p), &got)
+		if d := differ(&got, p, equalTime); d != "" {
+			t.Fatalf("JSON %+v: %s", js, d)
+		}
+	})
+}
+
+// FuzzErrorBody: whatever stands in the body of an error, its code and message come out as text or not at all.
+func FuzzErrorBody(f *testing.F) {
+	for _, s := range []string{
+		`{"__type":"com.amazonaws.kinesis.v20131202#ExpiredIteratorException","message":"old"}`, `{"code":"X","Message":"y"}`, "", "<html>",
+		"\xa2\x66__type\x78\x26ProvisionedThroughputExceededException\x67message\x61x", "\xbf\x67Message\x7f\x61x\xff\xff",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, format := range []Format{CBOR, JSON} {
+			_, _, err := readError(newReader(format, bytes.Clone(body)))
+			if malformed := (*MalformedError)(nil); err != nil && !errors.As(err, &malformed) {
+				t.Fatalf("the error is a %T", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,499 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// jsonReader reads JSON. Strings are unquoted in place.
+type jsonReader struct {
+	b []byte
+	i int
+}
+
+func (d *jsonReader) malformed(what string) error {
+	return &MalformedError{Format: JSON, Offset: d.i, What: what}
+}
+
+func (d *jsonReader) short() error {
+	return &MalformedError{Format: JSON, Offset: d.i, What: shortAnswer, short: true}
+}
+
+func jsonBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+// peek steps over blanks and returns the byte that the next token begins with.
+func (d *jsonReader) peek() (byte, error) {
+	for d.i < len(d.b) {
+		if c := d.b[d.i]; !jsonBlank(c) {
+			return c, nil
+		}
+		d.i++
+	}
+	return 0, d.short()
+}
+
+// want consumes the byte c.
+func (d *jsonReader) want(c byte, what string) error {
+	got, err := d.peek()
+	if err != nil {
+		return err
+	}
+	if got != c {
+		return d.malformed("expected " + what)
+	}
+	d.i++
+	return nil
+}
+
+func (d *jsonReader) literal(word string) error {
+	if len(d.b)-d.i < len(word) {
+		return d.short()
+	}
+	if string(d.b[d.i:d.i+len(word)]) != word {
+		return d.malformed("expected " + word)
+	}
+	d.i += len(word)
+	return nil
+}
+
+// null consumes a null, if there is one.
+func (d *jsonReader) null() (bool, error) {
+	if c, err := d.peek(); err != nil || c != 'n' {
+		return false, err
+	}
+	return true, d.literal("null")
+}
+
+// more consumes what stands between the elements of a list or an object: nothing before the first, then commas. It reports
+// whether another element follows, and consumes the closing bracket if none does.
+func (d *jsonReader) more(first *bool, closing byte) (bool, error) {
+	c, err := d.peek()
+	if err != nil {
+		return false, err
+	}
+	if c == closing {
+		d.i++
+		return false, nil
+	}
+	if *first {
+		*first = false
+		return true, nil
+	}
+	if c != ',' {
+		return false, d.malformed("expected a comma or a closing bracket")
+	}
+	d.i++
+	return true, nil
+}
+
+func (d *jsonReader) object(member func(name []byte) error) error {
+	if err := d.want('{', "an object"); err != nil {
+		return err
+	}
+	first := true
+	for {
+		more, err := d.more(&first, '}')
+		if err != nil || !more {
+			return err
+		}
+		name, err := d.name()
+		if err != nil {
+			return err
+		}
+		if null, err := d.null(); err != nil {
+			return err
+		} else if null {
+			continue
+		}
+		if err := member(name); err != nil {
+			return err
+		}
+	}
+}
+
+// name is the name of a member, with the colon behind it.
+func (d *jsonReader) name() ([]byte, error) {
+	name, err := d.text()
+	if err != nil {
+		return nil, err
+	}
+	return name, d.want(':', "a colon")
+}
+
+func (d *jsonReader) array(element func(null bool) error) error {
+	if err := d.want('[', "a list"); err != nil {
+		return err
+	}
+	first := true
+	for {
+		more, err := d.more(&first, ']')
+		if err != nil || !more {
+			return err
+		}
+		null, err := d.null()
+		if err != nil {
+			return err
+		}
+		if err := element(null); err != nil {
+			return err
+		}
+	}
+}
+
+func (d *jsonReader) text() ([]byte, error) {
+	if err := d.want('"', "a string"); err != nil {
+		return nil, err
+	}
+	from := d.i
+	d.i = jsonPlain(d.b, d.i)
+	if d.i >= len(d.b) {
+		return nil, d.short()
+	}
+	if d.b[d.i] == '"' {
+		d.i++
+		return d.b[from : d.i-1 : d.i-1], nil
+	}
+	return d.unquote(from)
+}
+
+// jsonPlain returns where b[i:] has the first byte that means something in a string: a quote, a backslash or a control
+// character; len(b) if it has none.
+func jsonPlain(b []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		v := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := v^(ones*'"'), v^(ones*'\\')
+		// The lowest of the marked bytes is one that is meant; bytes above it may be marked by its carry.
+		if marks := ((quote - ones) &^ quote & highs) | ((slash - ones) &^ slash & highs) | ((v - ones*0x20) &^ v & highs); marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < 0x20 {
+			break
+		}
+	}
+	return i
+}
+
+// unquote is the string that begins at from and is plain up to d.i. Bytes that are no UTF-8 become U+FFFD.
+func (d *jsonReader) unquote(from int) ([]byte, error) {
+	out := fixUTF8(d.b[from:d.i])
+	inPlace := len(out) == d.i-from
+	for {
+		if d.i >= len(d.b) {
+			return nil, d.short()
+		}
+		var char [utf8.UTFMax]byte
+		n, at := 0, d.i
+		switch c := d.b[d.i]; {
+		case c == '"':
+			d.i++
+			return out[:len(out):len(out)], nil
+		case c < 0x20:
+			return nil, d.malformed("a control character in a string")
+		case c == '\\':
+			r, err := d.escape()
+			if err != nil {
+				return nil, err
+			}
+			n = utf8.EncodeRune(char[:], r)
+		default:
+			r, size := utf8.DecodeRune(d.b[d.i:])
+			d.i += size
+			n = utf8.EncodeRune(char[:], r)
+		}
+		// What was read makes room for what is written, but for bytes that are no UTF-8, which grow.
+		if inPlace && from+len(out)+n > d.i {
+			d.i = at
+			out, inPlace = append(make([]byte, 0, 2*len(out)+64), out...), false
+			continue
+		}
+		out = append(out, char[:n]...)
+	}
+}
+
+// fixUTF8 is b with U+FFFD for what is no UTF-8, each byte of it. It is b itself if there is nothing to fix.
+func fixUTF8(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	var fixed []byte
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		fixed = utf8.AppendRune(fixed, r)
+		b = b[size:]
+	}
+	return fixed
+}
+
+// escape consumes an escape sequence, or two that make one character. Half of such a pair is U+FFFD.
+func (d *jsonReader) escape() (rune, error) {
+	if d.i+1 >= len(d.b) {
+		return 0, d.short()
+	}
+	c := d.b[d.i+1]
+	d.i += 2
+	switch c {
+	case '"', '\\', '/':
+		return rune(c), nil
+	case 'b':
+		return '\b', nil
+	case 'f':
+		return '\f', nil
+	case 'n':
+		return '\n', nil
+	case 'r':
+		return '\r', nil
+	case 't':
+		return '\t', nil
+	case 'u':
+		r, err := d.hex4()
+		if err != nil || !utf16.IsSurrogate(r) {
+			return r, err
+		}
+		if d.i+1 < len(d.b) && d.b[d.i] == '\\' && d.b[d.i+1] == 'u' {
+			at := d.i
+			d.i += 2
+			low, err := d.hex4()
+			if err != nil {
+				return 0, err
+			}
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				return pair, nil
+			}
+			d.i = at // not of this pair
+		}
+		return utf8.RuneError, nil
+	}
+	d.i--
+	return 0, d.malformed("an escape that JSON does not have")
+}
+
+func (d *jsonReader) hex4() (rune, error) {
+	if len(d.b)-d.i < 4 {
+		return 0, d.short()
+	}
+	var r rune
+	for _, c := range d.b[d.i : d.i+4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, d.malformed("an escape that JSON does not have")
+		}
+		r = r<<4 | rune(c)
+	}
+	d.i += 4
+	return r, nil
+}
+
+func (d *jsonReader) skip() error { return d.skipAt(0) }
+
+func (d *jsonReader) skipAt(depth int) error {
+	if depth > maxDepth {
+		return d.malformed("nested too deep")
+	}
+	c, err := d.peek()
+	if err != nil {
+		return err
+	}
+	switch c {
+	case '"':
+		_, err = d.text()
+		return err
+	case 't':
+		return d.literal("true")
+	case 'f':
+		return d.literal("false")
+	case 'n':
+		return d.literal("null")
+	case '{', '[':
+		d.i++
+		first := true
+		for {
+			more, err := d.more(&first, c+2) // both closing brackets stand two behind the opening ones
+			if err != nil || !more {
+				return err
+			}
+			if c == '{' {
+				if _, err := d.name(); err != nil {
+					return err
+				}
+			}
+			if err := d.skipAt(depth + 1); err != nil {
+				return err
+			}
+		}
+	default:
+		_, err = d.number()
+		return err
+	}
+}
+
+// end wants nothing but blanks to follow.
+func (d *jsonReader) end() error {
+	if _, err := d.peek(); err != nil {
+		return nil
+	}
+	return d.malformed("more after the end of the answer")
+}
+
+// decimal is the number ±digits·10^exp. Of more than 18 digits the rest is dropped.
+type decimal struct {
+	digits   int64
+	exp      int
+	negative bool
+	integral bool // neither fraction nor exponent
+	dropped  bool
+}
+
+func (d *jsonReader) number() (decimal, error) {
+	if _, err := d.peek(); err != nil {
+		return decimal{}, err
+	}
+	n := decimal{integral: true}
+	b, i := d.b, d.i
+	if b[i] == '-' {
+		n.negative = true
+		i++
+	}
+	from := i
+	i = n.take(b, i, 0)
+	if i == from || (b[from] == '0' && i-from > 1) {
+		return n, d.noNumber(i)
+	}
+	if i < len(b) && b[i] == '.' {
+		n.integral = false
+		from = i + 1
+		if i = n.take(b, from, -1); i == from {
+			return n, d.noNumber(i)
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		n.integral = false
+		negative := false
+		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
+			negative = b[i] == '-'
+			i++
+		}
+		from = i
+		exp := 0
+		for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+			exp = min(exp*10+int(b[i]-'0'), 1_000_000_000)
+			i++
+		}
+		if i == from {
+			return n, d.noNumber(i)
+		}
+		if negative {
+			exp = -exp
+		}
+		n.exp += exp
+	}
+	if i == len(b) {
+		return n, d.short() // there is always something behind a number, and it may go on
+	}
+	d.i = i
+	return n, nil
+}
+
+// noNumber is the error about a number that is none as of b[i].
+func (d *jsonReader) noNumber(i int) error {
+	if i == len(d.b) {
+		return d.short()
+	}
+	return d.malformed("expected a number")
+}
+
+// take consumes decimal digits of the integer (place 0) or the fraction (place -1).
+func (n *decimal) take(b []byte, i, place int) int {
+	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
+		switch {
+		case n.digits < 100_000_000_000_000_000:
+			n.digits = n.digits*10 + int64(b[i]-'0')
+			n.exp += place
+		case place == 0:
+			n.exp++
+			n.dropped = true
+		default:
+			n.dropped = true
+		}
+	}
+	return i
+}
+
+func (d *jsonReader) integer() (int64, error) {
+	at := d.i
+	n, err := d.number()
+	if err != nil {
+		return 0, err
+	}
+	if !n.integral {
+		d.i = at
+		return 0, d.malformed("expected a whole number")
+	}
+	if n.dropped || n.exp != 0 {
+		return exactInteger(d, n)
+	}
+	if n.negative {
+		return -n.digits, nil
+	}
+	return n.digits, nil
+}
+
+// exactInteger is for whole numbers of 19 digits, which may just fit.
+func exactInteger(d *jsonReader, n decimal) (int64, error) {
+	end, from := d.i, d.i
+	for from > 0 && '0' <= d.b[from-1] && d.b[from-1] <= '9' {
+		from--
+	}
+	var v uint64
+	for _, c := range d.b[from:end] {
+		digit := uint64(c - '0')
+		if v > (math.MaxUint64-digit)/10 {
+			return 0, d.malformed("a number out of range")
+		}
+		v = v*10 + digit
+	}
+	if n.negative && v <= 1<<63 {
+		return int64(-v), nil
+	}
+	if v > math.MaxInt64 {
+		return 0, d.malformed("a number out of range")
+	}
+	return int64(v), nil
+}
+
+// arrival is a time in seconds, with a fraction, in any form of a number.
+func (d *jsonReader) arrival() (int64, error) {
+	n, err := d.number()
+	if err != nil {
+		return 0, err
+	}
+	ms := n.digits
+	exp := n.exp + 3
+	for ; exp > 0 && ms != 0; exp-- {
+		if ms > maxArrival {
+			return 0, d.malformed("a time out of range")
+		}
+		ms *= 10
+	}
+	for ; exp < 0 && ms != 0; exp++ {
+		ms /= 10
+	}
+	if n.negative {
+		ms = -ms
+	}
+	if ms < minArrival || ms > maxArrival {
+		return 0, d.malformed("a time out of range")
+	}
+	return ms, nil
+}

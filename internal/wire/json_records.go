@@ -1,0 +1,129 @@
+package wire
+
+import "unicode/utf8"
+
+// records appends the records of the list that comes next.
+func (d *jsonReader) records(p *Page) error {
+	if err := d.want('[', "a list"); err != nil {
+		return err
+	}
+	first := true
+	for {
+		more, err := d.more(&first, ']')
+		if err != nil || !more {
+			return err
+		}
+		if len(p.Records) == maxRecords {
+			return d.malformed("too many records")
+		}
+		r := p.slot(len(d.b) - d.i)
+		if err := d.record(r); err != nil {
+			return err
+		}
+		p.Bytes += len(r.Data) + len(r.Key)
+	}
+}
+
+func (d *jsonReader) record(r *Record) error {
+	*r = Record{}
+	if null, err := d.null(); err != nil || null {
+		return err
+	}
+	if err := d.want('{', "an object"); err != nil {
+		return err
+	}
+	first := true
+	for {
+		more, err := d.more(&first, '}')
+		if err != nil || !more {
+			return err
+		}
+		name, err := d.name()
+		if err != nil {
+			return err
+		}
+		f := fieldOf(name)
+		if null, err := d.null(); err != nil {
+			return err
+		} else if null {
+			continue
+		}
+		if err := d.member(f, r); err != nil {
+			return err
+		}
+	}
+}
+
+// member reads the value of a record's member.
+func (d *jsonReader) member(f field, r *Record) error {
+	var s []byte
+	var err error
+	switch f {
+	case fieldData:
+		r.Data, err = d.data()
+	case fieldKey:
+		s, err = d.text()
+		r.Key = text(s)
+	case fieldSequence:
+		s, err = d.text()
+		r.SequenceNumber = text(s)
+	case fieldEncryption:
+		s, err = d.text()
+		r.Encrypted = string(s) == kms
+	case fieldArrival:
+		r.Arrival, err = d.arrival()
+	default:
+		err = d.skip()
+	}
+	return err
+}
+
+// data is a string in base64, decoded in place. Nearly all of it goes the fast way, which stops by itself at the closing
+// quote, at padding, and at the escapes that some servers write for slashes.
+func (d *jsonReader) data() ([]byte, error) {
+	if err := d.want('"', "a string"); err != nil {
+		return nil, err
+	}
+	b, from := d.b, d.i
+	dst := from
+	for {
+		dst, d.i = base64Groups(b, dst, d.i)
+		var tail base64Tail
+		out := b[from:dst]
+		// One group the long way, and on from where the next one begins.
+		for taken := 0; ; taken++ {
+			if d.i >= len(b) {
+				return nil, d.short()
+			}
+			c := b[d.i]
+			switch {
+			case c == '"' && tail.done():
+				d.i++
+				return out[:len(out):len(out)], nil
+			case c == '"':
+				return nil, d.malformed("data that is not base64")
+			case c == '\\':
+				r, err := d.escape()
+				if err != nil {
+					return nil, err
+				}
+				if r >= utf8.RuneSelf {
+					return nil, d.malformed("data that is not base64")
+				}
+				c = byte(r)
+			case c < ' ':
+				return nil, d.malformed("a control character in a string")
+			default:
+				d.i++
+			}
+			var ok bool
+			if out, ok = tail.add(c, out); !ok {
+				return nil, d.malformed("data that is not base64")
+			}
+			if taken >= 4 && tail.chars == 0 {
+				break
+			}
+		}
+		dst = from + len(out)
+	}
+}

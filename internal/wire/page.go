@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+)
+
+// Record is one record of a page. Data, Key and SequenceNumber lie in the page's body: they are valid for as long as the
+// page is. Data has no spare capacity, so appending to it copies.
+type Record struct {
+	Data           []byte
+	Key            string // the partition key; empty when the producer gave none
+	SequenceNumber string
+	Arrival        int64 // Unix milliseconds; 0 when the service did not say
+	Encrypted      bool  // by the service, with a KMS key
+}
+
+// Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use, and a page may be used
+// again for the next call, which reuses the memory of Records. Not for concurrent use.
+type Page struct {
+	// Records in the order of the shard. Without [Options.Reuse] they stay valid for as long as something refers to them,
+	// but the slice itself is overwritten when the page is used again; with it, all of it is valid until Release.
+	Records []Record
+	// Bytes of data and keys of all records.
+	Bytes int
+	// Next is the iterator to read on with, or the continuation of a subscription; empty when the answer had none, which
+	// together with Children means that the shard has ended. It is a copy.
+	Next string
+	// Behind is how far the answer was behind the tip; negative when the service did not say.
+	Behind time.Duration
+	// Children of a shard that has ended. They are copies.
+	Children []types.ChildShard
+
+	text   bool    // data came as base64 text where bytes were expected
+	memory *memory // what Release gives back; nil when that is the garbage collector's business
+}
+
+// begin empties the page for the next answer and keeps the memory of Records. What it returns goes to finish.
+func (p *Page) begin() (stale []Record) {
+	stale = p.Records
+	*p = Page{Records: p.Records[:0], Behind: -1, memory: p.memory}
+	return stale
+}
+
+// finish clears the slots that this answer did not use, so that they do not keep the body of another one alive.
+func (p *Page) finish(stale []Record) {
+	if n := len(p.Records); n < len(stale) {
+		clear(stale[n:])
+	}
+}
+
+// usualRecords is the most that the service returns, and what is made room for at first at most.
+const usualRecords = 10_000
+
+// slot appends a record to fill, which may hold what was there before. left is how many bytes of the answer follow.
+func (p *Page) slot(left int) *Record {
+	n := len(p.Records)
+	if n == cap(p.Records) {
+		// As many more as there may be if they are like those before, whose numbers, times and names of members are not in Bytes.
+		more := 1
+		if n > 0 {
+			per := p.Bytes/n + 64
+			more = max(n, min(left/per+1, usualRecords-n))
+		}
+		p.reserve(n + more)
+	}
+	p.Records = p.Records[:n+1]
+	return &p.Records[n]
+}
+
+// reserve makes room for n records in all.
+func (p *Page) reserve(n int) {
+	if n > cap(p.Records) {
+		p.Records = append(make([]Record, 0, n), p.Records...)
+	}
+}

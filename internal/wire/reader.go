@@ -1,0 +1,201 @@
+package wire
+
+import (
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+)
+
+// Decode reads the body of a GetRecords answer into p. It works in place: body is changed, belongs to the page from then on,
+// and must not be decoded twice. On error the page is empty; the error is a [*MalformedError].
+func Decode(f Format, body []byte, p *Page) error { return decode(f, body, p, "NextShardIterator") }
+
+// DecodeEvent is Decode for the payload of a SubscribeToShardEvent.
+func DecodeEvent(f Format, body []byte, p *Page) error {
+	return decode(f, body, p, "ContinuationSequenceNumber")
+}
+
+func decode(f Format, body []byte, p *Page, next string) error {
+	stale := p.begin()
+	err := decodePage(newReader(f, body), p, next)
+	if err != nil {
+		clear(p.Records)
+		p.begin()
+	}
+	p.finish(stale)
+	return err
+}
+
+// reader walks an answer in either format. What it is asked for decides what it accepts. A member whose value is null
+// counts as absent.
+type reader interface {
+	// object calls member for each member, which has to consume the value: with skip, if nothing else.
+	object(member func(name []byte) error) error
+	// array calls element for each element, which has to consume it unless it is null.
+	array(element func(null bool) error) error
+	// text is a string, in place.
+	text() ([]byte, error)
+	// integer is a whole number.
+	integer() (int64, error)
+	skip() error
+	// records appends the list of records to the page.
+	records(p *Page) error
+	// end wants nothing but blanks to follow.
+	end() error
+	// malformed is an error about the place where the reader stands.
+	malformed(what string) error
+}
+
+func newReader(f Format, body []byte) reader {
+	if f == JSON {
+		return &jsonReader{b: body}
+	}
+	return &cborReader{b: body}
+}
+
+func decodePage(r reader, p *Page, next string) error {
+	err := r.object(func(name []byte) error {
+		switch string(name) {
+		case "Records":
+			p.Records, p.Bytes = p.Records[:0], 0
+			return r.records(p)
+		case "MillisBehindLatest":
+			ms, err := r.integer()
+			p.Behind = millis(ms)
+			return err
+		case "ChildShards":
+			return readChildren(r, p)
+		case next:
+			s, err := r.text()
+			if err == nil && len(s) > maxIterator {
+				err = r.malformed(next + " is longer than 64 KiB")
+			}
+			p.Next = string(s)
+			return err
+		default:
+			return r.skip()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return r.end()
+}
+
+// millis is a distance to the tip, which is never negative and may be absurd.
+func millis(ms int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(max(ms, 0), most)) * time.Millisecond
+}
+
+func readChildren(r reader, p *Page) error {
+	p.Children = nil
+	return r.array(func(null bool) error {
+		if len(p.Children) == maxChildren {
+			return r.malformed("too many child shards")
+		}
+		p.Children = append(p.Children, types.ChildShard{})
+		if null {
+			return nil
+		}
+		return readChild(r, &p.Children[len(p.Children)-1])
+	})
+}
+
+func readChild(r reader, c *types.ChildShard) error {
+	return r.object(func(name []byte) error {
+		switch string(name) {
+		case "ShardId":
+			return readString(r, &c.ShardId)
+		case "ParentShards":
+			c.ParentShards = []string{}
+			return r.array(func(null bool) error {
+				if len(c.ParentShards) == maxParents {
+					return r.malformed("too many parent shards")
+				}
+				var id []byte
+				var err error
+				if !null {
+					id, err = r.text()
+				}
+				c.ParentShards = append(c.ParentShards, string(id))
+				return err
+			})
+		case "HashKeyRange":
+			c.HashKeyRange = &types.HashKeyRange{}
+			return r.object(func(name []byte) error {
+				switch string(name) {
+				case "StartingHashKey":
+					return readString(r, &c.HashKeyRange.StartingHashKey)
+				case "EndingHashKey":
+					return readString(r, &c.HashKeyRange.EndingHashKey)
+				default:
+					return r.skip()
+				}
+			})
+		default:
+			return r.skip()
+		}
+	})
+}
+
+func readString(r reader, to **string) error {
+	s, err := r.text()
+	*to = aws.String(string(s))
+	return err
+}
+
+// readError reads the code and the message of an error. The service writes "__type" and "message", but a serialization error
+// has "Message", and other servers use "code".
+func readError(r reader) (code, message string, err error) {
+	err = r.object(func(name []byte) error {
+		var to *string
+		switch key := string(name); {
+		case key == "__type":
+			to = &code
+		case strings.EqualFold(key, "code") && code == "":
+			to = &code
+		case strings.EqualFold(key, "message"):
+			to = &message
+		default:
+			return r.skip()
+		}
+		s, err := r.text()
+		*to = string(s)
+		return err
+	})
+	return code, message, err
+}
+
+// field is a member of a record.
+type field uint8
+
+const (
+	fieldUnknown field = iota
+	fieldData
+	fieldKey
+	fieldSequence
+	fieldArrival
+	fieldEncryption
+)
+
+func fieldOf(name []byte) field {
+	switch string(name) {
+	case "Data":
+		return fieldData
+	case "PartitionKey":
+		return fieldKey
+	case "SequenceNumber":
+		return fieldSequence
+	case "ApproximateArrivalTimestamp":
+		return fieldArrival
+	case "EncryptionType":
+		return fieldEncryption
+	}
+	return fieldUnknown
+}
+
+// kms is the encryption type of a record that the service encrypted.
+const kms = "KMS"
