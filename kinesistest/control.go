@@ -102,8 +102,9 @@ func (e *Error) withDefaults() Error {
 // action is empty. A function for the very action is asked first; one for every
 // action only if that one wants no fault. f runs while the call waits, in the
 // goroutine of the call, without any lock of the server: it may use the server,
-// and it may block, but not beyond the end of Call.Context, which Close waits
-// for. It has to be safe for concurrent calls. nil removes the function.
+// and it may block, but not beyond the end of Call.Context. It must not call
+// Close, which waits for it. It has to be safe for concurrent calls. nil removes
+// the function.
 func (s *Server) Control(action string, f func(*Call) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

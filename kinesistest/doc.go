@@ -1,3 +1,59 @@
 // Package kinesistest is an embedded Amazon Kinesis Data Streams: a server for
-// tests and for development, as net/http/httptest is for HTTP.
+// tests and for development, as net/http/httptest is for HTTP. It runs in the
+// process of a test, on a free port of the loopback interface or on a network
+// in memory, and any AWS SDK can talk to it, in any language.
+//
+//	func TestOrders(t *testing.T) {
+//		s := kinesistest.NewServer(t)
+//		s.CreateStream("orders", 2)
+//		client := s.Client() // a *kinesis.Client of the AWS SDK
+//		...
+//		s.Split("orders", "shardId-000000000000")
+//		...
+//		for _, r := range s.Records("orders") { ... }
+//	}
+//
+// # What it serves
+//
+// JSON 1.1 and CBOR 1.1, over HTTP/1.1 and HTTP/2, with TLS and without; every
+// operation on streams, shards, records, consumers, tags, policies and account
+// settings. Streams split and merge for real: parents close, keep their records
+// and name their children at their end, sequence numbers and hash ranges are
+// those of the service, and UpdateShardCount goes through the intermediate
+// shards. Records expire with the retention period and closed shards with them;
+// iterators expire after 5 minutes, tokens of listings after 300 seconds.
+//
+// The service's limits hold unless [Config.NoLimits] is set: 5 reads and 2 MiB
+// a second from a shard, 1,000 records and 1 MiB a second into one, with
+// failures of single entries in PutRecords, and the calls a second of each
+// operation. Errors have the names of the service and messages that say what is
+// wrong.
+//
+// # What it is not
+//
+// It is not for production: records are in memory, bounded by
+// [Config.MaxBytes], and gone with the server. There is one account, whose
+// signatures must be present and are not verified; policies and keys are kept
+// and have no effect. On-demand streams do not grow by themselves.
+// SubscribeToShard is not served yet and says so; channels are not served.
+// Where the real service is known to behave in two ways, [Config] has a switch.
+//
+// It listens on the loopback interface unless told otherwise, and answers only
+// requests that address it by a loopback name or one of [Config.Hosts].
+//
+// # Faults
+//
+// [Server.Control] has a function asked about each call, which can delay it,
+// answer an error instead, cut the connection before or after the call was
+// carried out or in the middle of the answer, fail single entries of PutRecords,
+// or rewrite the answer. [Server.Requests] counts calls.
+//
+// # Virtual time
+//
+// With [Config.InMemory] the server can live in a testing/synctest bubble with
+// its clients. It tells the time by package time, so there days pass in
+// milliseconds, and it keeps no ticker. Connections have goroutines, therefore
+// the bubble ends only after [Server.Close], which NewServer sees to when given
+// the bubble's own *testing.T. Clients must come from [Server.Client],
+// [Server.HTTPClient] or [Server.Transport], made inside the bubble.
 package kinesistest
