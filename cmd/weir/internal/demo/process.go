@@ -23,6 +23,15 @@ func removeScratch(dir string) error {
 	return os.RemoveAll(dir)
 }
 
+// abandonScratch removes the directory of a demo whose main process is gone, while its workers, this one too, may still make
+// files there by its name. Each of them tries, and whoever comes first succeeds.
+func abandonScratch(dir string) {
+	gone := dir + "-gone"
+	if os.Rename(dir, gone) == nil { // from here on nobody finds it
+		_ = removeScratch(gone)
+	}
+}
+
 // process is one worker process and what the demo did to it.
 type process struct {
 	name     string

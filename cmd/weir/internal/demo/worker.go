@@ -44,13 +44,22 @@ func logPath(dir, name string) string     { return filepath.Join(dir, name+".log
 func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	orphaned := make(chan struct{})
+	defer func() {
+		select {
+		case <-orphaned:
+			select {} // until the process ends, below
+		default:
+		}
+	}()
 	go func() { // ends with the process: nothing interrupts a read from standard input
 		if awaitStop(lifeline) {
 			stop()
 			return
 		}
+		close(orphaned)
 		if !w.Keep {
-			_ = removeScratch(w.Dir) // nobody else is left to do it
+			abandonScratch(w.Dir) // nobody else is left to do it
 		}
 		os.Exit(1)
 	}()
