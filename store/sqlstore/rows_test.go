@@ -1,0 +1,101 @@
+package sqlstore
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+func position(t testing.TB, s string) shard.Position {
+	t.Helper()
+	p, err := shard.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
+	k := lease.Key{Stream: "s", Shard: "shardId-000000000001"}
+	for name, l := range map[string]lease.Lease{
+		"the least": {Key: k},
+		"all of it": {Key: k, Parents: []string{"a", `b"'\`}, Range: shard.HashRange{Start: shard.HashKey{Lo: 7}, End: shard.MaxHashKey}, Epoch: math.MaxInt64,
+			Owner: "o", Heir: "h", Revoked: "r", Last: "l", Position: position(t, strings.Repeat("9", 129)+"+12")},
+		"a time": {Key: k, Position: shard.At(time.UnixMilli(-1))},
+		"an end": {Key: k, Position: shard.End},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row, err := encodeLease(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(row) != leaseCount {
+				t.Fatalf("%d values for %d columns", len(row), leaseCount)
+			}
+			for _, raw := range []bool{false, true} { // some drivers return texts as bytes
+				for i, v := range row {
+					if s, ok := v.(string); ok && raw {
+						row[i] = []byte(s)
+					}
+				}
+				back, err := decodeLease(row)
+				if err != nil || !reflect.DeepEqual(back, l) {
+					t.Errorf("decodeLease(%q) = %+v, %v", row, back, err)
+				}
+			}
+		})
+	}
+}
+
+func TestSessionsAreReadInAllForms(t *testing.T) {
+	want := lease.Worker{Session: "a", Name: "alpha", Beat: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64}
+	for _, row := range [][]any{
+		{"a", "alpha", int64(3), int64(1), int64(0), 2.0, int64(5), int64(-1)},
+		{[]byte("a"), []byte("alpha"), []byte("3"), true, false, []byte("2"), []byte("5"), []byte("-1")},
+		{"a", "alpha", int64(3), []byte("1"), []byte("0"), int64(2), int64(5), int64(-1)},
+	} {
+		got, err := decodeSession(row)
+		if err != nil || got != want || len(row) != sessionCount {
+			t.Errorf("decodeSession(%v) = %+v, %v", row, got, err)
+		}
+	}
+}
+
+func TestShortRowsAreErrors(t *testing.T) {
+	for n := range leaseCount {
+		if l, err := decodeLease(make([]any, n)); err == nil {
+			t.Errorf("%d values = %+v", n, l)
+		}
+	}
+	for n := range sessionCount {
+		if w, err := decodeSession(make([]any, n)); err == nil {
+			t.Errorf("%d values = %+v", n, w)
+		}
+	}
+}
+
+func FuzzDecodeLease(f *testing.F) {
+	f.Add("s", "1", `["a","b"]`, "0", "340282366920938463463374607431768211455", int64(3), "o", "h", "r", "l", "17+3")
+	f.Add("", "", "", "", "", int64(-1), "", "", "", "", "oldest")
+	f.Fuzz(func(t *testing.T, stream, id, parents, start, end string, epoch int64, owner, heir, revoked, last, position string) {
+		l, err := decodeLease([]any{stream, id, parents, start, end, epoch, owner, heir, revoked, last, position})
+		if err != nil {
+			if l.Key != (lease.Key{}) {
+				t.Errorf("an error and a lease: %v", l)
+			}
+			return
+		}
+		row, err := encodeLease(l)
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		if back, err := decodeLease(row); err != nil || !reflect.DeepEqual(back, l) {
+			t.Fatalf("%+v became %+v, %v", l, back, err)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package storetest_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/store/storetest"
+)
+
+const mutantEnv = "STORETEST_MUTANT" // set in the process that runs the suite on a store with a defect
+
+// mutant is a store with one defect, of the kind that only shows between calls or between writers.
+type mutant struct {
+	lease.Store
+	mu    sync.Mutex
+	held  map[string]lease.Orders
+	views map[string]lease.View
+}
+
+// mutants lists defects, how to have them, and the case that has to find them.
+var mutants = []struct {
+	name, caught string
+	wrap         func(*mutant) lease.Store
+}{
+	{"orders are those of the beat before", "action/assign_gives_a_free_lease", func(m *mutant) lease.Store { return staleOrders{m} }},
+	{"orders are kept now and then", "race/racing_workers_and_leaders_keep_one_owner_for_each_epoch_and_lose_no_checkpoint",
+		func(m *mutant) lease.Store { return keptOrders{m} }},
+	{"views read the workers first", "race/a_view_never_misses_the_session_that_its_leases_name", func(m *mutant) lease.Store { return workersFirst{m} }},
+	{"views read the revision last", "race/views_that_build_on_earlier_ones_settle_on_the_truth", func(m *mutant) lease.Store { return revisionLast{m} }},
+	{"views are kept", "view/a_view_that_saves_the_leases_still_shows_sessions_and_leader_as_they_are", func(m *mutant) lease.Store { return keptViews{m} }},
+	{"a candidate reads before it writes", "leader/of_racing_candidates_exactly_one_wins_each_term", func(m *mutant) lease.Store { return eagerLead{m} }},
+	{"a repeated apply takes effect again", "history/a_random_history_of_lost,_doubled_and_repeated_calls_ends_as_one_in_which_all_went_well",
+		func(m *mutant) lease.Store { return repeatedApply{m} }},
+}
+
+type staleOrders struct{ *mutant }
+
+func (m staleOrders) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	o, err := m.Store.Beat(ctx, app, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, ok := m.held[app+r.Session]
+	m.held[app+r.Session] = o
+	if ok && err == nil {
+		o.Held = old.Held
+	}
+	return o, err
+}
+
+type keptOrders struct{ *mutant }
+
+func (m keptOrders) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	o, err := m.Store.Beat(ctx, app, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old, ok := m.held[app+r.Session]; ok && err == nil && rand.IntN(8) == 0 {
+		return old, nil
+	}
+	m.held[app+r.Session] = o
+	return o, err
+}
+
+type workersFirst struct{ *mutant }
+
+func (m workersFirst) View(ctx context.Context, app, since string) (lease.View, error) {
+	first, err := m.Store.View(ctx, app, since)
+	if err != nil {
+		return first, err
+	}
+	runtime.Gosched()
+	v, err := m.Store.View(ctx, app, since)
+	v.Workers = first.Workers
+	return v, err
+}
+
+type revisionLast struct{ *mutant }
+
+func (m revisionLast) View(ctx context.Context, app, since string) (lease.View, error) {
+	v, err := m.Store.View(ctx, app, since)
+	if err != nil {
+		return v, err
+	}
+	runtime.Gosched()
+	last, err := m.Store.View(ctx, app, since)
+	v.Revision = last.Revision
+	return v, err
+}
+
+type keptViews struct{ *mutant }
+
+func (m keptViews) View(ctx context.Context, app, since string) (lease.View, error) {
+	v, err := m.Store.View(ctx, app, since)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old, ok := m.views[app]; ok && err == nil && v.Same {
+		return old, nil
+	}
+	if err == nil {
+		m.views[app] = v
+		old := m.views[app]
+		old.Same, old.Leases = true, nil
+		m.views[app] = old
+	}
+	return v, err
+}
+
+type eagerLead struct{ *mutant }
+
+func (m eagerLead) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
+	v, err := m.Store.View(ctx, app, "")
+	if err != nil || v.Leader.Term != term {
+		return false, err
+	}
+	runtime.Gosched()
+	for {
+		v, err := m.Store.View(ctx, app, "")
+		if err != nil {
+			return false, err
+		}
+		if won, err := m.Store.Lead(ctx, app, session, v.Leader.Term); won || err != nil {
+			return won, err
+		}
+	}
+}
+
+type repeatedApply struct{ *mutant }
+
+// Apply moves a lease whatever its epoch is.
+func (m repeatedApply) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	done, err := m.Store.Apply(ctx, app, actions)
+	for i, a := range actions {
+		if err != nil || a.Kind != lease.Move || done[i] {
+			continue
+		}
+		a.Epoch++
+		if _, err := m.Store.Apply(ctx, app, []lease.Action{a}); err != nil {
+			return nil, err
+		}
+	}
+	return done, err
+}
+
+// TestOnMutant runs the suite in a process of its own, where it has to fail.
+func TestOnMutant(t *testing.T) {
+	name := os.Getenv(mutantEnv)
+	for _, m := range mutants {
+		if m.name == name {
+			storetest.Run(t, storetest.Harness{Open: func(testing.TB) lease.Store {
+				return m.wrap(&mutant{Store: memstore.New(), held: map[string]lease.Orders{}, views: map[string]lease.View{}})
+			}})
+			return
+		}
+	}
+	if name != "" {
+		t.Fatalf("no mutant %q", name)
+	}
+}
+
+func TestTheSuiteFindsDefects(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			// A race has to be lost to be seen, so there are a few tries.
+			var out []byte
+			for range 5 {
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOnMutant$/"+strings.ReplaceAll(m.caught, "/", "$/^")+"$")
+				cmd.Env = append(os.Environ(), mutantEnv+"="+m.name)
+				var err error
+				if out, err = cmd.CombinedOutput(); err != nil {
+					break
+				}
+			}
+			if !strings.Contains(string(out), "--- FAIL: TestOnMutant/"+m.caught) {
+				t.Errorf("the case %q did not find it:\n%.2000s", m.caught, out)
+			}
+		})
+	}
+}
