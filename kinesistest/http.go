@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"mime"
 	"net"
 	"net/http"
@@ -53,7 +52,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := s.ids.next()
 	w.Header().Set("X-Amzn-Requestid", id)
 	w.Header().Set("X-Amz-Id-2", id)
-	if err := s.route(x); err != nil {
+	if err := s.route(x); err != nil { //nolint:contextcheck // the exchange has the request, and that has the context
 		s.refuse(x, err)
 	}
 }
@@ -243,10 +242,7 @@ func (s *Server) refuse(x *exchange, e *Error) {
 }
 
 func (s *Server) debug(x *exchange, status int, code string) {
-	ctx := x.r.Context()
-	if s.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
-		s.cfg.Logger.DebugContext(ctx, "kinesistest: call", "action", x.action, "format", x.format, "status", status, "code", code)
-	}
+	s.cfg.Logger.Debug("kinesistest: call", "action", x.action, "format", x.format, "status", status, "code", code)
 }
 
 func formatOf(contentType string) (codec.Format, bool) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -236,6 +237,7 @@ func (s *Server) serve() {
 				s.conns.Add(1)
 			case http.StateClosed:
 				s.conns.Done()
+			default:
 			}
 		},
 	}
@@ -258,13 +260,23 @@ func (s *Server) ended(err error) {
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // URL returns the endpoint, without a slash at its end. That of a server in
-// memory cannot be resolved: use [Server.Client] or [Server.HTTPClient].
+// memory cannot be resolved: use [Server.Client] or [Server.HTTPClient]. That
+// of a server that listens on all interfaces is of the loopback one.
 func (s *Server) URL() string {
 	scheme := "http://"
 	if s.cfg.TLS {
 		scheme = "https://"
 	}
-	return scheme + s.Addr()
+	return scheme + reachable(s.listener.Addr())
+}
+
+// reachable is the host and port by which a listener can be reached from the
+// same machine.
+func reachable(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return addr.String()
 }
 
 // Region returns the region the server stands for.

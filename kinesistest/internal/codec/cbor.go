@@ -338,13 +338,18 @@ func (d *cborDecoder) Skip() error {
 	case Bool, Null:
 		d.pos++
 		return nil
+	default:
+		return d.skipOther()
 	}
+}
+
+// skipOther consumes a value of no kind: a simple value without a meaning here.
+func (d *cborDecoder) skipOther() error {
 	if err := d.want(Null); d.tower || d.pos >= len(d.in) || d.in[d.pos]&0xe0 != cborOther {
 		return err
 	}
-	// Simple values without a meaning here; a break is out of place.
 	first, _, err := d.head()
-	if err == nil && first == cborBreak {
+	if err == nil && first == cborBreak { // out of place
 		err = malformed("unexpected break at offset %d", d.pos-1)
 	}
 	return err

@@ -385,8 +385,9 @@ func (d *jsonDecoder) Skip() error {
 		return err
 	case Null:
 		return d.literal("null")
+	default:
+		return d.want(Null)
 	}
-	return d.want(Null)
 }
 
 func (d *jsonDecoder) End() error {

@@ -211,9 +211,7 @@ func (r *ListStreams) do(c *call) error {
 	}
 	after := r.start.V
 	if r.token.Set {
-		if r.start.Set {
-			return invalid("NextToken and ExclusiveStartStreamName cannot be given together.")
-		}
+		// It goes before a start, which a client that pages may give on each page.
 		t, err := c.openPage(c.now, streamsTicket, r.token.V)
 		if err != nil {
 			return err
