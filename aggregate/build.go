@@ -30,7 +30,7 @@ type Builder struct {
 	keys, hashes table
 	records      []byte // encoded
 	count        int
-	first        int // the length of the first record's data
+	last         int // the length of the last record's data
 }
 
 // table holds strings that records name by their row.
@@ -96,10 +96,7 @@ func (b *Builder) Add(partitionKey, explicitHashKey string, data []byte) error {
 	}
 	b.records = appendVarint(append(b.records, dataTag), len(data))
 	b.records = append(b.records, data...)
-	if b.count == 0 {
-		b.first = len(data)
-	}
-	b.count++
+	b.count, b.last = b.count+1, len(data)
 	return nil
 }
 
@@ -124,7 +121,7 @@ func checkKeys(partitionKey, explicitHashKey string) error {
 // Nothing added, nothing appended.
 func (b *Builder) Append(dst []byte) []byte {
 	if b.count == 1 {
-		return append(dst, b.records[len(b.records)-b.first:]...)
+		return append(dst, b.records[len(b.records)-b.last:]...)
 	}
 	return b.AppendContainer(dst)
 }
@@ -148,7 +145,7 @@ func (b *Builder) AppendContainer(dst []byte) []byte {
 func (b *Builder) Reset() {
 	b.keys.reset()
 	b.hashes.reset()
-	b.records, b.count, b.first = b.records[:0], 0, 0
+	b.records, b.count, b.last = b.records[:0], 0, 0
 }
 
 // find returns the row of s, or the row that it would get and by how many bytes the table would grow.

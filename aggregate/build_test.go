@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +114,7 @@ func TestBuilderKeepsItsLimit(t *testing.T) {
 		{"the record's length has two bytes, the data's one", 20 + 3 + 7 + 127, 127, 1},
 		{"the record's length has two bytes, the data's one, one byte less", 20 + 3 + 7 + 127 - 1, 127, 0},
 		{"no room for a container", 19, 0, 0},
+		{"more than Parse takes, whatever the limit", math.MaxInt, maxSize, 0},
 		{"a negative limit", -1, 0, 0},
 		{"a negative size", 1000, -1, 0},
 		{"a size beyond all bounds", 1000, int(^uint(0) >> 1), 0},
@@ -127,7 +129,7 @@ func TestBuilderKeepsItsLimit(t *testing.T) {
 			t.Errorf("%s: took %d records in %d bytes, want %d", c.name, b.Len(), b.Size(), c.want)
 		}
 		if c.size < 0 || c.size > 1000 {
-			continue
+			continue // no such data can be made here
 		}
 		before := b.AppendContainer(nil)
 		if err := b.Add("a", "", make([]byte, c.size)); !errors.Is(err, ErrFull) {

@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unsafe"
 )
 
@@ -72,7 +73,9 @@ func (a *Aggregate) Keep(r HashRange) (dropped int) {
 	if r == FullRange {
 		return 0
 	}
-	a.fates = append(a.fates[:0], make([]fate, len(a.keys)+len(a.hashes))...)
+	rows := len(a.keys) + len(a.hashes)
+	a.fates = slices.Grow(a.fates[:0], rows)[:rows]
+	clear(a.fates)
 	kept := a.records[:0]
 	for i, e := range a.records {
 		row := int(e.key)

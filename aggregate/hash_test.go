@@ -164,3 +164,18 @@ func TestKeepTellsRecordsOfOneKeyApart(t *testing.T) {
 		}
 	}
 }
+
+func TestKeepTellsKeysOfOneEmptyHashKeyApart(t *testing.T) {
+	t.Parallel()
+	var a Aggregate
+	if ok, err := a.Parse(seal([]byte{
+		0x0a, 1, 'a', 0x0a, 1, 'b', 0x12, 0,
+		0x1a, 6, 0x08, 0, 0x10, 0, 0x1a, 0,
+		0x1a, 6, 0x08, 1, 0x10, 0, 0x1a, 0,
+	})); !ok {
+		t.Fatal(err)
+	}
+	if dropped := a.Keep(HashRange{HashKey{1 << 63, 0}, FullRange.End}); dropped != 1 || a.Len() != 1 || a.Record(0).PartitionKey() != "b" {
+		t.Errorf("dropped %d, kept %q, want only b", dropped, subs(&a))
+	}
+}

@@ -74,9 +74,30 @@ func TestParseTellsPlainFromCorrupt(t *testing.T) {
 	}
 }
 
-// A message from outside, sealed with its right checksum, so that only the message decides.
+// judged is a message from outside and what has to come of it.
+type judged struct {
+	name    string
+	message []byte
+	sound   bool
+	want    []sub
+}
+
+// Each message is sealed with its right checksum, so that only the message decides.
 func TestParseJudgesMessages(t *testing.T) {
 	t.Parallel()
+	for _, c := range messages() {
+		var a Aggregate
+		ok, err := a.Parse(seal(c.message))
+		if ok != c.sound || (err == nil) != c.sound || (err != nil && err != ErrMessage) {
+			t.Errorf("%s: got %v, %v, want %v", c.name, ok, err, c.sound)
+		}
+		if got := subs(&a); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func messages() []judged {
 	var (
 		keyA   = []byte{0x0a, 1, 'a'}
 		keyB   = []byte{0x0a, 1, 'b'}
@@ -97,12 +118,7 @@ func TestParseJudgesMessages(t *testing.T) {
 		return append(bytes.Repeat([]byte{0x2b}, depth), bytes.Repeat([]byte{0x2c}, depth)...)
 	}
 	index, data := []byte{0x08, 0}, []byte{0x1a, 3, 'o', 'n', 'e'}
-	for _, c := range []struct {
-		name    string
-		message []byte
-		sound   bool
-		want    []sub
-	}{
+	return []judged{
 		{"keys without records hold nothing", keyA, true, nil},
 		{"a record before its key", slices.Concat(one, keyA), true, oneOfA},
 		{"a record between two keys, of which it needs the second", slices.Concat(keyA, record([]byte{0x08, 1}, data), keyB), true, []sub{{"b", "", "one"}}},
@@ -122,6 +138,7 @@ func TestParseJudgesMessages(t *testing.T) {
 			record([]byte{0x2a, 2, 9, 9}, index, data, []byte{0x2b, 0x08, 1, 0x33, 0x34, 0x2c}),
 			[]byte{0xaa, 0x06, 1, 9}), true, oneOfA},
 		{"a known number with a wrong type is an unknown field", slices.Concat([]byte{0x08, 1}, keyA, record(index, data, []byte{0x0a, 1, 0}), []byte{0x19, 1, 2, 3, 4, 5, 6, 7, 8}), true, oneOfA},
+		{"an unknown number of 2^64-1", slices.Concat([]byte{0x28}, most, keyA, one), true, oneOfA},
 		{"groups as deep as allowed", slices.Concat(keyA, groups(maxDepth), one), true, oneOfA},
 		{"the largest field number", slices.Concat([]byte{0xf8, 0xff, 0xff, 0xff, 0x0f, 1}, keyA, one), true, oneOfA},
 
@@ -149,6 +166,14 @@ func TestParseJudgesMessages(t *testing.T) {
 		{"an empty tag field", slices.Concat(keyA, record(index, data, []byte{0x22, 0})), false, nil},
 		{"a tag field that is cut short", slices.Concat(keyA, record(index, data, []byte{0x22, 2, 0x0a, 1})), false, nil},
 		{"a tag field longer than its record", slices.Concat(keyA, record(index, data, []byte{0x22, 3, 0x0a, 1})), false, nil},
+		{"a tag field whose key has the wrong type", slices.Concat(keyA, record(index, data, []byte{0x22, 2, 0x08, 1})), false, nil},
+		{"a tag field that runs into the data", slices.Concat(keyA, record(index, []byte{0x22, 2, 0x0a, 5}, data)), false, nil},
+		{"a key longer than the message", slices.Concat(keyA, one, []byte{0x0a, 2, 'b'}), false, nil},
+		{"an unknown number of more than 64 bits", slices.Concat([]byte{0x28}, over, keyA, one), false, nil},
+		{"half a tag at the end", slices.Concat(keyA, one, []byte{0x80}), false, nil},
+		{"half a tag at the end of a record", slices.Concat(keyA, record(index, data, []byte{0x80})), false, nil},
+		{"half an index at the end of a record", slices.Concat(keyA, record(data, []byte{0x08, 0x80})), false, nil},
+		{"half a length at the end", slices.Concat(keyA, one, []byte{0x1a, 0x80}), false, nil},
 		{"half a varint at the end", slices.Concat(keyA, one, []byte{0x28, 0x80}), false, nil},
 		{"a tag without a value at the end", slices.Concat(keyA, one, []byte{0x28}), false, nil},
 		{"half a fixed number at the end", slices.Concat(keyA, one, []byte{0x2d, 1, 2, 3}), false, nil},
@@ -162,16 +187,7 @@ func TestParseJudgesMessages(t *testing.T) {
 		{"a group that the record ends", slices.Concat(keyA, record(index, data, []byte{0x2b}), []byte{0x2c}), false, nil},
 		{"a group that another number ends", slices.Concat(keyA, one, []byte{0x2b, 0x34}), false, nil},
 		{"groups deeper than allowed", slices.Concat(keyA, groups(maxDepth+1), one), false, nil},
-		{"groups of a stack overflow", slices.Concat(keyA, groups(1<<20), one), false, nil},
-	} {
-		var a Aggregate
-		ok, err := a.Parse(seal(c.message))
-		if ok != c.sound || (err == nil) != c.sound || (err != nil && err != ErrMessage) {
-			t.Errorf("%s: got %v, %v, want %v", c.name, ok, err, c.sound)
-		}
-		if got := subs(&a); !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
-		}
+		{"groups that would overflow a stack", slices.Concat(keyA, groups(1<<16), one), false, nil},
 	}
 }
 
