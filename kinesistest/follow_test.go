@@ -68,7 +68,7 @@ func (f *follower) read(shard string) {
 			select {
 			case <-f.stop:
 				return
-			case <-time.After(time.Second):
+			case <-time.After(2 * time.Second):
 			}
 		}
 	}
@@ -92,18 +92,18 @@ func TestAFollowerSeesEverythingInOrder(t *testing.T) {
 				}
 				f.mu.Unlock()
 				rng := rand.New(rand.NewPCG(7, 8))
-				const puts, keys = 1500, 40
+				const puts, keys = 800, 40
 				for i := range puts {
 					ok[*kinesis.PutRecordOutput](t)(c.PutRecord(t.Context(), &kinesis.PutRecordInput{
 						StreamName: aws.String("s"), PartitionKey: aws.String(fmt.Sprint(i % keys)), Data: strconv.AppendInt(nil, int64(i), 10),
 					}))
 					time.Sleep(time.Duration(rng.IntN(200)) * time.Millisecond)
-					if i%50 != 49 {
+					if i%40 != 39 {
 						continue
 					}
 					open := s.OpenShards("s")
 					switch at := rng.IntN(len(open)); {
-					case i%150 == 149:
+					case i%120 == 119:
 						s.Scale("s", min(max(1, len(open)*(1+rng.IntN(2))-rng.IntN(2)), 12))
 					case at+1 < len(open) && rng.IntN(2) == 0:
 						s.Merge("s", open[at+1], open[at])

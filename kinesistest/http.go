@@ -185,7 +185,9 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 		}
 	}
 	buf := answers.Get().(*[]byte)
-	defer answers.Put(buf)
+	if x.r.ProtoMajor == 1 { // over HTTP/2, a frame of a stream that was reset may still be on its way
+		defer answers.Put(buf)
+	}
 	out := codec.NewEncoder(x.format, (*buf)[:0], s.cfg.IndefiniteCBOR)
 	err := s.engine.Do(time.Now(), x.action, req, inject, out)
 	body := out.Bytes()
