@@ -16,10 +16,10 @@
 // # SQLite
 //
 // Nothing needs to be said in the data source name; the path of the file will do. [Store.Migrate] switches the file to
-// write-ahead logging, which it remembers, so that readers and the writer do not wait for each other. Before each
-// transaction the store sets two things on the connection it takes, whatever the driver's default is: synchronous=FULL,
-// so that a checkpoint that was confirmed survives a power failure, and a short busy_timeout, so that waiting ends with
-// the context. Give the store a *sql.DB of its own if the rest of the program wants other settings.
+// write-ahead logging, which it remembers, so that readers and the writer do not wait for each other. Whatever the
+// driver's default is, the store sets two things on the connection that it takes for a transaction: a short busy_timeout,
+// so that waiting ends with the context, and before it writes synchronous=FULL, so that a checkpoint that was confirmed
+// survives a power failure. Give the store a *sql.DB of its own if the rest of the program wants other settings.
 //
 // The file has to lie on a local disk: file locks of network file systems are not to be relied upon, and neither is
 // their shared memory. A database in memory (":memory:") is another one for each connection; use memstore instead.

@@ -50,4 +50,17 @@ func Bench(b *testing.B, h Harness) {
 			e.since(revision)
 		}
 	})
+	b.Run(fmt.Sprintf("Apply/assigns=%d", manyLeases), func(b *testing.B) {
+		leases := e.view().Leases
+		actions := make([]lease.Action, len(leases))
+		for i, l := range leases {
+			actions[i] = lease.Action{Kind: lease.Assign, Key: l.Key, Epoch: l.Epoch, Session: l.Owner}
+		}
+		for b.Loop() {
+			e.must(actions...)
+			for i := range actions {
+				actions[i].Epoch++
+			}
+		}
+	})
 }
