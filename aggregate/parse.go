@@ -77,8 +77,8 @@ func (a *Aggregate) parseMessage() bool {
 	msg := a.msg
 	keys, hashes := 0, 0 // how many rows the records need
 	for p := 0; p < len(msg); {
-		tag, next := short(msg, p)
-		if next == 0 {
+		tag, next := uint64(msg[p]), p+1
+		if tag >= 0x80 { // more than one byte: a field that nobody here knows, or one written in a roundabout way
 			if tag, next = uvarint(msg, p); next == 0 {
 				return false
 			}
@@ -124,8 +124,8 @@ func (e *entry) parse(b []byte, p int) bool {
 	key, hash := uint64(none), uint64(0)
 	hasHash, hasData := false, false
 	for p < len(b) {
-		tag, next := short(b, p)
-		if next == 0 {
+		tag, next := uint64(b[p]), p+1
+		if tag >= 0x80 { // more than one byte: a field that nobody here knows, or one written in a roundabout way
 			if tag, next = uvarint(b, p); next == 0 {
 				return false
 			}
