@@ -72,7 +72,9 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 }
 
 func (c *Consumer) loop(t *group.Term, h Handler) *shardLoop {
-	l := &shardLoop{opts: &c.opts, handler: h, term: t}
+	l := &shardLoop{
+		opts: &c.opts, handler: h, term: t, unpack: newUnpacker(c.opts.Aggregates, t.Lease.Range, t.Lease.Position),
+	}
 	l.source = source.Poll{
 		Client: c.client, Stream: c.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
 		Limit: c.opts.Batch, Idle: c.opts.IdleInterval, Failed: l.readFailed,

@@ -11,6 +11,8 @@ type Events struct {
 	LeaseEnded func(LeaseEnded)
 	// BatchHandled: the handler returned nil for a batch.
 	BatchHandled func(BatchHandled)
+	// Unpacked: a page held records that the KPL has packed into one, or ones that look like it and are damaged.
+	Unpacked func(Unpacked)
 	// HandlerFailed: the handler failed; the batch will be handled again.
 	HandlerFailed func(HandlerFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
@@ -44,6 +46,15 @@ type BatchHandled struct {
 	Behind        time.Duration // see [Batch]
 	Took          time.Duration // the handler's last call
 	Attempts      int           // 1 when the first call succeeded
+}
+
+// Unpacked is what [Events].Unpacked gets, about one page.
+type Unpacked struct {
+	Stream, Shard string
+	Aggregates    int // unpacked
+	Records       int // that came out of them
+	Dropped       int // by UnpackOwn: their keys belong to other shards
+	Damaged       int // looked like aggregates, were none, and were delivered as they are
 }
 
 // HandlerFailed is what [Events].HandlerFailed gets.

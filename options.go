@@ -46,8 +46,11 @@ type Options struct {
 	// Start is where the application starts in a stream that it has not seen before: [Oldest] (the default), [Latest] or
 	// [At]. Shards that appear later through splits and merges are always read from their beginning.
 	Start Position
-	// Batch caps the records of one batch, 1 to 10,000. Defaults to 10,000: whatever one read returned.
+	// Batch caps the records of one batch, and of one read, 1 to 10,000. Defaults to 10,000.
 	Batch int
+	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the default), [UnpackOwn] or
+	// [KeepPacked].
+	Aggregates Aggregates
 	// IdleInterval is the pause between two reads of a shard with nothing new, 200 ms to 1 min. Defaults to 1 s. While there is more
 	// to read weir reads on at once, within the service's limits. The KCL calls it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
@@ -146,6 +149,9 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	}
 	if o.Batch < 1 || o.Batch > 10000 {
 		bad("Options.Batch %d must be between 1 and 10,000", o.Batch)
+	}
+	if o.Aggregates < Unpack || o.Aggregates > KeepPacked {
+		bad("Options.Aggregates %d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)
 	}
 	if o.Weight == 0 {
 		o.Weight = 1

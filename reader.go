@@ -24,6 +24,8 @@ type ReaderOptions struct {
 	Start Position
 	// Shards, if any, are the only ones to read, with their descendants.
 	Shards []string
+	// Aggregates is as in [Options].
+	Aggregates Aggregates
 	// UntilTip ends reading when every shard has been read to its tip, instead of following the stream for ever.
 	UntilTip bool
 	// IdleInterval is as in [Options].
@@ -127,6 +129,7 @@ type reading struct {
 type readShard struct {
 	shard.Shard
 	at            shard.Position
+	unpack        unpacker
 	started, done bool
 }
 
@@ -181,22 +184,30 @@ func (r *reading) loop(ctx context.Context, yield func(*Batch, error) bool) {
 			}
 			continue
 		}
-		if len(got.page.Records) > 0 || got.page.End {
-			b := &Batch{
-				Stream: r.source.Name, Shard: got.shard, Records: make([]Record, len(got.page.Records)),
-				Behind: got.page.Behind, End: got.page.End,
-			}
-			for i := range got.page.Records {
-				b.Records[i] = newRecord(&got.page.Records[i])
-			}
-			if !yield(b, nil) {
-				return
-			}
+		if !r.yield(got, yield) {
+			return
 		}
 		if got.page.End {
 			r.end(got.shard, got.page.Children)
 		}
 	}
+}
+
+var errLeft = errors.New("the caller has left the iteration")
+
+// yield hands a page over, in batches. It reports whether the caller wants more.
+func (r *reading) yield(got read, yield func(*Batch, error) bool) bool {
+	s := r.known[got.shard]
+	batch := func(records []Record, end bool) *Batch {
+		return &Batch{Stream: r.source.Name, Shard: got.shard, Records: records, Behind: got.page.Behind, End: end}
+	}
+	err := s.unpack.each(got.page.Records, 10000, func(run []Record) error {
+		if !yield(batch(run, false), nil) {
+			return errLeft
+		}
+		return nil
+	})
+	return err == nil && (!got.page.End || yield(batch(nil, true), nil))
 }
 
 // end notes that a shard was read to its end, and learns of its children.
@@ -217,6 +228,7 @@ func (r *reading) start(ctx context.Context) {
 			continue
 		}
 		s.started = true
+		s.unpack = newUnpacker(r.opts.Aggregates, s.Range, s.at)
 		r.active++
 		at := s.at
 		r.running.Go(func() { r.follow(ctx, id, at) })

@@ -20,6 +20,7 @@ type shardLoop struct {
 	handler Handler
 	term    *group.Term
 	source  source.Poll
+	unpack  unpacker
 }
 
 // run returns nil when the term is over or the shard has ended, and the handler's [Stop].
@@ -65,14 +66,27 @@ func (l *shardLoop) last() error {
 	return err
 }
 
-// take handles a page and notes how far that is. It reports whether the shard has ended.
+// take handles a page, in batches, and notes how far that is. It reports whether the shard has ended.
 func (l *shardLoop) take(page source.Page) (over bool, err error) {
-	if len(page.Records) > 0 || page.End {
-		if err := l.handle(l.batch(page)); err != nil {
-			return false, err
+	var pending []Record // one run is held back, because the last one carries the end
+	err = l.unpack.each(page.Records, l.opts.Batch, func(run []Record) error {
+		before := pending
+		pending = run
+		if before == nil {
+			return nil
 		}
+		return l.handle(l.batch(page, before, false))
+	})
+	if err == nil && (len(pending) > 0 || page.End) {
+		err = l.handle(l.batch(page, pending, page.End))
 	}
-	if n := len(page.Records); n > 0 {
+	if err != nil {
+		return false, err
+	}
+	if c, some := l.unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.opts.Events.Unpacked != nil {
+		l.opts.Events.Unpacked(c)
+	}
+	if n := len(page.Records); n > 0 { // also past what was dropped
 		done, err := shard.After(page.Records[n-1].SequenceNumber)
 		if err != nil {
 			return false, err // cannot be: the source has checked it
@@ -94,18 +108,14 @@ func ended(err error) error {
 	return nil
 }
 
-func (l *shardLoop) batch(page source.Page) *Batch {
-	b := &Batch{
+func (l *shardLoop) batch(page source.Page, records []Record, end bool) *Batch {
+	return &Batch{
 		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch,
-		Records: make([]Record, len(page.Records)), Behind: page.Behind, End: page.End, checkpoint: l.term.Save,
+		Records: records, Behind: page.Behind, End: end, checkpoint: l.term.Save,
 	}
-	for i := range page.Records {
-		b.Records[i] = newRecord(&page.Records[i])
-	}
-	return b
 }
 
-// handle calls the handler until it succeeds. It fails with the cause when the term is over, when the lease is wanted
+// handle calls the handler until it succeeds, and notes that. It fails with the cause when the term is over, when the lease is wanted
 // back between two attempts, and with the handler's Stop.
 func (l *shardLoop) handle(b *Batch) error {
 	records, bytes := len(b.Records), 0
@@ -120,6 +130,9 @@ func (l *shardLoop) handle(b *Batch) error {
 		err := call(l.term.Context(), l.handler, b)
 		took := time.Since(began)
 		if err == nil {
+			if n := len(b.Records); n > 0 {
+				l.term.Advance(b.Records[n-1].Position())
+			}
 			if f := l.opts.Events.BatchHandled; f != nil {
 				f(BatchHandled{
 					Stream: b.Stream, Shard: b.Shard, Records: records, Bytes: bytes, Behind: b.Behind, Took: took, Attempts: attempt,

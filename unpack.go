@@ -1,0 +1,115 @@
+package weir
+
+import (
+	"github.com/weir-go/weir/aggregate"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
+)
+
+// Aggregates says what becomes of records into which the Kinesis Producer Library (KPL) has packed many.
+type Aggregates int
+
+const (
+	// Unpack makes each packed record a [Record] of its own, with its own key and position. The default. A payload that
+	// only looks like an aggregate, or is a damaged one, is delivered as it is.
+	Unpack Aggregates = iota
+	// UnpackOwn is Unpack without the packed records whose keys do not belong to the shard: after a split the KPL sends those once
+	// more, to the right shard. Only for streams whose producers do that: elsewhere, and on streams that distribute records by
+	// themselves, it drops the only copy. What it drops is counted in [Events].Unpacked.
+	UnpackOwn
+	// KeepPacked delivers aggregates as they are.
+	KeepPacked
+)
+
+// unpacker turns pages into records. It belongs to one reader of one shard.
+type unpacker struct {
+	mode   Aggregates
+	own    aggregate.HashRange
+	resume Position // of the container that it points into, what is done already is left out
+	parsed aggregate.Aggregate
+	count  Unpacked
+}
+
+func newUnpacker(mode Aggregates, own shard.HashRange, resume Position) unpacker {
+	return unpacker{mode: mode, resume: resume, own: aggregate.HashRange{
+		Start: aggregate.HashKey{Hi: own.Start.Hi, Lo: own.Start.Lo}, End: aggregate.HashKey{Hi: own.End.Hi, Lo: own.End.Lo},
+	}}
+}
+
+// each hands the records of a page over in runs of size at most, in order. A run is new memory each time. The first error
+// ends it.
+func (u *unpacker) each(page []source.Record, size int, hand func([]Record) error) error {
+	var run []Record
+	for i := range page {
+		var err error
+		if run, err = u.add(run, &page[i], len(page)-i, size, hand); err != nil {
+			return err
+		}
+	}
+	if len(run) > 0 {
+		return hand(run)
+	}
+	return nil
+}
+
+// add appends the records of r to run, and hands it over whenever it is full.
+func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func([]Record) error) ([]Record, error) {
+	put := func(rec Record) error {
+		if run == nil {
+			run = make([]Record, 0, min(max(left, 1), size))
+		}
+		run = append(run, rec)
+		if len(run) < size {
+			return nil
+		}
+		full := run
+		run = nil
+		return hand(full)
+	}
+	if u.mode == KeepPacked {
+		err := put(newRecord(r))
+		return run, err
+	}
+	packed, damage := u.parsed.Parse(r.Data)
+	if damage != nil {
+		u.count.Damaged++
+	}
+	if !packed {
+		err := put(newRecord(r))
+		return run, err
+	}
+	defer u.parsed.Reset()
+	u.count.Aggregates++
+	if u.mode == UnpackOwn {
+		u.count.Dropped += u.parsed.Keep(u.own)
+	}
+	done := uint32(0)
+	if r.SequenceNumber == u.resume.SequenceNumber() && u.resume.Done() != shard.Whole {
+		done = u.resume.Done()
+	}
+	n := u.parsed.Len()
+	for i := range n {
+		sub := u.parsed.Record(i)
+		if sub.Sub() < done {
+			continue
+		}
+		rec := newRecord(r)
+		rec.Data, rec.PartitionKey, rec.done = sub.Data(), sub.PartitionKey(), sub.Sub()+1
+		if i == n-1 {
+			rec.done = shard.Whole
+		}
+		u.count.Records++
+		if err := put(rec); err != nil {
+			return nil, err
+		}
+	}
+	return run, nil
+}
+
+// counted returns what was counted since the last call, false when that is nothing.
+func (u *unpacker) counted(stream, shardID string) (Unpacked, bool) {
+	c := u.count
+	u.count = Unpacked{}
+	c.Stream, c.Shard = stream, shardID
+	return c, c.Aggregates > 0 || c.Damaged > 0
+}
