@@ -18,6 +18,8 @@ const (
 	cborOther = 7 << 5
 
 	cborOpen      = 31 // the length that a string, array or map of unknown length gives
+	cborFalse     = cborOther | 20
+	cborTrue      = cborOther | 21
 	cborNull      = cborOther | 22
 	cborUndefined = cborOther | 23
 	cborFloat16   = cborOther | 25
@@ -48,32 +50,50 @@ func (d *cborReader) short() error {
 
 // head consumes the first byte of an item and its argument: the length of what follows, or the value itself.
 func (d *cborReader) head() (first byte, arg uint64, err error) {
-	rest := d.b[d.i:]
-	if len(rest) == 0 {
+	if d.i >= len(d.b) {
 		return 0, 0, d.short()
 	}
-	first = rest[0]
-	size := 0
-	switch info := first & 31; {
-	case info < 24:
-		arg = uint64(info)
-	case info <= 27:
-		if size = 1 << (info - 24); len(rest) < 1+size {
+	first = d.b[d.i]
+	info := first & 31
+	if info < 24 {
+		d.i++
+		return first, uint64(info), nil
+	}
+	if info <= 27 {
+		size := 1 << (info - 24)
+		rest := d.b[d.i+1:]
+		if len(rest) < size {
 			return 0, 0, d.short()
 		}
-		for _, c := range rest[1 : 1+size] {
-			arg = arg<<8 | uint64(c)
+		switch size {
+		case 1:
+			arg = uint64(rest[0])
+		case 2:
+			arg = uint64(be16(rest))
+		case 4:
+			arg = uint64(binary.BigEndian.Uint32(rest))
+		default:
+			arg = binary.BigEndian.Uint64(rest)
 		}
-	case info == cborOpen && first != cborUint|cborOpen && first != cborNeg|cborOpen && first != cborTag|cborOpen:
-	default:
-		return 0, 0, d.malformed("a first byte that no item has")
+		d.i += 1 + size
+		return first, arg, nil
 	}
-	d.i += 1 + size
-	return first, arg, nil
+	if info == cborOpen && first != cborUint|cborOpen && first != cborNeg|cborOpen && first != cborTag|cborOpen {
+		d.i++
+		return first, 0, nil
+	}
+	return 0, 0, d.malformed("a first byte that no item has")
 }
 
 // peek steps over tags and returns the first byte of the value behind them.
 func (d *cborReader) peek() (byte, error) {
+	if d.i < len(d.b) && d.b[d.i]&0xe0 != cborTag {
+		return d.b[d.i], nil
+	}
+	return d.untag()
+}
+
+func (d *cborReader) untag() (byte, error) {
 	for range maxTags + 1 {
 		if d.i >= len(d.b) {
 			return 0, d.short()

@@ -9,18 +9,24 @@ import (
 type Format uint8
 
 const (
+	// Auto is CBOR where the endpoint speaks it, else JSON.
+	Auto Format = iota
 	// CBOR is application/x-amz-cbor-1.1: record data are byte strings, times are milliseconds. Both can be used where they lie.
-	CBOR Format = iota
+	CBOR
 	// JSON is application/x-amz-json-1.1: record data are base64, times are seconds with a fraction.
 	JSON
 )
 
-// String is "cbor" or "json".
+// String is "auto", "cbor" or "json".
 func (f Format) String() string {
-	if f == JSON {
+	switch f {
+	case CBOR:
+		return "cbor"
+	case JSON:
 		return "json"
+	default:
+		return "auto"
 	}
-	return "cbor"
 }
 
 const (

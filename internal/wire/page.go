@@ -31,6 +31,8 @@ type Page struct {
 	Behind time.Duration
 	// Children of a shard that has ended. They are copies.
 	Children []types.ChildShard
+	// RequestID that the service gave the call; empty when it gave none.
+	RequestID string
 
 	text   bool    // data came as base64 text where bytes were expected
 	memory *memory // what Release gives back; nil when that is the garbage collector's business

@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/schemas"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+)
+
+// maxErrorBody bounds what is read of an error.
+const maxErrorBody = 64 << 10
+
+// sdkProtocol is what the SDK's Kinesis client speaks. Errors are left to it, so that they are what the SDK makes of them.
+var sdkProtocol = awsjson.New11(schemas.Kinesis_20131202)
+
+var getRecords = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecordsInput, schemas.GetRecordsOutput)
+
+// readAPIError reads an answer that is an error.
+func readAPIError(ctx context.Context, resp *http.Response) error {
+	body, err := readAtMost(resp.Body, maxErrorBody)
+	if err != nil {
+		return incomplete(len(body), err)
+	}
+	if f, ok := formatOf(resp.Header.Get("Content-Type"), body); ok && f == CBOR && len(body) > 0 {
+		code, message, err := readError(newReader(CBOR, bytes.Clone(body)))
+		if err != nil {
+			return &smithy.DeserializationError{Err: err, Snapshot: body}
+		}
+		if body, err = json.Marshal(map[string]string{"__type": code, "message": message}); err != nil {
+			return &smithy.DeserializationError{Err: err}
+		}
+	}
+	same := *resp
+	same.Body = io.NopCloser(bytes.NewReader(body))
+	if same.StatusCode >= 200 && same.StatusCode < 300 {
+		same.StatusCode = http.StatusInternalServerError // 204 and the like: there is no page without a body
+	}
+	return sdkProtocol.DeserializeResponse(ctx, getRecords, kinesis.TypeRegistry, &smithyhttp.Response{Response: &same}, nil)
+}
+
+// responseError gives an error the answer's status and request ID.
+func responseError(resp *http.Response, err error) error {
+	return &awshttp.ResponseError{
+		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: resp}, Err: err},
+		RequestID:     requestID(resp.Header),
+	}
+}
+
+func isAPIError(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api)
+}
+
+// outcomeOf is what a call says about the format it was made in.
+func outcomeOf(err error, p *Page) outcome {
+	if err == nil {
+		switch {
+		case p.text:
+			return readText
+		case len(p.Records) > 0:
+			return readRecords
+		}
+		return readEmpty
+	}
+	var (
+		malformed  *MalformedError
+		unexpected *unexpectedError
+		api        smithy.APIError
+		response   *smithyhttp.ResponseError
+	)
+	if errors.As(err, &malformed) || errors.As(err, &unexpected) {
+		return refused
+	}
+	if errors.As(err, &response) && response.HTTPStatusCode() == http.StatusUnsupportedMediaType {
+		return refused
+	}
+	if errors.As(err, &api) {
+		switch api.ErrorCode() {
+		case "UnknownOperationException", "UnknownOperation", "SerializationException", "UnsupportedMediaTypeException":
+			return refused
+		}
+	}
+	return unrelated
+}
+
+// maybeSkew reports whether an error may come from a clock that is off.
+func maybeSkew(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed", "AccessDeniedException":
+		return true
+	}
+	return false
+}

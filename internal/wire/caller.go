@@ -1,0 +1,242 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+)
+
+// Path is the way that calls take.
+type Path uint8
+
+const (
+	// AutoPath is OwnCall for clients that are [Plain], UnderSDK for others, and PlainSDK for those with a protocol of their own.
+	AutoPath Path = iota
+	// OwnCall makes requests without the SDK's stack of middleware: with the client's HTTP client, credentials and endpoint,
+	// but over connections of its own and HTTP/1.1 only. For clients that are not plain it is UnderSDK.
+	OwnCall
+	// UnderSDK calls through the SDK with a protocol that reads answers as OwnCall does. The client's middleware, tracing,
+	// logging and HTTP client work as ever, except that the output they see has no Records.
+	UnderSDK
+	// PlainSDK calls and decodes through the SDK alone. It costs many times as much.
+	PlainSDK
+)
+
+// String is "auto", "own call", "under the SDK" or "SDK".
+func (p Path) String() string {
+	switch p {
+	case OwnCall:
+		return "own call"
+	case UnderSDK:
+		return "under the SDK"
+	case PlainSDK:
+		return "SDK"
+	default:
+		return "auto"
+	}
+}
+
+// Options of a [Caller]. Every zero field has a useful default.
+type Options struct {
+	// Path that calls take.
+	Path Path
+	// Format of requests and answers. By default CBOR, until an endpoint refuses or garbles it; then JSON for that endpoint.
+	Format Format
+	// Reuse has pages live in memory that is used again after [Page.Release]. By default each page has its own.
+	Reuse bool
+	// Poison is for tests of programs that use Reuse: released memory is filled with nonsense and not used again, so that
+	// a record that was kept too long shows.
+	Poison bool
+	// Timeout of one call, from before the request is signed to the end of the answer. Default 20 s.
+	Timeout time.Duration
+	// MaxBody is how many bytes an answer may have: 32 MiB by default, which is also the most. The service's 10 MiB of
+	// records need no more in base64.
+	MaxBody int
+	// MaxConns is how many connections there may be at a time to one host with OwnCall; calls wait for one. Default 128. A
+	// smaller limit of the client's own transport holds.
+	MaxConns int
+	// Switched hears when calls about a stream change their format, and why. It must not block; it may be called
+	// concurrently. May be nil.
+	Switched func(streamARN string, to Format, why error)
+}
+
+// Caller makes GetRecords calls for one client. It may be used concurrently.
+type Caller struct {
+	client *kinesis.Client
+	opts   Options
+	path   Path
+	reason string // why the path is not OwnCall
+
+	credentials aws.CredentialsProvider
+	fixSkew     bool
+	skew        atomic.Int64 // of the service's clock against ours, nanoseconds
+	http        doer
+	closeIdle   func()
+	reading     reading
+	slow        error // why a call is given up
+
+	resolving sync.Mutex
+	endpoints sync.Map // endpointKey to *endpoint
+	known     int      // endpoints, guarded by resolving
+
+	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
+}
+
+const (
+	defaultTimeout  = 20 * time.Second
+	defaultMaxConns = 128
+)
+
+// NewCaller makes a Caller for client. It starts nothing and calls nobody. An error names the field of opts that is wrong.
+func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
+	if client == nil {
+		return nil, errors.New("wire: no client")
+	}
+	var errs []error
+	if opts.Path > PlainSDK {
+		errs = append(errs, fmt.Errorf("wire: Path %d is none", opts.Path))
+	}
+	if opts.Format > JSON {
+		errs = append(errs, fmt.Errorf("wire: Format %d is none", opts.Format))
+	}
+	if opts.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("wire: Timeout %v is negative", opts.Timeout))
+	}
+	if opts.MaxBody < 0 || opts.MaxBody > mostBody {
+		errs = append(errs, fmt.Errorf("wire: MaxBody %d is not between 1 byte and 32 MiB", opts.MaxBody))
+	}
+	if opts.MaxConns < 0 {
+		errs = append(errs, fmt.Errorf("wire: MaxConns %d is negative", opts.MaxConns))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = defaultTimeout
+	}
+	if opts.MaxBody == 0 {
+		opts.MaxBody = mostBody
+	}
+	if opts.MaxConns == 0 {
+		opts.MaxConns = defaultMaxConns
+	}
+	c := &Caller{
+		client: client, opts: opts, path: opts.Path, closeIdle: func() {},
+		reading: reading{reuse: opts.Reuse, poison: opts.Poison, most: opts.MaxBody},
+		slow:    fmt.Errorf("no whole answer within %v: %w", opts.Timeout, context.DeadlineExceeded),
+	}
+	of := client.Options()
+	if c.path == AutoPath || c.path == OwnCall {
+		c.path = OwnCall
+		if reason, ok := Plain(of); !ok {
+			c.path, c.reason = UnderSDK, reason
+		}
+	} else {
+		c.reason = "Options.Path says so"
+	}
+	if _, ok := of.Protocol.(*awsjson.Protocol); !ok && c.path == UnderSDK {
+		c.path, c.reason = PlainSDK, fmt.Sprintf("it has a protocol of its own (%T)", of.Protocol)
+	}
+	if c.path == OwnCall {
+		c.credentials, c.fixSkew = of.Credentials, !of.DisableClockSkewCorrection
+		c.http, c.closeIdle = ownClient(of.HTTPClient, opts.MaxConns)
+	}
+	return c, nil
+}
+
+// Path returns the way that calls take, and, unless that is OwnCall, why. Calls to an endpoint whose requests look unlike any
+// that is known go under the SDK nevertheless.
+func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
+
+// Close closes idle connections that the Caller opened. Calls that are under way go on, and new ones may be made.
+func (c *Caller) Close() { c.closeIdle() }
+
+// GetRecords reads a page into p, which it releases first, and which is empty after an error. It makes no retries, but where an endpoint turns out not to
+// speak CBOR it asks once more in JSON.
+//
+// Errors are those of the SDK: errors.As finds the types of service/kinesis/types, *smithy.GenericAPIError for codes that have
+// none, and *http.ResponseError of aws/transport/http with the request ID. Others are [ErrTooLarge], [*MalformedError] in a
+// *smithy.DeserializationError, and ctx's. A call that took longer than [Options.Timeout] wraps context.DeadlineExceeded.
+func (c *Caller) GetRecords(ctx context.Context, req Request, p *Page) error {
+	p.Release()
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, c.slow)
+	defer cancel()
+	err := c.getRecords(ctx, &req, p)
+	if err != nil {
+		p.Release()
+	}
+	return err
+}
+
+func (c *Caller) getRecords(ctx context.Context, req *Request, p *Page) error {
+	switch c.path {
+	case OwnCall:
+		cred, err := c.credentials.Retrieve(ctx)
+		if err != nil {
+			return operationError(fmt.Errorf("get credentials: %w", err))
+		}
+		ep, err := c.endpointFor(ctx, &cred, req.StreamARN)
+		if err != nil {
+			return err
+		}
+		if ep.reason == "" {
+			return c.choose(&ep.format, req, func(f Format) error {
+				err := c.own(ctx, ep, &cred, f, req, p)
+				if err != nil {
+					err = operationError(err)
+				}
+				return err
+			}, p)
+		}
+	case PlainSDK:
+		return c.plainSDK(ctx, req, p)
+	}
+	return c.choose(c.choiceFor(req.StreamARN), req, func(f Format) error { return c.underSDK(ctx, f, req, p) }, p)
+}
+
+// choose makes a call in the format that is right for an endpoint as far as is known, and learns from it.
+func (c *Caller) choose(choice *formatChoice, req *Request, call func(Format) error, p *Page) error {
+	if f := c.opts.Format; f != Auto {
+		return call(f)
+	}
+	state := choice.load()
+	err := call(state.format())
+	again, changed := choice.after(state, outcomeOf(err, p))
+	if changed != Auto && c.opts.Switched != nil {
+		c.opts.Switched(req.StreamARN, changed, whySwitched(err))
+	}
+	if !again {
+		return err
+	}
+	p.Release()
+	state, _ = state.next(refused)
+	err = call(state.format())
+	if _, changed = choice.after(state, outcomeOf(err, p)); changed != Auto && c.opts.Switched != nil {
+		c.opts.Switched(req.StreamARN, changed, whySwitched(err))
+	}
+	return err
+}
+
+var errTextData = errors.New("data came as base64 text in a CBOR answer")
+
+func whySwitched(err error) error {
+	if err == nil {
+		return errTextData
+	}
+	return err
+}
+
+func (c *Caller) choiceFor(arn string) *formatChoice {
+	if choice, ok := c.choices.Load(arn); ok {
+		return choice.(*formatChoice)
+	}
+	choice, _ := c.choices.LoadOrStore(arn, new(formatChoice))
+	return choice.(*formatChoice)
+}

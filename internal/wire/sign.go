@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Signature Version 4: a request is signed with a key that is derived from the secret, the day, the region and the service.
+
+const (
+	algorithm  = "AWS4-HMAC-SHA256"
+	timeForm   = "20060102T150405Z"
+	dayLength  = len("20060102")
+	terminator = "aws4_request"
+)
+
+// header is a header of a request to sign: its name in lower case, and its value without blanks around it.
+type header struct{ name, value string }
+
+// signer signs requests to one endpoint. It keeps the key of the day, for as long as the credentials are the same.
+type signer struct {
+	region, service string
+	key             atomic.Pointer[signingKey]
+}
+
+type signingKey struct {
+	id, secret, day string
+	scope           string    // day/region/service/aws4_request
+	macs            sync.Pool // of hash.Hash keyed with the derived key
+}
+
+// keyFor returns the key for a time in timeForm.
+func (s *signer) keyFor(cred *aws.Credentials, at string) *signingKey {
+	day := at[:dayLength]
+	if k := s.key.Load(); k != nil && k.day == day && k.secret == cred.SecretAccessKey && k.id == cred.AccessKeyID {
+		return k
+	}
+	mac := func(key []byte, text string) []byte {
+		h := hmac.New(sha256.New, key)
+		h.Write([]byte(text))
+		return h.Sum(nil)
+	}
+	derived := mac(mac(mac(mac([]byte("AWS4"+cred.SecretAccessKey), day), s.region), s.service), terminator)
+	k := &signingKey{
+		id: cred.AccessKeyID, secret: cred.SecretAccessKey, day: day,
+		scope: day + "/" + s.region + "/" + s.service + "/" + terminator,
+	}
+	k.macs.New = func() any { return hmac.New(sha256.New, derived) }
+	s.key.Store(k)
+	return k
+}
+
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+// sign returns the value of the Authorization header of a POST to path, which is escaped as it stands in the request line and
+// once more. headers are sorted; at is a time in timeForm, which one of them carries.
+func (s *signer) sign(cred *aws.Credentials, at, path string, headers []header, body []byte) string {
+	key := s.keyFor(cred, at)
+	scratch := scratches.Get().(*[]byte)
+	defer scratches.Put(scratch)
+
+	b := append((*scratch)[:0], "POST\n"...)
+	b = append(append(b, path...), "\n\n"...)
+	for _, h := range headers {
+		b = append(append(append(append(b, h.name...), ':'), h.value...), '\n')
+	}
+	b = append(b, '\n')
+	signed := len(b)
+	for i, h := range headers {
+		if i > 0 {
+			b = append(b, ';')
+		}
+		b = append(b, h.name...)
+	}
+	names := string(b[signed:])
+	b = append(b, '\n')
+	sum := sha256.Sum256(body)
+	b = hex.AppendEncode(b, sum[:])
+	sum = sha256.Sum256(b)
+
+	b = append(append(b[:0], algorithm+"\n"...), at...)
+	b = append(append(append(b, '\n'), key.scope...), '\n')
+	b = hex.AppendEncode(b, sum[:])
+	mac := key.macs.Get().(hash.Hash)
+	mac.Reset()
+	mac.Write(b)
+	signature := mac.Sum(sum[:0])
+	key.macs.Put(mac)
+
+	b = append(append(b[:0], algorithm+" Credential="...), key.id...)
+	b = append(append(b, '/'), key.scope...)
+	b = append(append(b, ", SignedHeaders="...), names...)
+	b = hex.AppendEncode(append(b, ", Signature="...), signature)
+	*scratch = b
+	return string(b)
+}
+
+// signedAt is a time as requests carry it.
+func signedAt(t time.Time) string { return t.UTC().Format(timeForm) }
+
+// canonical is a header's value as it is signed: without blanks around it and with single ones inside.
+func canonical(value string) string {
+	value = strings.TrimSpace(value)
+	if !strings.Contains(value, "  ") {
+		return value
+	}
+	var b strings.Builder
+	for i := range len(value) {
+		if value[i] != ' ' || value[i-1] != ' ' {
+			b.WriteByte(value[i])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+)
+
+// underSDK makes one call through the client, with a protocol that reads the answer into p.
+func (c *Caller) underSDK(ctx context.Context, f Format, req *Request, p *Page) error {
+	protocol := &protocol{Protocol: sdkProtocol, format: f, reading: &c.reading, page: p}
+	out, err := c.client.GetRecords(ctx, req.input(), func(o *kinesis.Options) {
+		o.Retryer = aws.NopRetryer{}
+		o.Protocol = protocol
+	})
+	if err != nil {
+		return err
+	}
+	if !protocol.read {
+		// A middleware of the user answered the call by itself.
+		p.fill(out)
+	}
+	p.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+	return nil
+}
+
+// protocol is the SDK's own for Kinesis, but for the GetRecords calls it is made for: one call each.
+type protocol struct {
+	*awsjson.Protocol
+	format  Format
+	reading *reading
+	page    *Page
+	read    bool
+}
+
+var _ smithyhttp.ClientProtocol = (*protocol)(nil)
+
+// SerializeRequest writes the request in the protocol's format.
+func (pr *protocol) SerializeRequest(ctx context.Context, schema *smithy.OperationSchema, in smithy.Serializable, r *smithyhttp.Request) error {
+	input, ok := in.(*kinesis.GetRecordsInput)
+	if err := pr.Protocol.SerializeRequest(ctx, schema, in, r); err != nil || !ok {
+		return err
+	}
+	r.Header["Accept-Encoding"] = identity
+	if pr.format == JSON {
+		return nil
+	}
+	r.Header["Content-Type"] = cborValue
+	with, err := r.SetStream(bytes.NewReader(appendInput(nil, input)))
+	if err != nil {
+		return fmt.Errorf("set stream: %w", err)
+	}
+	*r = *with
+	return nil
+}
+
+// DeserializeResponse reads the answer into the page. The output gets everything but the records.
+func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.OperationSchema, registry *smithy.TypeRegistry, resp *smithyhttp.Response, out smithy.Deserializable) error {
+	output, ok := out.(*kinesis.GetRecordsOutput)
+	if !ok {
+		return pr.Protocol.DeserializeResponse(ctx, schema, registry, resp, out)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return readAPIError(ctx, resp.Response)
+	}
+	p := pr.page
+	if err := pr.reading.page(resp.Response, pr.format, p); err != nil {
+		return err
+	}
+	pr.read = true
+	if p.Next != "" {
+		output.NextShardIterator = aws.String(p.Next)
+	}
+	if p.Behind >= 0 {
+		output.MillisBehindLatest = aws.Int64(p.Behind.Milliseconds())
+	}
+	output.ChildShards = p.Children
+	return nil
+}
+
+// plainSDK makes one call that the SDK decodes too.
+func (c *Caller) plainSDK(ctx context.Context, req *Request, p *Page) error {
+	out, err := c.client.GetRecords(ctx, req.input(), func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
+	if err != nil {
+		return err
+	}
+	p.fill(out)
+	p.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+	return nil
+}
+
+// fill makes the page what the SDK read.
+func (p *Page) fill(out *kinesis.GetRecordsOutput) {
+	stale := p.begin()
+	p.Next, p.Children = aws.ToString(out.NextShardIterator), out.ChildShards
+	if out.MillisBehindLatest != nil {
+		p.Behind = millis(*out.MillisBehindLatest)
+	}
+	p.reserve(len(out.Records))
+	for i := range out.Records {
+		in := &out.Records[i]
+		r := Record{
+			Data: in.Data[:len(in.Data):len(in.Data)], Key: aws.ToString(in.PartitionKey), SequenceNumber: aws.ToString(in.SequenceNumber),
+			Encrypted: in.EncryptionType == types.EncryptionTypeKms,
+		}
+		if t := in.ApproximateArrivalTimestamp; t != nil {
+			r.Arrival = t.UnixMilli()
+		}
+		p.Bytes += len(r.Data) + len(r.Key)
+		p.Records = append(p.Records, r)
+	}
+	p.finish(stale)
+}
