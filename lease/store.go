@@ -38,7 +38,7 @@ type Store interface {
 	// View returns what a leader plans from, and what people look at. It need not be one snapshot, but the leases must be
 	// read before the workers: a lease never names a session whose row the same view misses although it lives.
 	//
-	// since is "" or the Revision of an earlier view; when no lease was created, deleted, finished, or changed owner,
+	// since is "" or the Revision of an earlier view; when no lease was created, deleted, finished, or changed epoch, owner,
 	// heir or revocation since then, the store may leave Leases nil and set Same. Moved checkpoints alone need not count.
 	View(ctx context.Context, app string, since string) (View, error)
 
@@ -70,7 +70,8 @@ type Report struct {
 
 // Progress is what a report says of one lease. It takes effect only if the lease is owned by the reporting session
 // at the given epoch; otherwise it is ignored (the orders show what the session holds), with one exception: Release by
-// the session that Lease.Revoked names acknowledges the revocation, and clears it.
+// the session that Lease.Revoked names, at the epoch before the lease's, acknowledges the revocation and clears it. (At any
+// other epoch it is the late duplicate of an older acknowledgement.)
 type Progress struct {
 	Key
 	Epoch uint64

@@ -7,7 +7,7 @@ found=0
 while IFS=: read -r file name; do
 	found=1
 	echo "== $name in $(dirname "$file") for $each"
-	go test -run '^$' -fuzz "^$name\$" -fuzztime "$each" "./$(dirname "$file")"
+	go test -run '^$' -fuzz "^$name\$" -fuzztime "$each" -fuzzminimizetime 1s "./$(dirname "$file")"
 done < <(git ls-files '*_test.go' | grep -v -e '^cmd/' -e '^internal/integration/' |
 	xargs grep -oE '^func Fuzz[A-Za-z0-9_]+' | sed -E 's/:func /:/')
 if [ "$found" = 0 ]; then

@@ -189,7 +189,7 @@ func (a *application) progress(session string, p lease.Progress) {
 		} else if p.Release {
 			a.own(l, l.Heir)
 		}
-	case l.Revoked == session && p.Release:
+	case l.Revoked == session && p.Release && p.Epoch+1 == l.Epoch:
 		l.Revoked = ""
 		a.revision++
 	}

@@ -78,7 +78,7 @@ func (r *row) progress(session string, p lease.Progress) (ended bool) {
 		case p.Release:
 			own(l, l.Heir)
 		}
-	case l.Revoked == session && p.Release:
+	case l.Revoked == session && p.Release && p.Epoch+1 == l.Epoch:
 		l.Revoked = ""
 	}
 	return false

@@ -162,6 +162,17 @@ var progressCases = []testCase{
 		e.want(l) // the epoch stays: nobody owned it
 		e.unchanged(func() { e.beat("a", release("1", 2)) })
 	}},
+	{"the late duplicate of an acknowledgement does not acknowledge a later revocation", func(e *env) {
+		e.start("a")
+		e.owned("a", "1")
+		e.must(revoke("1", 2))
+		e.beat("a", release("1", 2))
+		e.must(assign("1", 3, "a"), revoke("1", 4))
+		e.unchanged(func() { e.beat("a", release("1", 2)) })
+		e.beat("a", release("1", 4))
+		l, _ := e.find(k("1"))
+		equal(e, "revoked from", l.Revoked, "")
+	}},
 	{"an acknowledgement after the lease was given out changes nothing", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1")
