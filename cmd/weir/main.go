@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/term"
 )
 
 // errInterrupted is the cause of a command's context after the first Ctrl-C.
@@ -29,6 +31,7 @@ func main() {
 		}
 	}
 	quiet := len(os.Args) > 1 && os.Args[1] == workerCommand // the demo speaks for its workers
+	restore := rememberTerminal()
 	go func() {
 		<-requests
 		if !quiet {
@@ -36,7 +39,30 @@ func main() {
 		}
 		cancel(errInterrupted)
 		<-requests
+		restore()
 		os.Exit(130)
 	}()
 	os.Exit(run(ctx, os.Args[1:], t))
+}
+
+// rememberTerminal returns a function that undoes what a full-screen picture did to the terminal, for an end at which
+// the picture cannot do that itself.
+func rememberTerminal() func() {
+	in := int(os.Stdin.Fd())
+	if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {
+		return func() {}
+	}
+	before, err := term.GetState(in)
+	if err != nil {
+		return func() {}
+	}
+	return func() {
+		now, err := term.GetState(in)
+		if err != nil || *now == *before {
+			return // no picture
+		}
+		_ = term.Restore(in, before)
+		// Back from the alternate screen, the cursor shown, pasting and keys as usual.
+		fmt.Fprint(os.Stdout, "\x1b[?1049l\x1b[?25h\x1b[?2004l\x1b[<u\x1b[>4;0m\x1b[0m")
+	}
 }

@@ -11,6 +11,7 @@ import (
 type recordJSON struct {
 	Shard    string  `json:"shard"`
 	Sequence string  `json:"sequence"`
+	Position string  `json:"position,omitempty"` // after this record, when an aggregate holds more of the same sequence number
 	Key      string  `json:"key"`
 	Arrival  string  `json:"arrival"`
 	Data     *string `json:"data,omitempty"`        // when it is UTF-8
@@ -24,6 +25,9 @@ func appendRecord(buf []byte, out format, shard string, r weir.Record) ([]byte, 
 	}
 	object := recordJSON{Shard: shard, Sequence: r.SequenceNumber, Key: r.PartitionKey,
 		Arrival: r.ArrivalTime().UTC().Format("2006-01-02T15:04:05.000Z07:00")}
+	if after := r.Position().String(); after != r.SequenceNumber {
+		object.Position = after
+	}
 	if utf8.Valid(r.Data) {
 		text := string(r.Data)
 		object.Data = &text
@@ -39,4 +43,4 @@ func appendRecord(buf []byte, out format, shard string, r weir.Record) ([]byte, 
 
 const aboutBinary = `The data is followed by a newline, whatever it is. Records that hold newlines themselves, or are binary, are told
 apart with -o json: an object a line, with the shard, the sequence number, the key, the arrival time, and the data
-as "data" if it is text in UTF-8, else as "data_base64".`
+as "data" if it is text in UTF-8, else as "data_base64". Records that a producer packed into one are unpacked.`

@@ -72,7 +72,7 @@ func (s openStore) view(ctx context.Context, app string) (lease.View, error) {
 func (s openStore) trouble(err error) error {
 	var table *types.ResourceNotFoundException
 	if errors.As(err, &table) {
-		return plainError{fmt.Sprintf("there is no DynamoDB table %s%s: make it once, with \"weir store create --store %s:%s\" or --create-store",
+		return plainError{fmt.Sprintf("there is no DynamoDB table %s%s: make it once, with \"weir store create --store %s:%s\", or let a worker do it, with \"weir consume --create-store\"",
 			s.url.name, s.place, s.url.kind, s.url.name), err}
 	}
 	return err
