@@ -1,0 +1,68 @@
+// An unmodified client of the AWS SDK for JavaScript that creates a stream, puts, lists, splits and reads it. It prints what it
+// read as JSON, for the test that runs it. Arguments: URL, "h1" or "h2".
+const {
+  KinesisClient, CreateStreamCommand, DescribeStreamSummaryCommand, PutRecordsCommand, ListShardsCommand, SplitShardCommand,
+  GetShardIteratorCommand, GetRecordsCommand,
+} = require("@aws-sdk/client-kinesis");
+const { NodeHttpHandler, NodeHttp2Handler } = require("@smithy/node-http-handler");
+
+const [url, http] = process.argv.slice(2);
+const StreamName = "from-js";
+const client = new KinesisClient({
+  endpoint: url, region: "us-east-1", credentials: { accessKeyId: "a", secretAccessKey: "b" },
+  requestHandler: http === "h1" ? new NodeHttpHandler() : new NodeHttp2Handler(),
+});
+
+async function active() {
+  for (;;) {
+    const { StreamDescriptionSummary: s } = await client.send(new DescribeStreamSummaryCommand({ StreamName }));
+    if (s.StreamStatus === "ACTIVE") return s;
+  }
+}
+
+async function put(from, to) {
+  const Records = [];
+  for (let i = from; i < to; i++) Records.push({ PartitionKey: `key-${i % 7}`, Data: Buffer.from(`record ${i}`) });
+  const out = await client.send(new PutRecordsCommand({ StreamName, Records }));
+  if (out.FailedRecordCount) throw new Error(`${out.FailedRecordCount} records failed`);
+}
+
+// read reads a shard to its end or, if it is open, to its tip.
+async function read(ShardId) {
+  const records = [];
+  let { ShardIterator } = await client.send(new GetShardIteratorCommand({ StreamName, ShardId, ShardIteratorType: "TRIM_HORIZON" }));
+  for (;;) {
+    const page = await client.send(new GetRecordsCommand({ ShardIterator, Limit: 50 }));
+    for (const r of page.Records) records.push({ key: r.PartitionKey, data: Buffer.from(r.Data).toString(), arrival: r.ApproximateArrivalTimestamp.getTime() });
+    if (!page.NextShardIterator) return { records, closed: true, children: (page.ChildShards || []).map((c) => c.ShardId) };
+    if (page.MillisBehindLatest === 0 && page.Records.length === 0) return { records, closed: false, children: [] };
+    ShardIterator = page.NextShardIterator;
+    await new Promise((again) => setTimeout(again, 250)); // five reads a second
+  }
+}
+
+(async () => {
+  await client.send(new CreateStreamCommand({ StreamName, ShardCount: 2 }));
+  await active();
+  await put(0, 100);
+  const { Shards: before } = await client.send(new ListShardsCommand({ StreamName }));
+  const { StartingHashKey, EndingHashKey } = before[0].HashKeyRange;
+  const middle = (BigInt(StartingHashKey) + BigInt(EndingHashKey)) / 2n;
+  await client.send(new SplitShardCommand({ StreamName, ShardToSplit: before[0].ShardId, NewStartingHashKey: middle.toString() }));
+  await active();
+  await put(100, 200);
+  const { Shards: after } = await client.send(new ListShardsCommand({ StreamName }));
+  const shards = {};
+  for (const s of after) shards[s.ShardId] = { parent: s.ParentShardId, ...(await read(s.ShardId)) };
+  let refused = "";
+  try {
+    await client.send(new DescribeStreamSummaryCommand({ StreamName: "nowhere" }));
+  } catch (e) {
+    refused = e.name;
+  }
+  console.log(JSON.stringify({ split: before[0].ShardId, shards, refused }));
+  client.destroy();
+})().catch((e) => {
+  console.error(e);
+  process.exit(1);
+});
