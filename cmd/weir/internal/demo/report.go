@@ -47,7 +47,7 @@ func (r Result) WriteText(out io.Writer) error {
 		{"order", order, ""},
 		{"reshaped", fmt.Sprintf("%d split, %d merge", r.Splits, r.Merges), "children were read after parents"},
 		{"after the kill", ms(r.Kill.Longest), "until the last of its shards was read again"},
-		{"after the stop", ms(r.Stop.Longest), "the longest pause between two records of a shard"},
+		{"after the stop", ms(r.Stop.Longest), "the longest pause inside a shard"},
 		{"balanced", ms(r.JoinBalanced), "after the fourth worker was started"},
 	}
 	text := "\nThe verdict, from what the handlers wrote:\n\n"

@@ -26,7 +26,7 @@ var (
 	bad    = lipgloss.NewStyle().Foreground(lipgloss.BrightRed)
 
 	workerColors = []color.Color{lipgloss.BrightCyan, lipgloss.BrightYellow, lipgloss.BrightMagenta, lipgloss.BrightGreen,
-		lipgloss.BrightBlue, lipgloss.BrightRed}
+		lipgloss.BrightBlue, lipgloss.BrightWhite}
 )
 
 // screen draws a picture for a terminal of a size. It is pure: what it shows is what it was given.
@@ -61,6 +61,7 @@ func hashSpace(p picture, cells int) string {
 				cell = p.paint(s.owner, "█")
 				if s.owner == "" {
 					cell = bad.Render("░")
+					continue
 				}
 				if math.Floor(from*float64(cells)) == float64(i) && i > 0 {
 					cell = p.paint(s.owner, "▐")
@@ -134,6 +135,8 @@ func shardLine(p picture, s shardState, cells int) string {
 		owner = dim.Render("-       ")
 	case s.owner == "":
 		owner = bad.Render("nobody  ")
+	case p.worker(s.owner).life == killed:
+		owner = fmt.Sprintf("%-8s", s.owner+" ✗")
 	case s.moving:
 		owner = fmt.Sprintf("%-8s", s.owner+" →")
 	}
@@ -144,10 +147,13 @@ func shardLine(p picture, s shardState, cells int) string {
 	return head + p.paint(s.owner, bar.String()) + "  " + p.paint(s.owner, owner) + fmt.Sprintf("%7d%8d%9s", s.epoch, s.lag(), rate)
 }
 
-// paint gives a text the colour of a worker.
+// paint gives a text the colour of a worker, or that of trouble when the worker is dead.
 func (p picture) paint(worker, text string) string {
 	for i, w := range p.workers {
 		if w.name == worker {
+			if w.life == killed {
+				return bad.Render(strings.ReplaceAll(text, "█", "░"))
+			}
 			return lipgloss.NewStyle().Foreground(workerColors[i%len(workerColors)]).Render(text)
 		}
 	}

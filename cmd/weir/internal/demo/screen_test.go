@@ -19,13 +19,14 @@ func examplePicture(t *testing.T) picture {
 		steps: []step{{text: "start", begun: true, done: true, found: "all read"}, {text: "split", begun: true}, {text: "merge"},
 			{text: "a step whose name is so long that it does not fit beside what was found", begun: true, done: true, found: "found"}},
 	}
+	p.shards = append(p.shards, shards(t, "shardId-000000000005 w3")...)
 	p.shards[1].rate, p.shards[1].put = 83.4, 20
 	return p
 }
 
 func TestScreenShowsEverything(t *testing.T) {
 	text := ansi.Strip(screen(examplePicture(t), 80, 24))
-	for _, want := range []string{"20,000 real flights", "1:23", "read to its end", "83/s", "w2 →", "nobody", "0+1", "★ w1", "✗ w3  killed",
+	for _, want := range []string{"20,000 real flights", "1:23", "read to its end", "83/s", "w2 →", "nobody", "w3 ✗", "0+1", "★ w1", "✗ w3  killed",
 		"○ w4  stopped", "◌ w5  starting", "✓ start", "all read", "▸ split …", "put 12,345", "waiting 55", "twice 10", "61%"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the screen lacks %q:\n%s", want, text)
