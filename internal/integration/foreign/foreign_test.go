@@ -1,0 +1,265 @@
+// Package foreign_test runs worker processes against Kinesis servers that nobody here wrote, with the leases in DynamoDB
+// servers that nobody here wrote either, and judges what the handlers wrote.
+package foreign_test
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/store/dynamostore"
+)
+
+const stream = "flights"
+
+func TestThreeWorkersOnForeignServers(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		kinesis, dynamodb func(testing.TB) *servers.Server
+	}{
+		{"kinesalite and DynamoDB Local", servers.Kinesalite, servers.DynamoDBLocal},
+		{"kinesis-local and dynalite", servers.KinesisLocal, servers.Dynalite},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k, d := c.kinesis(t), c.dynamodb(t)
+			run(t, k, d)
+		})
+	}
+}
+
+func run(t *testing.T, k, d *servers.Server) {
+	client := k.Kinesis()
+	if _, err := client.CreateStream(t.Context(), &kinesis.CreateStreamInput{StreamName: aws.String(stream), ShardCount: aws.Int32(4)}); err != nil {
+		t.Fatal(err)
+	}
+	active(t, client)
+	if err := dynamostore.New(d.DynamoDB(), dynamostore.Options{Table: "weir"}).CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var workers []*worker
+	for i := range 3 {
+		workers = append(workers, startWorker(t, setup{
+			Kinesis: k.URL, DynamoDB: d.URL, Table: "weir", Stream: stream, Worker: fmt.Sprintf("w%d", i+1),
+		}))
+	}
+
+	flights := readFlights(t)
+	quarter := len(flights) / 4
+	put(t, client, flights, 0, quarter)
+	waitFor(t, "the first flight of every shard", func() bool { return len(shardsOf(t, workers)) >= 4 })
+
+	open := openShards(t, client)
+	split(t, client, open[0])
+	put(t, client, flights, quarter, 2*quarter)
+
+	if _, err := client.MergeShards(t.Context(), &kinesis.MergeShardsInput{
+		StreamName: aws.String(stream), ShardToMerge: open[1].ShardId, AdjacentShardToMerge: open[2].ShardId,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	active(t, client)
+	put(t, client, flights, 2*quarter, 3*quarter)
+	waitFor(t, "the first flight of the children", func() bool { return len(shardsOf(t, workers)) >= 7 })
+
+	victim := 0 // whoever handled something most recently, so that the kill hurts
+	for i, w := range workers {
+		if latest(w.read(t)) > latest(workers[victim].read(t)) {
+			victim = i
+		}
+	}
+	workers[victim].kill(t)
+	put(t, client, flights, 3*quarter, len(flights))
+	waitFor(t, "every flight", func() bool { return distinct(t, workers) == len(flights) })
+	for i, w := range workers {
+		if i != victim {
+			w.stop(t)
+		}
+	}
+	judge(t, workers, flights)
+}
+
+// judge is the verdict: nothing lost, each airport in order. A repetition must go on where an owner before may have been.
+func judge(t *testing.T, workers []*worker, flights []flight) {
+	t.Helper()
+	var all []handling
+	for _, w := range workers {
+		all = append(all, w.read(t)...)
+	}
+	slices.SortStableFunc(all, func(a, b handling) int { return cmp.Compare(a.at, b.at) })
+	nth := make([]int, len(flights)) // which flight of its airport
+	count := map[string]int{}
+	for i, f := range flights {
+		count[f.origin]++
+		nth[i] = count[f.origin]
+	}
+	high := map[string]int{}
+	epochs := map[string]uint64{}
+	violations, again := 0, 0
+	for _, h := range all {
+		if h.index < 0 || h.index >= len(flights) || flights[h.index].origin != h.key {
+			t.Fatalf("%+v was never put", h)
+		}
+		switch n := nth[h.index]; {
+		case n == high[h.key]+1:
+			high[h.key] = n
+		case n <= high[h.key]:
+			again++
+		default:
+			violations++
+			t.Errorf("%s: flight %d of the airport is handled after flight %d", h.key, n, high[h.key])
+			high[h.key] = n
+		}
+		if h.epoch < epochs[h.shard] {
+			violations++
+			t.Errorf("%s: epoch %d writes after epoch %d", h.shard, h.epoch, epochs[h.shard])
+		}
+		epochs[h.shard] = h.epoch
+	}
+	lost := 0
+	for key, n := range count {
+		lost += n - high[key]
+	}
+	t.Logf("put %d, handled %d, lost %d, handled again %d, order violations %d, shards %d",
+		len(flights), len(all), lost, again, violations, len(epochs))
+	if lost != 0 {
+		t.Errorf("%d flights were lost", lost)
+	}
+}
+
+type flight struct{ origin, line string }
+
+func readFlights(t *testing.T) (all []flight) {
+	t.Helper()
+	f, err := os.Open("../../../cmd/weir/internal/demo/flights.ndjson.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(z)
+	for lines.Scan() {
+		var one struct{ Origin string }
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, flight{one.Origin, lines.Text()})
+	}
+	if len(all) != 20000 {
+		t.Fatalf("%d flights, want 20,000", len(all))
+	}
+	return all
+}
+
+func put(t *testing.T, client *kinesis.Client, flights []flight, from, to int) {
+	t.Helper()
+	for batch := range slices.Chunk(flights[from:to], 500) {
+		in := &kinesis.PutRecordsInput{StreamName: aws.String(stream)}
+		for _, f := range batch {
+			in.Records = append(in.Records, types.PutRecordsRequestEntry{
+				PartitionKey: aws.String(f.origin), Data: fmt.Appendf(nil, "%d %s", from, f.line),
+			})
+			from++
+		}
+		// No retries: one that repeats what took effect would be judged as our fault.
+		out, err := client.PutRecords(t.Context(), in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := aws.ToInt32(out.FailedRecordCount); n > 0 {
+			t.Fatalf("%d records were refused", n)
+		}
+	}
+}
+
+func openShards(t *testing.T, client *kinesis.Client) []types.Shard {
+	t.Helper()
+	out, err := client.ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: aws.String(stream)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(out.Shards, func(s types.Shard) bool { return s.SequenceNumberRange.EndingSequenceNumber != nil })
+}
+
+func split(t *testing.T, client *kinesis.Client, s types.Shard) {
+	t.Helper()
+	start, _ := new(big.Int).SetString(*s.HashKeyRange.StartingHashKey, 10)
+	end, _ := new(big.Int).SetString(*s.HashKeyRange.EndingHashKey, 10)
+	middle := start.Add(start, end)
+	middle.Rsh(middle, 1)
+	if _, err := client.SplitShard(t.Context(), &kinesis.SplitShardInput{
+		StreamName: aws.String(stream), ShardToSplit: s.ShardId, NewStartingHashKey: aws.String(middle.String()),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	active(t, client)
+}
+
+func active(t *testing.T, client *kinesis.Client) {
+	t.Helper()
+	waitFor(t, "the stream to be active", func() bool {
+		out, err := client.DescribeStreamSummary(t.Context(), &kinesis.DescribeStreamSummaryInput{StreamName: aws.String(stream)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.StreamDescriptionSummary.StreamStatus == types.StreamStatusActive
+	})
+}
+
+func waitFor(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	every := time.NewTicker(250 * time.Millisecond)
+	defer every.Stop()
+	bound := time.NewTimer(3 * time.Minute)
+	defer bound.Stop()
+	for !f() {
+		select {
+		case <-every.C:
+		case <-bound.C:
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+func latest(all []handling) int64 {
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)-1].at
+}
+
+func shardsOf(t *testing.T, workers []*worker) map[string]bool {
+	t.Helper()
+	shards := map[string]bool{}
+	for _, w := range workers {
+		for _, h := range w.read(t) {
+			shards[h.shard] = true
+		}
+	}
+	return shards
+}
+
+func distinct(t *testing.T, workers []*worker) int {
+	t.Helper()
+	seen := map[int]bool{}
+	for _, w := range workers {
+		for _, h := range w.read(t) {
+			seen[h.index] = true
+		}
+	}
+	return len(seen)
+}
