@@ -106,7 +106,7 @@ var usualHeaders = []string{
 
 func endpointOf(r *http.Request, body []byte, cred *aws.Credentials) *endpoint {
 	u := *r.URL
-	ep := &endpoint{url: &u, host: r.Host, path: httpbinding.EscapePath(u.EscapedPath(), false)}
+	ep := &endpoint{url: &u, host: r.Host, path: endpointPath(&u)}
 	if ep.host == "" {
 		ep.host = u.Host
 	}
@@ -148,6 +148,14 @@ func endpointOf(r *http.Request, body []byte, cred *aws.Credentials) *endpoint {
 		ep.reason = "its requests are signed in a way of their own"
 	}
 	return ep
+}
+
+// endpointPath is the path of a URL as it is signed: escaped as it stands in the request line, and once more.
+func endpointPath(u *url.URL) string {
+	if u.Path == "" {
+		return "/"
+	}
+	return httpbinding.EscapePath(u.EscapedPath(), false)
 }
 
 // parseAuthorization takes an Authorization header apart: the scope (day, region, service, terminator) and the signed headers.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,7 +20,7 @@ import (
 func (c *Caller) underSDK(ctx context.Context, f Format, req *Request, p *Page) error {
 	protocol := &protocol{Protocol: sdkProtocol, format: f, reading: &c.reading, page: p}
 	out, err := c.client.GetRecords(ctx, req.input(), func(o *kinesis.Options) {
-		o.Retryer = aws.NopRetryer{}
+		once(o)
 		o.Protocol = protocol
 	})
 	if err != nil {
@@ -31,6 +32,35 @@ func (c *Caller) underSDK(ctx context.Context, f Format, req *Request, p *Page) 
 	}
 	p.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
 	return nil
+}
+
+// once makes a call without the SDK's retries, and with its request in one piece.
+func once(o *kinesis.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.HTTPClient = wholeRequest{o.HTTPClient}
+}
+
+// wholeRequest sends the body of each request as one buffer. The SDK closes a body as soon as the head of the answer is
+// there. If the transport is not quite done with it then, as happens with servers nearby, it takes that for a failed write
+// and closes the connection in the middle of the answer.
+type wholeRequest struct{ doer }
+
+func (w wholeRequest) Do(r *http.Request) (*http.Response, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return w.doer.Do(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if cerr := r.Body.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	again := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	whole := r.WithContext(r.Context())
+	whole.Body, _ = again()
+	whole.GetBody, whole.ContentLength = again, int64(len(body))
+	return w.doer.Do(whole)
 }
 
 // protocol is the SDK's own for Kinesis, but for the GetRecords calls it is made for: one call each.
@@ -89,7 +119,7 @@ func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.Oper
 
 // plainSDK makes one call that the SDK decodes too.
 func (c *Caller) plainSDK(ctx context.Context, req *Request, p *Page) error {
-	out, err := c.client.GetRecords(ctx, req.input(), func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
+	out, err := c.client.GetRecords(ctx, req.input(), once)
 	if err != nil {
 		return err
 	}
