@@ -89,7 +89,7 @@ saves its progress and gives its shards to the others. A second Ctrl-C ends it a
 	return cmd
 }
 
-func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from weir.Position) error {
+func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from weir.Position) (err error) {
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	if _, err := store.view(ctx, o.app); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
 )
@@ -53,7 +54,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 			case out == formatJSON:
 				o.Show = &demo.Plain{Out: t.err}
 				result, err = demo.Run(cmd.Context(), o)
-			case plain || !isTerminal(t.out) || !isTerminal(t.in):
+			case plain || !fitsPicture(t):
 				o.Show = &demo.Plain{Out: t.out}
 				result, err = demo.Run(cmd.Context(), o)
 			default:
@@ -79,7 +80,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 		},
 	}
 	out.register(cmd, "what to print at the end; json prints nothing else on standard output")
-	cmd.Flags().BoolVar(&plain, "plain", false, "lines instead of a live picture (always so when this is no terminal)")
+	cmd.Flags().BoolVar(&plain, "plain", false, "lines instead of a live picture (always so without a terminal of 80 by 24)")
 	cmd.Flags().StringVar(&victim, "kill", "leader", "whom to kill: leader (the hardest to lose) or other")
 	cmd.Flags().IntVar(&o.Flights, "flights", 20000, "how many flights to put, 1000 to 20000")
 	cmd.Flags().IntVar(&o.Shards, "shards", 6, "shards of the stream at the start, 3 to 16")
@@ -87,6 +88,16 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
 	mustComplete(cmd, "kill", "leader", "other")
 	return cmd
+}
+
+// fitsPicture reports whether there is a terminal that is large and able enough for the live picture.
+func fitsPicture(t terminal) bool {
+	out, isFile := t.out.(*os.File)
+	if !isFile || !isTerminal(t.out) || !isTerminal(t.in) || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	width, height, err := term.GetSize(int(out.Fd()))
+	return err == nil && width >= demo.LeastWidth && height >= demo.LeastHeight
 }
 
 func checkDemo(o demo.Options, victim string) error {

@@ -107,8 +107,8 @@ func TestDemoWhoseWorkersDieSaysWhy(t *testing.T) {
 // A worker whose parent is gone, however that came about, ends at once and clears up.
 func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	o, _ := smallDemo(t)
-	dir, err := os.MkdirTemp("", "weir-demo-")
-	if err != nil {
+	dir := filepath.Join(os.Getenv("TMPDIR"), "weir-demo-test")
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	mustRun(t, "", "store", "create", "--store=sqlite:"+filepath.Join(dir, "leases.db"))
@@ -124,7 +124,9 @@ func TestDemoWorkerDiesWithItsParent(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lifeline.Close()
+	if err := lifeline.Close(); err != nil {
+		t.Fatal(err)
+	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("the worker ended with %v", err)

@@ -140,7 +140,7 @@ func (d description) text() string {
 	if len(d.Workers) == 0 {
 		fmt.Fprintln(w, "none\t\t\t")
 	}
-	w.Flush()
+	_ = w.Flush() // into memory
 	b.WriteString("\n")
 	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STREAM\tSHARD\tSTATE\tOWNER\tEPOCH\tLAG\tCHECKPOINT")
@@ -151,7 +151,7 @@ func (d description) text() string {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Stream, strings.TrimPrefix(l.Shard, "shardId-"), l.State, owner, l.Epoch, lagText(l), l.Checkpoint)
 	}
-	w.Flush()
+	_ = w.Flush() // into memory
 	return b.String()
 }
 

@@ -30,7 +30,7 @@ func nobody(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return "http://" + l.Addr().String()
 }
 

@@ -82,7 +82,7 @@ func (o *describeOptions) run(ctx context.Context, t terminal, url storeURL) err
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }() // only read from
 	view, err := store.view(ctx, o.app)
 	if err != nil {
 		return err

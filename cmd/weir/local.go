@@ -32,7 +32,7 @@ when the program ends. Credentials are not checked. It is no store for data that
   weir local --addr 127.0.0.1:0                     any free port; the first line says which
   weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			wanted, err := parseStreams(streams)
 			if err != nil {
 				return err
@@ -47,7 +47,7 @@ when the program ends. Credentials are not checked. It is no store for data that
 			if err != nil {
 				return listenError(cfg.Addr, err)
 			}
-			defer server.Close()
+			defer func() { err = errors.Join(err, server.Close()) }()
 			if caFile != "" {
 				if err := os.WriteFile(caFile, server.CACertPEM(), 0o644); err != nil {
 					return fmt.Errorf("the certificate cannot be written: %w", err)

@@ -19,14 +19,17 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		main()
 	}
+	env := map[string]string{"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"}
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_") {
-			os.Unsetenv(name)
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_") && env[name] == "" {
+			env[name] = "" // the SDK takes empty for unset
 		}
 	}
-	os.Setenv("AWS_CONFIG_FILE", os.DevNull)
-	os.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
-	os.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	for name, value := range env {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(m.Run())
 }
 

@@ -89,7 +89,7 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // only read from
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err

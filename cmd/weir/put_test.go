@@ -127,7 +127,7 @@ func TestPutSaysHowFarItGot(t *testing.T) {
 		server, endpoint := kinesisServer(t)
 		server.CreateStream("s", 1)
 		in, writer := io.Pipe()
-		defer writer.Close()
+		defer func() { _ = writer.Close() }()
 		c := startTo(t, newOutput(), in, "put", endpoint, "--stream=s", "-")
 		if _, err := io.WriteString(writer, "one\ntwo\n"); err != nil {
 			t.Fatal(err)

@@ -164,7 +164,9 @@ A SQLite file is also made by the first worker that names it.`,
 			if err != nil {
 				return err
 			}
-			defer store.Close()
+			if err := store.Close(); err != nil {
+				return err
+			}
 			_, err = fmt.Fprintf(t.out, "%s is ready\n", url)
 			return err
 		},

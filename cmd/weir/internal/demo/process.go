@@ -53,9 +53,9 @@ func startProcess(command []string, dir, name string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the process has its own
+	defer func() { _ = log.Close() }() // the process has its own
 	p := &process{name: name, ended: make(chan struct{}), started: time.Now()}
-	p.cmd = exec.Command(command[0], command[1:]...)
+	p.cmd = exec.CommandContext(context.Background(), command[0], command[1:]...) // it ends by stop or kill
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	ownGroup(p.cmd) // Ctrl-C is for the demo, which then stops its workers
 	if p.lifeline, err = p.cmd.StdinPipe(); err != nil {
@@ -128,10 +128,14 @@ func (p *process) finish(ctx context.Context, bound time.Duration) error {
 func (p *process) failure(dir string) error {
 	last := ""
 	if f, err := os.Open(logPath(dir, p.name)); err == nil {
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		for lines := bufio.NewScanner(f); lines.Scan(); {
 			last = lines.Text()
 		}
 	}
-	return fmt.Errorf("worker %s ended by itself (%v), its last words: %.300s", p.name, p.err, last)
+	how := "without an error"
+	if p.err != nil {
+		how = p.err.Error()
+	}
+	return fmt.Errorf("worker %s ended by itself (%s), its last words: %.300s", p.name, how, last)
 }

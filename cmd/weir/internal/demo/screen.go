@@ -15,8 +15,8 @@ import (
 
 // The smallest terminal that the picture is drawn for.
 const (
-	leastWidth  = 80
-	leastHeight = 24
+	LeastWidth  = 80
+	LeastHeight = 24
 )
 
 var (
@@ -31,7 +31,7 @@ var (
 
 // screen draws a picture for a terminal of a size. It is pure: what it shows is what it was given.
 func screen(p picture, width, height int) string {
-	width, height = max(width, leastWidth), max(height, leastHeight)
+	width, height = max(width, LeastWidth), max(height, LeastHeight)
 	top := []string{
 		title(p, width),
 		"",

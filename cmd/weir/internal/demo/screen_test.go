@@ -55,11 +55,11 @@ func TestScreenFits(t *testing.T) {
 			p.steps = append(p.steps, step{text: "another step"})
 		}
 		rows := strings.Split(screen(p, c.width, c.height), "\n")
-		if limit := max(c.height, leastHeight); len(rows) > limit {
+		if limit := max(c.height, LeastHeight); len(rows) > limit {
 			t.Errorf("%+v: %d rows", c, len(rows))
 		}
 		for _, row := range rows {
-			if w := lipgloss.Width(row); w > max(c.width, leastWidth) {
+			if w := lipgloss.Width(row); w > max(c.width, LeastWidth) {
 				t.Errorf("%+v: a row of %d columns: %q", c, w, ansi.Strip(row))
 			}
 		}

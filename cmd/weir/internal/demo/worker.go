@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,7 +42,7 @@ func logPath(dir, name string) string     { return filepath.Join(dir, name+".log
 
 // Run is a worker process: a plain consumer whose handler writes down what it handled. It ends when ctx does, and at
 // once when lifeline, a pipe from the parent, is closed: the parent is gone then, and with it the stream.
-func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) error {
+func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	orphaned := make(chan struct{})
@@ -68,12 +69,12 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) erro
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	file, err := os.OpenFile(journalPath(w.Dir, w.Name), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { err = errors.Join(err, file.Close()) }()
 
 	client := kinesis.New(kinesis.Options{
 		BaseEndpoint: aws.String(w.Endpoint),

@@ -35,7 +35,7 @@ func TestOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close()
+			defer func() { _ = f.Close() }()
 			if view, err := f.View(t.Context(), "app", ""); err != nil || len(view.Workers) != 1 {
 				t.Errorf("view %v, %v", view, err)
 			}
@@ -58,7 +58,7 @@ func TestOpenComplains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, err := Open(t.Context(), c.path, true)
 			if err == nil {
-				f.Close()
+				_ = f.Close()
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
