@@ -183,7 +183,7 @@ func agree(t *testing.T, a *Aggregate, payload []byte) {
 	before := bytes.Clone(payload)
 	want, wantOK, wantErr := naiveParse(payload)
 	ok, err := a.Parse(payload)
-	if ok != wantOK || err != wantErr {
+	if ok != wantOK || !errors.Is(err, wantErr) {
 		t.Fatalf("%x: got %v, %v, want %v, %v", payload, ok, err, wantOK, wantErr)
 	}
 	if got := subs(a); !slices.Equal(got, want) {

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -65,7 +66,7 @@ func TestParseTellsPlainFromCorrupt(t *testing.T) {
 		if ok, err := a.Parse(single); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		if ok, err := a.Parse(c.data); ok || err != c.want {
+		if ok, err := a.Parse(c.data); ok || !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, %v, want false, %v", c.name, ok, err, c.want)
 		}
 		if a.Len() != 0 || subs(&a) != nil {
@@ -88,7 +89,7 @@ func TestParseJudgesMessages(t *testing.T) {
 	for _, c := range messages() {
 		var a Aggregate
 		ok, err := a.Parse(seal(c.message))
-		if ok != c.sound || (err == nil) != c.sound || (err != nil && err != ErrMessage) {
+		if ok != c.sound || (err == nil) != c.sound || (err != nil && !errors.Is(err, ErrMessage)) {
 			t.Errorf("%s: got %v, %v, want %v", c.name, ok, err, c.sound)
 		}
 		if got := subs(&a); !slices.Equal(got, c.want) {

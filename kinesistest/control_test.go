@@ -297,7 +297,7 @@ func TestACutBodyIsShort(t *testing.T) {
 	req.Header.Set("X-Amz-Target", "Kinesis_20131202.ListShards")
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0")
 	res := ok[*http.Response](t)(s.HTTPClient().Do(req))
-	defer res.Body.Close() //nolint:errcheck // nothing was written
+	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if len(body) != 25 || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("read %q, %v", body, err)

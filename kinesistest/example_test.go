@@ -23,7 +23,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // the program ends here
+	defer s.Close()
 
 	s.CreateStream("orders", 1)
 	s.Put("orders", "customer-7", []byte("two tins of paint"))
@@ -62,7 +62,7 @@ func ExampleServer_Control() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // the program ends here
+	defer s.Close()
 	s.Control("ListStreams", func(call *kinesistest.Call) kinesistest.Fault {
 		if call.N%2 == 0 {
 			return kinesistest.Fault{Err: &kinesistest.Error{Code: "LimitExceededException", Message: "slow down"}}

@@ -52,7 +52,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := s.ids.next()
 	w.Header().Set("X-Amzn-Requestid", id)
 	w.Header().Set("X-Amz-Id-2", id)
-	if err := s.route(x); err != nil { //nolint:contextcheck // the exchange has the request, and that has the context
+	if err := s.route(x); err != nil {
 		s.refuse(x, err)
 	}
 }

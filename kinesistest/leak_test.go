@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
 		if left := goroutines(); left != "" {
-			os.Stderr.WriteString("goroutines were left behind:\n" + left + "\n") //nolint:errcheck // there is nowhere else to say it
+			os.Stderr.WriteString("goroutines were left behind:\n" + left + "\n")
 			code = 1
 		}
 	}

@@ -134,7 +134,7 @@ func post(tb testing.TB, s *kinesistest.Server, action, contentType string, body
 		f(req)
 	}
 	res := ok[*http.Response](tb)(s.HTTPClient().Do(req))
-	defer res.Body.Close() //nolint:errcheck // nothing was written
+	defer res.Body.Close()
 	return res.StatusCode, res.Header, ok[[]byte](tb)(io.ReadAll(res.Body))
 }
 

@@ -185,9 +185,9 @@ func TestAnyStatementMayFail(t *testing.T) {
 						}
 						return statements == n+1
 					}, cancel)
-					err, panicked := func() (err error, panicked any) {
+					panicked, err := func() (panicked any, err error) {
 						defer func() { panicked = recover() }()
-						return op.do(ctx, faulty, app), nil
+						return nil, op.do(ctx, faulty, app)
 					}()
 					*h = hooks{}
 					cancel()
