@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -41,7 +42,7 @@ func (e executor) Handle(ctx context.Context, b *weir.Batch) error {
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return endGroup(cmd, false) }
 	cmd.WaitDelay = grace
-	err = cmd.Run()
+	err = runNoted(cmd)
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it exited with 0, though something it started goes on
 		return nil
 	}
@@ -55,4 +56,38 @@ func (e executor) Handle(ctx context.Context, b *weir.Batch) error {
 		return fmt.Errorf("the command failed: %w", err)
 	}
 	return weir.Stop(fmt.Errorf("the command cannot be run: %w", err))
+}
+
+// commands are those that run now, for the end at which nobody waits for them.
+var commands struct {
+	mu      sync.Mutex
+	running map[*exec.Cmd]bool
+}
+
+func runNoted(cmd *exec.Cmd) error {
+	note := func(running bool) {
+		commands.mu.Lock()
+		defer commands.mu.Unlock()
+		if commands.running == nil {
+			commands.running = map[*exec.Cmd]bool{}
+		}
+		if commands.running[cmd] = running; !running {
+			delete(commands.running, cmd)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	note(true)
+	defer note(false)
+	return cmd.Wait()
+}
+
+// killCommands ends every command that still runs, before the program ends at once.
+func killCommands() {
+	commands.mu.Lock()
+	defer commands.mu.Unlock()
+	for cmd := range commands.running {
+		_ = endGroup(cmd, true)
+	}
 }

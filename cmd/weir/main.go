@@ -39,6 +39,7 @@ func main() {
 		}
 		cancel(errInterrupted)
 		<-requests
+		killCommands()
 		restore()
 		os.Exit(130)
 	}()
