@@ -1,0 +1,255 @@
+package dynamostore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Apply implements [lease.Store]. Neighbouring actions of one kind on different leases are carried out side by side.
+func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	ctx, cancel, err := s.begin(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	for _, a := range actions {
+		if err := checkAction(a); err != nil {
+			return nil, err
+		}
+	}
+
+	var (
+		mu      sync.Mutex
+		done    = make([]bool, len(actions))
+		tell    = map[string]bool{}
+		touched bool // some lease
+	)
+	for run := range runs(actions) {
+		err = parallel(run.end-run.start, func(i int) error {
+			i += run.start
+			ok, sessions, err := s.apply(ctx, app, actions[i])
+			mu.Lock()
+			defer mu.Unlock()
+			done[i] = ok
+			touched = touched || onLease(actions[i].Kind)
+			for _, session := range sessions {
+				tell[session] = true
+			}
+			return err
+		})
+		if err != nil {
+			break
+		}
+	}
+	// Also after an error: what took effect is announced if that is still possible.
+	delete(tell, "")
+	sessions := make([]string, 0, len(tell))
+	for session := range tell {
+		sessions = append(sessions, session)
+	}
+	slices.Sort(sessions)
+	var noted error
+	if touched {
+		noted = s.announce(ctx, app, sessions)
+	} else {
+		noted = s.tell(ctx, app, sessions)
+	}
+	if err == nil {
+		err = noted
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.doubt[app] = time.Since(s.born)
+		s.mu.Unlock()
+		return done, err
+	}
+	return done, nil
+}
+
+// announce says that leases changed: to sessions, whose orders they are, and to views.
+func (s *Store) announce(ctx context.Context, app string, sessions []string) error {
+	return parallel(2, func(i int) error {
+		if i == 0 {
+			return s.tell(ctx, app, sessions)
+		}
+		_, _, err := s.update(ctx, "announce a change", newChange(app, leaderRowKey).count(attrChanges), types.ReturnValueNone)
+		return err
+	})
+}
+
+func onLease(k lease.Kind) bool {
+	switch k {
+	case lease.Create, lease.Assign, lease.Handoff, lease.Revoke, lease.Delete, lease.Move:
+		return true
+	default:
+		return false
+	}
+}
+
+func checkAction(a lease.Action) error {
+	switch a.Kind {
+	case lease.Create:
+		l := a.Lease
+		for _, name := range append([]string{l.Owner, l.Heir, l.Revoked, l.Last}, l.Parents...) {
+			if err := checkRow("name in lease", workerRowKey(name)); err != nil {
+				return err
+			}
+		}
+		return checkRow("lease", leaseRow(l.Key))
+	case lease.Assign, lease.Handoff:
+		if a.Session == "" && a.Kind == lease.Assign {
+			return fmt.Errorf("dynamostore: %s: Session is empty, name the session that shall own the lease", a)
+		}
+		if err := checkRow("session", workerRowKey(a.Session)); err != nil {
+			return err
+		}
+		return checkRow("lease", leaseRow(a.Key))
+	case lease.Revoke, lease.Delete, lease.Move:
+		return checkRow("lease", leaseRow(a.Key))
+	case lease.EndSession, lease.Forget, lease.Tell:
+		return checkRow("session", workerRowKey(a.Session))
+	default:
+		return fmt.Errorf("dynamostore: %s: unknown kind of action", a)
+	}
+}
+
+type run struct{ start, end int }
+
+// runs cuts actions into stretches whose order does not matter: the same kind, each on another row.
+func runs(actions []lease.Action) func(yield func(run) bool) {
+	return func(yield func(run) bool) {
+		var (
+			start int
+			rows  = map[string]bool{}
+		)
+		for i, a := range actions {
+			row := target(a)
+			if i > start && (a.Kind != actions[start].Kind || rows[row]) {
+				if !yield(run{start, i}) {
+					return
+				}
+				start = i
+				clear(rows)
+			}
+			rows[row] = true
+		}
+		if start < len(actions) {
+			yield(run{start, len(actions)})
+		}
+	}
+}
+
+// target is the row that an action changes.
+func target(a lease.Action) string {
+	switch {
+	case a.Kind == lease.Create:
+		return leaseRow(a.Lease.Key)
+	case onLease(a.Kind):
+		return leaseRow(a.Key)
+	default:
+		return workerRowKey(a.Session)
+	}
+}
+
+// apply carries out one action. It reports whether that took effect and who has to read its orders again.
+func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
+	what := a.String()
+	switch a.Kind {
+	case lease.Create:
+		mark := rand.Text()
+		it := encodeLease(app, a.Lease)
+		it[attrWrite] = text(mark)
+		ok, err := s.put(ctx, what, it)
+		if err != nil || ok {
+			return ok, []string{a.Lease.Owner}, err
+		}
+		return s.afterRefusal(ctx, app, a, mark)
+	case lease.EndSession:
+		_, ok, err := s.update(ctx, what, newChange(app, workerRowKey(a.Session)).
+			set(attrEnded, yes()).when(attrBeat, "=", number(a.Beat)), types.ReturnValueNone)
+		return ok, nil, err
+	case lease.Forget:
+		ok, err := s.delete(ctx, what, newChange(app, workerRowKey(a.Session)).when(attrEnded, "=", yes()))
+		return ok, nil, err
+	case lease.Tell:
+		return true, []string{a.Session}, nil
+	case lease.Delete:
+		ok, err := s.delete(ctx, what, newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).absent(attrOwner))
+		return ok, nil, err
+	case lease.Move:
+		return s.move(ctx, app, a)
+	}
+
+	mark := rand.Text()
+	c := newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
+	switch a.Kind {
+	case lease.Assign:
+		changeOwner(c, a.Session)
+		c.remove(attrRevoked)
+	case lease.Handoff:
+		c.exists(attrOwner).setText(attrHeir, a.Session)
+	case lease.Revoke:
+		c.exists(attrOwner).copy(attrRevoked, attrOwner)
+		changeOwner(c, "")
+	}
+	before, ok, err := s.update(ctx, what, c, types.ReturnValueAllOld)
+	if err != nil {
+		return false, nil, err
+	}
+	if !ok {
+		return s.afterRefusal(ctx, app, a, mark)
+	}
+	r := reader{it: before}
+	owner := r.text(attrOwner)
+	if a.Kind == lease.Assign {
+		return true, []string{owner, a.Session}, nil
+	}
+	return true, []string{owner}, nil
+}
+
+// move is the one action that does something else when the lease has an owner.
+func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
+	mark := rand.Text()
+	for _, owned := range [...]bool{true, false} {
+		c := newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
+		setPosition(c, a.Position)
+		if owned {
+			c.exists(attrOwner).copy(attrRevoked, attrOwner)
+		} else {
+			c.absent(attrOwner)
+		}
+		changeOwner(c, "")
+		before, ok, err := s.update(ctx, a.String(), c, types.ReturnValueAllOld)
+		if err != nil {
+			return false, nil, err
+		}
+		if ok {
+			r := reader{it: before}
+			return true, []string{r.text(attrOwner)}, nil
+		}
+	}
+	return s.afterRefusal(ctx, app, a, mark)
+}
+
+// afterRefusal looks at a lease whose condition did not hold. The write may be one of this very call whose answer was lost,
+// which its mark shows; or of an earlier call that failed before it could announce anything, so all that the row names are told.
+func (s *Store) afterRefusal(ctx context.Context, app string, a lease.Action, mark string) (bool, []string, error) {
+	it, err := s.get(ctx, a.String(), app, target(a))
+	if err != nil || it == nil {
+		return false, nil, err
+	}
+	r := reader{it: it}
+	ours := r.text(attrWrite) == mark
+	if a.Kind == lease.Create {
+		return ours, nil, nil
+	}
+	return ours, []string{r.text(attrOwner), r.text(attrRevoked)}, nil
+}

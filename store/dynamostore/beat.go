@@ -1,0 +1,229 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Beat implements [lease.Store].
+//
+// Why orders may come from memory. Whoever changes what a session holds writes the lease first and then moves told in the
+// session's row, before its call returns. A beat writes the session's row first, which answers with told, and reads the leases
+// after that, so what is remembered under a value of told was read after told had that value. When a later beat is answered
+// with the same value, every change whose note had moved told by then was written before the remembered read began. A change
+// whose note comes later may be missing from both; its call had not returned when the beat began, and the next beat reads.
+// What the report itself gives back moves told as well, before the answer.
+func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if err := checkReport(r); err != nil {
+		return lease.Orders{}, err
+	}
+	ctx, cancel, err := s.begin(ctx, app)
+	if err != nil {
+		return lease.Orders{}, err
+	}
+	defer cancel()
+	key := orderKey{app, r.Session}
+
+	// Nothing of a session that is over may take effect, so its row comes first. The leader does not depend on it.
+	var (
+		leader    lease.Leader
+		leaderErr error
+		wg        sync.WaitGroup
+	)
+	wg.Go(func() { leader, leaderErr = s.readLeader(ctx, app, r.Session) })
+	row, err := s.touch(ctx, app, r)
+	if err == nil {
+		var p progress
+		p, err = s.carryOut(ctx, app, r)
+		if err == nil && row.unsettled {
+			row, err = s.settle(ctx, app, r.Session, p.tell)
+		}
+		if r.First || p.refused {
+			s.forget(key)
+		}
+	}
+	if err != nil {
+		cancel()
+	}
+	wg.Wait()
+	if err == nil {
+		err = leaderErr
+	}
+	if err != nil {
+		if errors.Is(err, lease.ErrSessionOver) {
+			s.forget(key)
+		}
+		return lease.Orders{}, err
+	}
+	if leader.Session == r.Session {
+		leader.Beat = row.Beat
+	}
+
+	held, ok := s.known(key, row.told)
+	if !ok {
+		leases, err := s.readLeases(ctx, app, r.Session)
+		if err != nil {
+			return lease.Orders{}, err
+		}
+		held = slices.DeleteFunc(leases, func(l lease.Lease) bool { return l.Owner != r.Session })
+		s.remember(key, row.told, held)
+	}
+	return lease.Orders{Held: held, Leader: leader}, nil
+}
+
+func checkReport(r lease.Report) error {
+	if r.Session == "" {
+		return errNoSession
+	}
+	if err := checkRow("session", workerRowKey(r.Session)); err != nil {
+		return err
+	}
+	for _, p := range r.Progress {
+		if err := checkRow("lease", leaseRow(p.Key)); err != nil {
+			return err
+		}
+		for _, c := range p.Children {
+			if err := checkRow("lease", leaseRow(lease.Key{Stream: p.Stream, Shard: c.ID})); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// givesBack reports whether p can change more than a checkpoint.
+func givesBack(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
+
+// touch is the one write of an idle beat: it counts the beat and records the report. Of a report that gives leases back it
+// first says so, in the same write; see settle.
+func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRow, error) {
+	weight := r.Weight
+	if !(weight > 0) || math.IsInf(weight, 1) {
+		weight = 1
+	}
+	c := newChange(app, workerRowKey(r.Session)).count(attrBeat).
+		setText(attrName, strings.ToValidUTF8(r.Name, "\uFFFD")).setFlag(attrLeaving, r.Leaving).set(attrWeight, text(strconv.FormatFloat(weight, 'g', -1, 64))).
+		set(attrMaxLeases, number(uint64(max(r.MaxLeases, 0)))).set(attrHolds, number(r.Holds)).
+		absent(attrEnded)
+	if r.First {
+		// A row that is made anew under an old name must not repeat values that some Store still remembers orders by.
+		c.setOnce(attrTold, number(rand.Uint64N(1<<48)))
+	} else {
+		c.exists(attrRow)
+	}
+	if slices.ContainsFunc(r.Progress, givesBack) {
+		c.set(attrUnsettled, yes())
+	}
+	it, ok, err := s.update(ctx, "beat of session "+r.Session, c, types.ReturnValueAllNew)
+	if err != nil {
+		return workerRow{}, err
+	}
+	if !ok {
+		return workerRow{}, lease.ErrSessionOver
+	}
+	return decodeWorker(it)
+}
+
+// settle announces what a report gave back, after it was carried out: heirs are told, and freed moves, for views. A session
+// whose report was cut short stays unsettled, and no view trusts what it knows, until its next beat or its end.
+func (s *Store) settle(ctx context.Context, app, session string, heirs []string) (workerRow, error) {
+	if err := s.tell(ctx, app, heirs); err != nil {
+		return workerRow{}, err
+	}
+	c := newChange(app, workerRowKey(session)).remove(attrUnsettled).count(attrFreed).count(attrTold).exists(attrRow)
+	it, ok, err := s.update(ctx, "settle session "+session, c, types.ReturnValueAllNew)
+	if err != nil {
+		return workerRow{}, err
+	}
+	if !ok {
+		return workerRow{}, lease.ErrSessionOver
+	}
+	return decodeWorker(it)
+}
+
+// tell makes sessions read their leases with the next beat. Those that have no row are over.
+func (s *Store) tell(ctx context.Context, app string, sessions []string) error {
+	return parallel(len(sessions), func(i int) error {
+		c := newChange(app, workerRowKey(sessions[i])).count(attrTold).exists(attrRow)
+		_, _, err := s.update(ctx, "tell session "+sessions[i], c, types.ReturnValueNone)
+		return err
+	})
+}
+
+// readLeader reads who leads and whether that session lives. Usually it is the one of last time, so both rows come at once.
+func (s *Store) readLeader(ctx context.Context, app, reader string) (lease.Leader, error) {
+	const what = "read the leader"
+	s.mu.Lock()
+	guess := s.leaders[app]
+	s.mu.Unlock()
+
+	var (
+		leads, lives item
+		err          error
+	)
+	if guess == "" || guess == reader {
+		leads, err = s.get(ctx, what, app, leaderRowKey)
+	} else {
+		leads, lives, err = s.getBoth(ctx, what, app, leaderRowKey, workerRowKey(guess))
+	}
+	if err != nil {
+		return lease.Leader{}, err
+	}
+	l, err := decodeLeader(leads)
+	if err != nil {
+		return lease.Leader{}, err
+	}
+	if l.session != guess {
+		s.mu.Lock()
+		s.leaders[app] = l.session
+		s.mu.Unlock()
+		lives = nil
+	}
+	leader := lease.Leader{Term: l.term}
+	switch {
+	case l.session == "":
+		return leader, nil
+	case l.session == reader: // its beat is the one under way
+		leader.Session = reader
+		return leader, nil
+	case lives == nil && l.session != guess:
+		if lives, err = s.get(ctx, what, app, workerRowKey(l.session)); err != nil {
+			return lease.Leader{}, err
+		}
+	}
+	if lives == nil {
+		return leader, nil
+	}
+	w, err := decodeWorker(lives)
+	if err != nil || w.Ended {
+		return leader, err
+	}
+	leader.Session, leader.Beat = w.Session, w.Beat
+	return leader, nil
+}
+
+// readLeases reads the leases of an application that session owns or has to acknowledge, all for "", sorted by key.
+func (s *Store) readLeases(ctx context.Context, app, session string) ([]lease.Lease, error) {
+	items, err := s.query(ctx, "read the leases", app, leasePrefix, session)
+	if err != nil {
+		return nil, err
+	}
+	leases := make([]lease.Lease, len(items))
+	for i, it := range items {
+		if leases[i], err = decodeLease(it); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(leases, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
+	return leases, nil
+}

@@ -1,0 +1,212 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+const (
+	// withoutDeadline bounds a call whose context has no deadline.
+	withoutDeadline = 30 * time.Second
+	// An attempt may take half of the time that is left, within these: a connection that hangs leaves time for another.
+	shortestAttempt = 500 * time.Millisecond
+	longestAttempt  = 5 * time.Second
+	// Between attempts: the first pause at most this, then twice as much each time, half of it random.
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+	// inParallel is how many requests one call makes at once: as many as the SDK's default client keeps connections for.
+	inParallel = 10
+)
+
+var retryable = retry.IsErrorRetryables(retry.DefaultRetryables)
+
+func noRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+
+// call makes one request, and makes it again while that can help. A request that is not answered may have taken effect,
+// so each one has to bear being repeated.
+func call[In, Out any](
+	ctx context.Context, s *Store, what string, in *In, send func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error),
+) (*Out, error) {
+	for attempt := 0; ; attempt++ {
+		bound := longestAttempt
+		if end, ok := ctx.Deadline(); ok {
+			bound = max(shortestAttempt, min(bound, time.Until(end)/2))
+		}
+		one, cancel := context.WithTimeout(ctx, bound)
+		out, err := send(one, in, noRetries)
+		timedOut := one.Err() != nil
+		cancel()
+		if err == nil {
+			return out, nil
+		}
+		again := retryable.IsErrorRetryable(err).Bool()
+		var answer smithy.APIError
+		if errors.As(err, &answer) && !again {
+			return nil, s.explain(ctx, what, err)
+		}
+		if ctx.Err() == nil && !timedOut && !again {
+			return nil, fmt.Errorf("dynamostore: %s: %w", what, err)
+		}
+		if ctx.Err() == nil {
+			pause := min(longestPause, firstPause<<min(attempt, 10))
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause/2 + rand.N(pause/2+1)):
+				continue
+			}
+		}
+		return nil, fmt.Errorf("dynamostore: %s: %w (%w)", what, ctx.Err(), err)
+	}
+}
+
+// update carries out c and returns the row as answer says. It returns false when the condition does not hold.
+func (s *Store) update(ctx context.Context, what string, c *change, answer types.ReturnValue) (item, bool, error) {
+	out, err := call(ctx, s, what, c.updateInput(s.table, answer), s.client.UpdateItem)
+	if conditionFailed(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return out.Attributes, true, nil
+}
+
+// put writes a whole row if there is none.
+func (s *Store) put(ctx context.Context, what string, it item) (bool, error) {
+	_, err := call(ctx, s, what, &dynamodb.PutItemInput{
+		TableName: &s.table, Item: it,
+		ConditionExpression: aws.String("attribute_not_exists(#r)"), ExpressionAttributeNames: map[string]string{"#r": attrRow},
+	}, s.client.PutItem)
+	if conditionFailed(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *Store) delete(ctx context.Context, what string, c *change) (bool, error) {
+	_, err := call(ctx, s, what, c.deleteInput(s.table), s.client.DeleteItem)
+	if conditionFailed(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func conditionFailed(err error) bool {
+	var failed *types.ConditionalCheckFailedException
+	return errors.As(err, &failed)
+}
+
+// get reads one row, nil when it is absent.
+func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
+	out, err := call(ctx, s, what, &dynamodb.GetItemInput{
+		TableName: &s.table, Key: newChange(app, row).key(), ConsistentRead: aws.Bool(true),
+	}, s.client.GetItem)
+	if err != nil {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
+// getBoth reads two rows of an application, nil for one that is absent.
+func (s *Store) getBoth(ctx context.Context, what, app, row1, row2 string) (item, item, error) {
+	found := map[string]item{}
+	ask := []item{newChange(app, row1).key(), newChange(app, row2).key()}
+	for attempt := 0; len(ask) > 0; attempt++ {
+		if attempt > 0 {
+			// DynamoDB answered a part only, as it does when it is throttled.
+			select {
+			case <-ctx.Done():
+				return nil, nil, fmt.Errorf("dynamostore: %s: %w", what, ctx.Err())
+			case <-time.After(rand.N(min(longestPause, firstPause<<min(attempt, 10)))):
+			}
+		}
+		out, err := call(ctx, s, what, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: ask, ConsistentRead: aws.Bool(true)}},
+		}, s.client.BatchGetItem)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, rows := range out.Responses { // keyed by the table's name, also if it was asked for by ARN
+			for _, it := range rows {
+				r := reader{it: it}
+				found[r.text(attrRow)] = it
+			}
+		}
+		ask = nil
+		for _, rest := range out.UnprocessedKeys {
+			ask = append(ask, rest.Keys...)
+		}
+	}
+	return found[row1], found[row2], nil
+}
+
+// query reads all rows of an application whose sort key begins with prefix and whose owner or revoked session is the given
+// one; "" is anybody. A read has no effect but its price, and a page holds 1 MB.
+func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([]item, error) {
+	in := &dynamodb.QueryInput{
+		TableName: &s.table, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("#app = :app AND begins_with(#row, :prefix)"),
+		ExpressionAttributeNames:  map[string]string{"#app": attrApp, "#row": attrRow},
+		ExpressionAttributeValues: item{":app": text(app), ":prefix": text(prefix)},
+	}
+	if session != "" {
+		in.FilterExpression = aws.String("#owner = :session OR #revoked = :session")
+		in.ExpressionAttributeNames["#owner"] = attrOwner
+		in.ExpressionAttributeNames["#revoked"] = attrRevoked
+		in.ExpressionAttributeValues[":session"] = text(session)
+	}
+	var all []item
+	for {
+		out, err := call(ctx, s, what, in, s.client.Query)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, out.Items...)
+		if len(out.LastEvaluatedKey) == 0 {
+			return all, nil
+		}
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// parallel calls do for 0 to n-1, several at a time. After an error it begins nothing more; it returns the first error when
+// all that began have ended.
+func parallel(n int, do func(i int) error) error {
+	if n == 1 {
+		return do(0)
+	}
+	var (
+		wg    sync.WaitGroup
+		next  atomic.Int64
+		once  sync.Once
+		first error
+		stop  atomic.Bool
+	)
+	for range min(n, inParallel) {
+		wg.Go(func() {
+			for !stop.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(i); err != nil {
+					once.Do(func() { first = err })
+					stop.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}

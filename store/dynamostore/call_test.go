@@ -1,0 +1,320 @@
+package dynamostore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// server answers requests in the place of DynamoDB: operation and body to status and body.
+type server func(ctx context.Context, operation string, body map[string]any) (int, string)
+
+func (s server) Do(r *http.Request) (*http.Response, error) {
+	var body map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	status, answer := s(r.Context(), operation, body)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: status, Body: io.NopCloser(bytes.NewBufferString(answer)), Request: r,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+	}, nil
+}
+
+func (s server) store(table string) *Store {
+	return New(dynamodb.New(dynamodb.Options{
+		Region: "eu-central-1", HTTPClient: s,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "k", SecretAccessKey: "s"}, nil
+		}),
+	}), Options{Table: table})
+}
+
+func refusal(code string) string {
+	return `{"__type":"com.amazonaws.dynamodb.v20120810#` + code + `","message":"the server's own words"}`
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestWhatRetryingMendsIsRetried(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		body   string
+	}{
+		{"throttled", 400, refusal("ThrottlingException")},
+		{"out of provisioned throughput", 400, refusal("ProvisionedThroughputExceededException")},
+		{"over the account's limit", 400, refusal("RequestLimitExceeded")},
+		{"internal error", 500, refusal("InternalServerError")},
+		{"unavailable", 503, "<html>no JSON</html>"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var tries int
+				s := server(func(context.Context, string, map[string]any) (int, string) {
+					if tries++; tries <= 4 {
+						return c.status, c.body
+					}
+					return 200, `{}`
+				}).store("weir")
+				if ok, err := s.Lead(within(t, time.Minute), "app", "a", 0); !ok || err != nil {
+					t.Errorf("%t, %v", ok, err)
+				}
+				if tries != 5 {
+					t.Errorf("%d tries", tries)
+				}
+			})
+		})
+	}
+}
+
+func TestRetriesEndWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := server(func(context.Context, string, map[string]any) (int, string) {
+			return 400, refusal("ThrottlingException")
+		}).store("weir")
+		began := time.Now()
+		_, err := s.Lead(within(t, 3*time.Second), "app", "a", 0)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "ThrottlingException") {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		began = time.Now()
+		if _, err = s.Lead(context.Background(), "app", "a", 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != withoutDeadline {
+			t.Errorf("without a deadline it took %s", took)
+		}
+	})
+}
+
+func TestAConnectionThatHangsLeavesTimeForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tries int
+		s := server(func(ctx context.Context, _ string, _ map[string]any) (int, string) {
+			if tries++; tries <= 2 {
+				<-ctx.Done()
+			}
+			return 200, `{}`
+		}).store("weir")
+		if ok, err := s.Lead(within(t, 2500*time.Millisecond), "app", "a", 0); !ok || err != nil || tries != 3 {
+			t.Errorf("%t, %v after %d tries", ok, err, tries)
+		}
+	})
+}
+
+func TestARefusalIsNotRetried(t *testing.T) {
+	var tries int
+	s := server(func(context.Context, string, map[string]any) (int, string) {
+		tries++
+		return 400, refusal("ItemCollectionSizeLimitExceededException")
+	}).store("weir")
+	_, err := s.Lead(t.Context(), "app", "a", 0)
+	if err == nil || tries != 1 || !strings.Contains(err.Error(), "the server's own words") || errors.Is(err, lease.ErrSetup) {
+		t.Errorf("%d tries: %v", tries, err)
+	}
+}
+
+func TestSetupErrorsSayWhatToDo(t *testing.T) {
+	otherShape := `{"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"leaseKey","KeyType":"HASH"}],
+		"AttributeDefinitions":[{"AttributeName":"leaseKey","AttributeType":"S"}]}}`
+	for _, c := range []struct {
+		name   string
+		server server
+		words  []string
+	}{
+		{"a missing table", func(context.Context, string, map[string]any) (int, string) {
+			return 400, refusal("ResourceNotFoundException")
+		}, []string{"no table mine", "eu-central-1", "aws dynamodb create-table --table-name mine", `resource "aws_dynamodb_table"`, `name         = "mine"`}},
+		{"no permission", func(context.Context, string, map[string]any) (int, string) {
+			return 400, refusal("AccessDeniedException")
+		}, []string{"not allowed", "dynamodb:UpdateItem", "dynamodb:Query", "table/mine", "the server's own words"}},
+		{"a table of another shape", func(_ context.Context, operation string, _ map[string]any) (int, string) {
+			if operation == "DescribeTable" {
+				return 200, otherShape
+			}
+			return 400, refusal("ValidationException")
+		}, []string{"HASH leaseKey (S)", "HASH app (S), RANGE row (S)", "another table"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.server.store("mine")
+			calls := map[string]func() error{
+				"Beat": func() error {
+					_, err := s.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+					return err
+				},
+				"View":  func() error { _, err := s.View(t.Context(), "app", ""); return err },
+				"Lead":  func() error { _, err := s.Lead(t.Context(), "app", "a", 0); return err },
+				"Leave": func() error { return s.Leave(t.Context(), "app", lease.Report{Session: "a"}) },
+				"Apply": func() error {
+					_, err := s.Apply(t.Context(), "app", []lease.Action{{Kind: lease.Create, Lease: lease.Lease{Epoch: 1}}})
+					return err
+				},
+			}
+			for name, call := range calls {
+				err := call()
+				if !errors.Is(err, lease.ErrSetup) {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				for _, w := range c.words {
+					if !strings.Contains(err.Error(), w) {
+						t.Errorf("%s does not say %q:\n%v", name, w, err)
+					}
+				}
+			}
+		})
+	}
+	if err := New(nil, Options{}).Leave(t.Context(), "app", lease.Report{Session: "a"}); !errors.Is(err, lease.ErrSetup) {
+		t.Errorf("without a client: %v", err)
+	}
+}
+
+func TestCreateTable(t *testing.T) {
+	const ours = `"KeySchema":[{"AttributeName":"app","KeyType":"HASH"},{"AttributeName":"row","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"row","AttributeType":"S"},{"AttributeName":"app","AttributeType":"S"}]`
+	table := func(status string) string { return `{"Table":{"TableStatus":"` + status + `",` + ours + `}}` }
+	missing := refusal("ResourceNotFoundException")
+	type answer struct {
+		status int
+		body   string
+	}
+	for _, c := range []struct {
+		name      string
+		describes []answer // the last one stays
+		create    answer
+		creates   int
+		want      string // in the error, "" is none
+	}{
+		{"a missing one is created and waited for", []answer{{400, missing}, {200, table("CREATING")}, {200, table("ACTIVE")}}, answer{200, `{}`}, 1, ""},
+		{"one that is there stays", []answer{{200, table("ACTIVE")}}, answer{}, 0, ""},
+		{"one that somebody else creates is waited for", []answer{{400, missing}, {400, missing}, {200, table("CREATING")}, {200, table("ACTIVE")}},
+			answer{400, refusal("ResourceInUseException")}, 2, ""},
+		{"one that is being deleted is created anew", []answer{{200, table("DELETING")}, {400, missing}, {200, table("ACTIVE")}}, answer{200, `{}`}, 1, ""},
+		{"one of another shape is refused", []answer{{200, strings.ReplaceAll(table("ACTIVE"), `"row"`, `"other"`)}}, answer{}, 0, "RANGE other (S)"},
+		{"one that may not be created is an error", []answer{{400, missing}}, answer{400, refusal("AccessDeniedException")}, 1, "not allowed"},
+		{"one that never becomes ready is an error", []answer{{200, table("CREATING")}}, answer{}, 0, "not ready"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var creates int
+				s := server(func(_ context.Context, operation string, body map[string]any) (int, string) {
+					if operation == "CreateTable" {
+						creates++
+						if body["BillingMode"] != "PAY_PER_REQUEST" || body["TableName"] != "mine" {
+							t.Errorf("CreateTable of %v", body)
+						}
+						return c.create.status, c.create.body
+					}
+					a := c.describes[0]
+					if len(c.describes) > 1 {
+						c.describes = c.describes[1:]
+					}
+					return a.status, a.body
+				}).store("arn:aws:dynamodb:eu-central-1:123456789012:table/mine")
+				err := s.CreateTable(t.Context())
+				if creates != c.creates {
+					t.Errorf("%d tables were created", creates)
+				}
+				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestPartsOfAnAnswerArePutTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			mu         sync.Mutex
+			operations []string
+		)
+		s := server(func(_ context.Context, operation string, body map[string]any) (int, string) {
+			mu.Lock()
+			operations = append(operations, operation)
+			mu.Unlock()
+			leader := `{"app":{"S":"app"},"row":{"S":"group/leader"},"session":{"S":"b"},"term":{"N":"3"}}`
+			switch operation {
+			case "UpdateItem":
+				return 200, `{"Attributes":{"app":{"S":"app"},"row":{"S":"group/worker/a"},"beat":{"N":"9"},"told":{"N":"1"}}}`
+			case "GetItem":
+				if strings.HasSuffix(string(must(json.Marshal(body["Key"]))), `"group/worker/b"}}`) {
+					return 200, `{"Item":{"app":{"S":"app"},"row":{"S":"group/worker/b"},"beat":{"N":"7"}}}`
+				}
+				return 200, `{"Item":` + leader + `}`
+			case "BatchGetItem":
+				keys := body["RequestItems"].(map[string]any)["weir"].(map[string]any)["Keys"].([]any)
+				if len(keys) == 2 {
+					return 200, `{"Responses":{"weir":[` + leader + `]},"UnprocessedKeys":{"weir":{"Keys":[{"app":{"S":"app"},"row":{"S":"group/worker/b"}}]}}}`
+				}
+				return 200, `{"Responses":{"weir":[{"app":{"S":"app"},"row":{"S":"group/worker/b"},"beat":{"N":"8"}}]}}`
+			case "Query":
+				row := func(id, more string) string {
+					return `{"Items":[{"app":{"S":"app"},"row":{"S":"lease/s/` + id + `"},"epoch":{"N":"1"},"owner":{"S":"a"},"position":{"S":"oldest"},
+						"positionKey":{"S":"2"},"rangeStart":{"S":"0"},"rangeEnd":{"S":"1"}}]` + more + `}`
+				}
+				if body["ExclusiveStartKey"] == nil {
+					return 200, row("2", `,"LastEvaluatedKey":{"app":{"S":"app"},"row":{"S":"lease/s/2"}}`)
+				}
+				return 200, row("1", "")
+			}
+			return 400, refusal("UnknownOperationException")
+		}).store("weir")
+
+		for i, want := range []struct {
+			leader     lease.Leader
+			operations string
+		}{
+			{lease.Leader{Session: "b", Term: 3, Beat: 7}, "Query Query"},
+			{lease.Leader{Session: "b", Term: 3, Beat: 8}, "BatchGetItem BatchGetItem"}, // and the leases are known
+		} {
+			operations = nil
+			o, err := s.Beat(t.Context(), "app", lease.Report{Session: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(o.Held) != 2 || o.Held[0].Shard != "1" || o.Held[1].Shard != "2" {
+				t.Errorf("beat %d: held %v", i, o.Held)
+			}
+			if o.Leader != want.leader {
+				t.Errorf("beat %d: leader %+v", i, o.Leader)
+			}
+			if got := strings.Join(operations, " "); !strings.Contains(got, want.operations) {
+				t.Errorf("beat %d: %s", i, got)
+			}
+		}
+	})
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

@@ -1,0 +1,271 @@
+package dynamostore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+var errNoSession = errors.New("dynamostore: the report names no session")
+
+// maxTries bounds how often a write is put together anew because the row changed under it. Each loss means that somebody
+// else's write to the same lease went through, which is rare; so many in a row mean that something is wrong.
+const maxTries = 20
+
+// progress is what carrying out a report found.
+type progress struct {
+	refused bool     // something was ignored: the session's picture of its leases is not the store's
+	tell    []string // sessions that got a lease
+}
+
+// carryOut carries out each progress of a report by itself: those of one lease one after the other, leases side by side.
+func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progress, error) {
+	var (
+		keys  []lease.Key
+		byKey = map[lease.Key][]lease.Progress{}
+	)
+	for _, p := range r.Progress {
+		if byKey[p.Key] == nil {
+			keys = append(keys, p.Key)
+		}
+		byKey[p.Key] = append(byKey[p.Key], p)
+	}
+	var (
+		mu  sync.Mutex
+		all progress
+	)
+	err := parallel(len(keys), func(i int) error {
+		for _, p := range byKey[keys[i]] {
+			var (
+				ok   bool
+				heir string
+				err  error
+			)
+			switch {
+			case givesBack(p):
+				ok, heir, err = s.giveBack(ctx, app, r.Session, p)
+			case p.Position.IsZero():
+				ok = true
+			default:
+				ok, err = s.checkpoint(ctx, app, r.Session, p)
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			all.refused = all.refused || !ok
+			if heir != "" && heir != r.Session {
+				all.tell = append(all.tell, heir)
+			}
+			mu.Unlock()
+		}
+		return nil
+	})
+	return all, err
+}
+
+// checkpoint moves a position forward, under the epoch.
+func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Progress) (bool, error) {
+	c := newChange(app, leaseRow(p.Key)).
+		when(attrOwner, "=", text(session)).when(attrEpoch, "=", number(p.Epoch)).
+		when(attrPositionKey, "<=", text(p.Position.SortKey()))
+	setPosition(c, p.Position)
+	_, ok, err := s.update(ctx, "checkpoint of "+p.Key.String(), c, types.ReturnValueNone)
+	return ok, err
+}
+
+func setPosition(c *change, p shard.Position) {
+	c.setText(attrPosition, p.String()).set(attrPositionKey, text(p.SortKey()))
+}
+
+// outcome is what progress does to a lease.
+type outcome uint8
+
+const (
+	ignored      outcome = iota
+	acknowledged         // Revoked is cleared
+	freed                // no owner any more
+	handedOver           // owned by the heir
+	finished             // no owner, and done
+)
+
+// decide says what a progress that gives a lease back does to l.
+func decide(l lease.Lease, session string, p lease.Progress) outcome {
+	switch {
+	case l.Owner == session && l.Epoch == p.Epoch && p.Position.IsEnd():
+		return finished
+	case l.Owner == session && l.Epoch == p.Epoch && p.Release && l.Heir != "":
+		return handedOver
+	case l.Owner == session && l.Epoch == p.Epoch && p.Release:
+		return freed
+	case l.Revoked == session && p.Release && p.Epoch+1 == l.Epoch:
+		return acknowledged
+	default:
+		return ignored
+	}
+}
+
+// giveBack releases, finishes or acknowledges: read, decide, write under the condition of what was read, again if that
+// changed. It reports whether session was entitled to that, and who has to be told that it owns the lease now. When an earlier
+// try took effect and its answer was lost, the row shows the result, and its owner is told once more.
+func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progress) (bool, string, error) {
+	row, what := leaseRow(p.Key), "give back "+p.Key.String()
+	for range maxTries {
+		it, err := s.get(ctx, what, app, row)
+		if err != nil || it == nil {
+			return false, "", err
+		}
+		l, err := decodeLease(it)
+		if err != nil {
+			return false, "", err
+		}
+		does := decide(l, session, p)
+		if does == ignored {
+			return false, l.Owner, nil
+		}
+		if does == finished {
+			if err := s.makeChildren(ctx, app, p); err != nil {
+				return false, "", err
+			}
+		}
+		c := asSeen(app, l)
+		if does != acknowledged && p.Position.Compare(l.Position) > 0 {
+			setPosition(c, p.Position)
+		}
+		switch does {
+		case acknowledged:
+			c.remove(attrRevoked)
+		case handedOver:
+			changeOwner(c, l.Heir)
+		default:
+			changeOwner(c, "")
+		}
+		if _, ok, err := s.update(ctx, what, c, types.ReturnValueNone); err != nil {
+			return false, "", err
+		} else if !ok {
+			continue
+		}
+		if does == handedOver {
+			return true, l.Heir, nil
+		}
+		return true, "", nil
+	}
+	return false, "", fmt.Errorf("dynamostore: %s: the row changed under each of %d tries", what, maxTries)
+}
+
+// asSeen is a change of l under the condition that it is still as it was seen. The position may only have moved by its
+// owner's own checkpoint, but a checkpoint that is under way must not be undone either.
+func asSeen(app string, l lease.Lease) *change {
+	return newChange(app, leaseRow(l.Key)).
+		when(attrEpoch, "=", number(l.Epoch)).when(attrPositionKey, "=", text(l.Position.SortKey())).
+		whenText(attrOwner, l.Owner).whenText(attrHeir, l.Heir).whenText(attrRevoked, l.Revoked)
+}
+
+// changeOwner makes session, or nobody for "", the owner, and fences the one before.
+func changeOwner(c *change, session string) {
+	c.setText(attrOwner, session).remove(attrHeir).count(attrEpoch)
+	if session != "" {
+		c.set(attrLast, text(session))
+	}
+}
+
+// makeChildren makes a lease for each child that has none, before the parent is finished.
+func (s *Store) makeChildren(ctx context.Context, app string, p lease.Progress) error {
+	return parallel(len(p.Children), func(i int) error {
+		c := p.Children[i]
+		_, err := s.put(ctx, "create the lease of a child of "+p.Key.String(), encodeLease(app, lease.Lease{
+			Key: lease.Key{Stream: p.Stream, Shard: c.ID}, Parents: c.Parents, Range: c.Range, Epoch: 1, Position: shard.Oldest,
+		}))
+		return err
+	})
+}
+
+// Leave implements [lease.Store].
+func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
+	if err := checkReport(r); err != nil {
+		return err
+	}
+	ctx, cancel, err := s.begin(ctx, app)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	defer s.forget(orderKey{app, r.Session})
+
+	// Until the row is gone, views see that something is under way here.
+	row := workerRowKey(r.Session)
+	_, lives, err := s.update(ctx, "session "+r.Session+" leaves",
+		newChange(app, row).set(attrLeaving, yes()).set(attrUnsettled, yes()).exists(attrRow).absent(attrEnded), types.ReturnValueNone)
+	if err != nil {
+		return err
+	}
+	var p progress
+	if lives {
+		if p, err = s.carryOut(ctx, app, r); err != nil {
+			return err
+		}
+	}
+	heirs, changed, err := s.freeAll(ctx, app, r.Session)
+	if err != nil {
+		return err
+	}
+	// Whether this call or an earlier one did it, this session does not lead afterwards.
+	_, _, err = s.update(ctx, "give leadership up",
+		newChange(app, leaderRowKey).remove(attrSession).count(attrTerm).set(attrWrite, text(rand.Text())).
+			when(attrSession, "=", text(r.Session)), types.ReturnValueNone)
+	if err != nil {
+		return err
+	}
+	if changed || lives {
+		if err := s.announce(ctx, app, append(p.tell, heirs...)); err != nil {
+			return err
+		}
+	}
+	_, err = s.delete(ctx, "remove the row of session "+r.Session, newChange(app, row))
+	return err
+}
+
+// freeAll takes session out of every lease that names it as owner or as revoked. Leases are read until none does, because a
+// leader that does not know yet that session leaves may still be giving it some.
+func (s *Store) freeAll(ctx context.Context, app, session string) (heirs []string, changed bool, err error) {
+	var mu sync.Mutex
+	for range maxTries {
+		leases, err := s.readLeases(ctx, app, session)
+		if err != nil || len(leases) == 0 {
+			return heirs, changed, err
+		}
+		err = parallel(len(leases), func(i int) error {
+			l := leases[i]
+			heir := l.Heir
+			if heir == session {
+				heir = ""
+			}
+			c := asSeen(app, l)
+			if l.Owner == session {
+				changeOwner(c, heir)
+			}
+			if l.Revoked == session {
+				c.remove(attrRevoked)
+			}
+			_, ok, err := s.update(ctx, "free "+l.Key.String(), c, types.ReturnValueNone)
+			mu.Lock()
+			defer mu.Unlock()
+			changed = true
+			if ok && l.Owner == session && heir != "" {
+				heirs = append(heirs, heir)
+			}
+			return err
+		})
+		if err != nil {
+			return heirs, changed, err
+		}
+	}
+	return heirs, changed, fmt.Errorf("dynamostore: session %s still gets leases while it leaves", session)
+}

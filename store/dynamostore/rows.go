@@ -1,0 +1,294 @@
+package dynamostore
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// The attributes of the rows. Absent means empty, zero or false everywhere.
+const (
+	attrApp = "app" // partition key
+	attrRow = "row" // sort key
+
+	// Of a lease.
+	attrEpoch       = "epoch"
+	attrOwner       = "owner"
+	attrHeir        = "heir"
+	attrRevoked     = "revoked"
+	attrLast        = "last"
+	attrPosition    = "position"    // for people and for reading
+	attrPositionKey = "positionKey" // shard.Position.SortKey, for conditions
+	attrParents     = "parents"
+	attrRangeStart  = "rangeStart"
+	attrRangeEnd    = "rangeEnd"
+	attrWrite       = "write" // marks the last write, so that who lost its answer finds out that it happened
+
+	// Of a worker.
+	attrName      = "name"
+	attrBeat      = "beat"
+	attrEnded     = "ended"
+	attrLeaving   = "leaving"
+	attrWeight    = "weight" // text: DynamoDB's numbers do not hold every float64
+	attrMaxLeases = "maxLeases"
+	attrHolds     = "holds"
+	attrTold      = "told"      // moves after the session's assignment changed
+	attrFreed     = "freed"     // moves after the session gave leases back or finished them
+	attrUnsettled = "unsettled" // set while the session is about to: freed has not moved yet
+
+	// Of the leader's row.
+	attrSession = "session"
+	attrTerm    = "term"
+	attrChanges = "changes" // moves after an Apply or a Leave changed leases
+)
+
+const (
+	leasePrefix  = "lease/"
+	groupPrefix  = "group/"
+	workerPrefix = groupPrefix + "worker/"
+	leaderRowKey = groupPrefix + "leader"
+)
+
+// DynamoDB's own bounds on the two keys.
+const (
+	maxAppBytes = 2048
+	maxRowBytes = 1024
+)
+
+type item = map[string]types.AttributeValue
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func number(n uint64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatUint(n, 10)}
+}
+func yes() types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: true} }
+
+var escapeStream = strings.NewReplacer("%", "%25", "/", "%2F")
+
+// leaseRow is the sort key of a lease. A "/" in the stream's name is escaped, so no two keys share a row.
+func leaseRow(k lease.Key) string {
+	return leasePrefix + escapeStream.Replace(k.Stream) + "/" + k.Shard
+}
+
+func parseLeaseRow(row string) (lease.Key, error) {
+	rest, ok := strings.CutPrefix(row, leasePrefix)
+	stream, id, found := strings.Cut(rest, "/")
+	if !ok || !found {
+		return lease.Key{}, errors.New("the sort key is not lease/STREAM/SHARD")
+	}
+	k := lease.Key{Stream: strings.NewReplacer("%25", "%", "%2F", "/").Replace(stream), Shard: id}
+	if leaseRow(k) != row {
+		return lease.Key{}, errors.New("the stream in the sort key is not escaped as it should be")
+	}
+	return k, nil
+}
+
+func workerRowKey(session string) string { return workerPrefix + session }
+
+// checkApp and checkRow refuse keys that DynamoDB would refuse less clearly.
+func checkApp(app string) error {
+	if app == "" || len(app) > maxAppBytes || !utf8.ValidString(app) {
+		return fmt.Errorf("dynamostore: application name %.60q must be 1 to %d bytes of UTF-8", app, maxAppBytes)
+	}
+	return nil
+}
+
+func checkRow(what, row string) error {
+	if len(row) > maxRowBytes || !utf8.ValidString(row) {
+		return fmt.Errorf("dynamostore: %s %.120q must be UTF-8 and its sort key at most %d bytes, not %d", what, row, maxRowBytes, len(row))
+	}
+	return nil
+}
+
+// putText leaves empty text out.
+func putText(it item, name, value string) {
+	if value != "" {
+		it[name] = text(value)
+	}
+}
+
+func encodeLease(app string, l lease.Lease) item {
+	it := item{
+		attrApp: text(app), attrRow: text(leaseRow(l.Key)),
+		attrEpoch:       number(l.Epoch),
+		attrPositionKey: text(l.Position.SortKey()),
+		attrRangeStart:  text(l.Range.Start.String()),
+		attrRangeEnd:    text(l.Range.End.String()),
+	}
+	putText(it, attrOwner, l.Owner)
+	putText(it, attrHeir, l.Heir)
+	putText(it, attrRevoked, l.Revoked)
+	putText(it, attrLast, l.Last)
+	putText(it, attrPosition, l.Position.String())
+	if len(l.Parents) > 0 {
+		list := make([]types.AttributeValue, len(l.Parents))
+		for i, p := range l.Parents {
+			list[i] = text(p)
+		}
+		it[attrParents] = &types.AttributeValueMemberL{Value: list}
+	}
+	return it
+}
+
+func decodeLease(it item) (lease.Lease, error) {
+	r := reader{it: it}
+	l := lease.Lease{
+		Epoch: r.number(attrEpoch, true), Owner: r.text(attrOwner), Heir: r.text(attrHeir), Revoked: r.text(attrRevoked),
+		Last: r.text(attrLast), Parents: r.list(attrParents),
+	}
+	row := r.text(attrRow)
+	key, err := parseLeaseRow(row)
+	r.fail(attrRow, err)
+	l.Key = key
+	l.Position, err = shard.Parse(r.text(attrPosition))
+	r.fail(attrPosition, err)
+	if r.err == nil && r.text(attrPositionKey) != l.Position.SortKey() {
+		r.fail(attrPositionKey, fmt.Errorf("it is not %q, as position says", l.Position.SortKey()))
+	}
+	l.Range, err = shard.ParseHashRange(r.text(attrRangeStart), r.text(attrRangeEnd))
+	r.fail(attrRangeStart, err)
+	return l, r.done()
+}
+
+// workerRow is a worker with what only this store needs.
+type workerRow struct {
+	lease.Worker
+	told      uint64
+	freed     uint64
+	unsettled bool
+}
+
+func decodeWorker(it item) (workerRow, error) {
+	r := reader{it: it}
+	session, ok := strings.CutPrefix(r.text(attrRow), workerPrefix)
+	if !ok || session == "" {
+		r.fail(attrRow, errors.New("the sort key is not group/worker/SESSION"))
+	}
+	w := workerRow{
+		Worker: lease.Worker{
+			Session: session, Name: r.text(attrName), Beat: r.number(attrBeat, true), Ended: r.bool(attrEnded),
+			Leaving: r.bool(attrLeaving), Weight: 1, Holds: r.number(attrHolds, false),
+		},
+		told: r.number(attrTold, false), freed: r.number(attrFreed, false), unsettled: r.bool(attrUnsettled),
+	}
+	if s := r.text(attrWeight); s != "" {
+		weight, err := strconv.ParseFloat(s, 64)
+		if err == nil && !(weight > 0 && weight <= math.MaxFloat64) {
+			err = errors.New("it is not a positive number")
+		}
+		r.fail(attrWeight, err)
+		w.Weight = weight
+	}
+	limit := r.number(attrMaxLeases, false)
+	if limit > math.MaxInt {
+		r.fail(attrMaxLeases, errors.New("it is too large"))
+	}
+	w.MaxLeases = int(limit)
+	return w, r.done()
+}
+
+type leaderRow struct {
+	session string
+	term    uint64
+	changes uint64
+}
+
+func decodeLeader(it item) (leaderRow, error) {
+	r := reader{it: it}
+	l := leaderRow{session: r.text(attrSession), term: r.number(attrTerm, false), changes: r.number(attrChanges, false)}
+	return l, r.done()
+}
+
+// reader reads attributes and keeps the first complaint.
+type reader struct {
+	it  item
+	err error
+}
+
+func (r *reader) fail(name string, err error) {
+	if r.err == nil && err != nil {
+		r.err = fmt.Errorf("attribute %s: %w", name, err)
+	}
+}
+
+func (r *reader) text(name string) string {
+	switch v := r.it[name].(type) {
+	case nil:
+	case *types.AttributeValueMemberS:
+		return v.Value
+	default:
+		r.fail(name, errors.New("it is not text"))
+	}
+	return ""
+}
+
+func (r *reader) number(name string, required bool) uint64 {
+	switch v := r.it[name].(type) {
+	case nil:
+		if required {
+			r.fail(name, errors.New("it is missing"))
+		}
+	case *types.AttributeValueMemberN:
+		n, err := strconv.ParseUint(v.Value, 10, 64)
+		if err != nil {
+			r.fail(name, fmt.Errorf("%.40q is not a whole number from 0 to 2^64-1", v.Value))
+		}
+		return n
+	default:
+		r.fail(name, errors.New("it is not a number"))
+	}
+	return 0
+}
+
+func (r *reader) bool(name string) bool {
+	switch v := r.it[name].(type) {
+	case nil:
+	case *types.AttributeValueMemberBOOL:
+		return v.Value
+	default:
+		r.fail(name, errors.New("it is not a boolean"))
+	}
+	return false
+}
+
+func (r *reader) list(name string) []string {
+	switch v := r.it[name].(type) {
+	case nil:
+	case *types.AttributeValueMemberL:
+		var all []string
+		for _, e := range v.Value {
+			s, ok := e.(*types.AttributeValueMemberS)
+			if !ok {
+				r.fail(name, errors.New("it is not a list of texts"))
+				return nil
+			}
+			all = append(all, s.Value)
+		}
+		return all
+	default:
+		r.fail(name, errors.New("it is not a list"))
+	}
+	return nil
+}
+
+// done is the complaint, with the row it is about.
+func (r *reader) done() error {
+	if r.err == nil {
+		return nil
+	}
+	name := func(attr string) string {
+		if s, ok := r.it[attr].(*types.AttributeValueMemberS); ok {
+			return fmt.Sprintf("%.120q", s.Value)
+		}
+		return "without a name"
+	}
+	return fmt.Errorf("dynamostore: row %s of application %s cannot be read: %w", name(attrRow), name(attrApp), r.err)
+}

@@ -1,0 +1,144 @@
+package dynamostore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// DefaultTable is the table that [Options] without one mean.
+const DefaultTable = "weir"
+
+// Options are the settings of a [Store]. The zero value is ready.
+type Options struct {
+	// Table is the name or the ARN of the table. Defaults to [DefaultTable].
+	Table string
+}
+
+// Store implements [lease.Store] on a DynamoDB table. It is safe for concurrent use by any number of applications, and any
+// number of Stores in any number of processes may share the table. There is nothing to close.
+//
+// Each call retries throttled, failed and unanswered requests until its context ends, or for 30 seconds when the context
+// has no deadline; the client's own retries are not used. Errors wrap [lease.ErrSetup] when the table is missing, has
+// another shape, or may not be used.
+type Store struct {
+	client *dynamodb.Client
+	table  string
+	id     string    // of this Store, in the revisions that it gives out
+	born   time.Time // what the times in the revisions count from
+
+	mu      sync.Mutex // never held across a request
+	orders  map[orderKey]orders
+	leaders map[string]string        // by application: the leader that was read last, a guess at the next one
+	doubt   map[string]time.Duration // by application: when an announcement may have been lost; since born
+}
+
+var _ lease.Store = (*Store)(nil)
+
+// New returns a Store. It does no I/O; the table is first needed by the first call.
+func New(client *dynamodb.Client, opts Options) *Store {
+	if opts.Table == "" {
+		opts.Table = DefaultTable
+	}
+	return &Store{
+		client: client, table: opts.Table, id: rand.Text(), born: time.Now(),
+		orders: map[orderKey]orders{}, leaders: map[string]string{}, doubt: map[string]time.Duration{},
+	}
+}
+
+type orderKey struct{ app, session string }
+
+// orders are the leases of a session as read after its row said told.
+type orders struct {
+	told uint64
+	held []lease.Lease
+}
+
+// known returns the orders of a session if they were read when its row said told.
+func (s *Store) known(k orderKey, told uint64) ([]lease.Lease, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.orders[k]
+	if !ok || o.told != told {
+		return nil, false
+	}
+	return cloneLeases(o.held), true
+}
+
+func (s *Store) remember(k orderKey, told uint64, held []lease.Lease) {
+	held = cloneLeases(held)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orders[k] = orders{told, held}
+}
+
+func (s *Store) forget(k orderKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.orders, k)
+}
+
+func cloneLeases(leases []lease.Lease) []lease.Lease {
+	leases = slices.Clone(leases)
+	for i := range leases {
+		leases[i].Parents = slices.Clone(leases[i].Parents)
+	}
+	return leases
+}
+
+// Lead implements [lease.Store].
+func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
+	ctx, cancel, err := s.begin(ctx, app)
+	if err != nil {
+		return false, err
+	}
+	defer cancel()
+	if err := checkRow("session", workerRowKey(session)); err != nil {
+		return false, err
+	}
+	mark := rand.Text()
+	c := newChange(app, leaderRowKey).setText(attrSession, session).set(attrTerm, number(term+1)).set(attrWrite, text(mark))
+	if term == 0 {
+		c.absent(attrTerm)
+	} else {
+		c.when(attrTerm, "=", number(term))
+	}
+	_, ok, err := s.update(ctx, "change the leader", c, types.ReturnValueNone)
+	if err != nil || ok {
+		return ok, err
+	}
+	// Or it happened, and only the answer was lost.
+	row, err := s.get(ctx, "read the leader", app, leaderRowKey)
+	if err != nil {
+		return false, err
+	}
+	r := reader{it: row}
+	return r.text(attrWrite) == mark, nil
+}
+
+// begin checks what every call needs and bounds it in time.
+func (s *Store) begin(ctx context.Context, app string) (context.Context, context.CancelFunc, error) {
+	if s.client == nil {
+		return nil, nil, fmt.Errorf("dynamostore: %w: New was given no client", lease.ErrSetup)
+	}
+	if err := checkApp(app); err != nil {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("dynamostore: %w", err)
+	}
+	if _, ok := ctx.Deadline(); ok {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, withoutDeadline)
+	return ctx, cancel, nil
+}

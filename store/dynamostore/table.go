@@ -1,0 +1,235 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// readyWithin bounds how long CreateTable waits when its context has no deadline; DynamoDB takes seconds.
+const readyWithin = 5 * time.Minute
+
+const (
+	describing = "describe the table"
+	creating   = "create the table"
+)
+
+// CreateTable creates the table, billed per request, and waits until it can be used. A table that is there already is left as
+// it is if its keys are the ones that a Store needs; another one is an error that wraps [lease.ErrSetup]. It may be called
+// any number of times, also by several processes at once. Without a deadline it waits for five minutes at most.
+func (s *Store) CreateTable(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, readyWithin)
+		defer cancel()
+	}
+	ctx, cancel, err := s.begin(ctx, "any")
+	if err != nil {
+		return err
+	}
+	defer cancel()
+
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		table, err := s.describe(ctx)
+		var missing *types.ResourceNotFoundException
+		switch {
+		case errors.As(err, &missing):
+			_, err := call(ctx, s, creating, s.createInput(), s.client.CreateTable)
+			var exists *types.ResourceInUseException // somebody else was faster
+			if err != nil && !errors.As(err, &exists) {
+				return err
+			}
+		case err != nil:
+			return err
+		default:
+			if err := s.checkShape(table); err != nil {
+				return err
+			}
+			if table.TableStatus == types.TableStatusActive || table.TableStatus == types.TableStatusUpdating {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("dynamostore: table %s is not ready yet: %w", s.table, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (s *Store) describe(ctx context.Context) (*types.TableDescription, error) {
+	out, err := call(ctx, s, describing, &dynamodb.DescribeTableInput{TableName: &s.table}, s.client.DescribeTable)
+	if err != nil {
+		return nil, err
+	}
+	if out.Table == nil {
+		return nil, fmt.Errorf("dynamostore: describe the table %s: the answer is empty", s.table)
+	}
+	return out.Table, nil
+}
+
+func (s *Store) createInput() *dynamodb.CreateTableInput {
+	app, row := attrApp, attrRow
+	name := s.name()
+	return &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: &app, AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: &row, AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: &app, KeyType: types.KeyTypeHash},
+			{AttributeName: &row, KeyType: types.KeyTypeRange},
+		},
+	}
+}
+
+// name is the table's name when Options gave its ARN.
+func (s *Store) name() string {
+	if a, err := arn.Parse(s.table); err == nil {
+		return strings.TrimPrefix(a.Resource, "table/")
+	}
+	return s.table
+}
+
+// checkShape refuses a table whose keys are not ours.
+func (s *Store) checkShape(t *types.TableDescription) error {
+	typeOf := map[string]types.ScalarAttributeType{}
+	for _, d := range t.AttributeDefinitions {
+		if d.AttributeName != nil {
+			typeOf[*d.AttributeName] = d.AttributeType
+		}
+	}
+	var has []string
+	for _, k := range t.KeySchema {
+		if k.AttributeName != nil {
+			has = append(has, fmt.Sprintf("%s %s (%s)", k.KeyType, *k.AttributeName, typeOf[*k.AttributeName]))
+		}
+	}
+	const want = "HASH app (S), RANGE row (S)"
+	if got := strings.Join(has, ", "); got != want {
+		return fmt.Errorf("dynamostore: %w: table %s belongs to something else: its keys are %s, weir needs %s; name another table",
+			lease.ErrSetup, s.table, got, want)
+	}
+	return nil
+}
+
+// explain turns an answer into an error that says what to do.
+func (s *Store) explain(ctx context.Context, what string, err error) error {
+	plain := fmt.Errorf("dynamostore: %s: %w", what, err)
+	var answer smithy.APIError
+	if !errors.As(err, &answer) {
+		return plain
+	}
+	switch code := answer.ErrorCode(); code {
+	case "ResourceNotFoundException":
+		// The same answer comes while the table is being created.
+		if what != describing {
+			if t, derr := s.describe(ctx); derr == nil && t.TableStatus == types.TableStatusCreating {
+				return fmt.Errorf("dynamostore: %s: table %s is still being created: %w", what, s.name(), err)
+			}
+		}
+		return fmt.Errorf("dynamostore: %w: there is no table %s%s; it is created on request only, once. %s\n(%w)",
+			lease.ErrSetup, s.name(), s.place(), createHelp(s.name()), err)
+	case "AccessDeniedException":
+		if what == creating {
+			return fmt.Errorf("dynamostore: %w: creating table %s is not allowed; it needs dynamodb:CreateTable, or create it by other means. %s\n(%w)",
+				lease.ErrSetup, s.name(), createHelp(s.name()), err)
+		}
+		return fmt.Errorf("dynamostore: %w: %s on table %s is not allowed; a worker needs this policy:\n\n%s\n\n(%w)",
+			lease.ErrSetup, what, s.table, Policy(s.policyResource()), err)
+	case "ValidationException":
+		// Most likely a table of another shape. Its description says so for certain, if it may be read.
+		if what == describing || what == creating {
+			return plain
+		}
+		if t, derr := s.describe(ctx); derr == nil {
+			if serr := s.checkShape(t); serr != nil {
+				return fmt.Errorf("%w (%w)", serr, err)
+			}
+		}
+	}
+	return plain
+}
+
+// place says where the client looks for the table.
+func (s *Store) place() string {
+	o := s.client.Options()
+	var at string
+	if o.Region != "" {
+		at = " in region " + o.Region
+	}
+	if o.BaseEndpoint != nil {
+		at += " at " + *o.BaseEndpoint
+	}
+	return at
+}
+
+func (s *Store) policyResource() string {
+	if arn.IsARN(s.table) {
+		return s.table
+	}
+	region := s.client.Options().Region
+	if region == "" {
+		region = "*"
+	}
+	return "arn:aws:dynamodb:" + region + ":*:table/" + s.table
+}
+
+// createHelp shows how to make the table without weir.
+func createHelp(table string) string {
+	return `With the AWS command line:
+
+  aws dynamodb create-table --table-name ` + table + ` --billing-mode PAY_PER_REQUEST \
+    --attribute-definitions AttributeName=app,AttributeType=S AttributeName=row,AttributeType=S \
+    --key-schema AttributeName=app,KeyType=HASH AttributeName=row,KeyType=RANGE
+
+With Terraform:
+
+  resource "aws_dynamodb_table" "weir" {
+    name         = "` + table + `"
+    billing_mode = "PAY_PER_REQUEST"
+    hash_key     = "app"
+    range_key    = "row"
+    attribute {
+      name = "app"
+      type = "S"
+    }
+    attribute {
+      name = "row"
+      type = "S"
+    }
+  }`
+}
+
+// Policy is the IAM policy, as JSON, that lets a worker use the table with the given ARN, and no more.
+// [Store.CreateTable] also needs dynamodb:CreateTable; workers need not be allowed that.
+func Policy(tableARN string) string {
+	return `{
+  "Version": "2012-10-17",
+  "Statement": [
+    {
+      "Effect": "Allow",
+      "Action": [
+        "dynamodb:BatchGetItem",
+        "dynamodb:DeleteItem",
+        "dynamodb:DescribeTable",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:Query",
+        "dynamodb:UpdateItem"
+      ],
+      "Resource": "` + tableARN + `"
+    }
+  ]
+}`
+}
