@@ -1,0 +1,41 @@
+package servers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// Region and the credentials that the clients use. The servers check neither.
+const (
+	Region          = "eu-central-1"
+	AccessKeyID     = "test"
+	SecretAccessKey = "test"
+)
+
+// Config is the SDK configuration of a client of s.
+func (s *Server) Config() aws.Config {
+	return aws.Config{
+		Region:       Region,
+		BaseEndpoint: aws.String(s.URL),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: AccessKeyID, SecretAccessKey: SecretAccessKey}, nil
+		}),
+		// HTTP/1.1 only comes by itself on plain ports.
+		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 64 }),
+	}
+}
+
+// DynamoDB returns a new client of s.
+func (s *Server) DynamoDB(options ...func(*dynamodb.Options)) *dynamodb.Client {
+	return dynamodb.NewFromConfig(s.Config(), options...)
+}
+
+// Kinesis returns a new client of s.
+func (s *Server) Kinesis(options ...func(*kinesis.Options)) *kinesis.Client {
+	return kinesis.NewFromConfig(s.Config(), options...)
+}

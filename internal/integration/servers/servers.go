@@ -1,0 +1,233 @@
+// Package servers starts Kinesis and DynamoDB servers that nobody here wrote, for tests. They are fetched by
+// scripts/fetch-servers.sh; each runs on a free port of 127.0.0.1 and ends with the test that started it, or with its process.
+package servers
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Require is the environment variable that turns a test whose server was not fetched from skipped to failed.
+const Require = "WEIR_INTEGRATION"
+
+// Server is one running server.
+type Server struct {
+	Name string
+	URL  string
+}
+
+const (
+	startWithin = time.Minute // machines are shared, and a JVM starts slowly
+	healthEvery = 20 * time.Millisecond
+)
+
+// DynamoDBLocal starts Amazon's own DynamoDB Local, in memory.
+//
+// What it gets wrong is written beside its launcher, scripts/servers/LoopbackDynamoDB.java.
+func DynamoDBLocal(t testing.TB) *Server {
+	t.Helper()
+	dir := fetched(t, "dynamodb-local")
+	cmd := exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+dir,
+		"-cp", dir+string(os.PathListSeparator)+filepath.Join(dir, "*"), "LoopbackDynamoDB")
+	return start(t, "DynamoDB Local", cmd, "8000", "/")
+}
+
+// Dynalite starts npm's dynalite, a DynamoDB server in JavaScript. It knows no transactions, does not return the item when a
+// condition fails, and drops indexes that UpdateTable adds.
+func Dynalite(t testing.TB) *Server {
+	t.Helper()
+	return start(t, "dynalite", node(t, "dynalite/cli.js", "--createTableMs", "50"), "4567", "/")
+}
+
+// Kinesalite starts npm's kinesalite. It is old but fast: polling, split, merge, validation. It knows no stream ARNs, ignores
+// ShardFilter, names no ChildShards, and ends a closed shard with an empty page.
+func Kinesalite(t testing.TB) *Server {
+	t.Helper()
+	return start(t, "kinesalite", node(t, "kinesalite/cli.js",
+		"--createStreamMs", "50", "--deleteStreamMs", "50", "--updateStreamMs", "50", "--shardLimit", "100"), "4567", "/")
+}
+
+// KinesisLocal starts npm's kinesis-local (kinesis-mock). Use HTTP/1.1 with it. The last page of a closed shard has records, no
+// next iterator and ChildShards all at once; a closed shard's EndingSequenceNumber lies before its first.
+func KinesisLocal(t testing.TB) *Server {
+	t.Helper()
+	cmd := node(t, "kinesis-local/main.js")
+	cmd.Env = append(cmd.Env,
+		// It looks for this file in the working directory otherwise.
+		"KINESIS_MOCK_CERT_PATH="+filepath.Join(fetched(t, "npm"), "node_modules", "kinesis-local", "server.json"),
+		"CREATE_STREAM_DURATION=50ms", "DELETE_STREAM_DURATION=50ms", "SPLIT_SHARD_DURATION=50ms", "MERGE_SHARDS_DURATION=50ms",
+		"UPDATE_SHARD_COUNT_DURATION=50ms", "LOG_LEVEL=ERROR", "SHARD_LIMIT=100")
+	return start(t, "kinesis-local", cmd, "4568", "/healthcheck")
+}
+
+// Script returns a command that runs a JavaScript file with the npm packages that were fetched.
+func Script(t testing.TB, file string, args ...string) *exec.Cmd {
+	t.Helper()
+	dir := fetched(t, "npm")
+	cmd := exec.CommandContext(t.Context(), "node", append([]string{file}, args...)...)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(dir, "node_modules"))
+	return cmd
+}
+
+// node is a command that runs a server from npm, on loopback.
+func node(t testing.TB, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	dir := fetched(t, "npm")
+	preload := filepath.Join(root(t), "scripts", "servers", "loopback.js")
+	cmd := exec.Command("node", append([]string{"-r", preload, filepath.Join(dir, "node_modules", script)}, args...)...)
+	cmd.Env = os.Environ()
+	return cmd
+}
+
+// fetched is the folder of something that was fetched. Without it the test is skipped, or fails where it may not be.
+func fetched(t testing.TB, name string) string {
+	t.Helper()
+	deps := os.Getenv("WEIR_DEPS")
+	if deps == "" {
+		deps = filepath.Join(root(t), ".deps")
+	}
+	dir, err := filepath.Abs(filepath.Join(deps, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".fetched")); err != nil {
+		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm and a JDK with Maven"
+		if os.Getenv(Require) == "require" {
+			t.Fatalf(how, name)
+		}
+		t.Skipf(how, name)
+	}
+	return dir
+}
+
+// root is the repository's folder.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "scripts", "fetch-servers.sh")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("these tests run inside the repository only")
+		}
+		dir = up
+	}
+}
+
+// start runs a server until the test ends. The launchers say on standard output which port stands for the one that the server
+// is known to listen on.
+func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Server {
+	t.Helper()
+	cmd.Dir = t.TempDir()
+	stdin, err := cmd.StdinPipe() // its end is the server's end, should this process be killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said tail
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%s cannot be started: %v", name, err)
+	}
+	found := make(chan string, 1)
+	gone := make(chan struct{})
+	var stopping atomic.Bool
+	go func() {
+		defer close(gone)
+		lines := bufio.NewScanner(stdout)
+		for lines.Scan() {
+			if actual, ok := strings.CutPrefix(lines.Text(), "weir: port "+port+" is "); ok {
+				found <- actual
+			}
+			fmt.Fprintln(&said, lines.Text())
+		}
+		_, _ = io.Copy(io.Discard, stdout)
+		if err := cmd.Wait(); !stopping.Load() {
+			t.Errorf("%s ended in the middle of the test (%v): %s", name, err, said.String())
+			fmt.Fprintln(os.Stderr, name, "ended in the middle of the test:", err, said.String()) // should the test hang because of it
+		}
+	}()
+	t.Cleanup(func() {
+		stopping.Store(true)
+		_ = stdin.Close()
+		_ = cmd.Process.Kill() // kinesis-local hangs on SIGTERM
+		<-gone
+		if t.Failed() {
+			t.Logf("%s said last:\n%s", name, said.String())
+		}
+	})
+
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	defer cancel()
+	s := &Server{Name: name}
+	select {
+	case actual := <-found:
+		s.URL = "http://127.0.0.1:" + actual
+	case <-gone:
+		t.Fatalf("%s ended at once: %s", name, said.String())
+	case <-ctx.Done():
+		t.Fatalf("%s does not listen after %s: %s", name, startWithin, said.String())
+	}
+	every := time.NewTicker(healthEvery)
+	defer every.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+health, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+			return s // any answer is one
+		}
+		select {
+		case <-every.C:
+		case <-gone:
+			t.Fatalf("%s ended at once: %s", name, said.String())
+		case <-ctx.Done():
+			t.Fatalf("%s does not answer after %s: %v\n%s", name, startWithin, err, said.String())
+		}
+	}
+}
+
+// tail keeps the end of what a server writes.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (b *tail) Write(p []byte) (int, error) {
+	const most = 8 << 10
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, p...)
+	if over := len(b.text) - most; over > 0 {
+		b.text = append([]byte(nil), b.text[over:]...)
+	}
+	return len(p), nil
+}
+
+func (b *tail) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
+}
