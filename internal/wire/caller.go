@@ -13,17 +13,18 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
-// Path is the way that calls take.
+// Path is the way that calls take. On every one they go over HTTP/1.1 and over connections of the Caller's own, made as the
+// client's HTTP client makes them, if that is the SDK's or an *http.Client with an *http.Transport; any other is used as it is.
 type Path uint8
 
 const (
 	// AutoPath is OwnCall for clients that are [Plain], UnderSDK for others, and PlainSDK for those with a protocol of their own.
 	AutoPath Path = iota
-	// OwnCall makes requests without the SDK's stack of middleware: with the client's HTTP client, credentials and endpoint,
-	// but over connections of its own and HTTP/1.1 only. For clients that are not plain it is UnderSDK.
+	// OwnCall makes requests without the SDK's stack of middleware, with the client's credentials and endpoint. For clients
+	// that are not plain it is UnderSDK.
 	OwnCall
-	// UnderSDK calls through the SDK with a protocol that reads answers as OwnCall does. The client's middleware, tracing,
-	// logging and HTTP client work as ever, except that the output they see has no Records.
+	// UnderSDK calls through the SDK with a protocol that reads answers as OwnCall does. The client's middleware, tracing
+	// and logging work as ever, except that the output they see has no Records.
 	UnderSDK
 	// PlainSDK calls and decodes through the SDK alone. It costs many times as much.
 	PlainSDK
@@ -59,8 +60,8 @@ type Options struct {
 	// MaxBody is how many bytes an answer may have: 32 MiB by default, which is also the most. The service's 10 MiB of
 	// records need no more in base64.
 	MaxBody int
-	// MaxConns is how many connections there may be at a time to one host with OwnCall; calls wait for one. Default 128. A
-	// smaller limit of the client's own transport holds.
+	// MaxConns is how many connections there may be at a time to one host; calls wait for one. Default 128. A smaller limit
+	// of the client's own transport holds.
 	MaxConns int
 	// Switched hears when calls about a stream change their format, and why. It must not block; it may be called
 	// concurrently. May be nil.
@@ -144,10 +145,8 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	if _, ok := of.Protocol.(*awsjson.Protocol); !ok && c.path == UnderSDK {
 		c.path, c.reason = PlainSDK, fmt.Sprintf("it has a protocol of its own (%T)", of.Protocol)
 	}
-	if c.path == OwnCall {
-		c.credentials, c.fixSkew = of.Credentials, !of.DisableClockSkewCorrection
-		c.http, c.closeIdle = ownClient(of.HTTPClient, opts.MaxConns)
-	}
+	c.credentials, c.fixSkew = of.Credentials, !of.DisableClockSkewCorrection
+	c.http, c.closeIdle = ownClient(of.HTTPClient, opts.MaxConns)
 	return c, nil
 }
 

@@ -29,7 +29,7 @@ func (l cborLayout) usable() cborLayout {
 	return l
 }
 
-// The members as they stand in an answer.
+// The names of the members as they stand in an answer.
 const (
 	cborDataName       = "\x64Data"
 	cborKeyName        = "\x6cPartitionKey"
@@ -37,6 +37,10 @@ const (
 	cborEncryptionName = "\x6eEncryptionType"
 	cborArrivalName    = "\x78\x1bApproximateArrivalTimestamp"
 )
+
+// cborRoom is what has to follow a name for its value to be looked at without asking again: the longest head that is looked
+// for, or a time with its tag. Only the last record of an answer may end sooner, and is read the long way then.
+const cborRoom = 10
 
 // read reads the record at b[i:] into r and returns where it ends, or 0 if it is not laid out so; r is as it was then.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
@@ -51,46 +55,44 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 		encrypted     bool
 	)
 	for _, f := range l.members[:l.n] {
+		// The name, which is compared in one or two steps because it is a constant.
+		rest := b[i:]
+		major := byte(cborText)
 		switch f {
 		case fieldData:
 			const name = cborDataName
-			if len(b)-i < len(name) || string(b[i:i+len(name)]) != name {
+			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
 				return 0
 			}
-			from, to := cborString(b, i+len(name), cborBytes)
-			if to == 0 {
-				return 0
-			}
-			data, i = b[from:to:to], to
+			i += len(name)
+			major = cborBytes
 		case fieldKey:
 			const name = cborKeyName
-			if len(b)-i < len(name) || string(b[i:i+len(name)]) != name {
+			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
 				return 0
 			}
-			from, to := cborString(b, i+len(name), cborText)
-			if to == 0 {
-				return 0
-			}
-			key, i = text(b[from:to]), to
+			i += len(name)
 		case fieldSequence:
 			const name = cborSequenceName
-			if len(b)-i < len(name) || string(b[i:i+len(name)]) != name {
+			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
 				return 0
 			}
-			from, to := cborString(b, i+len(name), cborText)
-			if to == 0 {
+			i += len(name)
+		case fieldEncryption:
+			const name = cborEncryptionName
+			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
 				return 0
 			}
-			sequence, i = text(b[from:to]), to
+			i += len(name)
 		case fieldArrival:
 			const name = cborArrivalName
-			if len(b)-i < len(name)+10 || string(b[i:i+len(name)]) != name {
+			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
 				return 0
 			}
 			if i += len(name); b[i] == cborTag|1 {
 				i++
 			}
-			if b[i] != cborUint|27 || len(b)-i < 9 {
+			if b[i] != cborUint|27 {
 				return 0
 			}
 			// Eight bytes are milliseconds, unless the value is absurd.
@@ -98,17 +100,40 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 				return 0
 			}
 			i += 9
-		case fieldEncryption:
-			const name = cborEncryptionName
-			if len(b)-i < len(name) || string(b[i:i+len(name)]) != name {
-				return 0
-			}
-			from, to := cborString(b, i+len(name), cborText)
-			if to == 0 {
-				return 0
-			}
-			encrypted, i = string(b[from:to]) == kms, to
+			continue
 		}
+		// A string of a length that stands in front.
+		var n int
+		switch head := b[i] ^ major; {
+		case head == 24:
+			n = int(b[i+1])
+			i += 2
+		case head < 24:
+			n = int(head)
+			i++
+		case head == 25:
+			n = be16(b[i+1:])
+			i += 3
+		case head == 26:
+			n = be32(b[i+1:])
+			i += 5
+		default:
+			return 0
+		}
+		if n < 0 || n > len(b)-i {
+			return 0
+		}
+		switch value := b[i : i+n : i+n]; f {
+		case fieldData:
+			data = value
+		case fieldKey:
+			key = text(value)
+		case fieldSequence:
+			sequence = text(value)
+		default:
+			encrypted = string(value) == kms
+		}
+		i += n
 	}
 	if l.head == cborMap|cborOpen {
 		if i >= len(b) || b[i] != cborBreak {
@@ -118,28 +143,4 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	}
 	*r = Record{Data: data, Key: key, SequenceNumber: sequence, Arrival: int64(arrival), Encrypted: encrypted}
 	return i
-}
-
-// cborString returns where the content of the definite string at b[i:] begins and ends; to is 0 if there is none.
-func cborString(b []byte, i int, major byte) (from, to int) {
-	if len(b)-i < 5 { // the longest head that is looked for; the very end of an answer is read the long way
-		return 0, 0
-	}
-	n := int(b[i] ^ major)
-	switch {
-	case n < 24:
-		from = i + 1
-	case n == 24:
-		n, from = int(b[i+1]), i+2
-	case n == 25:
-		n, from = be16(b[i+1:]), i+3
-	case n == 26:
-		n, from = be32(b[i+1:]), i+5
-	default:
-		return 0, 0
-	}
-	if n < 0 || n > len(b)-from {
-		return 0, 0
-	}
-	return from, from + n
 }

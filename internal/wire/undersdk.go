@@ -19,10 +19,7 @@ import (
 // underSDK makes one call through the client, with a protocol that reads the answer into p.
 func (c *Caller) underSDK(ctx context.Context, f Format, req *Request, p *Page) error {
 	protocol := &protocol{Protocol: sdkProtocol, format: f, reading: &c.reading, page: p}
-	out, err := c.client.GetRecords(ctx, req.input(), func(o *kinesis.Options) {
-		once(o)
-		o.Protocol = protocol
-	})
+	out, err := c.client.GetRecords(ctx, req.input(), c.once, func(o *kinesis.Options) { o.Protocol = protocol })
 	if err != nil {
 		return err
 	}
@@ -34,10 +31,10 @@ func (c *Caller) underSDK(ctx context.Context, f Format, req *Request, p *Page) 
 	return nil
 }
 
-// once makes a call without the SDK's retries, and with its request in one piece.
-func once(o *kinesis.Options) {
+// once makes a call without the SDK's retries, over connections of ours, and with its request in one piece.
+func (c *Caller) once(o *kinesis.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = wholeRequest{o.HTTPClient}
+	o.HTTPClient = wholeRequest{c.http}
 }
 
 // wholeRequest sends the body of each request as one buffer. The SDK closes a body as soon as the head of the answer is
@@ -119,7 +116,7 @@ func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.Oper
 
 // plainSDK makes one call that the SDK decodes too.
 func (c *Caller) plainSDK(ctx context.Context, req *Request, p *Page) error {
-	out, err := c.client.GetRecords(ctx, req.input(), once)
+	out, err := c.client.GetRecords(ctx, req.input(), c.once)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The benchmarks read from a server in a process of its own, the test binary run once more, so that the CPU time of this
+// process is that of the client alone.
+
+const benchServer = "WIRE_BENCH_SERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(benchServer) != "" {
+		if err := serveBench(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// benchAddress is what the server says on its standard output.
+type benchAddress struct{ HTTP, HTTPS, Certificate string }
+
+// serveBench serves pages until in ends. The path says which: /records/bytes; the type of the request says in which format.
+func serveBench(in io.Reader, out io.Writer) error {
+	var mu sync.Mutex
+	prepared := map[string][]byte{}
+	page := func(path, contentType string) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if b, ok := prepared[path+contentType]; ok {
+			return b, nil
+		}
+		count, size, _ := strings.Cut(strings.Trim(path, "/"), "/")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return nil, err
+		}
+		bytes, err := strconv.Atoi(size)
+		if err != nil {
+			return nil, err
+		}
+		b := (&cborStyle{}).encode(samplePage(n, bytes))
+		if contentType == jsonType {
+			b = (&jsonStyle{time: "e"}).encode(samplePage(n, bytes))
+		}
+		prepared[path+contentType] = b
+		return b, nil
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		contentType := r.Header.Get("Content-Type")
+		b, err := page(r.URL.Path, contentType)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		// The way to the service and back. A server that answers at once upsets the SDK's client.
+		<-time.After(time.Millisecond)
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+		_, _ = w.Write(b)
+	})
+	plain := httptest.NewServer(handler)
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(handler)
+	secure.EnableHTTP2 = true
+	secure.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
+	secure.StartTLS()
+	defer secure.Close()
+	err := json.NewEncoder(out).Encode(benchAddress{plain.URL, secure.URL,
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))})
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
+}
+
+// startBenchServer starts the server, which ends with the benchmark.
+func startBenchServer(tb testing.TB) (addr benchAddress, roots *x509.CertPool) {
+	tb.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^$")
+	cmd.Env = append(os.Environ(), benchServer+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := json.Unmarshal(line, &addr); err != nil {
+		tb.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(addr.Certificate)) {
+		tb.Fatal("no certificate")
+	}
+	return addr, roots
+}

@@ -1,0 +1,228 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// benchCase is what is read.
+type benchCase struct {
+	name           string
+	records, bytes int
+	pages          int // by each of the shards in a turn
+}
+
+const benchShards = 8
+
+var benchCases = []benchCase{
+	{"1KiBx1000", 1000, 1024, 12},
+	{"100Bx10000", 10_000, 100, 4},
+	{"10KiBx100", 100, 10 << 10, 12},
+	{"1KiBx10", 10, 1024, 250},
+}
+
+// benchMode is a way to read it. prepare returns a function that reads one page; each shard has its own.
+type benchMode struct {
+	name    string
+	prepare func(tb testing.TB, url string, roots *x509.CertPool) func() func() (records int, err error)
+}
+
+var benchModes = []benchMode{
+	{"limit", limitMode},
+	{"sdk", sdkMode},
+	{"own-fresh", callerMode(Options{Path: OwnCall})},
+	{"own-reused", callerMode(Options{Path: OwnCall, Reuse: true})},
+	{"own-json-reused", callerMode(Options{Path: OwnCall, Reuse: true, Format: JSON})},
+	{"under-fresh", callerMode(Options{Path: UnderSDK})},
+	{"under-reused", callerMode(Options{Path: UnderSDK, Reuse: true})},
+}
+
+func benchTransport(roots *x509.CertPool) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{RootCAs: roots}
+	t.MaxIdleConnsPerHost = benchShards
+	return t
+}
+
+// limitMode posts the same request and drops what comes, over HTTP/1.1: what net/http costs.
+func limitMode(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
+	t := benchTransport(roots)
+	tune(t, benchShards)
+	tb.Cleanup(t.CloseIdleConnections)
+	client := &http.Client{Transport: t}
+	body := (&Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}).appendTo(nil, CBOR)
+	return func() func() (int, error) {
+		buf := make([]byte, 64<<10)
+		return func() (int, error) {
+			r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+			if err != nil {
+				return 0, err
+			}
+			r.Header.Set("Content-Type", cborType)
+			resp, err := client.Do(r)
+			if err != nil {
+				return 0, err
+			}
+			for {
+				if _, err = resp.Body.Read(buf); errors.Is(err, io.EOF) {
+					return 0, resp.Body.Close()
+				} else if err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+}
+
+func benchClient(url string, roots *x509.CertPool) *kinesis.Client {
+	return fakeClient(url, func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: benchTransport(roots)} })
+}
+
+// sdkMode is the bare loop: what a program does that calls the SDK and looks at each record.
+func sdkMode(_ testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
+	client := benchClient(url, roots)
+	in := &kinesis.GetRecordsInput{ShardIterator: aws.String(strings.Repeat("i", 224)), Limit: aws.Int32(10_000)}
+	return func() func() (int, error) {
+		return func() (int, error) {
+			out, err := client.GetRecords(context.Background(), in)
+			if err != nil {
+				return 0, err
+			}
+			touched := 0
+			for _, r := range out.Records {
+				touched += len(r.Data) + int(r.Data[0])
+			}
+			if touched == 0 {
+				return 0, errors.New("no data")
+			}
+			return len(out.Records), nil
+		}
+	}
+}
+
+func callerMode(opts Options) func(testing.TB, string, *x509.CertPool) func() func() (int, error) {
+	return func(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
+		c, err := NewCaller(benchClient(url, roots), opts)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(c.Close)
+		req := Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}
+		return func() func() (int, error) {
+			p := new(Page)
+			return func() (int, error) {
+				if !opts.Reuse {
+					p = new(Page) // the records of the one before may still be in use
+				}
+				if err := c.GetRecords(context.Background(), req, p); err != nil {
+					return 0, err
+				}
+				touched := 0
+				for i := range p.Records {
+					touched += len(p.Records[i].Data) + int(p.Records[i].Data[0])
+				}
+				n := len(p.Records)
+				if p.Release(); touched == 0 {
+					return 0, errors.New("no data")
+				}
+				return n, nil
+			}
+		}
+	}
+}
+
+// turn reads all pages of a case once and returns the CPU time and the allocations that took.
+func (c *benchCase) turn(tb testing.TB, shard func() func() (int, error)) (cpu time.Duration, allocs uint64) {
+	tb.Helper()
+	reads := make([]func() (int, error), benchShards)
+	for i := range reads {
+		reads[i] = shard()
+	}
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began, _ := cpuTime()
+	var wg sync.WaitGroup
+	for _, read := range reads {
+		wg.Go(func() {
+			for range c.pages {
+				if n, err := read(); err != nil || (n != c.records && n != 0) {
+					tb.Errorf("%d records, %v", n, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ended, _ := cpuTime()
+	runtime.ReadMemStats(&after)
+	return ended - began, after.Mallocs - before.Mallocs
+}
+
+// BenchmarkRead prints, for each size of record and page and for each way to read them, the CPU time as a multiple of what
+// net/http needs to receive the same bytes and drop them ("x"), how many times more the bare SDK takes ("sdk÷"), and the
+// allocations for each record. All ways take turns within one run. Only ratios mean something: machines differ, and so do
+// hours.
+func BenchmarkRead(b *testing.B) {
+	if _, ok := cpuTime(); !ok {
+		b.Skip("the CPU time of a process is not known on this system")
+	}
+	addr, roots := startBenchServer(b)
+	for _, base := range []struct{ name, url string }{{"TLS", addr.HTTPS}, {"HTTP", addr.HTTP}} {
+		for _, c := range benchCases {
+			b.Run(base.name+"/"+c.name, func(b *testing.B) {
+				shards := make([]func() func() (int, error), len(benchModes))
+				for i, m := range benchModes {
+					shards[i] = m.prepare(b, fmt.Sprintf("%s/%d/%d", base.url, c.records, c.bytes), roots)
+					if _, err := shards[i]()(); err != nil { // a connection, and the page prepared
+						b.Fatalf("%s: %v", m.name, err)
+					}
+				}
+				spent := make([][]float64, len(benchModes))
+				allocs := make([]uint64, len(benchModes))
+				rounds := 0
+				for b.Loop() {
+					rounds++
+					for i := range benchModes {
+						cpu, n := c.turn(b, shards[i])
+						spent[i] = append(spent[i], float64(cpu))
+						allocs[i] += n
+					}
+				}
+				if b.Failed() {
+					return
+				}
+				records := float64(c.records * c.pages * benchShards)
+				median := func(i int) float64 {
+					slices.Sort(spent[i])
+					return spent[i][len(spent[i])/2]
+				}
+				limit, sdk := median(0), median(1)
+				table := fmt.Sprintf("%s, medians of %d\n%-16s %12s %8s %8s %12s\n", b.Name(), rounds, "", "ns/record", "x limit", "sdk÷", "allocs/record")
+				for i, m := range benchModes {
+					table += fmt.Sprintf("%-16s %12.0f %8.2f %8.2f %12.3f\n", m.name, median(i)/records, median(i)/limit, sdk/median(i), float64(allocs[i])/float64(rounds)/records)
+					if i > 0 {
+						b.ReportMetric(median(i)/limit, m.name+"/limit")
+					}
+				}
+				b.ReportMetric(0, "ns/op") // a round is no operation
+				b.Log("\n" + table)
+			})
+		}
+	}
+}
