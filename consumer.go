@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -49,15 +50,20 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")
 	}
+	caller, err := wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Switched: c.switched})
+	if err != nil {
+		return fmt.Errorf("weir: %w", err)
+	}
+	defer caller.Close()
 	names := make([]string, 0, len(c.streams))
 	for name := range c.streams {
 		names = append(names, name)
 	}
-	err := group.Run(ctx, group.Config{
+	err = group.Run(ctx, group.Config{
 		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
 		Stop:  c.opts.StopTimeout, Streams: names, Start: c.opts.Start, ListInterval: c.opts.ListInterval,
-		List: c.list, Read: func(t *group.Term) error { return c.loop(t, h).run() },
+		List: c.list, Read: func(t *group.Term) error { return c.loop(t, h, caller).run() },
 		OnTaken: c.taken, OnEnded: c.ended, OnFailed: c.storeFailed, OnLeading: c.opts.Events.Leading, Log: c.opts.Logger,
 	})
 	var stop *stopError
@@ -71,12 +77,12 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	}
 }
 
-func (c *Consumer) loop(t *group.Term, h Handler) *shardLoop {
+func (c *Consumer) loop(t *group.Term, h Handler, caller *wire.Caller) *shardLoop {
 	l := &shardLoop{
 		opts: &c.opts, handler: h, term: t, unpack: newUnpacker(c.opts.Aggregates, t.Lease.Range, t.Lease.Position),
 	}
 	l.source = source.Poll{
-		Client: c.client, Stream: c.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
+		Client: c.client, Caller: caller, Stream: c.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
 		Limit: c.opts.Batch, Idle: c.opts.IdleInterval, Failed: l.readFailed,
 	}
 	return l
@@ -132,6 +138,10 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 		}
 		return group.Listing{Shards: all, Begin: begin}, nil
 	}
+}
+
+func (c *Consumer) switched(streamARN string, to wire.Format, why error) {
+	c.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
 }
 
 func (c *Consumer) taken(t *group.Term) {

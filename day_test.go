@@ -57,6 +57,7 @@ type day struct {
 	trouble float64 // the share of Kinesis calls that go wrong
 	workers []*process
 	counts  map[string]int
+	gone    sync.WaitGroup // crashed workers
 }
 
 // process is one run of one worker.
@@ -97,6 +98,7 @@ func (d *day) run(length time.Duration) {
 			d.t.Errorf("Run: %v", err)
 		}
 	}
+	d.gone.Wait()
 	d.sink.judge()
 	d.afterwards()
 	d.t.Logf("%d handled, %d of them again, %d writes of old epochs refused, %d shards; caught up %v after the faults stopped; %v",
@@ -118,7 +120,7 @@ func (d *day) act() {
 	switch d.rnd.IntN(10) {
 	case 0:
 		d.counts["crash"]++
-		w.crash()
+		w.crash(&d.gone)
 		time.Sleep(lasts)
 		d.workers[slices.Index(d.workers, w)] = d.start()
 	case 1:

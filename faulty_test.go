@@ -60,12 +60,12 @@ func (s *faultyStore) crashed() bool {
 	return s.dead
 }
 
-// crash cuts the worker off for good. Nothing it does has an effect any more.
-func (p *process) crash() {
+// crash cuts the worker off for good. Nothing it does has an effect any more; gone is told when it has ended.
+func (p *process) crash(gone *sync.WaitGroup) {
 	p.mu.Lock()
 	p.dead, p.down = true, true
 	p.mu.Unlock()
-	go func() { _ = p.stop() }()
+	gone.Go(func() { _ = p.stop() })
 }
 
 func over[T any](ctx context.Context, s *faultyStore, call func() (T, error)) (T, error) {

@@ -51,6 +51,11 @@ type Options struct {
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the default), [UnpackOwn] or
 	// [KeepPacked].
 	Aggregates Aggregates
+	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
+	Wire Wire
+	// ReuseBuffers makes the memory of a batch be used again after the handler has returned: Data, PartitionKey and SequenceNumber
+	// are then valid until that and no longer. It saves a good part of the cost of reading, for handlers that copy what they keep.
+	ReuseBuffers bool
 	// IdleInterval is the pause between two reads of a shard with nothing new, 200 ms to 1 min. Defaults to 1 s. While there is more
 	// to read weir reads on at once, within the service's limits. The KCL calls it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
@@ -152,6 +157,9 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	}
 	if o.Aggregates < Unpack || o.Aggregates > KeepPacked {
 		bad("Options.Aggregates %d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)
+	}
+	if o.Wire < AutoWire || o.Wire > SDKWire {
+		bad("Options.Wire %d must be AutoWire, UnderSDK or SDKWire", o.Wire)
 	}
 	if o.Weight == 0 {
 		o.Weight = 1

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -94,8 +95,14 @@ func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 // that mark the end of a shard. They have no checkpoint.
 func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
+		caller, err := wire.NewCaller(r.client, wire.Options{})
+		if err != nil {
+			yield(nil, fmt.Errorf("weir: %w", err))
+			return
+		}
+		defer caller.Close()
 		ctx, cancel := context.WithCancelCause(ctx)
-		run := &reading{Reader: r, pages: make(chan read), known: map[string]*readShard{}}
+		run := &reading{Reader: r, caller: caller, pages: make(chan read), known: map[string]*readShard{}}
 		defer run.running.Wait()
 		defer cancel(errReaderLeft)
 
@@ -120,6 +127,7 @@ var errReaderLeft = errors.New("weir: the reader was left")
 // that hands over page by page.
 type reading struct {
 	*Reader
+	caller  *wire.Caller
 	pages   chan read
 	known   map[string]*readShard
 	active  int
@@ -250,7 +258,7 @@ func (r *reading) follow(ctx context.Context, id string, at shard.Position) {
 		}
 	}
 	failures := 0
-	poll := source.Poll{Client: r.client, Stream: r.source, Shard: id, From: at, Limit: 10000, Idle: r.opts.IdleInterval}
+	poll := source.Poll{Client: r.client, Caller: r.caller, Stream: r.source, Shard: id, From: at, Limit: 10000, Idle: r.opts.IdleInterval}
 	poll.Failed = func(err error, _ bool, _ time.Duration) {
 		if failures++; failures%lasting == 0 || errors.Is(err, source.ErrNoPosition) {
 			hand(read{err: fmt.Errorf("weir: reading shard %s of stream %s: %w", id, r.source.Name, err)})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/internal/group"
@@ -68,6 +69,7 @@ func (l *shardLoop) last() error {
 
 // take handles a page, in batches, and notes how far that is. It reports whether the shard has ended.
 func (l *shardLoop) take(page source.Page) (over bool, err error) {
+	defer page.Release()
 	var pending []Record // one run is held back, because the last one carries the end
 	err = l.unpack.each(page.Records, l.opts.Batch, func(run []Record) error {
 		before := pending
@@ -87,7 +89,7 @@ func (l *shardLoop) take(page source.Page) (over bool, err error) {
 		l.opts.Events.Unpacked(c)
 	}
 	if n := len(page.Records); n > 0 { // also past what was dropped
-		done, err := shard.After(page.Records[n-1].SequenceNumber)
+		done, err := shard.After(strings.Clone(page.Records[n-1].SequenceNumber))
 		if err != nil {
 			return false, err // cannot be: the source has checked it
 		}

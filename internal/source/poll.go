@@ -6,36 +6,42 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
 
 // Record is one record as it was read. Data and the strings alias the page.
-type Record struct {
-	Data           []byte
-	Key            string
-	SequenceNumber string
-	Arrival        int64 // Unix milliseconds
-	Encrypted      bool
-}
+type Record = wire.Record
 
-// Page is what one read returned.
+// Page is what one read returned. It is valid until the next read, or until Release where the caller reuses memory.
 type Page struct {
 	Records  []Record
 	Bytes    int           // of data and keys
 	Behind   time.Duration // how far the read was behind the tip; negative when the service did not say
 	End      bool          // the shard is closed and this was the last of it
 	Children []shard.Shard // with End: what the service named; may be empty
+
+	memory *wire.Page
+}
+
+// Release says that nothing of the page is needed any more.
+func (p *Page) Release() {
+	if p.memory != nil {
+		p.memory.Release()
+	}
 }
 
 // Poll reads one shard with GetRecords. One goroutine at a time may use it.
 type Poll struct {
 	Client *kinesis.Client
+	Caller *wire.Caller // of Client
 	Stream Stream
 	Shard  string
 	From   shard.Position // where to begin; not Latest, which has no place of its own: pin it first
@@ -44,6 +50,7 @@ type Poll struct {
 	// Failed hears of each failure that is going to be tried again. May be nil.
 	Failed func(err error, throttled bool, next time.Duration)
 
+	page     wire.Page
 	iterator string
 	made     bool      // the iterator is being made, or was since the last page
 	began    time.Time // the last read
@@ -109,6 +116,9 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		}
 		p.iterator = ""
 		wait = p.retry.next()
+	case errors.Is(failed, wire.ErrTooLarge) && p.Limit > 1:
+		p.Limit = max(p.Limit/2, 1)
+		wait = p.retry.next()
 	case c == "InvalidArgumentException" && !p.made:
 		p.iterator = "" // the iterator is not known any more: a server that was restarted, or a new one
 		wait = p.retry.next()
@@ -153,28 +163,26 @@ func (p *Poll) read(ctx context.Context) (Page, error) {
 		}
 		p.iterator = it
 	}
-	in := &kinesis.GetRecordsInput{ShardIterator: aws.String(p.iterator), Limit: aws.Int32(int32(p.Limit))}
-	if p.Stream.ARN != "" {
-		in.StreamARN = aws.String(p.Stream.ARN)
-	}
-	out, err := p.Client.GetRecords(ctx, in, once)
-	if err != nil {
+	request := wire.Request{Iterator: p.iterator, Limit: p.Limit, StreamARN: p.Stream.ARN}
+	if err := p.Caller.GetRecords(ctx, request, &p.page); err != nil {
 		return Page{}, err
 	}
-	page, err := p.page(out)
+	page, err := p.check()
 	if err != nil {
+		p.page.Release()
 		return Page{}, err
 	}
-	if out.NextShardIterator == nil && !page.End {
+	if p.page.Next == "" && !page.End {
 		// Older servers end a shard without naming its children, and broken answers look the same. The listing knows.
 		if page.End, page.Children, err = p.closed(ctx); err != nil {
+			p.page.Release()
 			return Page{}, err
 		}
 	}
 	// From here on the page counts as delivered.
-	p.iterator, p.made = aws.ToString(out.NextShardIterator), false
+	p.iterator, p.made = p.page.Next, false
 	if n := len(page.Records); n > 0 {
-		if p.From, err = shard.After(page.Records[n-1].SequenceNumber); err != nil {
+		if p.From, err = shard.After(strings.Clone(page.Records[n-1].SequenceNumber)); err != nil {
 			return Page{}, err
 		}
 	}
@@ -182,32 +190,30 @@ func (p *Poll) read(ctx context.Context) (Page, error) {
 	return page, nil
 }
 
-func (p *Poll) page(out *kinesis.GetRecordsOutput) (Page, error) {
-	page := Page{Behind: -1, Records: make([]Record, 0, len(out.Records))}
-	if out.MillisBehindLatest != nil {
-		page.Behind = time.Duration(max(*out.MillisBehindLatest, 0)) * time.Millisecond
-	}
-	for i := range out.Records {
-		in := &out.Records[i]
-		seq := aws.ToString(in.SequenceNumber)
-		at, err := shard.After(seq)
+// check looks at what was read, and leaves out what is not asked for.
+func (p *Poll) check() (Page, error) {
+	page := Page{Records: p.page.Records, Bytes: p.page.Bytes, Behind: p.page.Behind, memory: &p.page}
+	last := p.From
+	skip := 0
+	for i := range page.Records {
+		at, err := shard.After(page.Records[i].SequenceNumber)
 		if err != nil {
 			return Page{}, fmt.Errorf("the service returned a record that cannot be placed: %w", err)
 		}
 		if at.Compare(p.From) <= 0 {
-			continue // a server that starts at the position instead of after it
+			skip = i + 1 // a server that starts at the position instead of after it
+			continue
 		}
-		r := Record{Data: in.Data, Key: aws.ToString(in.PartitionKey), SequenceNumber: seq, Encrypted: in.EncryptionType == types.EncryptionTypeKms}
-		if in.ApproximateArrivalTimestamp != nil {
-			r.Arrival = in.ApproximateArrivalTimestamp.UnixMilli()
+		if at.Compare(last) <= 0 {
+			return Page{}, fmt.Errorf("the service returned record %s after %s", at, last)
 		}
-		page.Bytes += len(r.Data) + len(r.Key)
-		page.Records = append(page.Records, r)
+		last = at
 	}
+	page.Records = page.Records[skip:]
 	// The end of a shard is both together; one without the other is a broken answer.
-	if out.NextShardIterator == nil && len(out.ChildShards) > 0 {
+	if p.page.Next == "" && len(p.page.Children) > 0 {
 		var err error
-		if page.Children, err = children(out.ChildShards); err != nil {
+		if page.Children, err = children(p.page.Children); err != nil {
 			return Page{}, err
 		}
 		page.End = true

@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
 )
@@ -36,7 +38,8 @@ func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
 		defer srv.Close()
 		srv.CreateStream("s", 1)
 		p := &polled{t: t, srv: srv, shard: srv.OpenShards("s")[0]}
-		p.poll = &Poll{Client: srv.Client(), Stream: Stream{Name: "s"}, Shard: p.shard, From: shard.Oldest, Limit: 10000, Idle: time.Second}
+		client := srv.Client()
+		p.poll = &Poll{Client: client, Caller: caller(t, client), Stream: Stream{Name: "s"}, Shard: p.shard, From: shard.Oldest, Limit: 10000, Idle: time.Second}
 		p.poll.Failed = func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) }
 		f(p)
 	})
@@ -258,7 +261,7 @@ func TestPositions(t *testing.T) {
 		}{
 			{shard.Oldest, "1 2"}, {after, "2"}, {before, "1 2"}, {shard.At(middle), "2"},
 		} {
-			p.poll = &Poll{Client: p.poll.Client, Stream: p.poll.Stream, Shard: p.shard, From: test.from, Limit: 100, Idle: time.Second}
+			p.poll = &Poll{Client: p.poll.Client, Caller: p.poll.Caller, Stream: p.poll.Stream, Shard: p.shard, From: test.from, Limit: 100, Idle: time.Second}
 			p.want(test.want)
 			time.Sleep(2 * time.Second)
 		}
@@ -347,9 +350,20 @@ func TestLastReadsOnceWithoutWaitingForTheIdleInterval(t *testing.T) {
 		if err != nil || len(page.Records) != 1 || time.Since(began) > time.Second {
 			t.Errorf("%d records, %v, after %v", len(page.Records), err, time.Since(began))
 		}
-		p.once("GetRecords", 1, kinesistest.Fault{Cut: true})
+		p.once("GetRecords", 1, kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}})
 		if _, err := p.poll.Last(p.t.Context()); err == nil {
 			t.Error("a failed last read is tried again")
 		}
 	})
+}
+
+// caller is what polls call through. In a bubble its connections must be closed before the bubble ends.
+func caller(t *testing.T, client *kinesis.Client) *wire.Caller {
+	t.Helper()
+	c, err := wire.NewCaller(client, wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
 }
