@@ -121,7 +121,7 @@ func startWorker(t *testing.T, s setup) *worker {
 func (w *worker) kill(t *testing.T) {
 	t.Helper()
 	if err := w.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	_ = w.cmd.Wait()
 }
@@ -147,25 +147,33 @@ type handling struct {
 }
 
 // read returns the whole lines of the journal.
-func (w *worker) read(t *testing.T) (all []handling) {
+func (w *worker) read(t *testing.T) []handling {
 	t.Helper()
-	f, err := os.Open(w.journal)
-	if os.IsNotExist(err) {
-		return nil
-	}
+	all, err := w.journalled()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return all
+}
+
+func (w *worker) journalled() (all []handling, err error) {
+	f, err := os.Open(w.journal)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	r := bufio.NewReader(f)
 	for {
 		line, err := r.ReadString('\n')
 		if err != nil {
-			return all
+			return all, nil // the rest of a line is one that a kill cut short
 		}
 		f := strings.Fields(line)
 		if len(f) != 5 {
-			t.Fatalf("%s wrote %q", w.name, line)
+			return nil, fmt.Errorf("%s wrote %q", w.name, line)
 		}
 		h := handling{shard: f[1], key: f[3]}
 		var errs [3]error
@@ -173,7 +181,7 @@ func (w *worker) read(t *testing.T) (all []handling) {
 		h.epoch, errs[1] = strconv.ParseUint(f[2], 10, 64)
 		h.index, errs[2] = strconv.Atoi(f[4])
 		if err := errors.Join(errs[:]...); err != nil {
-			t.Fatalf("%s wrote %q: %v", w.name, line, err)
+			return nil, fmt.Errorf("%s wrote %q: %w", w.name, line, err)
 		}
 		all = append(all, h)
 	}

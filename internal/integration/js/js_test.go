@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,15 +17,28 @@ import (
 )
 
 func TestTheJavaScriptSDKReadsAndReshards(t *testing.T) {
-	for _, http := range []string{"h1", "h2"} { // the SDK's own choice for Kinesis is h2
+	for http, proto := range map[string]string{"h1": "HTTP/1.1", "default": "HTTP/2.0"} {
 		t.Run(http, func(t *testing.T) {
 			srv := kinesistest.NewServer(t)
+			var other atomic.Value // a call that came as something else
+			srv.Control("", func(c *kinesistest.Call) kinesistest.Fault {
+				if c.Proto != proto || c.Format != "json" {
+					other.Store(c.Action + " over " + c.Proto + " in " + c.Format)
+				}
+				return kinesistest.Fault{}
+			})
 			began := time.Now()
 			cmd := servers.Script(t, "reads.js", srv.URL(), http)
 			var out, problems bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &problems
 			if err := cmd.Run(); err != nil {
 				t.Fatalf("%v: %s", err, problems.String())
+			}
+			if what := other.Load(); what != nil {
+				t.Errorf("%s, want JSON over %s", what, proto)
+			}
+			if n := srv.Requests("GetRecords"); n < 5 {
+				t.Errorf("%d calls of GetRecords arrived", n)
 			}
 			var got struct {
 				Split, Refused string
