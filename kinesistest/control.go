@@ -59,13 +59,75 @@ type Fault struct {
 	LoseAnswer bool
 
 	// Rewrite returns the body that is sent instead of the one it is given,
-	// which it may change.
+	// which it may change. The answer to SubscribeToShard is a stream: there,
+	// Rewrite is asked about the payload of each event.
 	Rewrite func(body []byte) []byte
 
 	// CutAfter sends so many bytes of the body, under a header that promises all
 	// of it, and then closes the connection. Negative sends the header alone, 0
-	// the whole body.
+	// the whole body. The body of SubscribeToShard is all of its frames.
 	CutAfter int
+
+	// Subscription is about the event stream that answers SubscribeToShard.
+	// Other actions do not have it.
+	Subscription SubscriptionFault
+}
+
+// SubscriptionFault says how an event stream is to go wrong that answers
+// SubscribeToShard, when the call itself went right: the subscription is made,
+// and in the way of another call as long as the stream is there. For errors
+// instead of a stream there are [Fault.Err], Cut and LoseAnswer. The zero
+// SubscriptionFault is a stream that goes right. Fields can be combined; they
+// act in the order in which they stand here, and of those that end the stream
+// the first one does. Where a connection is closed, over HTTP/2 the stream is
+// reset.
+type SubscriptionFault struct {
+	// HeaderDelay is waited before the header of the answer is sent.
+	HeaderDelay time.Duration
+
+	// NoInitialResponse leaves out the frame of type initial-response with which
+	// every stream begins. The header is sent.
+	NoInitialResponse bool
+
+	// Duplicate sends each event twice.
+	Duplicate bool
+
+	// Events is how many events are sent before the fields below act. Empty
+	// events count, the copies of Duplicate do not. With 0 they act on a stream
+	// without any event.
+	Events int
+
+	// Trigger, if it is not nil, is another condition: the fields below act when
+	// it has been closed, and not before Events.
+	Trigger <-chan struct{}
+
+	// UnknownEvent sends one event of a type that the API does not have.
+	UnknownEvent bool
+
+	// Corrupt sends the next event, also an empty one, with a wrong checksum.
+	Corrupt bool
+
+	// Exception ends the stream with an exception of the service, for example
+	// "KMSThrottlingException" or "InternalFailureException". Status does not
+	// matter.
+	Exception *Error
+
+	// ProtocolError ends the stream with a frame of type error, which has a code
+	// and a message and no payload. Status does not matter.
+	ProtocolError *Error
+
+	// CutEvent sends the first half of the next event, also of an empty one,
+	// and closes the connection.
+	CutEvent bool
+
+	// End ends the stream in good order.
+	End bool
+
+	// HalfOpen sends nothing any more and leaves the connection open, until the
+	// client closes it or the server is closed. Neither the end of the shard nor
+	// five minutes end such a stream, and another subscription may take over
+	// from it without its client being told.
+	HalfOpen bool
 }
 
 // Error is an answer of the service that is not a result.
@@ -144,5 +206,5 @@ func (s *Server) arrived(action string, known bool) (n int, ask []func(*Call) Fa
 // wanted reports whether a fault is one.
 func (f *Fault) wanted() bool {
 	return f.Delay != 0 || f.Err != nil || f.Cut || f.EmptyPage || f.PartialFailure != nil || f.After != nil ||
-		f.LoseAnswer || f.Rewrite != nil || f.CutAfter != 0
+		f.LoseAnswer || f.Rewrite != nil || f.CutAfter != 0 || f.Subscription != SubscriptionFault{}
 }

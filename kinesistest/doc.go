@@ -23,9 +23,18 @@
 // shards. Records expire with the retention period and closed shards with them;
 // iterators expire after 5 minutes, tokens of listings after 300 seconds.
 //
+// SubscribeToShard answers with a real event stream, over HTTP/2 and HTTP/1.1:
+// initial-response first, events as soon as records are put, empty ones every 5
+// seconds in between, the end of the shard with its children, and after 5 minutes
+// the end of the stream. A consumer has one subscription to a shard: another call
+// is refused for 5 seconds and then takes over. A ContinuationSequenceNumber is
+// the number of the last record after records; in empty events it is that of no
+// record, and grows with time.
+//
 // The service's limits hold unless [Config.NoLimits] is set: 5 reads and 2 MiB
 // a second from a shard, 1,000 records and 1 MiB a second into one, with
-// failures of single entries in PutRecords, and the calls a second of each
+// failures of single entries in PutRecords, one call of SubscribeToShard and 2
+// MiB a second for a consumer and shard, and the calls a second of each
 // operation. Errors have the names of the service and messages that say what is
 // wrong.
 //
@@ -35,8 +44,7 @@
 // [Config.MaxBytes], and gone with the server. There is one account, whose
 // signatures must be present and are not verified; policies and keys are kept
 // and have no effect. On-demand streams do not grow by themselves.
-// SubscribeToShard is not served yet and says so; channels are not served.
-// Where the real service is known to behave in two ways, [Config] has a switch.
+// Channels are not served. Where the real service is known to behave in two ways, [Config] has a switch.
 //
 // It listens on the loopback interface unless told otherwise, and answers only
 // requests that address it by a loopback name or one of [Config.Hosts].
@@ -46,7 +54,10 @@
 // [Server.Control] has a function asked about each call, which can delay it,
 // answer an error instead, cut the connection before or after the call was
 // carried out or in the middle of the answer, fail single entries of PutRecords,
-// or rewrite the answer. [Server.Requests] counts calls.
+// or rewrite the answer. [SubscriptionFault] has what can go wrong with an event
+// stream: exceptions in it, a cut in the middle of an event, a connection that
+// stays open and silent, a first frame that is missing, and more.
+// [Server.Requests] counts calls.
 //
 // # Virtual time
 //

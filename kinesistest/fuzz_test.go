@@ -9,14 +9,16 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go/eventstream"
 
 	"github.com/weir-go/weir/kinesistest"
 )
 
 // seeds are bodies of every operation; $I stands for a good iterator, $T for the
-// token of a listing and $N for a sequence number.
+// token of a listing, $N for a sequence number and $C for the ARN of a consumer.
 var seeds = map[string]string{
 	"AddTagsToStream":                        `{"StreamName":"s","Tags":{"a":"1"}}`,
 	"CreateChannel":                          `{}`,
@@ -50,7 +52,7 @@ var seeds = map[string]string{
 	"SplitShard":                             `{"StreamName":"s","ShardToSplit":"shardId-000000000000","NewStartingHashKey":"1000"}`,
 	"StartStreamEncryption":                  `{"StreamName":"s","EncryptionType":"KMS","KeyId":"k"}`,
 	"StopStreamEncryption":                   `{"StreamName":"s","EncryptionType":"KMS","KeyId":"k"}`,
-	"SubscribeToShard":                       `{"ConsumerARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s/consumer/c:1","ShardId":"shardId-000000000000","StartingPosition":{"Type":"LATEST"}}`,
+	"SubscribeToShard":                       `{"ConsumerARN":"$C","ShardId":"shardId-000000000000","StartingPosition":{"Type":"AFTER_SEQUENCE_NUMBER","SequenceNumber":"$N"}}`,
 	"TagResource":                            `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","Tags":{"a":"1"}}`,
 	"UntagResource":                          `{"ResourceARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","TagKeys":["a"]}`,
 	"UpdateAccountSettings":                  `{"MinimumThroughputBillingCommitment":{"Status":"ENABLED"}}`,
@@ -78,7 +80,7 @@ func TestSeedsAreUnderstood(t *testing.T) {
 // fuzzServer returns a server with a stream, and what fills a seed in.
 func fuzzServer(tb testing.TB) (*kinesistest.Server, func(string) string) {
 	tb.Helper()
-	s, c := start(tb, kinesistest.Config{InMemory: true, NoLimits: true, MaxBytes: 1 << 20, ShardLimit: 200})
+	s, c := start(tb, kinesistest.Config{InMemory: true, NoLimits: true, MaxBytes: 1 << 20, ShardLimit: 200, SubscriptionLife: time.Millisecond})
 	s.CreateStream("s", 2)
 	_, n := s.Put("s", "k", []byte("x"))
 	it := reader{tb, tb.Context(), c, "s"}.iterator(shardID(0), types.ShardIteratorTypeTrimHorizon)
@@ -87,7 +89,8 @@ func fuzzServer(tb testing.TB) (*kinesistest.Server, func(string) string) {
 	if err := json.Unmarshal(listed, &token); err != nil {
 		tb.Fatal(err)
 	}
-	return s, strings.NewReplacer("$I", *it, "$T", token.NextToken, "$N", n).Replace
+	arn := s.RegisterConsumer("s", "d")
+	return s, strings.NewReplacer("$I", *it, "$T", token.NextToken, "$N", n, "$C", arn).Replace
 }
 
 // FuzzHandler throws requests at the handler: none may make it panic, and each
@@ -116,6 +119,14 @@ func FuzzHandler(f *testing.F) {
 		s.ServeHTTP(w, r)
 		res := w.Result()
 		answer := ok[[]byte](t)(io.ReadAll(res.Body))
+		if res.Header.Get("Content-Type") == "application/vnd.amazon.eventstream" {
+			for r := bytes.NewReader(answer); r.Len() > 0; {
+				if _, err := eventstream.NewDecoder().Decode(r, nil); err != nil {
+					t.Fatalf("a frame of %q: %v", answer, err)
+				}
+			}
+			return
+		}
 		switch {
 		case res.StatusCode >= 500 || res.StatusCode < 200:
 			t.Fatalf("%s %q was answered with %d %s", action, body, res.StatusCode, answer)

@@ -34,6 +34,15 @@ type exchange struct {
 	r      *http.Request
 	format codec.Format
 	action string
+	body   *bytes.Buffer // nil when it was released
+}
+
+// release gives the body back, which nothing may refer to any more.
+func (x *exchange) release() {
+	if x.body != nil {
+		bodies.Put(x.body)
+		x.body = nil
+	}
 }
 
 // ServeHTTP answers one request. It may be mounted in another server, but then
@@ -78,12 +87,11 @@ func (s *Server) route(x *exchange) *Error {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return &Error{"SerializationException", "A Content-Encoding is not supported.", 400}
 	}
-	body, err := readBody(x)
-	if err != nil {
+	if err := readBody(x); err != nil {
 		return err
 	}
-	defer bodies.Put(body)
-	return s.call(x, body.Bytes())
+	defer x.release()
+	return s.call(x, x.body.Bytes())
 }
 
 // bodies are buffers for requests. Nothing that outlives a call refers to one.
@@ -91,7 +99,7 @@ var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // readBody reads all of the body, also where the answer does not need it: a
 // client that still writes might not see an answer.
-func readBody(x *exchange) (*bytes.Buffer, *Error) {
+func readBody(x *exchange) *Error {
 	body := bodies.Get().(*bytes.Buffer)
 	body.Reset()
 	if n := x.r.ContentLength; n > 0 && n <= maxBody {
@@ -100,14 +108,16 @@ func readBody(x *exchange) (*bytes.Buffer, *Error) {
 	if _, err := body.ReadFrom(http.MaxBytesReader(x.w, x.r.Body, maxBody)); err != nil {
 		bodies.Put(body)
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			return nil, &Error{"RequestEntityTooLargeException", fmt.Sprintf("A request has at most %d bytes.", maxBody), 413}
+			return &Error{"RequestEntityTooLargeException", fmt.Sprintf("A request has at most %d bytes.", maxBody), 413}
 		}
 		panic(http.ErrAbortHandler) // the client went away in the middle of its request
 	}
-	return body, nil
+	x.body = body
+	return nil
 }
 
-// call decodes, controls and carries out one call, and answers it.
+// call decodes, controls and carries out one call, and answers it. Nothing that
+// it keeps refers to the body.
 func (s *Server) call(x *exchange, body []byte) *Error {
 	action, ok := strings.CutPrefix(x.r.Header.Get("X-Amz-Target"), targetPrefix)
 	if !ok {
@@ -146,6 +156,9 @@ func (s *Server) call(x *exchange, body []byte) *Error {
 	}
 	if fault.Cut {
 		panic(http.ErrAbortHandler)
+	}
+	if r, ok := req.(*engine.SubscribeToShard); ok {
+		return s.subscribe(x, r, &fault)
 	}
 	return s.answer(x, req, about, &fault)
 }
@@ -192,19 +205,8 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 	err := s.engine.Do(time.Now(), x.action, req, inject, out)
 	body := out.Bytes()
 	*buf = body[:0]
-	if fault.After != nil {
-		fault.After()
-	}
-	if fault.LoseAnswer {
-		panic(http.ErrAbortHandler)
-	}
-	if err != nil {
-		e := (*engine.Error)(nil)
-		if !errors.As(err, &e) {
-			s.cfg.Logger.Error("kinesistest: a call failed", "action", x.action, "error", err)
-			return &Error{"InternalFailure", err.Error(), 500}
-		}
-		return &Error{e.Code, e.Message, e.Status}
+	if e := s.carriedOut(x, fault, err); e != nil {
+		return e
 	}
 	if fault.Rewrite != nil {
 		body = fault.Rewrite(bytes.Clone(body))
@@ -220,6 +222,31 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 	}
 	_, _ = x.w.Write(body) // there is nobody to tell about a client that went away
 	return nil
+}
+
+// carriedOut does what a fault wants once a call was carried out, and returns
+// the error that is to be answered, if there is one.
+func (s *Server) carriedOut(x *exchange, fault *Fault, err error) *Error {
+	if fault.After != nil {
+		fault.After()
+	}
+	if fault.LoseAnswer {
+		panic(http.ErrAbortHandler)
+	}
+	if err == nil {
+		return nil
+	}
+	return s.errorOf(x, err)
+}
+
+// errorOf is an error of the engine as it is answered.
+func (s *Server) errorOf(x *exchange, err error) *Error {
+	e := (*engine.Error)(nil)
+	if !errors.As(err, &e) {
+		s.cfg.Logger.Error("kinesistest: a call failed", "action", x.action, "error", err)
+		return &Error{"InternalFailure", err.Error(), 500}
+	}
+	return &Error{e.Code, e.Message, e.Status}
 }
 
 // refuse answers with an error.

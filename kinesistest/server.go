@@ -61,15 +61,35 @@ type Config struct {
 	// LimitExceededException that names it.
 	MaxBytes int64
 
-	// EndOnEmptyPage makes GetRecords tell the end of a closed shard on an
-	// empty page that follows the last records. By default it is told on the
-	// page with the last records. Real servers do both.
+	// EndOnEmptyPage makes GetRecords and SubscribeToShard tell the end of a
+	// closed shard on an empty page or event that follows the last records. By
+	// default it is told together with the last records. Real servers do both.
 	EndOnEmptyPage bool
 
-	// RefuseTrimmed makes GetShardIterator refuse a sequence number older than
-	// the retention period with an InvalidArgumentException. By default
+	// RefuseTrimmed makes GetShardIterator and SubscribeToShard refuse a sequence
+	// number older than the retention period with an InvalidArgumentException. By default
 	// reading goes on with the oldest record there is. Both have been seen.
 	RefuseTrimmed bool
+
+	// SubscriptionLife is when a subscription to a shard ends by itself, 5
+	// minutes by default.
+	SubscriptionLife time.Duration
+
+	// IdleEvents is how long a subscription has been without an event when it
+	// gets an empty one, 5 seconds by default.
+	IdleEvents time.Duration
+
+	// TakeoverEndsCleanly ends a subscription that another call takes over as if
+	// its time had come. By default it ends with a ResourceInUseException in the
+	// stream. The service says that both happen.
+	TakeoverEndsCleanly bool
+
+	// HoldSubscriptions refuses a call of SubscribeToShard within 5 seconds of a
+	// successful one for the same consumer and shard even if that subscription
+	// has ended, which is what the service's reference says to the letter. By
+	// default only a live subscription is in the way, and one whose client went
+	// away is not live.
+	HoldSubscriptions bool
 
 	// IndefiniteCBOR makes CBOR answers use indefinite lengths, as streaming
 	// writers do. By default lengths are definite.
@@ -96,6 +116,12 @@ func (cfg *Config) setDefaults() {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = 1 << 30
 	}
+	if cfg.SubscriptionLife == 0 {
+		cfg.SubscriptionLife = 5 * time.Minute
+	}
+	if cfg.IdleEvents == 0 {
+		cfg.IdleEvents = 5 * time.Second
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -108,6 +134,12 @@ func (cfg *Config) check() error {
 	}
 	if cfg.StateDelay < 0 {
 		errs = append(errs, fmt.Errorf("Config.StateDelay %v: it cannot be negative", cfg.StateDelay))
+	}
+	if cfg.SubscriptionLife < 0 {
+		errs = append(errs, fmt.Errorf("Config.SubscriptionLife %v: it cannot be negative", cfg.SubscriptionLife))
+	}
+	if cfg.IdleEvents < 0 {
+		errs = append(errs, fmt.Errorf("Config.IdleEvents %v: it cannot be negative", cfg.IdleEvents))
 	}
 	if cfg.ShardLimit < 0 {
 		errs = append(errs, fmt.Errorf("Config.ShardLimit %d: it cannot be negative", cfg.ShardLimit))
@@ -137,6 +169,9 @@ type Server struct {
 	shared   wholeBody  // transport of the clients
 	tb       testing.TB // of NewServer, else nil
 
+	life context.Context // ends with Close
+	end  context.CancelFunc
+
 	handlers sync.WaitGroup // calls being answered
 	conns    sync.WaitGroup // connections being served
 	serving  sync.WaitGroup // the accept loop
@@ -163,6 +198,8 @@ func Start(cfg Config) (*Server, error) {
 		Region: cfg.Region, Account: cfg.Account, NoLimits: cfg.NoLimits, StateDelay: cfg.StateDelay,
 		ShardLimit: cfg.ShardLimit, MaxBytes: max(0, cfg.MaxBytes),
 		EndOnEmptyPage: cfg.EndOnEmptyPage, RefuseTrimmed: cfg.RefuseTrimmed,
+		SubscriptionLife: cfg.SubscriptionLife, IdleEvents: cfg.IdleEvents,
+		HoldSubscriptions: cfg.HoldSubscriptions, TakeoverEndsCleanly: cfg.TakeoverEndsCleanly,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("kinesistest: %w", err)
@@ -171,6 +208,7 @@ func Start(cfg Config) (*Server, error) {
 	if s.ids, err = newRequestIDs(); err != nil {
 		return nil, fmt.Errorf("kinesistest: %w", err)
 	}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.hosts = allowedHosts(cfg)
 	if cfg.TLS {
 		if s.cert, err = newCertificate(append([]string{memoryHost}, cfg.Hosts...)); err != nil {
@@ -306,6 +344,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 
 	err := s.http.Close()
+	s.end()
 	s.serving.Wait()
 	_ = s.http.Close() // connections that were accepted while the first one ran
 	s.handlers.Wait()

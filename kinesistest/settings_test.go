@@ -371,21 +371,3 @@ func TestConsumers(t *testing.T) {
 		wantCode(t, err, "ResourceNotFoundException")
 	})
 }
-
-func TestSubscribeToShardIsRefusedClearly(t *testing.T) {
-	s, c := start(t)
-	s.CreateStream("s", 1)
-	con := ok[*kinesis.RegisterStreamConsumerOutput](t)(c.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: aws.String(s.StreamARN("s")), ConsumerName: aws.String("c")})).Consumer
-	var about kinesistest.Call
-	s.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
-		about = *call
-		return kinesistest.Fault{}
-	})
-	_, err := c.SubscribeToShard(t.Context(), &kinesis.SubscribeToShardInput{
-		ConsumerARN: con.ConsumerARN, ShardId: aws.String(shardID(0)), StartingPosition: &types.StartingPosition{Type: types.ShardIteratorTypeLatest},
-	})
-	wantCode(t, err, "InvalidArgumentException")
-	if about.Stream != "s" || about.Consumer != "c" || about.Shard != shardID(0) {
-		t.Errorf("the call is about %q %q %q", about.Stream, about.Consumer, about.Shard)
-	}
-}

@@ -75,6 +75,36 @@ func (s *Server) Scale(stream string, shards int) {
 	s.must(s.engine.Finish(time.Now(), stream))
 }
 
+// RegisterConsumer registers a consumer of fan-out and returns its ARN.
+func (s *Server) RegisterConsumer(stream, name string) (arn string) {
+	s.help()
+	s.must(s.engine.Run(time.Now(), s.engine.NewRegister(stream, name)))
+	arn, err := s.engine.FinishConsumer(time.Now(), stream, name)
+	s.must(err)
+	return arn
+}
+
+// Subscription is a subscription to a shard that is live: its stream is open,
+// and no other one took over from it.
+type Subscription struct {
+	Consumer string // name
+	Shard    string // ID
+	Began    time.Time
+}
+
+// Subscriptions returns the live subscriptions to a stream's shards, by consumer
+// and shard. The caller owns what is returned.
+func (s *Server) Subscriptions(stream string) []Subscription {
+	s.help()
+	found, err := s.engine.Subscriptions(time.Now(), stream)
+	s.must(err)
+	subs := make([]Subscription, len(found))
+	for i, sub := range found {
+		subs[i] = Subscription(sub)
+	}
+	return subs
+}
+
 // OpenShards returns the IDs of a stream's open shards in the order of their
 // hash ranges.
 func (s *Server) OpenShards(stream string) []string {

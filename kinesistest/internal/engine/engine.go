@@ -17,8 +17,13 @@ type Config struct {
 	StateDelay      time.Duration // how long a stream or consumer is CREATING, UPDATING or DELETING
 	ShardLimit      int           // open shards of the account
 	MaxBytes        int64         // of records; 0 is no bound
-	EndOnEmptyPage  bool          // the end of a shard comes on a page of its own
+	EndOnEmptyPage  bool          // the end of a shard comes on a page or event of its own
 	RefuseTrimmed   bool          // a position before the trim horizon is an error
+
+	SubscriptionLife    time.Duration // of a subscription, at most
+	IdleEvents          time.Duration // after so long without an event there is an empty one
+	HoldSubscriptions   bool          // an ended one is in the way of the next one as well
+	TakeoverEndsCleanly bool          // without an exception in the old one
 }
 
 // Engine is one account in one region. Its methods may be called concurrently.
@@ -84,6 +89,7 @@ type Inject struct {
 // call is one request being carried out.
 type call struct {
 	*Engine
+	action    string
 	now       time.Time
 	unlimited bool // by rates
 	inject    Inject
@@ -119,7 +125,7 @@ func (e *Engine) Do(now time.Time, action string, r Request, inject Inject, out 
 	if err := e.admit(now, action, r); err != nil {
 		return err
 	}
-	return r.do(&call{Engine: e, now: now, unlimited: e.cfg.NoLimits, inject: inject, out: out})
+	return r.do(&call{Engine: e, action: action, now: now, unlimited: e.cfg.NoLimits, inject: inject, out: out})
 }
 
 // streamRef is how requests name a stream: by name, by ARN, or by both.

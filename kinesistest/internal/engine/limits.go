@@ -12,6 +12,10 @@ const (
 	iteratorCallsPerSecond = 5
 	writeRecordsPerSecond  = 1000
 	writeBytesPerSecond    = 1 << 20
+
+	// For one consumer and shard.
+	subscribeCallsPerSecond = 1
+	fanOutBytesPerSecond    = 2 << 20
 )
 
 // Limits on the size of a request or an answer. They hold with NoLimits too.
@@ -64,6 +68,11 @@ func (b *bucket) useRead(now time.Time, rate, n float64) {
 // not known beforehand.
 func (b *bucket) hasAny(now time.Time, rate float64) bool {
 	return b.level(now, rate) >= -1e-6
+}
+
+// until is how long it takes until n can be used.
+func (b *bucket) until(now time.Time, rate, n float64) time.Duration {
+	return time.Duration(math.Ceil((min(n, rate) - b.level(now, rate)) / rate * float64(time.Second)))
 }
 
 // shardLimits are the budgets of one shard.

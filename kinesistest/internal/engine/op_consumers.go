@@ -17,6 +17,7 @@ type consumer struct {
 	status    status
 	until     time.Time // when a status that passes does so
 	tags      map[string]string
+	holds     map[uint32]*hold // by the shard's number
 }
 
 // settle lets a status pass that was due and reports false if the consumer is
@@ -91,7 +92,7 @@ func (r *RegisterStreamConsumer) do(c *call) error {
 	}
 	created := c.now.Truncate(time.Second)
 	made := &consumer{
-		name: r.Name.V, created: created, status: creating, until: c.now.Add(c.stateDelay), tags: maps.Clone(r.tags),
+		name: r.Name.V, created: created, status: creating, until: c.now.Add(c.stateDelay), tags: maps.Clone(r.tags), holds: map[uint32]*hold{},
 		arn: fmt.Sprintf("%s/consumer/%s:%d", s.arn, r.Name.V, created.Unix()),
 	}
 	if made.tags == nil {
@@ -222,6 +223,7 @@ func (r *DeregisterStreamConsumer) do(c *call) error {
 	}
 	if found.status == active {
 		found.status, found.until = deleting, c.now.Add(c.stateDelay)
+		found.wake()
 		c.settle(s, c.now)
 	}
 	return nil

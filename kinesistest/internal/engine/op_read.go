@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// Types of a shard iterator. AT_TIMESTAMP is a filter's name too.
+// Types of a position. AT_TIMESTAMP is a filter's name too.
 const (
 	atSequenceNumber    = "AT_SEQUENCE_NUMBER"
 	afterSequenceNumber = "AFTER_SEQUENCE_NUMBER"
@@ -117,19 +117,18 @@ func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (
 	}
 	n, ok := parseSequence(text)
 	if !ok {
-		return 0, invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s under account %s is invalid.", text, sh.id, s.name, c.cfg.Account)
+		return 0, invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s under account %s is invalid.", text, c.action, sh.id, s.name, c.cfg.Account)
 	}
-	if err := sh.owns(n, text, s.name); err != nil {
+	if err := sh.owns(n, text, s.name, c.action); err != nil {
 		return 0, err
 	}
 	index := n.index
-	if kind == afterSequenceNumber && index < closingIndex {
+	if index < closingIndex && (kind == afterSequenceNumber || sh.isPast(n)) {
 		index++
 	}
-	// The shard's own first number has index 0 and is never before the horizon
-	// by itself.
-	if index < sh.base && n.index > 0 && c.cfg.RefuseTrimmed {
-		return 0, invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s is before the trim horizon.", text, sh.id, s.name)
+	// The shard's own first number is never before the horizon by itself.
+	if index < sh.base && text != sh.first && c.cfg.RefuseTrimmed {
+		return 0, invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s is before the trim horizon.", text, c.action, sh.id, s.name)
 	}
 	return max(index, sh.base), nil
 }
@@ -258,31 +257,45 @@ const recordOverhead = 230
 
 func writePage(c *call, p page, s *stream, sh *shard) {
 	out := c.out
-	data := int(p.bytes)
-	if out.Format() == codec.JSON {
-		data += data/3 + 1
-	}
-	out.Grow(1024 + data + recordOverhead*len(p.records))
+	growFor(out, p.bytes, len(p.records))
 	out.Map()
 	out.Key("MillisBehindLatest").Int(p.behind)
 	if p.end {
 		// The children were set when the shard was closed, for good.
 		out.Key("NextShardIterator").Null()
-		out.Key("ChildShards").Array(len(sh.children))
-		for _, ch := range sh.children {
-			out.Elem()
-			writeChild(out, ch)
-		}
-		out.End()
+		out.Key("ChildShards")
+		writeChildren(out, sh.children)
 	} else {
 		out.Key("NextShardIterator").Text(c.iterator(s, sh, p.next))
 	}
-	out.Key("Records").Array(len(p.records))
-	for i := range p.records {
+	out.Key("Records")
+	writeRecords(out, p.records)
+	out.End()
+}
+
+// growFor makes room for n records with so many bytes of data and keys.
+func growFor(out *codec.Encoder, bytes int64, n int) {
+	if out.Format() == codec.JSON {
+		bytes += bytes/3 + 1
+	}
+	out.Grow(1024 + int(bytes) + recordOverhead*n)
+}
+
+func writeRecords(out *codec.Encoder, records []record) {
+	out.Array(len(records))
+	for i := range records {
 		out.Elem()
-		writeRecord(out, &p.records[i])
+		writeRecord(out, &records[i])
 	}
 	out.End()
+}
+
+func writeChildren(out *codec.Encoder, children []child) {
+	out.Array(len(children))
+	for _, ch := range children {
+		out.Elem()
+		writeChild(out, ch)
+	}
 	out.End()
 }
 

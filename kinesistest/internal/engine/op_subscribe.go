@@ -6,24 +6,39 @@ import (
 	"github.com/weir-go/weir/kinesistest/internal/codec"
 )
 
-// SubscribeToShard would begin an event stream of a shard's records. The
-// request is understood, so that calls can be counted and controlled, and then
-// refused: event streams are not built.
+// takeoverAfter is how old a subscription has to be for another call to take it
+// over instead of being refused.
+const takeoverAfter = 5 * time.Second
+
+// SubscribeToShard begins a subscription. What it writes is the payload of the
+// stream's initial-response; the events come from [Engine.Next].
 type SubscribeToShard struct {
 	consumerRef
 	shard, kind, sequence optText
 	at                    codec.Opt[time.Time]
+	positioned            bool
 	dryRun                optBool
+
+	// Subscription was made by the call, or is nil. It belongs to whoever made
+	// the call and has to be given to [Engine.Unsubscribe].
+	Subscription *Subscription
+	// Busy is closed when the subscription ends because of which the call was
+	// refused. It is nil if the call was not refused for that.
+	Busy <-chan struct{}
 }
 
 func (r *SubscribeToShard) Fields() codec.Fields {
+	position := codec.Fields{
+		{Name: "Type", Into: &r.kind},
+		{Name: "SequenceNumber", Into: &r.sequence},
+		{Name: "Timestamp", Into: &r.at},
+	}
 	return codec.Fields{
 		{Name: "ConsumerARN", Into: &r.consumer},
 		{Name: "ShardId", Into: &r.shard},
-		{Name: "StartingPosition", Into: codec.Fields{
-			{Name: "Type", Into: &r.kind},
-			{Name: "SequenceNumber", Into: &r.sequence},
-			{Name: "Timestamp", Into: &r.at},
+		{Name: "StartingPosition", Into: func(d codec.Decoder) error {
+			r.positioned = true
+			return position.Decode(d)
 		}},
 		{Name: "DryRun", Into: &r.dryRun},
 	}
@@ -35,6 +50,70 @@ func (r *SubscribeToShard) target(e *Engine) Target {
 	return t
 }
 
-func (r *SubscribeToShard) do(*call) error {
-	return invalid("SubscribeToShard is not served yet by kinesistest: consumers can be registered, not subscribed. Read with GetShardIterator and GetRecords instead.")
+func (r *SubscribeToShard) check() error {
+	var v validator
+	if v.required(r.consumer.Set, "consumerARN") {
+		v.consumerARN(r.consumer, "consumerARN")
+	}
+	v.requiredName(r.shard, "shardId")
+	if v.required(r.positioned, "startingPosition") && v.required(r.kind.Set, "startingPosition.type") {
+		v.enum(r.kind, "startingPosition.type", afterSequenceNumber, latest, atTimestamp, atSequenceNumber, trimHorizon)
+	}
+	if r.sequence.Set {
+		v.pattern(r.sequence.V, "startingPosition.sequenceNumber", sequencePattern)
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	return checkPosition(r.kind.V, r.sequence, r.at)
+}
+
+func (r *SubscribeToShard) do(c *call) error {
+	r.Subscription, r.Busy = nil, nil
+	if err := r.check(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, con, err := c.consumerOf(&r.consumerRef)
+	if err != nil {
+		return err
+	}
+	if con.status != active {
+		return inUse("Consumer %s of stream %s under account %s is not ACTIVE, instead in state %s", con.name, s.name, c.cfg.Account, con.status)
+	}
+	number, ok := parseShardID(r.shard.V)
+	sh := c.shard(s, number, c.now)
+	if !ok || sh == nil {
+		return notFound("Shard %s in stream %s under account %s does not exist", r.shard.V, s.name, c.cfg.Account)
+	}
+	index, err := c.position(s, sh, r.kind.V, r.sequence.V, r.at.V)
+	if err != nil {
+		return err
+	}
+	h := con.holds[sh.number]
+	if h == nil {
+		h = &hold{}
+		con.holds[sh.number] = h
+	}
+	if h.refuses(c.now, c.cfg.HoldSubscriptions) {
+		if h.sub != nil {
+			r.Busy = h.sub.ended
+		}
+		return inUse("Consumer %s of stream %s under account %s has a subscription to shard %s that is %v old. It can be taken over after %v.",
+			con.name, s.name, c.cfg.Account, sh.id, c.now.Sub(h.last).Round(time.Millisecond), takeoverAfter)
+	}
+	if r.dryRun.V {
+		return dryRun()
+	}
+	if !c.unlimited {
+		if !h.calls.has(c.now, subscribeCallsPerSecond, 1) {
+			return limitExceeded("Rate exceeded for consumer %s and shard %s in stream %s under account %s.", con.name, sh.id, s.name, c.cfg.Account)
+		}
+		h.calls.use(c.now, subscribeCallsPerSecond, 1)
+	}
+	r.Subscription = c.subscribe(s, con, sh, h, index)
+	c.out.Map()
+	c.out.End()
+	return nil
 }

@@ -46,8 +46,10 @@ type shard struct {
 	base      uint64
 	nextIndex uint64
 	bytes     int64
-	latest    int64 // no record arrives before this millisecond
+	latest    int64  // no record arrives before this millisecond
+	trimmed   uint64 // second of arrival of the record before base, if there was one
 	limits    shardLimits
+	subs      []*Subscription // that have not ended
 }
 
 func shardID(number uint32) string { return fmt.Sprintf("shardId-%012d", number) }
@@ -67,20 +69,25 @@ func (sh *shard) isOpen() bool { return sh.closed.IsZero() }
 func (sh *shard) close(at time.Time) {
 	sh.closed = at
 	sh.last = sequence{created: sh.second, index: closingIndex, arrival: max(sh.second, seconds(sh.closed)), shard: sh.number}.String()
+	sh.wake()
 }
 
 // append adds a record and returns its sequence number. data is kept.
 func (sh *shard) append(now time.Time, data []byte, key optText, kms bool) string {
 	sh.latest = max(sh.latest, now.UnixMilli())
 	r := record{
-		sequence: sequence{created: sh.second, index: sh.nextIndex, arrival: uint64(max(0, sh.latest/1000)), shard: sh.number}.String(),
+		sequence: sequence{created: sh.second, index: sh.nextIndex, arrival: arrivalSecond(sh.latest), shard: sh.number}.String(),
 		data:     data, key: key, arrival: sh.latest, kms: kms,
 	}
 	sh.nextIndex++
 	sh.records = append(sh.records, r)
 	sh.bytes += r.size()
+	sh.wake()
 	return r.sequence
 }
+
+// arrivalSecond is what a sequence number tells of an arrival.
+func arrivalSecond(ms int64) uint64 { return uint64(max(0, ms/1000)) }
 
 // trim drops the records that arrived at or before a time and returns their
 // size. Pages that were handed out keep theirs.
@@ -93,6 +100,7 @@ func (sh *shard) trim(horizon int64) int64 {
 	for i := range sh.records[:n] {
 		size += sh.records[i].size()
 	}
+	sh.trimmed = arrivalSecond(sh.records[n-1].arrival)
 	// A copy lets go of the dropped ones. Half of the records being dead is
 	// waited for, or else a busy shard would copy itself at each look.
 	sh.records = sh.records[n:]
@@ -146,16 +154,45 @@ func (sh *shard) read(now time.Time, index uint64, limit int, maxBytes int64) pa
 	return p
 }
 
+// arrived is the second in the sequence number of an index: of a record, or of
+// the shard's beginning. It is not known for records that are long gone.
+func (sh *shard) arrived(index uint64) (second uint64, known bool) {
+	switch {
+	case index == 0:
+		return sh.second, true
+	case index >= sh.base && index < sh.nextIndex:
+		return arrivalSecond(sh.records[index-sh.base].arrival), true
+	case index+1 == sh.base:
+		return sh.trimmed, true
+	}
+	return 0, false
+}
+
+// between is a sequence number after that of the record before an index, and
+// before that of the record with the index. It is the number of no record, and
+// grows with time.
+func (sh *shard) between(index uint64, now time.Time) string {
+	second, _ := sh.arrived(index - 1)
+	return sequence{created: sh.second, index: index - 1, arrival: max(second+1, seconds(now)), shard: sh.number}.String()
+}
+
+// isPast reports whether a sequence number is one of between, and not that of
+// the record with its index.
+func (sh *shard) isPast(s sequence) bool {
+	second, known := sh.arrived(s.index)
+	return known && s.arrival > second
+}
+
 // owns tells why a sequence number cannot be a position in sh, or nil.
-func (sh *shard) owns(s sequence, text, stream string) error {
+func (sh *shard) owns(s sequence, text, stream, action string) error {
 	if s.shard != sh.number {
 		return invalid("Invalid StartingSequenceNumber. It encodes %s, while it was used in a call to a shard with %s", shardID(s.shard), sh.id)
 	}
 	if s.created != sh.second {
-		return invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s is invalid because it did not come from this stream.", text, sh.id, stream)
+		return invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s is invalid because it did not come from this stream.", text, action, sh.id, stream)
 	}
 	if s.index >= sh.nextIndex && (s.index != closingIndex || sh.isOpen()) {
-		return invalid("StartingSequenceNumber %s used in GetShardIterator on shard %s in stream %s is invalid because it is in the future.", text, sh.id, stream)
+		return invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s is invalid because it is in the future.", text, action, sh.id, stream)
 	}
 	return nil
 }

@@ -38,12 +38,34 @@ func NewScale(stream string, shards int) *UpdateShardCount {
 	return &UpdateShardCount{streamRef: named(stream), Count: codec.Some(int64(shards)), Scaling: codec.Some("UNIFORM_SCALING")}
 }
 
+// NewRegister is a request to register a consumer.
+func (e *Engine) NewRegister(stream, consumer string) *RegisterStreamConsumer {
+	return &RegisterStreamConsumer{streamRef: streamRef{arn: codec.Some(e.StreamARN(stream))}, Name: codec.Some(consumer)}
+}
+
 func named(stream string) streamRef { return streamRef{name: codec.Some(stream)} }
 
 // Run is Do for the process itself: it counts against no limit and writes no
 // answer.
 func (e *Engine) Run(now time.Time, r Request) error {
 	return r.do(&call{Engine: e, now: now, unlimited: true, out: codec.NewEncoder(codec.JSON, nil, false)})
+}
+
+// FinishConsumer makes a consumer ACTIVE that was to become so, and returns its
+// ARN.
+func (e *Engine) FinishConsumer(now time.Time, of, name string) (arn string, err error) {
+	err = e.view(now, of, func(_ *call, s *stream) error {
+		c := s.consumers[name]
+		if c == nil {
+			return notFound("Consumer %s of stream %s not found.", name, of)
+		}
+		if c.status == creating {
+			c.status = active
+		}
+		arn = c.arn
+		return nil
+	})
+	return arn, err
 }
 
 // Finish lets everything happen now that is to happen to a stream. One that is

@@ -89,6 +89,7 @@ func (e *Engine) change(s *stream, now time.Time, to status, changes ...func(at 
 		at := now.Add(e.stateDelay * time.Duration(i+1) / time.Duration(len(changes)))
 		s.steps = append(s.steps, step{at, f})
 	}
+	s.wake() // to look when the first step is due
 	e.settle(s, now)
 }
 
@@ -100,6 +101,7 @@ func (e *Engine) remove(s *stream) {
 	for _, c := range s.consumers {
 		c.forget(e)
 	}
+	s.wake()
 	delete(e.streams, s.name)
 	delete(e.bySerial, s.serial)
 	delete(e.policies, s.arn)
@@ -142,6 +144,10 @@ func (e *Engine) expire(s *stream, sh *shard, now time.Time) bool {
 	if i := slices.Index(s.shards, sh); i >= 0 {
 		s.shards = slices.Delete(s.shards, i, i+1)
 	}
+	for _, c := range s.consumers {
+		delete(c.holds, sh.number)
+	}
+	sh.wake()
 	return true
 }
 
