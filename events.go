@@ -17,7 +17,7 @@ type Events struct {
 	HandlerFailed func(HandlerFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
 	ReadFailed func(ReadFailed)
-	// StoreFailed: the store did not answer as it should; it will be tried again.
+	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be tried again.
 	StoreFailed func(StoreFailed)
 	// Leading: this worker became the leader (true) or is not any more (false).
 	Leading func(bool)
@@ -75,7 +75,7 @@ type ReadFailed struct {
 
 // StoreFailed is what [Events].StoreFailed gets.
 type StoreFailed struct {
-	Op    string // "beat", "view", …
+	Op    string // "beat", "view", "apply", "lead", "leave", or "list"
 	Err   error
 	Since time.Time // when the outage began
 }

@@ -28,7 +28,8 @@ type fleet struct {
 	ends    map[string][]shard.Shard // shards that end, with their children, once ended[...] records were read
 	log     []step
 	workers []*member
-	linger  time.Duration // how long a handler takes to notice that its context ended
+	reasons map[string]int // why terms ended
+	linger  time.Duration  // how long a handler takes to notice that its context ended
 }
 
 type step struct {
@@ -117,7 +118,7 @@ func (l *link) Leave(ctx context.Context, app string, r lease.Report) error {
 }
 
 func newFleet(t *testing.T, shards int) *fleet {
-	f := &fleet{t: t, store: memstore.New(), ends: map[string][]shard.Shard{}}
+	f := &fleet{t: t, store: memstore.New(), ends: map[string][]shard.Shard{}, reasons: map[string]int{}}
 	for i := range shards {
 		f.shards = append(f.shards, shard.Shard{ID: fmt.Sprintf("shard-%03d", i)})
 	}
@@ -179,6 +180,11 @@ func (f *fleet) join(name string) *member {
 		Store: m.link, App: "app", Worker: name, Weight: 1,
 		Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
 		Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, List: f.list, Read: f.read(name, m.link),
+		OnEnded: func(_ *Term, reason string) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.reasons[reason]++
+		},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	go func() { m.done <- Run(ctx, cfg) }()
@@ -297,6 +303,9 @@ func TestWorkersShareTheShards(t *testing.T) {
 		f.end()
 		if d := f.duplicates(); d != 0 {
 			t.Errorf("%d records were handled twice by hand-offs and an orderly stop", d)
+		}
+		if f.reasons["handed off"] < 8 || f.reasons["lost"] != 0 {
+			t.Errorf("the terms ended because %v", f.reasons)
 		}
 	})
 }
@@ -451,5 +460,8 @@ func TestChildrenFollowTheirParentsAtOnce(t *testing.T) {
 		f.shards = append(f.shards, child)
 		f.mu.Unlock()
 		f.end()
+		if f.reasons["finished"] != 2 || f.reasons["lost"] != 0 || f.reasons["stopped"] != 1 {
+			t.Errorf("the terms ended because %v, want two finished and one stopped", f.reasons)
+		}
 	})
 }

@@ -165,7 +165,8 @@ func (t *Term) settle(p lease.Progress, held bool) (over bool) {
 	if held && p.Position.Compare(t.saved) > 0 {
 		t.saved = p.Position
 	}
-	gone := !held && (p.Position.IsEnd() || p.Release)
+	// Given back, or finished: by this report, or by one before, if the reader had not returned by then.
+	gone := !held && (p.Position.IsEnd() || p.Release || (t.finished && t.saved.IsEnd()))
 	if gone && !p.Position.IsZero() && p.Position.Compare(t.saved) > 0 {
 		t.saved = p.Position
 	}
