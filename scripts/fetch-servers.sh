@@ -40,7 +40,7 @@ if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynam
 	echo "fetch-servers: DynamoDB Local into $deps/dynamodb-local" >&2
 	rm -rf "$deps/dynamodb-local"
 	mkdir -p "$deps/dynamodb-local"
-	mvn -q -B -f "$here/servers/pom.xml" \
+	mvn -q -B -Dstyle.color=never -f "$here/servers/pom.xml" \
 		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory="$deps/dynamodb-local" >&2
 	javac -cp "$deps/dynamodb-local/*" -d "$deps/dynamodb-local" "$here/servers/LoopbackDynamoDB.java"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -305,7 +306,9 @@ func TestPartsOfAnAnswerArePutTogether(t *testing.T) {
 			if o.Leader != want.leader {
 				t.Errorf("beat %d: leader %+v", i, o.Leader)
 			}
-			if got := strings.Join(operations, " "); !strings.Contains(got, want.operations) {
+			// The update of the session runs beside the reads, so it may stand anywhere among them.
+			reads := slices.DeleteFunc(slices.Clone(operations), func(op string) bool { return op == "UpdateItem" })
+			if got := strings.Join(reads, " "); !strings.Contains(got, want.operations) {
 				t.Errorf("beat %d: %s", i, got)
 			}
 		}

@@ -25,6 +25,6 @@
 // All reads are strongly consistent, each write is a conditional write of one row, and nothing needs a transaction. What
 // spans rows is made safe by order: a row that announces a change is written after the change and before the call returns,
 // and a reader looks at the announcement before it looks at what is announced. So a reader may look too often, never too
-// seldom. A process that dies between a change and its announcement leaves two nets: the leader tells sessions whose
-// fingerprint disagrees with the leases, and every store reads in full from time to time.
+// seldom. For a process that dies between a change and its announcement there are two nets: the leader tells sessions whose
+// fingerprint disagrees with the leases, and a view reads the leases at least once a minute.
 package dynamostore

@@ -40,7 +40,7 @@ func TestContract(t *testing.T) {
 			storetest.Run(t, storetest.Harness{
 				Open:  func(t testing.TB) lease.Store { return open(t, s, "contract") },
 				Again: func(t testing.TB, _ lease.Store) lease.Store { return open(t, s, "contract") },
-				Steps: 150,
+				Steps: 100,
 			})
 		})
 	}
