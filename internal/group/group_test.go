@@ -208,10 +208,9 @@ func (f *fleet) end() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	for _, l := range view.Leases {
-		if l.Owner != "" {
-			f.t.Errorf("after the end %s is still owned", l)
-		}
+	// A lease may have been released to an heir that left in the same moment: such an owner has no row, and counts as none.
+	if len(view.Workers) > 0 {
+		f.t.Errorf("after the end there are still the sessions %+v", view.Workers)
 	}
 	f.judge()
 }
