@@ -34,6 +34,7 @@ var benchCases = []benchCase{
 	{"100Bx10000", 10_000, 100, 4},
 	{"10KiBx100", 100, 10 << 10, 12},
 	{"1KiBx10", 10, 1024, 250},
+	{"1KiBx10000", 10_000, 1024, 2},
 }
 
 // benchMode is a way to read it. prepare returns a function that reads one page; each shard has its own.
@@ -45,11 +46,13 @@ type benchMode struct {
 var benchModes = []benchMode{
 	{"limit", limitMode},
 	{"sdk", sdkMode},
-	{"own-fresh", callerMode(Options{Path: OwnCall})},
-	{"own-reused", callerMode(Options{Path: OwnCall, Reuse: true})},
-	{"own-json-reused", callerMode(Options{Path: OwnCall, Reuse: true, Format: JSON})},
-	{"under-fresh", callerMode(Options{Path: UnderSDK})},
-	{"under-reused", callerMode(Options{Path: UnderSDK, Reuse: true})},
+	{"own-fresh", callerMode(Options{Path: OwnCall}, false)},
+	{"own-reused", callerMode(Options{Path: OwnCall, Reuse: true}, false)},
+	{"parts-fresh", callerMode(Options{Path: OwnCall}, true)},
+	{"parts-reused", callerMode(Options{Path: OwnCall, Reuse: true}, true)},
+	{"json-reused", callerMode(Options{Path: OwnCall, Reuse: true, Format: JSON}, false)},
+	{"under-fresh", callerMode(Options{Path: UnderSDK}, false)},
+	{"under-reused", callerMode(Options{Path: UnderSDK, Reuse: true}, false)},
 }
 
 func benchTransport(roots *x509.CertPool) *http.Transport {
@@ -115,7 +118,8 @@ func sdkMode(_ testing.TB, url string, roots *x509.CertPool) func() func() (int,
 	}
 }
 
-func callerMode(opts Options) func(testing.TB, string, *x509.CertPool) func() func() (int, error) {
+// callerMode is a Caller: with whole pages, or with large answers in parts.
+func callerMode(opts Options, parts bool) func(testing.TB, string, *x509.CertPool) func() func() (int, error) {
 	return func(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
 		c, err := NewCaller(benchClient(url, roots), opts)
 		if err != nil {
@@ -123,24 +127,35 @@ func callerMode(opts Options) func(testing.TB, string, *x509.CertPool) func() fu
 		}
 		tb.Cleanup(c.Close)
 		req := Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}
+		read := func(p *Page) (*Rest, error) { return nil, c.GetRecords(context.Background(), req, p) }
+		if parts {
+			read = func(p *Page) (*Rest, error) { return c.Read(context.Background(), req, p) }
+		}
 		return func() func() (int, error) {
 			p := new(Page)
 			return func() (int, error) {
+				n, touched := 0, 0
 				if !opts.Reuse {
 					p = new(Page) // the records of the one before may still be in use
 				}
-				if err := c.GetRecords(context.Background(), req, p); err != nil {
-					return 0, err
+				rest, err := read(p)
+				for err == nil {
+					for i := range p.Records {
+						touched += len(p.Records[i].Data) + int(p.Records[i].Data[0])
+					}
+					n += len(p.Records)
+					if rest == nil || p.Last {
+						break
+					}
+					if !opts.Reuse {
+						p = new(Page)
+					}
+					err = rest.Next(p)
 				}
-				touched := 0
-				for i := range p.Records {
-					touched += len(p.Records[i].Data) + int(p.Records[i].Data[0])
+				if p.Release(); err == nil && touched == 0 {
+					err = errors.New("no data")
 				}
-				n := len(p.Records)
-				if p.Release(); touched == 0 {
-					return 0, errors.New("no data")
-				}
-				return n, nil
+				return n, err
 			}
 		}
 	}
@@ -221,7 +236,7 @@ func BenchmarkRead(b *testing.B) {
 					}
 				}
 				b.ReportMetric(0, "ns/op") // a round is no operation
-				b.Log("\n" + table)
+				fmt.Print("\n" + table)    // a benchmark's log is cut after ten lines
 			})
 		}
 	}

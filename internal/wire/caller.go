@@ -60,6 +60,9 @@ type Options struct {
 	// MaxBody is how many bytes an answer may have: 32 MiB by default, which is also the most. The service's 10 MiB of
 	// records need no more in base64.
 	MaxBody int
+	// Window is how much of an answer [Caller.Read] holds at a time, unless one record is larger. Default 512 KiB, at least
+	// 4 KiB.
+	Window int
 	// MaxConns is how many connections there may be at a time to one host; calls wait for one. Default 128. A smaller limit
 	// of the client's own transport holds.
 	MaxConns int
@@ -81,7 +84,8 @@ type Caller struct {
 	http        doer
 	closeIdle   func()
 	reading     reading
-	slow        error // why a call is given up
+	slow        error        // why a call is given up
+	held        atomic.Int32 // answers that are read in parts
 
 	resolving sync.Mutex
 	endpoints sync.Map // endpointKey to *endpoint
@@ -93,6 +97,7 @@ type Caller struct {
 const (
 	defaultTimeout  = 20 * time.Second
 	defaultMaxConns = 128
+	defaultWindow   = 512 << 10
 )
 
 // NewCaller makes a Caller for client. It starts nothing and calls nobody. An error names the field of opts that is wrong.
@@ -113,6 +118,9 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	if opts.MaxBody < 0 || opts.MaxBody > mostBody {
 		errs = append(errs, fmt.Errorf("wire: MaxBody %d is not between 1 byte and 32 MiB", opts.MaxBody))
 	}
+	if opts.Window < 0 || (opts.Window > 0 && opts.Window < leastBody) || opts.Window > mostBody {
+		errs = append(errs, fmt.Errorf("wire: Window %d is not between 4 KiB and 32 MiB", opts.Window))
+	}
 	if opts.MaxConns < 0 {
 		errs = append(errs, fmt.Errorf("wire: MaxConns %d is negative", opts.MaxConns))
 	}
@@ -124,6 +132,9 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	}
 	if opts.MaxBody == 0 {
 		opts.MaxBody = mostBody
+	}
+	if opts.Window == 0 {
+		opts.Window = defaultWindow
 	}
 	if opts.MaxConns == 0 {
 		opts.MaxConns = defaultMaxConns
@@ -167,70 +178,69 @@ func (c *Caller) GetRecords(ctx context.Context, req Request, p *Page) error {
 	p.Release()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, c.slow)
 	defer cancel()
-	err := c.getRecords(ctx, &req, p)
+	_, err := c.getRecords(ctx, &req, p, nil)
 	if err != nil {
 		p.Release()
 	}
 	return err
 }
 
-func (c *Caller) getRecords(ctx context.Context, req *Request, p *Page) error {
+func (c *Caller) getRecords(ctx context.Context, req *Request, p *Page, l *life) (*Rest, error) {
 	switch c.path {
 	case OwnCall:
 		cred, err := c.credentials.Retrieve(ctx)
 		if err != nil {
-			return operationError(fmt.Errorf("get credentials: %w", err))
+			return nil, operationError(fmt.Errorf("get credentials: %w", err))
 		}
 		ep, err := c.endpointFor(ctx, &cred, req.StreamARN)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if ep.reason == "" {
-			return c.choose(&ep.format, req, func(f Format) error {
-				err := c.own(ctx, ep, &cred, f, req, p)
+			return c.choose(&ep.format, req, p, func(f Format) (*Rest, error) {
+				rest, err := c.own(ctx, ep, &cred, f, req, p, l)
 				if err != nil {
 					err = operationError(err)
 				}
-				return err
-			}, p)
+				return rest, err
+			})
 		}
 	case PlainSDK:
-		return c.plainSDK(ctx, req, p)
+		return nil, c.plainSDK(ctx, req, p)
 	}
-	return c.choose(c.choiceFor(req.StreamARN), req, func(f Format) error { return c.underSDK(ctx, f, req, p) }, p)
+	return c.choose(c.choiceFor(req.StreamARN), req, p, func(f Format) (*Rest, error) { return nil, c.underSDK(ctx, f, req, p) })
 }
 
 // choose makes a call in the format that is right for an endpoint as far as is known, and learns from it.
-func (c *Caller) choose(choice *formatChoice, req *Request, call func(Format) error, p *Page) error {
+func (c *Caller) choose(choice *formatChoice, req *Request, p *Page, call func(Format) (*Rest, error)) (*Rest, error) {
 	if f := c.opts.Format; f != Auto {
 		return call(f)
 	}
+	learn := func(state formatState, o outcome, why error) (again bool) {
+		again, changed := choice.after(state, o)
+		if changed != Auto && c.opts.Switched != nil {
+			if why == nil {
+				why = errTextData
+			}
+			c.opts.Switched(req.StreamARN, changed, why)
+		}
+		return again
+	}
 	state := choice.load()
-	err := call(state.format())
-	again, changed := choice.after(state, outcomeOf(err, p))
-	if changed != Auto && c.opts.Switched != nil {
-		c.opts.Switched(req.StreamARN, changed, whySwitched(err))
+	rest, err := call(state.format())
+	if learn(state, outcomeOf(err, p), err) {
+		p.Release()
+		state, _ = state.next(refused)
+		rest, err = call(state.format())
+		learn(state, outcomeOf(err, p), err)
 	}
-	if !again {
-		return err
+	if rest != nil {
+		rest.learn = func(err error) { learn(choice.load(), refused, err) }
 	}
-	p.Release()
-	state, _ = state.next(refused)
-	err = call(state.format())
-	if _, changed = choice.after(state, outcomeOf(err, p)); changed != Auto && c.opts.Switched != nil {
-		c.opts.Switched(req.StreamARN, changed, whySwitched(err))
-	}
-	return err
+	return rest, err
 }
 
-var errTextData = errors.New("data came as base64 text in a CBOR answer")
-
-func whySwitched(err error) error {
-	if err == nil {
-		return errTextData
-	}
-	return err
-}
+var errTextData = errors.New("the answer has base64 text or JSON where CBOR was asked for")
 
 func (c *Caller) choiceFor(arn string) *formatChoice {
 	if choice, ok := c.choices.Load(arn); ok {

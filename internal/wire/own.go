@@ -29,28 +29,32 @@ var (
 	safeToRepeat = []string{} // is not sent, but says that the request may be, on another connection
 )
 
-// own makes one call and reads the answer into p.
-func (c *Caller) own(ctx context.Context, ep *endpoint, cred *aws.Credentials, f Format, req *Request, p *Page) error {
+// own makes one call and reads the answer into p. With a life to live it may leave the rest of a large answer for later.
+func (c *Caller) own(ctx context.Context, ep *endpoint, cred *aws.Credentials, f Format, req *Request, p *Page, l *life) (*Rest, error) {
 	r := ep.request(time.Now().Add(time.Duration(c.skew.Load())), cred, f, req)
 	resp, err := c.http.Do(r.WithContext(ctx))
 	if err != nil {
-		return sendError(ctx, err)
+		return nil, sendError(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // whatever was read is all that matters
-	if resp.StatusCode != http.StatusOK {
+	var rest *Rest
+	switch {
+	case resp.StatusCode != http.StatusOK:
 		err = readAPIError(ctx, resp)
 		c.learnSkew(resp, err)
-	} else {
+	case c.inParts(l, resp):
+		rest, err = c.begin(l, resp, p)
+	default:
 		err = c.reading.page(resp, f, p)
 	}
 	if err == nil {
 		p.RequestID = requestID(resp.Header)
-		return nil
+		return rest, nil
 	}
 	if ctx.Err() != nil && !isAPIError(err) {
 		err = sendError(ctx, err)
 	}
-	return responseError(resp, err)
+	return nil, responseError(resp, err)
 }
 
 // request is a signed request at the time now, for the service's clock.
@@ -91,7 +95,7 @@ func (ep *endpoint) request(now time.Time, cred *aws.Credentials, f Format, req 
 
 // page reads the body of a good answer to a request in the format asked into p.
 func (rd *reading) page(resp *http.Response, asked Format, p *Page) error {
-	if e := resp.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+	if e := encoding(resp); e != "" {
 		return &smithy.DeserializationError{Err: &unexpectedError{asked, "the encoding " + e}}
 	}
 	b, err := rd.body(resp.Body, resp.ContentLength, p)
@@ -104,11 +108,19 @@ func (rd *reading) page(resp *http.Response, asked Format, p *Page) error {
 		return &smithy.DeserializationError{Err: &unexpectedError{asked, fmt.Sprintf("the type %.100q", contentType)}}
 	}
 	if err := Decode(f, b, p); err != nil {
-		return &smithy.DeserializationError{Err: err}
+		return deserialization(err)
 	}
 	// An endpoint that answers in JSON what was asked in CBOR is served better by asking in JSON.
 	p.text = p.text || f != asked
 	return nil
+}
+
+// encoding is how the body of an answer is packed, which it should not be.
+func encoding(resp *http.Response) string {
+	if e := resp.Header.Get("Content-Encoding"); e != "identity" {
+		return e
+	}
+	return ""
 }
 
 // unexpectedError says that an answer is in a form that was not asked for and cannot be read.

@@ -24,6 +24,9 @@ type Page struct {
 	Records []Record
 	// Bytes of data and keys of all records.
 	Bytes int
+	// Last says that the page is all of the answer, or the last part of it ([Caller.Read]). Next, Behind and Children of
+	// other parts mean nothing yet.
+	Last bool
 	// Next is the iterator to read on with, or the continuation of a subscription; empty when the answer had none, which
 	// together with Children means that the shard has ended. It is a copy.
 	Next string

@@ -24,6 +24,7 @@ func decode(f Format, body []byte, p *Page, next string) error {
 		clear(p.Records)
 		p.begin()
 	}
+	p.Last = err == nil
 	p.finish(stale)
 	return err
 }
@@ -57,31 +58,37 @@ func newReader(f Format, body []byte) reader {
 
 func decodePage(r reader, p *Page, next string) error {
 	err := r.object(func(name []byte) error {
-		switch string(name) {
-		case "Records":
+		if string(name) == "Records" {
 			p.Records, p.Bytes = p.Records[:0], 0
 			return r.records(p)
-		case "MillisBehindLatest":
-			ms, err := r.integer()
-			p.Behind = millis(ms)
-			return err
-		case "ChildShards":
-			return readChildren(r, p)
-		case next:
-			s, err := r.text()
-			if err == nil && len(s) > maxIterator {
-				err = r.malformed(next + " is longer than 64 KiB")
-			}
-			p.Next = string(s)
-			return err
-		default:
-			return r.skip()
 		}
+		return readMember(r, p, name, next)
 	})
 	if err != nil {
 		return err
 	}
 	return r.end()
+}
+
+// readMember reads any member of an answer but its records.
+func readMember(r reader, p *Page, name []byte, next string) error {
+	switch string(name) {
+	case "MillisBehindLatest":
+		ms, err := r.integer()
+		p.Behind = millis(ms)
+		return err
+	case "ChildShards":
+		return readChildren(r, p)
+	case next:
+		s, err := r.text()
+		if err == nil && len(s) > maxIterator {
+			err = r.malformed(next + " is longer than 64 KiB")
+		}
+		p.Next = string(s)
+		return err
+	default:
+		return r.skip()
+	}
 }
 
 // millis is a distance to the tip, which is never negative and may be absurd.

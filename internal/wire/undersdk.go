@@ -145,5 +145,6 @@ func (p *Page) fill(out *kinesis.GetRecordsOutput) {
 		p.Bytes += len(r.Data) + len(r.Key)
 		p.Records = append(p.Records, r)
 	}
+	p.Last = true
 	p.finish(stale)
 }

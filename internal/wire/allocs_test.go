@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// canned is a transport that has the answer already, so that what is counted is what happens before and after it.
+type canned struct {
+	contentType string
+	body        []byte
+}
+
+func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {c.contentType}},
+		Body: io.NopCloser(bytes.NewReader(c.body)), ContentLength: int64(len(c.body)), Request: r,
+	}, nil
+}
+
+// What a page of a thousand records costs in objects on the heap, net/http's transport aside: a few dozen for the call, and
+// nothing for a record. TestAllocationsOfAPage looks at the decoding alone.
+func TestAllocationsOfACall(t *testing.T) {
+	const records = 1000
+	page := samplePage(records, 1024)
+	for _, c := range []struct {
+		opts  Options
+		parts bool
+		most  float64
+	}{
+		{Options{}, false, 60},
+		{Options{Reuse: true}, false, 60},
+		{Options{}, true, 70},
+		{Options{Reuse: true}, true, 70},
+		{Options{Reuse: true, Format: JSON}, false, 60},
+		{Options{Path: UnderSDK, Reuse: true}, false, 400},
+	} {
+		transport := &canned{cborType, (&cborStyle{}).encode(page)}
+		if c.opts.Format == JSON {
+			transport = &canned{jsonType, (&jsonStyle{}).encode(page)}
+		}
+		client := fakeClient("http://localhost", func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
+		caller := newCaller(t, client, c.opts)
+		read := func(records int) float64 {
+			return testing.AllocsPerRun(10, func() {
+				var p Page
+				var rest *Rest
+				var err error
+				if c.parts {
+					rest, err = caller.Read(t.Context(), Request{Iterator: "it"}, &p)
+				} else {
+					err = caller.GetRecords(t.Context(), Request{Iterator: "it"}, &p)
+				}
+				n := len(p.Records)
+				for err == nil && rest != nil && !p.Last {
+					err = rest.Next(&p)
+					n += len(p.Records)
+				}
+				if err != nil || n != records {
+					t.Fatal(err, n)
+				}
+				p.Release()
+			})
+		}
+		many := read(records)
+		few := samplePage(10, 1024)
+		if transport.body = (&cborStyle{}).encode(few); c.opts.Format == JSON {
+			transport.body = (&jsonStyle{}).encode(few)
+		}
+		less := read(10)
+		t.Logf("%s, reuse %v, format %s, parts %v: %v allocations for %d records, %v for 10", caller.path, c.opts.Reuse, c.opts.Format, c.parts, many, records, less)
+		if many > c.most || many-less > 30 {
+			t.Errorf("%+v: %v allocations for %d records, want at most %v; %v for 10", c.opts, many, records, c.most, less)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// partsReader reads a CBOR answer part by part: as many whole records as a window of the answer holds, then the next window.
+// So an answer of 10 MiB needs no more memory than one of half a MiB, and stays in the processor's cache. What a window ends
+// in the middle of is carried over to the next one. Not for concurrent use.
+type partsReader struct {
+	body   io.Reader
+	left   int64 // bytes of the answer that were not read; -1 when its length is not known
+	read   int   // bytes of the answer so far
+	window int   // bytes
+	rd     *reading
+
+	carry  []byte // read, but not understood yet
+	layout cborLayout
+	at     partsPlace
+	open   int // members of the answer still to come; -1 until a break
+	list   int // records still to come; -1 until a break
+	count  int // records so far
+	had    bool
+	rest   Page // Next, Behind and Children so far
+}
+
+// partsPlace is where in an answer a part ends.
+type partsPlace uint8
+
+const (
+	beforeAnswer partsPlace = iota
+	inMembers
+	inRecords
+	afterAnswer
+)
+
+// next reads the next part into p, and sets Last if that was the end.
+func (pr *partsReader) next(p *Page) error {
+	stale := p.begin()
+	err := pr.part(p)
+	p.finish(stale)
+	return err
+}
+
+func (pr *partsReader) part(p *Page) error {
+	size := max(pr.window, 2*len(pr.carry))
+	if pr.left >= 0 {
+		size = min(size, len(pr.carry)+int(pr.left))
+	}
+	b := pr.rd.room(size, p)
+	n := copy(b, pr.carry)
+	pr.carry = pr.carry[:0]
+	for {
+		var err error
+		if n, err = pr.fill(b, n); err != nil {
+			return err
+		}
+		d := &cborReader{b: b[:n], layout: pr.layout}
+		err = pr.parse(d, p)
+		pr.layout = d.layout
+		switch {
+		case err != nil:
+			return err
+		case pr.at == afterAnswer:
+			if d.i < n {
+				return d.malformed("more after the end of the answer")
+			}
+			if err := pr.wantEnd(d); err != nil {
+				return err
+			}
+			p.Next, p.Behind, p.Children, p.Last = pr.rest.Next, pr.rest.Behind, pr.rest.Children, true
+			return nil
+		case pr.left == 0:
+			return d.short()
+		case len(p.Records) > 0:
+			pr.carry = append(pr.carry, b[d.i:n]...)
+			return nil
+		}
+		// Not one record in all of the window. What has been understood is done with.
+		rest := b[d.i:n]
+		if len(rest) == len(b) {
+			if len(b) == pr.rd.most {
+				return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.rd.most)
+			}
+			had := p.memory
+			b = pr.rd.room(min(2*len(b), pr.rd.most), p)
+			n = copy(b, rest)
+			if had != nil {
+				had.release()
+			}
+		} else {
+			n = copy(b, rest)
+		}
+	}
+}
+
+// fill reads on until b is full or the answer has ended, which sets left to 0.
+func (pr *partsReader) fill(b []byte, n int) (int, error) {
+	for n < len(b) && pr.left != 0 {
+		more, err := pr.body.Read(b[n:])
+		n += more
+		pr.read += more
+		if pr.left > 0 {
+			pr.left -= int64(more)
+		}
+		switch {
+		case pr.read > pr.rd.most:
+			return n, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.rd.most)
+		case errors.Is(err, io.EOF) && pr.left <= 0:
+			pr.left = 0
+		case err != nil:
+			return n, incomplete(pr.read, err)
+		}
+	}
+	return n, nil
+}
+
+// wantEnd makes sure that nothing follows the answer.
+func (pr *partsReader) wantEnd(d *cborReader) error {
+	if pr.left == 0 {
+		return nil
+	}
+	n, err := io.ReadFull(pr.body, make([]byte, 1))
+	if n > 0 {
+		return d.malformed("more after the end of the answer")
+	}
+	if !errors.Is(err, io.EOF) {
+		return incomplete(pr.read, err)
+	}
+	pr.left = 0
+	return nil
+}
+
+// parse reads what is whole of the window. d.i is where it stopped.
+func (pr *partsReader) parse(d *cborReader, p *Page) error {
+	for pr.at != afterAnswer {
+		from, open, list := d.i, pr.open, pr.list
+		var err error
+		switch pr.at {
+		case beforeAnswer:
+			pr.rest.Behind = -1
+			if pr.open, err = pr.begin(d, cborMap, 2, "a map"); err == nil {
+				pr.at = inMembers
+			}
+		case inMembers:
+			err = pr.member(d)
+		case inRecords:
+			err = pr.record(d, p)
+		}
+		if err == nil {
+			continue
+		}
+		if malformed := (*MalformedError)(nil); !errors.As(err, &malformed) || !malformed.short || pr.left == 0 {
+			return err
+		}
+		d.i, pr.open, pr.list = from, open, list
+		return nil
+	}
+	return nil
+}
+
+// begin is that of the reader, but what a window does not hold may follow.
+func (pr *partsReader) begin(d *cborReader, major byte, items int, what string) (int, error) {
+	c, err := d.peek()
+	if err != nil {
+		return 0, err
+	}
+	if c&0xe0 != major {
+		return 0, d.malformed("expected " + what)
+	}
+	first, n, err := d.head()
+	if err != nil {
+		return 0, err
+	}
+	if first&31 == cborOpen {
+		return -1, nil
+	}
+	if n > uint64((pr.rd.most-pr.read+len(d.b)-d.i)/items) {
+		return 0, d.malformed("longer than any answer")
+	}
+	return int(n), nil
+}
+
+// whole makes sure that the next item is in the window, without changing it.
+func (d *cborReader) whole() error {
+	probe := cborReader{b: d.b, i: d.i}
+	return probe.skip()
+}
+
+// member reads the next member of the answer, or of its records the beginning.
+func (pr *partsReader) member(d *cborReader) error {
+	more, err := d.more(&pr.open)
+	if err != nil {
+		return err
+	}
+	if !more {
+		pr.at = afterAnswer
+		return nil
+	}
+	probe := cborReader{b: d.b, i: d.i}
+	if err := probe.skip(); err != nil {
+		return err
+	}
+	if string(d.b[d.i:probe.i]) != "\x67Records" {
+		if err := probe.skip(); err != nil { // only now may anything be moved together
+			return err
+		}
+	}
+	name, err := d.name()
+	if err != nil {
+		return err
+	}
+	if null, err := d.null(); err != nil || null {
+		return err
+	}
+	if string(name) != "Records" {
+		return readMember(d, &pr.rest, name, "NextShardIterator")
+	}
+	if pr.had {
+		return d.malformed("records twice")
+	}
+	if pr.list, err = pr.begin(d, cborArray, 1, "an array"); err != nil {
+		return err
+	}
+	if pr.list > maxRecords {
+		return d.malformed("too many records")
+	}
+	pr.had, pr.at = true, inRecords
+	return nil
+}
+
+// record reads the next record, or the end of the list.
+func (pr *partsReader) record(d *cborReader, p *Page) error {
+	more, err := d.more(&pr.list)
+	if err != nil {
+		return err
+	}
+	if !more {
+		pr.at = inMembers
+		return nil
+	}
+	if pr.count == maxRecords {
+		return d.malformed("too many records")
+	}
+	n := len(p.Records)
+	r := p.slot(len(d.b) - d.i)
+	if next := d.layout.read(d.b, d.i, r); next > 0 {
+		d.i = next
+	} else {
+		if err = d.whole(); err == nil {
+			err = d.record(r, p)
+		}
+		if err != nil {
+			*r = Record{}
+			p.Records = p.Records[:n]
+			return err
+		}
+	}
+	pr.count++
+	p.Bytes += len(r.Data) + len(r.Key)
+	return nil
+}

@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/smithy-go"
+)
+
+// Rest is the rest of an answer of which [Caller.Read] returned the first part. It holds a connection until it was read to
+// its end, failed, or was closed. Not for concurrent use.
+type Rest struct {
+	c     *Caller
+	life  *life
+	resp  *http.Response
+	body  io.ReadCloser
+	parts partsReader
+	learn func(err error) // that the format is to blame
+	over  bool
+}
+
+// ErrClosed is returned by [Rest.Next] after Close, an error, or the last part.
+var ErrClosed = errors.New("wire: the answer was read to its end or given up")
+
+// errHeld is why an answer is given up that holds a connection for nothing.
+var errHeld = errors.New("nobody asked for the next part of the answer in time")
+
+// life is that of a request whose answer may be read long after the call that made it.
+type life struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+// bound ends the request with a cause when d has passed, and lifts the bound before.
+func (l *life) bound(d time.Duration, cause error) {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.timer = time.AfterFunc(d, func() { l.cancel(cause) })
+}
+
+func (l *life) end() {
+	l.timer.Stop()
+	l.cancel(nil)
+}
+
+// Read is GetRecords, but of an answer that is larger than [Options.Window] it reads only the first part, and returns the rest
+// of it; nil if p is all, and then p.Last is set. A part holds whole records. If a later part fails, those before stay good:
+// reading goes on after their last record, with an iterator made from its number. Only CBOR comes in parts, and only where the
+// path is [OwnCall]; and no more than half of [Options.MaxConns] answers at a time, so that slow readers leave connections to
+// others.
+//
+// ctx governs the rest too, which has to be read to its end or closed.
+func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) {
+	p.Release()
+	l := new(life)
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.bound(c.opts.Timeout, c.slow)
+	rest, err := c.getRecords(l.ctx, &req, p, l)
+	if err != nil {
+		p.Release()
+	}
+	if rest == nil {
+		l.end()
+		return nil, err
+	}
+	l.bound(c.opts.Timeout, errHeld)
+	return rest, nil
+}
+
+// inParts reports whether the answer is to be read in parts, which holds a connection as long as the program takes.
+func (c *Caller) inParts(l *life, resp *http.Response) bool {
+	large := resp.ContentLength < 0 || resp.ContentLength > int64(c.opts.Window)
+	if l == nil || !large || resp.ContentLength > int64(c.opts.MaxBody) || resp.Header.Get("Content-Type") != cborType || encoding(resp) != "" {
+		return false
+	}
+	if c.held.Add(1) > int32(max(1, c.opts.MaxConns/2)) {
+		c.held.Add(-1)
+		return false
+	}
+	return true
+}
+
+// begin reads the first part of an answer into p, and returns the rest, nil if that was all.
+func (c *Caller) begin(l *life, resp *http.Response, p *Page) (*Rest, error) {
+	r := &Rest{
+		c: c, life: l, resp: resp, body: resp.Body, learn: func(error) {},
+		parts: partsReader{body: resp.Body, left: resp.ContentLength, window: c.opts.Window, rd: &c.reading},
+	}
+	err := r.parts.next(p)
+	if err != nil || p.Last {
+		c.held.Add(-1)
+		return nil, deserialization(err)
+	}
+	resp.Body = http.NoBody // it is the rest's from now on
+	return r, nil
+}
+
+// Next reads the next part into p, which it releases first; p.Last says that it was the last. After an error p is empty and
+// the rest is closed. Each part has [Options.Timeout] to arrive, and so has each call of Next after the one before: an answer
+// that nobody reads is given up.
+func (r *Rest) Next(p *Page) error {
+	p.Release()
+	if r.over {
+		return ErrClosed
+	}
+	timeout := r.c.opts.Timeout
+	r.life.bound(timeout, r.c.slow)
+	err := r.parts.next(p)
+	if err == nil {
+		if p.Last {
+			r.Close()
+		} else {
+			r.life.bound(timeout, errHeld)
+		}
+		p.RequestID = requestID(r.resp.Header)
+		return nil
+	}
+	p.Release()
+	if malformed := (*MalformedError)(nil); errors.As(err, &malformed) {
+		err = deserialization(err)
+		r.learn(err)
+	} else if r.life.ctx.Err() != nil {
+		err = sendError(r.life.ctx, err)
+	}
+	r.Close()
+	return operationError(responseError(r.resp, err))
+}
+
+// Close gives the rest of the answer up. Calling it again, or after the last part, does nothing.
+func (r *Rest) Close() {
+	if r.over {
+		return
+	}
+	r.over = true
+	_ = r.body.Close() // whatever was read is all that matters
+	r.life.end()
+	r.c.held.Add(-1)
+}
+
+// deserialization is what the SDK makes of an answer that cannot be read.
+func deserialization(err error) error {
+	if malformed := (*MalformedError)(nil); errors.As(err, &malformed) {
+		return &smithy.DeserializationError{Err: err}
+	}
+	return err
+}
