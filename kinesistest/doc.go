@@ -29,7 +29,9 @@
 // the end of the stream. A consumer has one subscription to a shard: another call
 // is refused for 5 seconds and then takes over. A ContinuationSequenceNumber is
 // the number of the last record after records; in empty events it is that of no
-// record, and grows with time.
+// record, and grows with time. Give each subscription a client of its own when
+// the race detector is on: the SDK decodes all event streams of one client with
+// the same unguarded buffer.
 //
 // The service's limits hold unless [Config.NoLimits] is set: 5 reads and 2 MiB
 // a second from a shard, 1,000 records and 1 MiB a second into one, with
@@ -43,8 +45,9 @@
 // It is not for production: records are in memory, bounded by
 // [Config.MaxBytes], and gone with the server. There is one account, whose
 // signatures must be present and are not verified; policies and keys are kept
-// and have no effect. On-demand streams do not grow by themselves.
-// Channels are not served. Where the real service is known to behave in two ways, [Config] has a switch.
+// and have no effect. On-demand streams do not grow by themselves. Channels are
+// not served. Where the real service is known to behave in two ways, [Config] has
+// a switch.
 //
 // It listens on the loopback interface unless told otherwise, and answers only
 // requests that address it by a loopback name or one of [Config.Hosts].

@@ -2,7 +2,6 @@ package kinesistest_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,7 +40,8 @@ type subscription struct {
 }
 
 // trySubscribe subscribes with a client of its own: the SDK's codec of event
-// streams must not be used by two subscriptions of one client at a time.
+// streams must not be used by two subscriptions of one client at a time. The
+// stream is closed when the test ends.
 func trySubscribe(tb testing.TB, s *kinesistest.Server, arn string, shard int, at *types.StartingPosition, opts ...func(*kinesis.Options)) (subscription, error) {
 	tb.Helper()
 	out, err := s.Client(append(opts, noRetry)...).SubscribeToShard(tb.Context(), &kinesis.SubscribeToShardInput{
@@ -50,6 +50,7 @@ func trySubscribe(tb testing.TB, s *kinesistest.Server, arn string, shard int, a
 	if err != nil {
 		return subscription{}, err
 	}
+	tb.Cleanup(func() { _ = out.GetStream().Close() }) // whatever it ended with, if nobody asked
 	return subscription{tb, out.GetStream()}, nil
 }
 
@@ -449,17 +450,4 @@ func TestDeletingTheStreamEndsSubscriptions(t *testing.T) {
 		s.DeleteStream("s")
 		wantCode(t, sub.over(), "ResourceNotFoundException")
 	})
-}
-
-// cancelled subscribes under a context that can be cancelled.
-func cancelled(t *testing.T, s *kinesistest.Server, arn string, opt func(*kinesis.Options)) context.CancelFunc {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	out := ok[*kinesis.SubscribeToShardOutput](t)(s.Client(opt).SubscribeToShard(ctx, &kinesis.SubscribeToShardInput{
-		ConsumerARN: &arn, ShardId: aws.String(shardID(0)), StartingPosition: position(newest),
-	}))
-	return func() {
-		cancel()
-		_ = out.GetStream().Close()
-	}
 }
