@@ -145,6 +145,9 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 		slow:    fmt.Errorf("no whole answer within %v: %w", opts.Timeout, context.DeadlineExceeded),
 	}
 	of := client.Options()
+	if of.HTTPClient == nil {
+		return nil, errors.New("wire: the client has no HTTP client")
+	}
 	if c.path == AutoPath || c.path == OwnCall {
 		c.path = OwnCall
 		if reason, ok := Plain(of); !ok {

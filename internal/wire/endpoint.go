@@ -181,10 +181,10 @@ func parseAuthorization(auth string) (scope, headers []string, ok bool) {
 
 // withoutDefaultPort is a host as HTTP clients send and sign it.
 func withoutDefaultPort(host, scheme string) string {
-	switch {
-	case scheme == "http":
+	switch scheme {
+	case "http":
 		host = strings.TrimSuffix(host, ":80")
-	case scheme == "https":
+	case "https":
 		host = strings.TrimSuffix(host, ":443")
 	}
 	return host

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 )
 
 // memory is what a page lives in when it is reused.
@@ -13,6 +14,7 @@ type memory struct {
 	body    []byte
 	records []Record
 	poison  bool
+	lent    atomic.Uint64 // grows when it is lent to a page and when it is given back
 }
 
 // memories are pools by the size of the body, four for each doubling, so that a small answer does not hold the memory of a
@@ -40,10 +42,17 @@ func newMemory(n int, poison bool) *memory {
 		m = &memory{body: make([]byte, size)}
 	}
 	m.poison = poison
+	m.lent.Add(1)
 	return m
 }
 
-func (m *memory) release() {
+// release gives memory back that was lent as number lent, with the records of the page, whose slice may have grown. It does so
+// once, also if the page was copied and both are released.
+func (m *memory) release(lent uint64, records []Record) {
+	if !m.lent.CompareAndSwap(lent, lent+1) {
+		return
+	}
+	m.records = records[:0]
 	if m.poison {
 		// Never used again, so that whoever still looks at it sees nonsense and not the data of another page.
 		for i := range m.body {
@@ -67,9 +76,8 @@ func (p *Page) Release() {
 		p.finish(p.begin())
 		return
 	}
-	m.records = p.Records[:0]
+	m.release(p.lent, p.Records)
 	*p = Page{}
-	m.release()
 }
 
 // ErrTooLarge is wrapped by the error about an answer that is larger than [Options.MaxBody]. Asking for fewer records helps.
@@ -113,11 +121,11 @@ func (rd *reading) body(r io.Reader, length int64, p *Page) ([]byte, error) {
 			}
 			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, rd.most)
 		default:
-			old, had := b, p.memory
+			old, had, lent := b, p.memory, p.lent
 			b = rd.room(min(2*len(old), rd.most), p)
 			copy(b, old)
 			if had != nil {
-				had.release()
+				had.release(lent, had.records)
 			}
 		}
 	}
@@ -129,7 +137,7 @@ func (rd *reading) room(n int, p *Page) []byte {
 		return make([]byte, n)
 	}
 	m := newMemory(n, rd.poison)
-	p.memory, p.Records = m, m.records[:0]
+	p.memory, p.lent, p.Records = m, m.lent.Load(), m.records[:0]
 	return m.body[:n]
 }
 

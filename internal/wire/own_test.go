@@ -79,7 +79,7 @@ func TestHTTP1IsChosenByALPN(t *testing.T) {
 	var protos sync.Map
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protos.Store(r.Proto+" "+r.TLS.NegotiatedProtocol, true)
-		write(w, 200, cborType, "\xa0")
+		write(w, 200, r.Header.Get("Content-Type"), map[string]string{cborType: "\xa0", jsonType: "{}"}[r.Header.Get("Content-Type")])
 	}))
 	server.EnableHTTP2 = true
 	server.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
@@ -106,14 +106,16 @@ func TestHTTP1IsChosenByALPN(t *testing.T) {
 		"one with a jar":                &http.Client{Transport: used, Timeout: time.Minute},
 	} {
 		protos.Clear()
-		c := newCaller(t, fakeClient(server.URL, func(o *kinesis.Options) { o.HTTPClient = client }), Options{})
-		var p Page
-		for range 2 {
-			if err := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil {
-				t.Fatalf("%s: %v", name, err)
+		for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
+			c := newCaller(t, fakeClient(server.URL, func(o *kinesis.Options) { o.HTTPClient = client }), Options{Path: path})
+			var p Page
+			for range 2 {
+				if err := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil {
+					t.Fatalf("%s, %s: %v", name, path, err)
+				}
 			}
+			c.Close()
 		}
-		c.Close()
 		protos.Range(func(proto, _ any) bool {
 			if proto != "HTTP/1.1 http/1.1" {
 				t.Errorf("%s speaks %s", name, proto)
@@ -133,9 +135,10 @@ func TestTransportsThatAreLeftAlone(t *testing.T) {
 	var h2 http.Protocols
 	h2.SetUnencryptedHTTP2(true)
 	for name, transport := range map[string]http.RoundTripper{
-		"of another type":        http.NewFileTransport(http.Dir(".")),
-		"that dials TLS":         &http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return nil, nil }},
-		"that speaks h2c":        &http.Transport{Protocols: &h2},
+		"of another type": http.NewFileTransport(http.Dir(".")),
+		"that dials TLS":  &http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return nil, nil }},
+		"that speaks h2c": &http.Transport{Protocols: &h2},
+		//nolint:staticcheck // old programs do
 		"that dials TLS as once": &http.Transport{DialTLS: func(string, string) (net.Conn, error) { return nil, nil }},
 	} {
 		from := &http.Client{Transport: transport}
@@ -279,16 +282,18 @@ func TestAClockThatIsOffIsCorrected(t *testing.T) {
 // A connection that the server closed while it was idle costs nothing: the request goes out again on another.
 func TestIdleConnectionsMayBeClosed(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) { write(w, 200, cborType, "\xa0") })
-	c := newCaller(t, fakeClient(server.URL), Options{})
-	var p Page
-	for range 20 {
-		if err := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil {
-			t.Fatal(err)
+	for _, path := range []Path{OwnCall, UnderSDK} {
+		c := newCaller(t, fakeClient(server.URL), Options{Path: path})
+		var p Page
+		for range 20 {
+			if err := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil {
+				t.Fatal(path, err)
+			}
+			server.CloseClientConnections()
 		}
-		server.CloseClientConnections()
-	}
-	if n := len(server.take()); n != 20 {
-		t.Errorf("%d requests", n)
+		if n := len(server.take()); n != 20 {
+			t.Errorf("%s: %d requests", path, n)
+		}
 	}
 }
 
@@ -343,6 +348,26 @@ func TestCredentialsThatFail(t *testing.T) {
 	var p Page
 	if err := newCaller(t, client, Options{}).GetRecords(t.Context(), Request{Iterator: "it"}, &p); !errors.Is(err, broken) {
 		t.Error(err)
+	}
+}
+
+// Copies of a page that are released one after the other give their memory back once, and not when it is another page's.
+func TestMemoryIsGivenBackOnce(t *testing.T) {
+	rd := &reading{reuse: true, most: mostBody}
+	var first Page
+	rd.room(5000, &first)
+	copied := first
+	m := first.memory
+	lent := m.lent.Load()
+	first.Release()
+	copied.Release()
+	if m.lent.Load() != lent+1 {
+		t.Fatalf("given back %d times", m.lent.Load()-lent)
+	}
+	copied = Page{memory: m, lent: lent, Records: make([]Record, 7)}
+	m.lent.Add(1) // lent to another page
+	if copied.Release(); m.lent.Load() != lent+2 || cap(m.records) == 7 {
+		t.Error("taken from another page")
 	}
 }
 

@@ -39,12 +39,13 @@ type Page struct {
 
 	text   bool    // data came as base64 text where bytes were expected
 	memory *memory // what Release gives back; nil when that is the garbage collector's business
+	lent   uint64  // to this page, and to no other with the same number
 }
 
 // begin empties the page for the next answer and keeps the memory of Records. What it returns goes to finish.
 func (p *Page) begin() (stale []Record) {
 	stale = p.Records
-	*p = Page{Records: p.Records[:0], Behind: -1, memory: p.memory}
+	*p = Page{Records: p.Records[:0], Behind: -1, memory: p.memory, lent: p.lent}
 	return stale
 }
 

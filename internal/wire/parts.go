@@ -84,11 +84,11 @@ func (pr *partsReader) part(p *Page) error {
 			if len(b) == pr.rd.most {
 				return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.rd.most)
 			}
-			had := p.memory
+			had, lent := p.memory, p.lent
 			b = pr.rd.room(min(2*len(b), pr.rd.most), p)
 			n = copy(b, rest)
 			if had != nil {
-				had.release()
+				had.release(lent, had.records)
 			}
 		} else {
 			n = copy(b, rest)

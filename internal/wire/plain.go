@@ -54,7 +54,7 @@ func notPlain(o *kinesis.Options) string {
 	if o.ClientLogMode != 0 {
 		return "it logs calls (ClientLogMode)"
 	}
-	if o.EndpointResolver != nil {
+	if o.EndpointResolver != nil { //nolint:staticcheck // deprecated, but old programs set it
 		return "it has an endpoint resolver of the old kind"
 	}
 	if r := o.EndpointResolverV2; r != nil && reflect.TypeOf(r) != reflect.TypeOf(kinesis.NewDefaultEndpointResolverV2()) {

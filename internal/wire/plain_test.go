@@ -71,10 +71,12 @@ func TestPlain(t *testing.T) {
 		"an interceptor": {func(o *kinesis.Options) {
 			o.Interceptors.BeforeTransmit = append(o.Interceptors.BeforeTransmit, ownInterrupt{})
 		}, "interceptors"},
-		"a tracer":          {func(o *kinesis.Options) { o.TracerProvider = ownTracer{} }, "tracer"},
-		"a meter":           {func(o *kinesis.Options) { o.MeterProvider = ownMeter{} }, "meter"},
-		"logging":           {func(o *kinesis.Options) { o.ClientLogMode = aws.LogRequest }, "logs"},
-		"an old resolver":   {func(o *kinesis.Options) { o.EndpointResolver = kinesis.EndpointResolverFromURL("http://x") }, "old kind"},
+		"a tracer": {func(o *kinesis.Options) { o.TracerProvider = ownTracer{} }, "tracer"},
+		"a meter":  {func(o *kinesis.Options) { o.MeterProvider = ownMeter{} }, "meter"},
+		"logging":  {func(o *kinesis.Options) { o.ClientLogMode = aws.LogRequest }, "logs"},
+		"an old resolver": {func(o *kinesis.Options) {
+			o.EndpointResolver = kinesis.EndpointResolverFromURL("http://x") //nolint:staticcheck // old programs do
+		}, "old kind"},
 		"a resolver":        {func(o *kinesis.Options) { o.EndpointResolverV2 = ownResolver{} }, "ownResolver"},
 		"a retryer":         {func(o *kinesis.Options) { o.Retryer = ownRetryer{} }, "ownRetryer"},
 		"a signer":          {func(o *kinesis.Options) { o.HTTPSignerV4 = ownSigner{} }, "ownSigner"},
@@ -93,6 +95,12 @@ func TestPlain(t *testing.T) {
 			reason, ok := Plain(client.Options())
 			if ok != (c.want == "") || !strings.Contains(reason, c.want) {
 				t.Errorf("plain %v, because %q", ok, reason)
+			}
+			if client.Options().HTTPClient == nil {
+				if _, err := NewCaller(client, Options{}); err == nil {
+					t.Error("a client that cannot call is accepted")
+				}
+				return
 			}
 			caller := newCaller(t, client, Options{})
 			path, why := caller.Path()

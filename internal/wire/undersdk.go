@@ -57,6 +57,8 @@ func (w wholeRequest) Do(r *http.Request) (*http.Response, error) {
 	whole := r.WithContext(r.Context())
 	whole.Body, _ = again()
 	whole.GetBody, whole.ContentLength = again, int64(len(body))
+	whole.Header = r.Header.Clone() // which is signed already
+	whole.Header["Idempotency-Key"] = safeToRepeat
 	return w.doer.Do(whole)
 }
 
