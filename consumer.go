@@ -81,6 +81,7 @@ func (c *Consumer) loop(t *group.Term, h Handler, caller *wire.Caller) *shardLoo
 	l := &shardLoop{
 		opts: &c.opts, handler: h, term: t, unpack: newUnpacker(c.opts.Aggregates, t.Lease.Range, t.Lease.Position),
 	}
+	l.unpack.reuse = c.opts.ReuseBuffers
 	l.source = source.Poll{
 		Client: c.client, Caller: caller, Stream: c.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
 		Limit: c.opts.Batch, Idle: c.opts.IdleInterval, Failed: l.readFailed,

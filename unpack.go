@@ -26,6 +26,8 @@ type unpacker struct {
 	mode   Aggregates
 	own    aggregate.HashRange
 	resume Position // of the container that it points into, what is done already is left out
+	reuse  bool
+	spare  [2][]Record // with reuse: a run is handed over while the next is filled
 	parsed aggregate.Aggregate
 	count  Unpacked
 }
@@ -36,8 +38,8 @@ func newUnpacker(mode Aggregates, own shard.HashRange, resume Position) unpacker
 	}}
 }
 
-// each hands the records of a page over in runs of size at most, in order. A run is new memory each time. The first error
-// ends it.
+// each hands the records of a page over in runs of size at most, in order. A run is new memory each time, or with reuse
+// valid until the run after the next is begun. The first error ends it.
 func (u *unpacker) each(page []source.Record, size int, hand func([]Record) error) error {
 	var run []Record
 	for i := range page {
@@ -56,7 +58,7 @@ func (u *unpacker) each(page []source.Record, size int, hand func([]Record) erro
 func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func([]Record) error) ([]Record, error) {
 	put := func(rec Record) error {
 		if run == nil {
-			run = make([]Record, 0, min(max(left, 1), size))
+			run = u.begin(min(max(left, 1), size))
 		}
 		run = append(run, rec)
 		if len(run) < size {
@@ -104,6 +106,18 @@ func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func
 		}
 	}
 	return run, nil
+}
+
+// begin returns an empty run with room for n records.
+func (u *unpacker) begin(n int) []Record {
+	if !u.reuse {
+		return make([]Record, 0, n)
+	}
+	u.spare[0], u.spare[1] = u.spare[1], u.spare[0]
+	if cap(u.spare[0]) < n {
+		u.spare[0] = make([]Record, 0, n)
+	}
+	return u.spare[0][:0]
 }
 
 // counted returns what was counted since the last call, false when that is nothing.
