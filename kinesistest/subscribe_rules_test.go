@@ -72,7 +72,7 @@ func TestASubscriptionIsTakenOverAfterFiveSeconds(t *testing.T) {
 }
 
 func TestAClientThatLeavesFreesItsSubscription(t *testing.T) {
-	eachProtocol(t, func(*kinesistest.Config) {}, func(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
+	eachProtocol(t, func(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 		s.CreateStream("s", 1)
 		arn := s.RegisterConsumer("s", "c")
 		for i := range 10 {

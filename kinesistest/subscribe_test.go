@@ -136,39 +136,25 @@ func (t buffered) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Transport.RoundTrip(r)
 }
 
-// eachProtocol runs a test over all of them, on a port and in a bubble with a
+// eachProtocol runs a test over all of them, on a port, and in a bubble with a
 // network in memory. opt makes a client speak the protocol.
-func eachProtocol(t *testing.T, change func(*kinesistest.Config), test func(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options))) {
+func eachProtocol(t *testing.T, test func(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options))) {
+	t.Helper()
 	for name, p := range protocols {
-		t.Run(name, func(t *testing.T) {
-			run := func(t *testing.T) {
-				cfg := p.cfg
-				cfg.NoLimits = true
-				change(&cfg)
-				s := kinesistest.NewServer(t, cfg)
-				test(t, s, p.opt(s))
-			}
-			t.Run("on a port", run)
-			t.Run("in memory", func(t *testing.T) {
-				inner := change
-				change := func(cfg *kinesistest.Config) {
-					inner(cfg)
-					cfg.InMemory = true
-				}
-				synctest.Test(t, func(t *testing.T) {
-					cfg := p.cfg
-					cfg.NoLimits = true
-					change(&cfg)
-					s := kinesistest.NewServer(t, cfg)
-					test(t, s, p.opt(s))
-				})
-			})
+		run := func(t *testing.T, inMemory bool) {
+			p.cfg.NoLimits, p.cfg.InMemory = true, inMemory
+			s := kinesistest.NewServer(t, p.cfg)
+			test(t, s, p.opt(s))
+		}
+		t.Run(name+" on a port", func(t *testing.T) { run(t, false) })
+		t.Run(name+" in memory", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { run(t, true) })
 		})
 	}
 }
 
 func TestSubscribe(t *testing.T) {
-	eachProtocol(t, func(*kinesistest.Config) {}, func(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
+	eachProtocol(t, func(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 		s.CreateStream("s", 1)
 		arn := s.RegisterConsumer("s", "c")
 		var about kinesistest.Call
