@@ -46,8 +46,12 @@ integration: servers ## The tests against real servers; fetches and starts them,
 
 .PHONY: bench
 bench: ## Every benchmark, once through
-	$(GO) test -run '^$$' -bench . -benchmem ./...
-	cd internal/integration && $(GO) test -run '^$$' -bench . -benchmem ./sqlite/...
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -timeout 30m ./...
+	cd internal/integration && $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x ./sqlite/...
+
+.PHONY: bench-read
+bench-read: ## What reading costs: weir, the SDK, and receiving the bytes, in one run (some minutes)
+	$(GO) test -run '^$$' -bench Consumer -benchtime 1x -timeout 30m .
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
