@@ -1,0 +1,203 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// Fanout reads one shard by subscriptions of a fan-out consumer, one after the other, and polls it while they are not to be had. One
+// goroutine at a time may use it. Close it at the end.
+type Fanout struct {
+	// Poll says what is read and from where, and polls it meanwhile. Its From is always the last record that was delivered.
+	Poll      Poll
+	Consumers *Consumers
+	// Changed hears when polling begins, and why, and when fan-out is back (nil). May be nil.
+	Changed func(why error)
+
+	sub          *subscription
+	continuation string    // where the next subscription begins, "" for Poll.From
+	began        time.Time // the last call of SubscribeToShard
+	arn          string    // … and of which consumer
+	retry        backoff
+	failures     int       // subscriptions in a row that failed
+	takeovers    int       // subscriptions in a row that others took over, within steady each
+	refused      time.Time // since when others are in the way; zero when they are not
+	polling      bool
+	due          time.Time // while polling: the next subscription to try
+}
+
+const (
+	// answerTimeout bounds a call of SubscribeToShard until its first frame.
+	answerTimeout = 10 * time.Second
+	// silenceTimeout is how long a subscription may be without an event. The service sends one, if only an empty one, every few seconds;
+	// other clients wait for 10 to 60 s.
+	silenceTimeout = 30 * time.Second
+	// subscribeSpacing is the service's limit: a call per second, consumer and shard.
+	subscribeSpacing = time.Second
+	// takeoverAfter is how old a subscription must be before another call takes over from it; before, calls are refused.
+	takeoverAfter = 5 * time.Second
+	// refusedFor is how long being refused is normal: a subscription that was there, and one more of somebody else's.
+	refusedFor = 2 * takeoverAfter
+	// steady is how long a subscription must have lasted for being taken over to be no sign of a fight for it.
+	steady = time.Minute
+	// fallbackAfter is how many subscriptions in a row have to fail for the shard to be polled.
+	fallbackAfter = 3
+	// fallbackFor is how long a shard is polled, give or take a tenth, before a subscription is tried again; the try holds polling up by
+	// probeTimeout at most for the answer and as long for the first event.
+	fallbackFor  = time.Minute
+	probeTimeout = answerTimeout
+)
+
+// ErrSubscribed is wrapped when another subscription of the consumer to the shard is in the way, or took over: for some
+// seconds that is normal when a shard changes hands.
+var ErrSubscribed = errors.New("another subscription to the shard")
+
+// Next returns the next event, empty ones included, or page while the shard is polled. It tries for as long as trying can
+// help; its errors are those of [Poll.Next].
+func (f *Fanout) Next(ctx context.Context) (Page, error) {
+	if f.retry.high == 0 {
+		f.retry = backoff{low: time.Second, high: 10 * time.Second}
+	}
+	for {
+		if f.polling && f.sub == nil && time.Now().Before(f.due) {
+			page, due, err := f.poll(ctx)
+			if !due {
+				return page, err
+			}
+		}
+		page, err := f.event(ctx)
+		if err == nil {
+			return page, nil
+		}
+		if ctx.Err() != nil {
+			return Page{}, context.Cause(ctx)
+		}
+		wait, err := f.judge(ctx, err)
+		if err == nil {
+			err = pause(ctx, wait)
+		}
+		if err != nil {
+			return Page{}, err
+		}
+	}
+}
+
+// Last returns what has come already, without waiting: for a reader that is about to give the shard away.
+func (f *Fanout) Last(ctx context.Context) (Page, error) {
+	if f.sub == nil {
+		if f.polling {
+			return f.Poll.Last(ctx)
+		}
+		return Page{}, errSilent
+	}
+	ev, err := f.sub.waiting()
+	if err != nil {
+		return Page{}, err
+	}
+	return f.take(ev)
+}
+
+// Close ends the subscription, so that the next owner's is not refused.
+func (f *Fanout) Close() {
+	if f.sub != nil {
+		f.sub.close()
+		f.sub = nil
+	}
+}
+
+// poll reads a page by polling. It reports whether it is time to try a subscription instead.
+func (f *Fanout) poll(ctx context.Context) (page Page, due bool, err error) {
+	until, cancel := context.WithDeadline(ctx, f.due)
+	defer cancel()
+	page, err = f.Poll.Next(until)
+	if err == nil && len(page.Records) > 0 {
+		f.continuation = "" // the position is further
+	}
+	return page, err != nil && until.Err() != nil && ctx.Err() == nil, err
+}
+
+// event subscribes if need be, and waits for the next event.
+func (f *Fanout) event(ctx context.Context) (Page, error) {
+	silence := silenceTimeout
+	if f.polling {
+		silence = probeTimeout
+	}
+	if f.sub == nil {
+		if err := f.subscribe(ctx); err != nil {
+			return Page{}, err
+		}
+	}
+	ev, err := f.sub.next(ctx, silence)
+	if err != nil {
+		return Page{}, err
+	}
+	return f.take(ev)
+}
+
+func (f *Fanout) subscribe(ctx context.Context) error {
+	at, err := f.at()
+	if err != nil {
+		return err
+	}
+	arn, err := f.Consumers.ARN(ctx, f.Poll.Stream)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoARN, err)
+	}
+	if err := pause(ctx, time.Until(f.began.Add(subscribeSpacing))); err != nil {
+		return err
+	}
+	f.began, f.arn = time.Now(), arn
+	f.sub, err = subscribe(ctx, f.Poll.Client, &kinesis.SubscribeToShardInput{
+		ConsumerARN: aws.String(arn), ShardId: aws.String(f.Poll.Shard), StartingPosition: at,
+	}, answerTimeout)
+	return err
+}
+
+// at is where the next subscription begins.
+func (f *Fanout) at() (*types.StartingPosition, error) {
+	if f.continuation != "" {
+		return &types.StartingPosition{Type: types.ShardIteratorTypeAfterSequenceNumber, SequenceNumber: aws.String(f.continuation)}, nil
+	}
+	at := &types.StartingPosition{}
+	switch from := f.Poll.From; from.Kind() {
+	case shard.Time:
+		at.Type, at.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(from.Time())
+	case shard.First:
+		at.Type = types.ShardIteratorTypeTrimHorizon
+	case shard.Sequence:
+		at.Type, at.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(from.SequenceNumber())
+		if from.Done() != shard.Whole {
+			at.Type = types.ShardIteratorTypeAtSequenceNumber
+		}
+	default:
+		return nil, fmt.Errorf("%w: %q is no place in a shard", ErrNoPosition, from)
+	}
+	return at, nil
+}
+
+// take makes a page of an event; from here on it counts as delivered.
+func (f *Fanout) take(ev *types.SubscribeToShardEvent) (Page, error) {
+	page, at, continuation, err := pageOf(ev, f.Poll.From)
+	if err != nil {
+		return Page{}, err
+	}
+	f.Poll.From, f.continuation = at, continuation
+	f.sub.events++
+	f.failures, f.refused = 0, time.Time{}
+	f.retry.reset()
+	if f.polling {
+		f.polling = false
+		if f.Changed != nil {
+			f.Changed(nil)
+		}
+	}
+	return page, nil
+}

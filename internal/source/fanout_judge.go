@@ -1,0 +1,125 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// trouble is what the end of a subscription, or the lack of one, means.
+type trouble int
+
+const (
+	failed   trouble = iota // tried again; also what is not known
+	ended                   // without a word
+	refused                 // somebody else's subscription is in the way, or the consumer is not ready
+	taken                   // by somebody else's subscription
+	missing                 // the consumer, the shard or the stream
+	misplace                // the position
+	unwanted                // there is no consumer, and asking again soon does not help
+	lost                    // the stream does not exist
+)
+
+// troubleOf sorts errors. answered says that the call had been answered with a stream.
+func troubleOf(err error, answered bool) trouble {
+	switch c := code(err); {
+	case errors.Is(err, ErrNoStream):
+		return lost
+	case errors.Is(err, errNoARN):
+		return unwanted
+	case errors.Is(err, errEnded):
+		return ended
+	case c == "ResourceInUseException" && answered:
+		return taken
+	case c == "ResourceInUseException":
+		return refused
+	case c == "ResourceNotFoundException":
+		return missing
+	case c == "InvalidArgumentException", c == "ValidationException", errors.Is(err, ErrNoPosition):
+		return misplace
+	case isDenied(err) && !answered:
+		return unwanted
+	}
+	return failed
+}
+
+// errNoARN is wrapped when the consumer could be neither found nor registered.
+var errNoARN = errors.New("there is no fan-out consumer")
+
+// judge ends what there is of a subscription and decides how to go on: how long to wait, whether to poll, or an error that ends reading.
+func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
+	answered, served := f.sub != nil, f.sub != nil && f.sub.events > 0
+	f.Close()
+	if answered && time.Since(f.began) >= steady {
+		f.takeovers = 0
+	}
+	what := troubleOf(err, answered)
+	switch what {
+	case lost:
+		return 0, err
+	case ended:
+		if served { // five minutes, usually. When it was less, the spacing of calls still holds
+			return 0, nil
+		}
+	case refused:
+		if f.refused.IsZero() {
+			f.refused = time.Now()
+		}
+		if !f.polling && time.Since(f.refused) < refusedFor {
+			wait := subscribeSpacing + rand.N(subscribeSpacing/2)
+			f.report(fmt.Errorf("%w is in the way: %w", ErrSubscribed, err), true, wait)
+			return wait, nil
+		}
+		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn) // perhaps it is not ACTIVE
+	case taken:
+		// By a worker that holds the lease now, which ends this reader, or by somebody who uses the consumer's name by mistake. Calls
+		// are refused for a while either way.
+		if f.takeovers++; f.takeovers < fallbackAfter && !f.polling {
+			wait := takeoverAfter + rand.N(subscribeSpacing/2)
+			f.report(fmt.Errorf("%w took over: %w", ErrSubscribed, err), false, wait)
+			return wait, nil
+		}
+	case missing:
+		if gone := f.Poll.gone(ctx); gone != nil {
+			return 0, gone
+		}
+		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn)
+	case misplace:
+		if f.continuation == "" && !errors.Is(err, ErrNoPosition) {
+			err = fmt.Errorf("%w %s: %w", ErrNoPosition, f.Poll.From, err)
+		}
+		f.continuation = ""
+	}
+	f.failures++
+	switch {
+	case f.polling:
+		f.due = time.Now().Add(fallbackPause())
+		return 0, nil
+	case what == taken, what == unwanted, f.failures >= fallbackAfter:
+		f.fall(err)
+		return 0, nil
+	}
+	wait := f.retry.next()
+	f.report(err, Throttled(err), wait)
+	return wait, nil
+}
+
+// fall begins to poll.
+func (f *Fanout) fall(why error) {
+	f.polling, f.due = true, time.Now().Add(fallbackPause())
+	f.Poll.iterator = "" // the position has moved since it was made
+	f.report(why, Throttled(why), 0)
+	if f.Changed != nil {
+		f.Changed(why)
+	}
+}
+
+func fallbackPause() time.Duration { return fallbackFor - fallbackFor/10 + rand.N(fallbackFor/5) }
+
+func (f *Fanout) report(err error, throttled bool, next time.Duration) {
+	if f.Poll.Failed != nil {
+		f.Poll.Failed(err, throttled, next)
+	}
+}
