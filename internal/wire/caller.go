@@ -171,19 +171,19 @@ func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 // Close closes idle connections that the Caller opened. Calls that are under way go on, and new ones may be made.
 func (c *Caller) Close() { c.closeIdle() }
 
-// GetRecords reads a page into p, which it releases first, and which is empty after an error. It makes no retries, but where an endpoint turns out not to
-// speak CBOR it asks once more in JSON.
+// GetRecords reads a page into p, which is used again, and which is empty after an error. It makes no retries, but where an
+// endpoint turns out not to speak CBOR it asks once more in JSON.
 //
 // Errors are those of the SDK: errors.As finds the types of service/kinesis/types, *smithy.GenericAPIError for codes that have
 // none, and *http.ResponseError of aws/transport/http with the request ID. Others are [ErrTooLarge], [*MalformedError] in a
 // *smithy.DeserializationError, and ctx's. A call that took longer than [Options.Timeout] wraps context.DeadlineExceeded.
 func (c *Caller) GetRecords(ctx context.Context, req Request, p *Page) error {
-	p.Release()
+	p.empty()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, c.slow)
 	defer cancel()
 	_, err := c.getRecords(ctx, &req, p, nil)
 	if err != nil {
-		p.Release()
+		p.empty()
 	}
 	return err
 }
@@ -232,7 +232,7 @@ func (c *Caller) choose(choice *formatChoice, req *Request, p *Page, call func(F
 	state := choice.load()
 	rest, err := call(state.format())
 	if learn(state, outcomeOf(err, p), err) {
-		p.Release()
+		p.empty()
 		state, _ = state.next(refused)
 		rest, err = call(state.format())
 		learn(state, outcomeOf(err, p), err)

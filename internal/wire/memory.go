@@ -68,16 +68,22 @@ func (m *memory) release(lent uint64, records []Record) {
 const poisoned = 0xdb
 
 // Release gives the page's memory back when pages are reused ([Options.Reuse]): from then on its records, and all copies of
-// them, must not be touched. Otherwise it only empties the page. The page is ready for the next call either way. Releasing
-// twice is harmless, and a page that is never released is left to the garbage collector.
+// them, must not be touched. Otherwise the page only lets go of its records, whoever still has them. The page is ready for the
+// next call either way. Releasing twice is harmless, and a page that is never released is left to the garbage collector.
 func (p *Page) Release() {
-	m := p.memory
-	if m == nil {
-		p.finish(p.begin())
+	if p.memory != nil {
+		p.memory.release(p.lent, p.Records)
+	}
+	*p = Page{}
+}
+
+// empty makes the page ready for the next call. The slice of its records is used again.
+func (p *Page) empty() {
+	if p.memory != nil {
+		p.Release()
 		return
 	}
-	m.release(p.lent, p.Records)
-	*p = Page{}
+	p.finish(p.begin())
 }
 
 // ErrTooLarge is wrapped by the error about an answer that is larger than [Options.MaxBody]. Asking for fewer records helps.

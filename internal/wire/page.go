@@ -16,11 +16,11 @@ type Record struct {
 	Encrypted      bool  // by the service, with a KMS key
 }
 
-// Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use, and a page may be used
-// again for the next call, which reuses the memory of Records. Not for concurrent use.
+// Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use. A page may be used again
+// for the next call, which overwrites the slice Records; Release it before if that is still needed. Not for concurrent use.
 type Page struct {
-	// Records in the order of the shard. Without [Options.Reuse] they stay valid for as long as something refers to them,
-	// but the slice itself is overwritten when the page is used again; with it, all of it is valid until Release.
+	// Records in the order of the shard. Without [Options.Reuse] what they refer to stays valid for as long as something
+	// refers to it; with it, until Release.
 	Records []Record
 	// Bytes of data and keys of all records.
 	Bytes int

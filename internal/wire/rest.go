@@ -56,13 +56,13 @@ func (l *life) end() {
 //
 // ctx governs the rest too, which has to be read to its end or closed.
 func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) {
-	p.Release()
+	p.empty()
 	l := new(life)
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.bound(c.opts.Timeout, c.slow)
 	rest, err := c.getRecords(l.ctx, &req, p, l)
 	if err != nil {
-		p.Release()
+		p.empty()
 	}
 	if rest == nil {
 		l.end()
@@ -100,11 +100,11 @@ func (c *Caller) begin(l *life, resp *http.Response, p *Page) (*Rest, error) {
 	return r, nil
 }
 
-// Next reads the next part into p, which it releases first; p.Last says that it was the last. After an error p is empty and
+// Next reads the next part into p, which is used again; p.Last says that it was the last. After an error p is empty and
 // the rest is closed. Each part has [Options.Timeout] to arrive, and so has each call of Next after the one before: an answer
 // that nobody reads is given up.
 func (r *Rest) Next(p *Page) error {
-	p.Release()
+	p.empty()
 	if r.over {
 		return ErrClosed
 	}
@@ -120,7 +120,7 @@ func (r *Rest) Next(p *Page) error {
 		p.RequestID = requestID(r.resp.Header)
 		return nil
 	}
-	p.Release()
+	p.empty()
 	if malformed := (*MalformedError)(nil); errors.As(err, &malformed) {
 		err = deserialization(err)
 		r.learn(err)
