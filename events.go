@@ -17,6 +17,8 @@ type Events struct {
 	HandlerFailed func(HandlerFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
 	ReadFailed func(ReadFailed)
+	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is not to be had, or fan-out is back.
+	ReadingChanged func(ReadingChanged)
 	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be tried again.
 	StoreFailed func(StoreFailed)
 	// Leading: this worker became the leader (true) or is not any more (false).
@@ -69,8 +71,15 @@ type HandlerFailed struct {
 type ReadFailed struct {
 	Stream, Shard string
 	Err           error
-	Throttled     bool
+	Throttled     bool // or a subscription has to wait for the one before it, some seconds, which is normal when a shard changes hands
 	Next          time.Duration
+}
+
+// ReadingChanged is what [Events].ReadingChanged gets.
+type ReadingChanged struct {
+	Stream, Shard string
+	Reading       Reading // from now on
+	Err           error   // why it is polled; nil when fan-out is back
 }
 
 // StoreFailed is what [Events].StoreFailed gets.

@@ -51,6 +51,11 @@ type Options struct {
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the default), [UnpackOwn] or
 	// [KeepPacked].
 	Aggregates Aggregates
+	// Reading is how records come from the service: [Polling] (the default) or [FanOut].
+	Reading Reading
+	// FanOutName names the consumer that FanOut registers with each stream and all workers of the application use. Two applications must
+	// not share one. Defaults to App, in the same form. The KCL calls it consumerName.
+	FanOutName string
 	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
 	Wire Wire
 	// ReuseBuffers makes the memory of a batch be used again after the handler has returned: Data, PartitionKey and SequenceNumber
@@ -157,6 +162,17 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	}
 	if o.Aggregates < Unpack || o.Aggregates > KeepPacked {
 		bad("Options.Aggregates %d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)
+	}
+	if o.Reading < Polling || o.Reading > FanOut {
+		bad("Options.Reading %d must be Polling or FanOut", o.Reading)
+	}
+	switch {
+	case o.FanOutName == "":
+		o.FanOutName = o.App
+	case !appForm.MatchString(o.FanOutName):
+		bad("Options.FanOutName %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
+	case o.Reading != FanOut:
+		bad("Options.FanOutName %q is set although Options.Reading is not FanOut", o.FanOutName)
 	}
 	if o.Wire < AutoWire || o.Wire > SDKWire {
 		bad("Options.Wire %d must be AutoWire, UnderSDK or SDKWire", o.Wire)

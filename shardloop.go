@@ -20,12 +20,13 @@ type shardLoop struct {
 	opts    *Options
 	handler Handler
 	term    *group.Term
-	source  source.Poll
+	source  pages
 	unpack  unpacker
 }
 
 // run returns nil when the term is over or the shard has ended, and the handler's [Stop].
 func (l *shardLoop) run() error {
+	defer l.source.Close()
 	atTip := false
 	for {
 		page, err := l.source.Next(l.term.Reading())

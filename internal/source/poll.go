@@ -99,6 +99,9 @@ func (p *Poll) Last(ctx context.Context) (Page, error) {
 	return p.read(ctx)
 }
 
+// Close does nothing: between two reads there is nothing to give back.
+func (p *Poll) Close() {}
+
 // judge decides what a failed read means: how long to wait before the next, or an error that ends reading.
 func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	throttled := false

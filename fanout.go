@@ -1,0 +1,83 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weir-go/weir/internal/source"
+)
+
+// Reading chooses how records come from the service.
+type Reading int
+
+const (
+	// Polling asks for records. Every application that polls a stream shares its shards' five reads and 2 MiB a second. The default.
+	Polling Reading = iota
+	// FanOut has records pushed, by a registered consumer (enhanced fan-out): 2 MiB a second from each shard for this application alone,
+	// as soon as they are there. AWS bills a consumer by the shard and hour until it is removed, which weir never does by itself:
+	// `weir fanout list` shows what is registered and `weir fanout remove` removes it. A stream has 20 consumers, or 50. Give
+	// the client HTTP/2, as the SDK's own HTTP client does by default.
+	//
+	// While fan-out is not to be had, because it is refused or three subscriptions in a row failed, the shard is polled, and fan-out is
+	// tried again every minute; [Events].ReadingChanged tells.
+	FanOut
+)
+
+// String returns "polling" or "fan-out".
+func (r Reading) String() string {
+	switch r {
+	case Polling:
+		return "polling"
+	case FanOut:
+		return "fan-out"
+	}
+	return fmt.Sprintf("Reading(%d)", int(r))
+}
+
+// pages is what a shard is read from, a source.Poll or a source.Fanout. One goroutine at a time uses it.
+type pages interface {
+	// Next waits for the next page. Its errors are ctx's cause, and ones that wrap source.ErrNoShard or source.ErrNoStream.
+	Next(ctx context.Context) (source.Page, error)
+	// Last returns what there is besides, in one try.
+	Last(ctx context.Context) (source.Page, error)
+	// Close gives back what the source holds at the service.
+	Close()
+}
+
+// consumers are the fan-out consumers of one Run, nil when it polls.
+func (c *Consumer) consumers() *source.Consumers {
+	if c.opts.Reading != FanOut {
+		return nil
+	}
+	return &source.Consumers{
+		Client: c.client, Name: c.opts.FanOutName,
+		Found: func(s source.Stream, arn string, registered bool) {
+			if registered {
+				c.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
+			}
+		},
+	}
+}
+
+// pages is what l reads from: poll, or the same shard by fan-out.
+func (c *Consumer) pages(l *shardLoop, poll source.Poll, consumers *source.Consumers) pages {
+	if consumers == nil {
+		return &poll
+	}
+	return &source.Fanout{Poll: poll, Consumers: consumers, Changed: l.readingChanged}
+}
+
+// readingChanged tells once of each change, not of each failure.
+func (l *shardLoop) readingChanged(why error) {
+	key := l.term.Lease.Key
+	e := ReadingChanged{Stream: key.Stream, Shard: key.Shard, Reading: FanOut, Err: why}
+	if why != nil {
+		e.Reading = Polling
+		l.opts.Logger.Warn("no fan-out; polling meanwhile, and trying again every minute", "stream", key.Stream, "shard", key.Shard, "err", why)
+	} else {
+		l.opts.Logger.Info("fan-out is back", "stream", key.Stream, "shard", key.Shard)
+	}
+	if f := l.opts.Events.ReadingChanged; f != nil {
+		f(e)
+	}
+}
