@@ -79,6 +79,37 @@ func BenchmarkGetRecords(b *testing.B) {
 	}
 }
 
+// BenchmarkSubscribeToShard measures what the server spends on 950 records of 1
+// KiB that it pushes in one event, and on the subscription around it, without
+// the network.
+func BenchmarkSubscribeToShard(b *testing.B) {
+	s, _ := start(b)
+	s.CreateStream("s", 1)
+	key := strings.Repeat("k", 36)
+	for range 950 { // the keys count
+		s.Put("s", key, bytes.Repeat([]byte{0xa5}, 1024))
+	}
+	s.Split("s", shardID(0))
+	arn := s.RegisterConsumer("s", "c")
+	cbor := append(append([]byte{0xa3}, cborText("ConsumerARN")...), cborText(arn)...)
+	cbor = append(append(cbor, cborText("ShardId")...), cborText(shardID(0))...)
+	cbor = append(append(append(cbor, cborText("StartingPosition")...), 0xa1), cborText("Type")...)
+	for format, body := range map[string][]byte{
+		jsonType: fmt.Appendf(nil, `{"ConsumerARN":%q,"ShardId":%q,"StartingPosition":{"Type":"TRIM_HORIZON"}}`, arn, shardID(0)),
+		cborType: append(cbor, cborText("TRIM_HORIZON")...),
+	} {
+		b.Run(format[len("application/x-amz-"):], func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(950 << 10)
+			for b.Loop() {
+				if n := serve(b, s, "SubscribeToShard", format, body); n < 950<<10 {
+					b.Fatalf("%d bytes", n)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkPutRecords measures what the server spends on five hundred records
 // of 1 KiB, without the network. It replaces its stream before it gets large.
 func BenchmarkPutRecords(b *testing.B) {

@@ -81,6 +81,43 @@ func ExampleServer_Control() {
 	// throttled: false
 }
 
+// A consumer of fan-out whose stream fails after the first event.
+func ExampleSubscriptionFault() {
+	s, err := kinesistest.Start(kinesistest.Config{InMemory: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the program ends here
+	s.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault {
+		return kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{
+			Events:    1,
+			Exception: &kinesistest.Error{Code: "KMSDisabledException", Message: "the key was switched off"},
+		}}
+	})
+
+	s.CreateStream("orders", 1)
+	s.Put("orders", "customer-7", []byte("two tins of paint"))
+	out, err := s.Client().SubscribeToShard(context.Background(), &kinesis.SubscribeToShardInput{
+		ConsumerARN:      aws.String(s.RegisterConsumer("orders", "billing")),
+		ShardId:          aws.String("shardId-000000000000"),
+		StartingPosition: &types.StartingPosition{Type: types.ShardIteratorTypeTrimHorizon},
+	})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	stream := out.GetStream()
+	for ev := range stream.Events() {
+		for _, r := range ev.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent).Value.Records {
+			fmt.Printf("%s: %s\n", *r.PartitionKey, r.Data)
+		}
+	}
+	fmt.Println(stream.Close())
+	// Output:
+	// customer-7: two tins of paint
+	// KMSDisabledException: the key was switched off
+}
+
 // A day passes in no time: the record expires.
 func TestExampleOfABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
