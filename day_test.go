@@ -30,8 +30,12 @@ var (
 // TestADayOfFaults runs three workers for 24 virtual hours while workers crash and come back, hang for longer than the failover
 // time in the middle of a batch, lose the store, lose answers of the store, and the store fails for all; while Kinesis throttles, fails and
 // cuts connections; while shards are split and merged. The sink judges: nothing lost, order kept, one owner, parents first.
-func TestADayOfFaults(t *testing.T) {
-	hours := *dayHours
+func TestADayOfFaults(t *testing.T) { aDayOfFaults(t, weir.Polling, *dayHours) }
+
+// TestADayOfFaultsByFanOut is the same on subscriptions, which break, end and go silent too; four hours of it unless told otherwise.
+func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOut, min(*dayHours, 4)) }
+
+func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {
 	if testing.Short() {
 		hours = min(hours, 2)
 	}
@@ -41,17 +45,18 @@ func TestADayOfFaults(t *testing.T) {
 	}
 	t.Logf("-day.seed=%d -day.hours=%d", seed, hours)
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 3, func(t *testing.T, srv *kinesistest.Server) {
-		d := &day{t: t, srv: srv, sink: newSink(t), store: memstore.New(), rnd: rand.New(rand.NewPCG(seed, 1))}
+		d := &day{t: t, srv: srv, sink: newSink(t), reading: reading, store: memstore.New(), rnd: rand.New(rand.NewPCG(seed, 1))}
 		d.run(time.Duration(hours) * time.Hour)
 	})
 }
 
 type day struct {
-	t     *testing.T
-	srv   *kinesistest.Server
-	sink  *sink
-	store lease.Store
-	rnd   *rand.Rand // the script's; faults of single calls draw from the global one
+	t       *testing.T
+	srv     *kinesistest.Server
+	sink    *sink
+	store   lease.Store
+	reading weir.Reading
+	rnd     *rand.Rand // the script's; faults of single calls draw from the global one
 
 	mu      sync.Mutex
 	trouble float64 // the share of Kinesis calls that go wrong
@@ -103,6 +108,10 @@ func (d *day) run(length time.Duration) {
 	d.afterwards()
 	d.t.Logf("%d handled, %d of them again, %d writes of old epochs refused, %d shards; caught up %v after the faults stopped; %v",
 		d.sink.handled, d.sink.again, d.sink.refused, len(d.sink.shards), took, d.counts)
+	d.t.Logf("%d subscriptions, %d polls", d.srv.Requests("SubscribeToShard"), d.srv.Requests("GetRecords"))
+	if subscriptions := d.srv.Requests("SubscribeToShard"); (subscriptions > 0) != (d.reading == weir.FanOut) {
+		d.t.Errorf("%d subscriptions, read by %s", subscriptions, d.reading)
+	}
 	for _, kind := range []string{"crash", "hang", "worker offline", "store outage", "lost answers", "trouble", "split", "merge"} {
 		if length >= 12*time.Hour && d.counts[kind] == 0 {
 			d.t.Errorf("the day had no %s: it proves less than it says", kind)
@@ -234,12 +243,28 @@ func (d *day) learn() {
 	}
 }
 
-func (d *day) kinesisFault(*kinesistest.Call) kinesistest.Fault {
+func (d *day) kinesisFault(call *kinesistest.Call) kinesistest.Fault {
 	d.mu.Lock()
 	trouble := d.trouble
 	d.mu.Unlock()
 	if rand.Float64() >= trouble {
 		return kinesistest.Fault{}
+	}
+	if call.Action == "SubscribeToShard" && rand.IntN(2) == 0 {
+		f := kinesistest.SubscriptionFault{Events: rand.IntN(3)}
+		switch rand.IntN(5) {
+		case 0:
+			f.HalfOpen = true
+		case 1:
+			f.CutEvent = true
+		case 2:
+			f.End = true
+		case 3:
+			f.Corrupt = true
+		default:
+			f.Exception = &kinesistest.Error{Code: []string{"InternalFailureException", "KMSThrottlingException", "ResourceInUseException"}[rand.IntN(3)]}
+		}
+		return kinesistest.Fault{Subscription: f}
 	}
 	switch rand.IntN(6) {
 	case 0:
@@ -262,7 +287,7 @@ func (d *day) start() *process {
 	p := &process{faultyStore: &faultyStore{Store: d.store}}
 	transport := d.srv.Transport()
 	client := d.srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
-	p.stop = start(d.t, client, p, weir.Options{IdleInterval: 10 * time.Second, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
+	p.stop = start(d.t, client, p, weir.Options{Reading: d.reading, IdleInterval: 10 * time.Second, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
 		func(ctx context.Context, b *weir.Batch) error {
 			defer d.sink.enter(ctx, b)()
 			// A handler takes its time, and is deaf while its process hangs: it writes after that, not knowing how late it is.
