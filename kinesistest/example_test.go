@@ -87,7 +87,7 @@ func ExampleSubscriptionFault() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // the program ends here
+	defer s.Close()
 	s.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault {
 		return kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{
 			Events:    1,

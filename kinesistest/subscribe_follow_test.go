@@ -57,7 +57,7 @@ func (f *subscriber) read(ctx context.Context, shard string, at *types.StartingP
 		return nil
 	}
 	stream := out.GetStream()
-	defer stream.Close() //nolint:errcheck // its error is looked at below
+	defer stream.Close() // its error is looked at below
 	f.mu.Lock()
 	f.streams++
 	f.mu.Unlock()

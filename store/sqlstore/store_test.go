@@ -86,7 +86,7 @@ func TestExplainKeepsTheEndOfTheContext(t *testing.T) {
 	if err := s.explain(ended, errors.New("interrupted (9)")); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted = %v", err)
 	}
-	if err := s.explain(ended, lease.ErrSessionOver); err != lease.ErrSessionOver {
+	if err := s.explain(ended, lease.ErrSessionOver); !errors.Is(err, lease.ErrSessionOver) {
 		t.Errorf("over = %v", err)
 	}
 	if err := s.explain(t.Context(), errors.New("disk I/O error")); errors.Is(err, lease.ErrSetup) || err == nil {
