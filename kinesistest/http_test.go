@@ -239,6 +239,8 @@ func TestStartErrors(t *testing.T) {
 		"an account that is none":     {Account: "me"},
 		"a negative delay":            {StateDelay: -1},
 		"a negative number of shards": {ShardLimit: -1},
+		"a negative life":             {SubscriptionLife: -1},
+		"a negative silence":          {IdleEvents: -1},
 	} {
 		if s, err := kinesistest.Start(cfg); err == nil {
 			t.Errorf("%s: no error", name)

@@ -249,9 +249,9 @@ func (st *eventStream) event(ev *engine.Event) {
 // write sends bytes at once. It does not return if that cannot be done.
 func (st *eventStream) write(p []byte) {
 	n := st.fault.CutAfter
-	cut := n < 0 || n > 0 && st.sent+len(p) > n
+	cut := n != 0 && st.sent+len(p) >= n
 	if cut {
-		p = p[:min(len(p), max(0, n-st.sent))]
+		p = p[:max(0, n-st.sent)]
 	}
 	if len(p) > 0 {
 		if _, err := st.x.w.Write(p); err != nil {

@@ -5,5 +5,7 @@
 // worked out when somebody looks.
 //
 // A call goes through three steps. [Request.Fields] decodes it, [Engine.Target]
-// tells what it is about, and [Engine.Do] carries it out.
+// tells what it is about, and [Engine.Do] carries it out. A [Subscription] that a
+// call made is driven by whoever made the call: [Engine.Next] tells what is to
+// be sent or how long to wait, and [Subscription.Woken] when not to wait longer.
 package engine
