@@ -30,6 +30,7 @@ type awsFlags struct {
 	endpoint       string
 	dynamoEndpoint string
 	region         string
+	http2          bool // for subscriptions, which the service wants over it; polling is cheaper without
 
 	noted map[string]bool // what was said already: two clients of one command must not say it twice
 }
@@ -82,7 +83,7 @@ func (f *awsFlags) dynamodb(ctx context.Context, t terminal) (*dynamodb.Client, 
 func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws.Config) *string) (aws.Config, error) {
 	load := func(more ...func(*config.LoadOptions) error) (aws.Config, error) {
 		options := append([]func(*config.LoadOptions) error{
-			config.WithHTTPClient(httpClient()),
+			config.WithHTTPClient(httpClient(f.http2)),
 			config.WithLogger(logging.Nop{}), // what it says of a call we say in better words, or not at all
 		}, more...)
 		if f.region != "" {
@@ -146,19 +147,22 @@ func retrieve(ctx context.Context, cfg aws.Config) (aws.Credentials, error) {
 	return cfg.Credentials.Retrieve(ctx)
 }
 
-// httpClient keeps to HTTP/1.1, which costs half the CPU for polling, and gives up on a silent address sooner than the
+// httpClient keeps to HTTP/1.1 unless told otherwise, which costs half the CPU for polling, and gives up on a silent address sooner than the
 // SDK would. It has to be of the SDK's type: AWS_CA_BUNDLE works with no other.
-func httpClient() *awshttp.BuildableClient {
+func httpClient(http2 bool) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = 5 * time.Second }).
 		WithTransportOptions(func(tr *http.Transport) {
+			tr.MaxIdleConnsPerHost = 64
+			if http2 {
+				return
+			}
 			tr.ForceAttemptHTTP2 = false
 			tr.Protocols = new(http.Protocols)
 			tr.Protocols.SetHTTP1(true)
 			if tr.TLSClientConfig != nil { // a clone, which offers what its original would have spoken
 				tr.TLSClientConfig.NextProtos = []string{"http/1.1"}
 			}
-			tr.MaxIdleConnsPerHost = 64
 		})
 }
 

@@ -111,7 +111,7 @@ Exit codes:
 		}
 	}
 	in("try", demoCommand(t), localCommand(t))
-	in("stream", putCommand(t), tailCommand(t), consumeCommand(t))
+	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), fanoutCommand(t))
 	in("app", groupCommand(t), storeCommand(t))
 	root.AddCommand(versionCommand(t), demoWorkerCommand(t))
 	return root

@@ -27,6 +27,7 @@ type consumeOptions struct {
 	worker   string
 	batch    int
 	exec     string
+	fanOut   fanOutFlag
 	newTable bool
 	verbose  bool
 }
@@ -54,6 +55,7 @@ saves its progress and gives its shards to the others. A second Ctrl-C ends it a
 		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
+  weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
   weir consume --stream flights --app look --store memory: --from 15m`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,6 +84,7 @@ saves its progress and gives its shards to the others. A second Ctrl-C ends it a
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().IntVar(&o.batch, "batch", 0, "at most so many records in a batch, 1 to 10000 (default 10000)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
+	o.fanOut.register(cmd)
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "say on standard error which shards are taken and given back")
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text hands on the data, json an object about each record")
@@ -90,6 +93,7 @@ saves its progress and gives its shards to the others. A second Ctrl-C ends it a
 }
 
 func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from weir.Position) (err error) {
+	o.aws.http2 = o.fanOut.on
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err
@@ -100,6 +104,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	}
 	options := weir.Options{
 		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
+		Reading: o.fanOut.reading(), FanOutName: o.fanOut.name,
 		Logger: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: level})),
 		Events: reports(t),
 	}
@@ -167,6 +172,13 @@ func reports(t terminal) weir.Events {
 		ReadFailed: func(e weir.ReadFailed) {
 			if !e.Throttled && again("read "+e.Shard) {
 				t.note("%s cannot be read; trying again: %s", e.Shard, explain(e.Err))
+			}
+		},
+		ReadingChanged: func(e weir.ReadingChanged) {
+			if e.Err != nil {
+				t.note("%s is polled for now, because there is no fan-out: %s", e.Shard, explain(e.Err))
+			} else {
+				t.note("%s is read by fan-out again", e.Shard)
 			}
 		},
 		StoreFailed: func(e weir.StoreFailed) {

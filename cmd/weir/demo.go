@@ -37,6 +37,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 		Example: `  weir demo                  watch it
   weir demo --plain          read it, line by line
   weir demo -o json          only the verdict, as one JSON object on standard output
+  weir demo --fan-out        the same, read by enhanced fan-out
   weir demo --kill other     kill a worker that does not lead`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,6 +86,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 	cmd.Flags().IntVar(&o.Flights, "flights", 20000, "how many flights to put, 1000 to 20000")
 	cmd.Flags().IntVar(&o.Shards, "shards", 6, "shards of the stream at the start, 3 to 16")
 	cmd.Flags().DurationVar(&o.Duration, "duration", 40*time.Second, "how long the flights take, 10s to 10m")
+	cmd.Flags().BoolVar(&o.FanOut, "fan-out", false, "have the flights pushed to the workers by fan-out instead of polling")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "keep the temporary directory: journals, logs, leases")
 	mustComplete(cmd, "kill", "leader", "other")
 	return cmd

@@ -110,7 +110,6 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 func (f *Fanout) fall(why error) {
 	f.polling, f.due = true, time.Now().Add(fallbackPause())
 	f.Poll.iterator = "" // the position has moved since it was made
-	f.report(why, Throttled(why), 0)
 	if f.Changed != nil {
 		f.Changed(why)
 	}

@@ -22,13 +22,14 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// Options say what is shown. All fields but the last three are required.
+// Options say what is shown. All fields but FanOut, Keep and the last three are required.
 type Options struct {
 	Flights  int           // how many are put, at most 20,000
 	Shards   int           // of the stream at the start, at least 3
 	Workers  int           // at the start, at least 3; one more joins
 	Duration time.Duration // how long the flights take if nothing holds the script up
 	Leader   bool          // kill the worker that leads, else another one
+	FanOut   bool          // the workers read by fan-out instead of polling
 	Keep     bool          // leave the directory with the journals behind
 
 	// Command starts a worker process when it is followed by a Worker as JSON.
@@ -236,7 +237,7 @@ func (d *stage) names() []string {
 // hire starts the next worker.
 func (d *stage) hire() (*process, error) {
 	w := Worker{Name: fmt.Sprintf("w%d", len(d.processes)+1), Endpoint: d.server.URL(), Dir: d.dir,
-		Beat: d.options.Beat, Failover: d.options.Failover, Keep: d.options.Keep}
+		Beat: d.options.Beat, Failover: d.options.Failover, FanOut: d.options.FanOut, Keep: d.options.Keep}
 	told, err := json.Marshal(w)
 	if err != nil {
 		return nil, err

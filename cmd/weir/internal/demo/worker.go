@@ -33,6 +33,7 @@ type Worker struct {
 	Dir      string        // holds the SQLite file and the journals
 	Beat     time.Duration // see weir.Options; 0 is the default
 	Failover time.Duration
+	FanOut   bool // read by fan-out
 	Keep     bool // leave Dir alone should the parent die
 }
 
@@ -82,8 +83,12 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err
 		HTTPClient:   wholebody.Client(awshttp.NewBuildableClient()),
 		Credentials:  credentials.NewStaticCredentialsProvider("demo", "demo", ""),
 	})
+	reading := weir.Polling
+	if w.FanOut {
+		reading = weir.FanOut
+	}
 	consumer, err := weir.New(client, store, weir.Options{
-		App: app, Stream: stream, Worker: w.Name,
+		App: app, Stream: stream, Worker: w.Name, Reading: reading,
 		BeatInterval: w.Beat, FailoverAfter: w.Failover,
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+)
+
+// fanOutFlag is --fan-out[=NAME].
+type fanOutFlag struct {
+	on   bool
+	name string // "" for the application's
+}
+
+// fanOutDefault is the flag's value when none is given; no consumer can have this name.
+const fanOutDefault = "<app>"
+
+var consumerForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+
+func (f *fanOutFlag) String() string { return f.name }
+func (f *fanOutFlag) Type() string   { return "name" }
+
+func (f *fanOutFlag) Set(s string) error {
+	switch {
+	case s == fanOutDefault:
+		*f = fanOutFlag{on: true}
+	case consumerForm.MatchString(s):
+		*f = fanOutFlag{on: true, name: s}
+	default:
+		return fmt.Errorf("%.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
+	}
+	return nil
+}
+
+func (f *fanOutFlag) register(cmd *cobra.Command) {
+	cmd.Flags().Var(f, "fan-out", "have records pushed, by the registered consumer `NAME`; see \"weir fanout\" for what that costs")
+	cmd.Flags().Lookup("fan-out").NoOptDefVal = fanOutDefault
+}
+
+func (f *fanOutFlag) reading() weir.Reading {
+	if f.on {
+		return weir.FanOut
+	}
+	return weir.Polling
+}
+
+func fanoutCommand(t terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fanout",
+		Short: "See and remove what enhanced fan-out has registered",
+		Long: `Shows and removes the consumers that are registered with a stream for enhanced fan-out.
+
+A worker that is told to read by fan-out registers a consumer, named like its application if not told otherwise, and
+never removes it: the other workers and the next start use it, too. AWS bills each consumer for every shard and hour
+until it is removed.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(fanoutListCommand(t), fanoutRemoveCommand(t))
+	return cmd
+}
+
+// registered is a consumer of a stream, as list shows it.
+type registered struct {
+	Name    string    `json:"name"`
+	Status  string    `json:"status"` // CREATING, ACTIVE, DELETING
+	Created time.Time `json:"created"`
+	ARN     string    `json:"arn"`
+}
+
+func fanoutListCommand(t terminal) *cobra.Command {
+	var (
+		f      awsFlags
+		out    format
+		stream string
+	)
+	cmd := &cobra.Command{
+		Use:   "list --stream NAME",
+		Short: "Show the consumers that are registered with a stream",
+		Long:  "Shows the consumers that are registered with a stream for enhanced fan-out, of all applications. It changes nothing.",
+		Example: `  weir fanout list --stream flights
+  weir fanout list --stream flights -o json | jq -r '.[].name'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := require(cmd, "stream"); err != nil {
+				return err
+			}
+			client, err := f.kinesis(cmd.Context(), t)
+			if err != nil {
+				return err
+			}
+			_, all, err := listConsumers(cmd.Context(), client, stream)
+			if err != nil {
+				return err
+			}
+			if out == formatJSON {
+				return json.NewEncoder(t.out).Encode(all)
+			}
+			_, err = io.WriteString(t.out, consumersText(stream, all))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&stream, "stream", "", "stream, by name or ARN")
+	out.register(cmd, "output format")
+	f.register(cmd, false)
+	return cmd
+}
+
+func consumersText(stream string, all []registered) string {
+	if len(all) == 0 {
+		return fmt.Sprintf("No consumer is registered with stream %s.\n", stream)
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSTATUS\tSINCE\tARN")
+	for _, c := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Status, c.Created.UTC().Format(time.RFC3339), c.ARN)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+func fanoutRemoveCommand(t terminal) *cobra.Command {
+	var (
+		f            awsFlags
+		stream, name string
+		yes          bool
+	)
+	cmd := &cobra.Command{
+		Use:   "remove --stream NAME --name NAME",
+		Short: "Remove a consumer from a stream",
+		Long: `Removes a consumer that is registered with a stream for enhanced fan-out, so that it costs nothing any more. Progress
+is not touched: it is in the application's store.
+
+Stop the workers that use it first, or start them without fan-out: one that still runs loses its subscriptions and
+registers the consumer again.`,
+		Example: `  weir fanout remove --stream flights --name billing
+  weir fanout remove --stream flights --name billing --yes     without being asked`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := require(cmd, "stream", "name"); err != nil {
+				return err
+			}
+			if !yes && !isTerminal(t.in) {
+				return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
+			}
+			client, err := f.kinesis(cmd.Context(), t)
+			if err != nil {
+				return err
+			}
+			return removeConsumer(cmd.Context(), t, client, stream, name, yes)
+		},
+	}
+	cmd.Flags().StringVar(&stream, "stream", "", "stream, by name or ARN")
+	cmd.Flags().StringVar(&name, "name", "", "the consumer's name; \"weir fanout list\" shows them")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	f.register(cmd, false)
+	return cmd
+}
+
+func removeConsumer(ctx context.Context, t terminal, client *kinesis.Client, stream, name string, yes bool) error {
+	arn, all, err := listConsumers(ctx, client, stream)
+	if err != nil {
+		return err
+	}
+	var names []string
+	found := false
+	for _, c := range all {
+		names = append(names, c.Name)
+		found = found || c.Name == name
+	}
+	switch {
+	case len(all) == 0:
+		return fmt.Errorf("stream %s has no consumer at all", stream)
+	case !found:
+		return fmt.Errorf("stream %s has no consumer %s: there is %s", stream, name, strings.Join(names, ", "))
+	}
+	if !yes && !confirmed(t, fmt.Sprintf("Remove consumer %s from stream %s? Type its name to do so: ", name, stream), name) {
+		return fmt.Errorf("consumer %s was not removed: what was typed is not its name", name)
+	}
+	if _, err := client.DeregisterStreamConsumer(ctx, &kinesis.DeregisterStreamConsumerInput{StreamARN: &arn, ConsumerName: &name}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(t.out, "consumer %s of stream %s is being removed\n", name, stream)
+	return err
+}
+
+// confirmed asks for a word.
+func confirmed(t terminal, question, word string) bool {
+	fmt.Fprint(t.err, question)
+	line, _ := bufio.NewReader(t.in).ReadString('\n') // no line is no
+	return strings.TrimSpace(line) == word
+}
+
+// mostConsumers bounds a listing, against a server whose paging never ends; AWS allows 50.
+const mostConsumers = 10_000
+
+// listConsumers returns the stream's ARN and its consumers.
+func listConsumers(ctx context.Context, client *kinesis.Client, stream string) (arn string, all []registered, err error) {
+	if name, given := nameOrARN(stream); given != nil {
+		arn = *given
+	} else {
+		out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name})
+		if err != nil {
+			return "", nil, err
+		}
+		arn = aws.ToString(out.StreamDescriptionSummary.StreamARN)
+	}
+	all = []registered{}
+	in := &kinesis.ListStreamConsumersInput{StreamARN: &arn}
+	for {
+		out, err := client.ListStreamConsumers(ctx, in)
+		if err != nil {
+			return "", nil, err
+		}
+		for _, c := range out.Consumers {
+			all = append(all, registered{
+				aws.ToString(c.ConsumerName), string(c.ConsumerStatus), aws.ToTime(c.ConsumerCreationTimestamp).UTC(), aws.ToString(c.ConsumerARN),
+			})
+		}
+		if aws.ToString(out.NextToken) == "" {
+			return arn, all, nil
+		}
+		if len(all) > mostConsumers {
+			return "", nil, fmt.Errorf("the listing of consumers of stream %s does not end after %d", stream, len(all))
+		}
+		in.NextToken = out.NextToken
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What fan-out leaves behind is seen and removed.
+func TestConsumeByFanOutAndClearUp(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 2)
+	text, lines := numbered(40)
+	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	for app, flag := range map[string]string{"plain": "--fan-out", "named": "--fan-out=pushed"} {
+		c := start(t, "", "consume", endpoint, "--stream=s", "--app="+app, "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--verbose")
+		c.out.await(t, "everything by fan-out", func(s string) bool { return strings.Count(s, "\n") == len(lines) })
+		checkOrder(t, c.out.lines(), lines)
+		if code := c.interrupt(t); code != exitDone || !strings.Contains(c.err.String(), "fan-out consumer registered") {
+			t.Errorf("exit code %d, %s", code, c.err)
+		}
+	}
+	if n := server.Requests("GetRecords"); n > 0 {
+		t.Errorf("it polled %d times", n)
+	}
+
+	list := func() (all []registered) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(mustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json")), &all); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	all := list()
+	if len(all) != 2 || all[0].Name != "plain" && all[1].Name != "plain" || all[0].Status != "ACTIVE" || all[0].ARN == "" || all[0].Created.IsZero() {
+		t.Fatalf("registered are %+v", all)
+	}
+	if said := mustRun(t, "", "fanout", "list", endpoint, "--stream="+server.StreamARN("s")); !strings.Contains(said, "pushed") || !strings.Contains(said, "ACTIVE") {
+		t.Errorf("it lists %s", said)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		said string
+	}{
+		"nobody to ask":      {[]string{"--stream=s", "--name=pushed"}, exitUsage, "--yes"},
+		"no name":            {[]string{"--stream=s", "--yes"}, exitUsage, "--name"},
+		"another name":       {[]string{"--stream=s", "--name=other", "--yes"}, exitFailed, "there is "},
+		"a stream that none": {[]string{"--stream=none", "--name=pushed", "--yes"}, exitFailed, "no such stream"},
+	} {
+		c := start(t, "", append([]string{"fanout", "remove", endpoint}, test.args...)...)
+		if code := c.wait(t); code != test.code || !strings.Contains(c.err.String(), test.said) {
+			t.Errorf("%s: exit code %d, %s", name, code, c.err)
+		}
+	}
+	if n := len(list()); n != 2 {
+		t.Fatalf("%d consumers are left, and none was removed", n)
+	}
+	for _, name := range []string{"pushed", "plain"} {
+		mustRun(t, "", "fanout", "remove", endpoint, "--stream=s", "--name="+name, "--yes")
+	}
+	if n := len(list()); n != 0 {
+		t.Errorf("%d consumers are left", n)
+	}
+	if said := mustRun(t, "", "fanout", "list", endpoint, "--stream=s"); !strings.Contains(said, "No consumer") {
+		t.Errorf("it lists %s", said)
+	}
+}
+
+func TestConfirmed(t *testing.T) {
+	for typed, want := range map[string]bool{"billing\n": true, " billing \r\n": true, "billing": true, "yes\n": false, "\n": false, "": false} {
+		said := newOutput()
+		if got := confirmed(terminal{in: strings.NewReader(typed), err: said}, "Sure? ", "billing"); got != want || said.String() != "Sure? " {
+			t.Errorf("%q is %v, after %q", typed, got, said)
+		}
+	}
+}
+
+func TestFanOutFlag(t *testing.T) {
+	var f fanOutFlag
+	for _, bad := range []string{"", "a b", "ä", strings.Repeat("x", 129)} {
+		if f.Set(bad) == nil || f.on {
+			t.Errorf("%.20q is taken for a name", bad)
+		}
+	}
+	c := start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--fan-out=a b")
+	if code := c.wait(t); code != exitUsage || !strings.Contains(c.err.String(), "no name of a consumer") {
+		t.Errorf("exit code %d, %s", code, c.err)
+	}
+}
