@@ -289,6 +289,38 @@ func TestCheckpointInsideABatch(t *testing.T) {
 	})
 }
 
+// With reused buffers nothing that outlives the handler may point into them, least of all a checkpoint.
+func TestReusedBuffersDoNotReachCheckpoints(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		s, store := newSink(t), memstore.New()
+		stop := start(t, srv.Client(), store, weir.Options{ReuseBuffers: true, Batch: 7}, func(ctx context.Context, b *weir.Batch) error {
+			if len(b.Records) > 3 {
+				if err := b.Checkpoint(ctx, b.Records[2]); err != nil {
+					return err
+				}
+			}
+			return s.handle(ctx, b)
+		})
+		for range 20 {
+			fill(srv, s, 5, 4)
+			until(t, "everything handled", time.Minute, func() bool { return s.missing() == 0 })
+			time.Sleep(1500 * time.Millisecond) // a beat saves it
+			view, err := store.View(t.Context(), "app", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := srv.Records("s")
+			if at, want := view.Leases[0].Position.SequenceNumber(), all[len(all)-1].SequenceNumber; at != want {
+				t.Fatalf("the checkpoint is %q, the last record is %q", at, want)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		s.judge()
+	})
+}
+
 func TestStopWithNilEndsRunWithoutError(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("k 1"))

@@ -287,7 +287,7 @@ func (d *day) start() *process {
 	p := &process{faultyStore: &faultyStore{Store: d.store}}
 	transport := d.srv.Transport()
 	client := d.srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
-	p.stop = start(d.t, client, p, weir.Options{Reading: d.reading, IdleInterval: 10 * time.Second, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
+	p.stop = start(d.t, client, p, weir.Options{Reading: d.reading, ReuseBuffers: d.rnd.IntN(2) == 0, IdleInterval: 10 * time.Second, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
 		func(ctx context.Context, b *weir.Batch) error {
 			defer d.sink.enter(ctx, b)()
 			// A handler takes its time, and is deaf while its process hangs: it writes after that, not knowing how late it is.

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,9 +26,10 @@ type Record struct {
 	encrypted bool
 }
 
-// Position is the place right after r, where reading resumes once r is done.
+// Position is the place right after r, where reading resumes once r is done. It is a copy: it may be kept for longer than
+// the record, and keeps no page in memory.
 func (r Record) Position() Position {
-	p, err := shard.Part(r.SequenceNumber, r.done)
+	p, err := shard.Part(strings.Clone(r.SequenceNumber), r.done)
 	if err != nil { // only a Record that no consumer made
 		return Position{}
 	}
