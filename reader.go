@@ -277,6 +277,7 @@ func (r *reading) follow(ctx context.Context, id string, at shard.Position) {
 			return
 		}
 		failures = 0
+		page.Records = slices.Clone(page.Records) // the next page is read while the caller still has this one
 		// Only an empty page is the tip: a closed shard may say that it ends on the page after its last records.
 		last := page.End || (r.opts.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
 		if !hand(read{page: page, last: last}) || last {

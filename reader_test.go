@@ -155,3 +155,36 @@ func TestReaderErrors(t *testing.T) {
 		}
 	})
 }
+
+// The next page is read while the caller still has the last one.
+func TestReaderLeavesWhatItHandedOutAlone(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		s := newSink(t)
+		fill(srv, s, 10, 20)
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounds := 0
+		for b, err := range r.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rounds++; rounds <= 4 {
+				fill(srv, s, 10, 20)
+			}
+			for i := range b.Records {
+				time.Sleep(20 * time.Millisecond)
+				one := *b
+				one.Records = b.Records[i : i+1]
+				if err := s.write(&one); err != nil {
+					t.Error(err)
+				}
+			}
+			if rounds > 4 && s.missing() == 0 {
+				break
+			}
+		}
+		s.judge()
+	})
+}
