@@ -16,7 +16,7 @@ const (
 	// FanOut has records pushed, by a registered consumer (enhanced fan-out): 2 MiB a second from each shard for this application alone,
 	// as soon as they are there. AWS bills a consumer by the shard and hour until it is removed, which weir never does by itself:
 	// `weir fanout list` shows what is registered and `weir fanout remove` removes it. A stream has 20 consumers, or 50. Give
-	// the client HTTP/2, as the SDK's own HTTP client does by default.
+	// the client HTTP/2, as the SDK's own HTTP client does by default, and no timeout for whole calls: a subscription lasts five minutes.
 	//
 	// While fan-out is not to be had, because it is refused or three subscriptions in a row failed, the shard is polled, and fan-out is
 	// tried again every minute; [Events].ReadingChanged tells.

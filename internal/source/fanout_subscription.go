@@ -173,5 +173,5 @@ func pageOf(ev *types.SubscribeToShardEvent, from shard.Position) (page Page, at
 	return page, at, continuation, nil
 }
 
-// maxMillis is a year, the longest that a stream keeps records, many times over.
+// maxMillis is a hundred years: no answer that can be true is more, and it fits a Duration.
 const maxMillis = 100 * 366 * 24 * 3600 * 1000

@@ -406,3 +406,45 @@ func TestTroubleOf(t *testing.T) {
 		}
 	}
 }
+
+// Whatever an event says, a page goes forward from the position and ends only with children.
+func FuzzPageOf(f *testing.F) {
+	f.Add("100", "101", "102", "103", "", int64(0))
+	f.Add("100", "101", "", "102", "shardId-000000000001", int64(5))
+	f.Add("100", "99", "-1", "", "", int64(-1))
+	f.Add("100", "0101", "101", "x", "y", int64(1)<<62)
+	f.Fuzz(func(t *testing.T, from, first, second, continuation, child string, behind int64) {
+		at, err := shard.After(from)
+		if err != nil {
+			at = shard.Oldest
+		}
+		ev := &types.SubscribeToShardEvent{
+			Records:                    []types.Record{{SequenceNumber: &first, Data: []byte("x")}, {SequenceNumber: &second}},
+			ContinuationSequenceNumber: &continuation, MillisBehindLatest: &behind,
+		}
+		if child != "" {
+			ev.ChildShards = []types.ChildShard{{ShardId: &child, ParentShards: []string{"p"}, HashKeyRange: &types.HashKeyRange{StartingHashKey: &first, EndingHashKey: &second}}}
+		}
+		page, to, next, err := pageOf(ev, at)
+		if err != nil {
+			if to != at || len(page.Records) > 0 {
+				t.Errorf("a broken event moves to %s: %v", to, err)
+			}
+			return
+		}
+		if page.End != (len(page.Children) > 0) || page.End == (next != "") || page.Behind < 0 && behind >= 0 {
+			t.Errorf("end %v, children %v, continuation %q, %v behind", page.End, page.Children, next, page.Behind)
+		}
+		last := at
+		for _, r := range page.Records {
+			p, err := shard.After(r.SequenceNumber)
+			if err != nil || p.Compare(last) <= 0 {
+				t.Errorf("record %q after %s: %v", r.SequenceNumber, last, err)
+			}
+			last = p
+		}
+		if to != last {
+			t.Errorf("the position is %s after %s", to, last)
+		}
+	})
+}
