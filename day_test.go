@@ -23,8 +23,9 @@ import (
 )
 
 var (
-	daySeed  = flag.Uint64("day.seed", 0, "seed of the day of faults, 0 for a new one")
-	dayHours = flag.Int("day.hours", 24, "virtual hours of the day of faults")
+	daySeed     = flag.Uint64("day.seed", 0, "seed of the day of faults, 0 for a new one")
+	dayHours    = flag.Int("day.hours", 24, "virtual hours of the day of faults")
+	fanOutHours = flag.Int("day.fanout", 4, "virtual hours of the day of faults by fan-out")
 )
 
 // TestADayOfFaults runs three workers for 24 virtual hours while workers crash and come back, hang for longer than the failover
@@ -33,7 +34,7 @@ var (
 func TestADayOfFaults(t *testing.T) { aDayOfFaults(t, weir.Polling, *dayHours) }
 
 // TestADayOfFaultsByFanOut is the same on subscriptions, which break, end and go silent too; four hours of it unless told otherwise.
-func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOut, min(*dayHours, 4)) }
+func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOut, *fanOutHours) }
 
 func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {
 	if testing.Short() {
@@ -43,7 +44,7 @@ func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("-day.seed=%d -day.hours=%d", seed, hours)
+	t.Logf("-day.seed=%d, %d hours", seed, hours)
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 3, func(t *testing.T, srv *kinesistest.Server) {
 		d := &day{t: t, srv: srv, sink: newSink(t), reading: reading, store: memstore.New(), rnd: rand.New(rand.NewPCG(seed, 1))}
 		d.run(time.Duration(hours) * time.Hour)

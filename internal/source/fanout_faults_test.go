@@ -14,7 +14,7 @@ func TestFanOutRecovers(t *testing.T) {
 	const retry = 2 * time.Second // the spacing of calls, and the first pause
 	for name, test := range map[string]struct {
 		fault kinesistest.Fault
-		times int
+		times int // negative for ever
 		bound time.Duration
 	}{
 		"half-open after some events":     {stream(kinesistest.SubscriptionFault{Events: 3, HalfOpen: true}), 1, silenceTimeout + retry},
@@ -49,7 +49,7 @@ func TestFanOutRecovers(t *testing.T) {
 		"children without a continuation": {without("ContinuationSequenceNumber", "and", "ChildShards", []any{map[string]any{"ShardId": ""}}), 2, 2 * retry},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
+			recovers := func(t *testing.T, p *fanned) {
 				p.faulty(test.times, test.fault)
 				p.send()
 				took := p.all(test.bound)
@@ -65,6 +65,13 @@ func TestFanOutRecovers(t *testing.T) {
 				t.Logf("recovered within %v, bound %v; %d subscriptions", took, test.bound, p.subscriptions())
 				if len(p.modes) > 0 {
 					t.Errorf("it fell back: %v", p.modes)
+				}
+			}
+			fanOut(t, kinesistest.Config{}, recovers)
+			fanOut(t, kinesistest.Config{TLS: true}, func(t *testing.T, p *fanned) {
+				recovers(t, p)
+				if p.proto != "HTTP/2.0" {
+					t.Errorf("that was %s", p.proto)
 				}
 			})
 		})

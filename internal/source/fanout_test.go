@@ -30,6 +30,7 @@ type fanned struct {
 	fails  []error
 	modes  []error // what Changed was told
 	ready  int     // consumers found
+	proto  string  // of HTTP, for subscriptions
 }
 
 func fanOut(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, p *fanned)) {
@@ -104,7 +105,8 @@ func (p *fanned) follow(length time.Duration) {
 
 // faulty lets the next n subscriptions go wrong, all of them when n is negative.
 func (p *fanned) faulty(n int, fault kinesistest.Fault) {
-	p.srv.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault {
+	p.srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
+		p.proto = call.Proto
 		if n == 0 {
 			return kinesistest.Fault{}
 		}
