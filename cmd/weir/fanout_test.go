@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/cmd/weir/internal/demo"
 )
 
 // What fan-out leaves behind is seen and removed.
@@ -87,5 +89,18 @@ func TestFanOutFlag(t *testing.T) {
 	c := start(t, "", "consume", "--stream=s", "--app=a", "--store=memory:", "--fan-out=a b")
 	if code := c.wait(t); code != exitUsage || !strings.Contains(c.err.String(), "no name of a consumer") {
 		t.Errorf("exit code %d, %s", code, c.err)
+	}
+}
+
+// The demo by fan-out comes to the same verdict.
+func TestDemoByFanOut(t *testing.T) {
+	o, said := smallDemo(t)
+	o.FanOut = true
+	r, err := demo.Run(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if !r.Clean() || r.Put != 2000 || r.Distinct != 2000 {
+		t.Errorf("verdict %+v\n%s", r.Verdict, said)
 	}
 }
