@@ -55,6 +55,8 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		return fmt.Errorf("weir: %w", err)
 	}
 	defer caller.Close()
+	var pool source.Pool
+	defer pool.Close()
 	names := make([]string, 0, len(c.streams))
 	for name := range c.streams {
 		names = append(names, name)
@@ -64,7 +66,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
 		Stop:  c.opts.StopTimeout, Streams: names, Start: c.opts.Start, ListInterval: c.opts.ListInterval,
-		List: c.list, Read: func(t *group.Term) error { return c.loop(t, h, caller, consumers).run() },
+		List: c.list, Read: func(t *group.Term) error { return c.loop(t, h, caller, &pool, consumers).run() },
 		OnTaken: c.taken, OnEnded: c.ended, OnFailed: c.storeFailed, OnLeading: c.opts.Events.Leading, Log: c.opts.Logger,
 	})
 	var stop *stopError
@@ -78,13 +80,13 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	}
 }
 
-func (c *Consumer) loop(t *group.Term, h Handler, caller *wire.Caller, consumers *source.Consumers) *shardLoop {
+func (c *Consumer) loop(t *group.Term, h Handler, caller *wire.Caller, pool *source.Pool, consumers *source.Consumers) *shardLoop {
 	l := &shardLoop{
 		opts: &c.opts, handler: h, term: t, unpack: newUnpacker(c.opts.Aggregates, t.Lease.Range, t.Lease.Position),
 	}
 	l.unpack.reuse = c.opts.ReuseBuffers
 	l.source = c.pages(l, source.Poll{
-		Client: c.client, Caller: caller, Stream: c.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
+		Client: c.client, Caller: caller, Pool: pool, Stream: c.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
 		Limit: c.opts.Batch, Idle: c.opts.IdleInterval, Failed: l.readFailed,
 	}, consumers)
 	return l

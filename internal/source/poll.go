@@ -42,6 +42,7 @@ func (p *Page) Release() {
 type Poll struct {
 	Client *kinesis.Client
 	Caller *wire.Caller // of Client
+	Pool   *Pool        // makes the reads; nil makes them in the caller's goroutine
 	Stream Stream
 	Shard  string
 	From   shard.Position // where to begin; not Latest, which has no place of its own: pin it first
@@ -56,6 +57,7 @@ type Poll struct {
 	began    time.Time // the last read
 	due      time.Time // no read before
 	retry    backoff
+	done     chan struct{}
 }
 
 // The service allows five reads a second and 2 MiB a second from a shard, and refuses further reads while that is overdrawn.
@@ -74,7 +76,7 @@ func (p *Poll) Next(ctx context.Context) (Page, error) {
 		if err := pause(ctx, time.Until(p.due)); err != nil {
 			return Page{}, err
 		}
-		page, err := p.read(ctx)
+		page, err := p.pooled(ctx)
 		if err == nil {
 			p.retry.reset()
 			return page, nil
@@ -88,6 +90,20 @@ func (p *Poll) Next(ctx context.Context) (Page, error) {
 		}
 		p.due = time.Now().Add(wait)
 	}
+}
+
+// pooled is read, on a goroutine of the pool if there is one.
+func (p *Poll) pooled(ctx context.Context) (page Page, err error) {
+	if p.Pool == nil {
+		return p.read(ctx)
+	}
+	if p.done == nil {
+		p.done = make(chan struct{}, 1)
+	}
+	if waited := p.Pool.Do(ctx, p.done, func() { page, err = p.read(ctx) }); waited != nil {
+		return Page{}, waited
+	}
+	return page, err
 }
 
 // Last reads once more, without waiting for the idle interval and without trying again: for a reader that is about to give
@@ -257,10 +273,16 @@ func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
 func (p *Poll) schedule(page Page) {
 	spacing := max(readSpacing, time.Duration(page.Bytes)*time.Second/readBandwidth)
 	if page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0) {
-		spacing = max(spacing, p.Idle-rand.N(p.Idle/5+1))
+		// In whole ticks, which all shards share: their timers fire together, a few wake-ups a second instead of thousands.
+		at := p.began.Add(max(spacing, p.Idle-rand.N(p.Idle/5+1)))
+		p.due = at.Add(tick - time.Duration(at.UnixNano())%tick)
+		return
 	}
 	p.due = p.began.Add(spacing)
 }
+
+// tick is how far idle polls are gathered.
+const tick = 25 * time.Millisecond
 
 func (p *Poll) iterate(ctx context.Context) (string, error) {
 	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(p.Shard)}
