@@ -334,6 +334,23 @@ func TestStopWithNilEndsRunWithoutError(t *testing.T) {
 	})
 }
 
+func TestStopDuringAStopIsStillReturned(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		srv.Put("s", "k", []byte("k 1"))
+		entered := make(chan struct{})
+		broken := errors.New("the disk is full")
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{}, func(context.Context, *weir.Batch) error {
+			close(entered)
+			time.Sleep(3 * time.Second) // the worker is told to stop meanwhile
+			return weir.Stop(broken)
+		})
+		<-entered
+		if err := stop(); !errors.Is(err, broken) {
+			t.Errorf("Run returned %v, want what Stop was given", err)
+		}
+	})
+}
+
 func TestRunSaysThatAStreamDoesNotExist(t *testing.T) {
 	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
 		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "nowhere", Logger: quiet})

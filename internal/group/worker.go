@@ -76,8 +76,12 @@ func (w *worker) run(ctx context.Context) error {
 			done = nil
 			w.stop(nil)
 		}
-		if err := w.findFatal(); err != nil && w.stopping.IsZero() {
+		switch err := w.findFatal(); {
+		case err == nil:
+		case w.stopping.IsZero():
 			w.stop(err)
+		default:
+			w.fatal = err // a handler that asks to stop while Run stops already: its error is not to be swallowed
 		}
 		next := w.beat(context.WithoutCancel(ctx))
 		if !w.stopping.IsZero() && w.stopped() {
@@ -91,6 +95,9 @@ func (w *worker) run(ctx context.Context) error {
 
 // findFatal returns the first error with which a reader or the leadership asked to end Run.
 func (w *worker) findFatal() error {
+	if w.fatal != nil {
+		return w.fatal
+	}
 	for _, t := range w.terms {
 		if err := t.state().err; err != nil {
 			return err
@@ -99,7 +106,7 @@ func (w *worker) findFatal() error {
 	if w.lead != nil {
 		return w.lead.failed()
 	}
-	return w.fatal
+	return nil
 }
 
 func (w *worker) stop(err error) {
@@ -198,10 +205,16 @@ func (w *worker) settle(sent map[*Term]lease.Progress) {
 
 func (w *worker) drop(t *Term) {
 	delete(w.terms, t.Lease.Key)
+	now := t.state()
+	if now.err != nil && w.fatal == nil {
+		// The reader returned between the look for such errors and the report that gave its lease back.
+		w.fatal = now.err
+		w.poke()
+	}
 	if w.cfg.OnEnded == nil {
 		return
 	}
-	switch now := t.state(); {
+	switch {
 	case now.lost:
 		w.cfg.OnEnded(t, "lost")
 	case now.finished:
