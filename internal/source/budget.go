@@ -1,0 +1,223 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Budget bounds the bytes of records that a process has read and not yet handled, whatever the number of shards.
+//
+// Half of it is common: whoever is fast takes from it, 2 MiB a shard at most. The other half is guaranteed in equal shares, one for each shard
+// that is read, so that handlers that are slow or hang stop their own shards only, however many they are. A single record may be larger than a
+// share and what is left in common: one shard at a time may take such a record all the same, so that the budget is exceeded by one page at most.
+// While shares are opened the guarantee of each becomes less; what a shard holds beyond it is not taken away, but waited for.
+//
+// It may be used concurrently.
+type Budget struct {
+	mu       sync.Mutex
+	half     int
+	shares   int
+	reserved int    // in use, of the guaranteed half
+	common   int    // in use, of the common half
+	over     *Share // who holds more than there is
+	waiting  []*taker
+}
+
+// commonMost is how much of the common half one shard may have: two windows and some room.
+const commonMost = 2 << 20
+
+// ErrNoMemory is wrapped when the budget does not allow to take more.
+var ErrNoMemory = errors.New("no memory is free for more records")
+
+var errShareClosed = errors.New("the share of the memory budget is closed")
+
+// NewBudget makes a budget of so many bytes.
+func NewBudget(bytes int) *Budget { return &Budget{half: bytes / 2} }
+
+// InUse is how many bytes are taken.
+func (b *Budget) InUse() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.reserved + b.common
+	if b.over != nil {
+		n += b.over.over
+	}
+	return n
+}
+
+// Share is what one shard takes from a budget. Several goroutines may use it.
+type Share struct {
+	b                 *Budget
+	own, common, over int // in use
+	closed            bool
+}
+
+// taker waits for n bytes.
+type taker struct {
+	s    *Share
+	n    int
+	done chan error
+}
+
+// Share opens a share, which costs nothing until something is taken. It has to be closed.
+func (b *Budget) Share() *Share {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shares++
+	return &Share{b: b}
+}
+
+// Close gives back all that the share still holds, and fails who waits for it.
+func (s *Share) Close() {
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.give(s.own + s.common + s.over)
+	s.closed = true
+	b.shares--
+	b.wake()
+}
+
+// TryTake takes as much as there is without waiting, between least and most bytes, and returns how much; 0 if there is not as much as least,
+// or if that needs what only [Share.Take] may do: exceed the budget.
+func (s *Share) TryTake(least, most int) int {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return s.take(least, most)
+}
+
+// Take takes n bytes and waits for them as long as ctx lasts. Those who wait are served in order, as far as what they wait for allows. Its
+// errors wrap [ErrNoMemory] and ctx's cause.
+func (s *Share) Take(ctx context.Context, n int) error {
+	if n <= 0 {
+		return nil
+	}
+	b := s.b
+	b.mu.Lock()
+	t := &taker{s: s, n: n}
+	if s.grant(n) || s.closed {
+		defer b.mu.Unlock()
+		if s.closed {
+			return errShareClosed
+		}
+		return nil
+	}
+	t.done = make(chan error, 1)
+	b.waiting = append(b.waiting, t)
+	b.mu.Unlock()
+	select {
+	case err := <-t.done:
+		return err
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.waiting, t)
+	if i < 0 { // served in the same moment
+		if err := <-t.done; err != nil {
+			return err
+		}
+		s.give(n)
+		b.wake()
+	} else {
+		b.waiting = slices.Delete(b.waiting, i, i+1)
+	}
+	return fmt.Errorf("%w: %d bytes: %w", ErrNoMemory, n, context.Cause(ctx))
+}
+
+// Owe counts n bytes that are there already, in excess of the budget if it must be.
+func (s *Share) Owe(n int) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	if n <= 0 || s.closed {
+		return
+	}
+	if s.take(n, n) == 0 {
+		s.common += n
+		s.b.common += n
+	}
+}
+
+// Give gives n bytes back. More than was taken counts as all.
+func (s *Share) Give(n int) {
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > 0 && !s.closed {
+		s.give(n)
+		b.wake()
+	}
+}
+
+// What follows is called with the lock held.
+
+// guarantee is what each share may have whatever the others do.
+func (b *Budget) guarantee() int { return b.half / max(b.shares, 1) }
+
+func (s *Share) take(least, most int) int {
+	b := s.b
+	if s.closed || most <= 0 {
+		return 0
+	}
+	own := max(0, min(b.guarantee()-s.own, b.half-b.reserved))
+	common := max(0, min(commonMost-s.common, b.half-b.common))
+	n := min(most, own+common)
+	if n < max(least, 1) {
+		return 0
+	}
+	own = min(own, n)
+	s.own, b.reserved = s.own+own, b.reserved+own
+	s.common, b.common = s.common+n-own, b.common+n-own
+	return n
+}
+
+// grant takes n bytes, in excess of the budget if they are more than a share can have and nobody else exceeds it.
+func (s *Share) grant(n int) bool {
+	if s.take(n, n) > 0 {
+		return true
+	}
+	b := s.b
+	if s.closed || b.over != nil || (n <= b.guarantee() && s.own+s.common > 0) {
+		return false
+	}
+	b.over, s.over = s, n
+	return true
+}
+
+func (s *Share) give(n int) {
+	b := s.b
+	common := min(n, s.common)
+	own := min(n-common, s.own)
+	over := min(n-common-own, s.over)
+	s.common, b.common = s.common-common, b.common-common
+	s.own, b.reserved = s.own-own, b.reserved-own
+	if s.over -= over; s.over == 0 && b.over == s {
+		b.over = nil
+	}
+}
+
+// wake serves those who wait and can be served now.
+func (b *Budget) wake() {
+	if len(b.waiting) == 0 {
+		return
+	}
+	kept := b.waiting[:0]
+	for _, t := range b.waiting {
+		switch {
+		case t.s.closed:
+			t.done <- errShareClosed
+		case t.s.grant(t.n):
+			t.done <- nil
+		default:
+			kept = append(kept, t)
+		}
+	}
+	clear(b.waiting[len(kept):])
+	b.waiting = kept
+}
