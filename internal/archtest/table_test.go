@@ -21,7 +21,7 @@ var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
 		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/source", "internal/wire"},
-		tests: []string{"kinesistest", "store/..."}, sdk: true,
+		tests: []string{"kinesistest", "store/...", "internal/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
 	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
@@ -70,6 +70,10 @@ var rows = []row{
 			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",
 			"internal/integration/...",
 		}, sdk: true,
+	},
+	{
+		pkg: "internal/benchserver", why: "a Kinesis that copies prepared answers, for benchmarks; sharing code would share costs",
+		tests: []string{"kinesistest", "internal/wire"}, sdk: true,
 	},
 	{
 		pkg: "internal/sim", why: "a seeded simulation of many workers in one goroutine",
