@@ -37,7 +37,7 @@ race: ## The tests under the race detector (needs a C compiler)
 	cd internal/integration && $(GO) test -race -shuffle=on ./sqlite/...
 
 .PHONY: servers
-servers: ## Fetch the servers that the integration tests start (npm and Maven packages)
+servers: ## Fetch the servers that the integration tests start (npm, Maven and Debian packages)
 	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh
 
 .PHONY: integration

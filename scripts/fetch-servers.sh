@@ -1,6 +1,7 @@
 #!/bin/sh
 # Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
-# 20 or newer with npm, and a JDK 17 or newer with Maven. Does nothing when all is there already.
+# 20 or newer with npm, a JDK 17 or newer with Maven, and Debian's apt for the databases, which are unpacked without being
+# installed. Does nothing when all is there already.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -46,3 +47,71 @@ if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynam
 	javac -cp "$deps/dynamodb-local/*" -d "$deps/dynamodb-local" "$here/servers/LoopbackDynamoDB.java"
 	cat "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java" >"$deps/dynamodb-local/.fetched"
 fi
+
+# wanted prints the lines of debian.txt that name packages.
+wanted() { grep -v '^#' "$here/servers/debian.txt"; }
+
+# known PACKAGE: whether apt could download it.
+known() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [0-9]'; }
+
+# chosen prints the package of each line, without those that only stand for another: postgresql is postgresql-15 or so.
+chosen() {
+	wanted | while read -r line; do
+		for name in $line; do
+			known "$name" || continue
+			real=$(apt-cache depends --no-recommends --no-suggests "$name" | sed -n "s/^ *Depends: \\($name-[0-9][0-9]*\\)\$/\\1/p" | head -n 1)
+			echo "${real:-$name}"
+			break
+		done
+	done
+}
+
+# debs prints what to download: the servers, and those of the libraries they need that this machine lacks. Their other
+# dependencies (configuration, accounts, Perl, a compiler for queries) serve an installation.
+debs() {
+	servers=$(chosen)
+	test "$(echo "$servers" | wc -l)" -eq "$(wanted | wc -l)" || return 1
+	# The simulation names them in the form: Inst NAME (VERSION ...), or NAME [OLD] (VERSION ...) for what is installed.
+	# shellcheck disable=SC2086
+	needed=$(apt-get -s --no-install-recommends install $servers) || return 1
+	{
+		echo "$servers"
+		echo "$needed" | awk '$1 == "Inst" && $3 ~ /^\(/ && ($2 ~ /^lib/ || $2 ~ /-tools$/) && $2 !~ /^libllvm|-perl$/ { print $2 }'
+	} | sort -u
+}
+
+if ! current debian "$here/servers/debian.txt"; then
+	need apt-get 'the databases come from the packages of Debian or one of its kind'
+	echo "fetch-servers: Postgres, MariaDB and Redis into $deps/debian" >&2
+	# Beside the place, and moved there when it is whole.
+	new=$deps/debian.$$
+	trap 'rm -rf "$new"' EXIT
+	rm -rf "$new"
+	mkdir -p "$new/debs"
+	fetch() {
+		list=$(debs) && test -n "$list" || return 1
+		# shellcheck disable=SC2086
+		(cd "$new/debs" && rm -f ./*.deb && apt-get -q download $list 2>&1)
+	}
+	# The lists of packages may be missing or older than the archive. Only root can bring them up to date.
+	said=$(fetch) || {
+		test "$(id -u)" -eq 0 && apt-get -q update >&2
+		said=$(fetch) || {
+			echo "fetch-servers: apt does not give the databases: $said" >&2
+			echo "fetch-servers: run apt-get update as root, and see scripts/servers/debian.txt for their names" >&2
+			exit 1
+		}
+	}
+	for deb in "$new"/debs/*.deb; do dpkg -x "$deb" "$new"; done
+	rm -rf "$new/debs"
+	cat "$here/servers/debian.txt" >"$new/.fetched"
+	rm -rf "$deps/debian"
+	mv "$new" "$deps/debian"
+fi
+
+# The versions, to be seen in a log. A database that does not start here is seen at once, too.
+libraries=$(find "$deps/debian" -type d -path '*lib/*-linux-gnu*' -prune | tr '\n' ':')
+for server in "$deps"/debian/usr/lib/postgresql/*/bin/postgres "$deps"/debian/usr/sbin/mariadbd "$deps"/debian/usr/bin/redis-server "$deps"/debian/usr/bin/valkey-server; do
+	test -x "$server" || continue
+	LD_LIBRARY_PATH=$libraries "$server" --version
+done

@@ -1,4 +1,4 @@
-// Package servers starts Kinesis and DynamoDB servers that nobody here wrote, for tests. They are fetched by
+// Package servers starts Kinesis servers and databases that nobody here wrote, for tests. They are fetched by
 // scripts/fetch-servers.sh; each runs on a free port of 127.0.0.1 and ends with the test that started it, or with its process.
 package servers
 
@@ -102,7 +102,7 @@ func fetched(t testing.TB, name string) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".fetched")); err != nil {
-		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm and a JDK with Maven"
+		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm, a JDK with Maven, and apt-get"
 		if os.Getenv(Require) == "require" {
 			t.Fatalf(how, name)
 		}

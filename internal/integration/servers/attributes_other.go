@@ -1,0 +1,10 @@
+//go:build !linux
+
+package servers
+
+import "syscall"
+
+// attributes run a server as another user.
+func attributes(as *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: as}
+}

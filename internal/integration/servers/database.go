@@ -1,0 +1,241 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Database is a running database server with its data in a folder of its own, which can be stopped and started again on the same
+// port. Its methods are for one goroutine, and fail the test when they do not succeed.
+type Database struct {
+	Name string
+	Addr string // host:port, on loopback
+	Dir  string // its folder
+
+	t       testing.TB
+	command func() *exec.Cmd            // a fresh one for each start
+	ready   func(context.Context) error // nil once it answers
+	as      *syscall.Credential         // whom it runs as, nil for this user
+	stop    syscall.Signal              // asks it to end in order
+	process atomic.Pointer[dataProcess] // nil while it is stopped
+}
+
+// dataProcess is one run of a database server.
+type dataProcess struct {
+	cmd      *exec.Cmd
+	said     tail
+	stopping atomic.Bool
+	gone     chan struct{}
+}
+
+const (
+	stopWithin = 20 * time.Second
+	startTries = 3 // another process may take the port between its choice and its use
+)
+
+// newDatabase makes the folder of a server. Servers that refuse to run as root run as nobody, to whom it belongs.
+func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
+	t.Helper()
+	// t.TempDir is inside a folder that other users may not enter.
+	dir, err := os.MkdirTemp("", "weir-"+strings.ToLower(name)+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Database{Name: name, Dir: dir, t: t, stop: syscall.SIGTERM}
+	t.Cleanup(func() {
+		d.end(syscall.SIGKILL)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if notAsRoot && os.Geteuid() == 0 {
+		nobody, err := user.Lookup("nobody")
+		if err != nil {
+			t.Fatalf("%s does not run as root, and there is no user nobody to run it as: %v", name, err)
+		}
+		uid, _ := strconv.ParseUint(nobody.Uid, 10, 32)
+		gid, _ := strconv.ParseUint(nobody.Gid, 10, 32)
+		d.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: false}
+		if err := os.Chown(dir, int(uid), int(gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// debian is the folder of the packages that were unpacked, and the environment for programs in it.
+func debian(t testing.TB) (dir string, env []string) {
+	t.Helper()
+	dir = fetched(t, "debian")
+	var libraries []string
+	for _, pattern := range []string{"usr/lib/*-linux-gnu*", "lib/*-linux-gnu*"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		libraries = append(libraries, found...)
+	}
+	return dir, append(os.Environ(), "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
+}
+
+// program is the path of the first of these patterns below dir that there is.
+func program(t testing.TB, dir string, patterns ...string) string {
+	t.Helper()
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) > 0 {
+			return found[len(found)-1]
+		}
+	}
+	t.Fatalf("none of %v is in %s: remove that folder and run scripts/fetch-servers.sh", patterns, dir)
+	return ""
+}
+
+// run runs a program that prepares the server to its end.
+func (d *Database) run(cmd *exec.Cmd) {
+	d.t.Helper()
+	cmd.Dir = d.Dir
+	cmd.SysProcAttr = attributes(d.as)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		d.t.Fatalf("%s cannot be prepared: %s: %v\n%s", d.Name, cmd.Path, err, out)
+	}
+}
+
+// boot starts the server for the first time, on a free port.
+func (d *Database) boot() {
+	d.t.Helper()
+	for try := 1; ; try++ {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		d.Addr = l.Addr().String()
+		if err := l.Close(); err != nil {
+			d.t.Fatal(err)
+		}
+		if err = d.start(); err == nil {
+			return
+		}
+		if try == startTries {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// Port is the port of Addr.
+func (d *Database) Port() string {
+	_, port, _ := net.SplitHostPort(d.Addr)
+	return port
+}
+
+// Start starts the server again after [Database.Stop] or [Database.Kill], and waits until it answers.
+func (d *Database) Start() {
+	d.t.Helper()
+	if err := d.start(); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *Database) start() error {
+	p := &dataProcess{cmd: d.command(), gone: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = d.Dir, &p.said, &p.said
+	p.cmd.SysProcAttr = attributes(d.as)
+	if err := p.cmd.Start(); err != nil {
+		return fmt.Errorf("%s cannot be started: %w", d.Name, err)
+	}
+	d.process.Store(p)
+	go func() {
+		defer close(p.gone)
+		_ = p.cmd.Wait()
+	}()
+	ctx, cancel := context.WithTimeout(d.t.Context(), startWithin)
+	defer cancel()
+	every := time.NewTicker(healthEvery)
+	defer every.Stop()
+	for {
+		err := d.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-every.C:
+		case <-p.gone:
+			return fmt.Errorf("%s ended at once: %s", d.Name, p.said.String())
+		case <-ctx.Done():
+			d.end(syscall.SIGKILL)
+			return fmt.Errorf("%s does not answer after %s: %w\n%s", d.Name, startWithin, err, p.said.String())
+		}
+	}
+}
+
+// Stop lets the server end in order.
+func (d *Database) Stop() {
+	d.t.Helper()
+	d.end(d.stop)
+}
+
+// Kill ends the server at once, as a crash would.
+func (d *Database) Kill() {
+	d.t.Helper()
+	d.end(syscall.SIGKILL)
+}
+
+// Restart ends the server in order and starts it again.
+func (d *Database) Restart() {
+	d.t.Helper()
+	d.Stop()
+	d.Start()
+}
+
+// Suspend stops the server in its tracks: connections stay open and nothing is answered.
+func (d *Database) Suspend() { d.signal(syscall.SIGSTOP) }
+
+// Resume goes on after [Database.Suspend].
+func (d *Database) Resume() { d.signal(syscall.SIGCONT) }
+
+func (d *Database) signal(s syscall.Signal) {
+	d.t.Helper()
+	if err := d.process.Load().cmd.Process.Signal(s); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *Database) end(s syscall.Signal) {
+	p := d.process.Swap(nil)
+	if p == nil {
+		return
+	}
+	select {
+	case <-p.gone:
+		d.t.Errorf("%s ended in the middle of the test: %s", d.Name, p.said.String())
+		return
+	default:
+	}
+	_ = p.cmd.Process.Signal(s)
+	timer := time.NewTimer(stopWithin)
+	defer timer.Stop()
+	select {
+	case <-p.gone:
+	case <-timer.C:
+		_ = p.cmd.Process.Kill()
+		<-p.gone
+		d.t.Errorf("%s had to be killed: it did not end within %s of %s: %s", d.Name, stopWithin, s, p.said.String())
+	}
+	if d.t.Failed() {
+		d.t.Logf("%s said last:\n%s", d.Name, p.said.String())
+	}
+}

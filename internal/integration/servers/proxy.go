@@ -1,0 +1,118 @@
+package servers
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy stands between clients and a server, to lose answers.
+type Proxy struct {
+	Addr string // where clients connect
+
+	mu    sync.Mutex
+	cut   func(toServer []byte) bool
+	conns map[net.Conn]bool
+}
+
+// NewProxy forwards connections to a server's address until the test ends.
+func NewProxy(t testing.TB, to string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{Addr: l.Addr().String(), conns: map[net.Conn]bool{}}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.conns[client], p.conns[server] = true, true
+			p.mu.Unlock()
+			all.Go(func() { p.forward(client, server) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		p.CutAll()
+		all.Wait()
+	})
+	return p
+}
+
+// CutAnswers ends connections on whose next answer from the server has arrived here, but not at the client, whenever cut says so of
+// what the client sent before it. nil ends that.
+func (p *Proxy) CutAnswers(cut func(toServer []byte) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+}
+
+// CutAll ends all connections.
+func (p *Proxy) CutAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+func (p *Proxy) forward(client, server net.Conn) {
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, client)
+		delete(p.conns, server)
+	}()
+	var lose sync.Mutex
+	lost := false // the answer to what was sent last
+	var up sync.WaitGroup
+	up.Go(func() {
+		defer server.Close()
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := client.Read(buffer)
+			if n > 0 {
+				p.mu.Lock()
+				cut := p.cut != nil && p.cut(buffer[:n])
+				p.mu.Unlock()
+				lose.Lock()
+				lost = lost || cut
+				lose.Unlock()
+				if _, err := server.Write(buffer[:n]); err != nil {
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		lose.Lock()
+		cut := lost
+		lose.Unlock()
+		if cut || err != nil {
+			break
+		}
+		if _, err := client.Write(buffer[:n]); err != nil {
+			break
+		}
+	}
+	// What the client sent has been carried out: let the server see an end in order rather than a reset.
+	client.Close()
+	_, _ = io.Copy(io.Discard, server)
+	up.Wait()
+}
