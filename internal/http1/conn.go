@@ -1,0 +1,219 @@
+package http1
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// bufferSize is what a connection reads at first: the head of an answer and, of small ones, the body too. More than that only
+// costs copies, since the rest of a large body goes into the caller's memory at once.
+const bufferSize = 4 << 10
+
+// conn is a connection of a host. It belongs to one caller at a time.
+type conn struct {
+	net.Conn         // what is written to and read from: a socket, or TLS over one
+	under    *socket // what is below
+	host     *Host
+	used     bool      // it has brought an answer
+	idle     time.Time // since when
+	cut      func()    // interrupts whoever waits for it
+	probe    [1]byte
+
+	buf         []byte
+	from, until int  // of buf: what was read and not used
+	head        int  // of buf: the answer's head, which stays until the answer is closed
+	answered    bool // some of the answer to the last request was read
+}
+
+func newConn(h *Host, under *socket, top net.Conn) *conn {
+	c := &conn{Conn: top, under: under, host: h}
+	c.cut = func() {
+		if c.SetDeadline(time.Unix(1, 0)) != nil {
+			_ = c.Close() // it knows no deadlines
+		}
+	}
+	return c
+}
+
+// send writes a request and reads the head of the answer to it. Whatever the error, the connection cannot be used any more.
+func (c *conn) send(ctx context.Context, message []byte) (head, error) {
+	c.from, c.until, c.head, c.answered = 0, 0, 0, false
+	if c.buf == nil {
+		c.buf = make([]byte, bufferSize)
+	}
+	if _, err := c.Write(message); err != nil {
+		return head{}, err
+	}
+	d := c.host.client.opts.HeaderTimeout
+	if d > 0 {
+		c.limit(ctx, d)
+	}
+	h, err := c.readHead(ctx, d > 0)
+	if d > 0 {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = &TimeoutError{"head of an answer", d}
+		}
+		c.limit(ctx, 0)
+	}
+	return h, err
+}
+
+// limit has reads fail after d from now on, never for 0. An interruption that came before holds.
+func (c *conn) limit(ctx context.Context, d time.Duration) {
+	var at time.Time
+	if d > 0 {
+		at = time.Now().Add(d)
+	}
+	if c.SetReadDeadline(at) != nil || ctx.Err() != nil {
+		c.cut()
+	}
+}
+
+// maxInterim is how many heads may come before that of the answer.
+const maxInterim = 8
+
+func (c *conn) readHead(ctx context.Context, limited bool) (head, error) {
+	most := c.host.client.opts.MaxHead
+	for range maxInterim {
+		lines := 0
+		for {
+			end, n, err := headEnd(c.buf[:c.until], lines)
+			if err != nil {
+				return head{}, err
+			}
+			if lines = n; end > 0 {
+				c.head = end
+				break
+			}
+			if c.until == len(c.buf) {
+				if len(c.buf) >= most {
+					return head{}, ErrHeadTooLarge
+				}
+				c.buf = append(c.buf, make([]byte, min(len(c.buf), most-len(c.buf)))...)
+			}
+			n, err = c.read(ctx, c.buf[c.until:], limited)
+			if err != nil {
+				if errors.Is(err, io.EOF) && c.answered {
+					err = io.ErrUnexpectedEOF
+				}
+				return head{}, err
+			}
+			c.until += n
+			c.answered = true
+		}
+		if c.head > most {
+			return head{}, ErrHeadTooLarge
+		}
+		h, err := parseHead(c.buf[:c.head])
+		if err != nil {
+			return h, err
+		}
+		if h.status == 101 {
+			return h, malformed("it switches protocols, which nobody asked for")
+		}
+		if h.status >= 200 {
+			c.from = c.head
+			return h, nil
+		}
+		most -= c.head
+		c.until = copy(c.buf, c.buf[c.head:c.until])
+	}
+	return head{}, ErrHeadTooLarge
+}
+
+// read reads from the connection, past the buffer.
+func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
+	d := c.host.client.opts.ReadTimeout
+	if limited {
+		d = 0 // a bound of its own is set
+	}
+	if d > 0 {
+		c.limit(ctx, d)
+	}
+	for range 100 {
+		n, err := c.Read(p)
+		if n > 0 {
+			return n, nil // an error will come again
+		}
+		if d > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+			err = &TimeoutError{"byte of the answer", d}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, io.ErrNoProgress
+}
+
+// some reads at least one and at most most bytes of the body into p.
+func (c *conn) some(ctx context.Context, p []byte, most int64) (int, error) {
+	if int64(len(p)) > most {
+		p = p[:most]
+	}
+	if c.from == c.until {
+		// A read that ends where the body does, or that is large, needs no buffer.
+		if int64(len(p)) == most || len(p) >= len(c.buf)-c.head {
+			return c.read(ctx, p, false)
+		}
+		if err := c.fill(ctx); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, c.buf[c.from:c.until])
+	c.from += n
+	return n, nil
+}
+
+// fill reads more into the buffer, behind the head.
+func (c *conn) fill(ctx context.Context) error {
+	if c.from == c.until {
+		c.from, c.until = c.head, c.head
+	} else if c.until == len(c.buf) {
+		c.from, c.until = c.head, c.head+copy(c.buf[c.head:], c.buf[c.from:c.until])
+	}
+	if c.until == len(c.buf) { // a large head leaves no room
+		c.buf = append(c.buf, make([]byte, bufferSize)...)
+	}
+	n, err := c.read(ctx, c.buf[c.until:], false)
+	c.until += n
+	return err
+}
+
+// maxLine is how long a line between chunks may be, and together those after the last.
+const maxLine = 1 << 10
+
+// line returns the next line of the body without its CR LF, valid until the next read.
+func (c *conn) line(ctx context.Context) ([]byte, error) {
+	seen := 0
+	for {
+		b := c.buf[c.from:c.until]
+		for i := seen; i < len(b); i++ {
+			if b[i] != '\n' {
+				continue
+			}
+			if i == 0 || b[i-1] != '\r' {
+				return nil, malformed("a line between chunks ends without CR")
+			}
+			c.from += i + 1
+			return b[:i-1], nil
+		}
+		if seen = len(b); seen > maxLine {
+			return nil, malformed("a line between chunks has more than %d bytes", maxLine)
+		}
+		if err := c.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reusable reports whether a connection that was idle is still open with nothing to read. What cannot be told counts as good.
+func (c *conn) reusable() bool {
+	c.under.probing = true
+	n, err := c.Read(c.probe[:])
+	c.under.probing = false
+	return n == 0 && errors.Is(err, errNothing)
+}

@@ -1,0 +1,172 @@
+package http1
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Host is one of a client's hosts, with the connections to it. It may be used concurrently.
+type Host struct {
+	client *Client
+	addr   string
+	tls    *tls.Config // nil without TLS
+
+	mu      sync.Mutex
+	idle    []*conn // the one that was used last at the end
+	open    int     // connections: idle, in use, or being made
+	waiting list.List
+	expiry  *time.Timer // closes idle connections; nil when there were none
+	closing bool        // nothing is kept until the next request
+}
+
+// turn is what a caller waits for: a connection, or nil for leave to make one.
+type turn chan *conn
+
+// get returns a connection, which the caller owns. It uses the one that was used last, so that those that are not needed grow
+// old; callers that have to wait do so in order.
+func (h *Host) get(ctx context.Context) (*conn, error) {
+	for {
+		h.mu.Lock()
+		h.closing = false
+		var c *conn
+		var wait turn
+		var place *list.Element
+		switch n := len(h.idle); {
+		case n > 0:
+			c = h.idle[n-1]
+			h.idle[n-1] = nil
+			h.idle = h.idle[:n-1]
+		case h.open < h.client.opts.MaxConns:
+			h.open++
+		default:
+			wait = make(turn, 1)
+			place = h.waiting.PushBack(wait)
+		}
+		h.mu.Unlock()
+
+		if wait != nil {
+			select {
+			case c = <-wait:
+			case <-ctx.Done():
+				h.leave(place, wait)
+				return nil, ctx.Err()
+			}
+		}
+		if c == nil {
+			return h.dial(ctx)
+		}
+		if time.Since(c.idle) < h.client.opts.IdleTimeout && c.reusable() {
+			return c, nil
+		}
+		h.drop(c)
+	}
+}
+
+// leave gives up a place among those that wait, and passes on what came meanwhile.
+func (h *Host) leave(place *list.Element, wait turn) {
+	h.mu.Lock()
+	h.waiting.Remove(place)
+	h.mu.Unlock()
+	select {
+	case c := <-wait:
+		if c != nil {
+			h.put(c)
+		} else {
+			h.free()
+		}
+	default:
+	}
+}
+
+// next returns who has waited longest, nil if nobody waits. h.mu is held.
+func (h *Host) next() turn {
+	first := h.waiting.Front()
+	if first == nil {
+		return nil
+	}
+	return h.waiting.Remove(first).(turn)
+}
+
+// put takes a connection back that can be used again.
+func (h *Host) put(c *conn) {
+	if cap(c.buf) > 2*bufferSize {
+		c.buf = nil // a large head needed it
+	}
+	h.mu.Lock()
+	now := time.Now()
+	c.idle = now
+	if wait := h.next(); wait != nil {
+		h.mu.Unlock()
+		wait <- c
+		return
+	}
+	if h.closing {
+		h.mu.Unlock()
+		h.drop(c)
+		return
+	}
+	h.idle = append(h.idle, c)
+	if h.expiry == nil {
+		h.expiry = time.AfterFunc(h.client.opts.IdleTimeout, h.expire)
+	}
+	h.mu.Unlock()
+}
+
+// drop closes a connection and lets somebody make another.
+func (h *Host) drop(c *conn) {
+	_ = c.Close() // there is nobody to tell
+	h.free()
+}
+
+// free gives up the place of a connection.
+func (h *Host) free() {
+	h.mu.Lock()
+	wait := h.next()
+	if wait == nil {
+		h.open--
+	}
+	h.mu.Unlock()
+	if wait != nil {
+		wait <- nil
+	}
+}
+
+// expire closes connections that have been idle for too long, and comes back when the next one has been. One timer does for
+// all of them.
+func (h *Host) expire() {
+	h.mu.Lock()
+	now := time.Now()
+	n := 0
+	for n < len(h.idle) && now.Sub(h.idle[n].idle) >= h.client.opts.IdleTimeout {
+		n++
+	}
+	old := slices.Clone(h.idle[:n])
+	h.idle = slices.Delete(h.idle, 0, n)
+	h.expiry = nil
+	if len(h.idle) > 0 {
+		h.expiry = time.AfterFunc(h.client.opts.IdleTimeout-now.Sub(h.idle[0].idle), h.expire)
+	}
+	h.mu.Unlock()
+	for _, c := range old {
+		h.drop(c)
+	}
+}
+
+func (h *Host) closeIdle() {
+	h.mu.Lock()
+	all := h.idle
+	h.idle = nil
+	h.closing = true
+	if h.expiry != nil {
+		h.expiry.Stop()
+		h.expiry = nil
+	}
+	h.mu.Unlock()
+	for _, c := range all {
+		h.drop(c)
+	}
+}
