@@ -63,7 +63,7 @@ type Options struct {
 	// Window is how much of an answer [Caller.Read] holds at a time, unless one record is larger. Default 512 KiB, at least
 	// 4 KiB.
 	Window int
-	// MaxConns is how many connections there may be at a time to one host; calls wait for one. Default 128. A smaller limit
+	// MaxConns is how many connections there may be at a time to one host; calls wait for one. Default 256. A smaller limit
 	// of the client's own transport holds.
 	MaxConns int
 	// Switched hears when calls about a stream change their format, and why. It must not block; it may be called
@@ -96,7 +96,7 @@ type Caller struct {
 
 const (
 	defaultTimeout  = 20 * time.Second
-	defaultMaxConns = 128
+	defaultMaxConns = 256
 	defaultWindow   = 512 << 10
 )
 

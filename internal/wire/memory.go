@@ -67,6 +67,26 @@ func (m *memory) release(lent uint64, records []Record) {
 // poisoned fills the bodies of released pages in the test mode: no text, and as a number large and negative.
 const poisoned = 0xdb
 
+// Memory is asked before room is made for an answer, and told when that is not needed any more. It may be used concurrently
+// by pages that share it.
+type Memory interface {
+	// TryTake takes between least and most bytes, without waiting, and returns how many; 0 if there are not as many as least.
+	TryTake(least, most int) int
+	// Owe takes n bytes for what is there already.
+	Owe(n int)
+	// Give gives n bytes back.
+	Give(n int)
+}
+
+// NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given up; asking for fewer records
+// may help.
+type NoMemoryError struct{ Bytes int } // that would have been needed at least
+
+// Error says how many bytes.
+func (e *NoMemoryError) Error() string {
+	return fmt.Sprintf("no memory is free for %d bytes of an answer", e.Bytes)
+}
+
 // Release gives the page's memory back when pages are reused ([Options.Reuse]): from then on its records, and all copies of
 // them, must not be touched. Otherwise the page only lets go of its records, whoever still has them. The page is ready for the
 // next call either way. Releasing twice is harmless, and a page that is never released is left to the garbage collector.
@@ -74,17 +94,30 @@ func (p *Page) Release() {
 	if p.memory != nil {
 		p.memory.release(p.lent, p.Records)
 	}
-	*p = Page{}
+	p.settle()
+	*p = Page{Memory: p.Memory}
 }
 
-// empty makes the page ready for the next call. The slice of its records is used again.
-func (p *Page) empty() {
+// Reset is Release, but keeps the slice of the records for the next call.
+func (p *Page) Reset() {
 	if p.memory != nil {
 		p.Release()
 		return
 	}
 	p.finish(p.begin())
+	p.settle()
 }
+
+// settle gives back what the page has taken from its Memory.
+func (p *Page) settle() {
+	if p.held > 0 {
+		p.Memory.Give(p.held)
+		p.held = 0
+	}
+}
+
+// empty makes the page ready for the next call. The slice of its records is used again.
+func (p *Page) empty() { p.Reset() }
 
 // ErrTooLarge is wrapped by the error about an answer that is larger than [Options.MaxBody]. Asking for fewer records helps.
 var ErrTooLarge = errors.New("the answer is too large")
@@ -104,16 +137,23 @@ func (rd *reading) body(r io.Reader, length int64, p *Page) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, length, rd.most)
 	}
 	if length >= 0 {
-		b := rd.room(int(length), p)
+		b, err := rd.room(int(length), int(length), p)
+		if err != nil {
+			return nil, err
+		}
 		n, err := io.ReadFull(r, b)
 		if err != nil {
 			return nil, incomplete(n, err)
 		}
 		return b, nil
 	}
-	b := rd.room(min(unknownBody, rd.most), p)
+	b, err := rd.room(min(leastBody, rd.most), min(unknownBody, rd.most), p)
+	if err != nil {
+		return nil, err
+	}
 	for n := 0; ; {
-		more, err := r.Read(b[n:])
+		var more int
+		more, err = r.Read(b[n:])
 		n += more
 		switch {
 		case errors.Is(err, io.EOF):
@@ -127,24 +167,60 @@ func (rd *reading) body(r io.Reader, length int64, p *Page) ([]byte, error) {
 			}
 			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, rd.most)
 		default:
-			old, had, lent := b, p.memory, p.lent
-			b = rd.room(min(2*len(old), rd.most), p)
-			copy(b, old)
-			if had != nil {
-				had.release(lent, had.records)
+			if b, err = rd.larger(b, b, p); err != nil {
+				return nil, err
 			}
 		}
 	}
 }
 
-// room returns n bytes that belong to p from then on.
-func (rd *reading) room(n int, p *Page) []byte {
-	if !rd.reuse {
-		return make([]byte, n)
+// larger returns twice the room of b, which begins with what is still needed of b.
+func (rd *reading) larger(b, needed []byte, p *Page) ([]byte, error) {
+	had, lent, held := p.memory, p.lent, p.held
+	n := min(2*len(b), rd.most)
+	next, err := rd.room(n, n, p)
+	if err != nil {
+		return nil, err
 	}
-	m := newMemory(n, rd.poison)
+	copy(next, needed)
+	if had != nil {
+		had.release(lent, had.records)
+	}
+	if held > 0 {
+		p.Memory.Give(held)
+		p.held -= held
+	}
+	return next, nil
+}
+
+// room returns between least and most bytes that belong to p from then on.
+func (rd *reading) room(least, most int, p *Page) ([]byte, error) {
+	if p.Memory != nil {
+		size := func(n int) int {
+			if rd.reuse {
+				_, n = memoryClass(n)
+			}
+			return n
+		}
+		got := p.Memory.TryTake(max(size(least), 1), max(size(most), 1))
+		if got == 0 {
+			return nil, &NoMemoryError{size(least)}
+		}
+		p.held += got
+		if got < size(most) {
+			most = got
+			if rd.reuse { // the largest class that it is enough for
+				low := bits.Len(uint(got)) - 3
+				most = got >> low << low
+			}
+		}
+	}
+	if !rd.reuse {
+		return make([]byte, most), nil
+	}
+	m := newMemory(most, rd.poison)
 	p.memory, p.lent, p.Records = m, m.lent.Load(), m.records[:0]
-	return m.body[:n]
+	return m.body[:most], nil
 }
 
 func incomplete(n int, err error) error {

@@ -355,7 +355,7 @@ func TestCredentialsThatFail(t *testing.T) {
 func TestMemoryIsGivenBackOnce(t *testing.T) {
 	rd := &reading{reuse: true, most: mostBody}
 	var first Page
-	rd.room(5000, &first)
+	_, _ = rd.room(5000, 5000, &first)
 	copied := first
 	m := first.memory
 	lent := m.lent.Load()

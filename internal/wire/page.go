@@ -36,16 +36,20 @@ type Page struct {
 	Children []types.ChildShard
 	// RequestID that the service gave the call; empty when it gave none.
 	RequestID string
+	// Memory, if not nil, is asked before the page makes room for an answer, and gets it back with Release, Reset or the next
+	// call. A call for which it gives nothing fails with a [*NoMemoryError]. Calls leave it in place.
+	Memory Memory
 
 	text   bool    // data came as base64 text where bytes were expected
 	memory *memory // what Release gives back; nil when that is the garbage collector's business
 	lent   uint64  // to this page, and to no other with the same number
+	held   int     // bytes that Memory gave
 }
 
 // begin empties the page for the next answer and keeps the memory of Records. What it returns goes to finish.
 func (p *Page) begin() (stale []Record) {
 	stale = p.Records
-	*p = Page{Records: p.Records[:0], Behind: -1, memory: p.memory, lent: p.lent}
+	*p = Page{Records: p.Records[:0], Behind: -1, Memory: p.Memory, memory: p.memory, lent: p.lent, held: p.held}
 	return stale
 }
 

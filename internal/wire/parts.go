@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // partsReader reads a CBOR answer part by part: as many whole records as a window of the answer holds, then the next window.
@@ -17,6 +18,9 @@ type partsReader struct {
 	rd     *reading
 
 	carry  []byte // read, but not understood yet
+	memory Memory // … and what was taken for it
+	held   int
+	failed error // of what comes next
 	layout cborLayout
 	at     partsPlace
 	open   int // members of the answer still to come; -1 until a break
@@ -45,11 +49,17 @@ func (pr *partsReader) next(p *Page) error {
 }
 
 func (pr *partsReader) part(p *Page) error {
+	if pr.failed != nil {
+		return pr.failed
+	}
 	size := max(pr.window, 2*len(pr.carry))
 	if pr.left >= 0 {
 		size = min(size, len(pr.carry)+int(pr.left))
 	}
-	b := pr.rd.room(size, p)
+	b, err := pr.rd.room(min(size, max(leastBody, 2*len(pr.carry))), size, p)
+	if err != nil {
+		return err
+	}
 	n := copy(b, pr.carry)
 	pr.carry = pr.carry[:0]
 	for {
@@ -75,7 +85,7 @@ func (pr *partsReader) part(p *Page) error {
 		case pr.left == 0:
 			return d.short()
 		case len(p.Records) > 0:
-			pr.carry = append(pr.carry, b[d.i:n]...)
+			pr.keep(b[d.i:n], p)
 			return nil
 		}
 		// Not one record in all of the window. What has been understood is done with.
@@ -84,15 +94,33 @@ func (pr *partsReader) part(p *Page) error {
 			if len(b) == pr.rd.most {
 				return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.rd.most)
 			}
-			had, lent := p.memory, p.lent
-			b = pr.rd.room(min(2*len(b), pr.rd.most), p)
-			n = copy(b, rest)
-			if had != nil {
-				had.release(lent, had.records)
+			n = len(rest)
+			if b, err = pr.rd.larger(b, rest, p); err != nil {
+				return err
 			}
 		} else {
 			n = copy(b, rest)
 		}
+	}
+}
+
+// keep carries b over to the next part. Without memory for that, this part is good and the next one fails.
+func (pr *partsReader) keep(b []byte, p *Page) {
+	if more := len(b) - cap(pr.carry); more > 0 && p.Memory != nil {
+		if p.Memory.TryTake(more, more) == 0 {
+			pr.failed = &NoMemoryError{more}
+			return
+		}
+		pr.memory, pr.held = p.Memory, pr.held+more
+	}
+	pr.carry = append(slices.Grow(pr.carry, len(b)), b...)
+}
+
+// close gives back what was taken for what is carried over.
+func (pr *partsReader) close() {
+	if pr.held > 0 {
+		pr.memory.Give(pr.held)
+		pr.held = 0
 	}
 }
 

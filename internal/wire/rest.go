@@ -19,6 +19,7 @@ type Rest struct {
 	body  io.ReadCloser
 	parts partsReader
 	learn func(err error) // that the format is to blame
+	size  int64
 	over  bool
 }
 
@@ -88,11 +89,12 @@ func (c *Caller) inParts(l *life, resp *http.Response) bool {
 // begin reads the first part of an answer into p, and returns the rest, nil if that was all.
 func (c *Caller) begin(l *life, resp *http.Response, p *Page) (*Rest, error) {
 	r := &Rest{
-		c: c, life: l, resp: resp, body: resp.Body, learn: func(error) {},
+		c: c, life: l, resp: resp, body: resp.Body, size: resp.ContentLength, learn: func(error) {},
 		parts: partsReader{body: resp.Body, left: resp.ContentLength, window: c.opts.Window, rd: &c.reading},
 	}
 	err := r.parts.next(p)
 	if err != nil || p.Last {
+		r.parts.close()
 		c.held.Add(-1)
 		return nil, deserialization(err)
 	}
@@ -131,12 +133,16 @@ func (r *Rest) Next(p *Page) error {
 	return operationError(responseError(r.resp, err))
 }
 
+// Size is how many bytes the whole answer has, -1 if it did not say.
+func (r *Rest) Size() int64 { return r.size }
+
 // Close gives the rest of the answer up. Calling it again, or after the last part, does nothing.
 func (r *Rest) Close() {
 	if r.over {
 		return
 	}
 	r.over = true
+	r.parts.close()
 	_ = r.body.Close() // whatever was read is all that matters
 	r.life.end()
 	r.c.held.Add(-1)

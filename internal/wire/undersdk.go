@@ -148,5 +148,9 @@ func (p *Page) fill(out *kinesis.GetRecordsOutput) {
 		p.Records = append(p.Records, r)
 	}
 	p.Last = true
+	if p.Memory != nil && p.Bytes > 0 {
+		p.Memory.Owe(p.Bytes) // the SDK did not ask
+		p.held += p.Bytes
+	}
 	p.finish(stale)
 }
