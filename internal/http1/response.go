@@ -75,7 +75,9 @@ func (r *Response) Read(p []byte) (int, error) {
 }
 
 // ended reports whether io.EOF is the end of the body and not that of the connection before it.
-func (r *Response) ended() bool { return r.framing == byClose || r.left == 0 && (r.framing == byLength || r.begun) }
+func (r *Response) ended() bool {
+	return r.framing == byClose || r.left == 0 && (r.framing == byLength || r.begun)
+}
 
 func (r *Response) read(p []byte) (int, error) {
 	switch r.framing {
