@@ -82,6 +82,7 @@ type Caller struct {
 	fixSkew     bool
 	skew        atomic.Int64 // of the service's clock against ours, nanoseconds
 	http        doer
+	streams     streamClient // for subscriptions
 	closeIdle   func()
 	reading     reading
 	slow        error        // why a call is given up
@@ -169,7 +170,10 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 
 // Close closes idle connections that the Caller opened. Calls that are under way go on, and new ones may be made.
-func (c *Caller) Close() { c.closeIdle() }
+func (c *Caller) Close() {
+	c.closeIdle()
+	c.streams.close()
+}
 
 // GetRecords reads a page into p, which is used again, and which is empty after an error. It makes no retries, but where an
 // endpoint turns out not to speak CBOR it asks once more in JSON.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go/encoding/httpbinding"
 )
 
@@ -34,7 +35,7 @@ const maxEndpoints = 10_000
 // endpointKey is what an endpoint depends on besides the client's options.
 type endpointKey struct{ arn, account string }
 
-// endpointFor returns the endpoint for calls about a stream, which the SDK chooses.
+// endpointFor returns the endpoint for calls about a stream, or about a consumer of one, which the SDK chooses.
 func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
 	key := endpointKey{arn, cred.AccountID}
 	if ep, ok := c.endpoints.Load(key); ok {
@@ -83,12 +84,19 @@ func (c *capture) Do(r *http.Request) (*http.Response, error) {
 // signature that the SDK gave it; otherwise the client is one that we do not understand, and its calls stay with the SDK.
 func (c *Caller) resolve(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
 	var seen capture
-	req := Request{Iterator: "endpoint", StreamARN: arn}
-	_, err := c.client.GetRecords(ctx, req.input(), func(o *kinesis.Options) {
+	look := func(o *kinesis.Options) {
 		o.HTTPClient = &seen
 		o.Retryer = aws.NopRetryer{}
 		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return *cred, nil })
-	})
+	}
+	var err error
+	if strings.Contains(arn, "/consumer/") {
+		req := SubscribeRequest{ConsumerARN: arn, Shard: "endpoint", At: types.StartingPosition{Type: types.ShardIteratorTypeLatest}}
+		_, err = c.client.SubscribeToShard(ctx, req.input(), look)
+	} else {
+		req := Request{Iterator: "endpoint", StreamARN: arn}
+		_, err = c.client.GetRecords(ctx, req.input(), look)
+	}
 	if seen.request == nil || seen.err != nil {
 		if err = errors.Join(seen.err, err); err == nil {
 			err = errors.New("the SDK made no request")

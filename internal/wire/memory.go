@@ -196,18 +196,12 @@ func (rd *reading) larger(b, needed []byte, p *Page) ([]byte, error) {
 // room returns between least and most bytes that belong to p from then on.
 func (rd *reading) room(least, most int, p *Page) ([]byte, error) {
 	if p.Memory != nil {
-		size := func(n int) int {
-			if rd.reuse {
-				_, n = memoryClass(n)
-			}
-			return n
-		}
-		got := p.Memory.TryTake(max(size(least), 1), max(size(most), 1))
+		got := p.Memory.TryTake(max(rd.size(least), 1), max(rd.size(most), 1))
 		if got == 0 {
-			return nil, &NoMemoryError{size(least)}
+			return nil, &NoMemoryError{rd.size(least)}
 		}
 		p.held += got
-		if got < size(most) {
+		if got < rd.size(most) {
 			most = got
 			if rd.reuse { // the largest class that it is enough for
 				low := bits.Len(uint(got)) - 3
@@ -215,12 +209,25 @@ func (rd *reading) room(least, most int, p *Page) ([]byte, error) {
 			}
 		}
 	}
-	if !rd.reuse {
-		return make([]byte, most), nil
+	return rd.make(most, p), nil
+}
+
+// size is how much memory room for n bytes needs.
+func (rd *reading) size(n int) int {
+	if rd.reuse {
+		_, n = memoryClass(n)
 	}
-	m := newMemory(most, rd.poison)
+	return n
+}
+
+// make makes room for n bytes that belong to p from then on.
+func (rd *reading) make(n int, p *Page) []byte {
+	if !rd.reuse {
+		return make([]byte, n)
+	}
+	m := newMemory(n, rd.poison)
 	p.memory, p.lent, p.Records = m, m.lent.Load(), m.records[:0]
-	return m.body[:most], nil
+	return m.body[:n]
 }
 
 func incomplete(n int, err error) error {

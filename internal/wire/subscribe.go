@@ -1,0 +1,233 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go"
+)
+
+var (
+	// ErrNoAnswer is wrapped when a call of SubscribeToShard was not answered with the first message of a stream in time.
+	ErrNoAnswer = errors.New("the subscription was not answered")
+	// ErrSilent is wrapped when nothing has come on a subscription for too long.
+	ErrSilent = errors.New("the subscription is silent")
+	// ErrEnded is the end of a subscription without a word: usually that of its five minutes.
+	ErrEnded = errors.New("the subscription ended")
+)
+
+// SubscribeRequest is what SubscribeToShard is asked for.
+type SubscribeRequest struct {
+	ConsumerARN, Shard string
+	At                 types.StartingPosition
+	// Answer bounds the wait for the first message of the stream. Zero is [Options.Timeout].
+	Answer time.Duration
+}
+
+func (r *SubscribeRequest) input() *kinesis.SubscribeToShardInput {
+	return &kinesis.SubscribeToShardInput{ConsumerARN: &r.ConsumerARN, ShardId: &r.Shard, StartingPosition: &r.At}
+}
+
+// Subscription is one event stream, from the answer to SubscribeToShard on. It has no goroutine. It has to be closed. But for Stop it
+// is not for concurrent use.
+type Subscription struct {
+	ctx    context.Context // of the request: as long as the stream
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // ends ctx with late
+	late   error
+
+	silence time.Duration // that this call of Next may last
+
+	c         *Caller
+	events    eventReader
+	resp      *http.Response // nil on the path PlainSDK
+	requestID string
+	closed    bool
+}
+
+// eventReader is where a subscription's events come from.
+type eventReader interface {
+	// next reads an event into p.
+	next(s *Subscription, p *Page) error
+	close()
+}
+
+// Subscribe makes a subscription, which lasts until Close: ctx governs the call alone. The call takes the path of the Caller, over
+// connections of its own: HTTP/2 where the server speaks it. It asks for events in JSON, unless [Options.Format] is CBOR, and
+// reads events in either.
+//
+// Errors are those of the SDK, as with [Caller.GetRecords], ctx's cause, and ones that wrap [ErrNoAnswer] or [ErrFrame].
+func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscription, error) {
+	s := &Subscription{c: c}
+	// The context of the call is that of the whole stream, so it must outlast ctx, which may be a deadline for the call.
+	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	bound := req.Answer
+	if bound == 0 {
+		bound = c.opts.Timeout
+	}
+	s.bound(bound, ErrNoAnswer)
+	unlink := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
+	err := c.subscribe(s, &req)
+	switch linked := unlink(); {
+	case !linked:
+		s.cancel(context.Cause(ctx)) // if that has not happened yet
+	case !s.timer.Stop():
+		s.cancel(s.late)
+	}
+	if cause := context.Cause(s.ctx); cause != nil && !isAPIError(err) { // also if the answer came in that very moment
+		err = cause
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// bound ends the subscription with a cause when d has passed, unless its timer is stopped before.
+func (s *Subscription) bound(d time.Duration, cause error) {
+	s.late = fmt.Errorf("%w for %v", cause, d)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(d, func() { s.cancel(s.late) })
+		return
+	}
+	s.timer.Reset(d)
+}
+
+// Next waits for the next event and reads it into p, which is used again, and which is empty after an error. If p.Memory is a
+// [WaitingMemory] it waits for that too; meanwhile the service can send no more than a window. Events of a kind that is not known
+// are left out. After an error the subscription is closed. The errors are those of the service, as with [Caller.GetRecords],
+// those of p.Memory, and ones that wrap [ErrSilent] when no event has come whole within silence, not counting the wait for memory,
+// [ErrEnded], [ErrFrame], [ErrTooLarge], or [ErrClosed] after Stop and Close.
+func (s *Subscription) Next(silence time.Duration, p *Page) error {
+	p.empty()
+	if s.closed {
+		return ErrClosed
+	}
+	s.silence = silence
+	s.bound(silence, ErrSilent)
+	err := s.events.next(s, p)
+	if !s.timer.Stop() {
+		s.cancel(s.late)
+	}
+	if cause := context.Cause(s.ctx); cause != nil && !isAPIError(err) {
+		err = cause
+	}
+	if err != nil {
+		p.empty()
+		s.Close()
+		return err
+	}
+	p.RequestID = s.requestID
+	return nil
+}
+
+// WaitingMemory is a [Memory] that can wait.
+type WaitingMemory interface {
+	Memory
+	// Take takes n bytes, and waits for them as long as ctx lasts.
+	Take(ctx context.Context, n int) error
+}
+
+// room makes room for n bytes of an event in p. The time it waits for memory does not count as silence.
+func (s *Subscription) room(n int, p *Page) ([]byte, error) {
+	rd := &s.c.reading
+	memory, ok := p.Memory.(WaitingMemory)
+	if !ok {
+		return rd.room(n, n, p)
+	}
+	if !s.timer.Stop() {
+		return nil, s.late
+	}
+	size := rd.size(n)
+	if err := memory.Take(s.ctx, size); err != nil {
+		return nil, err
+	}
+	s.timer.Reset(s.silence)
+	p.held += size
+	return rd.make(n, p), nil
+}
+
+// Stop ends the subscription: a call of Next that is waiting fails, and every later one. It may be called at any time, by any
+// goroutine; Close is necessary all the same.
+func (s *Subscription) Stop() { s.cancel(ErrClosed) }
+
+// Close ends the subscription and gives its stream back. Calling it again does nothing.
+func (s *Subscription) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.timer.Stop()
+	s.cancel(ErrClosed)
+	if s.events != nil {
+		s.events.close()
+	}
+}
+
+// subscribe makes the call, and reads up to the first message.
+func (c *Caller) subscribe(s *Subscription, req *SubscribeRequest) error {
+	switch c.path {
+	case OwnCall:
+		cred, err := c.credentials.Retrieve(s.ctx)
+		if err != nil {
+			return subscribeError(fmt.Errorf("get credentials: %w", err))
+		}
+		ep, err := c.endpointFor(s.ctx, &cred, req.ConsumerARN)
+		if err != nil {
+			return err
+		}
+		if ep.reason == "" {
+			return c.subscribeOwn(s, ep, &cred, req)
+		}
+	case PlainSDK:
+		return c.subscribeSDK(s, req)
+	}
+	return c.subscribeUnder(s, req)
+}
+
+// begin reads the first message of the stream in resp, which belongs to s from now on.
+func (s *Subscription) begin(resp *http.Response, body io.ReadCloser) error {
+	s.resp, s.requestID = resp, requestID(resp.Header)
+	f := &framedEvents{body: body, frames: newFrameReader(body, max(0, s.c.opts.MaxBody-checksumLength))}
+	s.events = f
+	if e := encoding(resp); e != "" {
+		return s.failed(&smithy.DeserializationError{Err: &unexpectedError{s.c.eventFormat(), "the encoding " + e}})
+	}
+	err := f.begin()
+	if errors.Is(err, ErrFrame) {
+		err = fmt.Errorf("an answer of the type %.100q: %w", resp.Header.Get("Content-Type"), err)
+	}
+	if err != nil {
+		return s.failed(err)
+	}
+	return nil
+}
+
+// failed is an error about the stream, with what is known of the call.
+func (s *Subscription) failed(err error) error {
+	if errors.Is(err, ErrEnded) {
+		return err
+	}
+	return subscribeError(responseError(s.resp, err))
+}
+
+// eventFormat is the format that events are asked for in.
+func (c *Caller) eventFormat() Format {
+	if c.opts.Format == CBOR {
+		return CBOR
+	}
+	return JSON
+}
+
+const subscribeOperation = "SubscribeToShard"
+
+func subscribeError(err error) error {
+	return &smithy.OperationError{ServiceID: kinesis.ServiceID, OperationName: subscribeOperation, Err: err}
+}

@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// streamClient is the HTTP client for subscriptions, made when the first is.
+type streamClient struct {
+	once      sync.Once
+	client    doer
+	closeIdle func()
+}
+
+func (s *streamClient) of(c *Caller) doer {
+	s.once.Do(func() { s.client, s.closeIdle = streamDoer(c.client.Options().HTTPClient) })
+	return s.client
+}
+
+func (s *streamClient) close() {
+	s.once.Do(func() { s.closeIdle = func() {} }) // nothing to close, and nobody may begin now
+	s.closeIdle()
+}
+
+const (
+	// streamWindow is how much of a subscription may have come that nobody has read, over HTTP/2; it is memory besides that of pages.
+	// The window of a connection is 1 GiB, so that thousands of subscriptions that are not read leave it open for others, and the
+	// service's 2 MiB a second of a shard pass with round trips of up to 120 ms.
+	streamWindow = 256 << 10
+	// streamPing is how long a connection may be silent before it is asked whether it is alive, and streamPong for how long an answer
+	// is waited for; then all its subscriptions end. Without that new ones would go to the same dead connection.
+	streamPing = 10 * time.Second
+	streamPong = 10 * time.Second
+)
+
+// streamDoer makes an HTTP client that does what the one of a client's options does, with connections of its own that are meant for
+// streams of minutes: over HTTP/2 if the transport can speak it, as many connections as it takes, and no timeout for whole calls.
+func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
+	nothing := func() {}
+	switch c := from.(type) {
+	case *awshttp.BuildableClient:
+		if d, ok := c.GetReadTimeout(); ok && d > 0 {
+			return c.WithTransportOptions(tuneForStreams), nothing // only the client itself can do this
+		}
+		t := c.GetTransport()
+		tuneForStreams(t)
+		return &http.Client{Transport: t, CheckRedirect: stay}, t.CloseIdleConnections
+	case *http.Client:
+		own := *c
+		own.Timeout = 0
+		shared := c.Transport
+		if shared == nil {
+			shared = http.DefaultTransport
+		}
+		t, ok := shared.(*http.Transport)
+		if !ok {
+			return &own, nothing
+		}
+		t = t.Clone()
+		tuneForStreams(t)
+		own.Transport = t
+		return &own, t.CloseIdleConnections
+	}
+	return from, nothing
+}
+
+func tuneForStreams(t *http.Transport) {
+	t.DisableCompression = true
+	t.MaxConnsPerHost = 0 // over HTTP/1.1 each subscription needs one for minutes
+	//nolint:staticcheck // DialTLS is deprecated, but old programs set it
+	dials := t.DialTLS != nil || t.DialTLSContext != nil
+	if !dials && t.TLSNextProto == nil && (t.Protocols == nil || t.Protocols.HTTP2()) {
+		t.ForceAttemptHTTP2 = true
+	}
+	var h2 http.HTTP2Config
+	if t.HTTP2 != nil {
+		h2 = *t.HTTP2
+	}
+	if h2.MaxReceiveBufferPerStream == 0 {
+		h2.MaxReceiveBufferPerStream = streamWindow
+	}
+	if h2.SendPingTimeout == 0 {
+		h2.SendPingTimeout, h2.PingTimeout = streamPing, streamPong
+	}
+	t.HTTP2 = &h2
+}
