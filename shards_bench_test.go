@@ -1,0 +1,194 @@
+//go:build unix
+
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/benchserver"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// clients are what a client in a process of its own can be. It calls ready when it runs, and measures from when that returns.
+var clients = map[string]func(job clientJob, ready func() error) (clientResult, error){
+	"weir": runWeir, "bare SDK": runSDKLoop, "large pages": runLargePages, "large pages by the SDK": runLargePagesSDK,
+}
+
+// BenchmarkIdleShards holds many shards with nothing to read, each polled once a second over TLS: by one consumer, and by a loop of the
+// SDK's client with a goroutine and a ticker for each shard, each in a process of its own. It prints what that costs.
+//
+//	go test -run '^$' -bench IdleShards -benchtime 1x .
+func BenchmarkIdleShards(b *testing.B) {
+	sizes := []int{1000, 10_000}
+	if testing.Short() {
+		sizes = sizes[:1]
+	}
+	for _, shards := range sizes {
+		b.Run(fmt.Sprint(shards), func(b *testing.B) {
+			cfg := benchserver.Config{TLS: true, Shards: shards}
+			for b.Loop() {
+				fmt.Printf("\n%s, each polled once a second\n", b.Name())
+				heading()
+				own := measureShards(b, cfg, "weir", 12*time.Second)
+				bare := measureShards(b, cfg, sdkMode, 8*time.Second)
+				share := bare.share() / own.share()
+				memory := beside("%.0f MB", own.Memory, 0, false)
+				fraction := fmt.Sprintf("%22.1f", share)
+				if shards == 10_000 {
+					memory, fraction = beside("%.0f MB", own.Memory, 100, false), beside("%.1f", share, 5, true)
+				}
+				fmt.Printf("bare SDK ÷ weir, CPU time%s; weir's memory%s\n", fraction, memory)
+				b.ReportMetric(share, "sdk/weir")
+				b.ReportMetric(own.share()*100, "%cpu")
+				b.ReportMetric(own.Memory, "MB")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkBusyShards reads 1,000 shards that are all behind, a hundred records a page, in one process: each five times a second, as often
+// as the service allows.
+//
+//	go test -run '^$' -bench BusyShards -benchtime 1x .
+func BenchmarkBusyShards(b *testing.B) {
+	cfg := benchserver.Config{TLS: true, Shards: 1000, Records: 100 * 400, Page: 100, Bytes: 1024}
+	for b.Loop() {
+		fmt.Printf("\n%s, %d shards that are all behind, pages of 100 records of 1 KiB\n", b.Name(), cfg.Shards)
+		heading()
+		r := measureShards(b, cfg, "weir", 10*time.Second)
+		fmt.Printf("%.0f records and %.0f MB of data a second, %.0f ns a record\n", float64(r.Records)/r.Length.Seconds(),
+			float64(r.Data)/1e6/r.Length.Seconds(), float64(r.CPU)/float64(r.Records))
+		b.ReportMetric(float64(r.CPU)/float64(r.Records), "ns/record")
+		b.ReportMetric(r.share()*100, "%cpu")
+		b.ReportMetric(r.Memory, "MB")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// share is how much of a core it took.
+func (r clientResult) share() float64 { return float64(r.CPU) / float64(r.Length) }
+
+func heading() {
+	fmt.Printf("%-10s %7s %8s %10s %7s %8s %9s %11s %6s %14s %12s %12s\n", "", "% core", "µs/read", "goroutines", "MB", "peak MB",
+		"KB/shard", "connections", "reads", "reads/s·shard", "most/100ms", "start/100ms")
+}
+
+// measureShards runs a client against a server until each shard has been read, then measures, and prints a line.
+func measureShards(b *testing.B, cfg benchserver.Config, client string, length time.Duration) clientResult {
+	if testing.Short() {
+		length = time.Second
+	}
+	p := serveBench(b, cfg)
+	c := startClient(b, clientJob{Client: client, Address: p.Address, Shards: cfg.Shards, Length: length})
+	// A client that is not up to it never gets there.
+	for began := time.Now(); serverStats(b, p).Fewest < 2 && time.Since(began) < 15*time.Second; {
+		time.Sleep(100 * time.Millisecond)
+	}
+	start := serverStats(b, p)
+	if err := p.Reset(); err != nil {
+		b.Fatal(err)
+	}
+	r := c.measure(b)
+	s := serverStats(b, p)
+	reads := s.Calls["GetRecords"]
+	seconds := s.Length.Seconds()
+	fmt.Printf("%-10s %7.1f %8.0f %10d %7.0f %8.0f %9.1f %11d %6d %5.2f to %5.2f %4d of %5.0f %12d\n", client, r.share()*100,
+		float64(r.CPU.Microseconds())*seconds/r.Length.Seconds()/float64(max(1, reads)), r.Goroutines, r.Memory, r.Peak,
+		(r.Memory-r.Before)*1000/float64(cfg.Shards), s.Connections, reads, float64(s.Fewest)/seconds, float64(s.Most)/seconds,
+		s.Burst, float64(s.Requests())/seconds/10, start.Burst)
+	_ = p.Close()
+	return r
+}
+
+// runWeir is a consumer of all shards.
+func runWeir(job clientJob, ready func() error) (r clientResult, err error) {
+	r.Before = memory("VmRSS")
+	var held, records, data atomic.Int64
+	all := make(chan struct{})
+	c, err := weir.New(benchClient(job.Address), memstore.New(), weir.Options{
+		App: "bench", Stream: benchserver.Stream, Logger: quiet, ReuseBuffers: true, Events: weir.Events{LeaseTaken: func(weir.LeaseTaken) {
+			if held.Add(1) == int64(job.Shards) {
+				close(all)
+			}
+		}},
+	})
+	if err != nil {
+		return r, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Run(ctx, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
+			sum := 0
+			for i := range b.Records {
+				sum += len(b.Records[i].Data)
+			}
+			records.Add(int64(len(b.Records)))
+			data.Add(int64(sum))
+			return nil
+		}))
+	}()
+	<-all
+	if err := ready(); err != nil {
+		return r, err
+	}
+	r.StartCPU = cpuTime()
+	before, beforeData := records.Load(), data.Load()
+	r.observe(job.Length)
+	r.Records, r.Data = records.Load()-before, data.Load()-beforeData
+	cancel()
+	return r, <-ended
+}
+
+// observe measures for some time.
+func (r *clientResult) observe(length time.Duration) {
+	began, cpu := time.Now(), cpuTime()
+	time.Sleep(length)
+	r.Length, r.CPU = time.Since(began), cpuTime()-cpu
+	r.Goroutines, r.Memory, r.Peak = runtime.NumGoroutine(), memory("VmRSS"), memory("VmHWM")
+}
+
+// runSDKLoop is a goroutine and a ticker for each shard. They begin within a second, not together.
+func runSDKLoop(job clientJob, ready func() error) (r clientResult, err error) {
+	r.Before = memory("VmRSS")
+	client := benchClient(job.Address)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for shard := range job.Shards {
+		go func() {
+			time.Sleep(rand.N(time.Second))
+			ticker := time.NewTicker(time.Second)
+			defer ticker.Stop()
+			iterator := benchserver.Iterator(shard, 0)
+			for {
+				out, err := client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: &iterator, Limit: aws.Int32(10_000)})
+				if err == nil {
+					iterator = *out.NextShardIterator
+				}
+				select {
+				case <-ticker.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	if err := ready(); err != nil {
+		return r, err
+	}
+	r.StartCPU = cpuTime()
+	r.observe(job.Length)
+	return r, nil
+}
