@@ -149,11 +149,12 @@ func (r *Response) chunk() error {
 	}
 }
 
-// Close gives the connection back, or closes it if the body was not read to its end. Calling it again does nothing.
-func (r *Response) Close() {
+// Close gives the connection back, or closes it if the body was not read to its end. Calling it again does nothing. The error
+// is always nil.
+func (r *Response) Close() error {
 	c := r.c
 	if c == nil {
-		return
+		return nil
 	}
 	r.c = nil
 	good := r.keep && c.from == c.until && (errors.Is(r.err, io.EOF) || r.err == nil && r.framing == byLength && r.left == 0)
@@ -171,4 +172,5 @@ func (r *Response) Close() {
 	} else {
 		c.host.drop(c)
 	}
+	return nil
 }

@@ -25,12 +25,12 @@ var sdkProtocol = awsjson.New11(schemas.Kinesis_20131202)
 var getRecords = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecordsInput, schemas.GetRecordsOutput)
 
 // readAPIError reads an answer that is an error.
-func readAPIError(ctx context.Context, resp *http.Response) error {
-	body, err := readAtMost(resp.Body, maxErrorBody)
+func readAPIError(ctx context.Context, a *answer) error {
+	body, err := readAtMost(a.body, maxErrorBody)
 	if err != nil {
 		return incomplete(len(body), err)
 	}
-	if f, ok := formatOf(resp.Header.Get("Content-Type"), body); ok && f == CBOR && len(body) > 0 {
+	if f, ok := formatOf(a.field("Content-Type"), body); ok && f == CBOR && len(body) > 0 {
 		code, message, err := readError(newReader(CBOR, bytes.Clone(body)))
 		if err != nil {
 			return &smithy.DeserializationError{Err: err, Snapshot: body}
@@ -39,7 +39,7 @@ func readAPIError(ctx context.Context, resp *http.Response) error {
 			return &smithy.DeserializationError{Err: err}
 		}
 	}
-	same := *resp
+	same := *a.response()
 	same.Body = io.NopCloser(bytes.NewReader(body))
 	if same.StatusCode >= 200 && same.StatusCode < 300 {
 		same.StatusCode = http.StatusInternalServerError // 204 and the like: there is no page without a body
@@ -48,10 +48,10 @@ func readAPIError(ctx context.Context, resp *http.Response) error {
 }
 
 // responseError gives an error the answer's status and request ID.
-func responseError(resp *http.Response, err error) error {
+func responseError(a *answer, err error) error {
 	return &awshttp.ResponseError{
-		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: resp}, Err: err},
-		RequestID:     requestID(resp.Header),
+		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: a.response()}, Err: err},
+		RequestID:     a.requestID(),
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/weir-go/weir/internal/http1"
 )
 
 // Path is the way that calls take. On every one they go over HTTP/1.1 and over connections of the Caller's own, made as the
@@ -84,6 +88,8 @@ type Caller struct {
 	http        doer
 	streams     streamClient // for subscriptions
 	closeIdle   func()
+	lean        *http1.Client                         // nil when net/http makes all calls
+	proxy       func(*http.Request) (*url.URL, error) // which lean does not use; may be nil
 	reading     reading
 	slow        error        // why a call is given up
 	held        atomic.Int32 // answers that are read in parts
@@ -162,6 +168,7 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	}
 	c.credentials, c.fixSkew = of.Credentials, !of.DisableClockSkewCorrection
 	c.http, c.closeIdle = ownClient(of.HTTPClient, opts.MaxConns)
+	c.lean, c.proxy = leanClient(of.HTTPClient, opts)
 	return c, nil
 }
 
@@ -172,6 +179,9 @@ func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 // Close closes idle connections that the Caller opened. Calls that are under way go on, and new ones may be made.
 func (c *Caller) Close() {
 	c.closeIdle()
+	if c.lean != nil {
+		c.lean.CloseIdle()
+	}
 	c.streams.close()
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go/encoding/httpbinding"
+
+	"github.com/weir-go/weir/internal/http1"
 )
 
 // endpoint is where calls about a stream go, and how they are signed.
@@ -25,6 +27,9 @@ type endpoint struct {
 	agent  []string
 	signer signer
 	format formatChoice
+	// lean is nil where net/http makes the calls.
+	lean      *http1.Host
+	templates templates
 	// reason why calls cannot be made here without the SDK; "" if they can.
 	reason string
 }
@@ -103,7 +108,9 @@ func (c *Caller) resolve(ctx context.Context, cred *aws.Credentials, arn string)
 		}
 		return nil, fmt.Errorf("find the endpoint: %w", err)
 	}
-	return endpointOf(seen.request, seen.body, cred), nil
+	ep := endpointOf(seen.request, seen.body, cred)
+	ep.lean = c.leanHost(ep)
+	return ep, nil
 }
 
 // usualHeaders are those of the SDK's requests that need not be repeated, or are made anew.

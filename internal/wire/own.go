@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -31,30 +33,51 @@ var (
 
 // own makes one call and reads the answer into p. With a life to live it may leave the rest of a large answer for later.
 func (c *Caller) own(ctx context.Context, ep *endpoint, cred *aws.Credentials, f Format, req *Request, p *Page, l *life) (*Rest, error) {
-	r := ep.request(time.Now().Add(time.Duration(c.skew.Load())), cred, f, req)
-	resp, err := c.http.Do(r.WithContext(ctx))
+	a, err := c.send(ctx, ep, cred, f, req)
 	if err != nil {
 		return nil, sendError(ctx, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // whatever was read is all that matters
 	var rest *Rest
 	switch {
-	case resp.StatusCode != http.StatusOK:
-		err = readAPIError(ctx, resp)
-		c.learnSkew(resp, err)
-	case c.inParts(l, resp):
-		rest, err = c.begin(l, resp, p)
+	case a.status != http.StatusOK:
+		err = readAPIError(ctx, &a)
+		c.learnSkew(&a, err)
+	case c.inParts(l, &a):
+		rest, err = c.begin(l, &a, p)
 	default:
-		err = c.reading.page(resp, f, p)
+		err = c.reading.page(&a, f, p)
 	}
-	if err == nil {
-		p.RequestID = requestID(resp.Header)
+	if rest != nil { // the answer is its from now on
 		return rest, nil
+	}
+	defer func() { _ = a.body.Close() }() // whatever was read is all that matters
+	if err == nil {
+		p.RequestID = a.requestID()
+		return nil, nil
 	}
 	if ctx.Err() != nil && !isAPIError(err) {
 		err = sendError(ctx, err)
 	}
-	return nil, responseError(resp, err)
+	return nil, responseError(&a, err)
+}
+
+// send makes the call over our own HTTP client, or over net/http where that does something that ours does not.
+func (c *Caller) send(ctx context.Context, ep *endpoint, cred *aws.Credentials, f Format, req *Request) (answer, error) {
+	now := time.Now().Add(time.Duration(c.skew.Load()))
+	if ep.lean == nil || !ep.writable(cred) || httptrace.ContextClientTrace(ctx) != nil {
+		resp, err := c.http.Do(ep.request(now, cred, f, req).WithContext(ctx)) //nolint:bodyclose // the answer is the caller's
+		if err != nil {
+			return answer{}, err
+		}
+		return fullAnswer(resp), nil
+	}
+	d := drafts.Get().(*draft)
+	resp, err := ep.lean.Do(ctx, ep.message(d, now, cred, f, req), true)
+	drafts.Put(d)
+	if err != nil {
+		return answer{}, &url.Error{Op: "Post", URL: ep.url.Redacted(), Err: err}
+	}
+	return leanAnswer(resp, ep.url), nil
 }
 
 // request is a signed request at the time now, for the service's clock.
@@ -94,15 +117,15 @@ func (ep *endpoint) request(now time.Time, cred *aws.Credentials, f Format, req 
 }
 
 // page reads the body of a good answer to a request in the format asked into p.
-func (rd *reading) page(resp *http.Response, asked Format, p *Page) error {
-	if e := encoding(resp); e != "" {
+func (rd *reading) page(a *answer, asked Format, p *Page) error {
+	if e := a.encoding(); e != "" {
 		return &smithy.DeserializationError{Err: &unexpectedError{asked, "the encoding " + e}}
 	}
-	b, err := rd.body(resp.Body, resp.ContentLength, p)
+	b, err := rd.body(a.body, a.length, p)
 	if err != nil {
 		return err
 	}
-	contentType := resp.Header.Get("Content-Type")
+	contentType := a.field("Content-Type")
 	f, ok := formatOf(contentType, b)
 	if !ok {
 		return &smithy.DeserializationError{Err: &unexpectedError{asked, fmt.Sprintf("the type %.100q", contentType)}}
@@ -113,14 +136,6 @@ func (rd *reading) page(resp *http.Response, asked Format, p *Page) error {
 	// An endpoint that answers in JSON what was asked in CBOR is served better by asking in JSON.
 	p.text = p.text || f != asked
 	return nil
-}
-
-// encoding is how the body of an answer is packed, which it should not be.
-func encoding(resp *http.Response) string {
-	if e := resp.Header.Get("Content-Encoding"); e != "identity" {
-		return e
-	}
-	return ""
 }
 
 // unexpectedError says that an answer is in a form that was not asked for and cannot be read.
@@ -145,13 +160,6 @@ func sendError(ctx context.Context, err error) error {
 	return &smithyhttp.RequestSendError{Err: err}
 }
 
-func requestID(h http.Header) string {
-	if id := h.Get("X-Amzn-Requestid"); id != "" {
-		return id
-	}
-	return h.Get("X-Amz-Requestid")
-}
-
 func operationError(err error) error {
 	return &smithy.OperationError{ServiceID: kinesis.ServiceID, OperationName: operation, Err: err}
 }
@@ -160,12 +168,12 @@ func operationError(err error) error {
 const maxTrustedSkew = 4 * time.Minute
 
 // learnSkew corrects the clock that requests are signed by when the service refuses a signature and its own clock says why.
-func (c *Caller) learnSkew(resp *http.Response, err error) {
+func (c *Caller) learnSkew(a *answer, err error) {
 	if !c.fixSkew || !maybeSkew(err) {
 		return
 	}
-	date, perr := smithyhttp.ParseTime(resp.Header.Get("Date"))
-	if perr != nil || resp.Header.Get("Age") != "" {
+	date, perr := smithyhttp.ParseTime(a.field("Date"))
+	if perr != nil || a.field("Age") != "" {
 		return
 	}
 	skew := time.Until(date)

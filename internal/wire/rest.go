@@ -3,8 +3,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/aws/smithy-go"
@@ -15,11 +13,10 @@ import (
 type Rest struct {
 	c     *Caller
 	life  *life
-	resp  *http.Response
-	body  io.ReadCloser
+	a     answer
+	id    string // of the request
 	parts partsReader
 	learn func(err error) // that the format is to blame
-	size  int64
 	over  bool
 }
 
@@ -34,6 +31,7 @@ type life struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	window int // how much of the answer is read at a time
 }
 
 // bound ends the request with a cause when d has passed, and lifts the bound before.
@@ -58,7 +56,10 @@ func (l *life) end() {
 // ctx governs the rest too, which has to be read to its end or closed.
 func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) {
 	p.empty()
-	l := new(life)
+	l := &life{window: req.Window}
+	if l.window == 0 {
+		l.window = c.opts.Window
+	}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.bound(c.opts.Timeout, c.slow)
 	rest, err := c.getRecords(l.ctx, &req, p, l)
@@ -74,9 +75,8 @@ func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) 
 }
 
 // inParts reports whether the answer is to be read in parts, which holds a connection as long as the program takes.
-func (c *Caller) inParts(l *life, resp *http.Response) bool {
-	large := resp.ContentLength < 0 || resp.ContentLength > int64(c.opts.Window)
-	if l == nil || !large || resp.ContentLength > int64(c.opts.MaxBody) || resp.Header.Get("Content-Type") != cborType || encoding(resp) != "" {
+func (c *Caller) inParts(l *life, a *answer) bool {
+	if l == nil || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != cborType || a.encoding() != "" {
 		return false
 	}
 	if c.held.Add(1) > int32(max(1, c.opts.MaxConns/2)) {
@@ -87,10 +87,10 @@ func (c *Caller) inParts(l *life, resp *http.Response) bool {
 }
 
 // begin reads the first part of an answer into p, and returns the rest, nil if that was all.
-func (c *Caller) begin(l *life, resp *http.Response, p *Page) (*Rest, error) {
+func (c *Caller) begin(l *life, a *answer, p *Page) (*Rest, error) {
 	r := &Rest{
-		c: c, life: l, resp: resp, body: resp.Body, size: resp.ContentLength, learn: func(error) {},
-		parts: partsReader{body: resp.Body, left: resp.ContentLength, window: c.opts.Window, rd: &c.reading},
+		c: c, life: l, a: *a, id: a.requestID(), learn: func(error) {},
+		parts: partsReader{body: a.body, left: a.length, window: l.window, rd: &c.reading},
 	}
 	err := r.parts.next(p)
 	if err != nil || p.Last {
@@ -98,7 +98,7 @@ func (c *Caller) begin(l *life, resp *http.Response, p *Page) (*Rest, error) {
 		c.held.Add(-1)
 		return nil, deserialization(err)
 	}
-	resp.Body = http.NoBody // it is the rest's from now on
+	p.RequestID = r.id
 	return r, nil
 }
 
@@ -119,7 +119,7 @@ func (r *Rest) Next(p *Page) error {
 		} else {
 			r.life.bound(timeout, errHeld)
 		}
-		p.RequestID = requestID(r.resp.Header)
+		p.RequestID = r.id
 		return nil
 	}
 	p.empty()
@@ -129,12 +129,13 @@ func (r *Rest) Next(p *Page) error {
 	} else if r.life.ctx.Err() != nil {
 		err = sendError(r.life.ctx, err)
 	}
+	err = operationError(responseError(&r.a, err))
 	r.Close()
-	return operationError(responseError(r.resp, err))
+	return err
 }
 
 // Size is how many bytes the whole answer has, -1 if it did not say.
-func (r *Rest) Size() int64 { return r.size }
+func (r *Rest) Size() int64 { return r.a.length }
 
 // Close gives the rest of the answer up. Calling it again, or after the last part, does nothing.
 func (r *Rest) Close() {
@@ -143,7 +144,7 @@ func (r *Rest) Close() {
 	}
 	r.over = true
 	r.parts.close()
-	_ = r.body.Close() // whatever was read is all that matters
+	_ = r.a.body.Close() // whatever was read is all that matters
 	r.life.end()
 	r.c.held.Add(-1)
 }

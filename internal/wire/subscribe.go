@@ -194,10 +194,11 @@ func (c *Caller) subscribe(s *Subscription, req *SubscribeRequest) error {
 
 // begin reads the first message of the stream in resp, which belongs to s from now on.
 func (s *Subscription) begin(resp *http.Response, body io.ReadCloser) error {
-	s.resp, s.requestID = resp, requestID(resp.Header)
+	a := fullAnswer(resp)
+	s.resp, s.requestID = resp, a.requestID()
 	f := &framedEvents{body: body, frames: newFrameReader(body, max(0, s.c.opts.MaxBody-checksumLength))}
 	s.events = f
-	if e := encoding(resp); e != "" {
+	if e := a.encoding(); e != "" {
 		return s.failed(&smithy.DeserializationError{Err: &unexpectedError{s.c.eventFormat(), "the encoding " + e}})
 	}
 	err := f.begin()
@@ -215,7 +216,8 @@ func (s *Subscription) failed(err error) error {
 	if errors.Is(err, ErrEnded) {
 		return err
 	}
-	return subscribeError(responseError(s.resp, err))
+	a := fullAnswer(s.resp)
+	return subscribeError(responseError(&a, err))
 }
 
 // eventFormat is the format that events are asked for in.

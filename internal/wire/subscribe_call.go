@@ -27,10 +27,11 @@ func (c *Caller) subscribeOwn(s *Subscription, ep *endpoint, cred *aws.Credentia
 		return subscribeError(sendError(s.ctx, err))
 	}
 	if resp.StatusCode != http.StatusOK {
-		err := readAPIError(s.ctx, resp)
+		a := fullAnswer(resp)
+		err := readAPIError(s.ctx, &a)
 		_ = resp.Body.Close() // whatever was read is all that matters
-		c.learnSkew(resp, err)
-		return subscribeError(responseError(resp, err))
+		c.learnSkew(&a, err)
+		return subscribeError(responseError(&a, err))
 	}
 	return s.begin(resp, resp.Body)
 }

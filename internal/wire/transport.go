@@ -3,9 +3,13 @@ package wire
 import (
 	"crypto/tls"
 	"net/http"
+	"net/url"
+	"time"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/http1"
 )
 
 // doer is an HTTP client.
@@ -43,6 +47,45 @@ func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func(
 		return &own, t.CloseIdleConnections
 	}
 	return from, nothing
+}
+
+// leanClient makes our own HTTP client, with the same settings. It is nil when they ask for what that does not do. proxy has to
+// be asked which requests go through one, for those are net/http's.
+func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, proxy func(*http.Request) (*url.URL, error)) {
+	var t *http.Transport
+	var timeout, read time.Duration
+	switch c := from.(type) {
+	case *awshttp.BuildableClient:
+		t, timeout = c.GetTransport(), c.GetTimeout()
+		read, _ = c.GetReadTimeout()
+	case *http.Client:
+		if c.Jar != nil || c.CheckRedirect != nil {
+			return nil, nil
+		}
+		shared := c.Transport
+		if shared == nil {
+			shared = http.DefaultTransport
+		}
+		var ok bool
+		if t, ok = shared.(*http.Transport); !ok {
+			return nil, nil
+		}
+		t, timeout = t.Clone(), c.Timeout
+	default:
+		return nil, nil
+	}
+	o, err := http1.FromTransport(t)
+	if err != nil {
+		return nil, nil //nolint:nilerr // net/http does it
+	}
+	if o.MaxConns == 0 || o.MaxConns > opts.MaxConns {
+		o.MaxConns = opts.MaxConns
+	}
+	o.Timeout = max(timeout, 0)
+	if read > 0 && read < opts.Timeout { // a longer one is never over before the call is
+		o.ReadTimeout = read
+	}
+	return http1.New(o), t.Proxy
 }
 
 // stay follows no redirect: the signature covers the host.

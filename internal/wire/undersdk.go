@@ -98,11 +98,12 @@ func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.Oper
 	if !ok {
 		return pr.Protocol.DeserializeResponse(ctx, schema, registry, resp, out)
 	}
-	if resp.StatusCode != http.StatusOK {
-		return readAPIError(ctx, resp.Response)
+	a := fullAnswer(resp.Response)
+	if a.status != http.StatusOK {
+		return readAPIError(ctx, &a)
 	}
 	p := pr.page
-	if err := pr.reading.page(resp.Response, pr.format, p); err != nil {
+	if err := pr.reading.page(&a, pr.format, p); err != nil {
 		return err
 	}
 	pr.read = true

@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/weir-go/weir/internal/http1"
+)
+
+// answer is an answer whose head was read, from whichever client the call was made with.
+type answer struct {
+	status int
+	length int64 // of the body; -1 when it does not say
+	body   io.ReadCloser
+	lean   *http1.Response // or
+	full   *http.Response
+	url    *url.URL // that lean came from
+}
+
+func fullAnswer(resp *http.Response) answer {
+	return answer{status: resp.StatusCode, length: resp.ContentLength, body: resp.Body, full: resp}
+}
+
+func leanAnswer(resp *http1.Response, from *url.URL) answer {
+	return answer{status: resp.Status, length: resp.Length, body: resp, lean: resp, url: from}
+}
+
+// field returns the value of a field of the head. It has to be asked before the body is closed.
+func (a *answer) field(name string) string {
+	if a.lean == nil {
+		return a.full.Header.Get(name)
+	}
+	switch b := a.lean.Field(name); string(b) {
+	case cborType: // not one allocation for what almost always comes
+		return cborType
+	case jsonType:
+		return jsonType
+	default:
+		return string(b)
+	}
+}
+
+// encoding is how the body is packed, which it should not be.
+func (a *answer) encoding() string {
+	if e := a.field("Content-Encoding"); e != "identity" {
+		return e
+	}
+	return ""
+}
+
+func (a *answer) requestID() string {
+	if id := a.field("X-Amzn-Requestid"); id != "" {
+		return id
+	}
+	return a.field("X-Amz-Requestid")
+}
+
+// response is the answer as net/http has it, for errors. It has to be asked before the body is closed.
+func (a *answer) response() *http.Response {
+	if a.lean == nil {
+		return a.full
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), StatusCode: a.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: a.lean.Header(), ContentLength: a.length, Body: http.NoBody,
+		Request: &http.Request{
+			Method: http.MethodPost, URL: a.url, Host: a.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{"X-Amz-Target": targetValue},
+		},
+	}
+}

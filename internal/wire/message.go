@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/weir-go/weir/internal/http1"
+)
+
+// template is what all requests to an endpoint have in common for as long as credentials and day are the same.
+type template struct {
+	key   *signingKey
+	token string
+	// text is each format's own.
+	text [2]templateText
+	// after stands behind the date in what is signed.
+	after         string
+	authorization string // up to the signature
+}
+
+type templateText struct {
+	head   string // of the request, up to the date
+	signed string // what is signed of it, up to the date
+}
+
+// templates keeps the template in use, and the time as requests carry it.
+type templates struct {
+	now  atomic.Pointer[template]
+	time atomic.Pointer[timeText]
+}
+
+type timeText struct {
+	second int64
+	text   string
+}
+
+// signedAt is a time as requests carry it, which is the same for a second.
+func (ts *templates) signedAt(t time.Time) string {
+	if last := ts.time.Load(); last != nil && last.second == t.Unix() {
+		return last.text
+	}
+	now := &timeText{t.Unix(), signedAt(t)}
+	ts.time.Store(now)
+	return now.text
+}
+
+func (ep *endpoint) templateFor(cred *aws.Credentials, at string) *template {
+	key := ep.signer.keyFor(cred, at)
+	if t := ep.templates.now.Load(); t != nil && t.key == key && t.token == cred.SessionToken {
+		return t
+	}
+	t := &template{key: key, token: cred.SessionToken}
+	names := "content-type;host;x-amz-date;x-amz-target"
+	field, signedToken := "", ""
+	if t.token != "" {
+		names = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
+		field = "X-Amz-Security-Token: " + strings.TrimSpace(t.token) + "\r\n"
+		signedToken = "x-amz-security-token:" + canonical(t.token) + "\n"
+	}
+	for i, contentType := range []string{cborType, jsonType} {
+		t.text[i] = templateText{
+			head: "POST " + ep.url.RequestURI() + " HTTP/1.1\r\nHost: " + ep.host + "\r\nUser-Agent: " + ep.agent[0] +
+				"\r\nContent-Type: " + contentType + "\r\nX-Amz-Target: " + target + "\r\nAccept-Encoding: identity\r\n" + field + "X-Amz-Date: ",
+			signed: "POST\n" + ep.path + "\n\ncontent-type:" + contentType + "\nhost:" + ep.host + "\nx-amz-date:",
+		}
+	}
+	t.after = "\n" + signedToken + "x-amz-target:" + target + "\n\n" + names + "\n"
+	t.authorization = "\r\nAuthorization: " + algorithm + " Credential=" + key.id + "/" + key.scope + ", SignedHeaders=" + names + ", Signature="
+	ep.templates.now.Store(t)
+	return t
+}
+
+// drafts are for requests that are being written.
+var drafts = sync.Pool{New: func() any { return new(draft) }}
+
+type draft struct{ message, body, scratch []byte }
+
+// message writes a signed request at the time now, for the service's clock: head and body in one piece. It lives until the
+// draft is used again.
+func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f Format, req *Request) []byte {
+	at := ep.templates.signedAt(now)
+	t := ep.templateFor(cred, at)
+	text := &t.text[0]
+	if f == JSON {
+		text = &t.text[1]
+	}
+	d.body = req.appendTo(d.body[:0], f)
+	sum := sha256.Sum256(d.body)
+	b := append(append(append(d.scratch[:0], text.signed...), at...), t.after...)
+	b = hex.AppendEncode(b, sum[:])
+	sum = sha256.Sum256(b)
+	signature := t.key.signature(&b, at, sum)
+	d.scratch = b
+
+	m := append(append(append(d.message[:0], text.head...), at...), t.authorization...)
+	m = append(hex.AppendEncode(m, signature[:]), "\r\nContent-Length: "...)
+	m = append(strconv.AppendInt(m, int64(len(d.body)), 10), "\r\n\r\n"...)
+	d.message = append(m, d.body...)
+	return d.message
+}
+
+// writable reports whether a request with these credentials can be written by hand. net/http says what is wrong with others.
+func (ep *endpoint) writable(cred *aws.Credentials) bool {
+	if t := ep.templates.now.Load(); t != nil && t.token == cred.SessionToken && t.key.id == cred.AccessKeyID {
+		return true // they were looked at
+	}
+	return plainText(cred.SessionToken) && plainText(cred.AccessKeyID) && plainText(ep.agent[0])
+}
+
+// plainText reports whether s can be the value of a field.
+func plainText(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// leanHost is the endpoint's host for our own HTTP client, nil if net/http has to make the calls.
+func (c *Caller) leanHost(ep *endpoint) *http1.Host {
+	if c.lean == nil || ep.reason != "" || ep.url.User != nil || ep.host != withoutDefaultPort(ep.url.Host, ep.url.Scheme) {
+		return nil
+	}
+	if c.proxy != nil {
+		through, err := c.proxy(&http.Request{Method: http.MethodPost, URL: cloneURL(ep.url), Host: ep.host, Header: make(http.Header)})
+		if err != nil || through != nil {
+			return nil
+		}
+	}
+	host, err := c.lean.Host(ep.url.Scheme, ep.url.Host)
+	if err != nil {
+		return nil
+	}
+	return host
+}
+
+func cloneURL(u *url.URL) *url.URL {
+	same := *u
+	return &same
+}
