@@ -45,13 +45,13 @@ integration: servers ## The tests against real servers; fetches and starts them,
 	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -p 1 -timeout 20m ./...
 
 .PHONY: bench
-bench: ## Every benchmark, once through
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -timeout 30m ./...
+bench: ## Every benchmark, once through and short where it has a short form
+	$(GO) test -short -run '^$$' -bench . -benchmem -benchtime 1x -timeout 30m ./...
 	cd internal/integration && $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x ./sqlite/...
 
 .PHONY: bench-read
-bench-read: ## What reading costs: weir, the SDK, and receiving the bytes, in one run (some minutes)
-	$(GO) test -run '^$$' -bench Consumer -benchtime 1x -timeout 30m .
+bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about six minutes)
+	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|LargePages' -benchtime 1x -timeout 30m .
 
 FUZZTIME ?= 20s
 .PHONY: fuzz

@@ -117,7 +117,8 @@ type clientResult struct {
 
 const clientVariable = "WEIR_BENCH_CLIENT"
 
-// clientMain is a client, if this process was started for that by startClient. It says "ready", waits for a line, and says what it measured.
+// clientMain is a client, if this process was started for that by startClient. It says "ready", waits for a line, says what it measured, and
+// goes on until its standard input ends, so that the server can be asked what it saw before anything stops.
 func clientMain() {
 	text := os.Getenv(clientVariable)
 	if text == "" {
@@ -137,7 +138,11 @@ func clientMain() {
 		if err != nil {
 			return err
 		}
-		return json.NewEncoder(os.Stdout).Encode(result)
+		if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, in)
+		return err
 	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -147,8 +152,14 @@ func clientMain() {
 }
 
 type clientProcess struct {
-	in  io.Writer
+	cmd *exec.Cmd
+	in  io.WriteCloser
 	out *bufio.Reader
+}
+
+func (p *clientProcess) close() {
+	_ = p.in.Close()
+	_ = p.cmd.Wait()
 }
 
 // startClient runs a client and returns when it is ready.
@@ -172,8 +183,8 @@ func startClient(tb testing.TB, job clientJob) *clientProcess {
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	p := &clientProcess{in, bufio.NewReader(out)}
+	p := &clientProcess{cmd, in, bufio.NewReader(out)}
+	tb.Cleanup(p.close)
 	if line, err := p.out.ReadString('\n'); err != nil || line != "ready\n" {
 		tb.Fatalf("the client says %q, %v", line, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -60,7 +61,10 @@ func serve(config string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	addr := Address{URL: "http://" + listener.Addr().String()}
-	srv := &http.Server{Handler: s, ConnState: s.stats.connection, ReadHeaderTimeout: time.Minute}
+	srv := &http.Server{
+		Handler: s, ConnState: s.stats.connection, ReadHeaderTimeout: time.Minute,
+		ErrorLog: log.New(io.Discard, "", 0), // of clients that went away, thousands
+	}
 	ended := make(chan error, 1)
 	if cfg.TLS {
 		addr.URL = "https://" + listener.Addr().String()
