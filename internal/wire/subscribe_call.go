@@ -123,8 +123,12 @@ func (pr *streamProtocol) SerializeRequest(ctx context.Context, schema *smithy.O
 
 // DeserializeResponse takes the stream out of a good answer.
 func (pr *streamProtocol) DeserializeResponse(ctx context.Context, schema *smithy.OperationSchema, registry *smithy.TypeRegistry, resp *smithyhttp.Response, out smithy.Deserializable) error {
-	if _, ok := out.(*kinesis.SubscribeToShardOutput); !ok || resp.StatusCode != http.StatusOK {
+	if _, ok := out.(*kinesis.SubscribeToShardOutput); !ok {
 		return pr.Protocol.DeserializeResponse(ctx, schema, registry, resp, out)
+	}
+	if resp.StatusCode != http.StatusOK {
+		a := fullAnswer(resp.Response)
+		return readAPIError(ctx, &a)
 	}
 	pr.resp, pr.body = resp.Response, resp.Body
 	resp.Body = http.NoBody

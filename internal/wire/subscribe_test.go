@@ -1,0 +1,503 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/kinesistest"
+)
+
+const firstShard = "shardId-000000000000"
+
+var fromOldest = types.StartingPosition{Type: types.ShardIteratorTypeTrimHorizon}
+
+// subscribed is an embedded Kinesis with a stream and a consumer of it.
+type subscribed struct {
+	srv      *kinesistest.Server
+	client   *kinesis.Client
+	consumer string
+}
+
+func newSubscribed(tb testing.TB, cfg kinesistest.Config, opts ...func(*kinesis.Options)) *subscribed {
+	tb.Helper()
+	srv, err := kinesistest.Start(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	srv.CreateStream("s", 1)
+	s := &subscribed{srv: srv, client: srv.Client(opts...)}
+	out, err := s.client.RegisterStreamConsumer(tb.Context(), &kinesis.RegisterStreamConsumerInput{
+		StreamARN: aws.String(srv.StreamARN("s")), ConsumerName: aws.String("c"),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.consumer = *out.Consumer.ConsumerARN
+	return s
+}
+
+func (s *subscribed) request() SubscribeRequest {
+	return SubscribeRequest{ConsumerARN: s.consumer, Shard: firstShard, At: fromOldest, Answer: 10 * time.Second}
+}
+
+func (s *subscribed) subscribe(tb testing.TB, c *Caller) *Subscription {
+	tb.Helper()
+	sub, err := c.Subscribe(tb.Context(), s.request())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(sub.Close)
+	return sub
+}
+
+// inBubble runs f with a server in a bubble, for each path.
+func inBubble(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, s *subscribed, path Path)) {
+	for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
+		t.Run(path.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg.InMemory = true
+				s := newSubscribed(t, cfg)
+				defer func() { _ = s.srv.Close() }()
+				f(t, s, path)
+			})
+		})
+	}
+}
+
+// The events of a shard come out alike on every path, in every format, over HTTP/1.1 and HTTP/2, with memory that is used again and
+// without, and with a client that has middleware.
+func TestEveryPathReadsTheSameEvents(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
+			var data [][]byte
+			for i := range 40 {
+				data = append(data, bytes.Repeat([]byte{byte(i), 0xfe}, i*i*i%5000))
+				s.srv.Put("s", fmt.Sprintf("key-%d-é", i), data[i])
+			}
+			proto := ""
+			s.srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
+				proto = call.Proto
+				return kinesistest.Fault{}
+			})
+			for _, client := range []*kinesis.Client{s.client, s.srv.Client(traced)} {
+				for _, format := range []Format{Auto, JSON, CBOR} {
+					for _, reuse := range []bool{false, true} {
+						time.Sleep(5 * time.Second) // as long as another subscription is refused
+						c := newCaller(t, client, Options{Path: path, Format: format, Reuse: reuse, Poison: reuse})
+						sub := s.subscribe(t, c)
+						var p Page
+						for n := 0; n < len(data); {
+							if err := sub.Next(10*time.Second, &p); err != nil {
+								t.Fatal(format, reuse, err)
+							}
+							if p.RequestID == "" || p.Next == "" || p.Behind < 0 {
+								t.Errorf("%s: request %q, next %q, %v behind", format, p.RequestID, p.Next, p.Behind)
+							}
+							for _, r := range p.Records {
+								if !bytes.Equal(r.Data, data[n]) || r.Key != fmt.Sprintf("key-%d-é", n) || r.SequenceNumber == "" || r.Arrival == 0 {
+									t.Fatalf("%s, reuse %v: record %d is %.100v", format, reuse, n, r)
+								}
+								n++
+							}
+							p.Release()
+						}
+						sub.Close()
+						if want := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[tls]; proto != want {
+							t.Errorf("over %s, want %s", proto, want)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// What arrives is what the SDK would send: the same call, with the same members, signed as the SDK would sign it.
+func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
+	const consumer = "arn:aws:kinesis:eu-west-3:123456789012:stream/s/consumer/c:1"
+	server := newFake(t, func(w http.ResponseWriter, _ seen) {
+		w.Header().Set("X-Amzn-Requestid", "id-1")
+		write(w, 200, "application/vnd.amazon.eventstream", string(eventMessage(t, "initial-response", jsonType, "{}")))
+	})
+	at := time.UnixMilli(1_718_549_822_123)
+	for _, token := range []string{"", "a session token"} {
+		for _, position := range []types.StartingPosition{
+			fromOldest, {Type: types.ShardIteratorTypeAfterSequenceNumber, SequenceNumber: aws.String("49\"é")},
+			{Type: types.ShardIteratorTypeAtTimestamp, Timestamp: &at},
+		} {
+			client := fakeClient(server.URL+"/some/path", func(o *kinesis.Options) { o.Credentials = staticCredentials(token) })
+			var bodies []any
+			for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
+				sub, err := newCaller(t, client, Options{Path: path}).Subscribe(t.Context(), SubscribeRequest{ConsumerARN: consumer, Shard: "sh", At: position})
+				if err != nil {
+					t.Fatal(path, err)
+				}
+				if err := sub.Next(time.Second, new(Page)); !errors.Is(err, ErrEnded) {
+					t.Errorf("%s: %v", path, err)
+				}
+				all := server.take()
+				if len(all) != 1 {
+					t.Fatalf("%d requests", len(all))
+				}
+				r := all[0]
+				if r.Method != "POST" || r.URL.Path != "/some/path" || r.Header.Get("X-Amz-Target") != "Kinesis_20131202.SubscribeToShard" ||
+					r.Header.Get("Accept-Encoding") != "identity" && path != PlainSDK || r.Header.Get("Content-Type") != jsonType || r.ContentLength != int64(len(r.body)) {
+					t.Errorf("%s: %s %s %v", path, r.Method, r.URL, r.Header)
+				}
+				var body any
+				if err := json.Unmarshal(r.body, &body); err != nil {
+					t.Error(err)
+				}
+				bodies = append(bodies, body)
+				if path == OwnCall {
+					cred, _ := client.Options().Credentials.Retrieve(t.Context())
+					if got, want := r.Header.Get("Authorization"), sdkSigns(t, r.Request, r.body, "eu-west-3", cred); got != want {
+						t.Errorf("%s, want %s", got, want)
+					}
+				}
+			}
+			if !reflect.DeepEqual(bodies[0], bodies[2]) || !reflect.DeepEqual(bodies[1], bodies[2]) {
+				t.Errorf("asked for %v, the SDK asks for %v", bodies[0], bodies[2])
+			}
+		}
+	}
+}
+
+// Errors have the SDK's types, whether they come instead of a stream or in it.
+func TestSubscriptionErrors(t *testing.T) {
+	codes := []string{
+		"ResourceInUseException", "ResourceNotFoundException", "InternalFailureException", "KMSDisabledException", "KMSInvalidStateException",
+		"KMSAccessDeniedException", "KMSNotFoundException", "KMSOptInRequired", "KMSThrottlingException", "LimitExceededException", "NeverHeardOfException",
+	}
+	for _, tls := range []bool{false, true} {
+		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
+			for _, format := range []Format{JSON, CBOR} {
+				c := newCaller(t, s.client, Options{Path: path, Format: format})
+				for _, code := range codes {
+					fault := &kinesistest.Error{Code: code, Message: "because"}
+					s.srv.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Err: fault} })
+					_, err := c.Subscribe(t.Context(), s.request())
+					checkError(t, "instead of a stream", code, err)
+
+					s.srv.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault {
+						return kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{Exception: fault}}
+					})
+					time.Sleep(5 * time.Second) // the rule of five seconds
+					sub := s.subscribe(t, c)
+					checkError(t, "in the stream", code, sub.Next(10*time.Second, new(Page)))
+					if err := sub.Next(time.Second, new(Page)); !errors.Is(err, ErrClosed) {
+						t.Errorf("after its end: %v", err)
+					}
+				}
+			}
+			s.srv.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault {
+				return kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{ProtocolError: &kinesistest.Error{Code: "Oops", Message: "because"}}}
+			})
+			time.Sleep(5 * time.Second)
+			checkError(t, "protocol error", "Oops", s.subscribe(t, newCaller(t, s.client, Options{Path: path})).Next(10*time.Second, new(Page)))
+		})
+	}
+}
+
+func checkError(t *testing.T, where, code string, err error) {
+	t.Helper()
+	var api smithy.APIError
+	if !errors.As(err, &api) || api.ErrorCode() != code || api.ErrorMessage() != "because" {
+		t.Errorf("%s: %s came as %v", where, code, err)
+		return
+	}
+	switch code {
+	case "ResourceInUseException":
+		if e := (*types.ResourceInUseException)(nil); !errors.As(err, &e) {
+			t.Errorf("%s: %T", where, api)
+		}
+	case "KMSThrottlingException":
+		if e := (*types.KMSThrottlingException)(nil); !errors.As(err, &e) {
+			t.Errorf("%s: %T", where, api)
+		}
+	}
+}
+
+// Every wait of a subscription ends, with an error that says which wait it was.
+func TestSubscriptionWaitsAreBounded(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
+			c := newCaller(t, s.client, Options{Path: path})
+			fault := func(f kinesistest.Fault) {
+				s.srv.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault { return f })
+				time.Sleep(5 * time.Second)
+			}
+			began := time.Now()
+			after := func(what string, want time.Duration, err, is error) {
+				t.Helper()
+				if took := time.Since(began); took != want || !errors.Is(err, is) {
+					t.Errorf("%s: %v after %v, want %v after %v", what, err, took, is, want)
+				}
+			}
+			subscribe := func(ctx context.Context) (*Subscription, error) {
+				began = time.Now()
+				return c.Subscribe(ctx, s.request())
+			}
+			for what, f := range map[string]kinesistest.Fault{
+				"no header":        {Subscription: kinesistest.SubscriptionFault{HeaderDelay: time.Hour}},
+				"no answer at all": {Delay: time.Hour},
+				"no first message": {Subscription: kinesistest.SubscriptionFault{NoInitialResponse: true, HalfOpen: true}},
+			} {
+				fault(f)
+				_, err := subscribe(t.Context())
+				after(what, 10*time.Second, err, ErrNoAnswer)
+				fault(f)
+				why := errors.New("why")
+				ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, why)
+				_, err = subscribe(ctx)
+				after(what+", cancelled", 3*time.Second, err, why)
+				cancel()
+			}
+			silent := kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{HalfOpen: true}}
+			fault(silent)
+			sub := s.subscribe(t, c)
+			began = time.Now()
+			after("silent", 30*time.Second, sub.Next(30*time.Second, new(Page)), ErrSilent)
+			fault(silent)
+			ctx, cancel := context.WithCancel(t.Context())
+			if sub, began = nil, time.Now(); true {
+				var err error
+				if sub, err = c.Subscribe(ctx, s.request()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cancel() // governs the call alone
+			began = time.Now()
+			time.AfterFunc(4*time.Second, sub.Stop)
+			after("stopped", 4*time.Second, sub.Next(30*time.Second, new(Page)), ErrClosed)
+			sub.Close()
+			fault(kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{UnknownEvent: true, HalfOpen: true}})
+			sub = s.subscribe(t, c)
+			began = time.Now()
+			after("an event that nobody knows", 7*time.Second, sub.Next(7*time.Second, new(Page)), ErrSilent)
+			fault(kinesistest.Fault{})
+			sub = s.subscribe(t, c)
+			began = time.Now()
+			for err := error(nil); !errors.Is(err, ErrEnded); {
+				if err = sub.Next(30*time.Second, new(Page)); err != nil && !errors.Is(err, ErrEnded) {
+					t.Fatal(err)
+				}
+			}
+			after("the five minutes", 5*time.Minute, ErrEnded, ErrEnded)
+			if n := len(s.srv.Subscriptions("s")); n != 0 {
+				t.Errorf("%d subscriptions are left", n)
+			}
+		})
+	}
+}
+
+// Streams that break in the middle are errors, and no ends.
+func TestSubscriptionsThatBreak(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
+			if path == PlainSDK {
+				return // which does not tell
+			}
+			c := newCaller(t, s.client, Options{Path: path})
+			s.srv.Put("s", "k", []byte("x"))
+			for what, f := range map[string]kinesistest.Fault{
+				"cut in an event": {Subscription: kinesistest.SubscriptionFault{CutEvent: true}},
+				"wrong checksum":  {Subscription: kinesistest.SubscriptionFault{Corrupt: true}},
+				"junk":            {Rewrite: func([]byte) []byte { return []byte("<html>") }},
+			} {
+				s.srv.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault { return f })
+				time.Sleep(5 * time.Second)
+				err := s.subscribe(t, c).Next(30*time.Second, new(Page))
+				if err == nil || errors.Is(err, ErrEnded) || errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "SubscribeToShard") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
+}
+
+// Answers that are no event streams say what they are, and those that begin with an event are read all the same.
+func TestSubscriptionsOfOtherServers(t *testing.T) {
+	event := string(eventMessage(t, "SubscribeToShardEvent", "", `{"Records":[],"ContinuationSequenceNumber":"7"}`))
+	for name, c := range map[string]struct {
+		contentType, body, want string
+	}{
+		"a page":            {"text/html", "<html><body>Welcome to the network", `"text/html"`},
+		"an event at first": {"application/vnd.amazon.eventstream", event, ""},
+		"nothing":           {"application/vnd.amazon.eventstream", "", ErrEnded.Error()},
+		"an exception at first": {"application/vnd.amazon.eventstream",
+			string(message(t, `{"message":"because"}`, ":message-type", "exception", ":exception-type", "ResourceInUseException")), "because"},
+		"a message of no kind":        {"application/vnd.amazon.eventstream", string(message(t, "")), "without a type"},
+		"a message of a new kind":     {"application/vnd.amazon.eventstream", string(message(t, "", ":message-type", "rumour")), `"rumour"`},
+		"an event of no type":         {"application/vnd.amazon.eventstream", string(message(t, "", ":message-type", "event")), "without a type"},
+		"an exception without a type": {"application/vnd.amazon.eventstream", string(message(t, "", ":message-type", "exception")), "without a type"},
+	} {
+		server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, c.contentType, c.body) })
+		sub, err := newCaller(t, fakeClient(server.URL), Options{}).Subscribe(t.Context(), SubscribeRequest{ConsumerARN: "c", Shard: "sh", At: fromOldest})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		var p Page
+		if err := sub.Next(time.Second, &p); err != nil || p.Next != "7" {
+			t.Errorf("%s: %q, %v", name, p.Next, err)
+		}
+		sub.Close()
+	}
+}
+
+// wallet is a WaitingMemory that counts.
+type wallet struct {
+	purse
+	mu   sync.Mutex
+	open chan struct{} // closed when it gives
+}
+
+func (w *wallet) Take(ctx context.Context, n int) error {
+	select {
+	case <-w.open:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.take(n)
+	return nil
+}
+
+// An event's memory is waited for, as long as it takes and not as silence, and given back once.
+func TestSubscriptionWaitsForMemory(t *testing.T) {
+	inBubble(t, kinesistest.Config{TLS: true}, func(t *testing.T, s *subscribed, path Path) {
+		c := newCaller(t, s.client, Options{Path: path, Reuse: true})
+		s.srv.Put("s", "k", make([]byte, 100_000))
+		w := &wallet{open: make(chan struct{}), purse: purse{left: 1 << 30}}
+		p := Page{Memory: w}
+		sub := s.subscribe(t, c)
+		began := time.Now()
+		time.AfterFunc(100*time.Second, func() { close(w.open) })
+		if err := sub.Next(2*time.Second, &p); err != nil || len(p.Records) != 1 {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); path != PlainSDK && took != 100*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if w.used < 100_000 || w.used > 200_000 {
+			t.Errorf("%d bytes were taken", w.used)
+		}
+		p.Release()
+		p.Release()
+		if w.used != 0 {
+			t.Errorf("%d bytes were not given back", w.used)
+		}
+		if path == PlainSDK {
+			return
+		}
+		w.open = make(chan struct{})
+		s.srv.Put("s", "k", make([]byte, 100_000))
+		time.AfterFunc(3*time.Second, sub.Stop)
+		if err := sub.Next(30*time.Second, &p); !errors.Is(err, ErrClosed) || w.used != 0 {
+			t.Errorf("stopped while it waits: %v, %d bytes taken", err, w.used)
+		}
+	})
+}
+
+// Many subscriptions of one Caller do not get in each other's way.
+func TestManySubscriptionsAtOnce(t *testing.T) {
+	for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
+		srv, err := kinesistest.Start(kinesistest.Config{TLS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.CreateStream("s", 8)
+		client := srv.Client()
+		out, err := client.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: aws.String(srv.StreamARN("s")), ConsumerName: aws.String("c")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 400 {
+			srv.Put("s", fmt.Sprint("key", i), bytes.Repeat([]byte{byte(i)}, 1000))
+		}
+		c := newCaller(t, client, Options{Path: path, Reuse: true})
+		var total sync.WaitGroup
+		var mu sync.Mutex
+		got := 0
+		for _, shard := range srv.OpenShards("s") {
+			total.Go(func() {
+				sub, err := c.Subscribe(t.Context(), SubscribeRequest{ConsumerARN: *out.Consumer.ConsumerARN, Shard: shard, At: fromOldest})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer sub.Close()
+				var p Page
+				for behind := time.Duration(1); behind != 0; behind = p.Behind {
+					p.Release()
+					if err := sub.Next(10*time.Second, &p); err != nil {
+						t.Error(err)
+						return
+					}
+					for _, r := range p.Records {
+						if len(r.Data) != 1000 || bytes.Count(r.Data, r.Data[:1]) != 1000 {
+							t.Errorf("%.20q", r.Data)
+						}
+					}
+					mu.Lock()
+					got += len(p.Records)
+					mu.Unlock()
+				}
+			})
+		}
+		total.Wait()
+		if got != 400 {
+			t.Errorf("%s: %d records", path, got)
+		}
+		_ = srv.Close()
+	}
+}
+
+// What a page of a thousand records costs in objects on the heap when it comes as an event.
+func TestAllocationsOfAnEvent(t *testing.T) {
+	const records = 1000
+	for _, format := range []Format{JSON, CBOR} {
+		payload := string((&jsonStyle{time: "e"}).encode(samplePage(records, 1024)))
+		if format == CBOR {
+			payload = string((&cborStyle{}).encode(samplePage(records, 1024)))
+		}
+		in := eventMessage(t, "SubscribeToShardEvent", format.contentType(), payload)
+		const runs = 10
+		body := io.NopCloser(bytes.NewReader(bytes.Repeat(in, runs+1)))
+		c := newCaller(t, fakeClient("http://localhost"), Options{Reuse: true})
+		sub := &Subscription{c: c, resp: &http.Response{}}
+		sub.ctx, sub.cancel = context.WithCancelCause(t.Context())
+		sub.events = &framedEvents{body: body, frames: newFrameReader(body, mostBody)}
+		var p Page
+		n := testing.AllocsPerRun(runs, func() {
+			if err := sub.Next(time.Minute, &p); err != nil || len(p.Records) != records {
+				t.Fatal(err, len(p.Records))
+			}
+			p.Release()
+		})
+		t.Logf("%s: %.0f allocations for %d records", format, n, records)
+		if n > 15 {
+			t.Errorf("%s: %.0f allocations", format, n)
+		}
+	}
+}
