@@ -1,0 +1,101 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+)
+
+const request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"
+
+// script is a network whose far ends are functions, one call for each connection.
+type script struct {
+	mu    sync.Mutex
+	dials int
+	live  int // connections that the client did not close
+	serve func(n int, c net.Conn)
+	done  sync.WaitGroup
+}
+
+func (s *script) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.dials
+	s.dials++
+	s.live++
+	s.done.Go(func() {
+		s.serve(n, far)
+		_ = far.Close()
+	})
+	return &counted{Conn: near, s: s}, nil
+}
+
+func (s *script) counts() (dials, live int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dials, s.live
+}
+
+type counted struct {
+	net.Conn
+	s    *script
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() {
+		c.s.mu.Lock()
+		c.s.live--
+		c.s.mu.Unlock()
+	})
+	return c.Conn.Close()
+}
+
+// takeRequest reads one request; false at the end of the connection.
+func takeRequest(r *bufio.Reader) bool {
+	q, err := http.ReadRequest(r)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, q.Body)
+	return err == nil
+}
+
+// answers serves each request of a connection with the same text.
+func answers(text string) func(int, net.Conn) {
+	return func(_ int, c net.Conn) {
+		r := bufio.NewReader(c)
+		for takeRequest(r) {
+			if _, err := io.WriteString(c, text); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// hostOf returns a host that is reached by the script.
+func (s *script) host(tb testing.TB, o Options) *Host {
+	tb.Helper()
+	o.DialContext = s.dial
+	h, err := New(o).Host("http", "h")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return h
+}
+
+// ask makes a request and reads the whole answer.
+func ask(ctx context.Context, h *Host) (status int, body string, err error) {
+	r, err := h.Do(ctx, []byte(request), true)
+	if err != nil {
+		return 0, "", err
+	}
+	b, err := io.ReadAll(r)
+	return r.Status, string(b), errors.Join(err, r.Close())
+}
