@@ -14,7 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -63,7 +63,7 @@ func serve(config string, in io.Reader, out io.Writer) error {
 	addr := Address{URL: "http://" + listener.Addr().String()}
 	srv := &http.Server{
 		Handler: s, ConnState: s.stats.connection, ReadHeaderTimeout: time.Minute,
-		ErrorLog: log.New(io.Discard, "", 0), // of clients that went away, thousands
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // about clients that went away, by the thousand
 	}
 	ended := make(chan error, 1)
 	if cfg.TLS {

@@ -234,7 +234,7 @@ func TestEverybodyReadsTheSame(t *testing.T) {
 }
 
 func TestWhatAConsumerAsksFor(t *testing.T) {
-	s, _, client := start(t, Config{Shards: 2500, Records: 10, Page: 4, Bytes: 1})
+	s, _, client := start(t, Config{Shards: 2001, Records: 10, Page: 4, Bytes: 1})
 	in := &kinesis.ListShardsInput{StreamName: aws.String(Stream)}
 	var shards []types.Shard
 	for pages := 1; ; pages++ {
@@ -252,7 +252,7 @@ func TestWhatAConsumerAsksFor(t *testing.T) {
 		in = &kinesis.ListShardsInput{NextToken: out.NextToken}
 	}
 	first, last := shards[0].HashKeyRange, shards[len(shards)-1].HashKeyRange
-	if len(shards) != 2500 || *first.StartingHashKey != "0" || *last.EndingHashKey != "340282366920938463463374607431768211455" {
+	if len(shards) != 2001 || *first.StartingHashKey != "0" || *last.EndingHashKey != "340282366920938463463374607431768211455" {
 		t.Errorf("%d shards from %s to %s", len(shards), *first.StartingHashKey, *last.EndingHashKey)
 	}
 	for _, c := range []struct {
@@ -267,12 +267,12 @@ func TestWhatAConsumerAsksFor(t *testing.T) {
 		{types.ShardIteratorTypeAfterSequenceNumber, aws.String(sequence(9)), 10},
 	} {
 		out, err := client.GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
-			StreamName: aws.String(Stream), ShardId: shards[2499].ShardId, ShardIteratorType: c.kind, StartingSequenceNumber: c.seq,
+			StreamName: aws.String(Stream), ShardId: shards[2000].ShardId, ShardIteratorType: c.kind, StartingSequenceNumber: c.seq,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if shard, index, err := parseIterator(*out.ShardIterator); shard != 2499 || index != c.want || err != nil {
+		if shard, index, err := parseIterator(*out.ShardIterator); shard != 2000 || index != c.want || err != nil {
 			t.Errorf("%s: shard %d, record %d, %v", c.kind, shard, index, err)
 		}
 	}
@@ -294,7 +294,7 @@ func TestWhatAConsumerAsksFor(t *testing.T) {
 			t.Errorf("%+v, %v", out, err)
 		}
 	}
-	bad := Iterator(2500, 0)
+	bad := Iterator(2001, 0)
 	if _, err := client.GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: &bad}); err == nil {
 		t.Error("an iterator of a shard that is not there is answered")
 	}
