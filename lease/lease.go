@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"time"
 
 	"github.com/weir-go/weir/shard"
 )
@@ -37,9 +38,28 @@ type Lease struct {
 	Revoked string
 	// Last is the session that owned the lease most recently, also while it is owned. Plan prefers it.
 	Last string
+	// Shunned is the session that gave the lease back to nobody because it could not make progress with it
+	// ([Progress.Stalled]), until somebody owns it again. Plan gives it to another worker if there is any.
+	Shunned string
 	// Position is where reading resumes. It never goes back while the lease lives. [shard.End] means finished: such a
 	// lease has no owner and stays as a tombstone until its shard has left the stream.
 	Position shard.Position
+	// Load is what the shard brought when an owner last said so. It says nothing about who may do what.
+	Load Load
+	// Born is when the stream was created as the service tells it, in Unix milliseconds, 0 when that is not known. It tells a
+	// stream from one of the same name that was deleted before.
+	Born int64
+}
+
+// Nobody is an heir that is no session: its owner is asked to drain the lease, save, and release it to nobody.
+const Nobody = "~"
+
+// NextOwner is the session that a release gives the lease to, "" for nobody.
+func (l Lease) NextOwner() string {
+	if l.Heir == Nobody {
+		return ""
+	}
+	return l.Heir
 }
 
 // Finished reports whether the shard has been read to its end.
@@ -50,7 +70,7 @@ func (l Lease) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s epoch=%d", l.Key, l.Epoch)
 	for _, f := range [...]struct{ name, value string }{
-		{"owner", l.Owner}, {"heir", l.Heir}, {"revoked", l.Revoked}, {"at", l.Position.String()},
+		{"owner", l.Owner}, {"heir", l.Heir}, {"revoked", l.Revoked}, {"shunned", l.Shunned}, {"at", l.Position.String()},
 	} {
 		if f.value != "" {
 			fmt.Fprintf(&b, " %s=%s", f.name, f.value)
@@ -71,6 +91,8 @@ type Worker struct {
 	Ended bool
 	// Leaving means that the worker stops: it gets nothing more and its leases are wanted elsewhere.
 	Leaving bool
+	// Drain means that an operator wants the worker emptied although it goes on running; see the action Drain.
+	Drain bool
 
 	// Weight is the worker's share relative to the others, 1 when it did not say.
 	Weight float64
@@ -79,6 +101,16 @@ type Worker struct {
 	// Holds is the [Fingerprint] of the leases that the worker believed to hold when it sent its last beat. When it
 	// differs from what the leases say for long, an answer or a note to the worker was lost, and the leader tells it.
 	Holds uint64
+	// Troubles are what the last beat said, nil when all goes well.
+	Troubles []Trouble
+}
+
+// Trouble is what a worker says is not going well with one of its shards.
+type Trouble struct {
+	Key
+	State string        // a word, at most [MaxStateBytes]
+	For   time.Duration // since when, in whole milliseconds
+	Why   string        // for people, at most [MaxWhyBytes]
 }
 
 // Leader is who leads, as the store knows it.

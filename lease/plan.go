@@ -121,9 +121,15 @@ type planner struct {
 func survey(v View, f Facts) *planner {
 	p := &planner{leases: newLineage(v.Leases, f.Gone)}
 	p.admit(v.Workers, f.Dead)
+	p.leases.trusted = func(l *Lease) bool {
+		former := p.sessions[l.Revoked]
+		return former != nil && former.standing != over && !current(f.Ripe, l)
+	}
 	for i := range v.Leases {
-		for _, session := range [...]string{v.Leases[i].Owner, v.Leases[i].Heir, v.Leases[i].Revoked} {
-			if h := p.sessions[session]; h != nil {
+		l := &v.Leases[i]
+		for _, session := range [...]string{l.Owner, l.Heir, l.Revoked} {
+			// Nobody will ever acknowledge for a session that is over, nor be given a finished lease.
+			if h := p.sessions[session]; h != nil && !l.Finished() {
 				h.named = true
 			}
 		}
@@ -188,10 +194,9 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	owner := p.sessions[e.Owner]
 	if owner == nil || owner.standing == over {
-		former := p.sessions[e.Revoked]
-		switch held := former != nil && former.standing != over && !current(f.Ripe, e.Lease); {
-		case held:
-			former.fill(waits)
+		switch {
+		case e.Revoked != "" && p.leases.trusted(e.Lease):
+			p.sessions[e.Revoked].fill(waits)
 		case !waits:
 			p.free = append(p.free, e)
 		}

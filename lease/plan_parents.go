@@ -9,7 +9,8 @@ import (
 // Waiting returns the leases that may not be given out yet, each with the parents that it waits for, sorted. gone is
 // [Facts.Gone].
 //
-// A parent is done when its lease is finished. One that has no lease is done when it is in gone, or when the child has
+// A parent is done when its lease is finished and not revoked: one that an operator moved to its end while it was held is still
+// being read until the old owner has acknowledged. One that has no lease is done when it is in gone, or when the child has
 // had an owner before: it was given out because its parents were done, and they do not become undone by being
 // forgotten. (So a failover of shards whose parents expired long ago waits for no listing.) Any other parent without a
 // lease blocks the child, because its lease may simply not be made yet.
@@ -55,6 +56,8 @@ type lineage struct {
 	sorted []*Lease // by key, each key once
 	byKey  map[Key]*Lease
 	gone   map[Key]bool
+	// trusted reports whether a session that Lease.Revoked names may still trust the lease; nil: it does.
+	trusted func(*Lease) bool
 }
 
 // newLineage sorts leases. Should a key come twice, as it may in a view that was read in pages while things moved, the
@@ -81,7 +84,7 @@ func newLineage(leases []Lease, gone map[Key]bool) lineage {
 // done reports whether child need not wait for its parent.
 func (a *lineage) done(parent Key, child *Lease) bool {
 	if l := a.byKey[parent]; l != nil {
-		return l.Finished()
+		return l.Finished() && (l.Revoked == "" || a.trusted != nil && !a.trusted(l))
 	}
 	return a.gone[parent] || child.Last != "" || child.Owner != "" || child.Revoked != ""
 }

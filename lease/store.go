@@ -22,6 +22,9 @@ var (
 // and [ErrSetup] leaves open whether the call took effect; every call may be repeated after such an error, and one that
 // took effect twice must do no harm. Slices that are passed in are not kept, those that are returned belong to the caller.
 //
+// Every method fails on an application that [CheckApp] refuses; Beat and Leave begin with [Report.Check], Apply with
+// [Action.Check] of every action before it carries out any.
+//
 // store/storetest is this contract as a test suite.
 type Store interface {
 	// Beat carries out a report and answers with the session's orders.
@@ -39,7 +42,7 @@ type Store interface {
 	// read before the workers: a lease never names a session whose row the same view misses although it lives.
 	//
 	// since is "" or the Revision of an earlier view; when no lease was created, deleted, finished, or changed epoch, owner,
-	// heir or revocation since then, the store may leave Leases nil and set Same. Moved checkpoints alone need not count.
+	// heir or revocation since then, the store may leave Leases nil and set Same. Moved checkpoints and loads alone need not count.
 	View(ctx context.Context, app string, since string) (View, error)
 
 	// Apply carries out actions in order, each by itself and under its own condition, and says for each whether it took
@@ -56,16 +59,29 @@ type Store interface {
 	Leave(ctx context.Context, app string, r Report) error
 }
 
+// Admin is what a store can do beside the contract, for people who look after applications. All stores of weir
+// implement it.
+type Admin interface {
+	// Apps returns the applications that have anything stored, sorted. It may read the whole store, so it is for commands
+	// and pages, not for loops.
+	Apps(ctx context.Context) ([]string, error)
+	// Remove deletes everything of an application, whatever its workers do: those that live find that their sessions are
+	// over, and what they then begin anew is a new application of the same name. Check first that none lives.
+	// One that is not there is no error.
+	Remove(ctx context.Context, app string) error
+}
+
 // Report is what a worker says with a beat.
 type Report struct {
-	Session   string  // this start of the worker: unique, at most 100 bytes of [a-zA-Z0-9._:-]
-	Name      string  // the worker's name for people, at most 200 bytes
+	Session   string  // this start of the worker: unique, at most [MaxSessionBytes] of [a-zA-Z0-9._:-]
+	Name      string  // the worker's name for people, at most [MaxWorkerBytes]; more is cut
 	First     bool    // no beat of this session has been answered yet
 	Leaving   bool    // see [Worker.Leaving]
 	Weight    float64 // see [Worker.Weight]; 0 counts as 1
 	MaxLeases int     // see [Worker.MaxLeases]
 	Holds     uint64  // see [Worker.Holds]
 	Progress  []Progress
+	Troubles  []Trouble // see [Worker.Troubles]; the worst first: what is beyond [MaxTroubles] or 3 KiB is cut
 }
 
 // Progress is what a report says of one lease. It takes effect only if the lease is owned by the reporting session
@@ -80,16 +96,21 @@ type Progress struct {
 	Position shard.Position
 	// Release gives the lease back, after Position was stored: to the heir if there is one, else to nobody. Epoch moves.
 	Release bool
+	// Stalled says, with Release, that the session gives the lease back because it could not make progress with it. If
+	// nobody gets the lease by that, the session becomes [Lease.Shunned].
+	Stalled bool
+	// Load is the class of what the shard brings now; 0 leaves what is stored. It may come without a Position.
+	Load Load
 	// Children are the shards that the end of this one named, with Position End only. For each that has no lease yet one is
-	// made, no later than the lease is finished: no owner, epoch 1, position [shard.Oldest]. They are facts about the
+	// made, no later than the lease is finished: no owner, epoch 1, position [shard.Oldest], Born as this one. They are facts about the
 	// stream, so a store may make them even if the session has lost the lease meanwhile.
 	Children []shard.Shard
 }
 
 // Orders answer a beat.
 type Orders struct {
-	// Held are the leases that the session owns, sorted by key, each with its epoch and possible Heir. Their positions may
-	// be as of when the session got them.
+	// Held are the leases that the session owns, sorted by key, each with its epoch and possible Heir. Their positions and
+	// loads may be as of when the session got them.
 	Held   []Lease
 	Leader Leader
 }
@@ -101,6 +122,9 @@ type View struct {
 	Leases   []Lease
 	Workers  []Worker
 	Leader   Leader
+	// Paused are the streams whose leases nobody is to hold, sorted; "" stands for the whole application. They are those
+	// of now, also when the leases are the Same.
+	Paused []string
 }
 
 // Kind says what an [Action] does.
@@ -110,11 +134,14 @@ type Kind uint8
 const (
 	// Create makes a lease as Action.Lease says. C: there is none of that key.
 	Create Kind = iota + 1
-	// Assign makes Session the owner of Key, moves the epoch, clears Heir and Revoked. C: epoch.
+	// Assign makes Session the owner of Key, moves the epoch, clears Heir, Revoked and Shunned. C: epoch, and it is not finished.
 	Assign
-	// Handoff asks the owner of Key to hand it to Session; "" withdraws the wish. The epoch stays. C: epoch, and it has an owner.
+	// Handoff asks the owner of Key to hand it to Session, which may be [Nobody]; "" withdraws the wish. The epoch stays.
+	// C: epoch, and it has an owner, which is not Session.
 	Handoff
 	// Revoke takes Key from its owner, who becomes Lease.Revoked; moves the epoch, clears Heir. C: epoch, and it has an owner.
+	// Whoever revoked it may have died before the old owner could learn of it. So a leader that finds a revocation that it
+	// did not write itself has to Tell the session, and only then starts to wait for the failover time.
 	Revoke
 	// Delete removes the lease Key. C: epoch, and nobody owns it.
 	Delete
@@ -125,15 +152,24 @@ const (
 	// Tell makes sure that the next beat of Session is answered with fresh orders, in case a note about them was lost. A
 	// store whose beats always read the leases does nothing. C: none.
 	Tell
-	// Move sets the position of Key to Position, also backwards, takes the lease from its owner as Revoke does (if it has
-	// one), and moves the epoch. For operators. C: epoch.
+	// Move sets the position of Key to Position, also backwards, and Born if it is not 0; takes the lease from its owner as
+	// Revoke does (if it has one), and moves the epoch. For operators, and for streams that were made anew. C: epoch. A
+	// lease that is moved to [shard.End] while it is held is finished for its children only when the old owner has
+	// acknowledged or cannot trust it any more, like any revocation.
 	Move
+	// Drain sets Worker.Drain of Session to On: the worker is to be emptied although it goes on running, or that is over.
+	// C: the session is there and has not ended.
+	Drain
+	// Pause puts Stream, "" for the whole application, among View.Paused (On), or takes it out. C: with On, fewer than
+	// [MaxPaused] others are paused.
+	Pause
 )
 
 // String is the kind's name.
 func (k Kind) String() string {
 	names := [...]string{Create: "create", Assign: "assign", Handoff: "hand-off", Revoke: "revoke", Delete: "delete",
-		EndSession: "end session", Forget: "forget session", Tell: "tell", Move: "move"}
+		EndSession: "end session", Forget: "forget session", Tell: "tell", Move: "move", Drain: "drain",
+		Pause: "pause"}
 	if int(k) < len(names) && names[k] != "" {
 		return names[k]
 	}
@@ -149,6 +185,9 @@ type Action struct {
 	Beat     uint64
 	Lease    Lease
 	Position shard.Position
+	Born     int64
+	Stream   string
+	On       bool
 }
 
 // String is a short form for logs and tests.
@@ -157,17 +196,24 @@ func (a Action) String() string {
 	case Create:
 		return fmt.Sprintf("create %s", a.Lease)
 	case Assign, Handoff:
-		to := a.Session
-		if to == "" {
-			to = "nobody"
+		to := "to " + a.Session
+		switch a.Session {
+		case "":
+			to = "withdrawn"
+		case Nobody:
+			to = "to nobody"
 		}
-		return fmt.Sprintf("%s %s epoch=%d to %s", a.Kind, a.Key, a.Epoch, to)
+		return fmt.Sprintf("%s %s epoch=%d %s", a.Kind, a.Key, a.Epoch, to)
 	case Revoke, Delete:
 		return fmt.Sprintf("%s %s epoch=%d", a.Kind, a.Key, a.Epoch)
 	case Move:
 		return fmt.Sprintf("move %s epoch=%d to %s", a.Key, a.Epoch, a.Position)
 	case EndSession:
 		return fmt.Sprintf("end session %s beat=%d", a.Session, a.Beat)
+	case Drain:
+		return fmt.Sprintf("drain %s on=%t", a.Session, a.On)
+	case Pause:
+		return fmt.Sprintf("pause %q on=%t", a.Stream, a.On)
 	default:
 		return fmt.Sprintf("%s %s", a.Kind, a.Session)
 	}

@@ -123,7 +123,8 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	revoked, wished := map[Key]bool{}, map[Key]bool{}
 	for _, l := range v.Leases {
-		if l.Revoked != "" {
+		// Of a finished lease the revocation stays when its session dies; there is nothing left to wait for.
+		if l.Revoked != "" && !(l.Finished() && w.sessions[l.Revoked] == nil) {
 			revoked[l.Key] = true
 			r := track(w.revoked, l.Key, revocation{l.Epoch, l.Revoked}, step)
 			switch {

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -34,8 +35,8 @@ type leadership struct {
 	revision string
 	streams  *listings
 	rounds   int
-	settled  bool           // the last plan found nothing to do
-	planned  []lease.Worker // the roster it was made for
+	settled  bool   // the last plan found nothing to do
+	planned  roster // what it was made for, beside the leases
 }
 
 // followLeader reads the orders' word on who leads, and starts or ends this worker's own leadership by it. It returns how
@@ -236,8 +237,8 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 
 	// In steady state a look costs nothing but the look: what led to no action before leads to none now.
 	var actions []lease.Action
-	if who := roster(view.Workers); !l.settled || facts.Any() || !slices.Equal(who, l.planned) {
-		l.planned = who
+	if now := rosterOf(view); !l.settled || facts.Any() || !reflect.DeepEqual(now, l.planned) {
+		l.planned = now
 		actions = l.streams.actions(view, l.cfg)
 		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
 	}
@@ -252,13 +253,18 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	return l.apply(ctx, actions), true
 }
 
-// roster is what a plan depends on of the workers.
-func roster(workers []lease.Worker) []lease.Worker {
-	who := slices.Clone(workers)
+// roster is what a plan depends on beside the leases.
+type roster struct {
+	workers []lease.Worker
+	paused  []string
+}
+
+func rosterOf(v lease.View) roster {
+	who := slices.Clone(v.Workers)
 	for i := range who {
-		who[i].Beat, who[i].Holds = 0, 0
+		who[i].Beat, who[i].Holds, who[i].Troubles = 0, 0, nil
 	}
-	return who
+	return roster{who, v.Paused}
 }
 
 func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Duration {

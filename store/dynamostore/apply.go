@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 )
 
 // Apply implements [lease.Store]. Neighbouring actions of one kind on different leases are carried out side by side.
@@ -80,7 +80,7 @@ func (s *Store) announce(ctx context.Context, app string, sessions []string) err
 		if i == 0 {
 			return s.tell(ctx, app, sessions)
 		}
-		_, _, err := s.update(ctx, "announce a change", newChange(app, leaderRowKey).count(attrChanges), types.ReturnValueNone)
+		_, _, err := s.update(ctx, "announce a change", newChange(app, leaderRowKey).count(attrChanges).setOnce(attrToken, text(rand.Text()[:12])), types.ReturnValueNone)
 		return err
 	})
 }
@@ -94,31 +94,12 @@ func onLease(k lease.Kind) bool {
 	}
 }
 
+// checkAction is [lease.Action.Check], and what this store's keys ask for.
 func checkAction(a lease.Action) error {
-	switch a.Kind {
-	case lease.Create:
-		l := a.Lease
-		for _, name := range append([]string{l.Owner, l.Heir, l.Revoked, l.Last}, l.Parents...) {
-			if err := checkRow("name in lease", workerRowKey(name)); err != nil {
-				return err
-			}
-		}
-		return checkRow("lease", leaseRow(l.Key))
-	case lease.Assign, lease.Handoff:
-		if a.Session == "" && a.Kind == lease.Assign {
-			return fmt.Errorf("dynamostore: %s: Session is empty, name the session that shall own the lease", a)
-		}
-		if err := checkRow("session", workerRowKey(a.Session)); err != nil {
-			return err
-		}
-		return checkRow("lease", leaseRow(a.Key))
-	case lease.Revoke, lease.Delete, lease.Move:
-		return checkRow("lease", leaseRow(a.Key))
-	case lease.EndSession, lease.Forget, lease.Tell:
-		return checkRow("session", workerRowKey(a.Session))
-	default:
-		return fmt.Errorf("dynamostore: %s: unknown kind of action", a)
+	if err := a.Check(); err != nil {
+		return err
 	}
+	return checkRow("lease", target(a))
 }
 
 type run struct{ start, end int }
@@ -154,6 +135,8 @@ func target(a lease.Action) string {
 		return leaseRow(a.Lease.Key)
 	case onLease(a.Kind):
 		return leaseRow(a.Key)
+	case a.Kind == lease.Pause:
+		return leaderRowKey
 	default:
 		return workerRowKey(a.Session)
 	}
@@ -186,6 +169,19 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 		return ok, nil, err
 	case lease.Move:
 		return s.move(ctx, app, a)
+	case lease.Drain:
+		_, ok, err := s.update(ctx, what, newChange(app, workerRowKey(a.Session)).
+			setFlag(attrDrain, a.On).exists(attrRow).absent(attrEnded), types.ReturnValueNone)
+		return ok, nil, err
+	case lease.Pause:
+		c := newChange(app, leaderRowKey)
+		if a.On {
+			c.include(attrPaused, pausedMark+a.Stream).fits(attrPaused, pausedMark+a.Stream, lease.MaxPaused)
+		} else {
+			c.exclude(attrPaused, pausedMark+a.Stream)
+		}
+		_, ok, err := s.update(ctx, what, c, types.ReturnValueNone)
+		return ok, nil, err
 	}
 
 	mark := rand.Text()
@@ -193,9 +189,9 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 	switch a.Kind {
 	case lease.Assign:
 		changeOwner(c, a.Session)
-		c.remove(attrRevoked)
+		c.remove(attrRevoked).when(attrPositionKey, "<>", text(shard.End.SortKey()))
 	case lease.Handoff:
-		c.exists(attrOwner).setText(attrHeir, a.Session)
+		c.exists(attrOwner).when(attrOwner, "<>", text(a.Session)).setText(attrHeir, a.Session)
 	case lease.Revoke:
 		c.exists(attrOwner).copy(attrRevoked, attrOwner)
 		changeOwner(c, "")
@@ -221,6 +217,9 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 	for _, owned := range [...]bool{true, false} {
 		c := newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
 		setPosition(c, a.Position)
+		if a.Born != 0 {
+			c.set(attrBorn, number(uint64(a.Born)))
+		}
 		if owned {
 			c.exists(attrOwner).copy(attrRevoked, attrOwner)
 		} else {

@@ -2,12 +2,12 @@ package dynamostore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"math"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -22,9 +22,11 @@ import (
 // after that, so what is remembered under a value of told was read after told had that value. When a later beat is answered
 // with the same value, every change whose note had moved told by then was written before the remembered read began. A change
 // whose note comes later may be missing from both; its call had not returned when the beat began, and the next beat reads.
-// What the report itself gives back moves told as well, before the answer.
+// What the report itself gives back moves told as well, before the answer. If nothing else moved it meanwhile, what was
+// remembered less what was given back is what a read would find, so it is remembered under the new value.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	if err := checkReport(r); err != nil {
+	r, err := checkReport(r)
+	if err != nil {
 		return lease.Orders{}, err
 	}
 	ctx, cancel, err := s.begin(ctx, app)
@@ -45,11 +47,14 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	if err == nil {
 		var p progress
 		p, err = s.carryOut(ctx, app, r)
-		if err == nil && row.unsettled {
-			row, err = s.settle(ctx, app, r.Session, p.tell)
-		}
 		if r.First || p.refused {
 			s.forget(key)
+		}
+		if err == nil && row.unsettled {
+			before := row.told
+			if row, err = s.settle(ctx, app, r.Session, p.tell); err == nil && row.told == before+1 {
+				s.subtract(key, before, p.back)
+			}
 		}
 	}
 	if err != nil {
@@ -81,24 +86,23 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	return lease.Orders{Held: held, Leader: leader}, nil
 }
 
-func checkReport(r lease.Report) error {
-	if r.Session == "" {
-		return errNoSession
-	}
-	if err := checkRow("session", workerRowKey(r.Session)); err != nil {
-		return err
+// checkReport is [lease.Report.Check], and what this store's keys ask for.
+func checkReport(r lease.Report) (lease.Report, error) {
+	r, err := r.Check()
+	if err != nil {
+		return r, err
 	}
 	for _, p := range r.Progress {
 		if err := checkRow("lease", leaseRow(p.Key)); err != nil {
-			return err
+			return r, err
 		}
 		for _, c := range p.Children {
 			if err := checkRow("lease", leaseRow(lease.Key{Stream: p.Stream, Shard: c.ID})); err != nil {
-				return err
+				return r, err
 			}
 		}
 	}
-	return nil
+	return r, nil
 }
 
 // givesBack reports whether p can change more than a checkpoint.
@@ -107,14 +111,17 @@ func givesBack(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 // touch is the one write of an idle beat: it counts the beat and records the report. Of a report that gives leases back it
 // first says so, in the same write; see settle.
 func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRow, error) {
-	weight := r.Weight
-	if !(weight > 0) || math.IsInf(weight, 1) {
-		weight = 1
+	var troubles []byte
+	if len(r.Troubles) > 0 {
+		var err error
+		if troubles, err = json.Marshal(r.Troubles); err != nil {
+			return workerRow{}, fmt.Errorf("dynamostore: %w", err)
+		}
 	}
 	c := newChange(app, workerRowKey(r.Session)).count(attrBeat).
-		setText(attrName, strings.ToValidUTF8(r.Name, "\uFFFD")).setFlag(attrLeaving, r.Leaving).set(attrWeight, text(strconv.FormatFloat(weight, 'g', -1, 64))).
-		set(attrMaxLeases, number(uint64(max(r.MaxLeases, 0)))).set(attrHolds, number(r.Holds)).
-		absent(attrEnded)
+		setText(attrName, r.Name).setFlag(attrLeaving, r.Leaving).set(attrWeight, text(strconv.FormatFloat(r.Weight, 'g', -1, 64))).
+		set(attrMaxLeases, number(uint64(r.MaxLeases))).set(attrHolds, number(r.Holds)).
+		setText(attrTroubles, string(troubles)).absent(attrEnded)
 	if r.First {
 		// A row that is made anew under an old name must not repeat values that some Store still remembers orders by.
 		c.setOnce(attrTold, number(rand.Uint64N(1<<48)))

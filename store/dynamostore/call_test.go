@@ -173,7 +173,7 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 				"Lead":  func() error { _, err := s.Lead(t.Context(), "app", "a", 0); return err },
 				"Leave": func() error { return s.Leave(t.Context(), "app", lease.Report{Session: "a"}) },
 				"Apply": func() error {
-					_, err := s.Apply(t.Context(), "app", []lease.Action{{Kind: lease.Create, Lease: lease.Lease{Epoch: 1}}})
+					_, err := s.Apply(t.Context(), "app", []lease.Action{{Kind: lease.Create, Lease: lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 1}}})
 					return err
 				},
 			}

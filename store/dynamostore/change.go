@@ -12,11 +12,12 @@ import (
 // change is one conditional write of one row, being put together. All attribute names go through placeholders, because
 // many of ours are reserved words.
 type change struct {
-	app, row           string
-	sets, removes, add []string
-	conditions         []string
-	names              map[string]string
-	values             item
+	app, row      string
+	sets, removes []string
+	add, deletes  []string
+	conditions    []string
+	names         map[string]string
+	values        item
 }
 
 func newChange(app, row string) *change {
@@ -75,6 +76,18 @@ func (c *change) count(attr string) *change {
 	return c
 }
 
+// include adds a text to a set.
+func (c *change) include(attr, s string) *change {
+	c.add = append(c.add, c.name(attr)+" "+c.value(&types.AttributeValueMemberSS{Value: []string{s}}))
+	return c
+}
+
+// exclude takes a text out of a set.
+func (c *change) exclude(attr, s string) *change {
+	c.deletes = append(c.deletes, c.name(attr)+" "+c.value(&types.AttributeValueMemberSS{Value: []string{s}}))
+	return c
+}
+
 func (c *change) remove(attr string) *change {
 	c.removes = append(c.removes, c.name(attr))
 	return c
@@ -104,6 +117,14 @@ func (c *change) absent(attr string) *change {
 	return c
 }
 
+// fits demands that a set has s or fewer than most others.
+func (c *change) fits(attr, s string, most int) *change {
+	n := c.name(attr)
+	c.conditions = append(c.conditions, "(attribute_not_exists("+n+") OR size("+n+") < "+c.value(number(uint64(most)))+
+		" OR contains("+n+", "+c.value(text(s))+"))")
+	return c
+}
+
 func (c *change) key() item { return item{attrApp: text(c.app), attrRow: text(c.row)} }
 
 func (c *change) condition() *string {
@@ -118,7 +139,7 @@ func (c *change) updateInput(table string, answer types.ReturnValue) *dynamodb.U
 	for _, part := range [...]struct {
 		verb  string
 		parts []string
-	}{{"SET ", c.sets}, {"REMOVE ", c.removes}, {"ADD ", c.add}} {
+	}{{"SET ", c.sets}, {"REMOVE ", c.removes}, {"ADD ", c.add}, {"DELETE ", c.deletes}} {
 		if len(part.parts) > 0 {
 			expression = append(expression, part.verb+strings.Join(part.parts, ", "))
 		}

@@ -28,6 +28,7 @@ func TestDecide(t *testing.T) {
 	}{
 		{"its owner releases a lease", owned, "a", release, freed},
 		{"its owner releases a lease that has an heir", wished, "a", release, handedOver},
+		{"its owner releases a lease whose heir is nobody", lease.Lease{Epoch: 5, Owner: "a", Heir: lease.Nobody}, "a", release, freed},
 		{"its owner finishes a lease", owned, "a", end, finished},
 		{"an end beats the heir", wished, "a", lease.Progress{Epoch: 5, Position: shard.End, Release: true}, finished},
 		{"an older epoch is ignored", owned, "a", lease.Progress{Epoch: 4, Release: true}, ignored},
@@ -84,6 +85,7 @@ func TestARevisionStandsForWhatWasRead(t *testing.T) {
 	}
 	for name, change := range map[string]func(*group){
 		"an announced change": func(g *group) { g.leader.changes++ },
+		"another application": func(g *group) { g.leader.token = "other" },
 		"a freed lease":       func(g *group) { g.workers[1].freed++ },
 		"freed by the other":  func(g *group) { g.workers[0].freed, g.workers[1].freed = 2, 1 },
 		"a worker that left":  func(g *group) { g.workers = g.workers[:1] },
@@ -157,31 +159,28 @@ func TestTheNamesInReportsAndActionsAreBounded(t *testing.T) {
 	for _, r := range []lease.Report{
 		{},
 		{Session: long},
+		{Session: "a", Progress: []lease.Progress{{Key: lease.Key{Stream: strings.Repeat("/", 255), Shard: long[:255]}}}},
 		{Session: "\xff"},
 		{Session: "a", Progress: []lease.Progress{{Key: lease.Key{Stream: "s", Shard: long}}}},
 		{Session: "a", Progress: []lease.Progress{{Children: []shard.Shard{{ID: long}}}}},
 	} {
-		if err := checkReport(r); err == nil {
+		if _, err := checkReport(r); err == nil {
 			t.Errorf("report %.60v", r)
 		}
 	}
 	for _, a := range []lease.Action{
 		{},
-		{Kind: lease.Move + 1},
+		{Kind: lease.Pause + 1},
 		{Kind: lease.Assign},
 		{Kind: lease.Assign, Session: "\xff"},
 		{Kind: lease.Revoke, Key: lease.Key{Stream: long}},
 		{Kind: lease.Create, Lease: lease.Lease{Key: lease.Key{Shard: long}}},
 		{Kind: lease.Create, Lease: lease.Lease{Parents: []string{"\xff"}}},
 		{Kind: lease.EndSession, Session: long},
+		{Kind: lease.Delete, Key: lease.Key{Stream: strings.Repeat("/", 255), Shard: long[:255]}},
 	} {
 		if err := checkAction(a); err == nil {
 			t.Errorf("action %.60v", a)
-		}
-	}
-	for _, app := range []string{"", "\xff", strings.Repeat("x", maxAppBytes+1)} {
-		if err := checkApp(app); err == nil {
-			t.Errorf("application %.20q", app)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -13,16 +12,15 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-var errNoSession = errors.New("dynamostore: the report names no session")
-
 // maxTries bounds how often a write is put together anew because the row changed under it. Each loss means that somebody
 // else's write to the same lease went through, which is rare; so many in a row mean that something is wrong.
 const maxTries = 20
 
 // progress is what carrying out a report found.
 type progress struct {
-	refused bool     // something was ignored: the session's picture of its leases is not the store's
-	tell    []string // sessions that got a lease
+	refused bool                 // something was ignored: the session's picture of its leases is not the store's
+	tell    []string             // sessions that got a lease
+	back    map[lease.Key]uint64 // the epochs of leases that the session does not hold any more by this
 }
 
 // carryOut carries out each progress of a report by itself: those of one lease one after the other, leases side by side.
@@ -39,7 +37,7 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 	}
 	var (
 		mu  sync.Mutex
-		all progress
+		all = progress{back: map[lease.Key]uint64{}}
 	)
 	err := parallel(len(keys), func(i int) error {
 		for _, p := range byKey[keys[i]] {
@@ -51,7 +49,7 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 			switch {
 			case givesBack(p):
 				ok, heir, err = s.giveBack(ctx, app, r.Session, p)
-			case p.Position.IsZero():
+			case p.Position.IsZero() && p.Load == 0:
 				ok = true
 			default:
 				ok, err = s.checkpoint(ctx, app, r.Session, p)
@@ -61,6 +59,9 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 			}
 			mu.Lock()
 			all.refused = all.refused || !ok
+			if ok && givesBack(p) {
+				all.back[p.Key] = p.Epoch
+			}
 			if heir != "" && heir != r.Session {
 				all.tell = append(all.tell, heir)
 			}
@@ -71,14 +72,30 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 	return all, err
 }
 
-// checkpoint moves a position forward, under the epoch.
+// checkpoint moves a position forward and notes the load, under the epoch.
 func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Progress) (bool, error) {
-	c := newChange(app, leaseRow(p.Key)).
-		when(attrOwner, "=", text(session)).when(attrEpoch, "=", number(p.Epoch)).
-		when(attrPositionKey, "<=", text(p.Position.SortKey()))
-	setPosition(c, p.Position)
-	_, ok, err := s.update(ctx, "checkpoint of "+p.Key.String(), c, types.ReturnValueNone)
-	return ok, err
+	save := func(position bool) (bool, error) {
+		c := newChange(app, leaseRow(p.Key)).when(attrOwner, "=", text(session)).when(attrEpoch, "=", number(p.Epoch))
+		if position {
+			c.when(attrPositionKey, "<=", text(p.Position.SortKey()))
+			setPosition(c, p.Position)
+		}
+		setLoad(c, p.Load)
+		_, ok, err := s.update(ctx, "checkpoint of "+p.Key.String(), c, types.ReturnValueNone)
+		return ok, err
+	}
+	if !p.Position.IsZero() {
+		if ok, err := save(true); ok || err != nil || p.Load == 0 {
+			return ok, err
+		}
+	}
+	return save(false)
+}
+
+func setLoad(c *change, l lease.Load) {
+	if l != 0 {
+		c.set(attrLoad, number(uint64(l)))
+	}
 }
 
 func setPosition(c *change, p shard.Position) {
@@ -101,7 +118,7 @@ func decide(l lease.Lease, session string, p lease.Progress) outcome {
 	switch {
 	case l.Owner == session && l.Epoch == p.Epoch && p.Position.IsEnd():
 		return finished
-	case l.Owner == session && l.Epoch == p.Epoch && p.Release && l.Heir != "":
+	case l.Owner == session && l.Epoch == p.Epoch && p.Release && l.NextOwner() != "":
 		return handedOver
 	case l.Owner == session && l.Epoch == p.Epoch && p.Release:
 		return freed
@@ -131,13 +148,16 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 			return false, l.Owner, nil
 		}
 		if does == finished {
-			if err := s.makeChildren(ctx, app, p); err != nil {
+			if err := s.makeChildren(ctx, app, p, l.Born); err != nil {
 				return false, "", err
 			}
 		}
 		c := asSeen(app, l)
 		if does != acknowledged && p.Position.Compare(l.Position) > 0 {
 			setPosition(c, p.Position)
+		}
+		if does != acknowledged {
+			setLoad(c, p.Load)
 		}
 		switch does {
 		case acknowledged:
@@ -146,6 +166,9 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 			changeOwner(c, l.Heir)
 		default:
 			changeOwner(c, "")
+			if does == freed && p.Stalled {
+				c.set(attrShunned, text(session))
+			}
 		}
 		if _, ok, err := s.update(ctx, what, c, types.ReturnValueNone); err != nil {
 			return false, "", err
@@ -172,16 +195,17 @@ func asSeen(app string, l lease.Lease) *change {
 func changeOwner(c *change, session string) {
 	c.setText(attrOwner, session).remove(attrHeir).count(attrEpoch)
 	if session != "" {
-		c.set(attrLast, text(session))
+		c.set(attrLast, text(session)).remove(attrShunned)
 	}
 }
 
 // makeChildren makes a lease for each child that has none, before the parent is finished.
-func (s *Store) makeChildren(ctx context.Context, app string, p lease.Progress) error {
+func (s *Store) makeChildren(ctx context.Context, app string, p lease.Progress, born int64) error {
 	return parallel(len(p.Children), func(i int) error {
 		c := p.Children[i]
 		_, err := s.put(ctx, "create the lease of a child of "+p.Key.String(), encodeLease(app, lease.Lease{
 			Key: lease.Key{Stream: p.Stream, Shard: c.ID}, Parents: c.Parents, Range: c.Range, Epoch: 1, Position: shard.Oldest,
+			Born: born,
 		}))
 		return err
 	})
@@ -189,7 +213,8 @@ func (s *Store) makeChildren(ctx context.Context, app string, p lease.Progress) 
 
 // Leave implements [lease.Store].
 func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
-	if err := checkReport(r); err != nil {
+	r, err := checkReport(r)
+	if err != nil {
 		return err
 	}
 	ctx, cancel, err := s.begin(ctx, app)
@@ -243,7 +268,7 @@ func (s *Store) freeAll(ctx context.Context, app, session string) (heirs []strin
 		}
 		err = parallel(len(leases), func(i int) error {
 			l := leases[i]
-			heir := l.Heir
+			heir := l.NextOwner()
 			if heir == session {
 				heir = ""
 			}

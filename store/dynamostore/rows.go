@@ -1,9 +1,11 @@
 package dynamostore
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -25,6 +27,9 @@ const (
 	attrHeir        = "heir"
 	attrRevoked     = "revoked"
 	attrLast        = "last"
+	attrShunned     = "shunned"
+	attrLoad        = "load"
+	attrBorn        = "born"
 	attrPosition    = "position"    // for people and for reading
 	attrPositionKey = "positionKey" // shard.Position.SortKey, for conditions
 	attrParents     = "parents"
@@ -40,6 +45,8 @@ const (
 	attrWeight    = "weight" // text: DynamoDB's numbers do not hold every float64
 	attrMaxLeases = "maxLeases"
 	attrHolds     = "holds"
+	attrDrain     = "drain"
+	attrTroubles  = "troubles"  // as JSON
 	attrTold      = "told"      // moves after the session's assignment changed
 	attrFreed     = "freed"     // moves after the session gave leases back or finished them
 	attrUnsettled = "unsettled" // set while the session is about to: freed has not moved yet
@@ -48,6 +55,8 @@ const (
 	attrSession = "session"
 	attrTerm    = "term"
 	attrChanges = "changes" // moves after an Apply or a Leave changed leases
+	attrToken   = "token"   // tells changes from those of an application of the same name that was removed
+	attrPaused  = "paused"  // a set of streams, each after pausedMark: a set holds no empty text
 )
 
 const (
@@ -57,11 +66,10 @@ const (
 	leaderRowKey = groupPrefix + "leader"
 )
 
-// DynamoDB's own bounds on the two keys.
-const (
-	maxAppBytes = 2048
-	maxRowBytes = 1024
-)
+const pausedMark = "="
+
+// maxRowBytes is DynamoDB's own bound on the sort key. That on the partition key is above [lease.MaxAppBytes].
+const maxRowBytes = 1024
 
 type item = map[string]types.AttributeValue
 
@@ -93,14 +101,7 @@ func parseLeaseRow(row string) (lease.Key, error) {
 
 func workerRowKey(session string) string { return workerPrefix + session }
 
-// checkApp and checkRow refuse keys that DynamoDB would refuse less clearly.
-func checkApp(app string) error {
-	if app == "" || len(app) > maxAppBytes || !utf8.ValidString(app) {
-		return fmt.Errorf("dynamostore: application name %.60q must be 1 to %d bytes of UTF-8", app, maxAppBytes)
-	}
-	return nil
-}
-
+// checkRow refuses a key that DynamoDB would refuse less clearly: escaped, a stream's name can be too long.
 func checkRow(what, row string) error {
 	if len(row) > maxRowBytes || !utf8.ValidString(row) {
 		return fmt.Errorf("dynamostore: %s %.120q must be UTF-8 and its sort key at most %d bytes, not %d", what, row, maxRowBytes, len(row))
@@ -112,6 +113,13 @@ func checkRow(what, row string) error {
 func putText(it item, name, value string) {
 	if value != "" {
 		it[name] = text(value)
+	}
+}
+
+// putNumber leaves zero out.
+func putNumber(it item, name string, n uint64) {
+	if n != 0 {
+		it[name] = number(n)
 	}
 }
 
@@ -127,6 +135,9 @@ func encodeLease(app string, l lease.Lease) item {
 	putText(it, attrHeir, l.Heir)
 	putText(it, attrRevoked, l.Revoked)
 	putText(it, attrLast, l.Last)
+	putText(it, attrShunned, l.Shunned)
+	putNumber(it, attrLoad, uint64(l.Load))
+	putNumber(it, attrBorn, uint64(l.Born))
 	putText(it, attrPosition, l.Position.String())
 	if len(l.Parents) > 0 {
 		list := make([]types.AttributeValue, len(l.Parents))
@@ -142,7 +153,8 @@ func decodeLease(it item) (lease.Lease, error) {
 	r := reader{it: it}
 	l := lease.Lease{
 		Epoch: r.number(attrEpoch, true), Owner: r.text(attrOwner), Heir: r.text(attrHeir), Revoked: r.text(attrRevoked),
-		Last: r.text(attrLast), Parents: r.list(attrParents),
+		Last: r.text(attrLast), Shunned: r.text(attrShunned), Parents: r.list(attrParents),
+		Load: lease.Load(r.upTo(attrLoad, uint64(lease.MaxLoad))), Born: int64(r.upTo(attrBorn, math.MaxInt64)),
 	}
 	row := r.text(attrRow)
 	key, err := parseLeaseRow(row)
@@ -175,7 +187,8 @@ func decodeWorker(it item) (workerRow, error) {
 	w := workerRow{
 		Worker: lease.Worker{
 			Session: session, Name: r.text(attrName), Beat: r.number(attrBeat, true), Ended: r.bool(attrEnded),
-			Leaving: r.bool(attrLeaving), Weight: 1, Holds: r.number(attrHolds, false),
+			Leaving: r.bool(attrLeaving), Drain: r.bool(attrDrain), Weight: 1, MaxLeases: int(r.upTo(attrMaxLeases, math.MaxInt)),
+			Holds: r.number(attrHolds, false),
 		},
 		told: r.number(attrTold, false), freed: r.number(attrFreed, false), unsettled: r.bool(attrUnsettled),
 	}
@@ -187,11 +200,9 @@ func decodeWorker(it item) (workerRow, error) {
 		r.fail(attrWeight, err)
 		w.Weight = weight
 	}
-	limit := r.number(attrMaxLeases, false)
-	if limit > math.MaxInt {
-		r.fail(attrMaxLeases, errors.New("it is too large"))
+	if s := r.text(attrTroubles); s != "" {
+		r.fail(attrTroubles, json.Unmarshal([]byte(s), &w.Troubles))
 	}
-	w.MaxLeases = int(limit)
 	return w, r.done()
 }
 
@@ -199,11 +210,18 @@ type leaderRow struct {
 	session string
 	term    uint64
 	changes uint64
+	token   string
+	paused  []string // sorted
 }
 
 func decodeLeader(it item) (leaderRow, error) {
 	r := reader{it: it}
-	l := leaderRow{session: r.text(attrSession), term: r.number(attrTerm, false), changes: r.number(attrChanges, false)}
+	l := leaderRow{session: r.text(attrSession), term: r.number(attrTerm, false), changes: r.number(attrChanges, false),
+		token: r.text(attrToken), paused: r.set(attrPaused)}
+	for i, stream := range l.paused {
+		l.paused[i] = strings.TrimPrefix(stream, pausedMark)
+	}
+	slices.Sort(l.paused)
 	return l, r.done()
 }
 
@@ -248,6 +266,16 @@ func (r *reader) number(name string, required bool) uint64 {
 	return 0
 }
 
+// upTo is an optional number with a bound.
+func (r *reader) upTo(name string, most uint64) uint64 {
+	n := r.number(name, false)
+	if n > most {
+		r.fail(name, fmt.Errorf("%d is above %d", n, most))
+		return 0
+	}
+	return n
+}
+
 func (r *reader) bool(name string) bool {
 	switch v := r.it[name].(type) {
 	case nil:
@@ -275,6 +303,17 @@ func (r *reader) list(name string) []string {
 		return all
 	default:
 		r.fail(name, errors.New("it is not a list"))
+	}
+	return nil
+}
+
+func (r *reader) set(name string) []string {
+	switch v := r.it[name].(type) {
+	case nil:
+	case *types.AttributeValueMemberSS:
+		return slices.Clone(v.Value)
+	default:
+		r.fail(name, errors.New("it is not a set of texts"))
 	}
 	return nil
 }

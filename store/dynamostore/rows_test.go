@@ -28,7 +28,7 @@ func TestLeaseRowsComeBackAsTheyWere(t *testing.T) {
 		{Key: lease.Key{Stream: "a/b%2F", Shard: "c/d"}, Epoch: math.MaxUint64, Owner: "o", Heir: "h", Last: "o",
 			Parents: []string{"1", "2"}, Range: shard.HashRange{Start: shard.HashKey{Lo: 1}, End: shard.MaxHashKey},
 			Position: part(t, strings.Repeat("9", 129)+"+7")},
-		{Key: lease.Key{}, Revoked: "r", Position: shard.End},
+		{Key: lease.Key{}, Revoked: "r", Shunned: "x", Load: lease.MaxLoad, Born: math.MaxInt64, Position: shard.End},
 		{Key: lease.Key{Shard: "x"}, Position: shard.At(time.UnixMilli(-1))},
 		{Key: lease.Key{Stream: "ü"}, Position: shard.Latest},
 		{Key: lease.Key{Stream: "no position"}},
@@ -82,6 +82,8 @@ func TestBadRowsAreNamed(t *testing.T) {
 		{"a key of a position that is missing", attrPositionKey, nil},
 		{"parents that are text", attrParents, text("1")},
 		{"parents that are numbers", attrParents, list(n("1"))},
+		{"a load beyond the scale", attrLoad, n("81")},
+		{"a birth beyond 63 bits", attrBorn, n("9223372036854775808")},
 		{"a range that is missing", attrRangeEnd, nil},
 		{"a range that ends before it starts", attrRangeStart, text("9")},
 	} {
@@ -113,12 +115,13 @@ func TestWorkerRows(t *testing.T) {
 
 	got, err := decodeWorker(row(func(it item) {
 		it[attrName], it[attrEnded], it[attrLeaving], it[attrWeight] = text("w"), yes(), yes(), text("2.5")
+		it[attrDrain], it[attrTroubles] = yes(), text(`[{"Stream":"s","Shard":"1","State":"stalled","For":1000000000,"Why":"w"}]`)
 		it[attrMaxLeases], it[attrHolds], it[attrTold], it[attrFreed], it[attrUnsettled] =
 			n("7"), n("18446744073709551615"), n("3"), n("4"), yes()
 	}))
 	want := workerRow{Worker: lease.Worker{Session: "s-1", Name: "w", Beat: 5, Ended: true, Leaving: true, Weight: 2.5, MaxLeases: 7,
-		Holds: math.MaxUint64}, told: 3, freed: 4, unsettled: true}
-	if err != nil || got != want {
+		Holds: math.MaxUint64, Drain: true, Troubles: []lease.Trouble{{Key: lease.Key{Stream: "s", Shard: "1"}, State: "stalled", For: time.Second, Why: "w"}}}, told: 3, freed: 4, unsettled: true}
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if got, err := decodeWorker(row(func(item) {})); err != nil || got.Weight != 1 {
@@ -133,6 +136,7 @@ func TestWorkerRows(t *testing.T) {
 		"an infinite weight":  func(it item) { it[attrWeight] = text("+Inf") },
 		"no number of weight": func(it item) { it[attrWeight] = text("NaN") },
 		"a huge cap":          func(it item) { it[attrMaxLeases] = n("9223372036854775808") },
+		"troubles of text":    func(it item) { it[attrTroubles] = text("many") },
 		"a flag that is text": func(it item) { it[attrEnded] = text("true") },
 	} {
 		if w, err := decodeWorker(row(change)); err == nil {

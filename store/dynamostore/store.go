@@ -41,7 +41,10 @@ type Store struct {
 	doubt   map[string]time.Duration // by application: when an announcement may have been lost; since born
 }
 
-var _ lease.Store = (*Store)(nil)
+var (
+	_ lease.Store = (*Store)(nil)
+	_ lease.Admin = (*Store)(nil)
+)
 
 // New returns a Store. It does no I/O; the table is first needed by the first call.
 func New(client *dynamodb.Client, opts Options) *Store {
@@ -78,6 +81,22 @@ func (s *Store) remember(k orderKey, told uint64, held []lease.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.orders[k] = orders{told, held}
+}
+
+// subtract makes what was remembered under told, less the given epochs of leases, what is remembered under the next value.
+func (s *Store) subtract(k orderKey, told uint64, back map[lease.Key]uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.orders[k]
+	if !ok || o.told != told {
+		return
+	}
+	kept := slices.Clone(o.held) // others may be reading the old one
+	kept = slices.DeleteFunc(kept, func(l lease.Lease) bool {
+		epoch, given := back[l.Key]
+		return given && epoch == l.Epoch
+	})
+	s.orders[k] = orders{told + 1, kept}
 }
 
 func (s *Store) forget(k orderKey) {
@@ -129,7 +148,7 @@ func (s *Store) begin(ctx context.Context, app string) (context.Context, context
 	if s.client == nil {
 		return nil, nil, fmt.Errorf("dynamostore: %w: New was given no client", lease.ErrSetup)
 	}
-	if err := checkApp(app); err != nil {
+	if err := lease.CheckApp(app); err != nil {
 		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -145,6 +145,10 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 			return fmt.Errorf("dynamostore: %w: creating table %s is not allowed; it needs dynamodb:CreateTable, or create it by other means. %s\n(%w)",
 				lease.ErrSetup, s.name(), createHelp(s.name()), err)
 		}
+		if what == scanning {
+			return fmt.Errorf("dynamostore: %w: listing the applications of table %s is not allowed; it needs dynamodb:Scan, which workers need not have (%w)",
+				lease.ErrSetup, s.name(), err)
+		}
 		return fmt.Errorf("dynamostore: %w: %s on table %s is not allowed; a worker needs this policy:\n\n%s\n\n(%w)",
 			lease.ErrSetup, what, s.table, Policy(s.policyResource()), err)
 	case "ValidationException":
@@ -212,7 +216,7 @@ With Terraform:
 }
 
 // Policy is the IAM policy, as JSON, that lets a worker use the table with the given ARN, and no more.
-// [Store.CreateTable] also needs dynamodb:CreateTable; workers need not be allowed that.
+// [Store.CreateTable] also needs dynamodb:CreateTable, and [Store.Apps] dynamodb:Scan; workers need not be allowed either.
 func Policy(tableARN string) string {
 	return `{
   "Version": "2012-10-17",

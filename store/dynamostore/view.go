@@ -113,7 +113,7 @@ func decodeGroup(items []item) (group, error) {
 // condense is what a revision says of the group, and whether all sessions are settled.
 func (g group) condense() (string, bool) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%d\n", g.leader.changes)
+	fmt.Fprintf(h, "%d %s\n", g.leader.changes, g.leader.token)
 	settled := true
 	for _, w := range g.workers { // in the order of their rows
 		fmt.Fprintf(h, "%q %d\n", w.Session, w.freed)
@@ -123,7 +123,7 @@ func (g group) condense() (string, bool) {
 }
 
 func (g group) view() lease.View {
-	v := lease.View{Leader: lease.Leader{Term: g.leader.term}}
+	v := lease.View{Leader: lease.Leader{Term: g.leader.term}, Paused: g.leader.paused}
 	for _, w := range g.workers {
 		v.Workers = append(v.Workers, w.Worker)
 	}

@@ -4,13 +4,11 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/weir-go/weir/lease"
@@ -20,11 +18,15 @@ import (
 // Store implements [lease.Store]. Workers share leases when they share the Store. It is safe for concurrent use; each
 // call is one atomic step.
 type Store struct {
-	mu   sync.Mutex
-	apps map[string]*application
+	mu      sync.Mutex
+	apps    map[string]*application
+	removed int // applications, ever
 }
 
-var _ lease.Store = (*Store)(nil)
+var (
+	_ lease.Store = (*Store)(nil)
+	_ lease.Admin = (*Store)(nil)
+)
 
 // New returns an empty Store.
 func New() *Store { return &Store{apps: map[string]*application{}} }
@@ -35,6 +37,8 @@ type application struct {
 	sessions map[string]*lease.Worker
 	leader   string
 	term     uint64
+	paused   map[string]bool
+	life     int    // tells it from one of the same name that was removed
 	revision uint64 // moves with every change that View must not hide
 }
 
@@ -42,7 +46,8 @@ type application struct {
 func (s *Store) app(name string) *application {
 	a := s.apps[name]
 	if a == nil {
-		a = &application{leases: map[lease.Key]*lease.Lease{}, sessions: map[string]*lease.Worker{}}
+		a = &application{leases: map[lease.Key]*lease.Lease{}, sessions: map[string]*lease.Worker{},
+			paused: map[string]bool{}, life: s.removed}
 		s.apps[name] = a
 	}
 	return a
@@ -50,7 +55,8 @@ func (s *Store) app(name string) *application {
 
 // Beat implements [lease.Store].
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	if err := check(ctx, r); err != nil {
+	r, err := check(ctx, app, r)
+	if err != nil {
 		return lease.Orders{}, err
 	}
 	s.mu.Lock()
@@ -65,10 +71,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		return lease.Orders{}, lease.ErrSessionOver
 	}
 	w.Beat++
-	w.Name, w.Leaving, w.MaxLeases, w.Holds = r.Name, r.Leaving, r.MaxLeases, r.Holds
-	if w.Weight = r.Weight; !(w.Weight > 0) || math.IsInf(w.Weight, 1) {
-		w.Weight = 1
-	}
+	w.Name, w.Leaving, w.Weight, w.MaxLeases, w.Holds, w.Troubles = r.Name, r.Leaving, r.Weight, r.MaxLeases, r.Holds, r.Troubles
 	for _, p := range r.Progress {
 		a.progress(r.Session, p)
 	}
@@ -80,33 +83,34 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 
 // View implements [lease.Store].
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
 		return lease.View{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.app(app)
-	v := lease.View{Revision: strconv.FormatUint(a.revision, 10), Leader: a.leads()}
+	v := lease.View{
+		Revision: fmt.Sprintf("%d.%d", a.life, a.revision), Leader: a.leads(), Paused: slices.Sorted(maps.Keys(a.paused)),
+	}
 	if v.Same = v.Revision == since; !v.Same {
 		v.Leases = a.list(func(*lease.Lease) bool { return true })
 	}
 	for _, session := range slices.Sorted(maps.Keys(a.sessions)) {
-		v.Workers = append(v.Workers, *a.sessions[session])
+		w := *a.sessions[session]
+		w.Troubles = slices.Clone(w.Troubles)
+		v.Workers = append(v.Workers, w)
 	}
 	return v, nil
 }
 
 // Apply implements [lease.Store]. All actions take effect in one step, or none when one of them makes no sense.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
 		return nil, err
 	}
 	for _, act := range actions {
-		if act.Kind < lease.Create || act.Kind > lease.Move {
-			return nil, fmt.Errorf("memstore: %s: unknown kind of action", act)
-		}
-		if act.Kind == lease.Assign && act.Session == "" {
-			return nil, fmt.Errorf("memstore: %s: Session is empty, name the session that shall own the lease", act)
+		if err := act.Check(); err != nil {
+			return nil, err
 		}
 	}
 	s.mu.Lock()
@@ -121,7 +125,7 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 
 // Lead implements [lease.Store].
 func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
 		return false, err
 	}
 	s.mu.Lock()
@@ -136,7 +140,8 @@ func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (boo
 
 // Leave implements [lease.Store].
 func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
-	if err := check(ctx, r); err != nil {
+	r, err := check(ctx, app, r)
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -149,7 +154,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	}
 	for _, l := range a.leases {
 		if l.Owner == r.Session {
-			a.own(l, l.Heir)
+			a.own(l, l.NextOwner())
 		}
 		if l.Revoked == r.Session {
 			l.Revoked = ""
@@ -163,12 +168,40 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	return nil
 }
 
-// check refuses a report without a session: "" stands for nobody, who owns every free lease.
-func check(ctx context.Context, r lease.Report) error {
-	if r.Session == "" {
-		return errors.New("memstore: the report names no session")
+// Apps implements [lease.Admin].
+func (s *Store) Apps(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	return ctx.Err()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for name, a := range s.apps {
+		if len(a.leases)+len(a.sessions)+len(a.paused) > 0 || a.term > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Remove implements [lease.Admin].
+func (s *Store) Remove(ctx context.Context, app string) error {
+	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.apps, app)
+	s.removed++
+	return nil
+}
+
+func check(ctx context.Context, app string, r lease.Report) (lease.Report, error) {
+	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
+		return r, err
+	}
+	return r.Check()
 }
 
 // progress carries out what session says of one lease.
@@ -180,14 +213,20 @@ func (a *application) progress(session string, p lease.Progress) {
 		if p.Position.Compare(l.Position) > 0 {
 			l.Position = p.Position
 		}
+		if p.Load != 0 {
+			l.Load = p.Load
+		}
 		if p.Position.IsEnd() {
 			for _, c := range p.Children {
 				a.create(lease.Lease{Key: lease.Key{Stream: p.Stream, Shard: c.ID}, Parents: c.Parents, Range: c.Range,
-					Epoch: 1, Position: shard.Oldest})
+					Epoch: 1, Position: shard.Oldest, Born: l.Born})
 			}
 			a.own(l, "")
 		} else if p.Release {
-			a.own(l, l.Heir)
+			a.own(l, l.NextOwner())
+			if p.Stalled && l.Owner == "" {
+				l.Shunned = session
+			}
 		}
 	case l.Revoked == session && p.Release && p.Epoch+1 == l.Epoch:
 		l.Revoked = ""
@@ -216,6 +255,15 @@ func (a *application) apply(act lease.Action) bool {
 		return true
 	case lease.Tell:
 		return true // each Beat reads the leases anyway
+	case lease.Drain:
+		w := a.sessions[act.Session]
+		if w == nil || w.Ended {
+			return false
+		}
+		w.Drain = act.On
+		return true
+	case lease.Pause:
+		return a.pause(act.Stream, act.On)
 	}
 
 	l := a.leases[act.Key]
@@ -224,10 +272,13 @@ func (a *application) apply(act lease.Action) bool {
 	}
 	switch act.Kind {
 	case lease.Assign:
+		if l.Finished() {
+			return false
+		}
 		l.Revoked = ""
 		a.own(l, act.Session)
 	case lease.Handoff:
-		if l.Owner == "" {
+		if l.Owner == "" || l.Owner == act.Session {
 			return false
 		}
 		l.Heir = act.Session
@@ -244,12 +295,27 @@ func (a *application) apply(act lease.Action) bool {
 		delete(a.leases, act.Key)
 	case lease.Move:
 		l.Position = act.Position
+		if act.Born != 0 {
+			l.Born = act.Born
+		}
 		if l.Owner != "" {
 			l.Revoked = l.Owner
 		}
 		a.own(l, "")
 	}
 	a.revision++
+	return true
+}
+
+func (a *application) pause(stream string, on bool) bool {
+	switch {
+	case !on:
+		delete(a.paused, stream)
+	case len(a.paused) >= lease.MaxPaused && !a.paused[stream]:
+		return false
+	default:
+		a.paused[stream] = true
+	}
 	return true
 }
 
@@ -268,7 +334,7 @@ func (a *application) create(l lease.Lease) bool {
 func (a *application) own(l *lease.Lease, session string) {
 	l.Owner, l.Heir = session, ""
 	if session != "" {
-		l.Last = session
+		l.Last, l.Shunned = session, ""
 	}
 	l.Epoch++
 	a.revision++

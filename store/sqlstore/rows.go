@@ -14,9 +14,9 @@ import (
 
 // Rows may have been written by anybody. What cannot be true is an error that names the row.
 
-const leaseColumns = "stream, shard, parents, range_start, range_end, epoch, owner, heir, revoked, last_owner, position"
+const leaseColumns = "stream, shard, parents, range_start, range_end, epoch, owner, heir, revoked, last_owner, shunned, position, load_class, born"
 
-const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds"
+const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds, drain, troubles"
 
 // encodeLease returns the values of leaseColumns. It refuses what decodeLease would not give back.
 func encodeLease(l lease.Lease) ([]any, error) {
@@ -29,14 +29,14 @@ func encodeLease(l lease.Lease) ([]any, error) {
 		return nil, fmt.Errorf("sqlstore: lease %s: %w", l.Key, err)
 	}
 	if l.Epoch > math.MaxInt64 {
-		return nil, fmt.Errorf("sqlstore: lease %s: epoch %d is too large", l.Key, l.Epoch)
+		return nil, fmt.Errorf("sqlstore: lease %s: epoch %d is above 2^63-1", l.Key, l.Epoch)
 	}
 	position, err := encodePosition(l.Position)
 	if err != nil {
 		return nil, fmt.Errorf("sqlstore: lease %s: %w", l.Key, err)
 	}
 	row := []any{l.Stream, l.Shard, string(text), l.Range.Start.String(), l.Range.End.String(), int64(l.Epoch), l.Owner, l.Heir,
-		l.Revoked, l.Last, position}
+		l.Revoked, l.Last, l.Shunned, position, int64(l.Load), l.Born}
 	back, err := decodeLease(row)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,13 @@ func decodeLease(row []any) (lease.Lease, error) {
 	parents, start, end := d.text("parents"), d.text("range_start"), d.text("range_end")
 	l.Epoch = d.count("epoch")
 	l.Owner, l.Heir, l.Revoked, l.Last = d.text("owner"), d.text("heir"), d.text("revoked"), d.text("last_owner")
+	l.Shunned = d.text("shunned")
 	position := d.text("position")
+	load := d.count("load_class")
+	l.Load, l.Born = lease.Load(min(load, uint64(lease.MaxLoad))), int64(d.count("born"))
+	if load > uint64(lease.MaxLoad) {
+		d.fail("load_class", fmt.Errorf("%d is above %d", load, lease.MaxLoad))
+	}
 	d.try("parents", func() error { return json.Unmarshal([]byte(parents), &l.Parents) })
 	if len(l.Parents) == 0 {
 		l.Parents = nil
@@ -83,11 +89,24 @@ func decodeLease(row []any) (lease.Lease, error) {
 func decodeSession(row []any) (lease.Worker, error) {
 	d := decoder{row: row}
 	w := lease.Worker{Session: d.text("session"), Name: d.text("name"), Beat: d.count("beat"), Ended: d.flag("ended"), Leaving: d.flag("leaving"),
-		Weight: d.real("weight"), MaxLeases: int(d.integer("max_leases")), Holds: uint64(d.integer("holds"))}
+		Weight: d.real("weight"), MaxLeases: int(d.integer("max_leases")), Holds: uint64(d.integer("holds")),
+		Drain: d.flag("drain")}
+	if troubles := d.text("troubles"); troubles != "" {
+		d.try("troubles", func() error { return json.Unmarshal([]byte(troubles), &w.Troubles) })
+	}
 	if d.err != nil {
 		return lease.Worker{}, badRow("session", w.Session, d.err)
 	}
 	return w, nil
+}
+
+// encodeTroubles returns the text of what a report that was checked says, "" for nothing.
+func encodeTroubles(troubles []lease.Trouble) (string, error) {
+	if len(troubles) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(troubles)
+	return string(text), err
 }
 
 // badRow is the error about a row that cannot be true.

@@ -25,7 +25,7 @@ func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
 	for name, l := range map[string]lease.Lease{
 		"the least": {Key: k},
 		"all of it": {Key: k, Parents: []string{"a", `b"'\`}, Range: shard.HashRange{Start: shard.HashKey{Lo: 7}, End: shard.MaxHashKey}, Epoch: math.MaxInt64,
-			Owner: "o", Heir: "h", Revoked: "r", Last: "l", Position: position(t, strings.Repeat("9", 129)+"+12")},
+			Owner: "o", Heir: "h", Revoked: "r", Last: "l", Shunned: "x", Position: position(t, strings.Repeat("9", 129)+"+12"), Load: lease.MaxLoad, Born: math.MaxInt64},
 		"a time": {Key: k, Position: shard.At(time.UnixMilli(-1))},
 		"an end": {Key: k, Position: shard.End},
 	} {
@@ -53,14 +53,16 @@ func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 func TestSessionsAreReadInAllForms(t *testing.T) {
-	want := lease.Worker{Session: "a", Name: "alpha", Beat: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64}
+	want := lease.Worker{Session: "a", Name: "alpha", Beat: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64, Drain: true,
+		Troubles: []lease.Trouble{{Key: lease.Key{Stream: "s", Shard: "1"}, State: "stalled", For: time.Second, Why: "w"}}}
+	const troubles = `[{"Stream":"s","Shard":"1","State":"stalled","For":1000000000,"Why":"w"}]`
 	for _, row := range [][]any{
-		{"a", "alpha", int64(3), int64(1), int64(0), 2.0, int64(5), int64(-1)},
-		{[]byte("a"), []byte("alpha"), []byte("3"), true, false, []byte("2"), []byte("5"), []byte("-1")},
-		{"a", "alpha", int64(3), []byte("1"), []byte("0"), int64(2), int64(5), int64(-1)},
+		{"a", "alpha", int64(3), int64(1), int64(0), 2.0, int64(5), int64(-1), int64(1), troubles},
+		{[]byte("a"), []byte("alpha"), []byte("3"), true, false, []byte("2"), []byte("5"), []byte("-1"), true, []byte(troubles)},
+		{"a", "alpha", int64(3), []byte("1"), []byte("0"), int64(2), int64(5), int64(-1), []byte("1"), troubles},
 	} {
 		got, err := decodeSession(row)
-		if err != nil || got != want || len(row) != sessionCount {
+		if err != nil || !reflect.DeepEqual(got, want) || len(row) != sessionCount {
 			t.Errorf("decodeSession(%v) = %+v, %v", row, got, err)
 		}
 	}
@@ -80,10 +82,10 @@ func TestShortRowsAreErrors(t *testing.T) {
 }
 
 func FuzzDecodeLease(f *testing.F) {
-	f.Add("s", "1", `["a","b"]`, "0", "340282366920938463463374607431768211455", int64(3), "o", "h", "r", "l", "17+3")
-	f.Add("", "", "", "", "", int64(-1), "", "", "", "", "oldest")
-	f.Fuzz(func(t *testing.T, stream, id, parents, start, end string, epoch int64, owner, heir, revoked, last, position string) {
-		l, err := decodeLease([]any{stream, id, parents, start, end, epoch, owner, heir, revoked, last, position})
+	f.Add("s", "1", `["a","b"]`, "0", "340282366920938463463374607431768211455", int64(3), "o", "h", "r", "l", "x", "17+3", int64(7), int64(1767323045006))
+	f.Add("", "", "", "", "", int64(-1), "", "", "", "", "", "oldest", int64(-1), int64(-1))
+	f.Fuzz(func(t *testing.T, stream, id, parents, start, end string, epoch int64, owner, heir, revoked, last, shunned, position string, load, born int64) {
+		l, err := decodeLease([]any{stream, id, parents, start, end, epoch, owner, heir, revoked, last, shunned, position, load, born})
 		if err != nil {
 			if l.Key != (lease.Key{}) {
 				t.Errorf("an error and a lease: %v", l)

@@ -18,7 +18,8 @@ var sqlite = &dialect{
   leader TEXT NOT NULL,      -- a session, '' for none
   term INTEGER NOT NULL,
   revision INTEGER NOT NULL, -- moves when leases change hands
-  token TEXT NOT NULL        -- tells this row from one of the same name that was deleted
+  token TEXT NOT NULL,       -- tells this row from one of the same name that was deleted
+  paused TEXT NOT NULL       -- a JSON array of streams
 ) WITHOUT ROWID`,
 		`CREATE TABLE {prefix}sessions (
   app TEXT NOT NULL,
@@ -30,6 +31,8 @@ var sqlite = &dialect{
   weight REAL NOT NULL,
   max_leases INTEGER NOT NULL,
   holds INTEGER NOT NULL,
+  drain INTEGER NOT NULL,
+  troubles TEXT NOT NULL,    -- a JSON array, '' for none
   PRIMARY KEY (app, session)
 ) WITHOUT ROWID`,
 		`CREATE TABLE {prefix}leases (
@@ -40,11 +43,14 @@ var sqlite = &dialect{
   range_start TEXT NOT NULL, -- decimal
   range_end TEXT NOT NULL,
   epoch INTEGER NOT NULL,
-  owner TEXT NOT NULL,       -- this and the next three are sessions, '' for none
-  heir TEXT NOT NULL,
+  owner TEXT NOT NULL,       -- this and the next four are sessions, '' for none
+  heir TEXT NOT NULL,        -- '~' stands for nobody
   revoked TEXT NOT NULL,
   last_owner TEXT NOT NULL,
+  shunned TEXT NOT NULL,
   position TEXT NOT NULL,    -- oldest, latest, end, a time, a sequence number, or one with +N
+  load_class INTEGER NOT NULL,
+  born INTEGER NOT NULL,     -- Unix milliseconds, 0 for unknown
   PRIMARY KEY (app, stream, shard)
 ) WITHOUT ROWID`,
 		`CREATE INDEX {prefix}leases_owner ON {prefix}leases (app, owner)`,

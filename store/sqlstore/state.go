@@ -29,7 +29,7 @@ func (t *tx) progress(r lease.Report) error {
 			if err != nil {
 				return err
 			}
-			child.create(lease.Lease{Key: k, Parents: c.Parents, Range: c.Range, Epoch: 1, Position: shard.Oldest})
+			child.create(lease.Lease{Key: k, Parents: c.Parents, Range: c.Range, Epoch: 1, Position: shard.Oldest, Born: row.is.Born})
 		}
 	}
 	return nil
@@ -57,6 +57,16 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 		return err == nil, err
 	case lease.Tell:
 		return true, nil // each Beat reads the leases anyway
+	case lease.Drain:
+		n, err := t.exec("UPDATE {sessions} SET drain = ? WHERE app = ? AND session = ? AND ended = 0", flag(a.On), t.app, a.Session)
+		if err != nil || n > 0 {
+			return err == nil, err
+		}
+		w, there, err := t.session(a.Session) // some databases do not count a row that stays as it is
+		return err == nil && there && !w.Ended, err
+	case lease.Pause:
+		top, err := t.application()
+		return err == nil && top.pause(a.Stream, a.On), err
 	}
 	row, err := t.lease(a.Key)
 	return err == nil && row.apply(a), err
@@ -71,12 +81,18 @@ func (r *row) progress(session string, p lease.Progress) (ended bool) {
 		if p.Position.Compare(l.Position) > 0 {
 			l.Position = p.Position
 		}
+		if p.Load != 0 {
+			l.Load = p.Load
+		}
 		switch {
 		case p.Position.IsEnd():
 			own(l, "")
 			return true
 		case p.Release:
-			own(l, l.Heir)
+			own(l, l.NextOwner())
+			if p.Stalled && l.Owner == "" {
+				l.Shunned = session
+			}
 		}
 	case l.Revoked == session && p.Release && p.Epoch+1 == l.Epoch:
 		l.Revoked = ""
@@ -91,7 +107,7 @@ func (r *row) leave(session string) {
 		return
 	}
 	if l.Owner == session {
-		own(l, l.Heir)
+		own(l, l.NextOwner())
 	}
 	if l.Revoked == session {
 		l.Revoked = ""
@@ -116,10 +132,13 @@ func (r *row) apply(a lease.Action) bool {
 	}
 	switch a.Kind {
 	case lease.Assign:
+		if l.Finished() {
+			return false
+		}
 		l.Revoked = ""
 		own(l, a.Session)
 	case lease.Handoff:
-		if l.Owner == "" {
+		if l.Owner == "" || l.Owner == a.Session {
 			return false
 		}
 		l.Heir = a.Session
@@ -136,6 +155,9 @@ func (r *row) apply(a lease.Action) bool {
 		r.is = nil
 	case lease.Move:
 		l.Position = a.Position
+		if a.Born != 0 {
+			l.Born = a.Born
+		}
 		if l.Owner != "" {
 			l.Revoked = l.Owner
 		}
@@ -150,7 +172,7 @@ func (r *row) apply(a lease.Action) bool {
 func own(l *lease.Lease, session string) {
 	l.Owner, l.Heir = session, ""
 	if session != "" {
-		l.Last = session
+		l.Last, l.Shunned = session, ""
 	}
 	l.Epoch++
 }
@@ -160,6 +182,23 @@ func (a *application) follow(session string) {
 	a.leader = session
 	a.term++
 	a.changed = true
+}
+
+// pause keeps a stream among the paused ones, or takes it out, and reports whether there was room.
+func (a *application) pause(stream string, on bool) bool {
+	at, there := slices.BinarySearch(a.paused, stream)
+	switch {
+	case there == on:
+		return true
+	case !on:
+		a.paused = slices.Delete(a.paused, at, at+1)
+	case len(a.paused) >= lease.MaxPaused:
+		return false
+	default:
+		a.paused = slices.Insert(a.paused, at, stream)
+	}
+	a.changed = true
+	return true
 }
 
 // leads says who leads: nobody when the session that did has ended or left.

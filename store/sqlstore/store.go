@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -35,7 +34,10 @@ type Store struct {
 	checked atomic.Bool   // the schema is the one that this code knows
 }
 
-var _ lease.Store = (*Store)(nil)
+var (
+	_ lease.Store = (*Store)(nil)
+	_ lease.Admin = (*Store)(nil)
+)
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,29}$`)
 
@@ -67,14 +69,12 @@ func (s *Store) named(query string) string { return s.names.Replace(query) }
 
 // Beat implements [lease.Store], in one transaction.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	if r.Session == "" {
-		return lease.Orders{}, errors.New("sqlstore: the report names no session")
-	}
-	if w := r.Weight; !(w > 0) || math.IsInf(w, 1) {
-		r.Weight = 1
+	r, err := r.Check()
+	if err != nil {
+		return lease.Orders{}, err
 	}
 	var o lease.Orders
-	err := s.inTx(ctx, app, true, func(t *tx) error {
+	err = s.inTx(ctx, app, true, func(t *tx) error {
 		if err := t.countBeat(r); err != nil {
 			return err
 		}
@@ -102,9 +102,13 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 
 // countBeat records a report on the session's row, or makes the row for a first one.
 func (t *tx) countBeat(r lease.Report) error {
-	n, err := t.exec(`UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?
+	troubles, err := encodeTroubles(r.Troubles)
+	if err != nil {
+		return err
+	}
+	n, err := t.exec(`UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?
 		WHERE app = ? AND session = ? AND ended = 0`,
-		r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), t.app, r.Session)
+		r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, t.app, r.Session)
 	if err != nil || n > 0 {
 		return err
 	}
@@ -113,8 +117,8 @@ func (t *tx) countBeat(r lease.Report) error {
 	} else if there || !r.First {
 		return lease.ErrSessionOver
 	}
-	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, ?)",
-		r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), t.app)
+	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?)",
+		r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, t.app)
 	return err
 }
 
@@ -145,6 +149,9 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 			return err
 		}
 		v.Leader = a.leads()
+		if len(a.paused) > 0 {
+			v.Paused = a.paused
+		}
 		if a.stored {
 			v.Revision = a.token + "." + strconv.FormatUint(a.revision, 10)
 		}
@@ -173,11 +180,8 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 // Apply implements [lease.Store]. All actions take effect in one transaction, or none does.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	for _, a := range actions {
-		if a.Kind < lease.Create || a.Kind > lease.Move {
-			return nil, fmt.Errorf("sqlstore: %s: unknown kind of action", a)
-		}
-		if a.Kind == lease.Assign && a.Session == "" {
-			return nil, fmt.Errorf("sqlstore: %s: Session is empty, name the session that shall own the lease", a)
+		if err := a.Check(); err != nil {
+			return nil, err
 		}
 	}
 	done := make([]bool, len(actions))
@@ -214,8 +218,9 @@ func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (boo
 
 // Leave implements [lease.Store], in one transaction.
 func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
-	if r.Session == "" {
-		return errors.New("sqlstore: the report names no session")
+	r, err := r.Check()
+	if err != nil {
+		return err
 	}
 	return s.inTx(ctx, app, true, func(t *tx) error {
 		w, there, err := t.session(r.Session)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +22,13 @@ const patience = 30 * time.Second
 
 // inTx is transact on tables of the version that this code knows, which it makes sure of once.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
+	if err := lease.CheckApp(app); err != nil {
+		return err
+	}
+	return s.inTxOf(ctx, app, write, do)
+}
+
+func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	return s.transact(ctx, app, write, func(t *tx) error {
 		if !s.checked.Load() {
 			if err := t.checkVersion(); err != nil {
@@ -129,6 +137,7 @@ type application struct {
 	term     uint64
 	revision uint64
 	token    string
+	paused   []string // sorted
 
 	stored      bool
 	leaderBeat  uint64
@@ -284,15 +293,19 @@ func (t *tx) application() (*application, error) {
 		return t.top, nil
 	}
 	a := &application{}
-	err := t.query(`SELECT a.leader, a.term, a.revision, a.token, s.beat, s.ended FROM {applications} a
-		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`, 6, func(values []any) error {
+	err := t.query(`SELECT a.leader, a.term, a.revision, a.token, a.paused, s.beat, s.ended FROM {applications} a
+		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`, 7, func(values []any) error {
 		d := decoder{row: values}
 		a.leader, a.term, a.revision, a.token = d.text("leader"), d.count("term"), d.count("revision"), d.text("token")
+		paused := d.text("paused")
+		d.try("paused", func() error { return json.Unmarshal([]byte(paused), &a.paused) })
+		slices.Sort(a.paused)
+		a.paused = slices.Compact(a.paused)
 		if d.err != nil {
 			return badRow("application", t.app, d.err)
 		}
 		a.stored = true
-		if values[4] != nil {
+		if values[5] != nil {
 			a.leaderBeat, a.leaderLives = d.count("beat"), !d.flag("ended")
 		}
 		if d.err != nil {
@@ -332,24 +345,28 @@ func (t *tx) flush() error {
 		return nil
 	}
 	a := t.top
-	if a.stored {
-		_, err := t.exec("UPDATE {applications} SET leader = ?, term = ?, revision = ? WHERE app = ?",
-			a.leader, int64(a.term), int64(a.revision), t.app)
+	paused, err := json.Marshal(append([]string{}, a.paused...))
+	if err != nil {
 		return err
 	}
-	_, err := t.exec("INSERT INTO {applications} (app, leader, term, revision, token) VALUES (?, ?, ?, ?, ?)",
-		t.app, a.leader, int64(a.term), int64(a.revision), a.token)
+	if a.stored {
+		_, err = t.exec("UPDATE {applications} SET leader = ?, term = ?, revision = ?, paused = ? WHERE app = ?",
+			a.leader, int64(a.term), int64(a.revision), string(paused), t.app)
+		return err
+	}
+	_, err = t.exec("INSERT INTO {applications} (app, leader, term, revision, token, paused) VALUES (?, ?, ?, ?, ?, ?)",
+		t.app, a.leader, int64(a.term), int64(a.revision), a.token, string(paused))
 	return err
 }
 
-// moved reports whether the lease changed in a way that views must not hide: any but a checkpoint.
+// moved reports whether the lease changed in a way that views must not hide: any but a checkpoint or a load.
 func (r *row) moved() bool {
 	if r.was == nil || r.is == nil {
 		return r.was != r.is
 	}
 	a, b := r.was, r.is
 	return a.Epoch != b.Epoch || a.Owner != b.Owner || a.Heir != b.Heir || a.Revoked != b.Revoked || a.Last != b.Last ||
-		a.Range != b.Range || !slices.Equal(a.Parents, b.Parents)
+		a.Shunned != b.Shunned || a.Born != b.Born || a.Range != b.Range || !slices.Equal(a.Parents, b.Parents)
 }
 
 func (t *tx) write(k lease.Key, r *row) error {
@@ -364,17 +381,18 @@ func (t *tx) write(k lease.Key, r *row) error {
 			return bad
 		}
 		if r.was == nil {
-			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
+			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
 			break
 		}
 		_, err = t.exec(`UPDATE {leases} SET parents = ?, range_start = ?, range_end = ?, epoch = ?, owner = ?, heir = ?, revoked = ?,
-			last_owner = ?, position = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
-	case r.was.Position != r.is.Position:
+			last_owner = ?, shunned = ?, position = ?, load_class = ?, born = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
+	case r.was.Position != r.is.Position, r.was.Load != r.is.Load:
 		position, bad := encodePosition(r.is.Position)
 		if bad != nil {
 			return fmt.Errorf("sqlstore: lease %s: %w", k, bad)
 		}
-		_, err = t.exec("UPDATE {leases} SET position = ? WHERE app = ? AND stream = ? AND shard = ?", position, t.app, k.Stream, k.Shard)
+		_, err = t.exec("UPDATE {leases} SET position = ?, load_class = ? WHERE app = ? AND stream = ? AND shard = ?", position, int64(r.is.Load),
+			t.app, k.Stream, k.Shard)
 	}
 	return err
 }

@@ -14,8 +14,8 @@ var actionCases = []testCase{
 	{"create makes a lease as it is said", func(e *env) {
 		for _, l := range []lease.Lease{
 			{Key: k("1"), Epoch: 1, Position: shard.Oldest},
-			{Key: k("2"), Parents: []string{"0", "1"}, Range: upper, Epoch: 1 << 40, Owner: "a", Heir: "b", Last: "a", Position: seq(5)},
-			{Key: k("3"), Range: shard.HashRange{End: shard.MaxHashKey}, Epoch: 7, Revoked: "c", Last: "c", Position: instant(1767323045006)},
+			{Key: k("2"), Parents: []string{"0", "1"}, Range: upper, Epoch: 1 << 40, Owner: "a", Heir: "b", Last: "a", Position: seq(5), Load: 7, Born: 1767323045006},
+			{Key: k("3"), Range: shard.HashRange{End: shard.MaxHashKey}, Epoch: 7, Revoked: "c", Last: "c", Shunned: "d", Position: instant(1767323045006)},
 			{Key: k("4"), Epoch: 2, Last: "a", Position: shard.End},
 			{Key: k("5"), Epoch: 1, Position: shard.Latest},
 		} {
@@ -227,7 +227,7 @@ var actionCases = []testCase{
 	{"an unknown kind of action is an error", func(e *env) {
 		e.must(create("1"))
 		e.unchanged(func() {
-			for _, kind := range []lease.Kind{0, lease.Move + 1, 255} {
+			for _, kind := range []lease.Kind{0, lease.Pause + 1, 255} {
 				if done, err := e.store.Apply(e.ctx, e.app, []lease.Action{{Kind: kind, Key: k("1"), Epoch: 1, Session: "a"}}); err == nil {
 					e.Errorf("%s = %v", kind, done)
 				}

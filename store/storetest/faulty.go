@@ -39,9 +39,13 @@ type FaultyStore struct {
 	underway []func(context.Context)
 }
 
-var _ lease.Store = (*FaultyStore)(nil)
+var (
+	_ lease.Store = (*FaultyStore)(nil)
+	_ lease.Admin = (*FaultyStore)(nil)
+)
 
-// Faulty wraps a store. Before each call next says what befalls it; op is "Beat", "View", "Apply", "Lead" or "Leave".
+// Faulty wraps a store. Before each call next says what befalls it; op is "Beat", "View", "Apply", "Lead", "Leave",
+// "Apps" or "Remove". The last two fail on a store that is no [lease.Admin].
 // next must be safe for concurrent use. Time passes by package time, so a synctest bubble's clock serves.
 func Faulty(store lease.Store, next func(op string) Fault) *FaultyStore {
 	return &FaultyStore{store: store, next: next}
@@ -104,7 +108,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // Beat implements [lease.Store].
 func (s *FaultyStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	r.Progress = slices.Clone(r.Progress) // a late call outlives the caller's slice
+	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles) // a late call outlives the caller's slices
 	return call(ctx, s, "Beat", func(ctx context.Context) (lease.Orders, error) { return s.store.Beat(ctx, app, r) })
 }
 
@@ -128,5 +132,28 @@ func (s *FaultyStore) Lead(ctx context.Context, app, session string, term uint64
 func (s *FaultyStore) Leave(ctx context.Context, app string, r lease.Report) error {
 	r.Progress = slices.Clone(r.Progress)
 	_, err := call(ctx, s, "Leave", func(ctx context.Context) (struct{}, error) { return struct{}{}, s.store.Leave(ctx, app, r) })
+	return err
+}
+
+var errNoAdmin = errors.New("storetest: the store is no lease.Admin")
+
+// Apps implements [lease.Admin].
+func (s *FaultyStore) Apps(ctx context.Context) ([]string, error) {
+	return call(ctx, s, "Apps", func(ctx context.Context) ([]string, error) {
+		if a, ok := s.store.(lease.Admin); ok {
+			return a.Apps(ctx)
+		}
+		return nil, errNoAdmin
+	})
+}
+
+// Remove implements [lease.Admin].
+func (s *FaultyStore) Remove(ctx context.Context, app string) error {
+	_, err := call(ctx, s, "Remove", func(ctx context.Context) (struct{}, error) {
+		if a, ok := s.store.(lease.Admin); ok {
+			return struct{}{}, a.Remove(ctx, app)
+		}
+		return struct{}{}, errNoAdmin
+	})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -269,11 +270,15 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 	}
 	actions = slices.Clone(actions)
 	for i, a := range actions {
-		for _, w := range v.Workers {
-			if a.Kind == lease.EndSession && a.Session == w.Session {
-				actions[i].Beat += w.Beat
-			}
+		if a.Kind != lease.EndSession {
+			continue
 		}
+		n := slices.IndexFunc(v.Workers, func(w lease.Worker) bool { return w.Session == a.Session })
+		if n < 0 {
+			actions[i].Beat = 0 // it takes no effect anyway
+			continue
+		}
+		actions[i].Beat += v.Workers[n].Beat
 	}
 	return actions, nil
 }
@@ -287,6 +292,7 @@ func (h *history) orders(o lease.Orders) string {
 		} else {
 			l.Position = shard.Position{}
 		}
+		l.Load = 0
 		b.WriteString(describe(l) + "; ")
 	}
 	fmt.Fprintf(&b, "leader %q term %d", o.Leader.Session, o.Leader.Term)
@@ -297,8 +303,12 @@ func (h *history) orders(o lease.Orders) string {
 func (h *history) report(session string) lease.Report {
 	r := lease.Report{Session: session, Name: pick(h, oddNames), Leaving: h.chance(10), Weight: float64(h.rng.IntN(4)) / 2,
 		MaxLeases: h.rng.IntN(3), Holds: h.rng.Uint64()}
+	for range max(0, h.rng.IntN(6)-3) {
+		r.Troubles = append(r.Troubles, lease.Trouble{Key: pick(h, historyKeys), State: "stalled", Why: pick(h, oddNames),
+			For: time.Duration(h.rng.IntN(1e6)) * time.Millisecond})
+	}
 	for _, l := range h.view.Leases {
-		p := lease.Progress{Key: l.Key, Epoch: l.Epoch}
+		p := lease.Progress{Key: l.Key, Epoch: l.Epoch, Load: lease.Load(max(0, h.rng.IntN(40)-20)), Stalled: h.chance(30)}
 		switch {
 		case l.Revoked == session:
 			p.Epoch--
@@ -338,25 +348,26 @@ func (h *history) actions() []lease.Action {
 		i := slices.IndexFunc(h.view.Leases, func(l lease.Lease) bool { return l.Key == key })
 		session := pick(h, historySessions)
 		if i < 0 || h.chance(5) {
-			actions = append(actions, lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: key, Range: upper, Epoch: 1, Position: shard.Oldest}})
+			actions = append(actions, lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: key, Range: upper, Epoch: 1, Position: shard.Oldest,
+				Load: lease.Load(h.rng.IntN(3)), Born: int64(h.rng.IntN(3))}})
 			continue
 		}
 		l := h.view.Leases[i]
 		a := lease.Action{Kind: pick(h, []lease.Kind{lease.Assign, lease.Assign, lease.Handoff, lease.Handoff, lease.Revoke, lease.Move, lease.Delete,
-			lease.EndSession, lease.Forget, lease.Tell}), Key: key, Epoch: l.Epoch, Session: session}
+			lease.EndSession, lease.Forget, lease.Tell, lease.Drain, lease.Pause}), Key: key, Epoch: l.Epoch, Session: session}
 		if h.chance(15) {
 			a.Epoch += uint64(h.rng.IntN(3)) - 1
 		}
 		switch a.Kind {
-		case lease.Assign:
-			if l.Finished() {
-				a.Kind = lease.Delete // nobody assigns what is finished
-			}
 		case lease.Handoff:
-			if session == l.Owner {
-				a.Session = "" // nor is anybody asked to hand over to himself
+			switch h.rng.IntN(5) {
+			case 0:
+				a.Session = ""
+			case 1:
+				a.Session = lease.Nobody
 			}
 		case lease.Move:
+			a.Born = int64(h.rng.IntN(3))
 			a.Position = pick(h, []shard.Position{shard.Oldest, shard.Latest, seq(uint64(h.rng.IntN(1000))), shard.End, instant(int64(h.rng.IntN(1000)))})
 		case lease.EndSession:
 			a = lease.Action{Kind: lease.EndSession, Session: session}
@@ -365,9 +376,13 @@ func (h *history) actions() []lease.Action {
 			}
 		case lease.Forget, lease.Tell:
 			a = lease.Action{Kind: a.Kind, Session: session}
+		case lease.Drain:
+			a = drain(session, h.chance(70))
+		case lease.Pause:
+			a = suspend(pick(h, []string{"", "orders", "clicks"}), h.chance(60))
 		}
-		if a.Kind == lease.EndSession || a.Kind == lease.Forget {
-			// Forgetting and then ending would end and forget when it is done twice.
+		if a.Kind == lease.EndSession || a.Kind == lease.Forget || a.Kind == lease.Drain {
+			// Forgetting and then ending would end and forget when it is done twice; draining comes before or after an end.
 			if ends[session] {
 				continue
 			}

@@ -55,6 +55,8 @@ func Run(t *testing.T, h Harness) {
 		{"leave", leaveCases},
 		{"leader", leaderCases},
 		{"view", viewCases},
+		{"wish", wishCases},
+		{"admin", adminCases},
 		{"name", nameCases},
 		{"size", sizeCases},
 		{"history", historyCases},
@@ -312,6 +314,14 @@ func move(id string, epoch uint64, to shard.Position) lease.Action {
 	return lease.Action{Kind: lease.Move, Key: k(id), Epoch: epoch, Position: to}
 }
 
+func drain(session string, on bool) lease.Action {
+	return lease.Action{Kind: lease.Drain, Session: session, On: on}
+}
+
+func suspend(stream string, on bool) lease.Action {
+	return lease.Action{Kind: lease.Pause, Stream: stream, On: on}
+}
+
 func forget(session string) lease.Action { return lease.Action{Kind: lease.Forget, Session: session} }
 
 func at(id string, epoch uint64, p shard.Position) lease.Progress {
@@ -324,8 +334,8 @@ func release(id string, epoch uint64) lease.Progress {
 
 // describe is a lease in full, as one line.
 func describe(l lease.Lease) string {
-	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q at=%s",
-		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Position)
+	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q shunned=%q at=%s load=%d born=%d",
+		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Born)
 }
 
 // canon is everything a view says but beat counts and the revision, in an order of its own.
@@ -339,16 +349,20 @@ func canon(v lease.View) string {
 		lines = append(lines, fmt.Sprintf("worker %+v", w))
 	}
 	slices.Sort(lines)
+	if len(v.Paused) > 0 {
+		lines = append(lines, fmt.Sprintf("paused %q", v.Paused))
+	}
 	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Term)), "\n")
 }
 
-// ownership is what View must not hide: which leases there are, with everything but checkpoints that moved.
+// ownership is what View must not hide: which leases there are, with everything but checkpoints and loads that moved.
 func ownership(leases []lease.Lease) string {
 	var lines []string
 	for _, l := range leases {
 		if !l.Finished() {
 			l.Position = shard.Position{}
 		}
+		l.Load = 0
 		lines = append(lines, describe(l))
 	}
 	slices.Sort(lines)

@@ -93,14 +93,16 @@ func TestMoreThanAPage(t *testing.T) {
 			m := &meter{}
 			open(t, s, "pages")
 			store := dynamostore.New(s.DynamoDB(m.options), dynamostore.Options{Table: "pages"})
-			parents := make([]string, 60)
-			for i := range parents {
-				parents[i] = fmt.Sprintf("%0900d", i)
+			at, err := shard.After(strings.Repeat("9", 129))
+			if err != nil {
+				t.Fatal(err)
 			}
+			long := func(i int) string { return fmt.Sprintf("%0*d", lease.MaxNameBytes, i) }
+			who := strings.Repeat("w", lease.MaxSessionBytes)
 			var create []lease.Action
-			for i := range 50 {
+			for i := range 1400 {
 				create = append(create, lease.Action{Kind: lease.Create, Lease: lease.Lease{
-					Key: lease.Key{Stream: "s", Shard: fmt.Sprint(i)}, Parents: parents, Epoch: 1, Owner: "a", Position: shard.Oldest}})
+					Key: lease.Key{Stream: long(0), Shard: long(i)}, Parents: []string{long(i), long(i)}, Epoch: 1, Owner: who, Heir: who, Last: who, Position: at}})
 			}
 			if _, err := store.Apply(t.Context(), "app", create); err != nil {
 				t.Fatal(err)
@@ -118,9 +120,15 @@ func TestMoreThanAPage(t *testing.T) {
 			if c.requests < 5 { // the group twice and three pages
 				t.Errorf("%d requests read %d leases: this was one page", c.requests, len(v.Leases))
 			}
-			o, err := store.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+			o, err := store.Beat(t.Context(), "app", lease.Report{Session: who, First: true})
 			if err != nil || len(o.Held) != len(create) {
 				t.Errorf("the orders have %d leases, %v", len(o.Held), err)
+			}
+			if err := store.Remove(t.Context(), "app"); err != nil {
+				t.Error(err)
+			}
+			if v, err := store.View(t.Context(), "app", ""); err != nil || len(v.Leases)+len(v.Workers) != 0 {
+				t.Errorf("%d leases are left, %v", len(v.Leases), err)
 			}
 		})
 	}

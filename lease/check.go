@@ -1,0 +1,229 @@
+package lease
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// Bounds of what stores keep. They hold for all stores, so that an application can move from one to another.
+const (
+	MaxAppBytes     = 255     // of an application's name
+	MaxNameBytes    = 255     // of a stream's name and of a shard's ID
+	MaxSessionBytes = 100     // of a session
+	MaxWorkerBytes  = 200     // of a worker's name for people
+	MaxTroubles     = 20      // in a report
+	MaxWhyBytes     = 200     // of Trouble.Why
+	MaxStateBytes   = 40      // of Trouble.State
+	MaxPaused       = 100     // streams of an application
+	maxTroubleBytes = 3 << 10 // of all troubles of a report, as JSON: they share a row with the beat
+	maxParents      = 2
+	maxChildren     = 100
+)
+
+// CheckApp refuses an application's name that not every store can keep: it has to be 1 to [MaxAppBytes] bytes of UTF-8
+// without a zero byte.
+func CheckApp(app string) error { return checkName("the application's name", app, MaxAppBytes) }
+
+// Check is what every store does first with a report: it returns the report as it is to be carried out, or an error that
+// names what makes no sense in it. What people only read is cut to its bounds, a Weight that is no finite number above
+// zero becomes 1, and a negative MaxLeases 0. The caller's slices stay as they are.
+func (r Report) Check() (Report, error) {
+	if err := checkSession("Report.Session", r.Session); err != nil {
+		return r, err
+	}
+	r.Name = clip(r.Name, MaxWorkerBytes)
+	if !(r.Weight > 0) || math.IsInf(r.Weight, 1) {
+		r.Weight = 1
+	}
+	r.MaxLeases = max(r.MaxLeases, 0)
+	for _, p := range r.Progress {
+		if err := p.check(); err != nil {
+			return r, err
+		}
+	}
+	r.Troubles = clipTroubles(r.Troubles)
+	return r, nil
+}
+
+func (p Progress) check() error {
+	if err := checkKey(p.Key); err != nil {
+		return err
+	}
+	switch {
+	case p.Epoch > math.MaxInt64:
+		return fmt.Errorf("lease: progress of %s: epoch %d is above 2^63-1", p.Key, p.Epoch)
+	case p.Load > MaxLoad:
+		return fmt.Errorf("lease: progress of %s: load class %d is above %d", p.Key, p.Load, MaxLoad)
+	case len(p.Children) > maxChildren:
+		return fmt.Errorf("lease: progress of %s: %d children are more than %d", p.Key, len(p.Children), maxChildren)
+	}
+	for _, c := range p.Children {
+		k := Key{p.Stream, c.ID}
+		if err := checkKey(k); err != nil {
+			return err
+		}
+		if err := checkShard(k, c.Parents, c.Range); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check is what every store does first with an action: it returns an error that names what makes no sense in it, such as
+// an unknown kind, a name that is missing or too long, or a number above 2^63-1. Conditions are another matter.
+func (a Action) Check() error {
+	switch a.Kind {
+	case Create:
+		return a.Lease.check()
+	case Assign:
+		if a.Session == "" {
+			return fmt.Errorf("lease: %s: Session is empty, name the session that shall own the lease", a)
+		}
+		return errors.Join(a.checkKey(), checkSession("Session of "+a.Kind.String(), a.Session))
+	case Handoff:
+		return errors.Join(a.checkKey(), checkHeir("Session of "+a.Kind.String(), a.Session))
+	case Revoke, Delete:
+		return a.checkKey()
+	case Move:
+		if a.Born < 0 {
+			return fmt.Errorf("lease: %s: Born %d is below zero", a, a.Born)
+		}
+		return a.checkKey()
+	case EndSession:
+		if a.Beat > math.MaxInt64 {
+			return fmt.Errorf("lease: %s: the beat count is above 2^63-1", a)
+		}
+		return checkSession("Session of "+a.Kind.String(), a.Session)
+	case Forget, Tell, Drain:
+		return checkSession("Session of "+a.Kind.String(), a.Session)
+	case Pause:
+		if a.Stream == "" {
+			return nil
+		}
+		return checkName("the stream to pause", a.Stream, MaxNameBytes)
+	default:
+		return fmt.Errorf("lease: %s: unknown kind of action", a)
+	}
+}
+
+func (a Action) checkKey() error {
+	if a.Epoch > math.MaxInt64 {
+		return fmt.Errorf("lease: %s: the epoch is above 2^63-1", a)
+	}
+	return checkKey(a.Key)
+}
+
+func (l Lease) check() error {
+	if err := checkKey(l.Key); err != nil {
+		return err
+	}
+	switch {
+	case l.Epoch > math.MaxInt64:
+		return fmt.Errorf("lease: lease %s: epoch %d is above 2^63-1", l.Key, l.Epoch)
+	case l.Load > MaxLoad:
+		return fmt.Errorf("lease: lease %s: load class %d is above %d", l.Key, l.Load, MaxLoad)
+	case l.Born < 0:
+		return fmt.Errorf("lease: lease %s: Born %d is below zero", l.Key, l.Born)
+	}
+	for _, s := range [...]string{l.Owner, l.Revoked, l.Last, l.Shunned} {
+		if s != "" {
+			if err := checkSession("a session of lease "+l.Key.String(), s); err != nil {
+				return err
+			}
+		}
+	}
+	if err := checkHeir("the heir of lease "+l.Key.String(), l.Heir); err != nil {
+		return err
+	}
+	return checkShard(l.Key, l.Parents, l.Range)
+}
+
+func checkShard(k Key, parents []string, r shard.HashRange) error {
+	if len(parents) > maxParents {
+		return fmt.Errorf("lease: lease %s: %d parents are more than %d", k, len(parents), maxParents)
+	}
+	for _, p := range parents {
+		if err := checkName("a parent of lease "+k.String(), p, MaxNameBytes); err != nil {
+			return err
+		}
+	}
+	if _, err := shard.ParseHashRange(r.Start.String(), r.End.String()); err != nil {
+		return fmt.Errorf("lease: lease %s: %w", k, err)
+	}
+	return nil
+}
+
+func checkKey(k Key) error {
+	if err := checkName("the stream of lease "+clip(k.String(), 80), k.Stream, MaxNameBytes); err != nil {
+		return err
+	}
+	return checkName("the shard of lease "+clip(k.String(), 80), k.Shard, MaxNameBytes)
+}
+
+func checkName(what, name string, most int) error {
+	if name == "" || len(name) > most || !utf8.ValidString(name) || strings.IndexByte(name, 0) >= 0 {
+		return fmt.Errorf("lease: %s is %.60q: want 1 to %d bytes of UTF-8 without a zero byte", what, name, most)
+	}
+	return nil
+}
+
+func checkSession(what, session string) error {
+	good := session != "" && len(session) <= MaxSessionBytes
+	for i := 0; good && i < len(session); i++ {
+		c := session[i]
+		good = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == ':' || c == '-'
+	}
+	if !good {
+		return fmt.Errorf("lease: %s is %.60q: a session is 1 to %d of a-z, A-Z, 0-9, . _ : -", what, session, MaxSessionBytes)
+	}
+	return nil
+}
+
+func checkHeir(what, heir string) error {
+	if heir == "" || heir == Nobody {
+		return nil
+	}
+	return checkSession(what, heir)
+}
+
+// clip makes text for people fit: valid UTF-8 without zero bytes, cut between characters.
+func clip(s string, most int) string {
+	if len(s) <= most && utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	s = strings.ReplaceAll(strings.ToValidUTF8(s[:min(len(s), 4*most)], "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}
+
+// clipTroubles keeps the first troubles that fit, each within its bounds.
+func clipTroubles(troubles []Trouble) []Trouble {
+	if len(troubles) == 0 {
+		return nil
+	}
+	kept := make([]Trouble, 0, min(len(troubles), MaxTroubles))
+	size := 2
+	for _, t := range troubles[:min(len(troubles), MaxTroubles)] {
+		t.Stream, t.Shard = clip(t.Stream, MaxNameBytes), clip(t.Shard, MaxNameBytes)
+		t.State, t.Why = clip(t.State, MaxStateBytes), clip(t.Why, MaxWhyBytes)
+		t.For = max(t.For, 0).Truncate(time.Millisecond)
+		b, err := json.Marshal(t)
+		if size += len(b) + 1; err != nil || size > maxTroubleBytes {
+			break
+		}
+		kept = append(kept, t)
+	}
+	return kept
+}

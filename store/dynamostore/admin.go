@@ -1,0 +1,95 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+const scanning = "list the applications"
+
+// Apps implements [lease.Admin]. It scans the whole table, a page of 1 MB after the other, at a read unit for each 4 KB:
+// nothing of a running application does that. Besides what [Policy] allows it needs dynamodb:Scan.
+func (s *Store) Apps(ctx context.Context) ([]string, error) {
+	ctx, cancel, err := s.begin(ctx, "any")
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	in := &dynamodb.ScanInput{
+		TableName: &s.table, ProjectionExpression: aws.String("#app"), ConsistentRead: aws.Bool(true),
+		ExpressionAttributeNames: map[string]string{"#app": attrApp},
+	}
+	var apps []string
+	for {
+		out, err := call(ctx, s, scanning, in, s.client.Scan)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range out.Items {
+			r := reader{it: it}
+			if app := r.text(attrApp); r.err == nil && (len(apps) == 0 || apps[len(apps)-1] != app) {
+				apps = append(apps, app) // those of one application come together
+			}
+		}
+		if len(out.LastEvaluatedKey) == 0 {
+			slices.Sort(apps)
+			return slices.Compact(apps), nil
+		}
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// Remove implements [lease.Admin]. It deletes row by row, the sessions first, so that no worker goes on with what is left. After
+// an error the rest is still there; repeat it.
+func (s *Store) Remove(ctx context.Context, app string) error {
+	ctx, cancel, err := s.begin(ctx, app)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	defer s.forgetApp(app)
+	for _, prefix := range [...]string{workerPrefix, leasePrefix, groupPrefix} {
+		for try := 0; ; try++ {
+			items, err := s.query(ctx, "read the rows of application "+app, app, prefix, "")
+			if err != nil {
+				return err
+			}
+			if len(items) == 0 {
+				break
+			}
+			if try == maxTries {
+				return fmt.Errorf("dynamostore: application %s is being written to while it is removed: stop its workers first", app)
+			}
+			err = parallel(len(items), func(i int) error {
+				r := reader{it: items[i]}
+				row := r.text(attrRow)
+				if r.err != nil {
+					return r.done()
+				}
+				_, err := s.delete(ctx, "remove "+row, newChange(app, row))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forgetApp drops what is remembered of an application.
+func (s *Store) forgetApp(app string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.orders {
+		if k.app == app {
+			delete(s.orders, k)
+		}
+	}
+	delete(s.leaders, app)
+	delete(s.doubt, app)
+}
