@@ -103,8 +103,9 @@ func TestServers(t *testing.T) {
 				}
 				h.client.CloseIdle()
 				s.done.Wait()
-				if _, live := s.counts(); live != 0 || h.open != 0 || len(h.idle) != 0 {
-					t.Errorf("%d connections are left, %d by the pool's count", live, h.open)
+				open, _, _ := h.held()
+				if _, live := s.counts(); live != 0 || open != 0 {
+					t.Errorf("%d connections are left, %d by the pool's count", live, open)
 				}
 			})
 		})
@@ -139,8 +140,9 @@ func TestCloseGivesUp(t *testing.T) {
 				t.Errorf("%s: a head after Close", name)
 			}
 			s.done.Wait()
-			if _, live := s.counts(); live != 0 || h.open != 0 || time.Since(began) != 0 {
-				t.Errorf("%s: %d connections are left, %d by the pool's count, after %v", name, live, h.open, time.Since(began))
+			open, _, _ := h.held()
+			if _, live := s.counts(); live != 0 || open != 0 || time.Since(began) != 0 {
+				t.Errorf("%s: %d connections are left, %d by the pool's count, after %v", name, live, open, time.Since(began))
 			}
 		})
 	}
@@ -199,7 +201,8 @@ func TestKeptConnections(t *testing.T) {
 			}
 			h.client.CloseIdle()
 			s.done.Wait()
-			if _, live := s.counts(); live != 0 || h.open != 0 {
+			open, _, _ := h.held()
+			if _, live := s.counts(); live != 0 || open != 0 {
 				t.Errorf("%s: %d connections are left", c.name, live)
 			}
 		})
@@ -270,8 +273,9 @@ func TestEveryWaitEnds(t *testing.T) {
 				case c.want != "" && (!strings.Contains(err.Error(), c.want) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout()):
 					t.Error(err)
 				}
-				if dials, live := s.counts(); dials != 1 || live != 0 || h.open != 0 {
-					t.Errorf("%d connections, %d left, %d by the pool's count", dials, live, h.open)
+				open, _, _ := h.held()
+				if dials, live := s.counts(); dials != 1 || live != 0 || open != 0 {
+					t.Errorf("%d connections, %d left, %d by the pool's count", dials, live, open)
 				}
 				time.Sleep(2 * time.Hour)
 				s.done.Wait()
