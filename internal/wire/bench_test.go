@@ -126,37 +126,42 @@ func callerMode(opts Options, parts bool) func(testing.TB, string, *x509.CertPoo
 			tb.Fatal(err)
 		}
 		tb.Cleanup(c.Close)
-		req := Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}
-		read := func(p *Page) (*Rest, error) { return nil, c.GetRecords(context.Background(), req, p) }
-		if parts {
-			read = func(p *Page) (*Rest, error) { return c.Read(context.Background(), req, p) }
-		}
-		return func() func() (int, error) {
-			p := new(Page)
-			return func() (int, error) {
-				n, touched := 0, 0
-				if !opts.Reuse {
-					p = new(Page) // the records of the one before may still be in use
-				}
-				rest, err := read(p)
-				for err == nil {
-					for i := range p.Records {
-						touched += len(p.Records[i].Data) + int(p.Records[i].Data[0])
-					}
-					n += len(p.Records)
-					if rest == nil || p.Last {
-						break
-					}
-					if !opts.Reuse {
-						p = new(Page)
-					}
-					err = rest.Next(p)
-				}
-				if p.Release(); err == nil && touched == 0 {
-					err = errors.New("no data")
-				}
-				return n, err
+		return reads(c, opts, parts)
+	}
+}
+
+// reads is what shards do with a Caller.
+func reads(c *Caller, opts Options, parts bool) func() func() (int, error) {
+	req := Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}
+	read := func(p *Page) (*Rest, error) { return nil, c.GetRecords(context.Background(), req, p) }
+	if parts {
+		read = func(p *Page) (*Rest, error) { return c.Read(context.Background(), req, p) }
+	}
+	return func() func() (int, error) {
+		p := new(Page)
+		return func() (int, error) {
+			n, touched := 0, 0
+			if !opts.Reuse {
+				p = new(Page) // the records of the one before may still be in use
 			}
+			rest, err := read(p)
+			for err == nil {
+				for i := range p.Records {
+					touched += len(p.Records[i].Data) + int(p.Records[i].Data[0])
+				}
+				n += len(p.Records)
+				if rest == nil || p.Last {
+					break
+				}
+				if !opts.Reuse {
+					p = new(Page)
+				}
+				err = rest.Next(p)
+			}
+			if p.Release(); err == nil && touched == 0 {
+				err = errors.New("no data")
+			}
+			return n, err
 		}
 	}
 }
@@ -193,27 +198,31 @@ func (c *benchCase) turn(tb testing.TB, shard func() func() (int, error)) (cpu t
 // net/http needs to receive the same bytes and drop them ("x"), how many times more the bare SDK takes ("sdk÷"), and the
 // allocations for each record. All ways take turns within one run. Only ratios mean something: machines differ, and so do
 // hours.
-func BenchmarkRead(b *testing.B) {
+func BenchmarkRead(b *testing.B) { compare(b, benchCases, benchModes) }
+
+// compare has ways take turns at cases.
+func compare(b *testing.B, cases []benchCase, modes []benchMode) {
+	b.Helper()
 	if _, ok := cpuTime(); !ok {
 		b.Skip("the CPU time of a process is not known on this system")
 	}
 	addr, roots := startBenchServer(b)
 	for _, base := range []struct{ name, url string }{{"TLS", addr.HTTPS}, {"HTTP", addr.HTTP}} {
-		for _, c := range benchCases {
+		for _, c := range cases {
 			b.Run(base.name+"/"+c.name, func(b *testing.B) {
-				shards := make([]func() func() (int, error), len(benchModes))
-				for i, m := range benchModes {
+				shards := make([]func() func() (int, error), len(modes))
+				for i, m := range modes {
 					shards[i] = m.prepare(b, fmt.Sprintf("%s/%d/%d", base.url, c.records, c.bytes), roots)
 					if _, err := shards[i]()(); err != nil { // a connection, and the page prepared
 						b.Fatalf("%s: %v", m.name, err)
 					}
 				}
-				spent := make([][]float64, len(benchModes))
-				allocs := make([]uint64, len(benchModes))
+				spent := make([][]float64, len(modes))
+				allocs := make([]uint64, len(modes))
 				rounds := 0
 				for b.Loop() {
 					rounds++
-					for i := range benchModes {
+					for i := range modes {
 						cpu, n := c.turn(b, shards[i])
 						spent[i] = append(spent[i], float64(cpu))
 						allocs[i] += n
@@ -229,7 +238,7 @@ func BenchmarkRead(b *testing.B) {
 				}
 				limit, sdk := median(0), median(1)
 				table := fmt.Sprintf("%s, medians of %d\n%-16s %12s %8s %8s %12s\n", b.Name(), rounds, "", "ns/record", "x limit", "sdk÷", "allocs/record")
-				for i, m := range benchModes {
+				for i, m := range modes {
 					table += fmt.Sprintf("%-16s %12.0f %8.2f %8.2f %12.3f\n", m.name, median(i)/records, median(i)/limit, sdk/median(i), float64(allocs[i])/float64(rounds)/records)
 					if i > 0 {
 						b.ReportMetric(median(i)/limit, m.name+"/limit")

@@ -1,0 +1,29 @@
+package wire
+
+import (
+	"crypto/x509"
+	"testing"
+)
+
+// BenchmarkOwnCall compares own calls over our own HTTP client and over net/http with what net/http needs to receive the same
+// bytes and drop them, as BenchmarkRead does.
+func BenchmarkOwnCall(b *testing.B) {
+	compare(b, []benchCase{{"1KiBx10", 10, 1024, 250}, {"1KiBx1000", 1000, 1024, 12}}, []benchMode{
+		{"limit", limitMode},
+		{"own", callerMode(Options{Path: OwnCall, Reuse: true}, false)},
+		{"own-net/http", overNetHTTP},
+		{"parts", callerMode(Options{Path: OwnCall, Reuse: true}, true)},
+	})
+}
+
+// overNetHTTP has net/http make own calls.
+func overNetHTTP(tb testing.TB, url string, roots *x509.CertPool) func() func() (int, error) {
+	tb.Helper()
+	c, err := NewCaller(benchClient(url, roots), Options{Path: OwnCall, Reuse: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	c.lean = nil
+	return reads(c, Options{Reuse: true}, false)
+}
