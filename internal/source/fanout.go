@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -19,6 +19,8 @@ type Fanout struct {
 	// Poll says what is read and from where, and polls it meanwhile. Its From is always the last record that was delivered.
 	Poll      Poll
 	Consumers *Consumers
+	// Share is the shard's share of the memory budget, which is the Fanout's from now on. May be nil.
+	Share *Share
 	// Changed hears when polling begins, and why, and when fan-out is back (nil). May be nil.
 	Changed func(why error)
 
@@ -27,6 +29,7 @@ type Fanout struct {
 	began        time.Time // the last call of SubscribeToShard
 	arn          string    // … and of which consumer
 	retry        backoff
+	spread       spread
 	failures     int       // subscriptions in a row that failed
 	takeovers    int       // subscriptions in a row that others took over, within steady each
 	refused      time.Time // since when others are in the way; zero when they are not
@@ -96,17 +99,25 @@ func (f *Fanout) Last(ctx context.Context) (Page, error) {
 		if f.polling {
 			return f.Poll.Last(ctx)
 		}
-		return Page{}, errSilent
+		return Page{}, errNothing
 	}
 	ev, err := f.sub.waiting()
 	if err != nil {
 		return Page{}, err
 	}
-	return f.take(ev)
+	return f.take(ev), nil
 }
 
 // Close ends the subscription, so that the next owner's is not refused.
 func (f *Fanout) Close() {
+	f.end()
+	if f.Share != nil {
+		f.Share.Close()
+	}
+}
+
+// end ends the subscription, if there is one.
+func (f *Fanout) end() {
 	if f.sub != nil {
 		f.sub.close()
 		f.sub = nil
@@ -126,20 +137,16 @@ func (f *Fanout) poll(ctx context.Context) (page Page, due bool, err error) {
 
 // event subscribes if need be, and waits for the next event.
 func (f *Fanout) event(ctx context.Context) (Page, error) {
-	silence := silenceTimeout
-	if f.polling {
-		silence = probeTimeout
-	}
 	if f.sub == nil {
 		if err := f.subscribe(ctx); err != nil {
 			return Page{}, err
 		}
 	}
-	ev, err := f.sub.next(ctx, silence)
+	ev, err := f.sub.next(ctx)
 	if err != nil {
 		return Page{}, err
 	}
-	return f.take(ev)
+	return f.take(ev), nil
 }
 
 func (f *Fanout) subscribe(ctx context.Context) error {
@@ -154,11 +161,22 @@ func (f *Fanout) subscribe(ctx context.Context) error {
 	if err := pause(ctx, time.Until(f.began.Add(subscribeSpacing))); err != nil {
 		return err
 	}
+	over, err := f.Consumers.calls.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer over()
 	f.began, f.arn = time.Now(), arn
-	f.sub, err = subscribe(ctx, f.Poll.Client, &kinesis.SubscribeToShardInput{
-		ConsumerARN: aws.String(arn), ShardId: aws.String(f.Poll.Shard), StartingPosition: at,
-	}, answerTimeout)
-	return err
+	sub, err := f.Poll.Caller.Subscribe(ctx, wire.SubscribeRequest{ConsumerARN: arn, Shard: f.Poll.Shard, At: *at, Answer: answerTimeout})
+	if err != nil {
+		return err
+	}
+	first := silenceTimeout
+	if f.polling {
+		first = probeTimeout
+	}
+	f.sub = read(sub, f.Share, f.Poll.From, first, f.began.Add(f.spread.life()))
+	return nil
 }
 
 // at is where the next subscription begins.
@@ -183,14 +201,9 @@ func (f *Fanout) at() (*types.StartingPosition, error) {
 	return at, nil
 }
 
-// take makes a page of an event; from here on it counts as delivered.
-func (f *Fanout) take(ev *types.SubscribeToShardEvent) (Page, error) {
-	page, at, continuation, err := pageOf(ev, f.Poll.From)
-	if err != nil {
-		return Page{}, err
-	}
-	f.Poll.From, f.continuation = at, continuation
-	f.sub.events++
+// take hands an event over; from here on it counts as delivered.
+func (f *Fanout) take(ev *event) Page {
+	f.Poll.From, f.continuation = ev.at, ev.continuation
 	f.failures, f.refused = 0, time.Time{}
 	f.retry.reset()
 	if f.polling {
@@ -199,5 +212,5 @@ func (f *Fanout) take(ev *types.SubscribeToShardEvent) (Page, error) {
 			f.Changed(nil)
 		}
 	}
-	return page, nil
+	return ev.page
 }

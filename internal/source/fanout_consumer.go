@@ -21,6 +21,8 @@ type Consumers struct {
 	// Found hears of each consumer that is ready, and whether it was registered for that. May be nil.
 	Found func(s Stream, arn string, registered bool)
 
+	calls turns // of SubscribeToShard
+
 	mu      sync.Mutex
 	streams map[Stream]*consumer
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/weir-go/weir/internal/wire"
 )
 
 // trouble is what the end of a subscription, or the lack of one, means.
@@ -13,7 +15,7 @@ type trouble int
 
 const (
 	failed   trouble = iota // tried again; also what is not known
-	ended                   // without a word
+	ended                   // without a word, or by ourselves
 	refused                 // somebody else's subscription is in the way, or the consumer is not ready
 	taken                   // by somebody else's subscription
 	missing                 // the consumer, the shard or the stream
@@ -29,7 +31,7 @@ func troubleOf(err error, answered bool) trouble {
 		return lost
 	case errors.Is(err, errNoARN):
 		return unwanted
-	case errors.Is(err, errEnded):
+	case errors.Is(err, wire.ErrEnded), errors.Is(err, errRenewed), errors.Is(err, errStalled):
 		return ended
 	case c == "ResourceInUseException" && answered:
 		return taken
@@ -50,8 +52,11 @@ var errNoARN = errors.New("there is no fan-out consumer")
 
 // judge ends what there is of a subscription and decides how to go on: how long to wait, whether to poll, or an error that ends reading.
 func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
-	answered, served := f.sub != nil, f.sub != nil && f.sub.events > 0
-	f.Close()
+	answered, served := f.sub != nil, f.sub != nil && f.sub.taken > 0
+	f.end()
+	if answered {
+		f.spread = f.spread.after(err, time.Since(f.began))
+	}
 	if answered && time.Since(f.began) >= steady {
 		f.takeovers = 0
 	}

@@ -4,76 +4,174 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
 
 var (
-	// errEnded is the end of a subscription without a word: its five minutes, or a connection that was cut, which the SDK does
-	// not tell apart over HTTP/1.1.
-	errEnded = errors.New("the subscription ended")
-	// errSilent is a subscription on which nothing has come for too long.
-	errSilent = errors.New("the subscription is silent")
-	// errNoAnswer is a call that was not answered with the first frame of a stream in time.
-	errNoAnswer = errors.New("the subscription was not answered")
-	// errBroken is an event that cannot be.
-	errBroken = errors.New("the service sent a broken event")
+	// errRenewed is the end of a subscription that this side has chosen, so that not all of a process end together.
+	errRenewed = errors.New("the subscription is renewed")
+	// errStalled is why a subscription is given up that has sent more than the handler takes.
+	errStalled = errors.New("the handler does not take what was sent")
+	// errNothing says that no event is waiting.
+	errNothing = errors.New("no event is waiting")
 )
 
-// subscription is one event stream, from the answer to SubscribeToShard until close. It has no deadline of its own but its context,
-// which ends by close alone.
+// subscription is one event stream, from the answer to SubscribeToShard until close, and a goroutine that reads it ahead of the handler.
 type subscription struct {
-	cancel context.CancelCauseFunc
-	stream *kinesis.SubscribeToShardEventStream
-	events int // that were good
+	wire  *wire.Subscription
+	share *Share        // nil where nobody counts
+	until time.Time     // when to end it
+	done  chan struct{} // closed when the goroutine has ended
+	wake  chan struct{} // for who takes events, when there is something; room for one
+	room  chan struct{} // for the goroutine, when something was taken; room for one
+
+	taking int // bytes of the event that is being read; of the goroutine
+	taken  int // events; of who takes them
+
+	mu     sync.Mutex
+	queue  []*event
+	bytes  int   // of the memory of what is queued
+	err    error // the end, behind the queue
+	closed bool
 }
 
-// subscribe makes a subscription. It fails with ctx's cause, and with errNoAnswer when the first frame is not there in time:
-// the SDK would wait for it for ever.
-func subscribe(ctx context.Context, client *kinesis.Client, in *kinesis.SubscribeToShardInput, bound time.Duration) (*subscription, error) {
-	// The context of the call is that of the whole stream, so it must outlast ctx, which may be a deadline for the call.
-	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	timer := time.AfterFunc(bound, func() { cancel(errNoAnswer) })
-	unlink := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	// A client of its own: the SDK decodes all event streams of one client with the same unguarded buffer.
-	out, err := kinesis.New(client.Options()).SubscribeToShard(life, in, once)
-	timely := timer.Stop()
-	linked := unlink()
-	switch {
-	case err == nil && timely && linked:
-		return &subscription{cancel: cancel, stream: out.GetStream()}, nil
-	case err == nil: // the answer came in the very moment that its time was over
-		sub := &subscription{cancel: cancel, stream: out.GetStream()}
-		sub.close()
-		return nil, context.Cause(life)
-	}
-	if cause := context.Cause(life); cause != nil {
-		err = cause
-	}
-	cancel(nil)
-	return nil, err
+// event is one that was read and checked.
+type event struct {
+	page         Page
+	at           shard.Position // after it
+	continuation string
+	bytes        int // of memory
+	wire         wire.Page
 }
 
-// next waits for an event, silence long at most. It fails with ctx's cause, errSilent, errEnded, or what the service said.
-func (s *subscription) next(ctx context.Context, silence time.Duration) (*types.SubscribeToShardEvent, error) {
-	timer := time.NewTimer(silence)
-	defer timer.Stop()
+const (
+	// What is read ahead of the handler: one event while another waits for it, unless they are larger than that together.
+	aheadEvents = 2
+	aheadBytes  = 2 << 20
+	// stallTimeout is how long a subscription is held that nobody reads, because the handler has enough to do.
+	stallTimeout = 30 * time.Second
+)
+
+// roomFor reports whether an event of n bytes may be read while so many events and bytes wait to be handled. n is 0 while it is not known.
+func roomFor(n, events, bytes int) bool {
+	return events == 0 || (events < aheadEvents && bytes+n <= aheadBytes)
+}
+
+// read starts to read w. from is the position that it begins at; first is how long the first event may take, and until when the
+// subscription is ended after the next event.
+func read(w *wire.Subscription, share *Share, from shard.Position, first time.Duration, until time.Time) *subscription {
+	s := &subscription{
+		wire: w, share: share, until: until, done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+	}
+	go func() {
+		defer close(s.done)
+		defer w.Close()
+		s.end(s.run(from, first))
+	}()
+	return s
+}
+
+// run reads events until one is the last.
+func (s *subscription) run(from shard.Position, silence time.Duration) error {
+	for ; ; silence = silenceTimeout {
+		if err := s.await(s.wire.Context(), 0); err != nil {
+			return err
+		}
+		s.taking = 0
+		ev := new(event)
+		ev.wire.Memory = (*memory)(s)
+		err := s.wire.Next(silence, &ev.wire)
+		if err == nil {
+			ev.page, ev.at, ev.continuation, err = pageOf(&ev.wire, from)
+		}
+		if err != nil {
+			ev.wire.Release()
+			return err
+		}
+		from, ev.bytes = ev.at, max(s.taking, ev.page.Bytes)
+		s.put(ev)
+		switch {
+		case ev.page.End:
+			return wire.ErrEnded
+		case !time.Now().Before(s.until):
+			return errRenewed
+		}
+	}
+}
+
+// await waits until there is room for an event of n bytes.
+func (s *subscription) await(ctx context.Context, n int) error {
+	var timer *time.Timer
 	for {
+		s.mu.Lock()
+		ok := roomFor(n, len(s.queue), s.bytes)
+		s.mu.Unlock()
+		if ok {
+			return nil
+		}
+		if timer == nil {
+			timer = time.NewTimer(stallTimeout)
+			defer timer.Stop()
+		}
 		select {
-		case ev, more := <-s.stream.Events():
-			if !more {
-				return nil, s.over()
-			}
-			if ev, known := ev.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent); known {
-				return &ev.Value, nil
-			} // else one that this version does not know, which is no sign that records still come
+		case <-s.room:
 		case <-timer.C:
-			return nil, fmt.Errorf("%w for %v", errSilent, silence)
+			return fmt.Errorf("%w for %v", errStalled, stallTimeout)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// put queues an event. Of empty ones in a row the last says all.
+func (s *subscription) put(ev *event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch n := len(s.queue); {
+	case s.closed:
+		ev.wire.Release()
+		return
+	case n > 0 && s.queue[n-1].empty() && ev.empty():
+		last := s.queue[n-1]
+		s.bytes -= last.bytes
+		last.wire.Release()
+		s.queue[n-1] = ev
+	default:
+		s.queue = append(s.queue, ev)
+	}
+	s.bytes += ev.bytes
+	notify(s.wake)
+}
+
+func (ev *event) empty() bool { return len(ev.page.Records) == 0 && !ev.page.End }
+
+func (s *subscription) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	notify(s.wake)
+}
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for an event. It fails with ctx's cause, or with what ended the subscription.
+func (s *subscription) next(ctx context.Context) (*event, error) {
+	for {
+		ev, err := s.waiting()
+		if !errors.Is(err, errNothing) {
+			return ev, err
+		}
+		select {
+		case <-s.wake:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -81,97 +179,81 @@ func (s *subscription) next(ctx context.Context, silence time.Duration) (*types.
 }
 
 // waiting returns an event if one has come already.
-func (s *subscription) waiting() (*types.SubscribeToShardEvent, error) {
-	select {
-	case ev, more := <-s.stream.Events():
-		if !more {
-			return nil, s.over()
-		}
-		if ev, known := ev.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent); known {
-			return &ev.Value, nil
-		}
-	default:
+func (s *subscription) waiting() (*event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(s.queue) > 0:
+		ev := s.queue[0]
+		s.queue[0] = nil
+		s.queue = s.queue[1:]
+		s.bytes -= ev.bytes
+		s.taken++
+		notify(s.room)
+		return ev, nil
+	case s.err != nil:
+		return nil, s.err
 	}
-	return nil, errSilent
+	return nil, errNothing
 }
 
-func (s *subscription) over() error {
-	if err := s.stream.Err(); err != nil {
-		return err
-	}
-	return errEnded
-}
-
-// closeTimeout bounds the wait for the SDK's goroutine, which an HTTP client of the user's own could hold up.
+// closeTimeout bounds the wait for the goroutine, which an HTTP client of the user's own could hold up.
 const closeTimeout = 5 * time.Second
 
-// close ends the stream and waits for the goroutine that reads it.
+// close ends the stream, waits for the goroutine that reads it, and lets go of what nobody took.
 func (s *subscription) close() {
-	s.cancel(nil)
-	_ = s.stream.Close() // whatever it ended with, it has
+	s.wire.Stop()
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
-	for {
-		select {
-		case _, more := <-s.stream.Events():
-			if !more {
-				return
-			}
-		case <-timer.C:
-			return
+	select {
+	case <-s.done:
+	case <-timer.C:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, ev := range s.queue {
+		ev.wire.Release()
+	}
+	s.queue = nil
+}
+
+// memory is that of a subscription's events: what the handler has left of the queue, and the share of the budget.
+type memory subscription
+
+// Take waits for n bytes.
+func (m *memory) Take(ctx context.Context, n int) error {
+	s := (*subscription)(m)
+	if err := s.await(ctx, n); err != nil {
+		return err
+	}
+	if s.share != nil {
+		if err := s.share.Take(ctx, n); err != nil {
+			return err
 		}
+	}
+	s.taking += n
+	return nil
+}
+
+// TryTake takes between least and most bytes, or none.
+func (m *memory) TryTake(least, most int) int {
+	if m.share == nil {
+		return most
+	}
+	return m.share.TryTake(least, most)
+}
+
+// Owe takes what is there already.
+func (m *memory) Owe(n int) {
+	if m.share != nil {
+		m.share.Owe(n)
 	}
 }
 
-// pageOf makes a page of an event, and says where to go on. The records of it at from or before are left out. The end of a shard is no
-// continuation together with children; one without the other is a broken event.
-func pageOf(ev *types.SubscribeToShardEvent, from shard.Position) (page Page, at shard.Position, continuation string, err error) {
-	page, at = Page{Behind: -1}, from
-	if ms := ev.MillisBehindLatest; ms != nil && *ms >= 0 {
-		page.Behind = time.Duration(min(*ms, maxMillis)) * time.Millisecond
+// Give gives back.
+func (m *memory) Give(n int) {
+	if m.share != nil {
+		m.share.Give(n)
 	}
-	page.Records = make([]Record, 0, len(ev.Records))
-	for i := range ev.Records {
-		r := &ev.Records[i]
-		next, err := shard.After(aws.ToString(r.SequenceNumber))
-		if err != nil {
-			return Page{}, from, "", fmt.Errorf("%w: a record that cannot be placed: %w", errBroken, err)
-		}
-		if next.Compare(from) <= 0 {
-			continue
-		}
-		if next.Compare(at) <= 0 {
-			return Page{}, from, "", fmt.Errorf("%w: record %s after %s", errBroken, next, at)
-		}
-		at = next
-		rec := Record{
-			Data: r.Data, Key: aws.ToString(r.PartitionKey), SequenceNumber: *r.SequenceNumber,
-			Encrypted: r.EncryptionType == types.EncryptionTypeKms,
-		}
-		if r.ApproximateArrivalTimestamp != nil {
-			rec.Arrival = r.ApproximateArrivalTimestamp.UnixMilli()
-		}
-		page.Records = append(page.Records, rec)
-		page.Bytes += len(rec.Data) + len(rec.Key)
-	}
-	continuation = aws.ToString(ev.ContinuationSequenceNumber)
-	switch ends := len(ev.ChildShards) > 0; {
-	case ends && continuation == "":
-		if page.Children, err = children(ev.ChildShards); err != nil {
-			return Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
-		}
-		page.End = true
-	case ends:
-		return Page{}, from, "", fmt.Errorf("%w: children of the shard, and a continuation", errBroken)
-	case continuation == "":
-		return Page{}, from, "", fmt.Errorf("%w: no continuation and no children", errBroken)
-	default:
-		if _, err := shard.After(continuation); err != nil {
-			return Page{}, from, "", fmt.Errorf("%w: continuation: %w", errBroken, err)
-		}
-	}
-	return page, at, continuation, nil
 }
-
-// maxMillis is a hundred years: no answer that can be true is more, and it fits a Duration.
-const maxMillis = 100 * 366 * 24 * 3600 * 1000

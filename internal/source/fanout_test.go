@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
 )
@@ -188,13 +189,13 @@ func TestFanOutIsTakenOver(t *testing.T) {
 				p.send()
 				p.all(time.Second)
 				p.follow(6 * time.Second)
-				stranger, err := subscribe(t.Context(), p.client, &kinesis.SubscribeToShardInput{
-					ConsumerARN: &p.fan.arn, ShardId: &p.shard, StartingPosition: &types.StartingPosition{Type: types.ShardIteratorTypeLatest},
-				}, answerTimeout)
+				stranger, err := p.fan.Poll.Caller.Subscribe(t.Context(), wire.SubscribeRequest{
+					ConsumerARN: p.fan.arn, Shard: p.shard, At: types.StartingPosition{Type: types.ShardIteratorTypeLatest},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer stranger.close()
+				defer stranger.Close()
 				p.send()
 				took := p.all(takeoverAfter + 2*time.Second)
 				t.Logf("read again after %v", took)
@@ -384,9 +385,11 @@ func TestTroubleOf(t *testing.T) {
 		answered bool
 		want     trouble
 	}{
-		{errEnded, true, ended},
-		{errSilent, true, failed},
-		{errNoAnswer, false, failed},
+		{wire.ErrEnded, true, ended},
+		{errRenewed, true, ended},
+		{errStalled, true, ended},
+		{wire.ErrSilent, true, failed},
+		{wire.ErrNoAnswer, false, failed},
 		{errBroken, true, failed},
 		{&types.ResourceInUseException{}, false, refused},
 		{&types.ResourceInUseException{}, true, taken},
@@ -420,12 +423,12 @@ func FuzzPageOf(f *testing.F) {
 		if err != nil {
 			at = shard.Oldest
 		}
-		ev := &types.SubscribeToShardEvent{
-			Records:                    []types.Record{{SequenceNumber: &first, Data: []byte("x")}, {SequenceNumber: &second}},
-			ContinuationSequenceNumber: &continuation, MillisBehindLatest: &behind,
+		ev := &wire.Page{
+			Records: []Record{{SequenceNumber: first, Data: []byte("x")}, {SequenceNumber: second}}, Bytes: 1, Next: continuation,
+			Behind: time.Duration(behind),
 		}
 		if child != "" {
-			ev.ChildShards = []types.ChildShard{{ShardId: &child, ParentShards: []string{"p"}, HashKeyRange: &types.HashKeyRange{StartingHashKey: &first, EndingHashKey: &second}}}
+			ev.Children = []types.ChildShard{{ShardId: &child, ParentShards: []string{"p"}, HashKeyRange: &types.HashKeyRange{StartingHashKey: &first, EndingHashKey: &second}}}
 		}
 		page, to, next, err := pageOf(ev, at)
 		if err != nil {
@@ -434,7 +437,7 @@ func FuzzPageOf(f *testing.F) {
 			}
 			return
 		}
-		if page.End != (len(page.Children) > 0) || page.End == (next != "") || page.Behind < 0 && behind >= 0 {
+		if page.End != (len(page.Children) > 0) || page.End == (next != "") || page.Behind != time.Duration(behind) {
 			t.Errorf("end %v, children %v, continuation %q, %v behind", page.End, page.Children, next, page.Behind)
 		}
 		last := at

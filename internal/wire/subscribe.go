@@ -154,6 +154,9 @@ func (s *Subscription) room(n int, p *Page) ([]byte, error) {
 	return rd.make(n, p), nil
 }
 
+// Context ends with the subscription.
+func (s *Subscription) Context() context.Context { return s.ctx }
+
 // Stop ends the subscription: a call of Next that is waiting fails, and every later one. It may be called at any time, by any
 // goroutine; Close is necessary all the same.
 func (s *Subscription) Stop() { s.cancel(ErrClosed) }
