@@ -102,7 +102,7 @@ func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f Fo
 	d.scratch = b
 
 	m := append(append(append(d.message[:0], text.head...), at...), t.authorization...)
-	m = append(hex.AppendEncode(m, signature[:]), "\r\nContent-Length: "...)
+	m = append(hex.AppendEncode(m, signature), "\r\nContent-Length: "...)
 	m = append(strconv.AppendInt(m, int64(len(d.body)), 10), "\r\n\r\n"...)
 	d.message = append(m, d.body...)
 	return d.message

@@ -85,28 +85,28 @@ func (s *signer) sign(cred *aws.Credentials, at, path string, headers []header, 
 	sum := sha256.Sum256(body)
 	b = hex.AppendEncode(b, sum[:])
 	sum = sha256.Sum256(b)
-	signature := key.signature(&b, at, sum)
+	signature := hex.EncodeToString(key.signature(&b, at, sum))
 
 	b = append(append(b[:0], algorithm+" Credential="...), key.id...)
 	b = append(append(b, '/'), key.scope...)
 	b = append(append(b, ", SignedHeaders="...), names...)
-	b = hex.AppendEncode(append(b, ", Signature="...), signature[:])
+	b = append(append(b, ", Signature="...), signature...)
 	*scratch = b
 	return string(b)
 }
 
-// signature signs a request whose canonical form hashes to sum. What scratch holds is lost.
-func (k *signingKey) signature(scratch *[]byte, at string, sum [sha256.Size]byte) (signature [sha256.Size]byte) {
+// signature signs a request whose canonical form hashes to sum. What scratch holds is lost, and the signature is in it then.
+func (k *signingKey) signature(scratch *[]byte, at string, sum [sha256.Size]byte) []byte {
 	b := append(append((*scratch)[:0], algorithm+"\n"...), at...)
 	b = append(append(append(b, '\n'), k.scope...), '\n')
 	b = hex.AppendEncode(b, sum[:])
-	*scratch = b
 	mac := k.macs.Get().(hash.Hash)
 	mac.Reset()
 	mac.Write(b)
-	mac.Sum(signature[:0])
+	b = mac.Sum(b[:0])
 	k.macs.Put(mac)
-	return signature
+	*scratch = b
+	return b
 }
 
 // signedAt is a time as requests carry it.

@@ -1,0 +1,87 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// echo is a connection on which the same answer waits after each write.
+type echo struct {
+	answer, left string
+}
+
+func (e *echo) Write(p []byte) (int, error) {
+	e.left = e.answer
+	return len(p), nil
+}
+
+func (e *echo) Read(p []byte) (int, error) {
+	if e.left == "" {
+		return 0, io.EOF
+	}
+	n := copy(p, e.left)
+	e.left = e.left[n:]
+	return n, nil
+}
+
+func (*echo) Close() error                     { return nil }
+func (*echo) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "echo"} }
+func (*echo) RemoteAddr() net.Addr             { return &net.UnixAddr{Name: "echo"} }
+func (*echo) SetDeadline(time.Time) error      { return nil }
+func (*echo) SetReadDeadline(time.Time) error  { return nil }
+func (*echo) SetWriteDeadline(time.Time) error { return nil }
+
+// What a whole call costs in objects on the heap, from the request to the page, network and all.
+func TestAllocationsOfALeanCall(t *testing.T) {
+	for _, records := range []int{0, 10, 1000} {
+		for _, c := range []struct {
+			opts  Options
+			parts bool
+			most  float64
+		}{
+			{Options{Reuse: true}, false, 20},
+			{Options{Reuse: true}, true, 38}, // of which six for each of three parts
+			{Options{}, false, 23},
+		} {
+			body := cborPage(records, 1024)
+			conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", cborType, len(body), body)}
+			client := fakeClient("http://localhost", func(o *kinesis.Options) {
+				o.HTTPClient = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
+			})
+			caller := newCaller(t, client, c.opts)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			n := testing.AllocsPerRun(100, func() {
+				var p Page
+				var rest *Rest
+				var err error
+				if c.parts {
+					rest, err = caller.Read(ctx, Request{Iterator: "it"}, &p)
+				} else {
+					err = caller.GetRecords(ctx, Request{Iterator: "it"}, &p)
+				}
+				n := len(p.Records)
+				for err == nil && rest != nil && !p.Last {
+					err = rest.Next(&p)
+					n += len(p.Records)
+				}
+				if err != nil || n != records {
+					t.Fatal(err, n)
+				}
+				p.Release()
+			})
+			t.Logf("%d records, reuse %v, parts %v: %v allocations", records, c.opts.Reuse, c.parts, n)
+			if n > c.most {
+				t.Errorf("%d records, reuse %v, parts %v: %v allocations, want at most %v", records, c.opts.Reuse, c.parts, n, c.most)
+			}
+			caller.Close()
+		}
+	}
+}
