@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -22,6 +23,9 @@ type Consumer struct {
 	store   lease.Store
 	opts    Options
 	streams map[string]stream
+
+	mu    sync.Mutex
+	loops map[*shardLoop]struct{} // that run
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no I/O. The error names all
@@ -31,7 +35,7 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 	if err != nil {
 		return nil, err
 	}
-	c := &Consumer{client: client, store: store, opts: checked, streams: map[string]stream{}}
+	c := &Consumer{client: client, store: store, opts: checked, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}}
 	for _, s := range streams {
 		c.streams[s.name] = s
 	}
@@ -55,18 +59,17 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		return fmt.Errorf("weir: %w", err)
 	}
 	defer caller.Close()
-	var pool source.Pool
-	defer pool.Close()
+	r := &run{Consumer: c, handler: h, caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers()}
+	defer r.scheduler.Close()
 	names := make([]string, 0, len(c.streams))
 	for name := range c.streams {
 		names = append(names, name)
 	}
-	consumers := c.consumers()
 	err = group.Run(ctx, group.Config{
 		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
 		Stop:  c.opts.StopTimeout, Streams: names, Start: c.opts.Start, ListInterval: c.opts.ListInterval,
-		List: c.list, Read: func(t *group.Term) error { return c.loop(t, h, caller, &pool, consumers).run() },
+		List: c.list, Read: r.read,
 		OnTaken: c.taken, OnEnded: c.ended, OnFailed: c.storeFailed, OnLeading: c.opts.Events.Leading, Log: c.opts.Logger,
 	})
 	var stop *stopError
@@ -80,15 +83,38 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	}
 }
 
-func (c *Consumer) loop(t *group.Term, h Handler, caller *wire.Caller, pool *source.Pool, consumers *source.Consumers) *shardLoop {
+// run is one Run of a consumer: what its shards share.
+type run struct {
+	*Consumer
+	handler   Handler
+	caller    *wire.Caller
+	scheduler source.Scheduler
+	budget    *source.Budget
+	consumers *source.Consumers // nil when it polls
+}
+
+// read reads the shard of a term until the term or the shard ends.
+func (r *run) read(t *group.Term) error {
+	l := r.loop(t)
+	r.begin(l)
+	defer r.end(l)
+	return l.run()
+}
+
+func (r *run) loop(t *group.Term) *shardLoop {
 	l := &shardLoop{
-		opts: &c.opts, handler: h, term: t, unpack: newUnpacker(c.opts.Aggregates, t.Lease.Range, t.Lease.Position),
+		opts: &r.opts, handler: r.handler, term: t, unpack: newUnpacker(r.opts.Aggregates, t.Lease.Range, t.Lease.Position),
 	}
-	l.unpack.reuse = c.opts.ReuseBuffers
-	l.source = c.pages(l, source.Poll{
-		Client: c.client, Caller: caller, Pool: pool, Stream: c.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
-		Limit: c.opts.Batch, Idle: c.opts.IdleInterval, Failed: l.readFailed,
-	}, consumers)
+	l.unpack.reuse = r.opts.ReuseBuffers
+	poll := source.Poll{
+		Client: r.client, Caller: r.caller, Stream: r.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
+		Limit: r.opts.Batch, Idle: r.opts.IdleInterval, Failed: l.readFailed,
+	}
+	if r.consumers == nil {
+		l.source = source.NewFeed(t.Context(), poll, &r.scheduler, r.budget.Share())
+	} else {
+		l.source = r.pages(l, poll, r.consumers)
+	}
 	return l
 }
 

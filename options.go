@@ -61,6 +61,10 @@ type Options struct {
 	// ReuseBuffers makes the memory of a batch be used again after the handler has returned: Data, PartitionKey and SequenceNumber
 	// are then valid until that and no longer. It saves a good part of the cost of reading, for handlers that copy what they keep.
 	ReuseBuffers bool
+	// MaxMemory bounds the bytes of records that were read and not yet handled, of all shards together, 16 MiB to 1 TiB. Defaults to 128 MiB.
+	// Half of it goes to whoever is fast, 2 MiB a shard at most; the other half is guaranteed in equal shares, so that a handler that is slow
+	// or hangs stops its own shard only. It is exceeded only by a single record larger than a share, one shard at a time.
+	MaxMemory int
 	// IdleInterval is the pause between two reads of a shard with nothing new, 200 ms to 1 min. Defaults to 1 s. While there is more
 	// to read weir reads on at once, within the service's limits. The KCL calls it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
@@ -159,6 +163,12 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	}
 	if o.Batch < 1 || o.Batch > 10000 {
 		bad("Options.Batch %d must be between 1 and 10,000", o.Batch)
+	}
+	if o.MaxMemory == 0 {
+		o.MaxMemory = 128 << 20
+	}
+	if o.MaxMemory < 16<<20 || int64(o.MaxMemory) > 1<<40 {
+		bad("Options.MaxMemory %d must be between 16 MiB and 1 TiB", o.MaxMemory)
 	}
 	if o.Aggregates < Unpack || o.Aggregates > KeepPacked {
 		bad("Options.Aggregates %d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)

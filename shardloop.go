@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weir-go/weir/internal/group"
@@ -22,12 +23,19 @@ type shardLoop struct {
 	term    *group.Term
 	source  pages
 	unpack  unpacker
+
+	mu      sync.Mutex
+	state   ShardState // of handling; empty when there is nothing to handle
+	since   time.Time
+	attempt int
+	err     error // of the handler
 }
 
 // run returns nil when the term is over or the shard has ended, and the handler's [Stop].
 func (l *shardLoop) run() error {
 	defer l.source.Close()
-	atTip := false
+	_, atTip := l.source.(*source.Feed) // which knows by itself
+	ahead := atTip
 	for {
 		page, err := l.source.Next(l.term.Reading())
 		switch {
@@ -48,7 +56,7 @@ func (l *shardLoop) run() error {
 			}
 			continue
 		}
-		atTip = page.Behind == 0
+		atTip = ahead || page.Behind == 0
 		if over, err := l.take(page); over || err != nil {
 			return ended(err)
 		}
@@ -70,6 +78,7 @@ func (l *shardLoop) last() error {
 
 // take handles a page, in batches, and notes how far that is. It reports whether the shard has ended.
 func (l *shardLoop) take(page source.Page) (over bool, err error) {
+	defer l.enter("", 0, nil)
 	defer page.Release()
 	var pending []Record // one run is held back, because the last one carries the end
 	err = l.unpack.each(page.Records, l.opts.Batch, func(run []Record) error {
@@ -97,6 +106,7 @@ func (l *shardLoop) take(page source.Page) (over bool, err error) {
 		l.term.Advance(done)
 	}
 	if page.End {
+		l.enter(ShardEnding, 0, nil)
 		return true, l.term.Finish(l.term.Context(), page.Children)
 	}
 	return false, nil
@@ -125,10 +135,12 @@ func (l *shardLoop) handle(b *Batch) error {
 	for i := range b.Records {
 		bytes += len(b.Records[i].Data)
 	}
+	var failed error
 	for attempt := 1; ; attempt++ {
 		if err := l.term.Check(); err != nil {
 			return err
 		}
+		l.enter(ShardHandling, attempt-1, failed)
 		began := time.Now()
 		err := call(l.term.Context(), l.handler, b)
 		took := time.Since(began)
@@ -150,6 +162,8 @@ func (l *shardLoop) handle(b *Batch) error {
 			return cause
 		}
 		next := retryPause(l.opts.RetryMin, l.opts.RetryMax, attempt)
+		failed = err
+		l.enter(ShardRetrying, attempt, failed)
 		l.handlerFailed(b, err, attempt, next)
 		if err := wait(l.term.Reading(), next); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +19,8 @@ import (
 // Record is one record as it was read. Data and the strings alias the page.
 type Record = wire.Record
 
-// Page is what one read returned. It is valid until the next read, or until Release where the caller reuses memory.
+// Page is what one read returned, or a part of a large answer, of which only the last says Behind and End for sure. It is valid until the
+// next read, or until Release where the caller reuses memory.
 type Page struct {
 	Records  []Record
 	Bytes    int           // of data and keys
@@ -29,6 +29,7 @@ type Page struct {
 	Children []shard.Shard // with End: what the service named; may be empty
 
 	memory *wire.Page
+	part   *part
 }
 
 // Release says that nothing of the page is needed any more.
@@ -36,13 +37,16 @@ func (p *Page) Release() {
 	if p.memory != nil {
 		p.memory.Release()
 	}
+	if p.part != nil {
+		p.part.release()
+		p.part = nil
+	}
 }
 
 // Poll reads one shard with GetRecords. One goroutine at a time may use it.
 type Poll struct {
 	Client *kinesis.Client
 	Caller *wire.Caller // of Client
-	Pool   *Pool        // makes the reads; nil makes them in the caller's goroutine
 	Stream Stream
 	Shard  string
 	From   shard.Position // where to begin; not Latest, which has no place of its own: pin it first
@@ -54,29 +58,20 @@ type Poll struct {
 	page     wire.Page
 	iterator string
 	made     bool      // the iterator is being made, or was since the last page
+	settled  bool      // has been at the tip
 	began    time.Time // the last read
 	due      time.Time // no read before
 	retry    backoff
-	done     chan struct{}
 }
-
-// The service allows five reads a second and 2 MiB a second from a shard, and refuses further reads while that is overdrawn.
-const (
-	readSpacing   = 200 * time.Millisecond
-	readBandwidth = 2 << 20
-)
 
 // Next returns the next page, empty ones included, when it is due. It tries for as long as trying can help; its errors are
 // ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (Page, error) {
-	if p.retry.high == 0 {
-		p.retry = backoff{low: 50 * time.Millisecond, high: 10 * time.Second}
-	}
 	for {
 		if err := pause(ctx, time.Until(p.due)); err != nil {
 			return Page{}, err
 		}
-		page, err := p.pooled(ctx)
+		page, err := p.read(ctx)
 		if err == nil {
 			p.retry.reset()
 			return page, nil
@@ -90,20 +85,6 @@ func (p *Poll) Next(ctx context.Context) (Page, error) {
 		}
 		p.due = time.Now().Add(wait)
 	}
-}
-
-// pooled is read, on a goroutine of the pool if there is one.
-func (p *Poll) pooled(ctx context.Context) (page Page, err error) {
-	if p.Pool == nil {
-		return p.read(ctx)
-	}
-	if p.done == nil {
-		p.done = make(chan struct{}, 1)
-	}
-	if waited := p.Pool.Do(ctx, p.done, func() { page, err = p.read(ctx) }); waited != nil {
-		return Page{}, waited
-	}
-	return page, err
 }
 
 // Last reads once more, without waiting for the idle interval and without trying again: for a reader that is about to give
@@ -120,6 +101,9 @@ func (p *Poll) Close() {}
 
 // judge decides what a failed read means: how long to wait before the next, or an error that ends reading.
 func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
+	if p.retry.high == 0 {
+		p.retry = backoff{low: 50 * time.Millisecond, high: 10 * time.Second}
+	}
 	throttled := false
 	var wait time.Duration
 	switch c := code(failed); {
@@ -170,48 +154,61 @@ func (p *Poll) gone(ctx context.Context) error {
 	}
 }
 
+// read reads a whole page.
 func (p *Poll) read(ctx context.Context) (Page, error) {
 	p.began = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if p.iterator == "" {
-		p.made = true // whatever is wrong with it now is wrong with the position
-		it, err := p.iterate(ctx)
-		if err != nil {
-			return Page{}, err
-		}
-		p.iterator = it
-	}
-	request := wire.Request{Iterator: p.iterator, Limit: p.Limit, StreamARN: p.Stream.ARN}
-	if err := p.Caller.GetRecords(ctx, request, &p.page); err != nil {
+	if err := p.open(ctx); err != nil {
 		return Page{}, err
 	}
-	page, err := p.check()
+	if err := p.Caller.GetRecords(ctx, p.request(), &p.page); err != nil {
+		return Page{}, err
+	}
+	page, err := p.check(ctx, &p.page)
+	if err == nil {
+		err = p.deliver(&p.page, page)
+	}
 	if err != nil {
 		p.page.Release()
 		return Page{}, err
 	}
-	if p.page.Next == "" && !page.End {
-		// Older servers end a shard without naming its children, and broken answers look the same. The listing knows.
-		if page.End, page.Children, err = p.closed(ctx); err != nil {
-			p.page.Release()
-			return Page{}, err
-		}
-	}
-	// From here on the page counts as delivered.
-	p.iterator, p.made = p.page.Next, false
-	if n := len(page.Records); n > 0 {
-		if p.From, err = shard.After(strings.Clone(page.Records[n-1].SequenceNumber)); err != nil {
-			return Page{}, err
-		}
-	}
-	p.schedule(page)
+	page.memory = &p.page
+	p.schedule(page.Bytes, page)
 	return page, nil
 }
 
-// check looks at what was read, and leaves out what is not asked for.
-func (p *Poll) check() (Page, error) {
-	page := Page{Records: p.page.Records, Bytes: p.page.Bytes, Behind: p.page.Behind, memory: &p.page}
+// open makes an iterator at the position unless there is one.
+func (p *Poll) open(ctx context.Context) error {
+	if p.iterator != "" {
+		return nil
+	}
+	p.made = true // whatever is wrong with it now is wrong with the position
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	it, err := p.iterate(ctx)
+	p.iterator = it
+	return err
+}
+
+func (p *Poll) request() wire.Request {
+	return wire.Request{Iterator: p.iterator, Limit: p.Limit, StreamARN: p.Stream.ARN}
+}
+
+// deliver notes that a page, or a part of one, counts as delivered.
+func (p *Poll) deliver(w *wire.Page, page Page) (err error) {
+	if n := len(page.Records); n > 0 {
+		if p.From, err = shard.After(strings.Clone(page.Records[n-1].SequenceNumber)); err != nil {
+			return err
+		}
+	}
+	if w.Last {
+		p.iterator, p.made = w.Next, false
+	}
+	return nil
+}
+
+// check looks at what was read, whole or in part, and leaves out what is not asked for.
+func (p *Poll) check(ctx context.Context, w *wire.Page) (Page, error) {
+	page := Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind}
 	// Every record is compared, as cheaply as can be, so that no broken answer makes a checkpoint go back or skip; the ends are
 	// checked to be numbers.
 	for _, i := range [...]int{0, len(page.Records) - 1} {
@@ -232,15 +229,19 @@ func (p *Poll) check() (Page, error) {
 		}
 	}
 	page.Records = page.Records[skip:]
-	// The end of a shard is both together; one without the other is a broken answer.
-	if p.page.Next == "" && len(p.page.Children) > 0 {
-		var err error
-		if page.Children, err = children(p.page.Children); err != nil {
-			return Page{}, err
-		}
-		page.End = true
+	if !w.Last || w.Next != "" {
+		return page, nil
 	}
-	return page, nil
+	// The end of a shard is both together; one without the other is a broken answer.
+	var err error
+	if len(w.Children) > 0 {
+		page.Children, err = children(w.Children)
+		page.End = err == nil
+	} else {
+		// Older servers end a shard without naming its children, and broken answers look the same. The listing knows.
+		page.End, page.Children, err = p.closed(ctx)
+	}
+	return page, err
 }
 
 // covers reports whether all of the record with number seq lies before the position, which is one of a record.
@@ -251,6 +252,8 @@ func (p *Poll) covers(seq string) bool {
 
 // closed asks the listing whether the shard is closed, and for its children.
 func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	shards, _, err := List(ctx, p.Client, p.Stream, nil)
 	if err != nil {
 		return false, nil, err
@@ -268,21 +271,17 @@ func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
 	return closed, kids, nil
 }
 
-// schedule sets when the next read is due: at once while there is more, within the limits; else after the idle interval,
-// with jitter so that the shards of a process do not stay in step.
-func (p *Poll) schedule(page Page) {
-	spacing := max(readSpacing, time.Duration(page.Bytes)*time.Second/readBandwidth)
-	if page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0) {
-		// In whole ticks, which all shards share: their timers fire together, a few wake-ups a second instead of thousands.
-		at := p.began.Add(max(spacing, p.Idle-rand.N(p.Idle/5+1)))
-		p.due = at.Add(tick - time.Duration(at.UnixNano())%tick)
-		return
+// schedule sets when the next read is due, after one that brought so many bytes and ended with page.
+func (p *Poll) schedule(bytes int, page Page) (tip bool) {
+	tip = page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0)
+	var pause time.Duration
+	if tip {
+		pause = idlePause(p.Idle, !p.settled)
+		p.settled = true
 	}
-	p.due = p.began.Add(spacing)
+	p.due = p.began.Add(pace(bytes, tip, pause))
+	return tip
 }
-
-// tick is how far idle polls are gathered.
-const tick = 25 * time.Millisecond
 
 func (p *Poll) iterate(ctx context.Context) (string, error) {
 	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(p.Shard)}

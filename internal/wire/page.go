@@ -85,3 +85,6 @@ func (p *Page) reserve(n int) {
 		p.Records = append(make([]Record, 0, n), p.Records...)
 	}
 }
+
+// Held is how many bytes Memory gave for the page.
+func (p *Page) Held() int { return p.held }

@@ -1,0 +1,268 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/internal/wire"
+)
+
+// Feed reads one shard ahead of who handles its records: a Scheduler makes the reads, and Next hands over what they brought. While the
+// handler has something to do at most one more part waits for it; an answer that brought nothing wakes nobody.
+//
+// Next, Last and Close are for one goroutine.
+type Feed struct {
+	sched *Scheduler
+	share *Share
+	ctx   context.Context
+	end   context.CancelFunc
+	after *Feed // in a list of the scheduler
+
+	// Of whoever has the turn, which is one goroutine at a time.
+	poll  Poll
+	limit int // records a read; at most poll.Limit
+
+	mu      sync.Mutex
+	state   feedState
+	held    bool // no more turns
+	gone    bool // nobody wants what comes
+	queue   []*part
+	parts   int // queued, or handed over and not released
+	bytes   int // … of memory
+	atTip   bool
+	hungry  bool // Next had nothing to hand over since the last read
+	asleep  bool // Next waits
+	err     error
+	short   bool // the last read lacked memory: the next one waits until everything was handled
+	needs   int  // bytes that the next read waits for
+	granted int  // bytes that it may take
+	wake    chan struct{}
+	room    chan struct{} // not nil while a turn waits for room
+	status  Status
+}
+
+type feedState uint8
+
+const (
+	parked    feedState = iota // until Next asks, or there is room
+	scheduled                  // its turn comes
+	turning                    // its turn is
+	over                       // the shard has ended
+)
+
+// part is a page, or a part of one, on its way to the handler.
+type part struct {
+	Page
+	f     *Feed
+	wire  wire.Page
+	bytes int // of memory
+}
+
+var partPool = sync.Pool{New: func() any { return new(part) }}
+
+const (
+	// window is how much of an answer is read at a time: a shard whose handler is busy has two of them in memory.
+	window = 512 << 10
+	// patience is how long an answer waits for the handler to take what came before, on its connection.
+	patience = time.Second
+)
+
+var (
+	errAhead = errors.New("more has been read than handled")
+	// errSlow is why an answer is given up.
+	errSlow = errors.New("the handler does not take what was read")
+)
+
+// NewFeed makes a feed that begins to read with the first Next. What poll says holds; memory is taken from share, which is the
+// feed's from now on. ctx ends every wait and call.
+func NewFeed(ctx context.Context, poll Poll, sched *Scheduler, share *Share) *Feed {
+	f := &Feed{sched: sched, share: share, poll: poll, limit: poll.Limit, wake: make(chan struct{}, 1)}
+	f.ctx, f.end = context.WithCancel(ctx)
+	f.status = Status{Since: time.Now(), Behind: -1}
+	return f
+}
+
+// Next waits for the next page that has records or ends the shard, or a part of one, and hands it over; it counts as delivered then. The
+// errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
+func (f *Feed) Next(ctx context.Context) (Page, error) {
+	for {
+		if ctx.Err() != nil {
+			return Page{}, context.Cause(ctx)
+		}
+		f.mu.Lock()
+		if len(f.queue) > 0 {
+			return f.hand(), nil
+		}
+		if err := f.err; err != nil {
+			f.err = nil
+			f.mu.Unlock()
+			return Page{}, err
+		}
+		if needs := f.needs; needs > 0 {
+			f.mu.Unlock()
+			if err := f.share.Take(ctx, needs); err != nil {
+				return Page{}, err
+			}
+			f.mu.Lock()
+			f.needs, f.granted = 0, needs
+		}
+		f.hungry, f.asleep = true, true
+		f.resume()
+		f.mu.Unlock()
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+		}
+		f.mu.Lock()
+		f.asleep = false
+		f.mu.Unlock()
+	}
+}
+
+// Last reads once more, if everything that was read is handled and the shard was at its tip, without waiting for the idle interval and
+// without trying again: for a reader that is about to give the shard away, so that the next one has less to catch up with.
+func (f *Feed) Last(ctx context.Context) (Page, error) {
+	f.mu.Lock()
+	if !f.atTip || len(f.queue) > 0 || f.gone {
+		f.mu.Unlock()
+		return Page{}, errAhead
+	}
+	f.held = true
+	for f.state == turning {
+		f.asleep = true
+		f.mu.Unlock()
+		select {
+		case <-f.wake:
+		case <-ctx.Done():
+			return Page{}, context.Cause(ctx)
+		}
+		f.mu.Lock()
+	}
+	var err error
+	if len(f.queue) == 0 {
+		f.mu.Unlock()
+		if err = pause(ctx, time.Until(f.poll.began.Add(readSpacing))); err == nil {
+			_, err = f.read(ctx)
+		}
+		f.mu.Lock()
+	}
+	if len(f.queue) == 0 {
+		f.mu.Unlock()
+		return Page{}, err
+	}
+	return f.hand(), nil
+}
+
+// Close ends reading, waits for the read that is under way, and lets go of what nobody took.
+func (f *Feed) Close() {
+	f.mu.Lock()
+	f.held, f.gone = true, true
+	f.mu.Unlock()
+	f.end()
+	f.mu.Lock()
+	for f.state == turning {
+		f.asleep = true
+		f.mu.Unlock()
+		<-f.wake
+		f.mu.Lock()
+	}
+	queue := f.queue
+	f.queue = nil
+	f.mu.Unlock()
+	for _, p := range queue {
+		p.release()
+	}
+	f.share.Close()
+}
+
+// Status may be called at any time.
+func (f *Feed) Status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.status
+	for _, p := range f.queue {
+		s.Buffered += len(p.Records)
+	}
+	return s
+}
+
+// hand returns the first part of the queue, and unlocks.
+func (f *Feed) hand() Page {
+	p := f.queue[0]
+	f.queue[0] = nil
+	if f.queue = f.queue[1:]; len(f.queue) == 0 {
+		f.queue = nil
+	}
+	f.roomier()
+	f.mu.Unlock()
+	return p.Page
+}
+
+// release lets go of a part, once.
+func (p *part) release() {
+	f, bytes := p.f, p.bytes
+	if f == nil {
+		return
+	}
+	p.wire.Reset()
+	*p = part{wire: p.wire}
+	p.wire.Memory = nil
+	partPool.Put(p)
+	f.mu.Lock()
+	f.parts--
+	f.bytes -= bytes
+	f.roomier()
+	f.mu.Unlock()
+}
+
+// What follows is called with the lock held.
+
+// roomy reports whether there is room for another part: nothing waits to be handled, or too little to be worth waiting for.
+func (f *Feed) roomy() bool {
+	if f.short {
+		return f.parts == 0
+	}
+	return len(f.queue) == 0 && f.parts <= 1 || f.bytes < window/2 && f.parts < 8
+}
+
+// roomier goes on after something has left the queue.
+func (f *Feed) roomier() {
+	if !f.roomy() {
+		return
+	}
+	if f.room != nil {
+		select {
+		case f.room <- struct{}{}:
+		default:
+		}
+	}
+	if f.needs == 0 && f.err == nil {
+		f.resume()
+	}
+}
+
+// resume schedules the next turn.
+func (f *Feed) resume() {
+	if f.state == parked && !f.held && f.roomy() {
+		f.state = scheduled
+		f.sched.at(f, f.poll.due)
+	}
+}
+
+func (f *Feed) rouse() {
+	if f.asleep {
+		f.asleep = false
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (f *Feed) doing(d Doing) {
+	if f.status.Doing != d {
+		f.status.Doing, f.status.Since = d, time.Now()
+	}
+}

@@ -1,0 +1,112 @@
+package weir
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/internal/source"
+)
+
+// ShardState is what a held shard is at, or waits for. Every wait has a bound, or ends with the lease.
+type ShardState string
+
+const (
+	// ShardStarting: the lease was just taken; nothing has been asked for yet.
+	ShardStarting ShardState = "starting"
+	// ShardAtTip: everything is handled; the next read is due after Options.IdleInterval.
+	ShardAtTip ShardState = "at the tip"
+	// ShardPacing: there is more to read, as soon as the service's limits allow.
+	ShardPacing ShardState = "pacing"
+	// ShardPositioning: the service is asked for an iterator, 20 s at most.
+	ShardPositioning ShardState = "positioning"
+	// ShardReading: records are asked for, or being received, 20 s at most for the answer or each part of a large one.
+	ShardReading ShardState = "reading"
+	// ShardAwaitingHandler: records wait for the handler, and no more are read before it has taken them.
+	ShardAwaitingHandler ShardState = "waiting for the handler"
+	// ShardAwaitingMemory: the next record is larger than this shard's share of Options.MaxMemory, which other shards use.
+	ShardAwaitingMemory ShardState = "waiting for memory"
+	// ShardBackingOff: a read failed, see Err, and is tried again after 10 s or so at most.
+	ShardBackingOff ShardState = "backing off"
+	// ShardSubscribing: a subscription is asked for, or the moment when the service allows one. Only with FanOut.
+	ShardSubscribing ShardState = "subscribing"
+	// ShardSubscribed: records come as they are written. Only with FanOut.
+	ShardSubscribed ShardState = "subscribed"
+	// ShardHandling: the handler is at work. weir does not bound that; it ends the handler's context when the lease is lost.
+	ShardHandling ShardState = "in the handler"
+	// ShardRetrying: the handler failed, see Err, and is called again after Options.RetryMax at most.
+	ShardRetrying ShardState = "waiting to handle again"
+	// ShardEnding: the shard was read to its end, and that is being saved with the next beat.
+	ShardEnding ShardState = "read to its end"
+)
+
+// ShardStatus is how one of a consumer's shards stands.
+type ShardStatus struct {
+	Stream, Shard string
+	Epoch         uint64
+	At            Position   // everything before is handled
+	State         ShardState // of handling if that has something to do, else of reading
+	Since         time.Time  // when State began
+	Reading       ShardState // of reading, which goes on while the handler works
+	ReadingSince  time.Time
+	Attempt       int           // failures in a row, of the handler or else of reading; 0 when all is well
+	Err           error         // the last of them; nil when all is well
+	Behind        time.Duration // of the last answer; negative when not known
+	Buffered      int           // records that were read and wait to be handled
+}
+
+// Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none when it does not run. It may be called
+// at any time, concurrently with [Consumer.Run].
+func (c *Consumer) Shards() []ShardStatus {
+	c.mu.Lock()
+	all := make([]ShardStatus, 0, len(c.loops))
+	for l := range c.loops {
+		all = append(all, l.status())
+	}
+	c.mu.Unlock()
+	slices.SortFunc(all, func(a, b ShardStatus) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Epoch, b.Epoch))
+	})
+	return all
+}
+
+func (c *Consumer) begin(l *shardLoop) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loops[l] = struct{}{}
+}
+
+func (c *Consumer) end(l *shardLoop) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.loops, l)
+}
+
+func (l *shardLoop) status() ShardStatus {
+	s := ShardStatus{
+		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch, At: l.term.At(),
+		Reading: ShardStarting, Behind: -1,
+	}
+	if from, ok := l.source.(interface{ Status() source.Status }); ok {
+		r := from.Status()
+		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
+		s.Behind, s.Buffered = r.Behind, r.Buffered
+	}
+	s.State, s.Since = s.Reading, s.ReadingSince
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != "" {
+		s.State, s.Since = l.state, l.since
+		if l.err != nil {
+			s.Attempt, s.Err = l.attempt, l.err
+		}
+	}
+	return s
+}
+
+// enter notes what handling is at; nothing ("") leaves it to reading.
+func (l *shardLoop) enter(state ShardState, attempt int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state, l.since, l.attempt, l.err = state, time.Now(), attempt, err
+}
