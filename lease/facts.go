@@ -14,9 +14,13 @@ type Facts struct {
 	Gone map[Key]bool
 	// Untold are the sessions whose fingerprint has differed from the leases for longer than a beat can explain.
 	Untold map[string]bool
+	// Loads are the loads of leases without their noise, see [Watch]; a lease that is not here counts with its own.
+	Loads map[Key]Load
+	// Cooling are the leases, with their epochs, that changed hands so lately that they are not moved for their load.
+	Cooling map[Key]uint64
 }
 
-// Any reports whether there is any fact that a view alone does not show, Gone aside.
+// Any reports whether there is any fact that calls for a plan by itself.
 func (f Facts) Any() bool { return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.Untold) > 0 }
 
 // Limits bound what one plan does.

@@ -16,6 +16,7 @@ import (
 type model struct {
 	leases  map[lease.Key]*lease.Lease
 	workers map[string]*lease.Worker
+	paused  []string // sorted
 	facts   lease.Facts
 	limits  lease.Limits
 }
@@ -33,7 +34,7 @@ func newModel() *model {
 
 // view is what a leader sees; the order is that of the keys, or random with rng.
 func (m *model) view(rng *rand.Rand) lease.View {
-	var v lease.View
+	v := lease.View{Paused: slices.Clone(m.paused)}
 	for _, k := range m.keys() {
 		v.Leases = append(v.Leases, *m.leases[k])
 	}
@@ -56,13 +57,13 @@ func (m *model) apply(a lease.Action) bool {
 	l, w := m.leases[a.Key], m.workers[a.Session]
 	switch a.Kind {
 	case lease.Assign:
-		if l == nil || l.Epoch != a.Epoch {
+		if l == nil || l.Epoch != a.Epoch || l.Finished() {
 			return false
 		}
-		l.Owner, l.Last, l.Heir, l.Revoked = a.Session, a.Session, "", ""
+		l.Owner, l.Last, l.Heir, l.Revoked, l.Shunned = a.Session, a.Session, "", "", ""
 		l.Epoch++
 	case lease.Handoff:
-		if l == nil || l.Epoch != a.Epoch || l.Owner == "" {
+		if l == nil || l.Epoch != a.Epoch || l.Owner == "" || l.Owner == a.Session {
 			return false
 		}
 		l.Heir = a.Session
@@ -94,11 +95,25 @@ func (m *model) apply(a lease.Action) bool {
 // release is what the owner of k does with its last report about it.
 func (m *model) release(k lease.Key) {
 	l := m.leases[k]
-	l.Owner, l.Heir = l.Heir, ""
+	l.Owner, l.Heir = l.NextOwner(), ""
 	if l.Owner != "" {
-		l.Last = l.Owner
+		l.Last, l.Shunned = l.Owner, ""
 	}
 	l.Epoch++
+}
+
+// stall is what the owner of k does with a lease that it cannot make progress with.
+func (m *model) stall(k lease.Key) {
+	owner := m.leases[k].Owner
+	m.release(k)
+	if l := m.leases[k]; l.Owner == "" {
+		l.Shunned = owner
+	}
+}
+
+// rests says that nobody is to hold the lease.
+func (m *model) rests(l *lease.Lease) bool {
+	return slices.Contains(m.paused, "") || slices.Contains(m.paused, l.Stream)
 }
 
 // finish is the report of the owner of k that its shard is at its end, with the children it learned of.
@@ -147,7 +162,25 @@ func (m *model) lives(session string) bool {
 }
 
 // takes says that the session may be given leases.
-func (m *model) takes(session string) bool { return m.lives(session) && !m.workers[session].Leaving }
+func (m *model) takes(session string) bool {
+	if !m.lives(session) || m.workers[session].Leaving {
+		return false
+	}
+	return !m.drains(session)
+}
+
+// drains says that the session is to be emptied, and that others are there to take its leases.
+func (m *model) drains(session string) bool {
+	if !m.lives(session) || m.workers[session].Leaving || !m.workers[session].Drain {
+		return false
+	}
+	for s, w := range m.workers {
+		if m.lives(s) && !w.Leaving && !w.Drain {
+			return true
+		}
+	}
+	return false
+}
 
 // waits is the contract's rule about parents, written down a second time.
 func (m *model) waits(l *lease.Lease) bool {
@@ -155,11 +188,18 @@ func (m *model) waits(l *lease.Lease) bool {
 	for _, p := range l.Parents {
 		k := lease.Key{Stream: l.Stream, Shard: p}
 		parent, here := m.leases[k]
-		if here && !parent.Finished() || !here && !hadOwner && !m.facts.Gone[k] {
+		if here && (!parent.Finished() || m.trusts(parent)) || !here && !hadOwner && !m.facts.Gone[k] {
 			return true
 		}
 	}
 	return false
+}
+
+// trusts says that a session from which the lease was taken may still believe that it has it.
+func (m *model) trusts(l *lease.Lease) bool {
+	w := m.workers[l.Revoked]
+	at, ripe := m.facts.Ripe[l.Key]
+	return w != nil && !w.Ended && !(ripe && at == l.Epoch)
 }
 
 // held counts the leases by owner.
@@ -197,7 +237,7 @@ func (m *model) String() string {
 		var owned []string
 		for _, k := range m.keys() {
 			if l := m.leases[k]; l.Owner == s && l.Heir != "" {
-				owned = append(owned, name(k)+"→"+l.Heir)
+				owned = append(owned, name(k)+"→"+strings.Replace(l.Heir, lease.Nobody, "nobody", 1))
 			} else if l.Owner == s {
 				owned = append(owned, name(k))
 			}
@@ -213,6 +253,8 @@ func (m *model) String() string {
 			s += " (ended)"
 		case w.Leaving:
 			s += " (leaving)"
+		case w.Drain:
+			s += " (to be drained)"
 		}
 		line(s, owned)
 	}
@@ -224,6 +266,8 @@ func (m *model) String() string {
 		case l.Owner != "":
 		case l.Revoked != "":
 			nobody = append(nobody, fmt.Sprintf("%s (revoked from %s)", name(k), l.Revoked))
+		case m.rests(l):
+			nobody = append(nobody, name(k)+" (paused)")
 		case m.waits(l):
 			nobody = append(nobody, fmt.Sprintf("%s (waits for %s)", name(k), strings.Join(l.Parents, " and ")))
 		default:

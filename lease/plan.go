@@ -25,7 +25,12 @@ const defaultMovesInFlight = 256
 // A session is over when its row says that it has ended, or when it has no row. Whatever it owned may be given out.
 // A session in f.Dead is ended first, and only that: until the view shows it as ended, nothing is given to it or taken
 // from it, but its leases already count in everybody's share. Should its beat have moved past the count in f.Dead, it lives.
-// A leaving session gets nothing, and all of its leases are to be handed on. All others are active.
+// A leaving session gets nothing, and all of its leases are to be handed on; so does one that is to be drained, with its
+// moves in flight bounded like those of others. All others are active. When none is, those to be drained count as active,
+// because nobody could take their leases.
+//
+// Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are asked to hand them to
+// [Nobody], and they count in nobody's share.
 //
 // # Shares
 //
@@ -51,14 +56,23 @@ const defaultMovesInFlight = 256
 // a parent of it last, else to the one furthest below. A session that Lease.Revoked still names has lived on without
 // acknowledging for the failover time, so something is wrong with it: it gets the lease only if no other is below its
 // share. Once it has acknowledged it is like any other.
-func Plan(v View, f Facts, lim Limits) []Action {
+//
+// # Load
+//
+// Once everybody has its share, leases are exchanged for lighter ones to even out what they bring ([Lease.Load], or
+// f.Loads where that has it), see evenLoads. That changes no share.
+func Plan(v View, f Facts, lim Limits) []Action { return decide(v, f, lim).actions(f) }
+
+// decide makes all of a plan's decisions.
+func decide(v View, f Facts, lim Limits) *planner {
 	p := survey(v, f)
 	p.movesLeft = lim.MovesInFlight - p.movesInFlight
 	if lim.MovesInFlight <= 0 {
 		p.movesLeft = defaultMovesInFlight - p.movesInFlight
 	}
 	p.balance()
-	return p.actions(f)
+	p.evenLoads(f)
+	return p
 }
 
 // standing is what a plan may do with a session and with the leases that name it.
@@ -78,7 +92,8 @@ type holder struct {
 	beat     uint64 // of a dying one: the count in Facts.Dead
 	named    bool   // by a lease, as its owner, its heir, or whom it was revoked from
 	weight   float64
-	limit    int // Worker.MaxLeases
+	limit    int  // Worker.MaxLeases
+	drain    bool // it is leaving only because an operator wants it emptied
 
 	idle   int // leases without work that it holds, or is heir of
 	going  int // leases that it is giving up: asked to hand to an active heir, or revoked but still trusted
@@ -87,6 +102,11 @@ type holder struct {
 	cap    int // how many may count for it
 	share  int // how many should, of all
 	room   int // share less claims; below zero when it has to give some up
+	had    int // claims before anything was decided
+
+	load  float64 // bytes per second of what counts for it
+	fair  float64 // its part of all load, by weight
+	stuck bool    // no exchange relieves it
 
 	keeps    []*entry // holds, and nobody is wished for
 	stranded []*entry // holds, and the wished heir cannot take it any more
@@ -101,6 +121,8 @@ type entry struct {
 
 	decision Kind    // 0 to leave the lease alone
 	to       *holder // of an Assign or Handoff; nil withdraws the wish
+	rest     bool    // a Handoff to Nobody
+	why      reason
 }
 
 type planner struct {
@@ -113,13 +135,18 @@ type planner struct {
 	withWork      int
 	free          []*entry // with work and held by nobody
 	leaving       []*entry // with work, held by a leaving session, no heir
-	movesInFlight int      // wishes of active owners that an active heir may still fulfil
+	movesInFlight int      // wishes of active and draining owners that an active heir may still fulfil
 	movesLeft     int      // how many more there may be
+	paused        map[string]bool
+	dying         bool // some session is
 }
 
 // survey sorts out who is who, which leases have work, and for whom each of them counts.
 func survey(v View, f Facts) *planner {
-	p := &planner{leases: newLineage(v.Leases, f.Gone)}
+	p := &planner{leases: newLineage(v.Leases, f.Gone), paused: make(map[string]bool, len(v.Paused))}
+	for _, stream := range v.Paused {
+		p.paused[stream] = true
+	}
 	p.admit(v.Workers, f.Dead)
 	p.leases.trusted = func(l *Lease) bool {
 		former := p.sessions[l.Revoked]
@@ -175,8 +202,11 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 			h.standing = over
 		case isDead && w.Beat <= beat:
 			h.standing, h.beat = dying, beat
+			p.dying = true
 		case w.Leaving:
 			h.standing = leaving
+		case w.Drain:
+			h.standing, h.drain = leaving, true
 		default:
 			h.standing = active
 			p.active = append(p.active, h)
@@ -184,15 +214,28 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		p.sessions[w.Session] = h
 		p.sorted = append(p.sorted, h)
 	}
+	if len(p.active) > 0 {
+		return
+	}
+	for _, h := range p.sorted {
+		if h.drain {
+			h.standing, h.drain = active, false
+			p.active = append(p.active, h)
+		}
+	}
 }
 
 // count decides for whom an unfinished lease counts.
 func (p *planner) count(e *entry, f Facts) {
+	owner := p.sessions[e.Owner]
+	if p.paused[""] || p.paused[e.Stream] {
+		p.retire(e, owner, f)
+		return
+	}
 	waits := p.leases.waits(e.Lease)
 	if !waits {
 		p.withWork++
 	}
-	owner := p.sessions[e.Owner]
 	if owner == nil || owner.standing == over {
 		switch {
 		case e.Revoked != "" && p.leases.trusted(e.Lease):
@@ -211,10 +254,10 @@ func (p *planner) count(e *entry, f Facts) {
 		e.heir = h
 	}
 	if e.Heir != "" && e.heir == nil {
-		e.decision = Handoff // to nobody, unless balance finds another heir
+		e.decision, e.why = Handoff, whyHeirless // withdrawn, unless balance finds another heir
 	}
 	overdue := e.heir != nil && !waits && current(f.Overdue, e.Lease)
-	if e.heir != nil && owner.standing == active && !overdue {
+	if e.heir != nil && (owner.standing == active || owner.drain) && !overdue {
 		p.movesInFlight++
 	}
 	switch {
@@ -225,7 +268,7 @@ func (p *planner) count(e *entry, f Facts) {
 			e.heir.fill(waits)
 		}
 	case overdue:
-		e.decision = Revoke
+		e.decision, e.why = Revoke, whyOverdue
 		owner.fill(waits)
 	case e.heir != nil:
 		e.heir.claims++
@@ -242,6 +285,23 @@ func (p *planner) count(e *entry, f Facts) {
 			owner.keeps = append(owner.keeps, e)
 		}
 	}
+}
+
+// retire sees to it that nobody holds a paused lease.
+func (p *planner) retire(e *entry, owner *holder, f Facts) {
+	switch {
+	case owner == nil || owner.standing == over || owner.standing == dying:
+		if e.Revoked != "" && p.leases.trusted(e.Lease) {
+			p.sessions[e.Revoked].fill(true)
+		}
+		return
+	case e.Heir != Nobody:
+		e.decision, e.rest, e.why = Handoff, true, whyPaused
+	case current(f.Overdue, e.Lease):
+		e.decision, e.why = Revoke, whyOverdue
+	}
+	e.owner = owner
+	owner.fill(true)
 }
 
 // fill notes a lease that h has, or is about to get, and that does not count for it.
@@ -284,7 +344,10 @@ func (p *planner) actions(f Facts) []Action {
 				continue
 			}
 			a := Action{Kind: kind, Key: e.Key, Epoch: e.Epoch}
-			if e.to != nil {
+			switch {
+			case e.rest:
+				a.Session = Nobody
+			case e.to != nil:
 				a.Session = e.to.session
 			}
 			list = append(list, a)
@@ -314,6 +377,7 @@ func compareWorkers(a, b *Worker) int {
 		cmp.Compare(number(b.Ended), number(a.Ended)),
 		cmp.Compare(b.Beat, a.Beat),
 		cmp.Compare(number(b.Leaving), number(a.Leaving)),
+		cmp.Compare(number(b.Drain), number(a.Drain)),
 		cmp.Compare(a.Weight, b.Weight),
 		cmp.Compare(a.MaxLeases, b.MaxLeases),
 	)

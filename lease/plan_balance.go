@@ -11,6 +11,9 @@ import (
 // nothing, leases that nobody reads are worse than any imbalance, those of a leaving worker will soon be read by nobody.
 func (p *planner) balance() {
 	p.setRooms()
+	for _, h := range p.active {
+		h.had = h.claims
+	}
 	for p.returnWishes() {
 		p.setRooms()
 	}
@@ -24,15 +27,27 @@ func (p *planner) balance() {
 	}
 	heap.Init(&below)
 	for _, e := range p.free {
-		if e.decision == 0 {
-			if h := below.take(p.sessions[e.Revoked]); h != nil {
-				e.decision, e.to = Assign, h
-			}
+		if e.decision != 0 {
+			continue
+		}
+		if h := p.elsewhere(below, e); h != nil {
+			e.decision, e.to, e.why = Assign, h, whyShunned
+			h.room--
+		} else if h := below.take(p.avoided(e)); h != nil {
+			e.decision, e.to, e.why = Assign, h, whyBelow
 		}
 	}
 	for _, e := range p.leaving {
-		if h := below.take(nil); h != nil {
-			e.decision, e.to = Handoff, h
+		if e.owner.drain && p.movesLeft <= 0 {
+			continue
+		}
+		h := below.take(nil)
+		if h == nil {
+			break
+		}
+		e.decision, e.to, e.why = Handoff, h, whyLeaving
+		if e.owner.drain {
+			p.movesLeft--
 		}
 	}
 	p.redirectWishes(&below)
@@ -72,9 +87,37 @@ func (p *planner) returnWishes() (some bool) {
 	return some
 }
 
+// avoided is the session that should not get a free lease while another can.
+func (p *planner) avoided(e *entry) *holder {
+	if h := p.sessions[e.Revoked]; h != nil {
+		return h
+	}
+	return p.sessions[e.Shunned]
+}
+
+// elsewhere finds a session that has its share already for a lease when the only one below its share is the one that gave it
+// up: to give it back would only see it stall again.
+func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
+	shunned := p.sessions[e.Shunned]
+	if shunned == nil || len(below) != 1 || below[0] != shunned {
+		return nil
+	}
+	for _, h := range p.active {
+		if h != shunned && h.spare() > 0 && (best == nil || h.room > best.room) {
+			best = h
+		}
+	}
+	return best
+}
+
+// spare is how many leases more h may come to hold, all that it has and will get counted.
+func (h *holder) spare() int {
+	return h.limit - h.idle - h.going - max(h.claims, h.claims+h.room, h.share-h.room)
+}
+
 // withdraw lets the owner keep the lease that it was asked to hand to an active heir.
 func (p *planner) withdraw(e *entry) {
-	e.decision, e.to = Handoff, nil
+	e.decision, e.to, e.why = Handoff, nil, whyBack
 	e.heir.claims--
 	e.heir.room++
 	e.owner.going--
@@ -82,6 +125,8 @@ func (p *planner) withdraw(e *entry) {
 	if e.owner.standing == active {
 		e.owner.claims++
 		e.owner.room--
+	}
+	if e.owner.standing == active || e.owner.drain {
 		p.movesLeft++
 	}
 }
@@ -89,20 +134,20 @@ func (p *planner) withdraw(e *entry) {
 // preferFormer gives free leases to the session that had them last and then, in a second round so that they take nothing from
 // the first, to one that had a parent last.
 func (p *planner) preferFormer() {
-	give := func(e *entry, session string) {
+	give := func(e *entry, session string, why reason) {
 		h := p.sessions[session]
-		if e.decision == 0 && h != nil && h.room > 0 && session != e.Revoked {
-			e.decision, e.to = Assign, h
+		if e.decision == 0 && h != nil && h.room > 0 && session != e.Revoked && session != e.Shunned {
+			e.decision, e.to, e.why = Assign, h, why
 			h.room--
 		}
 	}
 	for _, e := range p.free {
-		give(e, e.Last)
+		give(e, e.Last, whyLast)
 	}
 	for _, e := range p.free {
 		for _, parent := range e.Parents {
 			if l := p.leases.byKey[Key{e.Stream, parent}]; l != nil {
-				give(e, l.Last)
+				give(e, l.Last, whyParent)
 			}
 		}
 	}
@@ -117,7 +162,7 @@ func (p *planner) redirectWishes(below *needy) {
 				break
 			}
 			if to := below.take(nil); to != nil {
-				e.to = to
+				e.to, e.why = to, whyHeirless
 				h.room++
 				p.movesLeft--
 			}
@@ -129,7 +174,7 @@ func (p *planner) redirectWishes(below *needy) {
 			if to := below.take(nil); to == nil {
 				p.withdraw(e)
 			} else {
-				e.decision, e.to = Handoff, to
+				e.decision, e.to, e.why = Handoff, to, whyBelow
 				h.room++
 			}
 		}
@@ -159,7 +204,7 @@ func (p *planner) shed(below *needy) {
 		if to == nil {
 			return
 		}
-		o.decision, o.to = Handoff, to
+		o.decision, o.to, o.why = Handoff, to, whyShare
 		p.movesLeft--
 	}
 }

@@ -58,6 +58,7 @@ func randomModel(rng *rand.Rand) *model {
 		w.Weight = oneOf[float64](rng, 0, 1, 1, 1, 2, 3)
 		w.MaxLeases = oneOf(rng, 0, 0, 0, 1, 2, 5)
 		w.Leaving = rng.IntN(8) == 0
+		w.Drain = rng.IntN(8) == 0
 		w.Ended = rng.IntN(8) == 0
 		if rng.IntN(8) == 0 {
 			m.facts.Dead[w.Session] = oneOf[uint64](rng, 9, 10, 10, 10)
@@ -81,11 +82,14 @@ func randomModel(rng *rand.Rand) *model {
 		switch {
 		case rng.IntN(5) == 0:
 			l.Position = shard.End
+			if rng.IntN(3) == 0 {
+				l.Revoked = oneOf(rng, sessions...)
+			}
 		case rng.IntN(3) > 0:
 			l.Owner = oneOf(rng, sessions...)
 			l.Last = l.Owner
 			if rng.IntN(3) == 0 {
-				l.Heir = oneOf(rng, sessions...)
+				l.Heir = oneOf(rng, append(sessions, lease.Nobody)...)
 			}
 		case rng.IntN(3) == 0:
 			l.Revoked = oneOf(rng, sessions...)
@@ -104,6 +108,7 @@ func randomModel(rng *rand.Rand) *model {
 			m.leases[l.Key] = l
 		}
 	}
+	m.paused = oneOf(rng, nil, nil, nil, nil, []string{"a"}, []string{""}, []string{"", "b"})
 	m.limits.MovesInFlight = oneOf(rng, 0, 0, 1, 2, 5)
 	return m
 }
@@ -164,21 +169,23 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 				return
 			}
 			touched[a.Key] = true
-			if a.Session != "" && !m.takes(a.Session) {
+			if a.Session != "" && a.Session != lease.Nobody && !m.takes(a.Session) {
 				t.Errorf("%v: which is not a session that takes leases", a)
 			}
 		}
 		switch a.Kind {
 		case lease.Assign:
-			if !m.free(l) || m.waits(l) || a.Session == "" {
+			if !m.free(l) || m.waits(l) || a.Session == "" || a.Session == lease.Nobody || m.rests(l) {
 				t.Errorf("%v: though it is %v", a, l)
 			}
 		case lease.Handoff:
-			if l.Owner == "" || !m.lives(l.Owner) || l.Finished() || a.Session == l.Owner || a.Session == l.Heir {
+			if l.Owner == "" || !m.lives(l.Owner) || l.Finished() || a.Session == l.Owner || a.Session == l.Heir ||
+				(a.Session == lease.Nobody) != m.rests(l) {
 				t.Errorf("%v: though it is %v", a, l)
 			}
 		case lease.Revoke:
-			if m.facts.Overdue[a.Key] != a.Epoch || !m.lives(l.Owner) || !m.takes(l.Heir) || l.Heir == l.Owner {
+			if m.facts.Overdue[a.Key] != a.Epoch || !m.lives(l.Owner) || l.Heir == l.Owner ||
+				(!m.rests(l) && !m.takes(l.Heir)) || (m.rests(l) && l.Heir != lease.Nobody) {
 				t.Errorf("%v: though it is %v", a, l)
 			}
 		case lease.EndSession:
@@ -188,13 +195,18 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 			}
 		}
 	}
+	for k, l := range m.leases {
+		if m.rests(l) && !l.Finished() && m.lives(l.Owner) && l.Heir != lease.Nobody && !touched[k] {
+			t.Errorf("%v rests, and nothing is done about it", l)
+		}
+	}
 	for s, w := range m.workers {
 		_, ended := byKind[lease.EndSession][s]
 		_, told := byKind[lease.Tell][s]
 		_, forgotten := byKind[lease.Forget][s]
 		named := false
 		for _, l := range m.leases {
-			named = named || l.Owner == s || l.Heir == s || l.Revoked == s
+			named = named || !l.Finished() && (l.Owner == s || l.Heir == s || l.Revoked == s)
 		}
 		if want := !w.Ended && !m.lives(s); ended != want {
 			t.Errorf("%s is ended: %v, want %v", s, ended, want)
@@ -238,7 +250,7 @@ func (m *model) tally() tally {
 		if l.Finished() {
 			continue
 		}
-		work := !m.waits(l)
+		work := !m.waits(l) && !m.rests(l)
 		if work {
 			c.work++
 		}
@@ -258,7 +270,7 @@ func (m *model) tally() tally {
 			continue
 		}
 		heir := ""
-		if l.Heir != l.Owner && m.takes(l.Heir) {
+		if l.Heir != l.Owner && m.takes(l.Heir) && !m.rests(l) {
 			if at, ok := m.facts.Overdue[l.Key]; ok && at == l.Epoch && work {
 				c.load[l.Owner]++
 				c.going[l.Owner]++
@@ -267,7 +279,7 @@ func (m *model) tally() tally {
 			}
 			heir = l.Heir
 			c.load[heir]++
-			if m.takes(l.Owner) {
+			if m.takes(l.Owner) || m.drains(l.Owner) {
 				c.wishes++
 			}
 		}
@@ -308,7 +320,7 @@ func (m *model) clone() *model {
 		Dead: maps.Clone(m.facts.Dead), Ripe: maps.Clone(m.facts.Ripe), Overdue: maps.Clone(m.facts.Overdue),
 		Gone: maps.Clone(m.facts.Gone), Untold: maps.Clone(m.facts.Untold),
 	}
-	c.limits = m.limits
+	c.limits, c.paused = m.limits, m.paused
 	return c
 }
 

@@ -144,13 +144,27 @@ func (s *scenario) run(out *strings.Builder, words []string) error {
 		return s.applyPlan(out, args)
 	case "settle":
 		return s.settle(out)
+	case "explain":
+		for _, why := range lease.Explain(s.view(nil), s.facts, s.limits) {
+			fmt.Fprintln(out, why)
+		}
+		return nil
+	case "pause":
+		s.paused = slices.Sorted(slices.Values(append(s.paused, args...)))
+		return nil
+	case "pause-all":
+		s.paused = append(s.paused, "")
+		return nil
+	case "resume":
+		s.paused = nil
+		return nil
 	case "unknown":
 		fmt.Fprintln(out, "parents without a lease:", lease.Unknown(s.view(nil).Leases, s.facts.Gone))
 		return nil
 	case "show":
 		out.WriteString(s.String())
 		return nil
-	case "beat", "dead", "untold", "leaving", "leave":
+	case "beat", "dead", "untold", "leaving", "leave", "drain", "undrain":
 		if len(args) != 1 || s.workers[args[0]] == nil {
 			return fmt.Errorf("wants one worker")
 		}
@@ -184,6 +198,8 @@ func (s *scenario) happens(what, session string) {
 		w.Leaving = true
 	case "leave":
 		s.leave(session)
+	case "drain", "undrain":
+		w.Drain = what == "drain"
 	}
 }
 
@@ -200,6 +216,19 @@ func (s *scenario) happensTo(what string, k lease.Key, options map[string]string
 	switch what {
 	case "hand-over", "release":
 		s.release(k)
+	case "stall":
+		s.stall(k)
+	case "move-to-end":
+		if l.Owner != "" {
+			l.Owner, l.Heir, l.Revoked = "", "", l.Owner
+		}
+		l.Position = shard.End
+		l.Epoch++
+	case "cooling":
+		if s.facts.Cooling == nil {
+			s.facts.Cooling = map[lease.Key]uint64{}
+		}
+		s.facts.Cooling[k] = l.Epoch
 	case "acknowledge":
 		l.Revoked = ""
 	case "overdue":
@@ -262,6 +291,12 @@ func (s *scenario) addLeases(keys []lease.Key, options map[string]string) error 
 				l.Revoked = value
 			case "last":
 				l.Last = value
+			case "shunned":
+				l.Shunned, l.Last = value, value
+			case "load":
+				var bytes float64
+				bytes, err = strconv.ParseFloat(value, 64)
+				l.Load = lease.LoadOf(bytes)
 			case "parents":
 				l.Parents = splitList(value)
 			case "at":

@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -52,7 +51,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		}
 		if err == nil && row.unsettled {
 			before := row.told
-			if row, err = s.settle(ctx, app, r.Session, p.tell); err == nil && row.told == before+1 {
+			if row, err = s.settle(ctx, app, r.Session, p.tell); err == nil && row.told == before+1 && len(p.back) > 0 {
 				s.subtract(key, before, p.back)
 			}
 		}
@@ -65,9 +64,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		err = leaderErr
 	}
 	if err != nil {
-		if errors.Is(err, lease.ErrSessionOver) {
-			s.forget(key)
-		}
+		s.forget(key) // some of the report may have been carried out, and the next one need not repeat it
 		return lease.Orders{}, err
 	}
 	if leader.Session == r.Session {

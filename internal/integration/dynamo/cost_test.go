@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -173,9 +174,26 @@ func TestWhatItCosts(t *testing.T) {
 			if one.writes != 2 || one.reads > 2 {
 				t.Errorf("a beat with one checkpoint costs %v writes and %v reads", one.writes, one.reads)
 			}
-			show("beat that releases one lease", m.of(func() {
+			back := m.of(func() {
 				beat(report(1, lease.Progress{Key: o.Held[0].Key, Epoch: o.Held[0].Epoch, Release: true}))
-			}))
+			})
+			show("beat that releases one lease", back)
+			if back.writes > 3 || back.reads > 4 {
+				t.Errorf("a beat that releases one lease costs %v writes and %v reads", back.writes, back.reads)
+			}
+			worst := report(1)
+			for i := range lease.MaxTroubles {
+				worst.Troubles = append(worst.Troubles, lease.Trouble{Key: o.Held[i].Key, State: "stalled", Why: strings.Repeat("y", lease.MaxWhyBytes)})
+			}
+			trouble := m.of(func() { beat(worst) })
+			show("beat with as many troubles as there may be", trouble)
+			if trouble.writes > 4 {
+				t.Errorf("a beat with troubles costs %v writes", trouble.writes)
+			}
+			beat(report(1)) // and takes them away
+			if well := m.of(func() { beat(report(1)) }); well.writes != 1 {
+				t.Errorf("an idle beat after troubles costs %v writes", well.writes)
+			}
 
 			var v lease.View
 			view := func() {

@@ -1,0 +1,95 @@
+package lease
+
+import "fmt"
+
+// reason is why a plan does something about a lease.
+type reason uint8
+
+const (
+	whyLast reason = iota + 1
+	whyParent
+	whyBelow
+	whyShunned
+	whyLeaving
+	whyShare
+	whyLoad
+	whyPaused
+	whyBack
+	whyHeirless
+	whyOverdue
+)
+
+// Explain says for each action of [Plan] what it is and why, in the same order, one sentence each. It is for people.
+func Explain(v View, f Facts, lim Limits) []string {
+	p := decide(v, f, lim)
+	decided := make(map[Key]*entry, len(p.entries))
+	for _, e := range p.entries {
+		decided[e.Key] = e
+	}
+	var all []string
+	for _, a := range p.actions(f) {
+		all = append(all, p.sentence(a, decided[a.Key]))
+	}
+	return all
+}
+
+func (p *planner) sentence(a Action, e *entry) string {
+	switch a.Kind {
+	case EndSession:
+		return fmt.Sprintf("end %s: it has not beaten for the failover time", a.Session)
+	case Tell:
+		return fmt.Sprintf("tell %s to read its leases: what it believes to hold is not what the store says", a.Session)
+	case Forget:
+		return fmt.Sprintf("forget %s: it has ended and no lease names it", a.Session)
+	case Assign:
+		return fmt.Sprintf("give %s to %s: %s", a.Key, a.Session, e.because())
+	case Revoke:
+		return fmt.Sprintf("take %s from %s: %s", a.Key, e.Owner, e.because())
+	default:
+		if a.Session == "" {
+			return fmt.Sprintf("leave %s with %s, not %s: %s", a.Key, e.Owner, e.Heir, e.because())
+		}
+		to := a.Session
+		if to == Nobody {
+			to = "nobody"
+		}
+		return fmt.Sprintf("move %s from %s to %s: %s", a.Key, e.Owner, to, e.because())
+	}
+}
+
+// because is why a decision about a lease was made.
+func (e *entry) because() string {
+	switch e.why {
+	case whyLast:
+		return "nobody holds it, and that worker had it last"
+	case whyParent:
+		return "nobody holds it, and that worker had its parent"
+	case whyBelow:
+		return fmt.Sprintf("nobody else is further below its share (it has %d of %d)", e.to.had, e.to.share)
+	case whyShunned:
+		return fmt.Sprintf("%s could not make progress with it", e.Shunned)
+	case whyLeaving:
+		if e.owner.drain {
+			return "its worker is to be drained"
+		}
+		return "its worker is leaving"
+	case whyShare:
+		return fmt.Sprintf("%s has %d of a share of %d, %s %d of %d",
+			e.owner.session, e.owner.had, e.owner.share, e.to.session, e.to.had, e.to.share)
+	case whyLoad:
+		return fmt.Sprintf("to even out load between %s and %s (it brings %s)", e.owner.session, e.to.session, e.Load)
+	case whyPaused:
+		return "its stream is paused"
+	case whyBack:
+		return fmt.Sprintf("%s has its share without it", e.heir.session)
+	case whyHeirless:
+		if e.to != nil {
+			return fmt.Sprintf("%s cannot take it any more", e.Heir)
+		}
+		return "the wished heir cannot take it"
+	case whyOverdue:
+		return "it was asked to hand it on and has not done so within the hand-off timeout"
+	default:
+		return "it is the plan"
+	}
+}
