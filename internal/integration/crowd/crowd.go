@@ -1,0 +1,206 @@
+// Package crowd lets many processes race on one store, kills them at any instant, disturbs the store's server meanwhile, and judges
+// what they saw: no lease at one epoch had two owners, nothing that was confirmed was lost, and nothing went back.
+package crowd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+const (
+	workers = 4
+	kills   = 40
+	bound   = 6 * time.Second // after which a few kills will do
+)
+
+// Run is a test of a store, which has to be empty and set up. place is what the processes open it by. What disturb does to the server
+// happens while the crowd is at work, one after the other.
+func Run(t *testing.T, s lease.Store, place string, disturb ...func()) {
+	var actions []lease.Action
+	for i := range leases {
+		l := lease.Lease{Key: lease.Key{Stream: "orders", Shard: strconv.Itoa(i)}, Epoch: 1, Position: shard.Oldest}
+		actions = append(actions, lease.Action{Kind: lease.Create, Lease: l})
+	}
+	if _, err := s.Apply(t.Context(), app, actions); err != nil {
+		t.Fatal(err)
+	}
+
+	c := &confirmations{T: t, owner: map[string]string{}, at: map[string]uint64{}, beat: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	begun := time.Now()
+	var all sync.WaitGroup
+	var killed, disturbed atomic.Int32
+	var server sync.Mutex
+	for w := range workers {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				// The number is part of each position: no two processes have the same one.
+				c.life(ctx, place, w+n*workers)
+				n := killed.Add(1)
+				if d := int(disturbed.Load()); d < len(disturb) && int(n) > (d+1)*kills/(len(disturb)+2) && server.TryLock() {
+					if d == int(disturbed.Load()) {
+						disturb[d]()
+						disturbed.Add(1)
+					}
+					server.Unlock()
+				}
+				enough := n >= kills || n >= workers && time.Since(begun) > bound
+				if enough && int(disturbed.Load()) == len(disturb) {
+					cancel()
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+
+	// Meanwhile nothing that the store shows ever goes back.
+	seen := &sights{confirmations: c, epochs: map[string]uint64{}, positions: map[string]uint64{}}
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		case <-c.beat:
+		}
+		seen.look(s)
+	}
+	t.Logf("%d kills, %d disturbances, %d confirmed beats, %d looks", killed.Load(), disturbed.Load(), c.beats, seen.looks)
+	for shard, at := range c.at {
+		if seen.positions[shard] < at {
+			t.Errorf("shard %s stands at %d, but %d was confirmed", shard, seen.positions[shard], at)
+		}
+	}
+	if c.beats == 0 || len(c.at) == 0 {
+		t.Errorf("too little happened: %d beats, %d leases with progress", c.beats, len(c.at))
+	}
+}
+
+// confirmations are what all workers said, and what the store showed.
+type confirmations struct {
+	*testing.T
+	mu    sync.Mutex
+	owner map[string]string // of a shard and epoch
+	at    map[string]uint64 // the furthest confirmed position of a shard
+	beats int
+	beat  chan struct{} // there was one lately
+}
+
+// own notes who owned a shard at an epoch, which can only be one.
+func (c *confirmations) own(shard string, epoch uint64, session string) {
+	k := fmt.Sprintf("%s at epoch %d", shard, epoch)
+	if was, ok := c.owner[k]; ok && was != session {
+		c.Errorf("%s was owned by %s and %s", k, was, session)
+	}
+	c.owner[k] = session
+}
+
+// sights are what the store showed.
+type sights struct {
+	*confirmations
+	epochs, positions map[string]uint64
+	looks             int
+}
+
+func (s *sights) look(store lease.Store) {
+	var v lease.View
+	if err := insist("View", func(ctx context.Context) (err error) { v, err = store.View(ctx, app, ""); return err }); err != nil {
+		s.Fatal(err)
+	}
+	s.looks++
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(v.Leases) != leases {
+		s.Errorf("%d leases", len(v.Leases))
+	}
+	for _, l := range v.Leases {
+		at, err := uint64(0), error(nil)
+		if l.Position != shard.Oldest {
+			if at, err = strconv.ParseUint(l.Position.String(), 10, 64); err != nil {
+				s.Error(err)
+			}
+		}
+		if l.Epoch < s.epochs[l.Shard] || at < s.positions[l.Shard] {
+			s.Errorf("%s went back from epoch %d, position %d", l, s.epochs[l.Shard], s.positions[l.Shard])
+		}
+		s.epochs[l.Shard], s.positions[l.Shard] = l.Epoch, at
+		if l.Owner != "" {
+			s.own(l.Shard, l.Epoch, l.Owner)
+		}
+		if epoch := at / 1000 / 100_000; at > 0 {
+			owner, known := s.owner[fmt.Sprintf("%s at epoch %d", l.Shard, epoch)]
+			if epoch > l.Epoch || known && !strings.HasPrefix(owner, fmt.Sprintf("w%d-", at%1000)) {
+				s.Errorf("%s: the position is of process %d at epoch %d, owned by %s", l, at%1000, epoch, owner)
+			}
+		}
+	}
+}
+
+// life runs one worker process and kills it at a random instant after a random number of beats.
+func (c *confirmations) life(ctx context.Context, place string, number int) {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), placeVariable+"="+place, numberVariable+"="+strconv.Itoa(number))
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		c.Error(err)
+		return
+	}
+	if err := cmd.Start(); err != nil {
+		c.Error(err)
+		return
+	}
+	beats := 1 + rand.IntN(40)
+	lines := bufio.NewReader(stdout)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // a line without an end was cut off
+		}
+		fields := strings.Fields(line)
+		if len(fields) == 1 && fields[0] == "beat" {
+			c.mu.Lock()
+			c.beats++
+			c.mu.Unlock()
+			select {
+			case c.beat <- struct{}{}:
+			default:
+			}
+			if beats--; beats == 0 {
+				time.AfterFunc(rand.N(5*time.Millisecond), func() { _ = cmd.Process.Kill() })
+			}
+			continue
+		}
+		if len(fields) != 5 {
+			c.Errorf("process %d says %q", number, line)
+			continue
+		}
+		epoch, _ := strconv.ParseUint(fields[2], 10, 64)
+		at, _ := strconv.ParseUint(fields[3], 10, 64)
+		c.mu.Lock()
+		c.own(fields[1], epoch, fields[4])
+		c.at[fields[1]] = max(c.at[fields[1]], at)
+		c.mu.Unlock()
+	}
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		c.Errorf("process %d ended by itself: %v %s", number, err, stderr.String())
+	}
+}

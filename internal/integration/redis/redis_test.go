@@ -1,0 +1,45 @@
+// Package redis_test holds redisstore to the store contract on a real server.
+package redis_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/redisstore"
+	"github.com/weir-go/weir/store/storetest"
+)
+
+// client connects to a server as another process would.
+func client(t testing.TB, addr string) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func open(t testing.TB, addr string, o redisstore.Options) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.New(client(t, addr), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func harness(addr string, o redisstore.Options) storetest.Harness {
+	return storetest.Harness{
+		Open:  func(t testing.TB) lease.Store { return open(t, addr, o) },
+		Again: func(t testing.TB, _ lease.Store) lease.Store { return open(t, addr, o) },
+	}
+}
+
+func TestContract(t *testing.T) {
+	storetest.Run(t, harness(servers.Redis(t, "--appendfsync", "no").Addr, redisstore.Options{}))
+}
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Bench(b, harness(servers.Redis(b, "--appendfsync", "no").Addr, redisstore.Options{}))
+}

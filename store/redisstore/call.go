@@ -1,0 +1,185 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-go/weir/lease"
+)
+
+var (
+	//go:embed lua/common.lua
+	common string
+	//go:embed lua/beat.lua
+	beat string
+	//go:embed lua/view.lua
+	view string
+	//go:embed lua/apply.lua
+	apply string
+	//go:embed lua/lead.lua
+	lead string
+	//go:embed lua/leave.lua
+	leave string
+
+	beatScript  = redis.NewScript(common + beat)
+	viewScript  = redis.NewScript(common + view)
+	applyScript = redis.NewScript(common + apply)
+	leadScript  = redis.NewScript(common + lead)
+	leaveScript = redis.NewScript(common + leave)
+)
+
+// run runs a script on an application and returns its answer as a list.
+func (s *Store) run(ctx context.Context, script *redis.Script, app string, args ...any) ([]any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := lease.CheckApp(app); err != nil {
+		return nil, err
+	}
+	if err := s.check(ctx, app); err != nil {
+		return nil, err
+	}
+	keys := s.keys(app)
+	args = append([]any{rand.Text()[:16]}, args...)
+	var answer any
+	var err error
+	if s.options.Replicas == 0 || script == viewScript {
+		answer, err = script.Run(ctx, s.client, keys, args...).Result()
+	} else {
+		answer, err = s.runAndWait(ctx, script, keys, args)
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	if list, ok := answer.([]any); ok {
+		return list, nil
+	}
+	return []any{answer}, nil
+}
+
+// runAndWait runs a script and waits for the replicas of the same connection's writes, in one round trip if the server knows the
+// script.
+func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
+	node, err := s.node(ctx, keys[0])
+	if err != nil {
+		return nil, err
+	}
+	both := func(run func(redis.Scripter) *redis.Cmd) (any, error) {
+		var answer *redis.Cmd
+		var reached *redis.Cmd
+		_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
+			answer = run(p)
+			reached = p.Do(ctx, "WAIT", s.options.Replicas, s.options.ReplicaTimeout.Milliseconds())
+			return nil
+		})
+		if answer.Err() != nil || err != nil {
+			return nil, errors.Join(answer.Err(), err)
+		}
+		if n, err := reached.Int64(); err != nil {
+			return nil, err
+		} else if n < int64(s.options.Replicas) {
+			return nil, fmt.Errorf("redisstore: %d replicas have the write after %s, Options.Replicas wants %d", n, s.options.ReplicaTimeout,
+				s.options.Replicas)
+		}
+		return answer.Val(), nil
+	}
+	answer, err := both(func(c redis.Scripter) *redis.Cmd { return script.EvalSha(ctx, c, keys, args...) })
+	if redis.HasErrorPrefix(err, "NOSCRIPT") || err != nil && strings.Contains(err.Error(), "NOSCRIPT") {
+		answer, err = both(func(c redis.Scripter) *redis.Cmd { return script.Eval(ctx, c, keys, args...) })
+	}
+	return answer, err
+}
+
+// node is the client of the server that has a key: questions without a key go anywhere in a cluster.
+func (s *Store) node(ctx context.Context, key string) (redis.Cmdable, error) {
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		return cluster.MasterForKey(ctx, key)
+	}
+	return s.client, nil
+}
+
+// check makes sure, once, that the server does not throw leases away. One that does not let its settings be read is believed.
+func (s *Store) check(ctx context.Context, app string) error {
+	if s.checked.Load() {
+		return nil
+	}
+	node, err := s.node(ctx, s.key(app, parts[0]))
+	if err != nil {
+		return explain(ctx, err)
+	}
+	settings, err := node.ConfigGet(ctx, "maxmemory-policy").Result()
+	if err != nil && !isReply(err) {
+		return explain(ctx, err)
+	}
+	if policy := settings["maxmemory-policy"]; strings.HasPrefix(policy, "allkeys-") {
+		return fmt.Errorf("%w: the Redis server may evict leases (its maxmemory-policy is %s): set it to noeviction", lease.ErrSetup, policy)
+	}
+	s.checked.Store(true)
+	return nil
+}
+
+// Warnings says what about the server's settings could cost progress or a second owner, one sentence each, as far as the server
+// lets its settings be read. For commands and logs.
+func (s *Store) Warnings(ctx context.Context) ([]string, error) {
+	node, err := s.node(ctx, s.key("warnings", parts[0]))
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	var warnings []string
+	settings, err := node.ConfigGet(ctx, "append*").Result()
+	switch {
+	case err == nil && settings["appendonly"] == "no":
+		warnings = append(warnings, "appendonly is no: a restart goes back to the last snapshot, or to nothing; set it to yes")
+	case err != nil && !isReply(err):
+		return nil, explain(ctx, err)
+	}
+	info, err := node.Info(ctx, "server").Result()
+	switch {
+	case err != nil && !isReply(err):
+		return nil, explain(ctx, err)
+	case !strings.Contains(info, "run_id:"):
+		warnings = append(warnings, "the server does not tell its run_id: after a failover two workers may own a lease for the failover time")
+	}
+	replication, err := node.Info(ctx, "replication").Result()
+	if err == nil && s.options.Replicas == 0 && strings.Contains(replication, "connected_slaves:") && !strings.Contains(replication, "connected_slaves:0") {
+		warnings = append(warnings, "the server has replicas and writes do not wait for them: if it is cut off from them but not from workers, "+
+			"two workers may own a lease; set Options.Replicas")
+	}
+	return warnings, nil
+}
+
+// isReply reports whether the server answered, if only with an error.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// explain turns an error of the client into one of the contract.
+func explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, h := range [...]struct{ reply, what string }{
+		{"NOAUTH", "the server wants a password: give the client one"},
+		{"WRONGPASS", "the server does not take the user and password"},
+		{"NOPERM", "the user may not do this: it needs evalsha, eval, info and all commands on keys of this prefix"},
+		{"WRONGTYPE", "keys of these names belong to somebody else: choose another Options.Prefix"},
+		{"unknown command", "the server does not know scripts: Redis 6.2 or newer is needed"},
+		{"DENIED Redis is running in protected mode", "the server refuses clients from other machines: see its protected-mode"},
+	} {
+		if isReply(err) && strings.Contains(text, h.reply) {
+			return fmt.Errorf("%w: %s (%w)", lease.ErrSetup, h.what, err)
+		}
+	}
+	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
+		return fmt.Errorf("redisstore: %w (%w)", end, err)
+	}
+	return fmt.Errorf("redisstore: %w", err)
+}

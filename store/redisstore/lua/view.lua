@@ -1,0 +1,7 @@
+-- ARGV: nonce, the revision that the caller knows.
+if app == nil then return {'', 0, '', '0', '0', {}, {}, {}} end
+local revision = app.token .. '.' .. app.revision
+local same = revision == ARGV[2]
+local leader, term, beat = leads()
+return {revision, same and 1 or 0, leader, term, beat, redis.call('SMEMBERS', PAUSED),
+  same and {} or redis.call('HGETALL', LEASES), redis.call('HGETALL', SESSIONS)}

@@ -1,0 +1,247 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Options say how a [Store] uses Redis.
+type Options struct {
+	// Prefix begins the names of all keys, "weir:" by default; at most 100 bytes without braces. All processes of an
+	// application use the same one.
+	Prefix string
+	// Replicas is how many replicas must have a write before a call succeeds; 0, the default, waits for none. See the package's
+	// page on failovers.
+	Replicas int
+	// ReplicaTimeout bounds that wait, 1 s by default. When it is over the call fails, though its writes were made.
+	ReplicaTimeout time.Duration
+}
+
+// Store implements [lease.Store] on Redis. It is safe for concurrent use, by any number of processes. Besides the errors of
+// the contract its methods return those of the client.
+type Store struct {
+	client  redis.UniversalClient
+	options Options
+	checked atomic.Bool // the server does not evict leases, as far as it says
+}
+
+var (
+	_ lease.Store = (*Store)(nil)
+	_ lease.Admin = (*Store)(nil)
+)
+
+// New returns a Store on a client, which stays the caller's to close. It fails on what makes no sense and asks the server
+// nothing. The client has to have ContextTimeoutEnabled: a beat that outlives its context would hold its worker up.
+func New(client redis.UniversalClient, o Options) (*Store, error) {
+	honours := true
+	switch c := client.(type) {
+	case nil:
+		return nil, errors.New("redisstore: client is nil: make one with redis.NewClient")
+	case *redis.Client:
+		honours = c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		honours = c.Options().ContextTimeoutEnabled
+	}
+	var wrong []error
+	if !honours {
+		wrong = append(wrong, errors.New("redisstore: the client ignores deadlines of contexts: set ContextTimeoutEnabled in its options"))
+	}
+	if o.Prefix == "" {
+		o.Prefix = "weir:"
+	}
+	if len(o.Prefix) > 100 || strings.ContainsAny(o.Prefix, "{}") {
+		wrong = append(wrong, fmt.Errorf("redisstore: Options.Prefix %.60q: want at most 100 bytes without braces", o.Prefix))
+	}
+	if o.Replicas < 0 || o.ReplicaTimeout < 0 {
+		wrong = append(wrong, errors.New("redisstore: Options.Replicas and ReplicaTimeout must not be below zero"))
+	}
+	if o.ReplicaTimeout == 0 {
+		o.ReplicaTimeout = time.Second
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return &Store{client: client, options: o}, nil
+}
+
+// The parts of an application, in the order in which scripts know them.
+var parts = [...]string{"app", "leases", "sessions", "owned", "paused"}
+
+// key is the name of one part of an application. What stands in braces decides the slot in a cluster, so it must not hold braces itself.
+func (s *Store) key(app, part string) string {
+	return s.options.Prefix + "{" + url.QueryEscape(app) + "}:" + part
+}
+
+func (s *Store) keys(app string) []string {
+	keys := make([]string, len(parts))
+	for i, part := range parts {
+		keys[i] = s.key(app, part)
+	}
+	return keys
+}
+
+// Beat implements [lease.Store].
+func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	r, err := r.Check()
+	if err != nil {
+		return lease.Orders{}, err
+	}
+	row, progress, err := encodeReport(r)
+	if err != nil {
+		return lease.Orders{}, err
+	}
+	a, err := s.run(ctx, beatScript, app, r.Session, flag(r.First), row, progress)
+	if err != nil {
+		return lease.Orders{}, err
+	}
+	d := decoder{values: a}
+	if d.text() == "over" {
+		return lease.Orders{}, lease.ErrSessionOver
+	}
+	o := lease.Orders{Leader: d.leader(), Held: d.leases()}
+	if d.err != nil {
+		return lease.Orders{}, d.err
+	}
+	return o, nil
+}
+
+// View implements [lease.Store]. It is one snapshot.
+func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
+	a, err := s.run(ctx, viewScript, app, since)
+	if err != nil {
+		return lease.View{}, err
+	}
+	d := decoder{values: a}
+	v := lease.View{Revision: d.text(), Same: d.number() == 1, Leader: d.leader(), Paused: d.texts()}
+	slices.Sort(v.Paused)
+	leases, workers := d.inner(), d.inner()
+	if !v.Same {
+		v.Leases = leases.leases()
+	}
+	v.Workers = workers.workers()
+	if err := errors.Join(d.err, leases.err, workers.err); err != nil {
+		return lease.View{}, err
+	}
+	return v, nil
+}
+
+// applyAtOnce bounds the actions of one script, which nobody else can run beside.
+const applyAtOnce = 500
+
+// Apply implements [lease.Store]. Up to 500 actions take effect in one step.
+func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	for _, a := range actions {
+		if err := a.Check(); err != nil {
+			return nil, err
+		}
+	}
+	if len(actions) == 0 {
+		return nil, errors.Join(ctx.Err(), lease.CheckApp(app))
+	}
+	done := make([]bool, 0, len(actions))
+	for some := range slices.Chunk(actions, applyAtOnce) {
+		text, err := encodeActions(some)
+		if err != nil {
+			return nil, err
+		}
+		a, err := s.run(ctx, applyScript, app, text)
+		if err != nil {
+			return nil, err
+		}
+		d := decoder{values: a}
+		for range some {
+			done = append(done, d.number() == 1)
+		}
+		if d.err != nil {
+			return nil, d.err
+		}
+	}
+	return done, nil
+}
+
+// Lead implements [lease.Store].
+func (s *Store) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
+	a, err := s.run(ctx, leadScript, app, session, count(term))
+	if err != nil {
+		return false, err
+	}
+	d := decoder{values: a}
+	won := d.number() == 1
+	return won && d.err == nil, d.err
+}
+
+// Leave implements [lease.Store].
+func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
+	r, err := r.Check()
+	if err != nil {
+		return err
+	}
+	_, progress, err := encodeReport(r)
+	if err != nil {
+		return err
+	}
+	_, err = s.run(ctx, leaveScript, app, r.Session, progress)
+	return err
+}
+
+// Apps implements [lease.Admin]. It looks at the names of all keys in the database, a thousand at a time.
+func (s *Store) Apps(ctx context.Context) ([]string, error) {
+	found := map[string]bool{}
+	begin, end := s.options.Prefix+"{", "}:"+parts[0]
+	scan := func(ctx context.Context, c redis.Cmdable) error {
+		keys := c.Scan(ctx, 0, globEscape(begin)+"*"+end, 1000).Iterator()
+		for keys.Next(ctx) {
+			name, ok := strings.CutPrefix(keys.Val(), begin)
+			name, cut := strings.CutSuffix(name, end)
+			app, err := url.QueryUnescape(name)
+			if ok && cut && err == nil && s.key(app, parts[0]) == keys.Val() && lease.CheckApp(app) == nil {
+				found[app] = true
+			}
+		}
+		return keys.Err()
+	}
+	var err error
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		// One after the other: found is not to be written by several.
+		turn := make(chan struct{}, 1)
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			return scan(ctx, c)
+		})
+	} else {
+		err = scan(ctx, s.client)
+	}
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	apps := make([]string, 0, len(found))
+	for app := range found {
+		apps = append(apps, app)
+	}
+	slices.Sort(apps)
+	return apps, nil
+}
+
+// globEscape makes a pattern that stands for the text itself.
+func globEscape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}
+
+// Remove implements [lease.Admin].
+func (s *Store) Remove(ctx context.Context, app string) error {
+	if err := lease.CheckApp(app); err != nil {
+		return err
+	}
+	return explain(ctx, s.client.Del(ctx, s.keys(app)...).Err())
+}
