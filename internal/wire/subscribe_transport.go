@@ -80,9 +80,10 @@ func tuneForStreams(t *http.Transport) {
 	if t.HTTP2 != nil {
 		h2 = *t.HTTP2
 	}
-	if h2.MaxReceiveBufferPerStream == 0 {
+	if h2.MaxReceiveBufferPerStream == 0 || h2.MaxReceiveBufferPerStream > streamWindow {
 		h2.MaxReceiveBufferPerStream = streamWindow
 	}
+	h2.MaxReceiveBufferPerConnection = 0 // the default, 1 GiB; less is used up by streams that nobody reads
 	if h2.SendPingTimeout == 0 {
 		h2.SendPingTimeout, h2.PingTimeout = streamPing, streamPong
 	}
