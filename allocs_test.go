@@ -11,7 +11,7 @@ import (
 // What is allocated for each record by the whole consumer, from a server in another process: next to nothing, since everything that is
 // allocated is for a page.
 func TestAllocationsPerRecord(t *testing.T) {
-	c := readCase{"", false, 1000, 1024, 96, 6, 288, 0}
+	c := readCase{"", false, 1000, 1024, 48, 6, 144, 0}
 	p := serveBench(t, c.config())
 	for name, opts := range map[string]weir.Options{"default": {}, "reused buffers": reuse} {
 		s := readByWeir(t, benchClient(p.Address), c, opts)
