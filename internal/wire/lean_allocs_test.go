@@ -46,9 +46,9 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 			parts bool
 			most  float64
 		}{
-			{Options{Reuse: true}, false, 20},
-			{Options{Reuse: true}, true, 38}, // of which six for each of three parts
-			{Options{}, false, 23},
+			{Options{Reuse: true}, false, 30}, // 18, and more where pools forget, as the race detector has them do
+			{Options{Reuse: true}, true, 50}, // of which six for each of three parts
+			{Options{}, false, 30},
 		} {
 			body := cborPage(records, 1024)
 			conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", cborType, len(body), body)}
