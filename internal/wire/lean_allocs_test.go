@@ -47,7 +47,7 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 			most  float64
 		}{
 			{Options{Reuse: true}, false, 30}, // 18, and more where pools forget, as the race detector has them do
-			{Options{Reuse: true}, true, 50}, // of which six for each of three parts
+			{Options{Reuse: true}, true, 50},  // of which six for each of three parts
 			{Options{}, false, 30},
 		} {
 			body := cborPage(records, 1024)
