@@ -77,7 +77,7 @@ func (e *entry) because() string {
 		return fmt.Sprintf("%s has %d of a share of %d, %s %d of %d",
 			e.owner.session, e.owner.had, e.owner.share, e.to.session, e.to.had, e.to.share)
 	case whyLoad:
-		return fmt.Sprintf("to even out load between %s and %s (it brings %s)", e.owner.session, e.to.session, e.Load)
+		return fmt.Sprintf("to even out load between the two (its own is %s)", e.Load)
 	case whyPaused:
 		return "its stream is paused"
 	case whyBack:

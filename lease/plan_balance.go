@@ -96,14 +96,15 @@ func (p *planner) avoided(e *entry) *holder {
 }
 
 // elsewhere finds a session that has its share already for a lease when the only one below its share is the one that gave it
-// up: to give it back would only see it stall again.
+// up: to give it back would only see it stall again. It has to be one that can give another in return, or as good as that one.
 func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	shunned := p.sessions[e.Shunned]
 	if shunned == nil || len(below) != 1 || below[0] != shunned {
 		return nil
 	}
 	for _, h := range p.active {
-		if h != shunned && h.spare() > 0 && (best == nil || h.room > best.room) {
+		trades := len(h.keeps) > 0 || h.weight == shunned.weight
+		if h != shunned && trades && h.spare() > 0 && (best == nil || h.room > best.room) {
 			best = h
 		}
 	}

@@ -11,8 +11,9 @@ const (
 	leaseCost = 16 << 10
 	// overload is how far above its fair part a session has to be before anything moves for load.
 	overload = 1.25
-	// gain is by how much of a fair part the busier of two sessions has to be relieved for an exchange to be worth it.
-	gain = 0.1
+	// gain is by how much of the lease that moves the busier of two sessions has to be relieved for an exchange to be worth it:
+	// leases that are nearly alike are not exchanged, and one that would only carry the trouble elsewhere stays.
+	gain = 0.5
 	// exchangesInFlight bounds the moves that are under way while more are begun for load.
 	exchangesInFlight = 16
 	// partners is how many of the least loaded sessions are tried for each that is overloaded.
@@ -21,8 +22,8 @@ const (
 
 // evenLoads exchanges leases of overloaded sessions for lighter ones of others, one for one, so that nobody's share
 // changes; or gives one away where the other's share could as well be the bigger one. It begins when all have their share,
-// and only what is worth it: the busiest first, and only if the busier of the two comes out relieved by a margin. Each
-// exchange makes the whole more even, so they come to an end.
+// and does only what is worth it: the busiest first, as long as it is overloaded, and only if the busier of the two comes out
+// relieved by a margin. Each exchange makes the whole more even, so they come to an end.
 func (p *planner) evenLoads(f Facts) {
 	if !p.even() {
 		return
@@ -118,7 +119,7 @@ func (p *planner) exchange(busiest *holder, f Facts) deal {
 		}
 	}
 	slices.SortStableFunc(others, func(a, b *holder) int { return cmp.Compare(a.ratio(), b.ratio()) })
-	best := deal{worst: busiest.ratio() - gain}
+	best := deal{worst: busiest.ratio()}
 	mine := busiest.samples(f)
 	for _, other := range others[:min(partners, len(others))] {
 		theirs := other.samples(f)
@@ -128,7 +129,7 @@ func (p *planner) exchange(busiest *holder, f Facts) deal {
 				moved -= f.cost(take.Lease)
 			}
 			worst := max((busiest.load-moved)/busiest.fair, (other.load+moved)/other.fair)
-			if moved > 0 && worst < best.worst {
+			if worst < best.worst && (busiest.ratio()-worst)*busiest.fair >= gain*f.cost(give.Lease) {
 				best = deal{busiest, other, give, take, worst}
 			}
 		}

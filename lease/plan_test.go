@@ -373,6 +373,9 @@ func BenchmarkPlan(b *testing.B) {
 			}
 			return lease.Lease{Parents: []string{shardID((i - 3333) / 2)}}
 		}},
+		{"uneven loads", func(i int) lease.Lease {
+			return lease.Lease{Owner: worker(i % 100), Load: lease.Load(i % 100 * 40 / 100)}
+		}},
 		{"suspicious former owners", func(i int) lease.Lease { return lease.Lease{Revoked: worker(0), Last: worker(0)} }},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -23,6 +23,9 @@ type Watch struct {
 	untold   map[string]*still[disagreement]
 	suspect  Leader
 	sums     map[string]uint64 // fingerprints by owner, of the leases last seen
+	loads    map[Key]Load      // without noise
+	epochs   map[Key]uint64    // of the leases last seen, nil before the first view
+	moved    map[Key]movement  // lately
 }
 
 // still is how long something has been seen unchanged.
@@ -82,6 +85,7 @@ func (w *Watch) See(v View, began, ended time.Time) Facts {
 			w.sums[session] = Fingerprint(leases)
 		}
 	}
+	w.seeLoads(v, ended, &f)
 	w.seeSessions(v, step, &f)
 	w.seeLeases(v, step, &f)
 	return f

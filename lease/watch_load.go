@@ -1,0 +1,61 @@
+package lease
+
+import "time"
+
+// coolDown is how long a lease that changed hands is not moved for its load: it has a backlog to read, and time to show what it brings.
+const coolDown = 3 * time.Minute
+
+// movement is a change of hands that a leader saw.
+type movement struct {
+	epoch uint64
+	at    time.Time
+}
+
+// seeLoads fills in what the leases weigh and which of them changed hands lately. The facts share the watch's maps until
+// its next view.
+func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
+	if !v.Same || w.epochs == nil {
+		first := w.epochs == nil
+		loads, epochs := make(map[Key]Load, len(v.Leases)), make(map[Key]uint64, len(v.Leases))
+		if first {
+			w.moved = map[Key]movement{}
+		}
+		for i := range v.Leases {
+			l := &v.Leases[i]
+			if l.Finished() {
+				continue
+			}
+			loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
+			epochs[l.Key] = l.Epoch
+			if !first && w.epochs[l.Key] != l.Epoch {
+				w.moved[l.Key] = movement{l.Epoch, now}
+			}
+		}
+		w.loads, w.epochs = loads, epochs
+	}
+	f.Loads, f.Cooling = w.loads, make(map[Key]uint64, len(w.moved))
+	for k, m := range w.moved {
+		if now.Sub(m.at) >= coolDown || w.epochs[k] != m.epoch {
+			delete(w.moved, k)
+			continue
+		}
+		f.Cooling[k] = m.epoch
+	}
+}
+
+// steady takes noise of one class out of a load: what was believed moves only as far as it has to, to stay within one class
+// of what is said. A load that swings by one class around its own settles on that, and then stands still.
+func steady(was, said Load) Load {
+	switch {
+	case said == 0:
+		return was
+	case was == 0:
+		return said
+	case said > was+1:
+		return said - 1
+	case said+1 < was:
+		return said + 1
+	default:
+		return was
+	}
+}
