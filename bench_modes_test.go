@@ -28,9 +28,10 @@ import (
 
 // spent is what reading cost this process.
 type spent struct {
-	cpu     time.Duration
-	mallocs uint64
-	records int64
+	cpu         time.Duration
+	mallocs     uint64
+	records     int64
+	connections int // that were made, also before it was measured
 }
 
 func (s spent) perRecord() float64 { return float64(s.cpu) / float64(s.records) }
@@ -44,7 +45,7 @@ func meter() func(records int64) spent {
 	return func(records int64) spent {
 		cpu = cpuTime() - cpu
 		runtime.ReadMemStats(&after)
-		return spent{cpu, after.Mallocs - before.Mallocs, records}
+		return spent{cpu: cpu, mallocs: after.Mallocs - before.Mallocs, records: records}
 	}
 }
 

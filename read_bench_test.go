@@ -106,10 +106,16 @@ func compare(b *testing.B, c readCase, modes []mode) {
 	for b.Loop() {
 		for range rounds() {
 			for _, m := range modes {
-				if strings.Contains(m.name, *onlyModes) {
-					runtime.GC()
-					measured[m.name] = append(measured[m.name], m.read(b, p, c))
+				if !strings.Contains(m.name, *onlyModes) {
+					continue
 				}
+				if err := p.Reset(); err != nil {
+					b.Fatal(err)
+				}
+				runtime.GC()
+				s := m.read(b, p, c)
+				s.connections = serverStats(b, p).Accepted
+				measured[m.name] = append(measured[m.name], s)
 			}
 		}
 	}
@@ -135,11 +141,12 @@ func printTable(b *testing.B, modes []mode, measured map[string][]spent) {
 	for _, m := range measured {
 		turns = len(m)
 	}
-	fmt.Fprintf(table, "\n%s, medians of %d\n%-26s %9s %22s %22s %22s\n", b.Name(), turns, "", "ns/record", "÷ limit", "bare SDK ÷", "allocs/record")
+	fmt.Fprintf(table, "\n%s, medians of %d\n%-26s %9s %22s %22s %22s %12s\n", b.Name(), turns, "", "ns/record", "÷ limit", "bare SDK ÷", "allocs/record", "connections")
 	for _, m := range modes {
 		cost, allocs := median(m.name, spent.perRecord), median(m.name, spent.allocs)
-		fmt.Fprintf(table, "%-26s %9.0f %s %s %s\n", m.name, cost,
-			beside("%.2f", cost/lowest, m.most, false), beside("%.1f", bare/cost, m.fromSDK, true), beside("%.3f", allocs, m.mostAlloc, false))
+		fmt.Fprintf(table, "%-26s %9.0f %s %s %s %12.0f\n", m.name, cost,
+			beside("%.2f", cost/lowest, m.most, false), beside("%.1f", bare/cost, m.fromSDK, true), beside("%.3f", allocs, m.mostAlloc, false),
+			median(m.name, func(s spent) float64 { return float64(s.connections) }))
 		unit := strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(m.name)
 		if m.most > 0 {
 			b.ReportMetric(cost/lowest, unit+"/limit")
