@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 
 // The table of the schema's version has one row.
 const (
-	makeVersions  = "CREATE TABLE IF NOT EXISTS {schema} (version INTEGER NOT NULL)"
+	makeVersions  = "CREATE TABLE IF NOT EXISTS {schema} (version INTEGER NOT NULL PRIMARY KEY)"
 	readVersion   = "SELECT version FROM {schema}"
 	setVersion    = "UPDATE {schema} SET version = "
 	insertVersion = "INSERT INTO {schema} (version) VALUES (0)"
@@ -39,12 +40,20 @@ func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 // [lease.ErrSetup] if tables of these names belong to somebody else or were made by a newer version of weir.
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.insist(ctx, func(ctx context.Context) error {
+		if s.dialect.prepare == nil {
+			return nil
+		}
 		return s.onConn(ctx, func(c *sql.Conn) error { return s.dialect.prepare(ctx, c) })
 	})
 	if err != nil {
 		return err
 	}
 	err = s.transact(ctx, "", true, func(t *tx) error {
+		done, err := t.migrateAlone()
+		if err != nil {
+			return err
+		}
+		defer done()
 		if _, err := t.exec(makeVersions); err != nil {
 			return err
 		}
@@ -67,14 +76,48 @@ func (s *Store) Migrate(ctx context.Context) error {
 				}
 			}
 		}
-		_, err = t.exec(setVersion + fmt.Sprint(s.version()))
-		return err
+		if _, err = t.exec(setVersion + fmt.Sprint(s.version())); err != nil || !s.dialect.server {
+			return err
+		}
+		return t.probe()
 	})
 	if containsAny(err, "already exists") {
 		err = fmt.Errorf("%w: the database has tables of these names that weir did not make: choose another Options.Prefix than %q (%w)",
 			lease.ErrSetup, s.prefix, err)
 	}
 	return err
+}
+
+// migrateAlone makes others who migrate these tables wait until done.
+func (t *tx) migrateAlone() (done func(), err error) {
+	none := func([]any) error { return nil }
+	if t.dialect.migrating != "" {
+		err = t.query(t.dialect.migrating, 1, func(values []any) error {
+			if d := (decoder{row: values}); t.dialect.migrated != "" && d.integer("lock") != 1 {
+				return errors.New("sqlstore: somebody else is migrating these tables and does not come to an end")
+			}
+			return nil
+		}, t.prefix)
+	}
+	return func() {
+		if t.dialect.migrated != "" {
+			_ = t.query(t.dialect.migrated, 1, none, t.prefix)
+		}
+	}, err
+}
+
+// probe makes sure that the tables are those that were made, and not ones of somebody else that were there before.
+func (t *tx) probe() error {
+	for _, q := range [...]string{
+		"SELECT " + leaseColumns + ", app, place FROM {leases} WHERE 1 = 0",
+		"SELECT " + sessionColumns + ", app FROM {sessions} WHERE 1 = 0",
+		"SELECT app, leader, term, revision, token, paused FROM {applications} WHERE 1 = 0",
+	} {
+		if err := t.query(q, strings.Count(q, ",")+1, func([]any) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // schemaVersion reads the version of the tables, 0 if there is none.

@@ -20,6 +20,9 @@ type Options struct {
 	// Prefix begins the names of the tables, "weir_" by default: a letter or underscore, then letters, digits and
 	// underscores, at most 30. All processes of an application use the same one.
 	Prefix string
+	// Schema is where the tables are: a schema of Postgres, a database of MySQL. "", the default, is the one that the
+	// connection has chosen. It has to exist; the form is that of Prefix.
+	Schema string
 }
 
 // Store implements [lease.Store] on a SQL database. It is safe for concurrent use, by any number of processes. Besides
@@ -56,24 +59,51 @@ func New(db *sql.DB, o Options) (*Store, error) {
 		return nil, fmt.Errorf("sqlstore: Options.Prefix %.60q: want a letter or underscore, then letters, digits and underscores, at most 30",
 			o.Prefix)
 	}
-	s := &Store{db: db, dialect: d, prefix: o.Prefix, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", o.Prefix+"schema",
-		"{applications}", o.Prefix+"applications", "{sessions}", o.Prefix+"sessions", "{leases}", o.Prefix+"leases")}
+	if o.Schema != "" && (!d.server || !prefixForm.MatchString(o.Schema)) {
+		return nil, fmt.Errorf("sqlstore: Options.Schema %.60q: want a letter or underscore, then letters, digits and underscores, at most 30, "+
+			"and a Dialect that has schemas", o.Schema)
+	}
+	place := o.Prefix
+	if o.Schema != "" {
+		place = o.Schema + "." + o.Prefix
+	}
+	s := &Store{db: db, dialect: d, prefix: place, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", place+"schema",
+		"{applications}", place+"applications", "{sessions}", place+"sessions", "{leases}", place+"leases")}
 	if d.oneWriter {
 		s.turn = make(chan struct{}, 1)
 	}
 	return s, nil
 }
 
-// named puts the names of the tables into a statement.
-func (s *Store) named(query string) string { return s.names.Replace(query) }
+// named puts the names of the tables into a statement, and writes its parameters as the database wants them.
+func (s *Store) named(query string) string {
+	query = s.names.Replace(query)
+	if !s.dialect.dollars || !strings.Contains(query, "?") {
+		return query
+	}
+	var b strings.Builder
+	for i := 1; ; i++ {
+		before, after, more := strings.Cut(query, "?")
+		b.WriteString(before)
+		if !more {
+			return b.String()
+		}
+		b.WriteString("$" + strconv.Itoa(i))
+		query = after
+	}
+}
 
-// Beat implements [lease.Store], in one transaction.
+// Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement, or two or three that
+// need no transaction.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()
 	if err != nil {
 		return lease.Orders{}, err
 	}
-	var o lease.Orders
+	o, quick, err := s.beatQuickly(ctx, app, r)
+	if quick || err != nil {
+		return o, err
+	}
 	err = s.inTx(ctx, app, true, func(t *tx) error {
 		if err := t.countBeat(r); err != nil {
 			return err
@@ -84,15 +114,9 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		if err := t.progress(r); err != nil {
 			return err
 		}
-		a, err := t.application()
-		if err != nil {
-			return err
-		}
-		o = lease.Orders{
-			Held:   t.sorted(func(l *lease.Lease) bool { return l.Owner == r.Session }),
-			Leader: a.leads(),
-		}
-		return nil
+		leader, err := t.leads()
+		o = lease.Orders{Held: t.sorted(func(l *lease.Lease) bool { return l.Owner == r.Session }), Leader: leader}
+		return err
 	})
 	if err != nil {
 		return lease.Orders{}, err
@@ -131,7 +155,7 @@ func flag(b bool) int64 {
 
 // session reads the row of a session.
 func (t *tx) session(session string) (w lease.Worker, there bool, err error) {
-	err = t.query("SELECT "+sessionColumns+" FROM {sessions} WHERE app = ? AND session = ?", sessionCount, func(values []any) (err error) {
+	err = t.query("SELECT "+sessionColumns+" FROM {sessions} WHERE app = ? AND session = ?"+t.locking(), sessionCount, func(values []any) (err error) {
 		there = true
 		w, err = decodeSession(values)
 		return err
@@ -139,7 +163,8 @@ func (t *tx) session(session string) (w lease.Worker, there bool, err error) {
 	return w, there, err
 }
 
-// View implements [lease.Store]. It is one snapshot.
+// View implements [lease.Store]. On SQLite it is one snapshot. On a server it is a few: what the revision stands for is read
+// first, then the leases, then the workers.
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
 	var v lease.View
 	err := s.inTx(ctx, app, false, func(t *tx) error {
@@ -186,6 +211,9 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 	}
 	done := make([]bool, len(actions))
 	err := s.inTx(ctx, app, true, func(t *tx) error {
+		if err := t.preload(keysOf(actions)); err != nil {
+			return err
+		}
 		for i, a := range actions {
 			var err error
 			if done[i], err = t.apply(a); err != nil {

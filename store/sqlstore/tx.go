@@ -36,6 +36,12 @@ func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx)
 			}
 			s.checked.Store(true)
 		}
+		if write && s.dialect.server {
+			// Whoever may change what a view must not hide takes the application's row first, so that they take turns.
+			if _, err := t.application(); err != nil {
+				return err
+			}
+		}
 		return do(t)
 	})
 }
@@ -123,6 +129,7 @@ type tx struct {
 	conn  *sql.Conn
 	app   string
 	stmts map[string]*sql.Stmt
+	write bool
 
 	leases map[lease.Key]*row
 	top    *application
@@ -147,6 +154,10 @@ type application struct {
 
 // run is one transaction from beginning to end. Whatever happens, panics too, it leaves none open.
 func (t *tx) run(write bool, do func(*tx) error) error {
+	t.write = write
+	if !write && t.dialect.server {
+		return do(t)
+	}
 	open := false
 	defer func() {
 		for _, stmt := range t.stmts {
@@ -155,9 +166,9 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 		if !open {
 			return
 		}
-		// Also after the end of ctx. When even this fails, or the transaction is gone already, closing the connection is
-		// the one way to be sure.
-		if _, err := t.conn.ExecContext(context.WithoutCancel(t.ctx), "ROLLBACK"); err != nil {
+		// Also after the end of ctx, if it is local work. When even this fails, or the transaction is gone already, closing
+		// the connection is the one way to be sure.
+		if _, err := t.conn.ExecContext(t.ending(), "ROLLBACK"); err != nil {
 			_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}()
@@ -175,12 +186,27 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 	if err := t.ctx.Err(); err != nil {
 		return err
 	}
-	// Not cut short: it is local work, and an answer is better than none.
-	if _, err := t.conn.ExecContext(context.WithoutCancel(t.ctx), "COMMIT"); err != nil {
+	if _, err := t.conn.ExecContext(t.ending(), "COMMIT"); err != nil {
 		return err
 	}
 	open = false
 	return nil
+}
+
+// ending is the context of what ends a transaction. It is not cut short where it is local work: an answer is better than none.
+func (t *tx) ending() context.Context {
+	if t.dialect.server {
+		return t.ctx
+	}
+	return context.WithoutCancel(t.ctx)
+}
+
+// locking ends a query of rows that the transaction is going to change.
+func (t *tx) locking() string {
+	if t.write && t.dialect.server {
+		return " FOR UPDATE"
+	}
+	return ""
 }
 
 // prepared returns a statement that lives as long as the transaction.
@@ -201,6 +227,13 @@ func (t *tx) prepared(query string) (*sql.Stmt, error) {
 
 // exec runs a statement and returns how many rows it touched.
 func (t *tx) exec(query string, args ...any) (int64, error) {
+	if t.dialect.server { // preparing would cost a round trip; some drivers keep statements by themselves
+		res, err := t.conn.ExecContext(t.ctx, t.named(query), args...)
+		if err != nil {
+			return 0, err
+		}
+		return res.RowsAffected()
+	}
 	stmt, err := t.prepared(query)
 	if err != nil {
 		return 0, err
@@ -214,11 +247,7 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 
 // query calls each with the values of every row.
 func (t *tx) query(query string, columns int, each func([]any) error, args ...any) error {
-	stmt, err := t.prepared(query)
-	if err != nil {
-		return err
-	}
-	rows, err := stmt.QueryContext(t.ctx, args...)
+	rows, err := t.rows(query, args)
 	if err != nil {
 		return err
 	}
@@ -238,6 +267,17 @@ func (t *tx) query(query string, columns int, each func([]any) error, args ...an
 	return rows.Err()
 }
 
+func (t *tx) rows(query string, args []any) (*sql.Rows, error) {
+	if t.dialect.server {
+		return t.conn.QueryContext(t.ctx, t.named(query), args...)
+	}
+	stmt, err := t.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(t.ctx, args...)
+}
+
 var (
 	leaseCount   = strings.Count(leaseColumns, ",") + 1
 	sessionCount = strings.Count(sessionColumns, ",") + 1
@@ -250,7 +290,7 @@ func (t *tx) loadHeld(session string) error {
 
 // load reads the leases of the application that a condition, its first parameter, and args choose.
 func (t *tx) load(condition string, args ...any) error {
-	return t.query("SELECT "+leaseColumns+" FROM {leases}"+condition, leaseCount, func(values []any) error {
+	return t.query("SELECT "+leaseColumns+" FROM {leases}"+condition+t.locking(), leaseCount, func(values []any) error {
 		l, err := decodeLease(values)
 		if err != nil {
 			return err
@@ -283,8 +323,12 @@ func (t *tx) sorted(want func(*lease.Lease) bool) []lease.Lease {
 			some = append(some, *r.is)
 		}
 	}
-	slices.SortFunc(some, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
+	sortLeases(some)
 	return some
+}
+
+func sortLeases(some []lease.Lease) {
+	slices.SortFunc(some, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
 }
 
 // application reads the application's row; without one it is a new one that flush makes when it is changed.
@@ -293,8 +337,13 @@ func (t *tx) application() (*application, error) {
 		return t.top, nil
 	}
 	a := &application{}
-	err := t.query(`SELECT a.leader, a.term, a.revision, a.token, a.paused, s.beat, s.ended FROM {applications} a
-		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`, 7, func(values []any) error {
+	query := `SELECT a.leader, a.term, a.revision, a.token, a.paused, s.beat, s.ended FROM {applications} a
+		LEFT JOIN {sessions} s ON s.app = a.app AND s.session = a.leader WHERE a.app = ?`
+	if lock := t.locking(); lock != "" {
+		// Not the leader's row too, which each of its beats changes: see leads.
+		query = "SELECT leader, term, revision, token, paused, NULL, NULL FROM {applications} WHERE app = ?" + lock
+	}
+	err := t.query(query, 7, func(values []any) error {
 		d := decoder{row: values}
 		a.leader, a.term, a.revision, a.token = d.text("leader"), d.count("term"), d.count("revision"), d.text("token")
 		paused := d.text("paused")
@@ -323,15 +372,35 @@ func (t *tx) application() (*application, error) {
 	return a, nil
 }
 
+// leads says who leads, as of now.
+func (t *tx) leads() (lease.Leader, error) {
+	a, err := t.application()
+	if err != nil {
+		return lease.Leader{}, err
+	}
+	if t.write && t.dialect.server && a.leader != "" {
+		a.leaderLives = false
+		err = t.query("SELECT beat, ended FROM {sessions} WHERE app = ? AND session = ?", 2, func(values []any) error {
+			d := decoder{row: values}
+			a.leaderBeat, a.leaderLives = d.count("beat"), !d.flag("ended")
+			if d.err != nil {
+				return badRow("session", a.leader, d.err)
+			}
+			return nil
+		}, t.app, a.leader)
+	}
+	return a.leads(), err
+}
+
 // flush writes what was changed.
 func (t *tx) flush() error {
 	moved := false
-	for _, k := range slices.SortedFunc(maps.Keys(t.leases), lease.Key.Compare) {
-		r := t.leases[k]
-		if err := t.write(k, r); err != nil {
-			return err
-		}
-		moved = moved || r.moved()
+	keys := slices.SortedFunc(maps.Keys(t.leases), lease.Key.Compare)
+	for _, k := range keys {
+		moved = moved || t.leases[k].moved()
+	}
+	if err := t.writeLeases(keys); err != nil {
+		return err
 	}
 	if moved {
 		a, err := t.application()
@@ -369,7 +438,19 @@ func (r *row) moved() bool {
 		a.Shunned != b.Shunned || a.Born != b.Born || a.Range != b.Range || !slices.Equal(a.Parents, b.Parents)
 }
 
-func (t *tx) write(k lease.Key, r *row) error {
+func (t *tx) writeLeases(keys []lease.Key) error {
+	if t.dialect.server {
+		return t.writeAll(keys)
+	}
+	for _, k := range keys {
+		if err := t.writeLease(k, t.leases[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) writeLease(k lease.Key, r *row) error {
 	var err error
 	switch {
 	case r.is == nil && r.was == nil:

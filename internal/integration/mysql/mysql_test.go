@@ -1,0 +1,97 @@
+// Package mysql_test holds sqlstore to the store contract on a real MariaDB.
+package mysql_test
+
+import (
+	"database/sql"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/weir-go/weir/internal/integration/crowd"
+	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/sqlstore"
+	"github.com/weir-go/weir/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	crowd.Main(m, func(dsn string) (lease.Store, error) {
+		db, err := sql.Open("mysql", dsn)
+		if err != nil {
+			return nil, err
+		}
+		return sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.MySQL})
+	})
+}
+
+// open opens a store as another process would.
+func open(t testing.TB, dsn string, o sqlstore.Options) (*sqlstore.Store, *sql.DB) {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(10)
+	o.Dialect = sqlstore.MySQL
+	s, err := sqlstore.New(db, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, db
+}
+
+// migrated is a store with tables.
+func migrated(t testing.TB, dsn string) (*sqlstore.Store, *sql.DB) {
+	t.Helper()
+	s, db := open(t, dsn, sqlstore.Options{})
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, db
+}
+
+var databases atomic.Int32
+
+// fresh makes another database.
+func fresh(t testing.TB, d *servers.Database) string {
+	t.Helper()
+	name := fmt.Sprint("test", databases.Add(1))
+	_, db := open(t, d.MySQLDSN(""), sqlstore.Options{})
+	run(t, db, "CREATE DATABASE "+name)
+	return d.MySQLDSN(name)
+}
+
+func run(t testing.TB, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func harness(t testing.TB, dsn string) storetest.Harness {
+	migrated(t, dsn)
+	store := func(t testing.TB) lease.Store {
+		s, _ := open(t, dsn, sqlstore.Options{})
+		return s
+	}
+	return storetest.Harness{Open: store, Again: func(t testing.TB, _ lease.Store) lease.Store { return store(t) }, Steps: 500}
+}
+
+func TestContract(t *testing.T) {
+	d := servers.MariaDB(t)
+	storetest.Run(t, harness(t, d.MySQLDSN("weir")))
+}
+
+func BenchmarkStore(b *testing.B) {
+	d := servers.MariaDB(b)
+	storetest.Bench(b, harness(b, d.MySQLDSN("weir")))
+}
+
+func TestProcessesThatAreKilledAndAServerThatRestartsHarmNothing(t *testing.T) {
+	d := servers.MariaDB(t)
+	s, _ := migrated(t, d.MySQLDSN("weir"))
+	crowd.Run(t, s, d.MySQLDSN("weir"), d.Restart, func() { d.Kill(); d.Start() })
+}

@@ -1,0 +1,191 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"regexp"
+	"strings"
+)
+
+var mysql = &dialect{
+	name:   "MySQL",
+	server: true,
+	// Names are bytes: the collations that compare text by its bytes ignore spaces at its end. Statements that make tables
+	// end a transaction here, so they have to bear being repeated.
+	schema: [][]string{{
+		`CREATE TABLE IF NOT EXISTS {applications} (
+  app VARBINARY(255) NOT NULL PRIMARY KEY,
+  leader VARBINARY(100) NOT NULL, -- a session, '' for none
+  term BIGINT NOT NULL,
+  revision BIGINT NOT NULL,       -- moves when leases change hands
+  token VARBINARY(40) NOT NULL,   -- tells this row from one of the same name that was deleted
+  paused MEDIUMBLOB NOT NULL      -- a JSON array of streams
+) ENGINE = InnoDB`,
+		`CREATE TABLE IF NOT EXISTS {sessions} (
+  app VARBINARY(255) NOT NULL,
+  session VARBINARY(100) NOT NULL,
+  name VARBINARY(200) NOT NULL,
+  beat BIGINT NOT NULL,
+  ended TINYINT NOT NULL,
+  leaving TINYINT NOT NULL,
+  weight DOUBLE NOT NULL,
+  max_leases BIGINT NOT NULL,
+  holds BIGINT NOT NULL,
+  drain TINYINT NOT NULL,
+  troubles BLOB NOT NULL,         -- a JSON array, '' for none
+  PRIMARY KEY (app, session)
+) ENGINE = InnoDB`,
+		`CREATE TABLE IF NOT EXISTS {leases} (
+  app VARBINARY(255) NOT NULL,
+  stream VARBINARY(255) NOT NULL,
+  shard VARBINARY(255) NOT NULL,
+  parents BLOB NOT NULL,          -- a JSON array of shard IDs
+  range_start VARBINARY(40) NOT NULL, -- decimal
+  range_end VARBINARY(40) NOT NULL,
+  epoch BIGINT NOT NULL,
+  owner VARBINARY(100) NOT NULL,  -- this and the next four are sessions, '' for none
+  heir VARBINARY(100) NOT NULL,   -- '~' stands for nobody
+  revoked VARBINARY(100) NOT NULL,
+  last_owner VARBINARY(100) NOT NULL,
+  shunned VARBINARY(100) NOT NULL,
+  position VARBINARY(160) NOT NULL, -- oldest, latest, end, a time, a sequence number, or one with +N
+  load_class TINYINT NOT NULL,
+  born BIGINT NOT NULL,           -- Unix milliseconds, 0 for unknown
+  place VARBINARY(160) NOT NULL,  -- the position, for comparing
+  PRIMARY KEY (app, stream, shard),
+  KEY {prefix}leases_owner (app, owner)
+) ENGINE = InnoDB`,
+	}},
+	migrating: "SELECT GET_LOCK(LEFT(SHA1(?), 40), 20)",
+	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA1(?), 40))",
+	replacing: func(columns []string) string {
+		sets := make([]string, len(columns))
+		for i, c := range columns {
+			sets[i] = c + " = VALUES(" + c + ")"
+		}
+		return " ON DUPLICATE KEY UPDATE " + strings.Join(sets, ", ")
+	},
+	begin: func(ctx context.Context, c *sql.Conn, _ bool) error {
+		// For the next transaction only.
+		if _, err := c.ExecContext(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
+			return err
+		}
+		_, err := c.ExecContext(ctx, "START TRANSACTION")
+		return err
+	},
+	quickBeat: quickBeatMySQL,
+	busy: func(err error) bool {
+		switch mysqlCode(err) {
+		case "1205", "1213", "1020", "1062": // lock, deadlock, a row that changed, and somebody made the same row first
+			return true
+		}
+		return false
+	},
+	hopeless: hopelessMySQL,
+}
+
+// The driver's error type cannot be named without the driver; its text begins with the code.
+var mysqlErrorForm = regexp.MustCompile(`\bError (\d{4})\b`)
+
+func mysqlCode(err error) string {
+	if err == nil {
+		return ""
+	}
+	if m := mysqlErrorForm.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func hopelessMySQL(err error, fresh bool) string {
+	switch code := mysqlCode(err); {
+	case code == "1146" || code == "1054" || code == "1136":
+		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns; " +
+			"where others have tables of these names, choose another Options.Prefix"
+	case code == "1049":
+		return "the server has no database of that name: make it, or choose another Options.Schema"
+	case code == "1046":
+		return "no database is chosen: name it in the data source name, or in Options.Schema"
+	case code == "1142" || code == "1044" || code == "1227":
+		return "the user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE and INDEX to whoever migrates"
+	case fresh && code == "1045":
+		return "the server does not take the user and password"
+	case code == "1665":
+		return "the server logs statements, which does not go with READ COMMITTED: set binlog_format to ROW or MIXED"
+	}
+	return ""
+}
+
+// An ordinary beat is two statements, or three with checkpoints, each a transaction of its own. That is enough: the first finds that
+// the session lives and moves its count, so nobody who saw the count before can end it any more; each checkpoint is
+// conditional on owner, epoch and place; and the last reads what is true afterwards.
+var (
+	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?
+WHERE app = ? AND session = ? AND ended = 0`
+	ordersMySQL = `SELECT me.beat, a.leader, a.term, s.beat, s.ended, ` + heldColumns + ` FROM {sessions} me
+LEFT JOIN {applications} a ON a.app = me.app LEFT JOIN {sessions} s ON s.app = me.app AND s.session = a.leader
+LEFT JOIN {leases} l ON l.app = me.app AND l.owner = me.session
+WHERE me.app = ? AND me.session = ? AND me.ended = 0`
+)
+
+func quickBeatMySQL(t *tx, q quickBeat) error {
+	r := q.report
+	n, err := t.exec(countMySQL, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles, t.app, r.Session)
+	if err != nil || n == 0 {
+		return err // no orders: the session is over
+	}
+	err = t.advanceMySQL(q, "l.position = v.value, l.place = v.place", "l.place < v.place", func(s step) any {
+		if s.Place == "" {
+			return nil
+		}
+		return s.Position
+	})
+	if err != nil {
+		return err
+	}
+	err = t.advanceMySQL(q, "l.load_class = v.value", "l.load_class <> v.value", func(s step) any {
+		if s.Load == 0 {
+			return nil
+		}
+		return s.Load
+	})
+	if err != nil {
+		return err
+	}
+	return t.query(ordersMySQL, ordersCount, q.orders, t.app, r.Session)
+}
+
+// advanceMySQL sets what value has of each step, where it is not nil.
+func (t *tx) advanceMySQL(q quickBeat, set, condition string, value func(step) any) error {
+	var b strings.Builder
+	var args []any
+	flush := func() error {
+		if len(args) == 0 {
+			return nil
+		}
+		statement := "UPDATE (" + b.String() + ") v STRAIGHT_JOIN {leases} l ON l.stream = v.stream AND l.shard = v.shard SET " + set +
+			" WHERE l.app = ? AND l.owner = ? AND l.epoch = v.epoch AND " + condition
+		_, err := t.exec(statement, append(args, t.app, q.report.Session)...)
+		b.Reset()
+		args = nil
+		return err
+	}
+	for _, s := range q.steps {
+		v := value(s)
+		if v == nil {
+			continue
+		}
+		if len(args) == 0 {
+			b.WriteString("SELECT CAST(? AS BINARY) AS stream, CAST(? AS BINARY) AS shard, CAST(? AS SIGNED) AS epoch, ? AS value, CAST(? AS BINARY) AS place")
+		} else {
+			b.WriteString(" UNION ALL SELECT CAST(? AS BINARY), CAST(? AS BINARY), CAST(? AS SIGNED), ?, CAST(? AS BINARY)")
+		}
+		args = append(args, s.Stream, s.Shard, s.Epoch, v, s.Place)
+		if len(args) >= 5*rowsAtOnce {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}

@@ -1,0 +1,141 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+)
+
+var postgres = &dialect{
+	name:    "Postgres",
+	server:  true,
+	dollars: true,
+	schema: [][]string{{
+		// Text is compared by its bytes. Rows that change with each beat get room on their page, so that no index has to change.
+		`CREATE TABLE {applications} (
+  app TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  leader TEXT COLLATE "C" NOT NULL, -- a session, '' for none
+  term BIGINT NOT NULL,
+  revision BIGINT NOT NULL,         -- moves when leases change hands
+  token TEXT NOT NULL,              -- tells this row from one of the same name that was deleted
+  paused TEXT NOT NULL              -- a JSON array of streams
+)`,
+		`CREATE TABLE {sessions} (
+  app TEXT COLLATE "C" NOT NULL,
+  session TEXT COLLATE "C" NOT NULL,
+  name TEXT NOT NULL,
+  beat BIGINT NOT NULL,
+  ended SMALLINT NOT NULL,
+  leaving SMALLINT NOT NULL,
+  weight DOUBLE PRECISION NOT NULL,
+  max_leases BIGINT NOT NULL,
+  holds BIGINT NOT NULL,
+  drain SMALLINT NOT NULL,
+  troubles TEXT NOT NULL,           -- a JSON array, '' for none
+  PRIMARY KEY (app, session)
+) WITH (fillfactor = 50)`,
+		`CREATE TABLE {leases} (
+  app TEXT COLLATE "C" NOT NULL,
+  stream TEXT COLLATE "C" NOT NULL,
+  shard TEXT COLLATE "C" NOT NULL,
+  parents TEXT NOT NULL,            -- a JSON array of shard IDs
+  range_start TEXT NOT NULL,        -- decimal
+  range_end TEXT NOT NULL,
+  epoch BIGINT NOT NULL,
+  owner TEXT COLLATE "C" NOT NULL,  -- this and the next four are sessions, '' for none
+  heir TEXT COLLATE "C" NOT NULL,   -- '~' stands for nobody
+  revoked TEXT COLLATE "C" NOT NULL,
+  last_owner TEXT COLLATE "C" NOT NULL,
+  shunned TEXT COLLATE "C" NOT NULL,
+  position TEXT NOT NULL,           -- oldest, latest, end, a time, a sequence number, or one with +N
+  load_class SMALLINT NOT NULL,
+  born BIGINT NOT NULL,             -- Unix milliseconds, 0 for unknown
+  place TEXT COLLATE "C" NOT NULL,  -- the position, for comparing
+  PRIMARY KEY (app, stream, shard)
+) WITH (fillfactor = 50)`,
+		`CREATE INDEX {prefix}leases_owner ON {leases} (app, owner)`,
+	}},
+	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
+	replacing: func(columns []string) string {
+		sets := make([]string, len(columns))
+		for i, c := range columns {
+			sets[i] = c + " = EXCLUDED." + c
+		}
+		return " ON CONFLICT (app, stream, shard) DO UPDATE SET " + strings.Join(sets, ", ")
+	},
+	begin: func(ctx context.Context, c *sql.Conn, _ bool) error {
+		_, err := c.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED")
+		return err
+	},
+	quickBeat: quickBeatPostgres,
+	busy: func(err error) bool {
+		switch sqlState(err) {
+		case "40001", "40P01", "55P03", "23505": // serialization, deadlock, lock, and somebody made the same row first
+			return true
+		}
+		return false
+	},
+	hopeless: hopelessPostgres,
+}
+
+// sqlState is the code that the server gave an error, "" without one. The errors of pgx and lib/pq know it.
+func sqlState(err error) string {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState()
+	}
+	return ""
+}
+
+func hopelessPostgres(err error, fresh bool) string {
+	switch state := sqlState(err); {
+	case state == "42P01" || state == "42703":
+		return "the tables are missing or not weir's: call Migrate once, or run the statements that Schema returns"
+	case state == "42P07":
+		return "the database has tables of these names that weir did not make: choose another Options.Prefix"
+	case state == "3F000":
+		return "the database has no schema of that name: make it, or choose another Options.Schema"
+	case state == "42501":
+		return "the user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE on the schema to whoever migrates"
+	case fresh && (state == "28P01" || state == "28000"):
+		return "the server does not take the user and password"
+	case fresh && state == "3D000":
+		return "the server has no database of that name: make it"
+	}
+	return ""
+}
+
+// The whole of an ordinary beat is one statement. It reads the database as of its start, but checks what it changes as that is: a
+// session that was ended meanwhile is not found, and a lease that changed hands takes no position.
+var (
+	countPostgres = `WITH me AS (
+  UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8
+  WHERE app = $1 AND session = $2 AND ended = 0 RETURNING beat
+)`
+	advancePostgres = `, moved AS (
+  UPDATE {leases} l SET place = greatest(l.place, v.place), load_class = CASE WHEN v.load > 0 THEN v.load ELSE l.load_class END,
+    position = CASE WHEN l.place < v.place THEN v.position ELSE l.position END
+  FROM json_to_recordset(CAST($9 AS json)) AS v (stream text COLLATE "C", shard text COLLATE "C", epoch bigint, position text,
+    place text COLLATE "C", load smallint)
+  WHERE l.app = $1 AND l.stream = v.stream AND l.shard = v.shard AND l.owner = $2 AND l.epoch = v.epoch
+    AND (l.place < v.place OR v.load > 0 AND v.load <> l.load_class) AND EXISTS (SELECT 1 FROM me)
+)`
+	ordersPostgres = ` SELECT me.beat, a.leader, a.term, s.beat, s.ended, ` + heldColumns + ` FROM me
+LEFT JOIN {applications} a ON a.app = $1 LEFT JOIN {sessions} s ON s.app = $1 AND s.session = a.leader
+LEFT JOIN {leases} l ON l.app = $1 AND l.owner = $2`
+)
+
+func quickBeatPostgres(t *tx, q quickBeat) error {
+	r := q.report
+	args := []any{t.app, r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles}
+	statement := countPostgres + ordersPostgres
+	if len(q.steps) > 0 {
+		text, err := q.json()
+		if err != nil {
+			return err
+		}
+		statement, args = countPostgres+advancePostgres+ordersPostgres, append(args, text)
+	}
+	return t.query(statement, ordersCount, q.orders, args...)
+}

@@ -1,0 +1,137 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// A server is asked over a network, by many: what every worker says each second must not be a transaction of many round trips, nor
+// lock more than the rows it changes. So a beat that neither begins nor gives back anything goes a quicker way.
+
+// heldColumns are leaseColumns of the table l, for a join.
+var heldColumns = "l." + strings.ReplaceAll(leaseColumns, ", ", ", l.")
+
+// ordersCount is how many columns a row of orders has: the session's beat, the application's leader and term, the leader's beat and
+// whether it has ended, and a lease. Where there is no application, leader or lease, their values are nil.
+var ordersCount = 5 + leaseCount
+
+// step is how far a session got with one lease.
+type step struct {
+	Stream   string `json:"stream"`
+	Shard    string `json:"shard"`
+	Epoch    int64  `json:"epoch"`
+	Position string `json:"position"`
+	Place    string `json:"place"` // "" leaves the position
+	Load     int64  `json:"load"`  // 0 leaves it
+}
+
+// quickBeat is a beat whose progress is steps alone.
+type quickBeat struct {
+	report   lease.Report
+	troubles string
+	steps    []step
+	orders   func([]any) error // takes a row of orders; there is none if the session is over
+}
+
+func (q quickBeat) json() (string, error) {
+	text, err := json.Marshal(q.steps)
+	return string(text), err
+}
+
+// steps returns what a report says of its leases, false if that is more than how far it got with each.
+func steps(progress []lease.Progress) (all []step, quick bool) {
+	seen := make(map[lease.Key]bool, len(progress))
+	for _, p := range progress {
+		if p.Release || p.Position.IsEnd() || seen[p.Key] {
+			return nil, false
+		}
+		seen[p.Key] = true
+		s := step{Stream: p.Stream, Shard: p.Shard, Epoch: int64(p.Epoch), Load: int64(p.Load)}
+		if !p.Position.IsZero() {
+			position, err := encodePosition(p.Position)
+			if err != nil {
+				return nil, false // the other way says what is wrong
+			}
+			s.Position, s.Place = position, p.Position.SortKey()
+		}
+		if s.Place != "" || s.Load != 0 {
+			all = append(all, s)
+		}
+	}
+	return all, true
+}
+
+// beatQuickly carries out a report that begins and ends nothing. It reports whether it was one.
+func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o lease.Orders, quick bool, err error) {
+	if s.dialect.quickBeat == nil || r.First || !s.checked.Load() {
+		return lease.Orders{}, false, nil
+	}
+	q := quickBeat{report: r}
+	if q.steps, quick = steps(r.Progress); !quick {
+		return lease.Orders{}, false, nil
+	}
+	if err := lease.CheckApp(app); err != nil {
+		return lease.Orders{}, true, err
+	}
+	if q.troubles, err = encodeTroubles(r.Troubles); err != nil {
+		return lease.Orders{}, true, err
+	}
+	err = s.insist(ctx, func(ctx context.Context) error {
+		return s.onConn(ctx, func(c *sql.Conn) error {
+			t := &tx{Store: s, ctx: ctx, conn: c, app: app}
+			over := true
+			o = lease.Orders{}
+			q.orders = func(values []any) error {
+				over = false
+				return readOrders(&o, r.Session, values)
+			}
+			if err := s.dialect.quickBeat(t, q); err != nil {
+				return err
+			}
+			if over {
+				return lease.ErrSessionOver
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return lease.Orders{}, true, err
+	}
+	sortLeases(o.Held)
+	return o, true, nil
+}
+
+// readOrders adds one row to orders.
+func readOrders(o *lease.Orders, session string, values []any) error {
+	mine := decoder{row: values[:1]}
+	if values[1] != nil { // there is an application
+		d := decoder{row: values[1:5]}
+		leader, term := d.text("leader"), d.count("term")
+		o.Leader = lease.Leader{Term: term}
+		if values[3] != nil { // its leader has a row
+			beat, ended := d.count("beat"), d.flag("ended")
+			if leader == session {
+				beat = mine.count("beat") // the row may show the count of before
+			}
+			if !ended {
+				o.Leader = lease.Leader{Session: leader, Term: term, Beat: beat}
+			}
+		}
+		if d.err != nil {
+			return badRow("application or session", leader, d.err)
+		}
+	}
+	if mine.err != nil {
+		return badRow("session", session, mine.err)
+	}
+	if values[5] == nil {
+		return nil
+	}
+	l, err := decodeLease(values[5:])
+	o.Held = append(o.Held, l)
+	return err
+}
