@@ -138,7 +138,6 @@ type planner struct {
 	movesInFlight int      // wishes of active and draining owners that an active heir may still fulfil
 	movesLeft     int      // how many more there may be
 	paused        map[string]bool
-	dying         bool // some session is
 }
 
 // survey sorts out who is who, which leases have work, and for whom each of them counts.
@@ -202,7 +201,6 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 			h.standing = over
 		case isDead && w.Beat <= beat:
 			h.standing, h.beat = dying, beat
-			p.dying = true
 		case w.Leaving:
 			h.standing = leaving
 		case w.Drain:

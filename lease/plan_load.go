@@ -51,15 +51,12 @@ func (p *planner) evenLoads(f Facts) {
 
 // even reports whether there is nothing to do, or to wait for, but load.
 func (p *planner) even() bool {
-	if p.dying || len(p.active) < 2 || len(p.leaving) > 0 || len(p.free) > 0 {
-		return false
-	}
 	for _, h := range p.active {
 		if h.room != 0 {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(p.entries, func(e *entry) bool { return e.decision != 0 })
+	return len(p.active) > 1 && !slices.ContainsFunc(p.entries, func(e *entry) bool { return e.decision != 0 })
 }
 
 // weigh sets what each active session carries and what would be fair.
@@ -133,7 +130,7 @@ func (p *planner) exchange(busiest *holder, f Facts) deal {
 				best = deal{busiest, other, give, take, worst}
 			}
 		}
-		gift := busiest.claims == other.claims+1 && busiest.weight == other.weight && other.claims < other.cap
+		gift := busiest.claims == other.claims+1 && busiest.weight == other.weight
 		for _, give := range mine {
 			if gift {
 				try(give, nil)
