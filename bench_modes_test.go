@@ -28,10 +28,14 @@ import (
 
 // spent is what reading cost this process.
 type spent struct {
-	cpu         time.Duration
-	mallocs     uint64
-	records     int64
-	connections int // that were made, also before it was measured
+	cpu     time.Duration
+	mallocs uint64
+	records int64
+
+	// Of all, also of what came before it was measured:
+	all         int64   // records
+	connections int     // that were made
+	reads       float64 // for each page that was handled; more than one when answers were given up
 }
 
 func (s spent) perRecord() float64 { return float64(s.cpu) / float64(s.records) }
@@ -128,6 +132,7 @@ func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Opt
 		tb.Fatal(err)
 	}
 	c.counted(tb, "weir", records.Load(), size.Load())
+	s.all = records.Load()
 	return s
 }
 
@@ -178,6 +183,7 @@ func readPages(tb testing.TB, who string, c readCase, pages int, read pageReader
 		tb.FailNow()
 	}
 	c.counted(tb, who, records.Load(), size.Load())
+	s.all = records.Load()
 	return s
 }
 

@@ -54,6 +54,7 @@ func readEvents(tb testing.TB, who string, c readCase, shards int, read func(ctx
 		tb.FailNow()
 	}
 	c.counted(tb, who, records.Load(), size.Load())
+	s.all = records.Load()
 	return s
 }
 

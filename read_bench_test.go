@@ -114,7 +114,9 @@ func compare(b *testing.B, c readCase, modes []mode) {
 				}
 				runtime.GC()
 				s := m.read(b, p, c)
-				s.connections = serverStats(b, p).Accepted
+				stats := serverStats(b, p)
+				s.connections = stats.Accepted
+				s.reads = float64(stats.Calls["GetRecords"]) / float64(s.all/int64(c.records))
 				measured[m.name] = append(measured[m.name], s)
 			}
 		}
@@ -141,12 +143,12 @@ func printTable(b *testing.B, modes []mode, measured map[string][]spent) {
 	for _, m := range measured {
 		turns = len(m)
 	}
-	fmt.Fprintf(table, "\n%s, medians of %d\n%-26s %9s %22s %22s %22s %12s\n", b.Name(), turns, "", "ns/record", "÷ limit", "bare SDK ÷", "allocs/record", "connections")
+	fmt.Fprintf(table, "\n%s, medians of %d\n%-26s %9s %22s %22s %22s %12s %11s\n", b.Name(), turns, "", "ns/record", "÷ limit", "bare SDK ÷", "allocs/record", "connections", "reads/page")
 	for _, m := range modes {
 		cost, allocs := median(m.name, spent.perRecord), median(m.name, spent.allocs)
-		fmt.Fprintf(table, "%-26s %9.0f %s %s %s %12.0f\n", m.name, cost,
+		fmt.Fprintf(table, "%-26s %9.0f %s %s %s %12.0f %11.2f\n", m.name, cost,
 			beside("%.2f", cost/lowest, m.most, false), beside("%.1f", bare/cost, m.fromSDK, true), beside("%.3f", allocs, m.mostAlloc, false),
-			median(m.name, func(s spent) float64 { return float64(s.connections) }))
+			median(m.name, func(s spent) float64 { return float64(s.connections) }), median(m.name, func(s spent) float64 { return s.reads }))
 		unit := strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(m.name)
 		if m.most > 0 {
 			b.ReportMetric(cost/lowest, unit+"/limit")
