@@ -109,6 +109,7 @@ func (r *run) loop(t *group.Term) *shardLoop {
 	poll := source.Poll{
 		Client: r.client, Caller: r.caller, Stream: r.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
 		Limit: r.opts.Batch, Idle: r.opts.IdleInterval, Failed: l.readFailed,
+		IfExpired: source.IfExpired(r.opts.Expired), Expired: l.expired,
 	}
 	if r.consumers == nil {
 		l.source = source.NewFeed(t.Context(), poll, &r.scheduler, r.budget.Share())

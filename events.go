@@ -17,6 +17,8 @@ type Events struct {
 	HandlerFailed func(HandlerFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
 	ReadFailed func(ReadFailed)
+	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have; see [Expired].
+	PositionExpired func(PositionExpired)
 	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is not to be had, or fan-out is back.
 	ReadingChanged func(ReadingChanged)
 	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be tried again.
@@ -73,6 +75,16 @@ type ReadFailed struct {
 	Err           error
 	Throttled     bool // or a subscription has to wait for the one before it, some seconds, which is normal when a shard changes hands
 	Next          time.Duration
+}
+
+// PositionExpired is what [Events].PositionExpired gets.
+type PositionExpired struct {
+	Stream, Shard string
+	Position      Position // that expired; everything before it was handled
+	Next          Position // where reading goes on
+	// What may be lost arrived between From and To. From is zero when the position does not say when it was, To when the service did not.
+	From, To time.Time
+	Err      error // what the service said; nil when it went on with the oldest record by itself
 }
 
 // ReadingChanged is what [Events].ReadingChanged gets.

@@ -31,6 +31,23 @@ var (
 // At starts with the first record that arrived at t or later.
 func At(t time.Time) Position { return shard.At(t) }
 
+// Expired says what becomes of a checkpoint that the service refuses, because its records have left the stream or because the stream was
+// deleted and made again under its name. [Events].PositionExpired tells of each.
+//
+// Instead of refusing, the service may go on with the oldest record there is. That is noticed, because reading begins at the last record
+// that was handled, and reported; whether anything was lost between the two nobody can tell, so reading goes on whatever the policy is.
+type Expired int
+
+const (
+	// FailExpired stops the shard where it is, loudly, until somebody decides: neither the oldest nor the newest record is where the
+	// application was. The default.
+	FailExpired Expired = iota
+	// OldestExpired goes on with the oldest record there is.
+	OldestExpired
+	// LatestExpired goes on with what arrives from then on, by the service's clock.
+	LatestExpired
+)
+
 // Options say what to read and how. App and a stream are required; every other field's zero value is its default.
 type Options struct {
 	// App names the application: the workers that share one progress. Required, 1 to 128 of [a-zA-Z0-9_.-].
@@ -46,6 +63,9 @@ type Options struct {
 	// Start is where the application starts in a stream that it has not seen before: [Oldest] (the default), [Latest] or
 	// [At]. Shards that appear later through splits and merges are always read from their beginning.
 	Start Position
+	// Expired says what becomes of a checkpoint whose records have left the stream: [FailExpired] (the default), [OldestExpired] or
+	// [LatestExpired].
+	Expired Expired
 	// Batch caps the records of one batch, and of one read, 1 to 10,000. Defaults to 10,000.
 	Batch int
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the default), [UnpackOwn] or
@@ -172,6 +192,9 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	}
 	if o.Aggregates < Unpack || o.Aggregates > KeepPacked {
 		bad("Options.Aggregates %d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)
+	}
+	if o.Expired < FailExpired || o.Expired > LatestExpired {
+		bad("Options.Expired %d must be FailExpired, OldestExpired or LatestExpired", o.Expired)
 	}
 	if o.Reading < Polling || o.Reading > FanOut {
 		bad("Options.Reading %d must be Polling or FanOut", o.Reading)

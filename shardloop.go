@@ -232,3 +232,12 @@ func (l *shardLoop) readFailed(err error, throttled bool, next time.Duration) {
 		})
 	}
 }
+
+func (l *shardLoop) expired(e source.Expiry) {
+	key := l.term.Lease.Key
+	l.opts.Logger.Error("records have left the stream, or may have, that were not handled", "stream", key.Stream, "shard", key.Shard,
+		"position", e.At, "next", e.Next, "from", e.From, "to", e.To, "err", e.Err)
+	if f := l.opts.Events.PositionExpired; f != nil {
+		f(PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
+	}
+}

@@ -54,9 +54,15 @@ type Poll struct {
 	Idle   time.Duration  // between two reads at the tip
 	// Failed hears of each failure that is going to be tried again. May be nil.
 	Failed func(err error, throttled bool, next time.Duration)
+	// IfExpired says what becomes of a From that the service refuses.
+	IfExpired IfExpired
+	// Expired hears when records after From have left the stream, or may have. May be nil.
+	Expired func(Expiry)
 
 	page     wire.Page
 	iterator string
+	begun    bool      // an iterator has been asked for
+	doubt    doubt     // about the position that reading began at
 	made     bool      // the iterator is being made, or was since the last page
 	settled  bool      // has been at the tip
 	began    time.Time // the last read
@@ -126,10 +132,13 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		p.iterator = "" // the iterator is not known any more: a server that was restarted, or a new one
 		wait = p.retry.next()
 	case c == "InvalidArgumentException":
-		// Waiting rarely helps, but skipping loses records and giving up stops the shard. So: loudly, slowly, in place.
 		p.iterator = ""
-		failed = fmt.Errorf("%w %s: %w", ErrNoPosition, p.From, failed)
-		wait = max(p.retry.next(), 5*time.Second)
+		failed = noPosition(p.From, failed)
+		wait = p.retry.next()
+		if !p.leave(ctx, failed) {
+			// Waiting rarely helps, but skipping loses records and giving up stops the shard. So: loudly, slowly, in place.
+			wait = max(wait, 5*time.Second)
+		}
 	default:
 		wait = p.retry.next()
 	}
@@ -181,6 +190,7 @@ func (p *Poll) open(ctx context.Context) error {
 	if p.iterator != "" {
 		return nil
 	}
+	p.begin()
 	p.made = true // whatever is wrong with it now is wrong with the position
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -227,6 +237,9 @@ func (p *Poll) check(ctx context.Context, w *wire.Page) (Page, error) {
 		if skip == i && p.From.Kind() == shard.Sequence && p.covers(page.Records[i].SequenceNumber) {
 			skip = i + 1 // a server that starts at the position instead of after it
 		}
+	}
+	if len(page.Records) > 0 {
+		p.resolve(&page.Records[0])
 	}
 	page.Records = page.Records[skip:]
 	if !w.Last || w.Next != "" {
@@ -294,7 +307,7 @@ func (p *Poll) iterate(ctx context.Context) (string, error) {
 	case shard.Sequence:
 		in.StartingSequenceNumber = aws.String(p.From.SequenceNumber())
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
-		if p.From.Done() != shard.Whole {
+		if p.From.Done() != shard.Whole || p.doubt.at == p.From {
 			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
 		}
 	default:

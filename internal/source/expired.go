@@ -1,0 +1,132 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// IfExpired says what becomes of a position that the service refuses.
+type IfExpired uint8
+
+const (
+	StayExpired   IfExpired = iota // it is tried again, loudly: nobody has agreed to lose records
+	OldestExpired                  // reading goes on with the oldest record
+	LatestExpired                  // reading goes on with what arrives from now on, by the service's clock
+)
+
+// Expiry tells of a position whose records have left the stream.
+type Expiry struct {
+	At   shard.Position // that was to be read on from
+	Next shard.Position // where reading goes on
+	// From and To bound the arrival of what may be lost. From is zero when the position does not say when its record arrived.
+	From, To time.Time
+	// Err is what the service said; nil when it went on with the oldest record by itself.
+	Err error
+}
+
+// doubt is a position of a whole record at which reading has begun and that may have expired: the first record that comes tells.
+type doubt struct {
+	at  shard.Position
+	err error // why it is known to have
+}
+
+// begin has the first iterator made at the record of the position and not after it, so that it is seen whether that is still there.
+func (p *Poll) begin() {
+	if p.begun {
+		return
+	}
+	p.begun = true
+	if p.From.Kind() == shard.Sequence {
+		p.doubt.at = p.From
+	}
+}
+
+// resolve looks at the first record after reading began at a position in doubt.
+func (p *Poll) resolve(first *Record) {
+	at, refusal := p.doubt.at, p.doubt.err
+	if at.IsZero() {
+		return
+	}
+	p.doubt = doubt{}
+	if refusal == nil && first.SequenceNumber == at.SequenceNumber() {
+		return
+	}
+	next, err := shard.Before(strings.Clone(first.SequenceNumber))
+	if err != nil {
+		return // the page is refused for that
+	}
+	e := Expiry{At: at, Next: next, From: arrivalOf(at.SequenceNumber()), Err: refusal}
+	if first.Arrival > 0 {
+		e.To = time.UnixMilli(first.Arrival)
+	}
+	p.tell(e)
+}
+
+// leave moves the position that the service refuses with err to where the policy says. It reports false if it stays.
+func (p *Poll) leave(ctx context.Context, refusal error) bool {
+	if p.From.Kind() != shard.Sequence {
+		return false
+	}
+	switch p.IfExpired {
+	case OldestExpired:
+		p.doubt = doubt{p.From, refusal}
+		p.From = shard.Oldest
+	case LatestExpired:
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		_, date, err := List(ctx, p.Client, p.Stream, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
+		if err != nil || date.IsZero() {
+			return false
+		}
+		e := Expiry{At: p.From, Next: shard.At(date), From: arrivalOf(p.From.SequenceNumber()), To: date, Err: refusal}
+		p.doubt = doubt{}
+		p.From = e.Next
+		p.tell(e)
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Poll) tell(e Expiry) {
+	if p.Expired != nil {
+		p.Expired(e)
+	}
+}
+
+func noPosition(at shard.Position, err error) error {
+	if errors.Is(err, ErrNoPosition) {
+		return err
+	}
+	return fmt.Errorf("%w %s: %w", ErrNoPosition, at, err)
+}
+
+// arrivalOf is when the record with a sequence number arrived, give or take some seconds; zero if the number does not say so. The layout is
+// not promised by the service, so nothing but a report may depend on it.
+func arrivalOf(seq string) time.Time {
+	n, ok := new(big.Int).SetString(seq, 10)
+	if !ok || len(seq) != 56 {
+		return time.Time{}
+	}
+	hex := n.Text(16)
+	if len(hex) != 47 || hex[0] != '2' || hex[46] != '2' {
+		return time.Time{}
+	}
+	seconds, ok := new(big.Int).SetString(hex[29:38], 16)
+	if !ok {
+		return time.Time{}
+	}
+	t := time.Unix(seconds.Int64(), 0)
+	if t.Year() < 2000 || t.Year() > 2100 {
+		return time.Time{}
+	}
+	return t
+}
