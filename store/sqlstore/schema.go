@@ -39,16 +39,15 @@ func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 // Where there is nothing to do it does nothing; several may run it at once. It fails with an error that wraps
 // [lease.ErrSetup] if tables of these names belong to somebody else or were made by a newer version of weir.
 func (s *Store) Migrate(ctx context.Context) error {
-	err := s.insist(ctx, func(ctx context.Context) error {
-		if s.dialect.prepare == nil {
-			return nil
+	if s.dialect.prepare != nil {
+		err := s.insist(ctx, func(ctx context.Context) error {
+			return s.onConn(ctx, func(c *sql.Conn) error { return s.dialect.prepare(ctx, c) })
+		})
+		if err != nil {
+			return err
 		}
-		return s.onConn(ctx, func(c *sql.Conn) error { return s.dialect.prepare(ctx, c) })
-	})
-	if err != nil {
-		return err
 	}
-	err = s.transact(ctx, "", true, func(t *tx) error {
+	err := s.transact(ctx, "", true, func(t *tx) error {
 		done, err := t.migrateAlone()
 		if err != nil {
 			return err

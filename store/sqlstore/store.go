@@ -136,9 +136,13 @@ func (t *tx) countBeat(r lease.Report) error {
 	if err != nil || n > 0 {
 		return err
 	}
-	if _, there, err := t.session(r.Session); err != nil {
+	w, there, err := t.session(r.Session)
+	switch {
+	case err != nil:
 		return err
-	} else if there || !r.First {
+	case there && !w.Ended:
+		return errCollided // it was made after the first statement
+	case there || !r.First:
 		return lease.ErrSessionOver
 	}
 	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?)",

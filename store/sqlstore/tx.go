@@ -20,6 +20,9 @@ import (
 // patience bounds the calls of a context without a deadline.
 const patience = 30 * time.Second
 
+// errCollided says that two statements of a transaction saw different things, as they may on a server.
+var errCollided = errors.New("sqlstore: somebody else was faster")
+
 // inTx is transact on tables of the version that this code knows, which it makes sure of once.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	if err := lease.CheckApp(app); err != nil {
@@ -82,7 +85,7 @@ func (s *Store) insist(ctx context.Context, try func(context.Context) error) err
 			s.worked.Store(true)
 			return nil
 		}
-		if !s.dialect.busy(err) {
+		if !s.dialect.busy(err) && !errors.Is(err, errCollided) {
 			return s.explain(ctx, err)
 		}
 		// Jitter keeps processes from colliding again in step.

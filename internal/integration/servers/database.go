@@ -236,6 +236,6 @@ func (d *Database) end(s syscall.Signal) {
 		d.t.Errorf("%s had to be killed: it did not end within %s of %s: %s", d.Name, stopWithin, s, p.said.String())
 	}
 	if d.t.Failed() {
-		d.t.Logf("%s said last:\n%s", d.Name, p.said.String())
+		d.t.Logf("%s said last:\n%s", d.Name, p.said.String()[max(0, len(p.said.String())-2048):])
 	}
 }

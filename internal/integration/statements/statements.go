@@ -1,0 +1,91 @@
+// Package statements counts what a store says to a database: each statement is a round trip.
+package statements
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Log is what was said since the last Take.
+type Log struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// Take returns the statements, each by its first two words or so, and forgets them.
+func (l *Log) Take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	said := l.said
+	l.said = nil
+	return said
+}
+
+func (l *Log) add(statement string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	words := strings.Fields(statement)
+	l.said = append(l.said, strings.Join(words[:min(len(words), 2)], " "))
+}
+
+// Open opens a database whose every statement is written down. The driver has to carry statements out without preparing them.
+func Open(t testing.TB, driverName, dsn string) (*sql.DB, *Log) {
+	t.Helper()
+	plain, err := sql.Open(driverName, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	log := &Log{}
+	db := sql.OpenDB(connector{plain.Driver(), dsn, log})
+	t.Cleanup(func() { db.Close() })
+	return db, log
+}
+
+type connector struct {
+	driver driver.Driver
+	dsn    string
+	log    *Log
+}
+
+func (c connector) Driver() driver.Driver { return c.driver }
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := c.driver.(driver.DriverContext).OpenConnector(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	made, err := inner.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn{made, c.log}, nil
+}
+
+type conn struct {
+	driver.Conn
+	log *Log
+}
+
+func (c conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	c.log.add("PREPARE " + query)
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+func (c conn) CheckNamedValue(v *driver.NamedValue) error {
+	return c.Conn.(driver.NamedValueChecker).CheckNamedValue(v)
+}
+
+func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.log.add(query)
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.log.add(query)
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}

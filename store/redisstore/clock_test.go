@@ -1,0 +1,16 @@
+package redisstore
+
+import (
+	"regexp"
+	"testing"
+)
+
+// The clocks of servers jump, and are nobody's business: no script asks one, and no key expires.
+func TestNoScriptAsksAClock(t *testing.T) {
+	clock := regexp.MustCompile(`(?i)'(time|p?expire(at)?|[gp]?setex|lastsave)'|os\.(time|clock)`)
+	for name, script := range map[string]string{"common": common, "beat": beat, "view": view, "apply": apply, "lead": lead, "leave": leave} {
+		if found := clock.FindString(script); found != "" || len(script) < 50 {
+			t.Errorf("%s asks %s", name, found)
+		}
+	}
+}
