@@ -31,6 +31,7 @@ func TestServers(t *testing.T) {
 		{"in pieces", "HTT|P/1.1 2|00 OK\r|\nContent-Length: |5\r\n|\r|\nhe|llo", true, "hello", nil, true},
 		{"interim answers first", "HTTP/1.1 100 Continue\r\n\r\n|HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" + ok + "Content-Length: 5\r\n\r\nhello", true, "hello", nil, true},
 		{"nothing but interim answers", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 20), true, "", ErrHeadTooLarge, false},
+		{"interim heads that are large together", strings.Repeat("HTTP/1.1 100 Continue\r\nA: "+long[:30000]+"\r\n\r\n", 3) + ok + "Content-Length: 5\r\n\r\nhello", true, "", ErrHeadTooLarge, false},
 		{"another protocol", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", true, "", ErrMalformed, false},
 		{"it closes and says so", ok + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", false, "hello", nil, false},
 		{"it says so and does not", ok + "Connection: close\r\nContent-Length: 5\r\n\r\nhello", true, "hello", nil, false},
@@ -205,6 +206,40 @@ func TestKeptConnections(t *testing.T) {
 			if _, live := s.counts(); live != 0 || open != 0 {
 				t.Errorf("%s: %d connections are left", c.name, live)
 			}
+		})
+	}
+}
+
+// late is a connection on which the context ends just before a deadline is set, so that the interruption is overwritten.
+type late struct {
+	net.Conn
+	cancel func()
+}
+
+func (c *late) SetReadDeadline(at time.Time) error {
+	if !at.IsZero() {
+		c.cancel()
+		synctest.Wait() // the interruption has been there
+	}
+	return c.Conn.SetReadDeadline(at)
+}
+
+func TestInterruptionsAreNotOverwritten(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]Options{"HeaderTimeout": {HeaderTimeout: time.Minute}, "ReadTimeout": {ReadTimeout: time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{serve: func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }}
+			h := s.host(t, o)
+			ctx, cancel := context.WithCancel(t.Context())
+			h.client.opts.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := s.dial(ctx, network, addr)
+				return &late{c, cancel}, err
+			}
+			began := time.Now()
+			if _, _, err := ask(ctx, h); !errors.Is(err, context.Canceled) || time.Since(began) != 0 {
+				t.Errorf("%s: %v after %v", name, err, time.Since(began))
+			}
+			s.done.Wait()
 		})
 	}
 }

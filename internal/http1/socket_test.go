@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"syscall"
 	"testing"
 )
 
@@ -131,11 +133,9 @@ func waitForData(t *testing.T, h *Host, some bool) {
 	if !some {
 		return
 	}
-	looked := false
-	if err := h.idle[0].under.raw.Read(func(uintptr) bool {
-		again := looked
-		looked = true
-		return again // false waits until there is something
+	if err := h.idle[0].under.raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return !errors.Is(err, syscall.EAGAIN)
 	}); err != nil {
 		t.Fatal(err)
 	}
