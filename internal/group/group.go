@@ -38,7 +38,11 @@ type Config struct {
 	// context that ended is none.
 	Read func(t *Term) error
 
-	// Hooks may be nil.
+	// Troubles returns what is not going well with the shards, the worst first, for the next beat to report. It is called
+	// with each beat and must not block. Nil: all goes well.
+	Troubles func() []lease.Trouble
+
+	// Hooks may be nil. The reason for an end is lost, finished, stopped, stalled or handed off.
 	OnTaken   func(t *Term)
 	OnEnded   func(t *Term, reason string)
 	OnFailed  func(op string, err error, since time.Time)

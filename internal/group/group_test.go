@@ -30,6 +30,10 @@ type fleet struct {
 	workers []*member
 	reasons map[string]int // why terms ended
 	linger  time.Duration  // how long a handler takes to notice that its context ended
+	born    int64
+	loads   map[string]lease.Load // what the readers say of their shards
+	stalls  map[string]string     // by shard, the worker that makes no progress with it
+	trouble []lease.Trouble
 }
 
 type step struct {
@@ -54,6 +58,7 @@ type link struct {
 	down bool
 	lose bool // calls take effect, but the answers do not arrive
 	dead bool // the process was killed: its readers do nothing more, either
+	dim  bool // views fail, and nothing else
 }
 
 var errDown = errors.New("the store is not reachable")
@@ -101,6 +106,13 @@ func (l *link) Beat(ctx context.Context, app string, r lease.Report) (lease.Orde
 }
 
 func (l *link) View(ctx context.Context, app, since string) (lease.View, error) {
+	l.mu.Lock()
+	dim := l.dim
+	l.mu.Unlock()
+	if dim {
+		<-ctx.Done()
+		return lease.View{}, ctx.Err()
+	}
 	return through(l, ctx, func() (lease.View, error) { return l.Store.View(ctx, app, since) })
 }
 
@@ -128,7 +140,7 @@ func newFleet(t *testing.T, shards int) *fleet {
 func (f *fleet) list(context.Context, string, shard.Position) (Listing, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return Listing{Shards: slices.Clone(f.shards)}, nil
+	return Listing{Shards: slices.Clone(f.shards), Born: f.born}, nil
 }
 
 func (f *fleet) read(name string, l *link) func(*Term) error {
@@ -150,7 +162,13 @@ func (f *fleet) read(name string, l *link) func(*Term) error {
 			f.log = append(f.log, step{time.Now(), name, t.Lease.Shard, t.Lease.Epoch, n})
 			kids, ends := f.ends[t.Lease.Shard]
 			linger := f.linger
+			t.SetLoad(f.loads[t.Lease.Shard])
+			stalls := f.stalls[t.Lease.Shard] == name
 			f.mu.Unlock()
+			if stalls {
+				t.GiveUp()
+				return nil
+			}
 			p, err := shard.After(strconv.Itoa(n))
 			if err != nil {
 				return err
@@ -184,6 +202,11 @@ func (f *fleet) join(name string) *member {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.reasons[reason]++
+		},
+		Troubles: func() []lease.Trouble {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return slices.Clone(f.trouble)
 		},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}

@@ -33,6 +33,7 @@ type leadership struct {
 	watch    *lease.Watch
 	leases   []lease.Lease
 	revision string
+	reread   time.Time // when the leases were last read in full
 	streams  *listings
 	rounds   int
 	settled  bool   // the last plan found nothing to do
@@ -109,7 +110,7 @@ func (w *worker) resign() {
 	}
 }
 
-// look makes the leadership look at the store at once. Safe for concurrent use, as are the next five.
+// look makes the leadership look at the store at once. Safe for concurrent use, as are the next six.
 func (l *leadership) look() {
 	select {
 	case l.looked <- struct{}{}:
@@ -136,7 +137,14 @@ func (l *leadership) deposed(now lease.Leader, session string) bool {
 func (l *leadership) stuck() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.lastOK) > 2*l.cfg.Times.Failover
+	return time.Since(l.lastOK) > l.cfg.Times.Failover
+}
+
+// excuse begins the watchdog's time anew.
+func (l *leadership) excuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lastOK = time.Now()
 }
 
 func (l *leadership) aloneIn() bool {
@@ -205,10 +213,16 @@ func (l *leadership) campaign(ctx context.Context) bool {
 	return won
 }
 
+// rereadAfter is how old the leases may be, that a view need not show again because only checkpoints and loads moved.
+const rereadAfter = 30 * time.Second
+
 // step looks, plans, and carries out. It returns the time until the next look, and false when somebody else leads.
 func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) {
 	beat := l.cfg.Times.Beat
 	began := time.Now()
+	if began.Sub(l.reread) >= rereadAfter {
+		l.revision = ""
+	}
 	call, cancel := context.WithTimeout(ctx, l.cfg.Times.Failover/2)
 	view, err := l.cfg.Store.View(call, l.cfg.App, l.revision)
 	cancel()
@@ -226,6 +240,8 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	}
 	if view.Same {
 		view.Leases = l.leases
+	} else {
+		l.reread = began
 	}
 	l.leases, l.revision = view.Leases, view.Revision
 	facts := l.watch.See(view, began, ended)
@@ -239,7 +255,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	var actions []lease.Action
 	if now := rosterOf(view); !l.settled || facts.Any() || !reflect.DeepEqual(now, l.planned) {
 		l.planned = now
-		actions = l.streams.actions(view, l.cfg)
+		actions = l.streams.actions(view, facts, l.cfg)
 		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
 	}
 	if len(actions) == 0 {

@@ -22,6 +22,9 @@ type Listing struct {
 	// Begin says, for a listing with a start, at which shards the application begins and where in them. Their descendants
 	// are read from the beginning, their ancestors not at all. Nil: every shard from [shard.Oldest].
 	Begin map[string]shard.Position
+	// Born is when the stream was created, in Unix milliseconds, 0 when that is not known. Leases of another birth are those
+	// of a stream of the same name that was deleted.
+	Born int64
 }
 
 // listings is what a leader knows of the streams, and the listings under way. Only the leadership's goroutine uses it.
@@ -44,6 +47,7 @@ type listed struct {
 	errors  int
 	fresh   bool // the latest was made for a stream without leases
 	absent  map[string]int
+	reborn  int64 // the birth that was logged
 }
 
 type result struct {
@@ -187,8 +191,9 @@ func (s *listings) take(r result, cfg Config) error {
 	return nil
 }
 
-// actions are the leases to make and the tombstones to remove, by the latest listings.
-func (s *listings) actions(v lease.View, cfg Config) []lease.Action {
+// actions are the leases to make and the tombstones to remove, by the latest listings. Streams that this worker was not told
+// to read are not its business.
+func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
 	for _, l := range v.Leases {
 		byStream[l.Stream] = append(byStream[l.Stream], l)
@@ -202,7 +207,18 @@ func (s *listings) actions(v lease.View, cfg Config) []lease.Action {
 		if len(byStream[name]) == 0 && !l.fresh {
 			continue // the leases were deleted meanwhile: begin with a fresh listing
 		}
-		for _, made := range NewLeases(name, *l.latest, byStream[name], l.fresh) {
+		listing := *l.latest
+		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
+		if anew {
+			listing.Begin = nil // shards that the old stream did not have are read from their beginning too
+			if l.reborn != l.latest.Born {
+				l.reborn = l.latest.Born
+				cfg.Log.Error("the stream was deleted and made anew: its progress is forgotten, and it is read from its beginning",
+					"app", cfg.App, "stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
+			}
+			actions = append(actions, renewed...)
+		}
+		for _, made := range NewLeases(name, listing, byStream[name], l.fresh) {
 			actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
 		}
 		actions = append(actions, l.tombstones(byStream[name])...)
@@ -262,7 +278,7 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 		}
 		followed[id] = !at.IsEnd()
 		made = append(made, lease.Lease{
-			Key: lease.Key{Stream: stream, Shard: id}, Parents: sh.Parents, Range: sh.Range, Epoch: 1, Position: at,
+			Key: lease.Key{Stream: stream, Shard: id}, Parents: sh.Parents, Range: sh.Range, Epoch: 1, Position: at, Born: listing.Born,
 		})
 	}
 	return made

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -31,7 +32,19 @@ type Term struct {
 	wanted   bool // … because the lease was wanted back
 	err      error
 	lost     bool // the store says that the lease is not ours any more, at this epoch
+	stalled  bool // the reader gave the lease up
+
+	load   lease.Load // what the shard brings
+	told   lease.Load // … as the store knows it
+	toldAt time.Time
 }
+
+// A load that is not reported by the way, with a position, is worth a write of its own when it differs by this many classes
+// and was not reported for that long.
+const (
+	loadStep  = 2
+	loadPause = 30 * time.Second
+)
 
 type waiter struct {
 	at   shard.Position
@@ -43,7 +56,7 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 	reading, drained := context.WithCancel(ctx)
 	return &Term{
 		Lease: l, ctx: ctx, cancel: cancel, reading: reading, drained: drained, trust: tr, poke: poke,
-		at: l.Position, saved: l.Position,
+		at: l.Position, saved: l.Position, told: l.Load, toldAt: time.Now(),
 	}
 }
 
@@ -115,6 +128,22 @@ func (t *Term) wait(ctx context.Context, p shard.Position) error {
 	}
 }
 
+// SetLoad notes what the shard brings, as an average over about a minute. It is cheap, and does not make the beat loop beat.
+func (t *Term) SetLoad(l lease.Load) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.load = l
+}
+
+// GiveUp says that this worker cannot make progress with the shard: when the reader returns, the lease goes back, if possible
+// to another worker. What was not begun to be handled is left; the reader has to return soon.
+func (t *Term) GiveUp() {
+	t.mu.Lock()
+	t.stalled = true
+	t.mu.Unlock()
+	t.drained()
+}
+
 // At is what the handler has done.
 func (t *Term) At() shard.Position {
 	t.mu.Lock()
@@ -154,14 +183,29 @@ func (t *Term) progress() (lease.Progress, bool) {
 		p.Position, p.Children = t.at, t.children
 	}
 	// A reader that returned because trust ran out has not given the lease back: the store may still say it is ours.
-	p.Release = t.returned && !t.finished && (t.wanted || t.err != nil)
-	return p, p.Release || !p.Position.IsZero()
+	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.err != nil)
+	p.Stalled = p.Release && t.stalled
+	said := p.Release || !p.Position.IsZero()
+	if t.load != t.told && (said || t.tellLoad(time.Now())) {
+		p.Load, said = t.load, true
+	}
+	return p, said
+}
+
+// tellLoad reports whether the load is worth a report of its own. An idle shard of which nothing was said is not: it
+// counts as idle anyway.
+func (t *Term) tellLoad(now time.Time) bool {
+	step := max(t.load, t.told) - min(t.load, t.told)
+	return t.load != 0 && step >= loadStep && now.Sub(t.toldAt) >= loadPause
 }
 
 // settle takes in that a beat carried p for this term and that the store then said that the lease is held (or not) at
 // the term's epoch. It reports whether the term is over and can be dropped.
 func (t *Term) settle(p lease.Progress, held bool) (over bool) {
 	t.mu.Lock()
+	if held && p.Load != 0 {
+		t.told, t.toldAt = p.Load, time.Now()
+	}
 	if held && p.Position.Compare(t.saved) > 0 {
 		t.saved = p.Position
 	}
@@ -200,12 +244,12 @@ func (t *Term) lose() {
 }
 
 type termState struct {
-	returned, wanted, lost, finished bool
-	err                              error
+	returned, wanted, lost, finished, stalled bool
+	err                                       error
 }
 
 func (t *Term) state() termState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return termState{t.returned, t.wanted, t.lost, t.finished, t.err}
+	return termState{t.returned, t.wanted, t.lost, t.finished, t.stalled, t.err}
 }

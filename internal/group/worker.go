@@ -133,6 +133,9 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	if !w.outage.IsZero() {
 		w.cfg.Log.Info("the store answers again", "app", w.cfg.App, "after", time.Since(w.outage).Round(time.Millisecond))
 		w.outage, w.failures = time.Time{}, 0
+		if w.lead != nil {
+			w.lead.excuse() // it could not look meanwhile
+		}
 	}
 	if !w.trust.extend(began) {
 		return 0 // the answer took longer than trust lasts; ask again
@@ -152,6 +155,9 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	r := lease.Report{
 		Session: w.session, Name: w.cfg.Worker, First: w.first, Leaving: !w.stopping.IsZero(),
 		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: lease.Fingerprint(w.orders.Held),
+	}
+	if w.cfg.Troubles != nil {
+		r.Troubles = w.cfg.Troubles()
 	}
 	sent := map[*Term]lease.Progress{}
 	for _, t := range w.terms {
@@ -189,7 +195,7 @@ func (w *worker) settle(sent map[*Term]lease.Progress) {
 			w.drop(t)
 		case ours && l.Heir != "":
 			t.drain()
-		case ours && now.returned && !now.finished && !now.wanted && now.err == nil:
+		case ours && now.returned && !now.finished && !now.wanted && !now.stalled && now.err == nil:
 			// Trust had run out, and the lease is still ours: it goes on where its handler stopped, unless Run stops.
 			w.drop(t)
 			if w.stopping.IsZero() {
@@ -221,6 +227,8 @@ func (w *worker) drop(t *Term) {
 		w.cfg.OnEnded(t, "finished")
 	case !w.stopping.IsZero():
 		w.cfg.OnEnded(t, "stopped")
+	case now.stalled:
+		w.cfg.OnEnded(t, "stalled")
 	case now.wanted:
 		w.cfg.OnEnded(t, "handed off")
 	default:

@@ -1,0 +1,346 @@
+package group
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// until waits for something, for a bounded time of the bubble.
+func (f *fleet) until(what string, patience time.Duration, is func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(patience); !is(); {
+		if time.Now().After(end) {
+			f.t.Fatalf("after %v still not: %s; who has what: %v", patience, what, f.owners())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (f *fleet) view() lease.View {
+	v, err := f.store.View(f.t.Context(), "app", "")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return v
+}
+
+func (f *fleet) lease(id string) lease.Lease {
+	for _, l := range f.view().Leases {
+		if l.Shard == id {
+			return l
+		}
+	}
+	return lease.Lease{}
+}
+
+func (f *fleet) session(name string) string {
+	for _, w := range f.view().Workers {
+		if w.Name == name {
+			return w.Session
+		}
+	}
+	return ""
+}
+
+func (f *fleet) apply(a lease.Action) {
+	f.t.Helper()
+	if done, err := f.store.Apply(f.t.Context(), "app", []lease.Action{a}); err != nil || !done[0] {
+		f.t.Fatalf("%v: %v, %v", a, done, err)
+	}
+}
+
+// two starts workers a and b, which share the shards; a leads.
+func (f *fleet) two() (a, b *member) {
+	n := len(f.shards)
+	a = f.join("a")
+	f.until("a has all", 10*time.Second, func() bool { return f.owners()["a"] == n })
+	b = f.join("b")
+	f.until("both have their share", 20*time.Second, func() bool { return f.owners()["b"] == n/2 && f.owners()["a"] == n-n/2 })
+	return a, b
+}
+
+func TestADrainedWorkerIsEmptiedAndGoesOnRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8)
+		f.two()
+		f.apply(lease.Action{Kind: lease.Drain, Session: f.session("b"), On: true})
+		f.until("b is empty", 10*time.Second, func() bool { return f.owners()["a"] == 8 })
+		time.Sleep(time.Minute)
+		if f.owners()["a"] != 8 || f.session("b") == "" {
+			t.Errorf("later: %v", f.owners())
+		}
+		f.apply(lease.Action{Kind: lease.Drain, Session: f.session("b")})
+		f.until("b has its share again", 10*time.Second, func() bool { return f.owners()["b"] == 4 })
+		f.end()
+		if d := f.duplicates(); d != 0 {
+			t.Errorf("%d records were handled twice", d)
+		}
+	})
+}
+
+func TestAPausedStreamIsReadByNobodyAndThenGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8)
+		f.two()
+		f.apply(lease.Action{Kind: lease.Pause, Stream: "s", On: true})
+		f.until("nobody has any", 10*time.Second, func() bool { return f.owners()[""] == 8 })
+		f.mu.Lock()
+		read := len(f.log)
+		f.mu.Unlock()
+		time.Sleep(time.Minute)
+		f.mu.Lock()
+		if len(f.log) != read {
+			t.Errorf("%d records were read while the stream was paused", len(f.log)-read)
+		}
+		f.mu.Unlock()
+		f.apply(lease.Action{Kind: lease.Pause, Stream: "s"})
+		f.until("all are read again", 3*time.Second, func() bool { return f.owners()["a"] == 4 && f.owners()["b"] == 4 })
+		time.Sleep(time.Second)
+		f.end()
+		if d := f.duplicates(); d != 0 {
+			t.Errorf("%d records were handled twice", d)
+		}
+	})
+}
+
+func TestAShardThatStallsGoesToAnotherWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8)
+		f.two()
+		l := f.lease("shard-003")
+		who := "a"
+		if l.Owner == f.session("b") {
+			who = "b"
+		}
+		f.mu.Lock()
+		f.stalls = map[string]string{"shard-003": who}
+		f.trouble = []lease.Trouble{{Key: l.Key, State: "stalled", For: 90 * time.Second, Why: "the service does not answer"}}
+		f.mu.Unlock()
+		f.until("another has it", 10*time.Second, func() bool {
+			now := f.lease("shard-003")
+			return now.Owner != "" && now.Owner != l.Owner
+		})
+		f.until("shares are even", 10*time.Second, func() bool { return f.owners()["a"] == 4 && f.owners()["b"] == 4 })
+		for _, w := range f.view().Workers {
+			if !reflect.DeepEqual(w.Troubles, f.trouble) {
+				t.Errorf("troubles of %s: %+v", w.Name, w.Troubles)
+			}
+		}
+		f.end()
+		if f.reasons["stalled"] != 1 {
+			t.Errorf("the terms ended because %v", f.reasons)
+		}
+	})
+}
+
+func TestBusyShardsAreSharedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8)
+		f.two()
+		f.mu.Lock()
+		f.loads = map[string]lease.Load{}
+		for _, l := range f.view().Leases {
+			if l.Owner == f.session("a") {
+				f.loads[l.Shard] = lease.LoadOf(1 << 20)
+			}
+		}
+		f.mu.Unlock()
+		busy := func() (n int) {
+			for _, l := range f.view().Leases {
+				if l.Owner == f.session("a") && l.Load > 1 {
+					n++
+				}
+			}
+			return n
+		}
+		f.until("the leader has shared them", 10*time.Minute, func() bool { return busy() == 2 && f.owners()["a"] == 4 })
+		moved := f.reasons["handed off"]
+		time.Sleep(10 * time.Minute)
+		f.end()
+		if f.reasons["handed off"] != moved {
+			t.Errorf("%d more moves", f.reasons["handed off"]-moved)
+		}
+	})
+}
+
+// A leader whose session lives but that cannot look any more gives leadership up, and keeps its leases.
+func TestALeaderThatCannotLookLeavesItToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8)
+		a, _ := f.two()
+		if f.view().Leader.Session != f.session("a") {
+			t.Fatal("a does not lead")
+		}
+		a.link.mu.Lock()
+		a.link.dim = true
+		a.link.mu.Unlock()
+		began := time.Now()
+		f.until("b leads", 9*time.Second, func() bool { return f.view().Leader.Session == f.session("b") })
+		t.Logf("b leads after %v", time.Since(began))
+		time.Sleep(time.Minute)
+		if f.view().Leader.Session != f.session("b") || f.owners()["a"] != 4 {
+			t.Errorf("later %v leads, %v", f.view().Leader, f.owners())
+		}
+		f.end()
+		if d := f.duplicates(); d != 0 || f.reasons["lost"] != 0 {
+			t.Errorf("%d records were handled twice, terms ended because %v", d, f.reasons)
+		}
+	})
+}
+
+func TestAStreamThatWasMadeAnewIsReadFromItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		f.born = 1000
+		f.two()
+		time.Sleep(5 * time.Second)
+		before := f.lease("shard-001")
+		if before.Born != 1000 {
+			t.Fatalf("lease %s is born %d", before, before.Born)
+		}
+		f.mu.Lock()
+		f.born = 2000
+		f.shards = []shard.Shard{{ID: "shard-001"}, {ID: "shard-002", Parents: []string{"gone"}}, {ID: "shard-009"}}
+		f.mu.Unlock()
+		f.until("the old leases are gone", 3*time.Minute, func() bool {
+			v := f.view()
+			return len(v.Leases) == 3 && !slices.ContainsFunc(v.Leases, func(l lease.Lease) bool { return l.Born != 2000 || l.Owner == "" })
+		})
+		after := f.lease("shard-001")
+		if after.Epoch <= before.Epoch || !reflect.DeepEqual(f.lease("shard-002").Parents, []string{"gone"}) {
+			t.Errorf("before %s, after %s; %s", before, after, f.lease("shard-002"))
+		}
+		f.mu.Lock()
+		first := slices.IndexFunc(f.log, func(s step) bool { return s.shard == "shard-001" && s.epoch > before.Epoch })
+		if first < 0 || f.log[first].n != 1 {
+			t.Errorf("read on at %+v", f.log[max(first, 0)])
+		}
+		f.log = nil // the rest of the test judges the new stream
+		f.mu.Unlock()
+		for _, m := range f.workers {
+			m.stop()
+			if err := <-m.done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestRenew(t *testing.T) {
+	k := lease.Key{Stream: "s", Shard: "1"}
+	listing := Listing{Born: 9, Shards: []shard.Shard{{ID: "1", Parents: []string{"0"}, Range: shard.HashRange{End: shard.MaxHashKey}}}}
+	anew := lease.Action{Kind: lease.Create, Lease: lease.Lease{
+		Key: k, Parents: []string{"0"}, Range: shard.HashRange{End: shard.MaxHashKey}, Epoch: 5, Position: shard.Oldest, Born: 9}}
+	workers := []lease.Worker{{Session: "a"}, {Session: "dead", Ended: true}}
+	revoke := []lease.Action{{Kind: lease.Revoke, Key: k, Epoch: 4}}
+	remove := lease.Action{Kind: lease.Delete, Key: k, Epoch: 4}
+	for _, c := range []struct {
+		name string
+		l    lease.Lease
+		ripe uint64
+		want []lease.Action
+		anew bool
+	}{
+		{"of this birth", lease.Lease{Born: 9, Owner: "a"}, 0, nil, false},
+		{"of unknown birth", lease.Lease{Owner: "a"}, 0, nil, false},
+		{"held", lease.Lease{Born: 8, Owner: "a"}, 0, revoke, true},
+		{"held by a dead session", lease.Lease{Born: 8, Owner: "dead"}, 0, revoke, true},
+		{"revoked", lease.Lease{Born: 8, Revoked: "a"}, 3, nil, true},
+		{"revoked for long enough", lease.Lease{Born: 8, Revoked: "a"}, 4, []lease.Action{remove, anew}, true},
+		{"revoked from a dead session", lease.Lease{Born: 8, Revoked: "dead"}, 0, []lease.Action{remove, anew}, true},
+		{"revoked from one that is gone", lease.Lease{Born: 8, Revoked: "gone"}, 0, []lease.Action{remove, anew}, true},
+		{"free", lease.Lease{Born: 8}, 0, []lease.Action{remove, anew}, true},
+		{"finished", lease.Lease{Born: 8, Position: shard.End}, 0, []lease.Action{remove, anew}, true},
+	} {
+		c.l.Key, c.l.Epoch = k, 4
+		got, anew := Renew(listing, []lease.Lease{c.l}, workers, map[lease.Key]uint64{k: c.ripe})
+		if !reflect.DeepEqual(got, c.want) || anew != c.anew {
+			t.Errorf("%s: %v, %t, want %v", c.name, got, anew, c.want)
+		}
+	}
+	l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "other"}, Epoch: 4, Born: 8}
+	if got, _ := Renew(listing, []lease.Lease{l}, nil, nil); len(got) != 1 || got[0].Kind != lease.Delete {
+		t.Errorf("a shard that the new stream does not have: %v", got)
+	}
+	if got, anew := Renew(Listing{}, []lease.Lease{l}, nil, nil); got != nil || anew {
+		t.Errorf("a listing of unknown birth: %v", got)
+	}
+}
+
+// Leases of a stream that this leader was not told to read, finished ones too, are neither deleted nor made anew.
+func TestStreamsOfOthersStayAsTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2)
+		f.born = 2000
+		other := func(id string) lease.Lease {
+			return lease.Lease{Key: lease.Key{Stream: "elsewhere", Shard: id}, Epoch: 3, Position: shard.End, Last: "gone", Born: 1000}
+		}
+		f.apply(lease.Action{Kind: lease.Create, Lease: other("finished")})
+		open := other("open")
+		open.Position = shard.Oldest
+		f.apply(lease.Action{Kind: lease.Create, Lease: open})
+		f.join("a")
+		f.until("a has all", 10*time.Second, func() bool { return f.owners()["a"] == 3 })
+		time.Sleep(10 * time.Minute) // ten listings
+		if l := f.lease("finished"); l.Epoch != 3 || !l.Finished() {
+			t.Errorf("what was finished is %+v", l)
+		}
+		if l := f.lease("open"); l.Epoch != 4 || l.Born != 1000 {
+			t.Errorf("what was open is %+v", l)
+		}
+		f.end()
+	})
+}
+
+func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trust := newTrust(5 * time.Second)
+		term := newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest, Load: 20}, trust, func() {})
+		seq := uint64(0)
+		report := func(move bool) lease.Load {
+			if move {
+				seq++
+				p, err := shard.After(string(rune('0' + seq)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				term.Advance(p)
+			}
+			p, some := term.progress()
+			if some != (p.Load != 0 || !p.Position.IsZero()) {
+				t.Errorf("some is %t for %+v", some, p)
+			}
+			term.settle(p, true)
+			return p.Load
+		}
+		for _, c := range []struct {
+			after time.Duration
+			load  lease.Load
+			move  bool
+			want  lease.Load
+		}{
+			{0, 0, true, 0},
+			{0, 20, true, 0},            // known
+			{0, 21, true, 21},           // by the way
+			{time.Second, 30, false, 0}, // too soon for a report of its own
+			{29 * time.Second, 30, false, 30},
+			{time.Minute, 31, false, 0}, // too little
+			{0, 31, true, 31},
+			{time.Minute, 29, false, 29},
+			{time.Minute, 0, false, 0}, // nothing is known
+		} {
+			time.Sleep(c.after)
+			term.SetLoad(c.load)
+			if got := report(c.move); got != c.want {
+				t.Errorf("%+v: reported %d", c, got)
+			}
+		}
+		trust.end(ErrLeaseLost)
+	})
+}
