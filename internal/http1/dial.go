@@ -81,14 +81,7 @@ func (h *Host) handshake(ctx context.Context, c *tls.Conn) error {
 		if err != nil && errors.Is(context.Cause(bounded), late) {
 			return late
 		}
-		if err != nil {
-			return err
-		}
-	} else if err := c.HandshakeContext(ctx); err != nil {
 		return err
 	}
-	if p := c.ConnectionState().NegotiatedProtocol; p != "" && p != protocol {
-		return fmt.Errorf("the server speaks %q, which it was not asked for", p)
-	}
-	return nil
+	return c.HandshakeContext(ctx)
 }
