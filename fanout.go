@@ -34,7 +34,7 @@ func (r Reading) String() string {
 	return fmt.Sprintf("Reading(%d)", int(r))
 }
 
-// pages is what a shard is read from, a source.Poll or a source.Fanout. One goroutine at a time uses it.
+// pages is what a shard is read from, a source.Feed or a source.Fanout. One goroutine at a time uses it.
 type pages interface {
 	// Next waits for the next page. Its errors are ctx's cause, and ones that wrap source.ErrNoShard or source.ErrNoStream.
 	Next(ctx context.Context) (source.Page, error)
@@ -59,12 +59,9 @@ func (c *Consumer) consumers() *source.Consumers {
 	}
 }
 
-// pages is what l reads from: poll, or the same shard by fan-out.
-func (c *Consumer) pages(l *shardLoop, poll source.Poll, consumers *source.Consumers) pages {
-	if consumers == nil {
-		return &poll
-	}
-	return &source.Fanout{Poll: poll, Consumers: consumers, Changed: l.readingChanged}
+// pages is what l reads from by fan-out; poll is the same shard by polling.
+func (r *run) pages(l *shardLoop, poll source.Poll, consumers *source.Consumers) pages {
+	return &source.Fanout{Poll: poll, Consumers: consumers, Share: r.budget.Share(), Changed: l.readingChanged}
 }
 
 // readingChanged tells once of each change, not of each failure.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,7 +20,7 @@ type Fanout struct {
 	// Poll says what is read and from where, and polls it meanwhile. Its From is always the last record that was delivered.
 	Poll      Poll
 	Consumers *Consumers
-	// Share is the shard's share of the memory budget, which is the Fanout's from now on. May be nil.
+	// Share is the shard's share of the memory budget, which is the Fanout's from now on.
 	Share *Share
 	// Changed hears when polling begins, and why, and when fan-out is back (nil). May be nil.
 	Changed func(why error)
@@ -35,6 +36,10 @@ type Fanout struct {
 	refused      time.Time // since when others are in the way; zero when they are not
 	polling      bool
 	due          time.Time // while polling: the next subscription to try
+
+	mu     sync.Mutex
+	status Status
+	live   *subscription // that Status describes
 }
 
 const (
@@ -68,6 +73,7 @@ var ErrSubscribed = errors.New("another subscription to the shard")
 func (f *Fanout) Next(ctx context.Context) (Page, error) {
 	if f.retry.high == 0 {
 		f.retry = backoff{low: time.Second, high: 10 * time.Second}
+		f.behind(-1)
 	}
 	for {
 		if f.polling && f.sub == nil && time.Now().Before(f.due) {
@@ -84,7 +90,8 @@ func (f *Fanout) Next(ctx context.Context) (Page, error) {
 			return Page{}, context.Cause(ctx)
 		}
 		wait, err := f.judge(ctx, err)
-		if err == nil {
+		if err == nil && wait > 0 {
+			f.doing(BackingOff)
 			err = pause(ctx, wait)
 		}
 		if err != nil {
@@ -97,6 +104,7 @@ func (f *Fanout) Next(ctx context.Context) (Page, error) {
 func (f *Fanout) Last(ctx context.Context) (Page, error) {
 	if f.sub == nil {
 		if f.polling {
+			f.Poll.page.Memory = &pageMemory{f.Share, ctx}
 			return f.Poll.Last(ctx)
 		}
 		return Page{}, errNothing
@@ -111,14 +119,13 @@ func (f *Fanout) Last(ctx context.Context) (Page, error) {
 // Close ends the subscription, so that the next owner's is not refused.
 func (f *Fanout) Close() {
 	f.end()
-	if f.Share != nil {
-		f.Share.Close()
-	}
+	f.Share.Close()
 }
 
 // end ends the subscription, if there is one.
 func (f *Fanout) end() {
 	if f.sub != nil {
+		f.follow(nil)
 		f.sub.close()
 		f.sub = nil
 	}
@@ -128,7 +135,12 @@ func (f *Fanout) end() {
 func (f *Fanout) poll(ctx context.Context) (page Page, due bool, err error) {
 	until, cancel := context.WithDeadline(ctx, f.due)
 	defer cancel()
+	f.Poll.page.Memory = &pageMemory{f.Share, until}
+	f.doing(Reading)
 	page, err = f.Poll.Next(until)
+	if err == nil {
+		f.behind(page.Behind)
+	}
 	if err == nil && len(page.Records) > 0 {
 		f.continuation = "" // the position is further
 	}
@@ -150,6 +162,7 @@ func (f *Fanout) event(ctx context.Context) (Page, error) {
 }
 
 func (f *Fanout) subscribe(ctx context.Context) error {
+	f.doing(Subscribing)
 	at, err := f.at()
 	if err != nil {
 		return err
@@ -176,6 +189,7 @@ func (f *Fanout) subscribe(ctx context.Context) error {
 		first = probeTimeout
 	}
 	f.sub = read(sub, f.Share, f.Poll.From, first, f.began.Add(f.spread.life()))
+	f.follow(f.sub)
 	return nil
 }
 
@@ -206,6 +220,8 @@ func (f *Fanout) take(ev *event) Page {
 	f.Poll.From, f.continuation = ev.at, ev.continuation
 	f.failures, f.refused = 0, time.Time{}
 	f.retry.reset()
+	f.failing(nil)
+	f.behind(ev.page.Behind)
 	if f.polling {
 		f.polling = false
 		if f.Changed != nil {

@@ -61,13 +61,13 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 		f.takeovers = 0
 	}
 	what := troubleOf(err, answered)
+	if what == ended && served { // five minutes, usually. When it was less, the spacing of calls still holds
+		return 0, nil
+	}
+	f.failing(err)
 	switch what {
 	case lost:
 		return 0, err
-	case ended:
-		if served { // five minutes, usually. When it was less, the spacing of calls still holds
-			return 0, nil
-		}
 	case refused:
 		if f.refused.IsZero() {
 			f.refused = time.Now()

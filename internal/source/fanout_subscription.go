@@ -23,7 +23,7 @@ var (
 // subscription is one event stream, from the answer to SubscribeToShard until close, and a goroutine that reads it ahead of the handler.
 type subscription struct {
 	wire  *wire.Subscription
-	share *Share        // nil where nobody counts
+	share *Share
 	until time.Time     // when to end it
 	done  chan struct{} // closed when the goroutine has ended
 	wake  chan struct{} // for who takes events, when there is something; room for one
@@ -37,6 +37,8 @@ type subscription struct {
 	bytes  int   // of the memory of what is queued
 	err    error // the end, behind the queue
 	closed bool
+	doing  Doing // of the goroutine
+	since  time.Time
 }
 
 // event is one that was read and checked.
@@ -66,6 +68,7 @@ func roomFor(n, events, bytes int) bool {
 func read(w *wire.Subscription, share *Share, from shard.Position, first time.Duration, until time.Time) *subscription {
 	s := &subscription{
 		wire: w, share: share, until: until, done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		doing: Subscribed, since: time.Now(),
 	}
 	go func() {
 		defer close(s.done)
@@ -83,7 +86,7 @@ func (s *subscription) run(from shard.Position, silence time.Duration) error {
 		}
 		s.taking = 0
 		ev := new(event)
-		ev.wire.Memory = (*memory)(s)
+		ev.wire.Memory = eventMemory{s}
 		err := s.wire.Next(silence, &ev.wire)
 		if err == nil {
 			ev.page, ev.at, ev.continuation, err = pageOf(&ev.wire, from)
@@ -111,8 +114,10 @@ func (s *subscription) await(ctx context.Context, n int) error {
 		ok := roomFor(n, len(s.queue), s.bytes)
 		s.mu.Unlock()
 		if ok {
+			s.now(Subscribed)
 			return nil
 		}
+		s.now(AwaitingHandler)
 		if timer == nil {
 			timer = time.NewTimer(stallTimeout)
 			defer timer.Stop()
@@ -216,44 +221,4 @@ func (s *subscription) close() {
 		ev.wire.Release()
 	}
 	s.queue = nil
-}
-
-// memory is that of a subscription's events: what the handler has left of the queue, and the share of the budget.
-type memory subscription
-
-// Take waits for n bytes.
-func (m *memory) Take(ctx context.Context, n int) error {
-	s := (*subscription)(m)
-	if err := s.await(ctx, n); err != nil {
-		return err
-	}
-	if s.share != nil {
-		if err := s.share.Take(ctx, n); err != nil {
-			return err
-		}
-	}
-	s.taking += n
-	return nil
-}
-
-// TryTake takes between least and most bytes, or none.
-func (m *memory) TryTake(least, most int) int {
-	if m.share == nil {
-		return most
-	}
-	return m.share.TryTake(least, most)
-}
-
-// Owe takes what is there already.
-func (m *memory) Owe(n int) {
-	if m.share != nil {
-		m.share.Owe(n)
-	}
-}
-
-// Give gives back.
-func (m *memory) Give(n int) {
-	if m.share != nil {
-		m.share.Give(n)
-	}
 }

@@ -22,6 +22,7 @@ import (
 // fanned is a shard of an embedded Kinesis in a bubble, and what a Fanout of it said.
 type fanned struct {
 	t      *testing.T
+	budget *Budget
 	srv    *kinesistest.Server
 	shard  string
 	client *kinesis.Client
@@ -44,9 +45,14 @@ func fanOut(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, p *fanned
 		}
 		defer srv.Close()
 		srv.CreateStream("s", 1)
-		p := &fanned{t: t, srv: srv, shard: srv.OpenShards("s")[0], client: srv.Client()}
+		p := &fanned{t: t, budget: NewBudget(128 << 20), srv: srv, shard: srv.OpenShards("s")[0], client: srv.Client()}
 		p.fan = p.reader()
-		defer func() { p.fan.Close() }()
+		defer func() {
+			p.fan.Close()
+			if n := p.budget.InUse(); n != 0 {
+				t.Errorf("%d bytes of memory were not given back", n)
+			}
+		}()
 		f(t, p)
 	})
 }
@@ -57,6 +63,7 @@ func (p *fanned) reader() *Fanout {
 			Client: p.client, Caller: caller(p.t, p.client), Stream: Stream{Name: "s"}, Shard: p.shard, From: shard.Oldest,
 			Limit: 10000, Idle: time.Second, Failed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) },
 		},
+		Share:     p.budget.Share(),
 		Consumers: &Consumers{Client: p.client, Name: "c", Found: func(Stream, string, bool) { p.ready++ }},
 		Changed:   func(why error) { p.modes = append(p.modes, why) },
 	}
@@ -72,6 +79,7 @@ func (p *fanned) send() {
 func (p *fanned) read(ctx context.Context) (Page, error) {
 	p.t.Helper()
 	page, err := p.fan.Next(ctx)
+	defer page.Release()
 	for _, r := range page.Records {
 		if p.got++; string(r.Data) != fmt.Sprint(p.got) || r.Key != "k" || r.Arrival == 0 {
 			p.t.Fatalf("got %q of key %q, arrived %d, want %d", r.Data, r.Key, r.Arrival, p.got)

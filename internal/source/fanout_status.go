@@ -1,0 +1,67 @@
+package source
+
+import "time"
+
+// Status may be called at any time.
+func (f *Fanout) Status() Status {
+	f.mu.Lock()
+	s, sub := f.status, f.live
+	f.mu.Unlock()
+	if sub != nil {
+		sub.describe(&s)
+	}
+	return s
+}
+
+func (f *Fanout) doing(d Doing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.status.Doing != d || f.status.Since.IsZero() {
+		f.status.Doing, f.status.Since = d, time.Now()
+	}
+}
+
+// failing notes a failure, nil when all is well again.
+func (f *Fanout) failing(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.status.Err = err; err == nil {
+		f.status.Attempt = 0
+	} else {
+		f.status.Attempt++
+	}
+}
+
+// behind notes how far the last page was behind the tip.
+func (f *Fanout) behind(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Behind = d
+}
+
+// follow makes sub the subscription that is described, nil for none.
+func (f *Fanout) follow(sub *subscription) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.live = sub
+}
+
+// describe says what the subscription is at.
+func (s *subscription) describe(to *Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to.Doing, to.Since = s.doing, s.since
+	for _, ev := range s.queue {
+		to.Buffered += len(ev.page.Records)
+		to.Behind = ev.page.Behind
+	}
+}
+
+// now notes what the goroutine is at.
+func (s *subscription) now(d Doing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doing != d {
+		s.doing, s.since = d, time.Now()
+	}
+}
