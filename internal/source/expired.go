@@ -45,17 +45,17 @@ func (p *Poll) begin() {
 	}
 	p.begun = true
 	if p.From.Kind() == shard.Sequence {
-		p.doubt.at = p.From
+		p.doubt = &doubt{at: p.From}
 	}
 }
 
 // resolve looks at the first record after reading began at a position in doubt.
 func (p *Poll) resolve(first *Record) {
-	at, refusal := p.doubt.at, p.doubt.err
-	if at.IsZero() {
+	if p.doubt == nil {
 		return
 	}
-	p.doubt = doubt{}
+	at, refusal := p.doubt.at, p.doubt.err
+	p.doubt = nil
 	if refusal == nil && first.SequenceNumber == at.SequenceNumber() {
 		return
 	}
@@ -77,7 +77,7 @@ func (p *Poll) leave(ctx context.Context, refusal error) bool {
 	}
 	switch p.IfExpired {
 	case OldestExpired:
-		p.doubt = doubt{p.From, refusal}
+		p.doubt = &doubt{p.From, refusal}
 		p.From = shard.Oldest
 	case LatestExpired:
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -87,7 +87,7 @@ func (p *Poll) leave(ctx context.Context, refusal error) bool {
 			return false
 		}
 		e := Expiry{At: p.From, Next: shard.At(date), From: arrivalOf(p.From.SequenceNumber()), To: date, Err: refusal}
-		p.doubt = doubt{}
+		p.doubt = nil
 		p.From = e.Next
 		p.tell(e)
 	default:

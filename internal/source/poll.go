@@ -62,7 +62,7 @@ type Poll struct {
 	page     wire.Page
 	iterator string
 	begun    bool      // an iterator has been asked for
-	doubt    doubt     // about the position that reading began at
+	doubt    *doubt    // about the position that reading began at
 	made     bool      // the iterator is being made, or was since the last page
 	settled  bool      // has been at the tip
 	began    time.Time // the last read
@@ -307,7 +307,7 @@ func (p *Poll) iterate(ctx context.Context) (string, error) {
 	case shard.Sequence:
 		in.StartingSequenceNumber = aws.String(p.From.SequenceNumber())
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
-		if p.From.Done() != shard.Whole || p.doubt.at == p.From {
+		if p.From.Done() != shard.Whole || p.doubt != nil && p.doubt.at == p.From {
 			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
 		}
 	default:

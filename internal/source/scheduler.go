@@ -27,11 +27,11 @@ type Scheduler struct {
 	waiting int // feeds in ready
 	waited  int // … that were there one tick ago
 
-	width   int // how many goroutines may read at once
-	working int // … are not parked
-	turning int // … have a read under way
-	peak    int // the most that did since the width was looked at
-	looked  int // … at this tick
+	width   int  // how many goroutines may read at once
+	working int  // … are not parked
+	turning int  // … have a read under way
+	strain  bool // reads have waited since the width was looked at
+	looked  int  // … at this tick
 	parked  []chan bool
 }
 
@@ -157,8 +157,9 @@ func (s *Scheduler) pace() {
 // advance makes ready what is due up to the tick now, and minds how many read.
 func (s *Scheduler) advance(now int) {
 	if now > s.cursor {
-		if s.waiting > 0 && s.waited > 0 && s.working >= s.width {
-			s.width = min(2*s.width, mostWidth) // nobody came to what has waited for a tick
+		if s.waiting > 0 && s.waited > 0 { // nobody came to what has waited for a tick
+			s.strain = true
+			s.width = min(s.width+max(s.width/4, min(s.width, s.waiting/4), 1), mostWidth)
 		}
 		for t := s.cursor + 1; t <= min(now, s.cursor+wheelTicks-1) && s.count > 0; t++ {
 			slot := &s.wheel[t%wheelTicks]
@@ -176,10 +177,10 @@ func (s *Scheduler) advance(now int) {
 		return
 	}
 	s.looked = now
-	if s.peak <= s.width/2 {
-		s.width = max(s.width/2, leastWidth)
+	if !s.strain {
+		s.width = max(s.width-max(s.width/8, 1), leastWidth)
 	}
-	s.peak = s.working
+	s.strain = false
 	for len(s.parked) > 0 && len(s.parked)+s.working > s.width { // those that have been so for longest
 		s.parked[0] <- false
 		s.parked = append(s.parked[:0], s.parked[1:]...)
@@ -192,7 +193,7 @@ func (s *Scheduler) upcoming() int {
 		return s.cursor + 1
 	}
 	far := s.cursor + wheelTicks/2
-	if len(s.parked) > leastWidth {
+	if s.width > leastWidth {
 		far = max(s.looked+lookEvery, s.cursor+1)
 	}
 	if s.count > 0 {
@@ -209,7 +210,6 @@ func (s *Scheduler) upcoming() int {
 func (s *Scheduler) staff() {
 	for s.working-s.turning < s.waiting && s.working < s.width {
 		s.working++
-		s.peak = max(s.peak, s.working)
 		if last := len(s.parked) - 1; last >= 0 {
 			s.parked[last] <- true
 			s.parked = s.parked[:last]
