@@ -1,0 +1,127 @@
+package change
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// Stream is what the service said of a stream.
+type Stream struct {
+	Name   string
+	Shards []shard.Shard // all that can still be read
+	Now    time.Time     // the service's time when it listed them
+	Born   int64         // see [lease.Lease.Born]
+}
+
+// Wish is where reading is to resume.
+type Wish struct {
+	// To is [shard.Oldest], [shard.Latest] or a time, or, with a Shard, a sequence number.
+	To shard.Position
+	// Shard limits the reset to one shard and those that descend from it; "" for none.
+	Shard string
+}
+
+// Reset says what a wish means for a stream, ancestors before descendants, whose order is kept by that:
+//
+//   - Oldest and a time move every shard there that can still be read, also those that were read to their end, which are
+//     opened again. The plan then gives no child out before its parents have ended again.
+//   - Latest moves the open shards to the service's time of the listing, and ends the others, of which nothing is wanted.
+//   - A wish for one shard takes its descendants along, because what they brought came after it: for Oldest and a time to the
+//     same place, for a sequence number to their beginning. Latest moves the one shard only: it makes nothing come again.
+//   - A shard without a lease gets one. A lease whose shard has left the stream stays as it is.
+func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
+	graph := shard.NewGraph(s.Shards)
+	if w.Shard != "" {
+		if _, there := graph.Shard(w.Shard); !there {
+			return nil, fmt.Errorf("stream %s has no shard %s (any more): \"weir group describe\" shows those that have leases", s.Name, w.Shard)
+		}
+	}
+	have := map[string]*lease.Lease{}
+	for i := range leases {
+		if leases[i].Stream == s.Name {
+			have[leases[i].Shard] = &leases[i]
+		}
+	}
+	moved := affected(graph, w)
+	var steps []Step
+	for _, id := range graph.Ordered() {
+		if !moved[id] {
+			continue
+		}
+		sh, _ := graph.Shard(id)
+		step := Step{Key: lease.Key{Stream: s.Name, Shard: id}}
+		step.To, step.Why = target(s, sh, w)
+		if l := have[id]; l != nil {
+			step.From = l.Position
+			move(&step, l, s.Born)
+		} else {
+			step.Actions = []lease.Action{{Kind: lease.Create, Lease: lease.Lease{
+				Key: step.Key, Parents: sh.Parents, Range: sh.Range, Epoch: 1, Position: step.To, Born: s.Born,
+			}}}
+		}
+		steps = append(steps, step)
+	}
+	if w.Shard == "" {
+		steps = append(steps, strays(graph, have)...)
+	}
+	return steps, nil
+}
+
+// affected are the shards that a wish is about.
+func affected(graph *shard.Graph, w Wish) map[string]bool {
+	moved := map[string]bool{}
+	for _, id := range graph.Ordered() {
+		switch {
+		case w.Shard == "", id == w.Shard:
+			moved[id] = true
+		case w.To != shard.Latest:
+			moved[id] = slices.ContainsFunc(graph.Parents(id), func(p string) bool { return moved[p] })
+		}
+	}
+	return moved
+}
+
+// target is where one shard goes.
+func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
+	if sh.ID != w.Shard && w.Shard != "" {
+		why = "descends from " + w.Shard
+	}
+	switch {
+	case w.To == shard.Latest && sh.Closed:
+		return shard.End, "it is closed: nothing new comes"
+	case w.To == shard.Latest:
+		return shard.At(s.Now), "now, by the service's clock"
+	case w.To.Kind() == shard.Sequence && sh.ID != w.Shard:
+		return shard.Oldest, why
+	default:
+		return w.To, why
+	}
+}
+
+// move makes step the move of a lease, or nothing if it is there already and nobody holds it.
+func move(step *Step, l *lease.Lease, born int64) {
+	if l.Position == step.To && l.Owner == "" && (born == 0 || l.Born == 0 || l.Born == born) {
+		step.Why = "it is there already"
+		return
+	}
+	if l.Finished() && !step.To.IsEnd() && step.Why == "" {
+		step.Why = "it was read to its end: it is opened again"
+	}
+	step.Actions = []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: l.Epoch, Position: step.To, Born: born}}
+}
+
+// strays are the leases that are not finished and whose shards have left the stream.
+func strays(graph *shard.Graph, have map[string]*lease.Lease) []Step {
+	var steps []Step
+	for id, l := range have {
+		if _, there := graph.Shard(id); !there && !l.Finished() {
+			steps = append(steps, Step{Key: l.Key, From: l.Position, To: l.Position, Why: "its shard has left the stream: the lease stays"})
+		}
+	}
+	slices.SortFunc(steps, func(a, b Step) int { return a.Key.Compare(b.Key) })
+	return steps
+}

@@ -1,0 +1,56 @@
+package change
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Restore says what it takes to have leases of a dump in an application's store. Leases that are there with the same position and
+// nobody's are left alone, so a restore that was cut off can be run again. Others that are there are refused, all named in the
+// error by their number and the first of them, unless replace is set. Leases that the dump does not have stay.
+//
+// Epochs keep growing: sinks may have seen those of the dump, and compare.
+func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
+	have := make(map[lease.Key]*lease.Lease, len(v.Leases))
+	for i := range v.Leases {
+		have[v.Leases[i].Key] = &v.Leases[i]
+	}
+	var (
+		steps   []Step
+		taken   int
+		example *lease.Lease
+	)
+	for _, l := range leases {
+		step := Step{Key: l.Key, To: l.Position}
+		there := have[l.Key]
+		switch {
+		case there == nil:
+			step.Actions = []lease.Action{{Kind: lease.Create, Lease: l}}
+		case there.Position == l.Position && there.Owner == "" && there.Epoch >= l.Epoch:
+			step.From, step.Why = there.Position, "it is there already"
+		default:
+			step.From = there.Position
+			step.Actions = overwrite(there, l)
+			if taken++; example == nil {
+				example = there
+			}
+		}
+		steps = append(steps, step)
+	}
+	if taken > 0 && !replace {
+		return nil, fmt.Errorf("the store has %d of these leases already, %s at %s among them: give --replace to overwrite what is there, or import under another --app",
+			taken, example.Key, example.Position)
+	}
+	return steps, nil
+}
+
+// overwrite moves a lease to the place of another of the same key. If its epoch is the lower one, it is made anew.
+func overwrite(there *lease.Lease, l lease.Lease) []lease.Action {
+	epoch := there.Epoch + 1
+	actions := []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: there.Epoch, Position: l.Position, Born: l.Born}}
+	if l.Epoch > epoch {
+		actions = append(actions, lease.Action{Kind: lease.Delete, Key: l.Key, Epoch: epoch}, lease.Action{Kind: lease.Create, Lease: l})
+	}
+	return actions
+}
