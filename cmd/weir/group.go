@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,150 +15,173 @@ import (
 func groupCommand(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
-		Short: "Look at the workers and the progress of an application",
-		Long:  "Looks at the group of workers that make an application: who holds which shard, and how far it got.",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(groupDescribeCommand(t))
-	return cmd
-}
+		Short: "Look after the workers and the progress of an application",
+		Long: `Looks after the group of workers that make an application: who holds which shard, how far it got and how far it is
+behind; and changes that, for those who know why.
 
-type describeOptions struct {
-	aws    awsFlags
-	out    format
-	app    string
-	store  string
-	stream string
-	noLag  bool
-	watch  time.Duration
-}
-
-func groupDescribeCommand(t terminal) *cobra.Command {
-	var o describeOptions
-	cmd := &cobra.Command{
-		Use:   "describe --app NAME --store URL",
-		Short: "Show leases, owners, checkpoints, lag, workers and leader",
-		Long: `Shows the leases of an application: who holds which shard, at which epoch, how far it got and how far it is behind;
-and its workers, with the one that leads. It changes nothing.
-
-The lag of a shard is the age of the oldest record that is not handled yet, asked from Kinesis itself by one read at
-the checkpoint. These reads count against the five a second that a shard allows; --no-lag does without.
-
-Whether a worker lives shows in its beats, so the store is looked at until every worker has been seen to beat, for
-two seconds at most (see --watch). A worker that is told to beat less often than that looks silent though it lives.`,
-		Example: `  weir group describe --app billing --store sqlite:billing.db
-  weir group describe --app billing --store dynamodb:weir --no-lag
-  weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
+What can lose or repeat records (reset, delete, import) refuses to while workers run, writes the progress to a file
+first, shows what it will do and asks. "weir doctor" says what is wrong with an application.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := require(cmd, "app", "store"); err != nil {
-				return err
-			}
-			url, err := parseStore(o.store)
-			if err != nil {
-				return err
-			}
-			if url.kind == storeMemory {
-				return usagef("memory: belongs to the worker that uses it: nobody else can look into it")
-			}
-			if o.watch < 0 || o.watch > time.Minute {
-				return usagef("--watch %v: want 0 to 1m", o.watch)
-			}
-			return o.run(cmd.Context(), t, url)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.Flags().StringVar(&o.app, "app", "", "application")
-	registerStore(cmd, &o.store)
-	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of this stream, by name")
-	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not ask Kinesis for the lag")
-	cmd.Flags().DurationVar(&o.watch, "watch", 2*time.Second, "how long to look for beats at most; 0 does not")
-	o.out.register(cmd, "output format")
-	o.aws.register(cmd, true)
+	cmd.AddGroup(&cobra.Group{ID: "look", Title: "Looking:"}, &cobra.Group{ID: "run", Title: "With running workers:"},
+		&cobra.Group{ID: "change", Title: "Changing progress:"})
+	in := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			cmd.AddCommand(c)
+		}
+	}
+	in("look", groupListCommand(t), groupDescribeCommand(t), groupLagCommand(t), groupPlanCommand(t))
+	in("run", groupPauseCommand(t, true), groupPauseCommand(t, false), groupDrainCommand(t))
+	in("change", groupResetCommand(t), groupDeleteCommand(t), groupExportCommand(t), groupImportCommand(t))
 	return cmd
 }
 
-func (o *describeOptions) run(ctx context.Context, t terminal, url storeURL) error {
-	store, err := url.open(ctx, t, &o.aws, false, false)
+// target is the application that a command is about, and where its leases are.
+type target struct {
+	aws   awsFlags
+	app   string
+	store string
+}
+
+func (g *target) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&g.app, "app", "", "application")
+	g.registerStore(cmd)
+	err := cmd.RegisterFlagCompletionFunc("app", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return g.complete(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	})
 	if err != nil {
-		return err
+		panic(err)
+	}
+}
+
+func (g *target) registerStore(cmd *cobra.Command) {
+	registerStore(cmd, &g.store)
+	g.aws.register(cmd, true)
+}
+
+// complete offers the applications of the store that the command line names already.
+func (g *target) complete(ctx context.Context) []cobra.Completion {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	url, err := parseStore(g.store)
+	if err != nil || url.kind == storeMemory {
+		return nil
+	}
+	store, err := url.open(ctx, quiet(), &g.aws, false, false)
+	if err != nil {
+		return nil
 	}
 	defer func() { _ = store.Close() }() // only read from
-	view, err := store.view(ctx, o.app)
+	admin, err := store.admin()
 	if err != nil {
-		return err
-	}
-	if len(view.Leases) == 0 && len(view.Workers) == 0 {
-		return fmt.Errorf("there is no application %s in %s: check --app and --store", o.app, o.store)
-	}
-	beating := make(chan map[string]bool, 1)
-	go func() { beating <- watchBeats(ctx, store, o.app, view, o.watch) }()
-	lags := map[lease.Key]lag{}
-	if !o.noLag {
-		lags = o.lags(ctx, t, view)
-	}
-	d := describe(o.app, o.stream, view, <-beating, lags)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if len(d.Leases) == 0 && o.stream != "" {
-		return fmt.Errorf("application %s has no leases of a stream %s", o.app, o.stream)
-	}
-	if o.out == formatJSON {
-		return json.NewEncoder(t.out).Encode(d)
-	}
-	_, err = fmt.Fprint(t.out, d.text())
-	return err
-}
-
-// lags asks for the lag of every lease that is not finished. When Kinesis cannot be asked the rest is shown all the same.
-func (o *describeOptions) lags(ctx context.Context, t terminal, view lease.View) map[lease.Key]lag {
-	client, err := o.aws.kinesis(ctx, t)
-	if err != nil {
-		t.note("no lag: %s", explain(err))
 		return nil
 	}
-	lags := askLags(ctx, client, view.Leases, o.stream)
-	for _, l := range lags {
-		if l.err != nil {
-			t.note("the lag of some shards is not known: %s", explain(l.err))
-			break
-		}
-	}
-	return lags
+	apps, _ := admin.Apps(ctx) // no applications are no completion
+	return apps
 }
 
-// watchBeats looks until the beat count of every session has moved, or for so long. A nil result says nothing.
-func watchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
-	if length == 0 {
-		return nil
+// url checks the command line.
+func (g *target) url(cmd *cobra.Command, flags ...string) (storeURL, error) {
+	if err := require(cmd, append(flags, "store")...); err != nil {
+		return storeURL{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, length)
-	defer cancel()
-	before := map[string]uint64{}
-	for _, w := range first.Workers {
-		if !w.Ended {
-			before[w.Session] = w.Beat
-		}
+	url, err := parseStore(g.store)
+	if err != nil {
+		return url, err
 	}
-	seen := map[string]bool{}
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for len(seen) < len(before) {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return seen
-		}
-		view, err := store.View(ctx, app, first.Revision)
-		if err != nil {
-			continue // the next look may work, and the deadline ends it
-		}
-		for _, w := range view.Workers {
-			if beat, known := before[w.Session]; known && w.Beat != beat {
-				seen[w.Session] = true
-			}
+	if url.kind == storeMemory {
+		return url, usagef("memory: belongs to the worker that uses it: nobody else can look into it")
+	}
+	if cmd.Flags().Lookup("app") != nil {
+		if err := lease.CheckApp(g.app); err != nil {
+			return url, usageError{err}
 		}
 	}
-	return seen
+	return url, nil
+}
+
+// open opens the store and looks at the application, which has to be there.
+func (g *target) open(ctx context.Context, t terminal, url storeURL) (openStore, lease.View, error) {
+	store, err := url.open(ctx, t, &g.aws, false, false)
+	if err != nil {
+		return store, lease.View{}, err
+	}
+	view, err := store.view(ctx, g.app)
+	if err == nil && len(view.Leases)+len(view.Workers)+len(view.Paused) == 0 {
+		err = g.absent()
+	}
+	if err != nil {
+		_ = store.Close() // only read from
+		return store, view, err
+	}
+	return store, view, nil
+}
+
+func (g *target) absent() error {
+	return fmt.Errorf("there is no application %s in %s: check --app and --store; \"weir group list\" shows what is there", g.app, g.store)
+}
+
+// admin is what the store offers beside its contract.
+func (s openStore) admin() (lease.Admin, error) {
+	if admin, ok := s.Store.(lease.Admin); ok {
+		return admin, nil
+	}
+	return nil, fmt.Errorf("a %s store cannot list or remove applications", s.url.kind)
+}
+
+// streamsOf are the streams that have leases, sorted.
+func streamsOf(leases []lease.Lease) []string {
+	var names []string
+	for _, l := range leases {
+		names = append(names, l.Stream)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// leasesOf are the leases of a stream, of all streams for "". One that has none is an error.
+func leasesOf(app string, leases []lease.Lease, stream string) ([]lease.Lease, error) {
+	if stream == "" {
+		return leases, nil
+	}
+	var some []lease.Lease
+	for _, l := range leases {
+		if l.Stream == stream {
+			some = append(some, l)
+		}
+	}
+	if len(some) == 0 {
+		return nil, fmt.Errorf("application %s has no leases of a stream %s: it has some of %s", app, stream, listed(streamsOf(leases)))
+	}
+	return some, nil
+}
+
+// listed puts names into a sentence.
+func listed(names []string) string {
+	const most = 10
+	if len(names) == 0 {
+		return "none"
+	}
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkWatch refuses a --watch beyond reason.
+func checkWatch(d time.Duration) error {
+	if d < 0 || d > time.Minute {
+		return usagef("--watch %v: want 0 to 1m", d)
+	}
+	return nil
+}
+
+// plural is "1 lease", "2 leases".
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }

@@ -47,13 +47,16 @@ func TestParseStore(t *testing.T) {
 		"sqlite:a.db":         {storeSQLite, "a.db"},
 		"sqlite:/var/lib/a:b": {storeSQLite, "/var/lib/a:b"},
 		"dynamodb:weir":       {storeDynamo, "weir"},
+		"postgres://a@b/c":    {storeServer, "postgres://a@b/c"},
+		"mysql://a@b/c":       {storeServer, "mysql://a@b/c"},
+		"redis://b":           {storeServer, "redis://b"},
 		"dynamodb:" + arn:     {storeDynamo, arn},
 	} {
 		if got, err := parseStore(s); err != nil || got != want {
 			t.Errorf("%s is %v, %v", s, got, err)
 		}
 	}
-	for _, s := range []string{"", "memory", "memory:x", "sqlite", "sqlite:", "dynamodb:", "dynamodb:a b", "postgres://x", ":", "Sqlite:x"} {
+	for _, s := range []string{"", "memory", "memory:x", "sqlite", "sqlite:", "dynamodb:", "dynamodb:a b", "postgres://x", "postgres:x", "redis:", "redis://", "oracle://a/b", ":", "Sqlite:x"} {
 		var usage usageError
 		if got, err := parseStore(s); !errors.As(err, &usage) {
 			t.Errorf("%q is %v, %v, want a wrong usage", s, got, err)

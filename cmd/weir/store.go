@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/serverstore"
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/dynamostore"
@@ -25,9 +27,11 @@ const (
 	storeMemory = "memory"
 	storeSQLite = "sqlite"
 	storeDynamo = "dynamodb"
+	storeServer = "server" // its name is the whole URL
 )
 
-const storeKinds = `memory: (forgotten at the end), sqlite:PATH (a file for the processes of one machine) or dynamodb:TABLE`
+const storeKinds = `memory: (forgotten at the end), sqlite:PATH (a file for the processes of one machine), dynamodb:TABLE, ` +
+	`postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or redis://HOST`
 
 // A table may also be named by its ARN.
 var tableForm = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]+:\d{12}:table/[a-zA-Z0-9_.-]{3,255})$`)
@@ -35,6 +39,12 @@ var tableForm = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynam
 func parseStore(s string) (storeURL, error) {
 	kind, name, found := strings.Cut(s, ":")
 	u := storeURL{kind, name}
+	if slices.Contains(serverstore.Schemes, kind) && strings.HasPrefix(name, "//") {
+		if _, err := serverstore.Parse(s); err != nil {
+			return u, usagef("--store %s: %v", serverstore.Redacted(s), err)
+		}
+		return storeURL{storeServer, s}, nil
+	}
 	switch {
 	case !found:
 		return u, usagef("--store %q is not a store: use %s", s, storeKinds)
@@ -75,6 +85,11 @@ func (s openStore) trouble(err error) error {
 		return plainError{fmt.Sprintf("there is no DynamoDB table %s%s: make it once, with \"weir store create --store %s:%s\", or let a worker do it, with \"weir consume --create-store\"",
 			s.url.name, s.place, s.url.kind, s.url.name), err}
 	}
+	if s.url.kind == storeServer && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
+		url := serverstore.Redacted(s.url.name)
+		return plainError{fmt.Sprintf("the database %s has no tables of this version of weir: make them once, with \"weir store create --store %s\", "+
+			"or let a worker do it, with \"weir consume --create-store\"", url, url), err}
+	}
 	return err
 }
 
@@ -83,7 +98,7 @@ type noClose struct{}
 func (noClose) Close() error { return nil }
 
 // open opens a store. make says that it may be made if it does not exist; SQLite files always are when a worker opens
-// them, DynamoDB tables only when somebody says so, since they cost money and need permissions that workers should not have.
+// them, tables of a service only when somebody says so, since they may cost money and need permissions that workers should not have.
 func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, newTable bool) (openStore, error) {
 	switch u.kind {
 	case storeMemory:
@@ -94,6 +109,21 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 			return openStore{}, err
 		}
 		return openStore{Store: file, Closer: file, url: u}, nil
+	case storeServer:
+		place, err := serverstore.Parse(u.name)
+		if err != nil {
+			return openStore{}, err
+		}
+		server, err := place.Open()
+		if err != nil {
+			return openStore{}, err
+		}
+		if newTable {
+			if err := server.Create(ctx); err != nil {
+				return openStore{}, errors.Join(fmt.Errorf("%s: %w", serverstore.Redacted(u.name), err), server.Close())
+			}
+		}
+		return openStore{Store: server, Closer: server, url: u}, nil
 	default:
 		client, err := f.dynamodb(ctx, t)
 		if err != nil {
@@ -114,9 +144,10 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 }
 
 func registerStore(cmd *cobra.Command, url *string) {
-	cmd.Flags().StringVar(url, "store", "", "where leases and progress are kept: sqlite:`PATH`, dynamodb:TABLE or memory:")
+	cmd.Flags().StringVar(url, "store", "", "where leases and progress are kept: sqlite:`PATH`, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:")
 	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
-		[]cobra.Completion{"sqlite:\ta file for one machine", "dynamodb:\ta table", "memory:\tforgotten at the end"},
+		[]cobra.Completion{"sqlite:\ta file for one machine", "dynamodb:\ta table",
+			"postgres://\ta database", "mysql://\ta database", "redis://\ta server", "memory:\tforgotten at the end"},
 		cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err)
@@ -138,16 +169,24 @@ func storeCommand(t terminal) *cobra.Command {
 func storeCreateCommand(t terminal) *cobra.Command {
 	var url string
 	var f awsFlags
+	var print bool
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a DynamoDB table or a SQLite file for applications",
+		Short: "Make the tables or the file for applications",
 		Long: `Makes the place where applications keep their leases and progress. One table or file serves many applications.
 What exists already is left as it is, so the command may be repeated.
 
-A DynamoDB table is made with on-demand billing. Workers never make one by themselves: they need no permission for it.
-A SQLite file is also made by the first worker that names it.`,
+A DynamoDB table is made with on-demand billing; a Postgres or MySQL database gets four tables. Workers never make them by
+themselves: they need no permission for it. A SQLite file is also made by the first worker that names it. Redis needs
+nothing; its settings are looked at.
+
+A URL of Postgres or MySQL may have ?weir_prefix=P for the names of the tables ("weir_" by default) and ?weir_schema=S for the
+schema or database they are in; one of Redis ?weir_prefix=P ("weir:") and ?weir_replicas=N, how many replicas must
+have a write.`,
 		Example: `  weir store create --store dynamodb:weir
-  weir store create --store sqlite:weir.db`,
+  weir store create --store sqlite:weir.db
+  weir store create --store postgres://weir@db/shop
+  weir store create --store postgres://weir@db/shop --print | psql`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := require(cmd, "store"); err != nil {
@@ -160,18 +199,63 @@ A SQLite file is also made by the first worker that names it.`,
 			if u.kind == storeMemory {
 				return usagef("memory: is made anew by every worker: there is nothing to create")
 			}
+			if print {
+				return printSchema(t, u)
+			}
 			store, err := u.open(cmd.Context(), t, &f, true, true)
 			if err != nil {
 				return err
 			}
-			if err := store.Close(); err != nil {
+			err = store.ready(cmd.Context(), t)
+			if err := errors.Join(err, store.Close()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(t.out, "%s is ready\n", url)
+			_, err = fmt.Fprintf(t.out, "%s is ready\n", serverstore.Redacted(url))
 			return err
 		},
 	}
 	registerStore(cmd, &url)
+	cmd.Flags().BoolVar(&print, "print", false, "print the statements for Postgres or MySQL instead of running them")
 	f.register(cmd, true)
 	return cmd
+}
+
+// printSchema prints the statements that would be run.
+func printSchema(t terminal, u storeURL) error {
+	if u.kind != storeServer {
+		return usagef("--print is for Postgres and MySQL: nothing else is made by statements")
+	}
+	place, err := serverstore.Parse(u.name)
+	if err != nil {
+		return err
+	}
+	store, err := place.Open()
+	if err != nil {
+		return err
+	}
+	schema := store.Schema()
+	if err := store.Close(); err != nil {
+		return err
+	}
+	if schema == "" {
+		return usagef("--print: Redis needs no statements, there is nothing to make")
+	}
+	_, err = fmt.Fprint(t.out, schema)
+	return err
+}
+
+// ready makes sure that a server which was prepared is one that can be used, and says what about it could lose progress.
+func (s openStore) ready(ctx context.Context, t terminal) error {
+	server, ok := s.Store.(*serverstore.Store)
+	if !ok {
+		return nil
+	}
+	if _, err := s.view(ctx, "weir"); err != nil {
+		return err
+	}
+	warnings, err := server.Warnings(ctx)
+	for _, w := range warnings {
+		t.note("%s", w)
+	}
+	return err
 }

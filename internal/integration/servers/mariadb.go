@@ -21,7 +21,7 @@ func MariaDB(t testing.TB) *Database {
 	share := filepath.Join(dir, "usr", "share", "mysql")
 	common := []string{"--no-defaults", "--datadir=" + data, "--lc-messages-dir=" + share, "--tmpdir=" + d.Dir,
 		"--plugin-dir=" + d.Dir, "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
-		"--innodb-flush-log-at-trx-commit=2", "--skip-name-resolve"}
+		"--innodb-flush-log-at-trx-commit=2", "--skip-name-resolve", "--innodb-use-native-aio=0"}
 
 	// What mariadb-install-db does, without the programs around it that this needs not.
 	var script strings.Builder

@@ -1,0 +1,218 @@
+// Package serverstore opens a Postgres, MySQL or Redis server as a store of leases, by a URL.
+package serverstore
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/redisstore"
+	"github.com/weir-go/weir/store/sqlstore"
+)
+
+// Schemes are the URLs' beginnings.
+var Schemes = []string{"postgres", "postgresql", "mysql", "mariadb", "redis", "rediss", "redis-cluster", "rediss-cluster"}
+
+// Place is a parsed URL.
+type Place struct {
+	url      *url.URL
+	dialect  sqlstore.Dialect // 0 for Redis
+	prefix   string
+	schema   string
+	replicas int
+}
+
+// Parse reads a URL such as postgres://user@host/database. It may have, beside what the server's client knows, the parameters
+// weir_prefix, weir_schema (Postgres and MySQL) and weir_replicas (Redis).
+func Parse(s string) (Place, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		// The error shows the whole URL, and so the password.
+		return Place{}, errors.New("it is not a URL: write characters such as @ and / in a password as %40 and %2F")
+	}
+	p := Place{url: u}
+	switch u.Scheme {
+	case "postgres", "postgresql":
+		p.dialect = sqlstore.Postgres
+	case "mysql", "mariadb":
+		p.dialect = sqlstore.MySQL
+	case "redis", "rediss", "redis-cluster", "rediss-cluster":
+	default:
+		return Place{}, fmt.Errorf("there is no server of the kind %s", u.Scheme)
+	}
+	if u.Hostname() == "" {
+		return Place{}, fmt.Errorf("it names no server: write it like %s://user@host/database", u.Scheme)
+	}
+	query := u.Query()
+	take := func(name string, allowed bool) string {
+		v := query.Get(name)
+		if v != "" && !allowed {
+			err = fmt.Errorf("%s is not for %s", name, u.Scheme)
+		}
+		query.Del(name)
+		return v
+	}
+	p.prefix = take("weir_prefix", true)
+	p.schema = take("weir_schema", p.dialect != 0)
+	if n := take("weir_replicas", p.dialect == 0); n != "" && err == nil {
+		if p.replicas, err = strconv.Atoi(n); err != nil || p.replicas < 0 {
+			err = fmt.Errorf("weir_replicas is %q: want a number of replicas", n)
+		}
+	}
+	if p.dialect != 0 && len(strings.Trim(u.Path, "/")) == 0 {
+		err = fmt.Errorf("it names no database: write it like %s://user@%s/database", u.Scheme, u.Host)
+	}
+	if err != nil {
+		return Place{}, err
+	}
+	rest := *u
+	rest.RawQuery = query.Encode()
+	p.url = &rest
+	return p, nil
+}
+
+// Redacted is the URL without its password.
+func Redacted(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.User == nil || !slices.Contains(Schemes, u.Scheme) {
+		return s
+	}
+	return u.Redacted()
+}
+
+type store interface {
+	lease.Store
+	lease.Admin
+}
+
+// Store is a store on a server. Close it when nobody uses it any more.
+type Store struct {
+	store
+	io.Closer
+	migrate  func(context.Context) error
+	schema   func() string
+	warnings func(context.Context) ([]string, error)
+}
+
+// Create makes what the store needs, and may be repeated. Redis needs nothing.
+func (s *Store) Create(ctx context.Context) error {
+	if s.migrate == nil {
+		return nil
+	}
+	return s.migrate(ctx)
+}
+
+// Schema returns the statements that Create runs, "" if it has nothing to do.
+func (s *Store) Schema() string {
+	if s.schema == nil {
+		return ""
+	}
+	return s.schema()
+}
+
+// Warnings says what about the server's settings could lose progress.
+func (s *Store) Warnings(ctx context.Context) ([]string, error) {
+	if s.warnings == nil {
+		return nil, nil
+	}
+	return s.warnings(ctx)
+}
+
+// Open returns the store. It asks the server nothing yet.
+func (p Place) Open() (*Store, error) {
+	if p.dialect == 0 {
+		return p.openRedis()
+	}
+	db, err := p.openSQL()
+	if err != nil {
+		return nil, err
+	}
+	s, err := sqlstore.New(db, sqlstore.Options{Dialect: p.dialect, Prefix: p.prefix, Schema: p.schema})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Store{store: s, Closer: db, migrate: s.Migrate, schema: s.Schema}, nil
+}
+
+func (p Place) openSQL() (*sql.DB, error) {
+	if p.dialect == sqlstore.Postgres {
+		db, err := sql.Open("pgx", p.url.String())
+		if err == nil {
+			db.SetMaxOpenConns(4)
+		}
+		return db, err
+	}
+	host := p.url.Host
+	if p.url.Port() == "" {
+		host = net.JoinHostPort(p.url.Hostname(), "3306")
+	}
+	c, err := mysql.ParseDSN("tcp(" + host + ")/" + url.PathEscape(strings.Trim(p.url.Path, "/")) + "?" + p.url.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	c.User = p.url.User.Username()
+	c.Passwd, _ = p.url.User.Password()
+	c.InterpolateParams = true // one round trip for each statement
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(4)
+	return db, nil
+}
+
+func (p Place) openRedis() (*Store, error) {
+	u := *p.url
+	var client redis.UniversalClient
+	if scheme, cluster := strings.CutSuffix(u.Scheme, "-cluster"); cluster {
+		u.Scheme = scheme
+		o, err := redis.ParseClusterURL(u.String())
+		if err != nil {
+			return nil, plain(err, p.url)
+		}
+		o.ContextTimeoutEnabled = true
+		serverName(o.TLSConfig, u.Hostname())
+		client = redis.NewClusterClient(o)
+	} else {
+		o, err := redis.ParseURL(u.String())
+		if err != nil {
+			return nil, plain(err, p.url)
+		}
+		o.ContextTimeoutEnabled = true
+		client = redis.NewClient(o)
+	}
+	s, err := redisstore.New(client, redisstore.Options{Prefix: p.prefix, Replicas: p.replicas})
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return &Store{store: s, Closer: client, warnings: s.Warnings}, nil
+}
+
+// serverName lets each server of a cluster prove the name that the URL has.
+func serverName(c *tls.Config, name string) {
+	if c != nil && c.ServerName == "" {
+		c.ServerName = name
+	}
+}
+
+// plain keeps the password out of an error's text.
+func plain(err error, u *url.URL) error {
+	if password, ok := u.User.Password(); ok && password != "" {
+		return errors.New(strings.ReplaceAll(err.Error(), password, "xxxxx"))
+	}
+	return err
+}
