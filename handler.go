@@ -34,7 +34,8 @@ type Batch struct {
 	Epoch uint64
 	// Records are in the order of the shard. They may be empty when End is set.
 	Records []Record
-	// Behind is how far the read was behind the tip of the shard; negative when the service did not say.
+	// Behind is how far the read was behind the tip of the shard; negative when the service did not say. It says so at the end of an answer: the
+	// earlier parts of a large one have what the answer before them said, or a negative.
 	Behind time.Duration
 	// End marks the last batch of a shard that was split or merged. Its children are handled after it is done.
 	End bool

@@ -146,6 +146,9 @@ func TestASlowHandlerIsReadForInItsOwnTime(t *testing.T) {
 		s.put(0, 8000, 1000)
 		f := s.feed(0)
 		next := s.take(f, 0, 4000, 10*time.Second)
+		if f.limit > 1000 {
+			t.Errorf("%d records are asked for, although the handler takes 500 in 10 s", f.limit)
+		}
 		if held, most := s.budget.InUse(), 3*window; held > most {
 			t.Errorf("%d bytes are held for one shard, want at most %d", held, most)
 		}
