@@ -13,8 +13,8 @@
 //
 // # Transactions
 //
-// Every call is one transaction: it takes effect whole or not at all, also when the process is killed in the midst of
-// it. A call whose answer got lost may still have taken effect, as the contract allows. Calls wait for their turn while
+// Every call is one transaction, but for ordinary beats on MySQL: it takes effect whole or not at all, also when the process is
+// killed in the midst of it. A call whose answer got lost may still have taken effect, as the contract allows. Calls wait for their turn while
 // others write, for as long as their context lasts, or 30 seconds if that has no deadline.
 //
 // # Postgres and MySQL
