@@ -3,10 +3,13 @@ package http1
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 )
@@ -105,4 +108,15 @@ func (h *Host) held() (open, idle, waiting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.open, len(h.idle), h.waiting.Len()
+}
+
+// overTLS returns a server's configuration, and a client's configuration that trusts them.
+func overTLS(tb testing.TB) (server, client *tls.Config) {
+	tb.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.StartTLS()
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{protocol}}, &tls.Config{RootCAs: roots}
 }

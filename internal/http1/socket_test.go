@@ -5,26 +5,12 @@ package http1
 import (
 	"bufio"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"syscall"
 	"testing"
 )
-
-// overTLS returns what certificates a test server has, and a client's configuration that trusts them.
-func overTLS(tb testing.TB) (server, client *tls.Config) {
-	tb.Helper()
-	s := httptest.NewUnstartedServer(http.NotFoundHandler())
-	s.StartTLS()
-	defer s.Close()
-	roots := x509.NewCertPool()
-	roots.AddCert(s.Certificate())
-	return &tls.Config{Certificates: s.TLS.Certificates, NextProtos: []string{protocol}}, &tls.Config{RootCAs: roots}
-}
 
 // On a real socket a connection is looked at before it is used again: one that was closed is not tried, so that even a request
 // that may not be repeated succeeds, and one on which something came that nobody asked for is not believed.
