@@ -73,7 +73,7 @@ var rows = []row{
 		pkg: "internal/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",
-			"internal/integration/...",
+			"internal/scenario", "internal/integration/...",
 		}, sdk: true,
 	},
 	{
@@ -83,6 +83,10 @@ var rows = []row{
 	{
 		pkg: "internal/sim", why: "a seeded simulation of many workers in one goroutine",
 		ours: []string{"shard", "lease", "internal/group", "store/memstore"},
+	},
+	{
+		pkg: "internal/scenario", why: "measures coordination from outside, and judges what handlers wrote; it shares nothing with what it judges",
+		tests: []string{".", "shard", "lease", "internal/group", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{
 		pkg: "examples/...", why: "whole programs",

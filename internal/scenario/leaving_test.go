@@ -1,0 +1,141 @@
+package scenario_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/scenario"
+)
+
+// usual is how far apart handlings are when all is well: records come every 100 ms and shards are polled every 200 ms.
+const usual = 500 * time.Millisecond
+
+// team starts workers at odd times, with records flowing into every shard, and waits until all have their share.
+func (f *fleet) team(workers, shards int) (stop func()) {
+	stop = f.flow(keys(shards), 100*time.Millisecond)
+	for range workers {
+		f.start()
+		time.Sleep(rand.N(2 * time.Second))
+	}
+	f.until("everybody has a share", time.Minute, func() bool { return f.even(shards, workers) })
+	time.Sleep(5*time.Second + rand.N(time.Second))
+	return stop
+}
+
+// pick is the leader, or somebody else.
+func (f *fleet) pick(leads bool) *worker {
+	l := f.leader()
+	if leads {
+		return l
+	}
+	for _, w := range f.workers {
+		if w != l {
+			return w
+		}
+	}
+	f.t.Fatal("there is only one worker")
+	return nil
+}
+
+// longest is the longest silence of any shard since a moment.
+func (f *fleet) longest(since time.Time) (d time.Duration) {
+	for _, s := range scenario.Silences(f.notes(), since, time.Now(), usual) {
+		d = max(d, s.Longest)
+	}
+	return d
+}
+
+func TestAKilledWorker(t *testing.T) {
+	const workers, shards = 4, 20
+	for _, c := range []struct {
+		who   string
+		leads bool
+	}{{"a worker that does not lead", false}, {"the leader", true}} {
+		var silent []time.Duration
+		var again []int
+		for range size(3, 25) {
+			run(t, 1, shards, func(f *fleet) {
+				stop := f.team(workers, shards)
+				killed := time.Now()
+				f.pick(c.leads).kill()
+				time.Sleep(12 * time.Second)
+				silent = append(silent, f.longest(killed))
+				stop()
+				again = append(again, f.judge().Duplicates)
+			})
+		}
+		// 50 records a second flow through the victim's five shards, and a beat saves what was done.
+		if !table.Add("kill of "+c.who+", 1 of 4: longest silence of a shard", silent, failover+2*beat) {
+			t.Errorf("kill of %s: silent for %v", c.who, silent)
+		}
+		table.Count("  records handled again, of 50 a second in its shards", again, -1)
+	}
+}
+
+func TestACleanStop(t *testing.T) {
+	const workers, shards = 4, 20
+	for _, c := range []struct {
+		who   string
+		leads bool
+	}{{"a worker that does not lead", false}, {"the leader", true}} {
+		var silent, took []time.Duration
+		var again []int
+		for range size(3, 25) {
+			run(t, 1, shards, func(f *fleet) {
+				stop := f.team(workers, shards)
+				stopped := time.Now()
+				f.pick(c.leads).stop()
+				took = append(took, time.Since(stopped))
+				time.Sleep(8 * time.Second)
+				silent = append(silent, f.longest(stopped))
+				stop()
+				again = append(again, f.judge().Duplicates)
+			})
+		}
+		if !table.Add("clean stop of "+c.who+", 1 of 4: longest silence of a shard", silent, 2*beat) {
+			t.Errorf("stop of %s: silent for %v", c.who, silent)
+		}
+		table.Add("  time until Run returned", took, -1)
+		if !table.Count("  records handled again", again, 0) {
+			t.Errorf("stop of %s: handled again %v", c.who, again)
+		}
+	}
+}
+
+// Ten workers are replaced one after another, as a deployment does it: one stops, then its successor starts, then the next one's turn comes.
+func TestARollingRestart(t *testing.T) {
+	const workers = 10
+	shards := size(30, 100)
+	var total, longest []time.Duration
+	var again, breaks, moves []int
+	for range size(1, 5) {
+		run(t, 1, shards, func(f *fleet) {
+			stop := f.team(workers, shards)
+			began, before := time.Now(), f.takes
+			for _, w := range f.workers[:workers] {
+				w.stop()
+				f.start()
+				time.Sleep(5*time.Second + rand.N(5*time.Second))
+			}
+			f.until("everybody has a share again", time.Minute, func() bool { return f.even(shards, workers) })
+			f.mu.Lock()
+			moves = append(moves, f.takes-before)
+			f.mu.Unlock()
+			for _, s := range scenario.Silences(f.notes(), began, time.Now(), usual) {
+				total, longest, breaks = append(total, s.Total), append(longest, s.Longest), append(breaks, s.Breaks)
+			}
+			stop()
+			again = append(again, f.judge().Duplicates)
+		})
+	}
+	if !table.Add("rolling restart of ten workers: longest silence, by shard", longest, 2*beat) {
+		t.Error("a shard was silent for too long")
+	}
+	table.Add("  all silences of a shard added up, those of more than 0.5 s", total, -1)
+	table.Count("  how many those are", breaks, -1)
+	table.Count("  hand-offs; each worker gives back what it holds and its successor gets as much", moves, 2*shards)
+	if !table.Count("  records handled again", again, 0) {
+		t.Errorf("handled again %v", again)
+	}
+}
