@@ -36,6 +36,7 @@ type Fanout struct {
 	refused      time.Time // since when others are in the way; zero when they are not
 	polling      bool
 	due          time.Time // while polling: the next subscription to try
+	limit        int       // of Poll, at first
 
 	mu     sync.Mutex
 	status Status
@@ -74,6 +75,7 @@ func (f *Fanout) Next(ctx context.Context) (Page, error) {
 	if f.retry.high == 0 {
 		f.retry = backoff{low: time.Second, high: 10 * time.Second}
 		f.behind(-1)
+		f.askForLess()
 	}
 	for {
 		if f.polling && f.sub == nil && time.Now().Before(f.due) {
@@ -104,7 +106,7 @@ func (f *Fanout) Next(ctx context.Context) (Page, error) {
 func (f *Fanout) Last(ctx context.Context) (Page, error) {
 	if f.sub == nil {
 		if f.polling {
-			f.Poll.page.Memory = &pageMemory{f.Share, ctx}
+			f.Poll.page.Memory = &pageMemory{f.Share, ctx, &f.Poll}
 			return f.Poll.Last(ctx)
 		}
 		return Page{}, errNothing
@@ -135,7 +137,7 @@ func (f *Fanout) end() {
 func (f *Fanout) poll(ctx context.Context) (page Page, due bool, err error) {
 	until, cancel := context.WithDeadline(ctx, f.due)
 	defer cancel()
-	f.Poll.page.Memory = &pageMemory{f.Share, until}
+	f.Poll.page.Memory = &pageMemory{f.Share, until, &f.Poll}
 	f.doing(Reading)
 	page, err = f.Poll.Next(until)
 	if err == nil {

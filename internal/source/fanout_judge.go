@@ -22,6 +22,7 @@ const (
 	misplace                // the position
 	unwanted                // there is no consumer, and asking again soon does not help
 	lost                    // the stream does not exist
+	crowded                 // there is no memory for its events
 )
 
 // troubleOf sorts errors. answered says that the call had been answered with a stream.
@@ -29,6 +30,8 @@ func troubleOf(err error, answered bool) trouble {
 	switch c := code(err); {
 	case errors.Is(err, ErrNoStream):
 		return lost
+	case errors.Is(err, errCrowded):
+		return crowded
 	case errors.Is(err, errNoARN):
 		return unwanted
 	case errors.Is(err, wire.ErrEnded), errors.Is(err, errRenewed), errors.Is(err, errStalled):
@@ -102,7 +105,7 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 	case f.polling:
 		f.due = time.Now().Add(fallbackPause())
 		return 0, nil
-	case what == taken, what == unwanted, f.failures >= fallbackAfter:
+	case what == taken, what == unwanted, what == crowded, f.failures >= fallbackAfter:
 		f.fall(err)
 		return 0, nil
 	}
@@ -114,6 +117,7 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 // fall begins to poll.
 func (f *Fanout) fall(why error) {
 	f.polling, f.due = true, time.Now().Add(fallbackPause())
+	f.Poll.Limit = f.limit
 	f.Poll.iterator = "" // the position has moved since it was made
 	if f.Changed != nil {
 		f.Changed(why)

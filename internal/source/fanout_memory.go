@@ -2,6 +2,10 @@ package source
 
 import (
 	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/internal/wire"
 )
 
 // eventMemory is the memory of a subscription's events: what the handler has left of the queue, and the share of the budget.
@@ -14,6 +18,8 @@ func (m eventMemory) Take(ctx context.Context, n int) error {
 	}
 	if m.share.TryTake(n, n) == 0 {
 		m.now(AwaitingMemory)
+		ctx, cancel := context.WithTimeoutCause(ctx, memoryPatience, errCrowded)
+		defer cancel()
 		if err := m.share.Take(ctx, n); err != nil {
 			return err
 		}
@@ -32,18 +38,23 @@ func (m eventMemory) Owe(n int) { m.share.Owe(n) }
 // Give gives back.
 func (m eventMemory) Give(n int) { m.share.Give(n) }
 
-// pageMemory is the memory of the pages of a shard that is polled meanwhile. What is not free is waited for, though not for as long as a
-// call may take.
+// errCrowded is why a subscription is given up whose events are larger than the memory that other shards leave. Polling can ask for less.
+var errCrowded = errors.New("other shards' records leave no memory for an event")
+
+// memoryPatience is how long memory is waited for before something else is tried.
+const memoryPatience = callTimeout / 2
+
+// pageMemory is the memory of the pages of a shard that is polled meanwhile. What a single record needs is waited for, though not for as
+// long as a call may take; where more was asked for, less is asked for instead.
 type pageMemory struct {
 	share *Share
 	ctx   context.Context
+	poll  *Poll
 }
-
-const memoryPatience = callTimeout / 2
 
 // TryTake takes between least and most bytes, or none.
 func (m *pageMemory) TryTake(least, most int) int {
-	if n := m.share.TryTake(least, most); n > 0 {
+	if n := m.share.TryTake(least, most); n > 0 || m.poll.Limit > 1 {
 		return n
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, memoryPatience)
@@ -59,3 +70,18 @@ func (m *pageMemory) Owe(n int) { m.share.Owe(n) }
 
 // Give gives back.
 func (m *pageMemory) Give(n int) { m.share.Give(n) }
+
+// askForLess has the fallback poll fewer records at a time when there is no memory for an answer, until fan-out is back.
+func (f *Fanout) askForLess() {
+	f.limit = f.Poll.Limit
+	report := f.Poll.Failed
+	f.Poll.Failed = func(err error, throttled bool, next time.Duration) {
+		if short := (*wire.NoMemoryError)(nil); errors.As(err, &short) && f.Poll.Limit > 1 {
+			f.Poll.Limit = max(f.Poll.Limit/4, 1)
+			return
+		}
+		if report != nil {
+			report(err, throttled, next)
+		}
+	}
+}

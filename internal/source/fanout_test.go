@@ -396,6 +396,7 @@ func TestTroubleOf(t *testing.T) {
 		{wire.ErrEnded, true, ended},
 		{errRenewed, true, ended},
 		{errStalled, true, ended},
+		{fmt.Errorf("%w: %w", ErrNoMemory, errCrowded), true, crowded},
 		{wire.ErrSilent, true, failed},
 		{wire.ErrNoAnswer, false, failed},
 		{errBroken, true, failed},

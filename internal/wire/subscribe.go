@@ -146,10 +146,11 @@ func (s *Subscription) room(n int, p *Page) ([]byte, error) {
 		return nil, s.late
 	}
 	size := rd.size(n)
-	if err := memory.Take(s.ctx, size); err != nil {
+	err := memory.Take(s.ctx, size)
+	s.timer.Reset(s.silence)
+	if err != nil {
 		return nil, err
 	}
-	s.timer.Reset(s.silence)
 	p.held += size
 	return rd.make(n, p), nil
 }

@@ -369,9 +369,13 @@ type wallet struct {
 	purse
 	mu   sync.Mutex
 	open chan struct{} // closed when it gives
+	no   error         // what it says instead
 }
 
 func (w *wallet) Take(ctx context.Context, n int) error {
+	if w.no != nil {
+		return w.no
+	}
 	select {
 	case <-w.open:
 	case <-ctx.Done():
@@ -412,6 +416,13 @@ func TestSubscriptionWaitsForMemory(t *testing.T) {
 		}
 		w.open = make(chan struct{})
 		s.srv.Put("s", "k", make([]byte, 100_000))
+		w.no = errors.New("no more")
+		if err := sub.Next(30*time.Second, &p); !errors.Is(err, w.no) || w.used != 0 {
+			t.Errorf("refused: %v, %d bytes taken", err, w.used)
+		}
+		w.no = nil
+		time.Sleep(5 * time.Second)
+		sub = s.subscribe(t, c)
 		time.AfterFunc(3*time.Second, sub.Stop)
 		if err := sub.Next(30*time.Second, &p); !errors.Is(err, ErrClosed) || w.used != 0 {
 			t.Errorf("stopped while it waits: %v, %d bytes taken", err, w.used)
