@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,9 @@ var mutants = []struct {
 	{"views read the workers first", "race/a_view_never_misses_the_session_that_its_leases_name", func(m *mutant) lease.Store { return workersFirst{m} }},
 	{"views read the revision last", "race/views_that_build_on_earlier_ones_settle_on_the_truth", func(m *mutant) lease.Store { return revisionLast{m} }},
 	{"views are kept", "view/a_view_that_saves_the_leases_still_shows_sessions_and_leader_as_they_are", func(m *mutant) lease.Store { return keptViews{m} }},
+	{"views that save the leases keep what is paused", "wish/streams_are_paused_until_somebody_resumes_them", func(m *mutant) lease.Store { return keptPauses{m} }},
+	{"stalls are not told apart from releases", "wish/a_lease_that_stalled_shuns_the_session_until_it_is_owned_again",
+		func(m *mutant) lease.Store { return mutedStalls{m} }},
 	{"a candidate reads before it writes", "leader/of_racing_candidates_exactly_one_wins_each_term", func(m *mutant) lease.Store { return eagerLead{m} }},
 	{"a repeated apply takes effect again", "history/a_random_history_of_lost,_doubled_and_repeated_calls_ends_as_one_in_which_all_went_well",
 		func(m *mutant) lease.Store { return repeatedApply{m} }},
@@ -110,6 +114,31 @@ func (m keptViews) View(ctx context.Context, app, since string) (lease.View, err
 		m.views[app] = old
 	}
 	return v, err
+}
+
+type keptPauses struct{ *mutant }
+
+func (m keptPauses) View(ctx context.Context, app, since string) (lease.View, error) {
+	v, err := m.Store.View(ctx, app, since)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old, ok := m.views[app]; ok && err == nil && v.Same {
+		v.Paused = old.Paused
+	}
+	if err == nil {
+		m.views[app] = v
+	}
+	return v, err
+}
+
+type mutedStalls struct{ *mutant }
+
+func (m mutedStalls) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	r.Progress = slices.Clone(r.Progress)
+	for i := range r.Progress {
+		r.Progress[i].Stalled = false
+	}
+	return m.Store.Beat(ctx, app, r)
 }
 
 type eagerLead struct{ *mutant }
