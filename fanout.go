@@ -15,11 +15,15 @@ const (
 	Polling Reading = iota
 	// FanOut has records pushed, by a registered consumer (enhanced fan-out): 2 MiB a second from each shard for this application alone,
 	// as soon as they are there. AWS bills a consumer by the shard and hour until it is removed, which weir never does by itself:
-	// `weir fanout list` shows what is registered and `weir fanout remove` removes it. A stream has 20 consumers, or 50. Give
-	// the client HTTP/2, as the SDK's own HTTP client does by default, and no timeout for whole calls: a subscription lasts five minutes.
+	// `weir fanout list` shows what is registered and `weir fanout remove` removes it. A stream has 20 consumers, or 50.
 	//
-	// While fan-out is not to be had, because it is refused or three subscriptions in a row failed, the shard is polled, and fan-out is
-	// tried again every minute; [Events].ReadingChanged tells.
+	// Subscriptions have connections of their own, made as the client's HTTP client makes them: over HTTP/2 if its transport can speak
+	// that, without its timeout for whole calls, because a subscription lasts five minutes, and without its limit of connections. An
+	// HTTP client that is neither the SDK's nor an *http.Client is used as it is. Besides Options.MaxMemory up to 256 KiB of each
+	// subscription may wait in HTTP/2's buffers while its handler is busy.
+	//
+	// While fan-out is not to be had, because it is refused, three subscriptions in a row failed, or there is no memory for what the
+	// service sends at a time, the shard is polled, and fan-out is tried again every minute; [Events].ReadingChanged tells.
 	FanOut
 )
 
