@@ -1,0 +1,194 @@
+// Package rolling_test replaces ten worker processes one after another while records flow, and judges what their handlers wrote: nothing is
+// lost, nothing repeated, every key in order.
+package rolling_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/internal/scenario"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/dynamostore"
+	"github.com/weir-go/weir/store/sqlstore"
+)
+
+const (
+	workers = 10
+	shards  = 30
+	keys    = 1000
+	// patience bounds each wait; machines are shared.
+	patience = 3 * time.Minute
+)
+
+func TestTenProcessesAreReplacedOneAfterAnother(t *testing.T) {
+	for _, c := range []struct {
+		kind  string
+		place func(*testing.T) string
+	}{
+		{"SQLite", func(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") }},
+		{"Postgres", func(t *testing.T) string { return servers.Postgres(t).PostgresURL("weir") }},
+		{"DynamoDB Local", func(t *testing.T) string { return servers.DynamoDBLocal(t).URL }},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			place := c.place(t)
+			prepare(t, c.kind, place)
+			run(t, c.kind, place)
+		})
+	}
+}
+
+// prepare makes the tables.
+func prepare(t *testing.T, kind, place string) {
+	t.Helper()
+	s, closer, err := openStore(kind, place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	switch s := s.(type) {
+	case *sqlstore.Store:
+		err = s.Migrate(t.Context())
+	case *dynamostore.Store:
+		err = s.CreateTable(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, kind, place string) {
+	records, perSecond := 50_000, 2500
+	if *full {
+		records, perSecond = 1_000_000, 10_000
+	}
+	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
+	srv.CreateStream(stream, shards)
+	dir := t.TempDir()
+	var all []*worker
+	hire := func() {
+		all = append(all, startWorker(t, setup{Kinesis: srv.URL(), Kind: kind, Place: place, Worker: fmt.Sprintf("w%d", len(all))}, dir))
+	}
+	var handled []scenario.Handled
+	look := func() {
+		for _, w := range all {
+			more, err := w.more()
+			if err != nil {
+				t.Fatal(err)
+			}
+			handled = append(handled, more...)
+		}
+	}
+	until := func(what string, is func() bool) {
+		t.Helper()
+		every := time.NewTicker(200 * time.Millisecond)
+		defer every.Stop()
+		for bound := time.Now().Add(patience); !is(); <-every.C {
+			if time.Now().After(bound) {
+				t.Fatalf("waited too long for %s", what)
+			}
+			look()
+		}
+	}
+
+	put := &producer{put: map[string]int{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var putting sync.WaitGroup
+	putting.Go(func() { put.run(ctx, srv, records, perSecond) })
+	defer putting.Wait()
+	defer cancel()
+	for range workers {
+		hire()
+	}
+	seen := func(name string) func() bool {
+		return func() bool {
+			for i := len(handled) - 1; i >= 0 && i > len(handled)-100*perSecond; i-- {
+				if handled[i].Worker == name {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for _, w := range all {
+		until("work of "+w.name, seen(w.name))
+	}
+	began := time.Now()
+	var stops, replaced []time.Duration
+	for i := range workers {
+		// Spread over all records.
+		until("records", func() bool { return put.done.Load() >= int64(records*(i+1)/(workers+1)) })
+		stops = append(stops, all[i].stop(t))
+		since := time.Now()
+		hire()
+		until("work of "+all[len(all)-1].name, seen(all[len(all)-1].name))
+		replaced = append(replaced, time.Since(since))
+	}
+	took, before := time.Since(began), put.done.Load()
+	put.hurry.Store(true)
+	until("every record", func() bool { return put.done.Load() == int64(records) && len(handled) >= records })
+	for _, w := range all[workers:] {
+		w.stop(t)
+	}
+	look()
+
+	v, err := scenario.Judge(put.put, handled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %s; %d records were put until the last of ten workers was replaced, after %v", kind, v, before, took.Round(time.Second))
+	if !v.Clean() || v.Duplicates > 0 || v.Put != records {
+		t.Errorf("%s: %q", v, v.Complaints)
+	}
+	what := fmt.Sprintf("rolling restart of ten processes, %s, %d records: ", kind, records)
+	var longest, total []time.Duration
+	for _, s := range scenario.Silences(handled, began, began.Add(took), 500*time.Millisecond) {
+		longest, total = append(longest, s.Longest), append(total, s.Total)
+	}
+	table.Count(what+"lost", []int{v.Lost}, 0)
+	table.Count("  handled again", []int{v.Duplicates}, 0)
+	table.Count("  out of order", []int{v.Disorder}, 0)
+	table.Add("  longest silence, by shard", longest, 2*time.Second)
+	table.Add("  all silences of a shard added up, those of more than 0.5 s", total, -1)
+	table.Add("  time from SIGTERM to the process's end", stops, -1)
+	table.Add("  time from the start of a process to its first record", replaced, -1)
+}
+
+// producer puts records, key by key, so many a second, and what is left at once when it is to hurry.
+type producer struct {
+	put   map[string]int // complete when done is
+	done  atomic.Int64
+	hurry atomic.Bool
+}
+
+func (p *producer) run(ctx context.Context, srv *kinesistest.Server, records, perSecond int) {
+	const tick = 20 * time.Millisecond
+	every := time.NewTicker(tick)
+	defer every.Stop()
+	put := make(map[string]int, keys)
+	for i := 0; i < records; {
+		for n := max(1, int(float64(perSecond)*tick.Seconds())); n > 0 && i < records; n-- {
+			key := "key-" + strconv.Itoa(i%keys)
+			put[key]++
+			srv.Put(stream, key, strconv.AppendInt(nil, int64(put[key]), 10))
+			if i++; i == records {
+				p.put = put
+			}
+			p.done.Store(int64(i))
+		}
+		if p.hurry.Load() && i%5000 != 0 {
+			continue
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
