@@ -39,3 +39,61 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 		}
 	})
 }
+
+// A reader that gave its shard up in the moment in which trust ran out has given it up: it is not begun again.
+func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorker(Config{
+			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		})
+		defer w.running.Wait()
+		defer w.trust.end(ErrLeaseLost)
+		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
+		w.trust.extend(time.Now())
+		w.cfg.Read = func(t *Term) error {
+			t.trust.end(ErrLeaseLost)
+			t.GiveUp()
+			return nil
+		}
+		w.startTerm(l)
+		_, sent := w.report() // the reader has not returned yet
+		term := w.terms[l.Key]
+		synctest.Wait()
+		w.orders.Held = []lease.Lease{l}
+		w.settle(sent)
+		if w.terms[l.Key] != term {
+			t.Error("it was begun again")
+		}
+		r, _ := w.report()
+		if len(r.Progress) != 1 || !r.Progress[0].Release || !r.Progress[0].Stalled {
+			t.Errorf("the next beat says %+v", r.Progress)
+		}
+	})
+}
+
+// A leader that could not look because the store did not answer at all is not to blame for it.
+func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorker(Config{
+			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		})
+		defer w.trust.end(ErrLeaseLost)
+		w.beat(t.Context())
+		w.endLeadership()
+		synctest.Wait()
+		lead := &leadership{cfg: w.cfg, cancel: func() {}, done: make(chan struct{}), lastOK: time.Now()}
+		w.lead = lead
+		time.Sleep(6 * time.Second)
+		w.outage = time.Now().Add(-4 * time.Second)
+		if w.beat(t.Context()); w.lead != lead {
+			t.Error("it stepped down after an outage")
+		}
+		time.Sleep(6 * time.Second)
+		if w.beat(t.Context()); w.lead == lead {
+			t.Error("it did not step down though the store answered")
+		}
+		w.endLeadership()
+	})
+}
