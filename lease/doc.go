@@ -31,8 +31,16 @@
 // Each step is one conditional write on the epoch that was seen, visible in the rows while it is half done, and done
 // again by the next leader should this one die. Two workers may believe for a moment that they lead; nothing breaks.
 //
+// An operator may want a worker emptied though it runs on ([Drain]), or a stream read by nobody for a while ([Pause]): the same
+// hand-offs do that, the latter to [Nobody]. What is paused is in the store, not in a worker, so it outlives all of them.
+//
+// # Load
+//
+// Workers report what their shards bring as a class on a logarithmic scale ([Load]). It decides about nothing but balance.
+// [Watch] takes its noise out, and keeps leases that moved lately where they are.
+//
 // # Planning
 //
 // [Plan] is one pure function from what was seen to what to do: balanced, sticky, with the fewest moves, within each
-// worker's cap, and never a child before its parents.
+// worker's cap, and never a child before its parents. [Explain] says why.
 package lease
