@@ -8,7 +8,7 @@
 //
 //	lease/STREAM/SHARD     one lease
 //	group/worker/SESSION   one session of a worker
-//	group/leader           who leads, and a count of the changes to leases
+//	group/leader           who leads, which streams are paused, and a count of the changes to leases
 //
 // [Store.CreateTable] makes the table; nothing else does. Without it every call fails with an error that wraps
 // [lease.ErrSetup] and shows the commands. [Policy] is the least that a worker has to be allowed.
@@ -17,8 +17,9 @@
 //
 // A beat that has nothing to say is one write of the worker's row and a consistent read of the leader's, however many
 // leases the worker holds. Each moved checkpoint is one more write, with its load, and so is each lease that is given back,
-// beside one for the news of it. A worker reads the leases, all of the application's, only after others changed some of its own. The leader
-// also reads the rows of the workers with each of its views, and the leases after a change. All rows of an application share
+// beside one for the news of it. A worker reads the leases, all of the application's, only after others changed some of its
+// own. The leader also reads the rows of the workers with each of its views, and the leases after a change and twice a
+// minute. [Store.Apps] scans the table; nothing that runs all the time does. All rows of an application share
 // a partition key; DynamoDB gives such a key a thousand writes per second at least, and splits it while it is busier.
 //
 // # Consistency
