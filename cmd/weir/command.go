@@ -17,12 +17,15 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitWrong  = 3 // what was looked at is not as it should be
 )
 
 // terminal is what a command talks to; tests give it buffers.
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
+	// asks says that a person answers questions on in although it is no terminal; tests set it.
+	asks bool
 	// interrupt does what Ctrl-C does, for screens that get the key instead of the signal.
 	interrupt func()
 }
@@ -41,6 +44,11 @@ func isTerminal(stream any) bool {
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// wrong is the result of a command that looked for something wrong and found it: exit code 3. "" when it was all said.
+type wrong string
+
+func (w wrong) Error() string { return string(w) }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
@@ -62,6 +70,13 @@ func run(ctx context.Context, args []string, t terminal) int {
 	if !running || errors.As(err, &usage) {
 		fmt.Fprintf(t.err, "weir: %s\nSee: %s --help\n", oneLine(err.Error()), cmd.CommandPath())
 		return exitUsage
+	}
+	var found wrong
+	if errors.As(err, &found) {
+		if found != "" {
+			t.note("%s", found)
+		}
+		return exitWrong
 	}
 	fmt.Fprintf(t.err, "weir: %s\n", explain(err))
 	return exitFailed
@@ -97,6 +112,7 @@ New here? "weir demo" shows all of that on this machine within a minute. It need
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if .Runnable}}
 Exit codes:
   0 done · 1 it failed, and one sentence on standard error says why · 2 the command line is wrong
+  3 doctor found something wrong, or lag --max a shard too far behind
 {{end}}`)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddGroup(
@@ -112,7 +128,7 @@ Exit codes:
 	}
 	in("try", demoCommand(t), localCommand(t))
 	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), fanoutCommand(t))
-	in("app", groupCommand(t), storeCommand(t))
+	in("app", groupCommand(t), doctorCommand(t), storeCommand(t))
 	root.AddCommand(versionCommand(t), demoWorkerCommand(t))
 	return root
 }

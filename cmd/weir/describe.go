@@ -15,7 +15,8 @@ import (
 // description is what group describe shows.
 type description struct {
 	App     string       `json:"app"`
-	Leader  *leaderInfo  `json:"leader"` // null when nobody leads
+	Leader  *leaderInfo  `json:"leader"`           // null when nobody leads
+	Paused  []string     `json:"paused,omitempty"` // streams; "" stands for all of them
 	Workers []workerInfo `json:"workers"`
 	Leases  []leaseInfo  `json:"leases"`
 }
@@ -31,27 +32,43 @@ type workerInfo struct {
 	Session string  `json:"session"`
 	State   string  `json:"state"` // beating, silent, unknown, leaving, ended
 	Leader  bool    `json:"leader"`
+	Drain   bool    `json:"drain,omitempty"` // an operator wants it emptied
 	Leases  int     `json:"leases"`
+	Load    int64   `json:"load_bytes_per_s"` // of the leases it holds, about
 	Weight  float64 `json:"weight"`
 	Max     int     `json:"max_leases,omitempty"`
+
+	Troubles []troubleInfo `json:"troubles,omitempty"` // what it says is not going well
+}
+
+type troubleInfo struct {
+	Stream string `json:"stream"`
+	Shard  string `json:"shard"`
+	State  string `json:"state"`
+	ForMS  int64  `json:"for_ms"`
+	Why    string `json:"why"`
 }
 
 type leaseInfo struct {
 	Stream     string   `json:"stream"`
 	Shard      string   `json:"shard"`
 	Parents    []string `json:"parents,omitempty"`
-	State      string   `json:"state"` // held, moving, free, revoked, waiting, finished
+	State      string   `json:"state"` // held, moving, pausing, paused, free, revoked, waiting, finished
 	Worker     string   `json:"worker,omitempty"`
 	Session    string   `json:"session,omitempty"`
 	Heir       string   `json:"heir,omitempty"`
 	Epoch      uint64   `json:"epoch"`
 	Checkpoint string   `json:"checkpoint"`
-	Lag        *int64   `json:"lag_ms,omitempty"` // not there when it is not known
+	Lag        *int64   `json:"lag_ms,omitempty"`           // not there when it is not known
+	Load       *int64   `json:"load_bytes_per_s,omitempty"` // about; not there when no owner has said it
+	Created    string   `json:"stream_created,omitempty"`   // of the stream as the lease knows it
+
+	load lease.Load
 }
 
 // describe puts together what was seen. beating are the sessions that were seen to beat, nil when nobody looked.
 func describe(app, stream string, v lease.View, beating map[string]bool, lags map[lease.Key]lag) description {
-	d := description{App: app, Workers: []workerInfo{}, Leases: []leaseInfo{}}
+	d := description{App: app, Paused: v.Paused, Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
 	for _, w := range v.Workers {
 		names[w.Session] = cmp.Or(w.Name, w.Session)
@@ -64,13 +81,22 @@ func describe(app, stream string, v lease.View, beating map[string]bool, lags ma
 	for _, l := range v.Leases {
 		finished[l.Key], known[l.Key] = l.Finished(), true
 	}
-	held := map[string]int{}
+	held, load := map[string]int{}, map[string]float64{}
 	for _, l := range v.Leases {
 		held[l.Owner]++
+		load[l.Owner] += l.Load.Bytes()
 		if stream != "" && l.Stream != stream {
 			continue
 		}
-		info := leaseInfo{Stream: l.Stream, Shard: l.Shard, Parents: l.Parents, Session: l.Owner, Epoch: l.Epoch, Checkpoint: l.Position.String()}
+		info := leaseInfo{Stream: l.Stream, Shard: l.Shard, Parents: l.Parents, Session: l.Owner, Epoch: l.Epoch, Checkpoint: l.Position.String(), load: l.Load}
+		if l.Load != 0 {
+			bytes := int64(l.Load.Bytes())
+			info.Load = &bytes
+		}
+		if l.Born != 0 {
+			info.Created = time.UnixMilli(l.Born).UTC().Format(time.RFC3339)
+		}
+		paused := isPaused(v.Paused, l.Stream)
 		waits := slices.ContainsFunc(l.Parents, func(id string) bool {
 			parent := lease.Key{Stream: l.Stream, Shard: id}
 			return known[parent] && !finished[parent]
@@ -78,12 +104,16 @@ func describe(app, stream string, v lease.View, beating map[string]bool, lags ma
 		switch {
 		case l.Finished():
 			info.State = "finished"
+		case l.Heir == lease.Nobody:
+			info.State, info.Heir = "pausing", "nobody"
 		case l.Heir != "":
 			info.State, info.Heir = "moving", nameOf(l.Heir)
 		case l.Owner != "":
 			info.State = "held"
 		case l.Revoked != "":
 			info.State = "revoked"
+		case paused:
+			info.State = "paused"
 		case waits:
 			info.State = "waiting"
 		default:
@@ -100,7 +130,10 @@ func describe(app, stream string, v lease.View, beating map[string]bool, lags ma
 	}
 	for _, w := range v.Workers {
 		info := workerInfo{Worker: nameOf(w.Session), Session: w.Session, Leader: w.Session == v.Leader.Session, Leases: held[w.Session],
-			Weight: w.Weight, Max: w.MaxLeases}
+			Drain: w.Drain, Load: int64(load[w.Session]), Weight: w.Weight, Max: w.MaxLeases}
+		for _, tr := range w.Troubles {
+			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why})
+		}
 		switch {
 		case w.Ended:
 			info.State = "ended"
@@ -131,25 +164,41 @@ func (d description) text() string {
 	if d.Leader != nil {
 		leader = fmt.Sprintf("%s leads (term %d)", d.Leader.Worker, d.Leader.Term)
 	}
-	fmt.Fprintf(&b, "Application %s; %s.\n\n", d.App, leader)
+	fmt.Fprintf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tSESSION")
+	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tSESSION")
 	for _, info := range d.Workers {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", info.Worker, info.State, info.Leases, info.Session)
+		state := info.State
+		if info.Drain {
+			state += ", draining"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", info.Worker, state, info.Leases, rate(info.Load), info.Session)
 	}
 	if len(d.Workers) == 0 {
-		fmt.Fprintln(w, "none\t\t\t")
+		fmt.Fprintln(w, "none\t\t\t\t")
 	}
 	_ = w.Flush() // into memory
 	b.WriteString("\n")
+	for _, info := range d.Workers {
+		for _, tr := range info.Troubles {
+			fmt.Fprintf(&b, "%s says: %s of %s %s for %s: %s\n", info.Worker, shortID(tr.Shard), tr.Stream, tr.State, age(tr.ForMS), oneLine(tr.Why))
+		}
+		if len(info.Troubles) > 0 {
+			b.WriteString("\n")
+		}
+	}
 	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STREAM\tSHARD\tSTATE\tOWNER\tEPOCH\tLAG\tCHECKPOINT")
+	fmt.Fprintln(w, "STREAM\tSHARD\tSTATE\tOWNER\tEPOCH\tLAG\tLOAD\tCHECKPOINT")
 	for _, l := range d.Leases {
 		owner := cmp.Or(l.Worker, "-")
 		if l.Heir != "" {
 			owner += " → " + l.Heir
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Stream, strings.TrimPrefix(l.Shard, "shardId-"), l.State, owner, l.Epoch, lagText(l), l.Checkpoint)
+		load := "-"
+		if l.load != 0 {
+			load = l.load.String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, shortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
 	}
 	_ = w.Flush() // into memory
 	return b.String()
@@ -161,10 +210,51 @@ func lagText(l leaseInfo) string {
 		return "-"
 	case l.Lag == nil:
 		return "?"
-	case *l.Lag < 1000:
-		return fmt.Sprintf("%d ms", *l.Lag)
-	case *l.Lag < 120_000:
-		return fmt.Sprintf("%.1f s", float64(*l.Lag)/1000)
 	}
-	return (time.Duration(*l.Lag) * time.Millisecond).Round(time.Second).String()
+	return age(*l.Lag)
+}
+
+// age is a number of milliseconds as text.
+func age(ms int64) string {
+	switch {
+	case ms < 1000:
+		return fmt.Sprintf("%d ms", ms)
+	case ms < 120_000:
+		return fmt.Sprintf("%.1f s", float64(ms)/1000)
+	}
+	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
+}
+
+// rate is a number of bytes per second as text, "-" for none.
+func rate(bytes int64) string {
+	if bytes < 1 {
+		return "-"
+	}
+	return lease.LoadOf(float64(bytes)).String()
+}
+
+func isPaused(paused []string, stream string) bool {
+	return slices.Contains(paused, "") || slices.Contains(paused, stream)
+}
+
+// pausedText is a sentence about what is paused, with a space before it, or nothing.
+func pausedText(paused []string) string {
+	switch {
+	case len(paused) == 0:
+		return ""
+	case slices.Contains(paused, ""):
+		return " It is paused."
+	}
+	return " Paused: " + listed(paused) + "."
+}
+
+// shortID is a shard's ID as tables show it; [longID] takes it back.
+func shortID(shard string) string { return strings.TrimPrefix(shard, "shardId-") }
+
+// longID is the ID of a shard that a person may have copied from a table.
+func longID(shard string) string {
+	if shard == "" || strings.Trim(shard, "0123456789") != "" {
+		return shard
+	}
+	return fmt.Sprintf("shardId-%012s", shard)
 }

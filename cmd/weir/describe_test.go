@@ -50,27 +50,40 @@ func TestDescribe(t *testing.T) {
 		{Stream: "s", Shard: "shardId-3"}: {age: 3 * time.Hour},
 		{Stream: "s", Shard: "shardId-4"}: {age: 20 * time.Millisecond},
 	}
-	d := describe("billing", "s", exampleView(t), map[string]bool{"S1": true}, lags)
-	want := `Application billing; alpha leads (term 7).
+	v := exampleView(t)
+	v.Paused = []string{"s"}
+	v.Leases[1].Load, v.Leases[3].Load, v.Leases[3].Heir = lease.LoadOf(1<<20), lease.LoadOf(1), lease.Nobody
+	v.Workers[0].Drain = true
+	v.Workers[1].Troubles = []lease.Trouble{{Key: v.Leases[1].Key, State: "in the handler", For: 3 * time.Minute, Why: "it does\nnot return"}}
+	d := describe("billing", "s", v, map[string]bool{"S1": true}, lags)
+	want := `Application billing; alpha leads (term 7). Paused: s.
 
-WORKER  STATE    LEASES  SESSION
-S5      silent   0       S5
-alpha   beating  2       S1
-beta    silent   1       S2
-delta   leaving  0       S4
-gamma   ended    0       S3
+WORKER  STATE             LEASES  LOAD     SESSION
+S5      silent            0       -        S5
+alpha   beating           2       1 MiB/s  S1
+beta    silent, draining  1       2 B/s    S2
+delta   leaving           0       -        S4
+gamma   ended             0       -        S3
 
-STREAM  SHARD  STATE     OWNER         EPOCH  LAG     CHECKPOINT
-s       0      finished  -             9      -       end
-s       1      moving    alpha → beta  4      1.5 s   123
-s       2      held      beta          2      ?       99+3
-s       3      waiting   -             1      3h0m0s  oldest
-s       4      revoked   -             3      20 ms   oldest
-s       5      free      -             1      ?       latest
-s       6      held      gone          2      ?       oldest
+alpha says: 1 of s in the handler for 3m0s: it does not return
+
+STREAM  SHARD  STATE     OWNER          EPOCH  LAG     LOAD     CHECKPOINT
+s       0      finished  -              9      -       -        end
+s       1      moving    alpha → beta   4      1.5 s   1 MiB/s  123
+s       2      pausing   beta → nobody  2      ?       2 B/s    99+3
+s       3      paused    -              1      3h0m0s  -        oldest
+s       4      revoked   -              3      20 ms   -        oldest
+s       5      paused    -              1      ?       -        latest
+s       6      held      gone           2      ?       -        oldest
 `
 	if got := d.text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	states := map[string]string{"shardId-3": "waiting", "shardId-5": "free"}
+	for _, l := range describe("billing", "s", exampleView(t), nil, nil).Leases {
+		if want := states[l.Shard]; want != "" && l.State != want {
+			t.Errorf("without a pause %s is %s, want %s", l.Shard, l.State, want)
+		}
 	}
 }
 
@@ -113,7 +126,7 @@ func TestAskLags(t *testing.T) {
 	_, second := server.Put("s", "k", []byte("two"))
 	key := lease.Key{Stream: "s", Shard: shardID}
 	ask := func(p string) lag {
-		return askLags(t.Context(), server.Client(), []lease.Lease{{Key: key, Position: at(t, p)}}, "")[key]
+		return askLags(t.Context(), silent, server.Client(), []lease.Lease{{Key: key, Position: at(t, p)}}, "")[key]
 	}
 	if l := ask(second); l.err != nil || l.age != 0 {
 		t.Errorf("at the tip: %+v", l)
@@ -126,7 +139,7 @@ func TestAskLags(t *testing.T) {
 	if l := ask("end"); l != (lag{}) {
 		t.Errorf("a finished lease was asked about: %+v", l)
 	}
-	if l := askLags(t.Context(), server.Client(), []lease.Lease{{Key: lease.Key{Stream: "none", Shard: shardID}, Position: shard.Oldest}}, ""); l[lease.Key{Stream: "none", Shard: shardID}].err == nil {
+	if l := askLags(t.Context(), silent, server.Client(), []lease.Lease{{Key: lease.Key{Stream: "none", Shard: shardID}, Position: shard.Oldest}}, ""); l[lease.Key{Stream: "none", Shard: shardID}].err == nil {
 		t.Error("a stream that does not exist has a lag")
 	}
 }

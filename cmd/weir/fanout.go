@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -153,7 +152,7 @@ registers the consumer again.`,
 			if err := require(cmd, "stream", "name"); err != nil {
 				return err
 			}
-			if !yes && !isTerminal(t.in) {
+			if !yes && !t.canAsk() {
 				return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
 			}
 			client, err := f.kinesis(cmd.Context(), t)
@@ -187,21 +186,16 @@ func removeConsumer(ctx context.Context, t terminal, client *kinesis.Client, str
 	case !found:
 		return fmt.Errorf("stream %s has no consumer %s: there is %s", stream, name, strings.Join(names, ", "))
 	}
-	if !yes && !confirmed(t, fmt.Sprintf("Remove consumer %s from stream %s? Type its name to do so: ", name, stream), name) {
-		return fmt.Errorf("consumer %s was not removed: what was typed is not its name", name)
+	if !yes {
+		if err := confirm(ctx, t, fmt.Sprintf("Remove consumer %s from stream %s?", name, stream), name); err != nil {
+			return err
+		}
 	}
 	if _, err := client.DeregisterStreamConsumer(ctx, &kinesis.DeregisterStreamConsumerInput{StreamARN: &arn, ConsumerName: &name}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(t.out, "consumer %s of stream %s is being removed\n", name, stream)
 	return err
-}
-
-// confirmed asks for a word.
-func confirmed(t terminal, question, word string) bool {
-	fmt.Fprint(t.err, question)
-	line, _ := bufio.NewReader(t.in).ReadString('\n') // no line is no
-	return strings.TrimSpace(line) == word
 }
 
 // mostConsumers bounds a listing, against a server whose paging never ends; AWS allows 50.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,12 +72,21 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	}
 }
 
-func TestConfirmed(t *testing.T) {
+func TestConfirm(t *testing.T) {
 	for typed, want := range map[string]bool{"billing\n": true, " billing \r\n": true, "billing": true, "yes\n": false, "\n": false, "": false} {
 		said := newOutput()
-		if got := confirmed(terminal{in: strings.NewReader(typed), err: said}, "Sure? ", "billing"); got != want || said.String() != "Sure? " {
-			t.Errorf("%q is %v, after %q", typed, got, said)
+		err := confirm(t.Context(), terminal{in: strings.NewReader(typed), err: said}, "Sure?", "billing")
+		if (err == nil) != want || said.String() != "Sure? Type billing to do so: " {
+			t.Errorf("%q is %v, after %q", typed, err, said)
 		}
+	}
+	// Ctrl-C does not wait for an answer.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errInterrupted)
+	never, end := io.Pipe()
+	defer func() { _ = end.Close() }()
+	if err := confirm(ctx, terminal{in: never, err: newOutput()}, "Sure?", "yes"); err == nil || explain(err) != "nothing was changed: it was interrupted" {
+		t.Errorf("interrupted: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,9 @@ first, shows what it will do and asks. "weir doctor" says what is wrong with an 
 	return cmd
 }
 
+// silent is where nobody listens.
+var silent = terminal{out: io.Discard, err: io.Discard}
+
 // target is the application that a command is about, and where its leases are.
 type target struct {
 	aws   awsFlags
@@ -69,7 +73,7 @@ func (g *target) complete(ctx context.Context) []cobra.Completion {
 	if err != nil || url.kind == storeMemory {
 		return nil
 	}
-	store, err := url.open(ctx, quiet(), &g.aws, false, false)
+	store, err := url.open(ctx, silent, &g.aws, false, false)
 	if err != nil {
 		return nil
 	}
@@ -120,7 +124,7 @@ func (g *target) open(ctx context.Context, t terminal, url storeURL) (openStore,
 }
 
 func (g *target) absent() error {
-	return fmt.Errorf("there is no application %s in %s: check --app and --store; \"weir group list\" shows what is there", g.app, g.store)
+	return fmt.Errorf("there is no application %s in that store: check --app and --store; \"weir group list\" shows what is there", g.app)
 }
 
 // admin is what the store offers beside its contract.
@@ -146,16 +150,16 @@ func leasesOf(app string, leases []lease.Lease, stream string) ([]lease.Lease, e
 	if stream == "" {
 		return leases, nil
 	}
-	var some []lease.Lease
+	var found []lease.Lease
 	for _, l := range leases {
 		if l.Stream == stream {
-			some = append(some, l)
+			found = append(found, l)
 		}
 	}
-	if len(some) == 0 {
+	if len(found) == 0 {
 		return nil, fmt.Errorf("application %s has no leases of a stream %s: it has some of %s", app, stream, listed(streamsOf(leases)))
 	}
-	return some, nil
+	return found, nil
 }
 
 // listed puts names into a sentence.
@@ -178,10 +182,5 @@ func checkWatch(d time.Duration) error {
 	return nil
 }
 
-// plural is "1 lease", "2 leases".
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
+// some is a number of things: "1 lease", "2 leases".
+func some(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }

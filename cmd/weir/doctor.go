@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
+)
+
+type doctorOptions struct {
+	target
+	out     format
+	streams []string
+	watch   time.Duration
+}
+
+func doctorCommand(t terminal) *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Use:   "doctor --app NAME --store URL",
+		Short: "Say what is wrong with an application, and what to do",
+		Long: `Looks at an application twice, some seconds apart, and at its streams, and says in sentences what is wrong and what to do
+about each: shards that do not get on, workers that are dead, no leader, leases that nobody holds, pauses and drains that
+were forgotten, what workers complain about, permissions and keys, checkpoints that have expired, streams that were made
+anew. It changes nothing.
+
+Each shard is read once at its checkpoint, and those with unhandled records once more; that counts against the five reads a
+second that a shard allows. Permissions are those of whoever runs this. No clocks are compared: a worker lives if it
+beats within --watch, so that has to be longer than the workers' beat interval.`,
+		Example: `  weir doctor --app billing --store sqlite:billing.db
+  weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.url(cmd, "app")
+			if err != nil {
+				return err
+			}
+			if o.watch <= 0 || o.watch > time.Minute {
+				return usagef("--watch %v: want more than 0, up to 1m", o.watch)
+			}
+			return o.run(cmd.Context(), t, url)
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that it should read, by name or ARN; may be repeated (those with leases are looked at anyway)")
+	cmd.Flags().DurationVar(&o.watch, "watch", 6*time.Second, "how long to look")
+	o.out.register(cmd, "output format")
+	return cmd
+}
+
+// doctorReport is what doctor shows.
+type doctorReport struct {
+	App      string           `json:"app"`
+	Leases   int              `json:"leases"`
+	Workers  int              `json:"workers"` // that beat
+	Leader   string           `json:"leader,omitempty"`
+	Findings []doctor.Finding `json:"findings"`
+}
+
+func (o *doctorOptions) run(ctx context.Context, t terminal, url storeURL) error {
+	store, view, err := o.open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // only read from
+	client, err := o.aws.kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	facts, err := o.examine(ctx, t, store, client, view)
+	if err != nil {
+		return err
+	}
+	report := doctorReport{App: o.app, Leases: len(facts.Second.Leases), Leader: summary(o.app, facts.Second).Leader, Findings: doctor.Diagnose(facts)}
+	for _, w := range facts.Second.Workers {
+		if facts.Beats[w.Session] && !w.Ended {
+			report.Workers++
+		}
+	}
+	if report.Findings == nil {
+		report.Findings = []doctor.Finding{}
+	}
+	if o.out == formatJSON {
+		err = json.NewEncoder(t.out).Encode(report)
+	} else {
+		_, err = fmt.Fprint(t.out, report.text())
+	}
+	if err == nil && slices.ContainsFunc(report.Findings, func(f doctor.Finding) bool { return f.Severity != doctor.Info }) {
+		err = wrong("") // it was all said
+	}
+	return err
+}
+
+func (r doctorReport) text() string {
+	count := map[doctor.Severity]int{}
+	for _, f := range r.Findings {
+		count[f.Severity]++
+	}
+	var b strings.Builder
+	leader := "nobody leads"
+	if r.Leader != "" {
+		leader = r.Leader + " leads"
+	}
+	verdict := "nothing is wrong"
+	if n := count[doctor.Error] + count[doctor.Warning]; n > 0 {
+		verdict = fmt.Sprintf("%s and %s", some(count[doctor.Error], "error"), some(count[doctor.Warning], "warning"))
+	}
+	fmt.Fprintf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, some(r.Leases, "lease"), some(r.Workers, "worker")+plural(r.Workers, " beats", " beat"), leader)
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "\n%-7s  %s\n         → %s\n", f.Severity, f.Text, f.Do)
+	}
+	return b.String()
+}
+
+// examine collects the facts: a look at the store and at the streams, the time between, and a second look.
+func (o *doctorOptions) examine(ctx context.Context, t terminal, store openStore, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
+	f := doctor.Facts{App: o.app, First: first, Second: first, Apart: o.watch, Beats: map[string]bool{}}
+	t.note("looking for %v", o.watch)
+	var watching sync.WaitGroup
+	var blind error
+	watching.Go(func() {
+		blind = watch(ctx, store, o.app, first, o.watch, func(now lease.View) bool {
+			f.Second = now
+			for _, w := range stirring(first, now) {
+				f.Beats[w.Session] = true
+			}
+			return true
+		})
+	})
+	var denied denials
+	f.Streams = o.askStreams(ctx, client, streamsOf(first.Leases), &denied)
+	before := askLags(ctx, t, client, first.Leases, "")
+	watching.Wait()
+	if err := errors.Join(ctx.Err(), blind); err != nil {
+		return f, store.trouble(err)
+	}
+	var again []lease.Lease
+	for _, l := range f.Second.Leases {
+		if seen, asked := before[l.Key]; asked && (seen.waits || seen.err != nil) {
+			again = append(again, l)
+		}
+	}
+	after := askLags(ctx, t, client, again, "")
+	if err := ctx.Err(); err != nil {
+		return f, err
+	}
+	f.Shards = map[lease.Key]doctor.Shard{}
+	for k, seen := range before {
+		later, asked := after[k]
+		if !asked {
+			later = seen
+		}
+		denied.note(later.err, "stream "+k.Stream)
+		f.Shards[k] = doctor.Shard{First: lookOf(seen), Second: lookOf(later)}
+	}
+	f.Denied = denied.sorted()
+	return f, nil
+}
+
+func lookOf(l lag) doctor.Look {
+	if l.err != nil {
+		return doctor.Look{Err: explain(l.err), Code: codeOf(l.err)}
+	}
+	return doctor.Look{Waits: l.waits, Age: l.age, Expired: l.expired}
+}
+
+func codeOf(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// denials are the calls that were refused, each once.
+type denials struct {
+	mu  sync.Mutex
+	all []doctor.Denied
+}
+
+// note takes in an error of a call. It is safe for concurrent use.
+func (d *denials) note(err error, about string) {
+	var op *smithy.OperationError
+	if !isAccessDenied(err) || strings.HasPrefix(codeOf(err), "KMS") || !errors.As(err, &op) {
+		return
+	}
+	found := doctor.Denied{Action: strings.ToLower(op.Service()) + ":" + op.Operation(), On: about}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.all, found) {
+		d.all = append(d.all, found)
+	}
+}
+
+func (d *denials) sorted() []doctor.Denied {
+	slices.SortFunc(d.all, func(a, b doctor.Denied) int { return strings.Compare(a.On+a.Action, b.On+b.Action) })
+	return d.all
+}
+
+// askStreams asks about the streams that have leases and those that were named.
+func (o *doctorOptions) askStreams(ctx context.Context, client *kinesis.Client, named []string, denied *denials) []doctor.Stream {
+	wanted := map[string]bool{}
+	all := slices.Clone(named)
+	for _, s := range o.streams {
+		name := s[strings.LastIndex(s, "/")+1:]
+		wanted[name] = true
+		if i := slices.Index(all, name); i >= 0 {
+			all[i] = s // by its ARN, if that is what was given
+		} else {
+			all = append(all, s)
+		}
+	}
+	streams := make([]doctor.Stream, len(all))
+	var asked sync.WaitGroup
+	turns := make(chan struct{}, 8)
+	for i, s := range all {
+		turns <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-turns }()
+			streams[i] = askDoctorStream(ctx, client, s, denied)
+			streams[i].Wanted = wanted[streams[i].Name]
+		})
+	}
+	asked.Wait()
+	return streams
+}
+
+func askDoctorStream(ctx context.Context, client *kinesis.Client, stream string, denied *denials) doctor.Stream {
+	about, err := askStream(ctx, client, stream)
+	s := doctor.Stream{Name: about.Name, Shards: about.Shards, Born: about.Born, Retention: about.retention, Now: about.Now, Status: about.status}
+	if err != nil {
+		denied.note(err, "stream "+about.Name)
+		s.Err, s.Missing = explain(err), errors.Is(err, source.ErrNoStream)
+		return s
+	}
+	denied.note(about.denied, "stream "+about.Name)
+	if about.arn == "" {
+		return s
+	}
+	if _, consumers, err := listConsumers(ctx, client, about.arn); err == nil { // what it costs is no worker's concern
+		s.Consumers = []string{}
+		for _, c := range consumers {
+			s.Consumers = append(s.Consumers, c.Name)
+		}
+	}
+	return s
+}

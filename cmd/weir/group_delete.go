@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type deleteOptions struct {
+	target
+	guard
+	out format
+}
+
+func groupDeleteCommand(t terminal) *cobra.Command {
+	var o deleteOptions
+	cmd := &cobra.Command{
+		Use:   "delete --app NAME --store URL",
+		Short: "Forget an application and its progress",
+		Long: `Deletes everything that a store keeps of an application: leases, checkpoints, workers, pauses. A worker that starts under
+its name afterwards begins a new application. Streams are not touched; "weir fanout remove" removes the consumer that
+the application may have registered for fan-out.
+
+It refuses while workers run, asks, and first writes the progress to a file, which "weir group import" brings back.`,
+		Example: `  weir group delete --app billing --store sqlite:billing.db
+  weir group delete --app billing --store dynamodb:weir --yes --dump billing.ndjson`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.url(cmd, "app")
+			if err != nil {
+				return err
+			}
+			if err := o.check(cmd, t); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, url)
+		},
+	}
+	o.target.register(cmd)
+	o.guard.register(cmd)
+	o.registerDump(cmd)
+	o.out.register(cmd, "output format")
+	return cmd
+}
+
+func (o *deleteOptions) run(ctx context.Context, t terminal, url storeURL) error {
+	store, view, err := o.open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // what was written is written
+	admin, err := store.admin()
+	if err != nil {
+		return err
+	}
+	if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch); err != nil {
+		return err
+	}
+	if !o.yes {
+		if err := confirm(ctx, t, fmt.Sprintf("Delete application %s with %s?", o.app, some(len(view.Leases), "lease")), o.app); err != nil {
+			return err
+		}
+	}
+	path, err := dumpProgress(o.app, view, o.dump, time.Now())
+	if err != nil {
+		return fmt.Errorf("nothing was deleted, because the progress could not be saved: %w", err)
+	}
+	t.note("the progress is in %s; \"weir group import\" brings it back", path)
+	if err := admin.Remove(ctx, o.app); err != nil {
+		return fmt.Errorf("application %s may be deleted in part, run the command again: %w", o.app, store.trouble(err))
+	}
+	if o.out == formatJSON {
+		return json.NewEncoder(t.out).Encode(struct {
+			App    string `json:"app"`
+			Leases int    `json:"leases"`
+			Dump   string `json:"dump"`
+		}{o.app, len(view.Leases), path})
+	}
+	_, err = fmt.Fprintf(t.out, "application %s and its %s are deleted\n", o.app, some(len(view.Leases), "lease"))
+	return err
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/lease"
+)
+
+type describeOptions struct {
+	target
+	out    format
+	stream string
+	noLag  bool
+	watch  time.Duration
+}
+
+func groupDescribeCommand(t terminal) *cobra.Command {
+	var o describeOptions
+	cmd := &cobra.Command{
+		Use:   "describe --app NAME --store URL",
+		Short: "Show leases, owners, checkpoints, lag, workers and leader",
+		Long: `Shows the leases of an application: who holds which shard, at which epoch, how far it got, how far it is behind and
+what it brings; and its workers, with the one that leads and with what each says is going wrong. It changes nothing.
+
+The lag of a shard is the age of the oldest record that is not handled yet, asked from Kinesis itself by one read at
+the checkpoint. These reads count against the five a second that a shard allows; --no-lag does without.
+
+Whether a worker lives shows in its beats, so the store is looked at until every worker has been seen to beat, for
+two seconds at most (see --watch). A worker that is told to beat less often than that looks silent though it lives.`,
+		Example: `  weir group describe --app billing --store sqlite:billing.db
+  weir group describe --app billing --store dynamodb:weir --no-lag
+  weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.url(cmd, "app")
+			if err != nil {
+				return err
+			}
+			if err := checkWatch(o.watch); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, url)
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of this stream, by name")
+	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not ask Kinesis for the lag")
+	cmd.Flags().DurationVar(&o.watch, "watch", 2*time.Second, "how long to look for beats at most; 0 does not")
+	o.out.register(cmd, "output format")
+	return cmd
+}
+
+func (o *describeOptions) run(ctx context.Context, t terminal, url storeURL) error {
+	store, view, err := o.open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // only read from
+	if _, err := leasesOf(o.app, view.Leases, o.stream); err != nil {
+		return err
+	}
+	beating := make(chan map[string]bool, 1)
+	go func() { beating <- watchBeats(ctx, store, o.app, view, o.watch) }()
+	lags := map[lease.Key]lag{}
+	if !o.noLag {
+		lags = o.lags(ctx, t, view)
+	}
+	d := describe(o.app, o.stream, view, <-beating, lags)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if o.out == formatJSON {
+		return json.NewEncoder(t.out).Encode(d)
+	}
+	_, err = fmt.Fprint(t.out, d.text())
+	return err
+}
+
+// lags asks for the lag of every lease that is not finished. When Kinesis cannot be asked the rest is shown all the same.
+func (o *describeOptions) lags(ctx context.Context, t terminal, view lease.View) map[lease.Key]lag {
+	client, err := o.aws.kinesis(ctx, t)
+	if err != nil {
+		t.note("no lag: %s", explain(err))
+		return nil
+	}
+	lags := askLags(ctx, t, client, view.Leases, o.stream)
+	if _, err := firstTrouble(lags); err != nil {
+		t.note("the lag of some shards is not known: %s", explain(err))
+	}
+	return lags
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/lease"
+)
+
+type lagOptions struct {
+	target
+	out    format
+	stream string
+	max    time.Duration
+}
+
+func groupLagCommand(t terminal) *cobra.Command {
+	var o lagOptions
+	cmd := &cobra.Command{
+		Use:   "lag --app NAME --store URL [--max 5m]",
+		Short: "Show how far each shard is behind, or tell a monitor",
+		Long: `Shows how far each shard is behind: the age of the oldest record that is not handled yet, by the service's clock. It is asked
+from Kinesis by one read of each shard at its checkpoint, 16 shards at once; such a read counts against the five a second that
+all readers of a shard share. Finished shards are left out. It changes nothing.
+
+With --max the exit code is 3 when any shard is further behind than that, and 1 when that could not be found out for
+every shard, so it fits into any monitor that runs a command.`,
+		Example: `  weir group lag --app billing --store sqlite:billing.db
+  weir group lag --app billing --store dynamodb:weir --max 5m
+  weir group lag --app billing --store dynamodb:weir -o json | jq .worst_ms`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.url(cmd, "app")
+			if err != nil {
+				return err
+			}
+			if o.max < 0 {
+				return usagef("--max %v: want a time such as 5m", o.max)
+			}
+			return o.run(cmd.Context(), t, url, cmd.Flags().Changed("max"))
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of this stream, by name")
+	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 when a shard is further behind than this")
+	mustComplete(cmd, "max", "1m", "5m", "1h")
+	o.out.register(cmd, "output format")
+	return cmd
+}
+
+// lagReport is what group lag shows.
+type lagReport struct {
+	App     string     `json:"app"`
+	Worst   *int64     `json:"worst_ms"` // null when no lag is known
+	Behind  int        `json:"behind"`   // shards with records that are not handled
+	Unknown int        `json:"unknown"`
+	Shards  []shardLag `json:"shards"`
+}
+
+type shardLag struct {
+	Stream string `json:"stream"`
+	Shard  string `json:"shard"`
+	Worker string `json:"worker,omitempty"`
+	Lag    *int64 `json:"lag_ms"` // null when it is not known
+	Error  string `json:"error,omitempty"`
+}
+
+func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited bool) error {
+	store, view, err := o.open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // only read from
+	if _, err := leasesOf(o.app, view.Leases, o.stream); err != nil {
+		return err
+	}
+	client, err := o.aws.kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	lags := askLags(ctx, t, client, view.Leases, o.stream)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	unknown, trouble := firstTrouble(lags)
+	if unknown > 0 && unknown == len(lags) {
+		return trouble // not one answer: that is no report
+	}
+	report := lagsOf(o.app, view, lags)
+	if o.out == formatJSON {
+		err = json.NewEncoder(t.out).Encode(report)
+	} else {
+		_, err = fmt.Fprint(t.out, report.text())
+	}
+	if err != nil {
+		return err
+	}
+	key, most := worst(lags)
+	switch {
+	case limited && most > o.max:
+		return wrong(fmt.Sprintf("shard %s is %s behind, more than %v", key, age(most.Milliseconds()), o.max))
+	case limited && unknown > 0:
+		return fmt.Errorf("the lag of %s is not known: %w", some(unknown, "shard"), trouble)
+	}
+	return nil
+}
+
+func lagsOf(app string, v lease.View, lags map[lease.Key]lag) lagReport {
+	r := lagReport{App: app, Shards: []shardLag{}}
+	names := map[string]string{}
+	for _, w := range v.Workers {
+		names[w.Session] = cmp.Or(w.Name, w.Session)
+	}
+	for _, l := range v.Leases {
+		found, asked := lags[l.Key]
+		if !asked {
+			continue
+		}
+		s := shardLag{Stream: l.Stream, Shard: l.Shard, Worker: cmp.Or(names[l.Owner], l.Owner)}
+		if found.err != nil {
+			r.Unknown++
+			s.Error = explain(found.err)
+		} else {
+			ms := found.age.Milliseconds()
+			s.Lag = &ms
+			if r.Worst == nil || *r.Worst < ms {
+				r.Worst = &ms
+			}
+			if found.waits {
+				r.Behind++
+			}
+		}
+		r.Shards = append(r.Shards, s)
+	}
+	slices.SortFunc(r.Shards, func(a, b shardLag) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Shard, b.Shard))
+	})
+	return r
+}
+
+func (r lagReport) text() string {
+	if len(r.Shards) == 0 {
+		return fmt.Sprintf("Application %s has no shard that is not finished.\n", r.App)
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STREAM\tSHARD\tOWNER\tLAG")
+	for _, s := range r.Shards {
+		text := "? " + s.Error
+		if s.Lag != nil {
+			text = age(*s.Lag)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text)
+	}
+	_ = w.Flush() // into memory
+	fmt.Fprintf(&b, "\n%s, %d behind", some(len(r.Shards), "shard"), r.Behind)
+	if r.Worst != nil {
+		fmt.Fprintf(&b, "; the worst by %s", age(*r.Worst))
+	}
+	if r.Unknown > 0 {
+		fmt.Fprintf(&b, "; not known of %d", r.Unknown)
+	}
+	b.WriteString(".\n")
+	return b.String()
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/lease"
+)
+
+func groupListCommand(t terminal) *cobra.Command {
+	var (
+		g   target
+		out format
+	)
+	cmd := &cobra.Command{
+		Use:   "list --store URL",
+		Short: "Show the applications that a store keeps",
+		Long: `Shows the applications that have anything in a store: their streams, how many leases they have and how many of these are
+finished, their workers, and who leads. It changes nothing.
+
+Workers are those that the store knows, whether they live or not: "weir group describe" looks at their beats. With
+DynamoDB the whole table is read.`,
+		Example: `  weir group list --store sqlite:billing.db
+  weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := g.url(cmd)
+			if err != nil {
+				return err
+			}
+			store, err := url.open(cmd.Context(), t, &g.aws, false, false)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = store.Close() }() // only read from
+			all, err := listApps(cmd.Context(), t, store)
+			if err != nil {
+				return err
+			}
+			if out == formatJSON {
+				return json.NewEncoder(t.out).Encode(all)
+			}
+			_, err = fmt.Fprint(t.out, appsText(all))
+			return err
+		},
+	}
+	g.registerStore(cmd)
+	out.register(cmd, "output format")
+	return cmd
+}
+
+// appInfo is an application as list shows it.
+type appInfo struct {
+	App      string   `json:"app"`
+	Streams  []string `json:"streams"`
+	Leases   int      `json:"leases"`
+	Finished int      `json:"finished"`
+	Held     int      `json:"held"`
+	Workers  int      `json:"workers"`
+	Leader   string   `json:"leader,omitempty"`
+	Paused   []string `json:"paused,omitempty"`
+}
+
+func listApps(ctx context.Context, t terminal, store openStore) ([]appInfo, error) {
+	admin, err := store.admin()
+	if err != nil {
+		return nil, err
+	}
+	apps, err := admin.Apps(ctx)
+	if err != nil {
+		return nil, store.trouble(err)
+	}
+	var (
+		all    = make([]appInfo, len(apps))
+		failed = make([]error, len(apps))
+		asked  sync.WaitGroup
+		turns  = make(chan struct{}, 8)
+		shown  = newBar(t, "reading applications", len(apps))
+	)
+	for i, app := range apps {
+		turns <- struct{}{}
+		asked.Go(func() {
+			defer func() { <-turns }()
+			var v lease.View
+			v, failed[i] = store.view(ctx, app)
+			all[i] = summary(app, v)
+			shown.add(1)
+		})
+	}
+	asked.Wait()
+	shown.finish()
+	return all, cmp.Or(failed...)
+}
+
+func summary(app string, v lease.View) appInfo {
+	a := appInfo{App: app, Streams: streamsOf(v.Leases), Leases: len(v.Leases), Paused: v.Paused}
+	if a.Streams == nil {
+		a.Streams = []string{}
+	}
+	for _, l := range v.Leases {
+		if l.Finished() {
+			a.Finished++
+		}
+		if l.Owner != "" {
+			a.Held++
+		}
+	}
+	for _, w := range v.Workers {
+		if w.Ended {
+			continue
+		}
+		a.Workers++
+		if w.Session == v.Leader.Session {
+			a.Leader = cmp.Or(w.Name, w.Session)
+		}
+	}
+	return a
+}
+
+func appsText(all []appInfo) string {
+	if len(all) == 0 {
+		return "No application has anything in this store.\n"
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "APPLICATION\tLEASES\tHELD\tFINISHED\tWORKERS\tLEADER\tSTREAMS")
+	for _, a := range all {
+		streams := listed(a.Streams)
+		if len(a.Paused) > 0 {
+			streams += strings.TrimSuffix(pausedText(a.Paused), ".")
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", a.App, a.Leases, a.Held, a.Finished, a.Workers, cmp.Or(a.Leader, "-"), streams)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}

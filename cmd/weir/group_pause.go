@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/lease"
+)
+
+type pauseOptions struct {
+	target
+	out    format
+	stream string
+	wait   time.Duration
+}
+
+// groupPauseCommand is pause, or resume.
+func groupPauseCommand(t terminal, on bool) *cobra.Command {
+	var o pauseOptions
+	cmd := &cobra.Command{
+		Use:   "pause --app NAME --store URL [--stream NAME]",
+		Short: "Have nobody read, while workers go on running",
+		Long: `Pauses an application, or one of its streams: the workers drain what they are at, save, give the leases back, and go on
+running with nothing to read. It lasts until "weir group resume", also over restarts. Nothing is lost as long as that comes
+before the stream's records expire.
+
+With --wait the command ends when nobody holds a lease of it any more, and fails if that takes longer.`,
+		Example: `  weir group pause --app billing --store sqlite:billing.db
+  weir group pause --app billing --store dynamodb:weir --stream clicks --wait 1m`,
+		Args: cobra.NoArgs,
+	}
+	if !on {
+		cmd.Use = "resume --app NAME --store URL [--stream NAME]"
+		cmd.Short = "End a pause"
+		cmd.Long = `Ends the pause of an application, or of one of its streams: the leader gives the leases out again with its next look, and
+reading goes on at the checkpoints. The pause of the whole application and those of streams are apart from each other.
+
+With --wait the command ends when every lease that can be read is held, and fails if that takes longer.`
+		cmd.Example = `  weir group resume --app billing --store sqlite:billing.db
+  weir group resume --app billing --store dynamodb:weir --stream clicks --wait 1m`
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		url, err := o.url(cmd, "app")
+		if err != nil {
+			return err
+		}
+		if err := checkWait(o.wait); err != nil {
+			return err
+		}
+		return o.run(cmd.Context(), t, url, on)
+	}
+	o.register(cmd)
+	cmd.Flags().StringVar(&o.stream, "stream", "", "this stream only, by name (default: the whole application)")
+	registerWait(cmd, &o.wait)
+	o.out.register(cmd, "output format")
+	return cmd
+}
+
+// pauseReport is what pause and resume show.
+type pauseReport struct {
+	App     string   `json:"app"`
+	Paused  []string `json:"paused"` // streams after the change; "" stands for all of them
+	Changed bool     `json:"changed"`
+	Held    int      `json:"held"` // leases of what was paused or resumed that somebody holds
+}
+
+func (o *pauseOptions) run(ctx context.Context, t terminal, url storeURL, on bool) error {
+	store, view, err := o.open(ctx, t, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // what was written is written
+	was := slices.Contains(view.Paused, o.stream)
+	if on || !was {
+		if _, err := leasesOf(o.app, view.Leases, o.stream); err != nil {
+			return err // a slip of the pen should not be kept as a pause
+		}
+	}
+	if was != on {
+		did, err := store.Apply(ctx, o.app, []lease.Action{{Kind: lease.Pause, Stream: o.stream, On: on}})
+		if err != nil {
+			return store.trouble(err)
+		}
+		if len(did) != 1 || !did[0] {
+			return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", some(len(view.Paused), "stream"), o.app)
+		}
+	}
+	if view, err = store.view(ctx, o.app); err != nil {
+		return err
+	}
+	what := "application " + o.app
+	if o.stream != "" {
+		what = fmt.Sprintf("stream %s of %s", o.stream, o.app)
+	}
+	if o.wait > 0 {
+		what := "leases are still held"
+		left := func(v lease.View) int { return heldOf(v, o.stream) }
+		if !on {
+			what = "leases are held by nobody"
+			left = func(v lease.View) int { return unread(v, o.stream) }
+		}
+		if view, err = await(ctx, t, store, o.app, o.wait, what, left); err != nil {
+			return err
+		}
+	}
+	report := pauseReport{o.app, view.Paused, was != on, heldOf(view, o.stream)}
+	if report.Paused == nil {
+		report.Paused = []string{}
+	}
+	if o.out == formatJSON {
+		return json.NewEncoder(t.out).Encode(report)
+	}
+	_, err = fmt.Fprintln(t.out, report.text(what, on))
+	return err
+}
+
+func (r pauseReport) text(what string, on bool) string {
+	held := some(r.Held, "lease") + plural(r.Held, " is", " are")
+	switch {
+	case on && r.Changed:
+		return fmt.Sprintf("%s is paused; %s still held", what, held)
+	case on:
+		return fmt.Sprintf("%s was paused already; %s still held", what, held)
+	case len(r.Paused) > 0 && !r.Changed:
+		return fmt.Sprintf("%s was not paused;%s", what, pausedText(r.Paused))
+	case !r.Changed:
+		return fmt.Sprintf("%s was not paused", what)
+	case len(r.Paused) > 0:
+		return fmt.Sprintf("%s is not paused any more; still:%s", what, pausedText(r.Paused))
+	}
+	return fmt.Sprintf("%s is not paused any more; %s held", what, held)
+}
+
+// heldOf are the leases of a stream, "" for all, that somebody holds.
+func heldOf(v lease.View, stream string) (n int) {
+	for _, l := range v.Leases {
+		if l.Owner != "" && (stream == "" || l.Stream == stream) {
+			n++
+		}
+	}
+	return n
+}
+
+// unread are the leases of a stream, "" for all, that could be read and that nobody holds.
+func unread(v lease.View, stream string) (n int) {
+	waiting := lease.Waiting(v.Leases, nil)
+	for _, l := range v.Leases {
+		if l.Owner == "" && !l.Finished() && waiting[l.Key] == nil && !isPaused(v.Paused, l.Stream) && (stream == "" || l.Stream == stream) {
+			n++
+		}
+	}
+	return n
+}
+
+// await looks until nothing is left, and fails after length.
+func await(ctx context.Context, t terminal, store openStore, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
+	first, err := store.view(ctx, app)
+	if err != nil {
+		return first, err
+	}
+	last, n := first, left(first)
+	if n == 0 {
+		return last, nil
+	}
+	t.note("%d %s; waiting for up to %v", n, what, length)
+	err = watch(ctx, store, app, first, length, func(now lease.View) bool {
+		last, n = now, left(now)
+		return n > 0
+	})
+	switch {
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return last, plainError{fmt.Sprintf("stopped before it was done: %d %s; what was asked for stands", n, what), err}
+	case err != nil:
+		return last, store.trouble(err)
+	case n > 0:
+		return last, fmt.Errorf("%d %s after %v: what was asked for stands, \"weir group describe\" shows how far it is", n, what, length)
+	}
+	return last, nil
+}
+
+func registerWait(cmd *cobra.Command, wait *time.Duration) {
+	cmd.Flags().DurationVar(wait, "wait", 0, "wait until it has happened, for so long at most")
+	mustComplete(cmd, "wait", "30s", "1m", "5m")
+}
+
+func checkWait(d time.Duration) error {
+	if d < 0 || d > 24*time.Hour {
+		return usagef("--wait %v: want 0 to 24h", d)
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/cmd/weir/internal/change"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// guard is what commands that change progress have in common.
+type guard struct {
+	yes   bool
+	dump  string
+	watch time.Duration
+}
+
+func (g *guard) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&g.yes, "yes", false, "do not ask")
+	cmd.Flags().DurationVar(&g.watch, "watch", 6*time.Second, "how long to look whether workers beat; longer than the beat interval of any of them")
+}
+
+func (g *guard) registerDump(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&g.dump, "dump", "", "`FILE` for the progress as it was (default weir-APP-TIME.ndjson, here)")
+}
+
+func (g *guard) check(cmd *cobra.Command, t terminal) error {
+	if g.watch <= 0 || g.watch > time.Minute {
+		return usagef("--watch %v: want more than 0, up to 1m", g.watch)
+	}
+	if !g.yes && !t.canAsk() {
+		return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
+	}
+	return nil
+}
+
+type resetOptions struct {
+	target
+	guard
+	out     format
+	to      string
+	streams []string
+	shard   string
+	running bool
+	dry     bool
+}
+
+func groupResetCommand(t terminal) *cobra.Command {
+	var o resetOptions
+	cmd := &cobra.Command{
+		Use:   "reset --app NAME --store URL --to WHERE",
+		Short: "Move checkpoints: read again, or skip",
+		Long: `Moves the checkpoints of an application, of some of its streams or of one shard to another place: oldest, latest, a time, how
+long ago, or, for one shard, a sequence number as in the column CHECKPOINT (NUMBER is after that record, NUMBER+0 before it).
+
+All of a stream: every shard that can still be read goes there, those that were read to their end are opened again, and
+shards without a lease get one. Children wait for the end of their parents again, so the order of each key is kept.
+Latest is now by the service's clock: open shards go there, closed ones are done.
+
+One shard: those that descend from it go along, because their records came after its own: to the same place, or, with a
+sequence number, to their beginning. Latest moves the one shard alone.
+
+It refuses while workers run, unless --while-running takes the leases from them. It shows what it will do, asks, and first
+writes the progress as it was to a file, which "weir group import --replace" brings back. Every change holds only if the
+lease is as it was seen; what changed meanwhile is said, and the command can be run again.`,
+		Example: `  weir group reset --app billing --store sqlite:billing.db --to 2h --dry-run
+  weir group reset --app billing --store sqlite:billing.db --to oldest
+  weir group reset --app billing --store dynamodb:weir --stream clicks --to 2026-01-31T12:00:00Z
+  weir group reset --app billing --store dynamodb:weir --stream clicks --to latest --yes --dump before.ndjson`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := o.url(cmd, "app", "to")
+			if err != nil {
+				return err
+			}
+			wish, ago, err := parseTo(o.to)
+			if err != nil {
+				return err
+			}
+			wish.Shard = longID(o.shard)
+			switch {
+			case o.shard != "" && len(o.streams) > 1:
+				return usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
+			case wish.To.Kind() == shard.Sequence && o.shard == "":
+				return usagef("--to %s is a sequence number, which belongs to one shard: give --shard, too", o.to)
+			}
+			if o.dry {
+				o.yes = true
+			}
+			if err := o.check(cmd, t); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), t, url, wish, ago)
+		},
+	}
+	o.target.register(cmd)
+	cmd.Flags().StringVar(&o.to, "to", "", "oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
+	mustComplete(cmd, "to", "oldest\twhat the stream still keeps", "latest\twhat comes from now on", "15m\tthe last quarter of an hour")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by name or ARN; may be repeated (default: every stream that has leases)")
+	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard and those that descend from it only")
+	cmd.Flags().BoolVar(&o.running, "while-running", false, "also while workers run: they lose the leases, and start again at the new place")
+	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show what would be done, and do nothing")
+	o.guard.register(cmd)
+	o.registerDump(cmd)
+	o.out.register(cmd, "output format")
+	return cmd
+}
+
+// parseTo reads a --to. One that says how long ago is that long before the service's time, which is not known yet.
+func parseTo(s string) (w change.Wish, ago *time.Duration, err error) {
+	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
+		if d < 0 {
+			return w, nil, usagef("--to %s lies in the future", s)
+		}
+		return w, &d, nil
+	}
+	p, err := shard.Parse(s)
+	if err != nil || p.IsZero() || p.IsEnd() {
+		return w, nil, usagef("--to %q is no place to read from: use oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard", s)
+	}
+	w.To = p
+	return w, nil, nil
+}
+
+// resetReport is what reset shows.
+type resetReport struct {
+	App   string     `json:"app"`
+	Dump  string     `json:"dump,omitempty"` // the file with the progress as it was
+	Steps []stepInfo `json:"steps"`
+}
+
+func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish change.Wish, ago *time.Duration) error {
+	store, err := url.open(ctx, t, &o.aws, false, false)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // what was written is written
+	view, err := store.view(ctx, o.app)
+	if err != nil {
+		return err
+	}
+	if len(o.streams) == 0 {
+		if o.streams = streamsOf(view.Leases); len(o.streams) == 0 {
+			return fmt.Errorf("application %s has no leases in that store: check --app and --store, or name a --stream to prepare it before its first worker", o.app)
+		}
+	}
+	if o.shard != "" && len(o.streams) > 1 {
+		return usagef("application %s reads %s: say with --stream which one --shard %s is of", o.app, listed(o.streams), o.shard)
+	}
+	if !o.running {
+		if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch); err != nil {
+			return orWhileRunning(err)
+		}
+	}
+	client, err := o.aws.kinesis(ctx, t)
+	if err != nil {
+		return err
+	}
+	var steps []change.Step
+	for _, name := range o.streams {
+		more, err := resetStream(ctx, t, client, name, view.Leases, wish, ago)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, more...)
+	}
+	report := resetReport{App: o.app}
+	n := toDo(steps)
+	if o.out == formatText {
+		fmt.Fprint(t.out, stepsText(steps))
+	}
+	if n > 0 && !o.dry {
+		if !o.yes {
+			if err := confirm(ctx, t, fmt.Sprintf("Move %s of %s?", some(n, "checkpoint"), o.app), "yes"); err != nil {
+				return err
+			}
+		}
+		if report.Dump, err = dumpProgress(o.app, view, o.dump, time.Now()); err != nil {
+			return fmt.Errorf("nothing was changed, because the progress as it is could not be saved: %w", err)
+		}
+		t.note("the progress as it was is in %s; \"weir group import --replace\" brings it back", report.Dump)
+	}
+	var out outcome
+	if !o.dry {
+		out = carryOut(ctx, t, store, o.app, steps)
+	}
+	report.Steps = stepInfos(steps, out.state)
+	if o.out == formatJSON {
+		err = json.NewEncoder(t.out).Encode(report)
+	} else {
+		err = report.conclude(t, out, n, o.dry)
+	}
+	return errors.Join(out.failure("moved"), err)
+}
+
+func (r resetReport) conclude(t terminal, out outcome, n int, dry bool) (err error) {
+	switch {
+	case dry:
+		_, err = fmt.Fprintf(t.out, "\n%s would move; nothing was changed.\n", some(n, "checkpoint"))
+	case n == 0:
+		_, err = fmt.Fprintf(t.out, "\nEverything is there already.\n")
+	default:
+		_, err = fmt.Fprintf(t.out, "\n%s moved.\n", some(out.done, "checkpoint"))
+		for _, s := range r.Steps {
+			if s.State == stepMeanwhile || s.State == stepLeft {
+				fmt.Fprintf(t.out, "%s/%s: %s\n", s.Stream, shortID(s.Shard), s.State)
+			}
+		}
+	}
+	return err
+}
+
+func orWhileRunning(err error) error {
+	var running runningError
+	if errors.As(err, &running) {
+		return fmt.Errorf("%w, or give --while-running to take the leases from them", err)
+	}
+	return err
+}
+
+// resetStream asks the service about a stream and says what a wish means for it.
+func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name string, leases []lease.Lease, wish change.Wish, ago *time.Duration) ([]change.Step, error) {
+	about, err := askStream(ctx, client, name)
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", name, err)
+	}
+	if about.denied != nil {
+		t.note("when stream %s was created stays unknown: %s", name, explain(about.denied))
+	}
+	if ago != nil {
+		wish.To = shard.At(about.Now.Add(-*ago))
+	}
+	switch wish.To.Kind() {
+	case shard.Time:
+		if at := wish.To.Time(); at.After(about.Now.Add(time.Second)) {
+			return nil, fmt.Errorf("--to %s lies in the future of stream %s, whose clock says %s", wish.To, about.Name, about.Now.UTC().Format(time.RFC3339))
+		} else if about.retention > 0 && at.Before(about.Now.Add(-about.retention)) {
+			t.note("stream %s keeps %v of records: reading begins with the oldest one that is there", about.Name, about.retention)
+		}
+	case shard.Sequence:
+		in := iteratorAt(wish.To)
+		in.StreamName, in.StreamARN = nameOrARN(name)
+		in.ShardId = aws.String(wish.Shard)
+		if _, err := client.GetShardIterator(ctx, in); err != nil {
+			return nil, fmt.Errorf("--to %s: the service does not take it for shard %s of stream %s: %w", wish.To, wish.Shard, about.Name, err)
+		}
+	}
+	return change.Reset(about.Stream, leases, wish)
+}
+
+// streamAnswer is what the service says about a stream.
+type streamAnswer struct {
+	change.Stream
+	retention time.Duration // 0 when it is not known
+	key       string        // of KMS, "" when the stream is not encrypted or that is not known
+	status    string
+	arn       string
+	denied    error // why the rest is not known
+}
+
+// askStream lists a stream, by name or ARN, and asks what it is. Without the permission for the second the answer has only
+// what the first one says.
+func askStream(ctx context.Context, client *kinesis.Client, stream string) (streamAnswer, error) {
+	name, arn := nameOrARN(stream)
+	about := streamAnswer{Stream: change.Stream{Name: stream}}
+	from := source.Stream{Name: stream, ARN: aws.ToString(arn)}
+	if arn != nil {
+		about.Name = stream[strings.LastIndex(stream, "/")+1:]
+	}
+	var err error
+	if about.Shards, about.Now, err = source.List(ctx, client, from, nil); err != nil {
+		return about, err
+	}
+	if about.Now.IsZero() {
+		return about, errors.New("the service's answer has no date, and no other clock will do")
+	}
+	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
+	if isAccessDenied(err) {
+		about.denied = err
+		return about, nil
+	}
+	if err != nil {
+		return about, err
+	}
+	d := out.StreamDescriptionSummary
+	about.Born = aws.ToTime(d.StreamCreationTimestamp).UnixMilli()
+	if d.StreamCreationTimestamp == nil {
+		about.Born = 0
+	}
+	about.retention = time.Duration(aws.ToInt32(d.RetentionPeriodHours)) * time.Hour
+	about.key, about.status, about.arn = aws.ToString(d.KeyId), string(d.StreamStatus), aws.ToString(d.StreamARN)
+	return about, nil
+}

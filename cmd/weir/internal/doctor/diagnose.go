@@ -1,0 +1,312 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// stuckAfter is how old an unhandled record has to be before a checkpoint that stands still is more than a slow batch.
+const stuckAfter = time.Minute
+
+// Diagnose says what is wrong, the worst first.
+func Diagnose(f Facts) []Finding {
+	p := newPatient(f)
+	p.permissions()
+	p.workers()
+	p.leader()
+	p.given()
+	p.held()
+	p.troubles()
+	p.paused()
+	for _, s := range f.Streams {
+		p.stream(s)
+	}
+	p.blocked()
+	slices.SortStableFunc(p.findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Code, b.Code), cmp.Compare(a.About, b.About))
+	})
+	return p.findings
+}
+
+func rank(s Severity) int { return slices.Index([]Severity{Error, Warning, Info}, s) }
+
+// patient is the application with its facts in order.
+type patient struct {
+	Facts
+	first    map[lease.Key]lease.Lease
+	second   map[lease.Key]lease.Lease
+	waiting  map[lease.Key][]lease.Key
+	names    map[string]string
+	taking   int // workers that beat and take leases
+	room     int // leases that these may hold beyond what they do; -1 is no bound
+	running  int // workers that beat
+	findings []Finding
+}
+
+func newPatient(f Facts) *patient {
+	p := &patient{Facts: f, first: map[lease.Key]lease.Lease{}, second: map[lease.Key]lease.Lease{}, names: map[string]string{}}
+	held := map[string]int{}
+	for _, l := range f.First.Leases {
+		p.first[l.Key] = l
+	}
+	for _, l := range f.Second.Leases {
+		p.second[l.Key] = l
+		held[l.Owner]++
+	}
+	gone := map[lease.Key]bool{}
+	for _, s := range f.Streams {
+		if s.Err != "" {
+			continue
+		}
+		here := map[string]bool{}
+		for _, sh := range s.Shards {
+			here[sh.ID] = true
+		}
+		for _, l := range f.Second.Leases {
+			for _, parent := range l.Parents {
+				if l.Stream == s.Name && !here[parent] {
+					gone[lease.Key{Stream: s.Name, Shard: parent}] = true
+				}
+			}
+		}
+	}
+	p.waiting = lease.Waiting(f.Second.Leases, gone)
+	for _, w := range slices.Concat(f.First.Workers, f.Second.Workers) {
+		p.names[w.Session] = cmp.Or(w.Name, w.Session)
+	}
+	for _, w := range f.Second.Workers {
+		if !p.beats(w) {
+			continue
+		}
+		p.running++
+		if w.Leaving || w.Drain {
+			continue
+		}
+		p.taking++
+		switch {
+		case w.MaxLeases <= 0:
+			p.room = -1
+		case p.room >= 0:
+			p.room += max(w.MaxLeases-held[w.Session], 0)
+		}
+	}
+	return p
+}
+
+func (p *patient) found(s Severity, code, about, do, text string, args ...any) {
+	p.findings = append(p.findings, Finding{s, code, about, fmt.Sprintf(text, args...), do})
+}
+
+func (p *patient) beats(w lease.Worker) bool { return !w.Ended && p.Beats[w.Session] }
+
+func (p *patient) isPaused(stream string) bool {
+	return slices.Contains(p.Second.Paused, "") || slices.Contains(p.Second.Paused, stream)
+}
+
+// toRead are the leases that somebody should hold, sorted.
+func (p *patient) toRead() []lease.Lease {
+	var all []lease.Lease
+	for _, l := range p.Second.Leases {
+		if !l.Finished() && p.waiting[l.Key] == nil && !p.isPaused(l.Stream) {
+			all = append(all, l)
+		}
+	}
+	slices.SortFunc(all, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
+	return all
+}
+
+func (p *patient) permissions() {
+	for _, d := range p.Denied {
+		p.found(Error, "permission", d.On, "allow "+d.Action+" on it in the IAM policy; workers need it, too, if they run under the same policy",
+			"%s is not allowed on %s for whoever runs this command", d.Action, d.On)
+	}
+}
+
+func (p *patient) workers() {
+	switch {
+	case len(p.Second.Leases) == 0 && p.running > 0:
+		p.found(Error, "no-leases", p.App, "look at what the leader logs: listing the shards of its streams fails, or they have none",
+			"%s run, but there is no lease", count(p.running, "worker"))
+	case p.running == 0 && len(p.toRead()) > 0:
+		p.found(Error, "no-workers", p.App, "start workers",
+			"no worker beats, so nobody reads the %s that could be read", count(len(p.toRead()), "shard"))
+	}
+	named := map[string]int{}
+	for _, l := range p.Second.Leases {
+		for _, s := range []string{l.Owner, l.Heir, l.Revoked} {
+			named[s]++
+		}
+	}
+	was := map[string]lease.Worker{}
+	for _, w := range p.First.Workers {
+		was[w.Session] = w
+	}
+	for _, w := range p.Second.Workers {
+		name := p.names[w.Session]
+		before, known := was[w.Session]
+		switch {
+		case w.Ended && known && before.Ended && named[w.Session] > 0 && p.running > 0:
+			p.found(Warning, "ended-session", name, "find out why its leases are not given out: other findings say it, or \"weir group plan\"",
+				"worker %s (session %s) has ended, and %s still its own after %v", name, w.Session, count(named[w.Session], "lease")+plural(named[w.Session], " is", " are"), p.Apart)
+		case w.Ended || !known || p.beats(w):
+		case p.running > 0:
+			p.found(Warning, "dead-worker", name, "if it was killed, nothing: the leader ends its session; if it runs, it cannot reach the store",
+				"worker %s (session %s) has not beaten for %v", name, w.Session, p.Apart)
+		default:
+			p.found(Info, "dead-worker", name, "nothing: the next worker that starts clears it away",
+				"worker %s (session %s) does not run any more and did not end in order", name, w.Session)
+		}
+		if p.beats(w) && w.Drain {
+			p.found(Warning, "draining", name, "\"weir group drain --off "+name+"\" when it is to work again",
+				"worker %s is to be drained, and takes no leases", name)
+		}
+	}
+}
+
+func (p *patient) leader() {
+	a, b := p.First.Leader, p.Second.Leader
+	switch {
+	case p.running == 0:
+	case b.Session == "" && a.Session == "":
+		p.found(Error, "no-leader", p.App, "look at the workers' logs: taking the lead fails at the store",
+			"nobody leads though %s beat, so nothing moves and new shards are not found", count(p.running, "worker"))
+	case a.Session == b.Session && a.Term == b.Term && a.Beat == b.Beat:
+		p.found(Warning, "leader-silent", p.names[b.Session], "if it stays, look at the workers' logs: another one should take over within their failover time",
+			"the leader, %s, has not beaten for %v", p.names[b.Session], p.Apart)
+	}
+}
+
+// given looks for leases that nobody holds although somebody should.
+func (p *patient) given() {
+	var free []lease.Lease
+	for _, l := range p.toRead() {
+		before, known := p.first[l.Key]
+		if l.Owner == "" && l.Revoked == "" && known && before.Owner == "" && before.Epoch == l.Epoch {
+			free = append(free, l)
+		}
+	}
+	if len(free) == 0 || p.running == 0 {
+		return
+	}
+	example := fmt.Sprintf("%s nobody's, %s among them", count(len(free), "lease")+plural(len(free), " is", " are"), free[0].Key)
+	switch {
+	case p.taking == 0:
+		p.found(Error, "no-taker", p.App, "end a drain with \"weir group drain --off WORKER\", or start workers",
+			"%s, and no worker takes leases: all of them leave or are drained", example)
+	case p.room >= 0 && p.room < len(free):
+		p.found(Error, "max-leases", p.App, "start more workers, or raise MaxLeases",
+			"%s, and the workers have room for %d by their MaxLeases", example, p.room)
+	default:
+		p.found(Error, "not-given-out", p.App, "look at the leader's log, and at \"weir group plan\"",
+			"%s though workers have room", example)
+	}
+}
+
+// held looks at shards that are held and do not get on.
+func (p *patient) held() {
+	for _, l := range p.toRead() {
+		seen, asked := p.Shards[l.Key]
+		if !asked {
+			continue
+		}
+		p.readable(l, seen)
+		before, known := p.first[l.Key]
+		if !known || seen.First.Err != "" || seen.Second.Err != "" || l.Owner == "" || before.Owner != l.Owner || before.Epoch != l.Epoch || !p.Beats[l.Owner] {
+			continue
+		}
+		if l.Position == before.Position && seen.First.Waits && seen.Second.Waits && seen.Second.Age >= stuckAfter {
+			p.found(Error, "stuck-shard", l.Key.String(), "look at what the handler of "+p.names[l.Owner]+" does with it, and at its log",
+				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; %s holds it", l.Key, p.Apart, rough(seen.Second.Age), p.names[l.Owner])
+		}
+	}
+}
+
+// readable looks at what the service says to reading at a checkpoint.
+func (p *patient) readable(l lease.Lease, seen Shard) {
+	look := seen.Second
+	switch {
+	case strings.HasPrefix(look.Code, "KMS"):
+		p.found(Error, "kms", l.Key.String(), "let whoever reads use the key (kms:Decrypt), and see that it is enabled",
+			"%s cannot be decrypted: %s", l.Key, look.Err)
+	case look.Code == "InvalidArgumentException":
+		p.found(Error, "expired-checkpoint", l.Key.String(), "decide where to go on: \"weir group reset --shard\", or Options.Expired",
+			"the service does not take the checkpoint %s of %s, so it has expired or the stream was made anew: %s", l.Position, l.Key, look.Err)
+	case look.Err != "" && look.Code != "ResourceNotFoundException" && !strings.Contains(look.Code, "AccessDenied"):
+		p.found(Warning, "unreadable", l.Key.String(), "if it stays, look at the service's status and at the network",
+			"%s could not be read: %s", l.Key, look.Err)
+	case seen.First.Expired && seen.Second.Expired && seen.First.Waits && seen.Second.Waits:
+		p.found(Warning, "expired-checkpoint", l.Key.String(), "start workers, or make them faster, and keep records for longer; what expired is lost",
+			"everything up to the checkpoint of %s has left the stream, so records after it may have, too", l.Key)
+	}
+}
+
+func (p *patient) troubles() {
+	for _, w := range p.Second.Workers {
+		if !p.beats(w) {
+			continue
+		}
+		for _, t := range w.Troubles {
+			p.found(Warning, "worker-trouble", t.Key.String(), "look at the log of "+p.names[w.Session],
+				"worker %s says of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), strings.Join(strings.Fields(t.Why), " "))
+		}
+	}
+}
+
+func (p *patient) paused() {
+	for _, stream := range p.Second.Paused {
+		if stream == "" {
+			p.found(Warning, "paused", p.App, "\"weir group resume\" when it is to go on", "the application is paused, so nobody reads it")
+		} else {
+			p.found(Warning, "paused", stream, "\"weir group resume --stream "+stream+"\" when it is to go on", "stream %s is paused, so nobody reads it", stream)
+		}
+	}
+}
+
+// blocked looks at shards whose parents are not done.
+func (p *patient) blocked() {
+	parents := map[lease.Key]int{}
+	for _, blockers := range p.waiting {
+		for _, k := range blockers {
+			parents[k]++
+		}
+	}
+	for k, n := range parents {
+		children := count(n, "shard") + plural(n, " waits", " wait")
+		l, there := p.second[k]
+		switch {
+		case !there:
+			p.found(Warning, "parent-unknown", k.String(), "it mends itself when the leader lists the stream; if it stays, look at the leader's log",
+				"%s for %s, which has no lease", children, k)
+		case l.Owner == "" && p.running > 0:
+			p.found(Info, "waiting", k.String(), "nothing: order needs it; see the other findings about "+k.String(), "%s for the end of %s, which nobody holds now", children, k)
+		default:
+			behind := ""
+			if seen, asked := p.Shards[k]; asked && seen.Second.Err == "" && seen.Second.Waits {
+				behind = ", which is " + rough(seen.Second.Age) + " behind"
+			}
+			p.found(Info, "waiting", k.String(), "nothing: order needs it", "%s for the end of %s%s", children, k, behind)
+		}
+	}
+}
+
+func count(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// rough is a duration as people say it.
+func rough(d time.Duration) string {
+	if d < 2*time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

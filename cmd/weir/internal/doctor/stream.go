@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// stream looks at one stream beside the leases of it.
+func (p *patient) stream(s Stream) {
+	var leases []lease.Lease
+	for _, l := range p.Second.Leases {
+		if l.Stream == s.Name {
+			leases = append(leases, l)
+		}
+	}
+	switch {
+	case s.Missing:
+		p.found(Error, "no-stream", s.Name, "check its name, the region and the endpoint; if it is gone for good, take it out of the workers' settings",
+			"stream %s does not exist", s.Name)
+		return
+	case s.Err != "" && slices.ContainsFunc(p.Denied, func(d Denied) bool { return d.On == "stream "+s.Name }):
+		return // said already
+	case s.Err != "":
+		p.found(Warning, "stream-unknown", s.Name, "see that it can be asked about", "stream %s could not be asked about: %s", s.Name, s.Err)
+		return
+	}
+	if s.Status != "" && s.Status != "ACTIVE" && s.Status != "UPDATING" {
+		p.found(Warning, "stream-status", s.Name, "wait, or find out who deletes it", "stream %s is %s", s.Name, s.Status)
+	}
+	if len(leases) == 0 {
+		if s.Wanted {
+			p.found(Warning, "stream-unread", s.Name, "name it in the workers' settings", "stream %s has no leases: no worker of %s reads it", s.Name, p.App)
+		}
+		return
+	}
+	p.ranges(s)
+	p.born(s, leases)
+	p.left(s, leases)
+	p.unlisted(s)
+	if s.Retention > 0 {
+		for _, l := range leases {
+			if t := l.Position.Time(); l.Position.Kind() == shard.Time && t.Before(s.Now.Add(-s.Retention)) {
+				p.found(Warning, "expired-checkpoint", l.Key.String(), "start workers, or make them faster; what expired is lost",
+					"%s is to be read from %s on, and the stream keeps %v", l.Key, l.Position, s.Retention)
+			}
+		}
+	}
+	if p.running == 0 && slices.Contains(s.Consumers, p.App) {
+		p.found(Info, "idle-consumer", s.Name, "\"weir fanout remove\" if the application does not come back",
+			"a consumer %s is registered with stream %s for fan-out, and AWS bills it though no worker runs", p.App, s.Name)
+	}
+}
+
+// ranges looks for keys that no open shard serves, or several.
+func (p *patient) ranges(s Stream) {
+	var open []shard.Shard
+	var ranges []shard.HashRange
+	for _, sh := range s.Shards {
+		if !sh.Closed {
+			open, ranges = append(open, sh), append(ranges, sh.Range)
+		}
+	}
+	if holes := shard.Holes(ranges); len(holes) > 0 {
+		p.found(Warning, "hash-hole", s.Name, "run this again; if it stays, ask AWS: a listing that is not complete looks like this",
+			"no open shard of stream %s serves the hash keys %s%s", s.Name, holes[0], more(len(holes)))
+	}
+	slices.SortFunc(open, func(a, b shard.Shard) int { return a.Range.Start.Compare(b.Range.Start) })
+	furthest := -1 // of those before, the one that ends last
+	for i, sh := range open {
+		if furthest >= 0 && sh.Range.Start.Compare(open[furthest].Range.End) <= 0 {
+			p.found(Warning, "hash-overlap", s.Name, "run this again; if it stays, ask AWS: a listing between two moments looks like this",
+				"the open shards %s and %s of stream %s serve the same hash keys", open[furthest].ID, sh.ID, s.Name)
+			return
+		}
+		if furthest < 0 || sh.Range.End.Compare(open[furthest].Range.End) > 0 {
+			furthest = i
+		}
+	}
+}
+
+// born looks for leases of another stream of the same name.
+func (p *patient) born(s Stream, leases []lease.Lease) {
+	var old []lease.Lease
+	for _, l := range leases {
+		if l.Born != 0 && s.Born != 0 && l.Born != s.Born {
+			old = append(old, l)
+		}
+	}
+	if len(old) > 0 {
+		p.found(Error, "stream-recreated", s.Name, "\"weir group reset --stream "+s.Name+" --to oldest\", if the leader does not do it by itself",
+			"stream %s was made anew at %s, and %s to one that was made at %s", s.Name, date(s.Born), count(len(old), "lease")+plural(len(old), " belongs", " belong"), date(old[0].Born))
+	}
+}
+
+// left looks for leases whose shards are not in the stream any more although they were not read to their end.
+func (p *patient) left(s Stream, leases []lease.Lease) {
+	here := map[string]bool{}
+	for _, sh := range s.Shards {
+		here[sh.ID] = true
+	}
+	for _, l := range leases {
+		if !here[l.Shard] && !l.Finished() {
+			p.found(Error, "shard-left", l.Key.String(), "keep records for longer than workers may be away; a worker ends the lease by itself and goes on with the children",
+				"%s has left the stream before it was read to its end, at %s: its records have expired", l.Key, l.Position)
+		}
+	}
+}
+
+// unlisted looks for shards without a lease that are there for longer than a look.
+func (p *patient) unlisted(s Stream) {
+	if p.running == 0 {
+		return
+	}
+	var without []shard.Shard
+	for _, sh := range s.Shards {
+		k := lease.Key{Stream: s.Name, Shard: sh.ID}
+		_, before := p.first[k]
+		_, after := p.second[k]
+		if !before && !after {
+			without = append(without, sh)
+		}
+	}
+	if len(without) > 0 {
+		p.found(Warning, "shard-without-lease", s.Name, "it mends itself with the leader's next listing (ListInterval); if it stays, the stream is in no worker's settings, or listing it fails: look at the leader's log",
+			"%s of stream %s no lease, %s among them", count(len(without), "shard")+plural(len(without), " has", " have"), s.Name, without[0].ID)
+	}
+}
+
+func more(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", nor %d other ranges", n-1)
+}
+
+func date(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
