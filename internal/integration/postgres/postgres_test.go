@@ -77,7 +77,7 @@ func harness(t testing.TB, dsn string) storetest.Harness {
 		s, _ := open(t, dsn, sqlstore.Options{})
 		return s
 	}
-	return storetest.Harness{Open: store, Again: func(t testing.TB, _ lease.Store) lease.Store { return store(t) }, Steps: 500}
+	return storetest.Harness{Open: store, Again: func(t testing.TB, _ lease.Store) lease.Store { return store(t) }, Steps: 200}
 }
 
 func TestContract(t *testing.T) {

@@ -12,8 +12,16 @@ import (
 
 // Log is what was said since the last Take.
 type Log struct {
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	said   []string
+	before func(statement string)
+}
+
+// Before is called before each statement, nil for nothing.
+func (l *Log) Before(do func(statement string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before = do
 }
 
 // Take returns the statements, each by its first two words or so, and forgets them.
@@ -26,10 +34,14 @@ func (l *Log) Take() []string {
 }
 
 func (l *Log) add(statement string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	words := strings.Fields(statement)
+	l.mu.Lock()
 	l.said = append(l.said, strings.Join(words[:min(len(words), 2)], " "))
+	before := l.before
+	l.mu.Unlock()
+	if before != nil {
+		before(statement)
+	}
 }
 
 // Open opens a database whose every statement is written down. The driver has to carry statements out without preparing them.
