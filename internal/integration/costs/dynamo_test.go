@@ -1,0 +1,172 @@
+package costs_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/store/dynamostore"
+)
+
+var full = flag.Bool("full", false, "the sizes and lengths of the documentation, which take minutes")
+
+// capacity adds up what the requests of clients cost, as the server says.
+type capacity struct {
+	mu  sync.Mutex
+	sum cost
+}
+
+func (m *capacity) options(o *dynamodb.Options) {
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("capacity", m.handle), middleware.Before)
+	})
+}
+
+func (m *capacity) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
+) {
+	// Every operation that has a price has this field.
+	if field := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); field.IsValid() {
+		field.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
+	}
+	out, metadata, err = next.HandleInitialize(ctx, in)
+	kind := strings.TrimSuffix(reflect.TypeOf(in.Parameters).Elem().Name(), "Input")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sum.requests++
+	if m.sum.kinds == nil {
+		m.sum.kinds = map[string]int{}
+	}
+	m.sum.kinds[kind]++
+	if err != nil {
+		var refused *types.ConditionalCheckFailedException
+		if errors.As(err, &refused) {
+			m.sum.writes++ // it costs what it would have cost; rows here are below 1 KB
+		}
+		return out, metadata, err
+	}
+	var units float64
+	switch c := reflect.ValueOf(out.Result).Elem().FieldByName("ConsumedCapacity"); {
+	case !c.IsValid():
+	case c.Kind() == reflect.Slice:
+		for _, one := range c.Interface().([]types.ConsumedCapacity) {
+			units += aws.ToFloat64(one.CapacityUnits)
+		}
+	case !c.IsNil():
+		units = aws.ToFloat64(c.Interface().(*types.ConsumedCapacity).CapacityUnits)
+	}
+	switch kind {
+	case "GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems":
+		m.sum.reads += units
+	default:
+		m.sum.writes += units
+	}
+	return out, metadata, err
+}
+
+// take returns what was added up, and begins anew.
+func (m *capacity) take() cost {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := m.sum
+	m.sum = cost{}
+	return sum
+}
+
+func (m *capacity) of(do func()) cost {
+	m.take()
+	do()
+	return m.take()
+}
+
+// dynamo opens a table of its own.
+func dynamo(t testing.TB, s *servers.Server, table string) (measured, *capacity) {
+	t.Helper()
+	m := &capacity{}
+	store := dynamostore.New(s.DynamoDB(m.options), dynamostore.Options{Table: table})
+	if err := store.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return measured{t, store, m.of}, m
+}
+
+// The Java KCL's formulas, of its source: renewals of each lease, and of 3.x also metrics and the lock; assignments, auditor, metrics and lock.
+func javaPerHour(leases, workers int) (writes, reads float64) {
+	l, w := float64(leases), float64(workers)
+	return 1088*l + 120*w + 120, 9.9*l + 420*w
+}
+
+// TestDynamoDB prints request units, and holds the idle group to what is promised.
+func TestDynamoDB(t *testing.T) {
+	s := servers.DynamoDBLocal(t)
+	sizes := [][2]int{{100, 5}, {100, 20}, {1000, 5}, {1000, 20}}
+	if *full {
+		sizes = append(sizes, [2]int{10_000, 100})
+	}
+	costs := map[[2]int]idle{}
+	for _, size := range sizes {
+		leases, workers := size[0], size[1]
+		m, _ := dynamo(t, s, fmt.Sprintf("costs-%d-%d", leases, workers))
+		g := assemble(m, leases, workers)
+		c := g.idling()
+		costs[size] = c
+		t.Logf("%d leases, %d workers", leases, workers)
+		show(t, "  an idle beat", c.beat, "WU", "RU")
+		show(t, "  an idle beat of the leader", c.leads, "WU", "RU")
+		show(t, "  a look with nothing new", c.look, "WU", "RU")
+		show(t, "  a full look", c.full, "WU", "RU")
+		if c.beat.writes != 1 || c.beat.reads > 2 || c.beat.requests > 2 || c.leads.writes != 1 {
+			t.Errorf("an idle beat costs %v writes and %v reads in %d requests, the leader's %v writes",
+				c.beat.writes, c.beat.reads, c.beat.requests, c.leads.writes)
+		}
+		for _, idle := range []cost{c.beat, c.leads} {
+			for kind := range idle.kinds {
+				if kind != "UpdateItem" && kind != "GetItem" && kind != "BatchGetItem" {
+					t.Errorf("an idle beat is %s: it reads more than rows that it can name", idle.said())
+				}
+			}
+		}
+		if c.look.said() != "1 Query" || c.look.writes+c.full.writes > 0 || c.full.kinds["Scan"] > 0 {
+			t.Errorf("a look with nothing new is %s, a full one %s", c.look.said(), c.full.said())
+		}
+		if leases == 1000 && workers == 20 {
+			for _, e := range g.events() {
+				show(t, "  "+e.name, g.meter(e.do), "WU", "RU")
+			}
+		}
+	}
+	for what, of := range map[string]func(idle) float64{
+		"an idle beat":            func(c idle) float64 { return c.beat.writes + c.beat.reads },
+		"a look with nothing new": func(c idle) float64 { return c.look.reads },
+		"a full look":             func(c idle) float64 { return c.full.reads },
+		"an hour's writes":        func(c idle) float64 { return c.beat.writes },
+	} {
+		grows(t, what, func(leases, workers int) float64 { return of(costs[[2]int{leases, workers}]) })
+	}
+	t.Log("per hour, idle: (W-1)·3600/(0.95·B)·beat + 3600/(0.95·B)·leader's beat + (7200/B-120)·look + 120·full look, for W workers and a beat interval B")
+	t.Log("a read unit costs a fifth of a write unit; all is in write units")
+	t.Logf("%7s %7s %4s %10s %10s %10s %10s   %12s %10s %10s", "leases", "workers", "beat", "requests", "writes", "reads", "all",
+		"Java: writes", "reads", "all")
+	for _, size := range sizes {
+		for _, interval := range []float64{1, 3} {
+			requests, writes, reads := costs[size].perHour(size[1], interval)
+			javaWrites, javaReads := javaPerHour(size[0], size[1])
+			t.Logf("%7d %7d %3.0fs %10.0f %10.0f %10.0f %10.0f   %12.0f %10.0f %10.0f", size[0], size[1], interval, requests, writes, reads, writes+reads/5,
+				javaWrites, javaReads, javaWrites+javaReads/5)
+		}
+	}
+	if _, writes, _ := costs[[2]int{1000, 20}].perHour(20, 1); writes > 80_000 {
+		t.Errorf("20 idle workers write %.0f times an hour", writes)
+	}
+}

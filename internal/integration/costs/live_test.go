@@ -1,0 +1,102 @@
+package costs_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/dynamostore"
+)
+
+// TestTwentyWorkersOnAThousandLeases runs whole consumers for a while, in which nothing is put, and counts.
+func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
+	const leases, workers = 1000, 20
+	length := 10 * time.Second
+	if *full {
+		length = time.Minute
+	}
+	s := servers.DynamoDBLocal(t)
+	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
+	srv.CreateStream("orders", leases)
+	m, meter := dynamo(t, s, "live")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for i := range workers {
+		// Each is a process of its own to the store.
+		store := dynamostore.New(s.DynamoDB(meter.options), dynamostore.Options{Table: "live"})
+		c, err := weir.New(srv.Client(), store, weir.Options{
+			App: app, Stream: "orders", Worker: session(i)[:28], IdleInterval: time.Minute,
+			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			if err := c.Run(ctx, weir.HandlerFunc(func(context.Context, *weir.Batch) error { return nil })); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	every := time.NewTicker(500 * time.Millisecond)
+	defer every.Stop()
+	for bound := time.Now().Add(2 * time.Minute); ; <-every.C {
+		v, err := m.View(t.Context(), app, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if even(v, leases, workers) {
+			break
+		}
+		if time.Now().After(bound) {
+			t.Fatal("the leases are not shared after two minutes")
+		}
+	}
+	settled := time.NewTimer(5 * time.Second) // every worker knows, and hurries no more
+	<-settled.C
+
+	meter.take()
+	began := time.Now()
+	over := time.NewTimer(length)
+	<-over.C
+	took, c := time.Since(began), meter.take()
+	perHour := func(n float64) float64 { return n * float64(time.Hour) / float64(took) }
+	t.Logf("%d idle workers on %d leases for %v: %s; %.0f write units, %.0f read units", workers, leases, took.Round(time.Second),
+		c.said(), c.writes, c.reads)
+	t.Logf("per hour: %.0f requests, %.0f write units (promised: 80,000 at most), %.0f read units", perHour(float64(c.requests)), perHour(c.writes), perHour(c.reads))
+	if perHour(c.writes) > 80_000 {
+		t.Errorf("%.0f writes per hour", perHour(c.writes))
+	}
+	if c.writes != float64(c.kinds["UpdateItem"]) || c.kinds["Scan"]+c.kinds["PutItem"]+c.kinds["DeleteItem"] > 0 {
+		t.Errorf("idle workers ask for %s", c.said())
+	}
+	if beats := float64(workers) * took.Seconds(); c.writes < beats/4 {
+		t.Errorf("only %.0f writes in %v: these workers do not beat", c.writes, took)
+	}
+}
+
+func even(v lease.View, leases, workers int) bool {
+	held := map[string]int{}
+	for _, l := range v.Leases {
+		if l.Owner == "" || l.Heir != "" {
+			return false
+		}
+		held[l.Owner]++
+	}
+	for _, n := range held {
+		if n != leases/workers {
+			return false
+		}
+	}
+	return len(v.Leases) == leases && len(held) == workers
+}
