@@ -55,6 +55,15 @@ bench: ## Every benchmark, once through and short where it has a short form
 bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about six minutes)
 	$(GO) test -run '^$$' -bench 'Consumer|Fanout|Paced|Shards|LargePages' -benchtime 1x -timeout 30m .
 
+.PHONY: scenarios
+scenarios: servers ## What coordination takes beside its targets: deaths, stops, joins, restarts, new shards (about 15 minutes)
+	$(GO) test -count=1 -v -timeout 40m ./internal/scenario -full
+	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./rolling -full
+
+.PHONY: costs
+costs: servers ## What coordination costs on DynamoDB Local, Postgres, MariaDB and Redis, by what they count (about five minutes)
+	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./costs -full
+
 FUZZTIME ?= 20s
 .PHONY: fuzz
 fuzz: ## Each fuzz test for FUZZTIME (default 20s)
