@@ -5,7 +5,7 @@
 // Goroutines of one Run, each waited for before it returns:
 //
 //	beat loop    Run itself; owns the session and the terms; nothing slow runs in it but the beat
-//	reader       one for each term: Config.Read
+//	reader       one for each term: Config.Read. Not waited for once it was abandoned
 //	leadership   at most one; campaigns, then owns the Watch and the listings
 //	listing      at most eight, owned by leadership
 package group
@@ -29,7 +29,10 @@ type Config struct {
 	Times     lease.Times
 	Stop      time.Duration // how long readers may take to return when Run stops
 
-	Streams      []string
+	Streams []string
+	// Named returns the streams of now, in place of Streams, and must not block. A leader of which it is set holds the leases of
+	// all other streams back, as if they were paused. The slice is not changed.
+	Named        func() []string
 	Start        shard.Position // for streams the application has not seen
 	ListInterval time.Duration
 	// List lists a stream. With a start, the stream is new to the application, and the listing says where each shard begins.
@@ -39,7 +42,7 @@ type Config struct {
 	Read func(t *Term) error
 
 	// Troubles returns what is not going well with the shards, the worst first, for the next beat to report. It is called
-	// with each beat and must not block. Nil: all goes well.
+	// with each beat and must not block; it is also where a reader that makes no progress is given up. Nil: all goes well.
 	Troubles func() []lease.Trouble
 
 	// Hooks may be nil. The reason for an end is lost, finished, stopped, stalled or handed off.
@@ -47,6 +50,7 @@ type Config struct {
 	OnEnded   func(t *Term, reason string)
 	OnFailed  func(op string, err error, since time.Time)
 	OnLeading func(bool)
+	OnBeat    func(sent time.Time) // a beat was answered; leases are trusted from when it was sent
 	Log       *slog.Logger
 }
 

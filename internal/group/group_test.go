@@ -166,7 +166,7 @@ func (f *fleet) read(name string, l *link) func(*Term) error {
 			stalls := f.stalls[t.Lease.Shard] == name
 			f.mu.Unlock()
 			if stalls {
-				t.GiveUp()
+				t.GiveUp(nil)
 				return nil
 			}
 			p, err := shard.After(strconv.Itoa(n))

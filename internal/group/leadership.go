@@ -81,7 +81,7 @@ func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	w.lead = &leadership{
 		cfg: w.cfg, session: w.session, term: term, won: won, suspect: suspect, wakeUp: w.poke,
 		cancel: cancel, looked: make(chan struct{}, 1), done: make(chan struct{}), lastOK: time.Now(),
-		streams: newListings(w.cfg.Streams),
+		streams: newListings(w.cfg.streams()),
 	}
 	l := w.lead
 	w.running.Go(func() { l.run(ctx) })
@@ -171,6 +171,8 @@ func (l *leadership) run(ctx context.Context) {
 		defer l.cfg.OnLeading(false)
 	}
 	l.watch = lease.NewWatch(l.cfg.Times, l.suspect)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // a listing does not wait for a leadership that has ended
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -244,6 +246,11 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.reread = began
 	}
 	l.leases, l.revision = view.Leases, view.Revision
+	if l.cfg.Named != nil {
+		names := l.cfg.Named()
+		l.streams.name(names)
+		view.Paused = withheld(view, names)
+	}
 	facts := l.watch.See(view, began, ended)
 	if l.streams.begin(ctx, view, l.cfg) {
 		l.settled = false

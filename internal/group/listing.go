@@ -29,6 +29,7 @@ type Listing struct {
 
 // listings is what a leader knows of the streams, and the listings under way. Only the leadership's goroutine uses it.
 type listings struct {
+	named   []string
 	streams map[string]*listed
 	gone    map[lease.Key]bool // parents that have left their streams
 	unknown map[lease.Key]time.Time
@@ -64,12 +65,53 @@ const parallel = 8
 func newListings(streams []string) *listings {
 	s := &listings{
 		streams: map[string]*listed{}, gone: map[lease.Key]bool{}, unknown: map[lease.Key]time.Time{},
-		results: make(chan result, len(streams)), slots: make(chan struct{}, parallel),
+		results: make(chan result, 1), slots: make(chan struct{}, parallel),
 	}
-	for _, name := range streams {
-		s.streams[name] = &listed{absent: map[string]int{}}
-	}
+	s.name(streams)
 	return s
+}
+
+// streams are those that a leader lists.
+func (cfg Config) streams() []string {
+	if cfg.Named != nil {
+		return cfg.Named()
+	}
+	return cfg.Streams
+}
+
+// name takes in which streams there are.
+func (s *listings) name(streams []string) {
+	if slices.Equal(streams, s.named) {
+		return
+	}
+	s.named = streams
+	for _, name := range streams {
+		if s.streams[name] == nil {
+			s.streams[name] = &listed{absent: map[string]int{}}
+		}
+	}
+	for name := range s.streams {
+		if !slices.Contains(streams, name) {
+			delete(s.streams, name)
+		}
+	}
+}
+
+// withheld are the streams of a view that nobody is to hold: those that are paused, and those that are not named.
+func withheld(v lease.View, names []string) []string {
+	here := make(map[string]bool, len(names))
+	for _, name := range names {
+		here[name] = true
+	}
+	all := slices.Clone(v.Paused)
+	for _, l := range v.Leases {
+		if !here[l.Stream] {
+			here[l.Stream] = true
+			all = append(all, l.Stream)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (s *listings) wait() { s.running.Wait() }
@@ -106,12 +148,14 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 			case s.slots <- struct{}{}:
 				defer func() { <-s.slots }()
 			case <-ctx.Done():
-				s.results <- result{stream: name, err: ctx.Err()}
 				return
 			}
 			began := time.Now()
 			listing, err := cfg.List(ctx, name, start)
-			s.results <- result{name, listing, began, fresh, err} // has room for every stream
+			select {
+			case s.results <- result{name, listing, began, fresh, err}:
+			case <-ctx.Done():
+			}
 		})
 	}
 	return changed
@@ -148,12 +192,15 @@ func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 // take takes in the result of a listing. An error is one that ends Run: a configured stream that was never there.
 func (s *listings) take(r result, cfg Config) error {
 	l := s.streams[r.stream]
+	if l == nil {
+		return nil // it is not named any more
+	}
 	l.running = false
 	if r.err != nil {
 		if errors.Is(r.err, context.Canceled) {
 			return nil
 		}
-		if r.fresh && errors.Is(r.err, ErrNoStream) {
+		if r.fresh && errors.Is(r.err, ErrNoStream) && cfg.Named == nil {
 			return r.err
 		}
 		l.errors++

@@ -21,6 +21,7 @@ type Term struct {
 	drained context.CancelFunc
 	trust   *trust
 	poke    func() // makes the beat loop beat at once
+	gone    func() // hears once that nobody waits for the reader any more
 
 	mu       sync.Mutex
 	at       shard.Position // done by the handler
@@ -33,6 +34,7 @@ type Term struct {
 	err      error
 	lost     bool // the store says that the lease is not ours any more, at this epoch
 	stalled  bool // the reader gave the lease up
+	left     bool // … and was left behind
 
 	load   lease.Load // what the shard brings
 	told   lease.Load // … as the store knows it
@@ -55,7 +57,7 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 	ctx, cancel := context.WithCancelCause(tr.context())
 	reading, drained := context.WithCancel(ctx)
 	return &Term{
-		Lease: l, ctx: ctx, cancel: cancel, reading: reading, drained: drained, trust: tr, poke: poke,
+		Lease: l, ctx: ctx, cancel: cancel, reading: reading, drained: drained, trust: tr, poke: poke, gone: func() {},
 		at: l.Position, saved: l.Position, told: l.Load, toldAt: time.Now(),
 	}
 }
@@ -78,7 +80,7 @@ func (t *Term) Check() error {
 func (t *Term) Advance(p shard.Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.finished && p.Compare(t.at) > 0 {
+	if !t.finished && !t.left && p.Compare(t.at) > 0 {
 		t.at = p
 	}
 }
@@ -94,7 +96,9 @@ func (t *Term) Save(ctx context.Context, p shard.Position) error {
 // returns when that is durable, or fails as Save does.
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
 	t.mu.Lock()
-	t.at, t.finished, t.children = shard.End, true, children
+	if !t.left {
+		t.at, t.finished, t.children = shard.End, true, children
+	}
 	t.mu.Unlock()
 	return t.wait(ctx, shard.End)
 }
@@ -136,12 +140,24 @@ func (t *Term) SetLoad(l lease.Load) {
 }
 
 // GiveUp says that this worker cannot make progress with the shard: when the reader returns, the lease goes back, if possible
-// to another worker. What was not begun to be handled is left; the reader has to return soon.
-func (t *Term) GiveUp() {
+// to another worker. What was not begun to be handled is left; the reader has to return soon. With a cause Context ends too.
+func (t *Term) GiveUp(cause error) {
 	t.mu.Lock()
 	t.stalled = true
 	t.mu.Unlock()
+	if cause != nil {
+		t.cancel(cause)
+	}
 	t.drained()
+}
+
+// Abandon gives the lease up although the reader has not returned: its handler ignores that Context has ended. Run does not wait
+// for it any more, and nothing that it still does counts; what it writes elsewhere only the epoch can fence.
+func (t *Term) Abandon() {
+	t.mu.Lock()
+	t.stalled, t.left = true, true
+	t.mu.Unlock()
+	t.end(nil)
 }
 
 // At is what the handler has done.
@@ -160,14 +176,22 @@ func (t *Term) draining() bool { return t.reading.Err() != nil && t.ctx.Err() ==
 
 func (t *Term) run(read func(*Term) error) {
 	err := errors.New("weir: the handler ended its goroutine")
-	defer func() {
-		t.mu.Lock()
-		t.returned, t.err, t.wanted = true, err, t.draining()
-		t.mu.Unlock()
-		t.cancel(nil)
-		t.poke()
-	}()
+	defer func() { t.end(err) }()
 	err = read(t)
+}
+
+// end notes that the reader has returned, or is not waited for any more, whatever comes first.
+func (t *Term) end(err error) {
+	t.mu.Lock()
+	if t.returned {
+		t.mu.Unlock()
+		return
+	}
+	t.returned, t.err, t.wanted = true, err, t.draining()
+	t.mu.Unlock()
+	t.cancel(nil)
+	t.poke()
+	t.gone()
 }
 
 // progress is what the next beat says of the lease, false when there is nothing to say.

@@ -140,6 +140,9 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	if !w.trust.extend(began) {
 		return 0 // the answer took longer than trust lasts; ask again
 	}
+	if w.cfg.OnBeat != nil {
+		w.cfg.OnBeat(began)
+	}
 	w.orders = orders
 	w.settle(sent)
 	w.startTerms()
@@ -258,7 +261,9 @@ func (w *worker) startTerm(l lease.Lease) {
 	if w.cfg.OnTaken != nil {
 		w.cfg.OnTaken(t)
 	}
-	w.running.Go(func() { t.run(w.cfg.Read) })
+	w.running.Add(1)
+	t.gone = w.running.Done
+	go t.run(w.cfg.Read)
 }
 
 // endSession takes in that the session is over: nothing is held any more.

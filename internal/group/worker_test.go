@@ -53,7 +53,7 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 		w.trust.extend(time.Now())
 		w.cfg.Read = func(t *Term) error {
 			t.trust.end(ErrLeaseLost)
-			t.GiveUp()
+			t.GiveUp(nil)
 			return nil
 		}
 		w.startTerm(l)
