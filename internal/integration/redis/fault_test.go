@@ -114,13 +114,12 @@ const jump = 1 << 20
 func settled(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "c", First: true})
-	v := view(t, s, "")
 	watch := lease.NewWatch(lease.Times{Failover: 5 * time.Second, Handoff: time.Minute, Beat: time.Second}, lease.Leader{})
 	now := time.Unix(0, 0)
 	waited := time.Duration(0)
 	for {
 		beat(t, s, lease.Report{Session: "c"})
-		v = view(t, s, "")
+		v := view(t, s, "")
 		facts := watch.See(v, now, now)
 		given := false
 		for _, a := range lease.Plan(v, facts, lease.Limits{}) {

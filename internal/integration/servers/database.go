@@ -33,10 +33,9 @@ type Database struct {
 
 // dataProcess is one run of a database server.
 type dataProcess struct {
-	cmd      *exec.Cmd
-	said     tail
-	stopping atomic.Bool
-	gone     chan struct{}
+	cmd  *exec.Cmd
+	said tail
+	gone chan struct{}
 }
 
 const (
@@ -48,7 +47,7 @@ const (
 func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
 	t.Helper()
 	// t.TempDir is inside a folder that other users may not enter.
-	dir, err := os.MkdirTemp("", "weir-"+strings.ToLower(name)+"-")
+	dir, err := os.MkdirTemp("", "weir-"+strings.ToLower(name)+"-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

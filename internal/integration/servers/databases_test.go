@@ -3,6 +3,7 @@ package servers_test
 import (
 	"bufio"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -49,7 +50,7 @@ func redisSays(addr string) func(t *testing.T, statement string) string {
 		if strings.HasPrefix(line, "$") && err == nil {
 			line, err = lines.ReadString('\n')
 		}
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
 		return strings.TrimSpace(line)
