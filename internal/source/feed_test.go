@@ -374,6 +374,16 @@ func TestEveryWaitHasANameAndEnds(t *testing.T) {
 				if st.Doing != test.want || st.Since.After(time.Now()) {
 					t.Errorf("it is %s since %v, want %s", st.Doing, st.Since, test.want)
 				}
+				switch st.Doing {
+				case Positioning, Reading, BackingOff, AwaitingMemory:
+					if tried := time.Since(st.Trying); tried < 4*time.Second || tried > 5*time.Second {
+						t.Errorf("it has been trying for %v", tried)
+					}
+				default:
+					if !st.Trying.IsZero() {
+						t.Errorf("it is trying since %v", st.Trying)
+					}
+				}
 				if (st.Doing == BackingOff) != (st.Err != nil && st.Attempt > 0) {
 					t.Errorf("attempt %d, %v", st.Attempt, st.Err)
 				}

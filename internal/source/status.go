@@ -40,9 +40,11 @@ func (d Doing) String() string {
 
 // Status is how reading a shard stands.
 type Status struct {
-	Doing    Doing
-	Since    time.Time
-	Attempt  int   // reads in a row that have failed
+	Doing   Doing
+	Since   time.Time
+	Attempt int // reads in a row that have failed
+	// Trying is since when reads have been tried without one that succeeded; zero when nothing is to be read, or not yet. Only of a Feed.
+	Trying   time.Time
 	Err      error // why the last of them did; nil when the last read succeeded
 	Behind   time.Duration
 	Buffered int // records read, that the handler has not begun with

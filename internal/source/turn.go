@@ -16,10 +16,14 @@ func (f *Feed) turn() {
 		return
 	}
 	f.state, f.short = turning, false
+	if f.status.Trying.IsZero() {
+		f.status.Trying = time.Now()
+	}
 	f.mu.Unlock()
 
 	tip, err := f.read(f.ctx)
 	var wait time.Duration
+	read := err == nil
 	if err != nil && f.ctx.Err() == nil {
 		wait, err = f.judge(err)
 	}
@@ -28,6 +32,9 @@ func (f *Feed) turn() {
 	defer f.mu.Unlock()
 	if f.state == turning {
 		f.state = parked
+	}
+	if read || f.short { // or the handler has something to do
+		f.status.Trying = time.Time{}
 	}
 	switch {
 	case f.ctx.Err() != nil: // though its handler may not know yet
@@ -146,7 +153,7 @@ func (f *Feed) deliver(p *part, last bool) {
 			p.Behind = -1
 		}
 	}
-	f.status.Err, f.status.Attempt = nil, 0
+	f.status.Err, f.status.Attempt, f.status.Trying = nil, 0, time.Now()
 	f.poll.retry.reset()
 	if p.End {
 		f.state = over
