@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/redisstore"
 )
 
@@ -148,5 +150,19 @@ func TestValuesOfOthersAreNamed(t *testing.T) {
 				t.Errorf("View = %+v, %v, want an error that names %s", v, err, c.want)
 			}
 		})
+	}
+}
+
+func TestEpochsCountWhereNumbersOfScriptsAreNotExact(t *testing.T) {
+	s := open(t, servers.Redis(t).Addr, redisstore.Options{})
+	for _, epoch := range []uint64{0, 9, 999_999_999_999_999, 1_000_000_000_000_000, 1_999_999_999_999_999, 9_007_199_254_740_993,
+		99_999_999_999_999_999, 999_999_999_999_999_999, 9_223_372_036_854_775_806} {
+		l := lease.Lease{Key: key(fmt.Sprint(epoch)), Epoch: epoch, Position: shard.Oldest}
+		apply(t, s, lease.Action{Kind: lease.Create, Lease: l}, lease.Action{Kind: lease.Assign, Key: l.Key, Epoch: epoch, Session: "a"})
+		held := beat(t, s, lease.Report{Session: "a", First: true}).Held
+		i := slices.IndexFunc(held, func(h lease.Lease) bool { return h.Key == l.Key })
+		if i < 0 || held[i].Epoch != epoch+1 {
+			t.Errorf("after epoch %d: %v", epoch, held)
+		}
 	}
 }
