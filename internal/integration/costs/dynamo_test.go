@@ -146,14 +146,10 @@ func TestDynamoDB(t *testing.T) {
 			}
 		}
 	}
-	for what, of := range map[string]func(idle) float64{
-		"an idle beat":            func(c idle) float64 { return c.beat.writes + c.beat.reads },
-		"a look with nothing new": func(c idle) float64 { return c.look.reads },
-		"a full look":             func(c idle) float64 { return c.full.reads },
-		"an hour's writes":        func(c idle) float64 { return c.beat.writes },
-	} {
-		grows(t, what, func(leases, workers int) float64 { return of(costs[[2]int{leases, workers}]) })
-	}
+	grows(t, "an hour of nothing", func(leases, workers int) float64 {
+		requests, writes, reads := costs[[2]int{leases, workers}].perHour(workers, 1)
+		return requests + writes + reads
+	})
 	t.Log("per hour, idle: (W-1)·3600/(0.95·B)·beat + 3600/(0.95·B)·leader's beat + (7200/B-120)·look + 120·full look, for W workers and a beat interval B")
 	t.Log("a read unit costs a fifth of a write unit; all is in write units")
 	t.Logf("%7s %7s %4s %10s %10s %10s %10s   %12s %10s %10s", "leases", "workers", "beat", "requests", "writes", "reads", "all",

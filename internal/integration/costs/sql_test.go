@@ -96,6 +96,7 @@ func TestSQL(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := c.start(t)
+			rows := map[[2]int]float64{} // of the beats of all workers
 			for _, size := range [][2]int{{100, 5}, {100, 20}, {1000, 5}, {1000, 20}} {
 				leases, workers := size[0], size[1]
 				g := assemble(c.open(t, d, fmt.Sprintf("costs_%d_%d_", leases, workers)), leases, workers)
@@ -108,6 +109,7 @@ func TestSQL(t *testing.T) {
 				show(t, "  an idle beat", i.beat, written, read)
 				show(t, "  a look with nothing new", i.look, written, read)
 				show(t, "  a full look", i.full, written, read)
+				rows[size] = float64(workers) * (i.beat.reads + i.beat.writes)
 				if i.beat.requests != c.statements {
 					t.Errorf("an idle beat is %d statements", i.beat.requests)
 				}
@@ -124,6 +126,7 @@ func TestSQL(t *testing.T) {
 					}
 				}
 			}
+			grows(t, "the rows of all workers' beats", func(leases, workers int) float64 { return rows[[2]int{leases, workers}] })
 		})
 	}
 }
