@@ -227,8 +227,10 @@ func stepsText(steps []change.Step) string {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.From.String(), "no lease"), to, s.Why)
 	}
 	_ = w.Flush() // into memory
-	return b.String()
+	return trailing.ReplaceAllString(b.String(), "")
 }
+
+var trailing = regexp.MustCompile(`(?m) +$`)
 
 // toDo is how many steps change something.
 func toDo(steps []change.Step) (n int) {

@@ -45,7 +45,7 @@ func explain(err error) string {
 	}
 	about := "" // what we were doing, in front of what the SDK says
 	if before, _, found := strings.Cut(text, "operation error "); fromSDK && found {
-		about = strings.ReplaceAll(before, "weir: ", "")
+		about = strings.TrimSuffix(strings.ReplaceAll(before, "weir: ", ""), context.DeadlineExceeded.Error()+" (")
 	}
 
 	switch {

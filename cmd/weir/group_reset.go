@@ -157,7 +157,7 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 	if o.shard != "" && len(o.streams) > 1 {
 		return usagef("application %s reads %s: say with --stream which one --shard %s is of", o.app, listed(o.streams), o.shard)
 	}
-	if !o.running {
+	if !o.running && !o.dry {
 		if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch); err != nil {
 			return orWhileRunning(err)
 		}

@@ -90,6 +90,10 @@ func (s openStore) trouble(err error) error {
 		return plainError{fmt.Sprintf("the database %s has no tables of this version of weir: make them once, with \"weir store create --store %s\", "+
 			"or let a worker do it, with \"weir consume --create-store\"", url, url), err}
 	}
+	if s.url.kind == storeSQLite && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
+		return plainError{fmt.Sprintf("the SQLite file %s has no tables of this version of weir: check the path, or make them with \"weir store create --store sqlite:%s\"",
+			s.url.name, s.url.name), err}
+	}
 	return err
 }
 

@@ -28,7 +28,7 @@ func Diagnose(f Facts) []Finding {
 	}
 	p.blocked()
 	slices.SortStableFunc(p.findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Code, b.Code), cmp.Compare(a.About, b.About))
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Code, b.Code), cmp.Compare(a.About, b.About), cmp.Compare(a.Text, b.Text))
 	})
 	return p.findings
 }
@@ -209,12 +209,13 @@ func (p *patient) given() {
 
 // held looks at shards that are held and do not get on.
 func (p *patient) held() {
+	failed := map[failure][]lease.Key{}
 	for _, l := range p.toRead() {
 		seen, asked := p.Shards[l.Key]
 		if !asked {
 			continue
 		}
-		p.readable(l, seen)
+		p.readable(l, seen, failed)
 		before, known := p.first[l.Key]
 		if !known || seen.First.Err != "" || seen.Second.Err != "" || l.Owner == "" || before.Owner != l.Owner || before.Epoch != l.Epoch || !p.Beats[l.Owner] {
 			continue
@@ -224,24 +225,48 @@ func (p *patient) held() {
 				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; %s holds it", l.Key, p.Apart, rough(seen.Second.Age), p.names[l.Owner])
 		}
 	}
+	p.unreadable(failed)
+}
+
+// failure is why shards of a stream cannot be read: mostly the same for all of them.
+type failure struct {
+	stream, why string
+	kms         bool
 }
 
 // readable looks at what the service says to reading at a checkpoint.
-func (p *patient) readable(l lease.Lease, seen Shard) {
+func (p *patient) readable(l lease.Lease, seen Shard, failed map[failure][]lease.Key) {
 	look := seen.Second
 	switch {
 	case strings.HasPrefix(look.Code, "KMS"):
-		p.found(Error, "kms", l.Key.String(), "let whoever reads use the key (kms:Decrypt), and see that it is enabled",
-			"%s cannot be decrypted: %s", l.Key, look.Err)
+		failed[failure{l.Stream, look.Err, true}] = append(failed[failure{l.Stream, look.Err, true}], l.Key)
 	case look.Code == "InvalidArgumentException":
 		p.found(Error, "expired-checkpoint", l.Key.String(), "decide where to go on: \"weir group reset --shard\", or Options.Expired",
 			"the service does not take the checkpoint %s of %s, so it has expired or the stream was made anew: %s", l.Position, l.Key, look.Err)
 	case look.Err != "" && look.Code != "ResourceNotFoundException" && !strings.Contains(look.Code, "AccessDenied"):
-		p.found(Warning, "unreadable", l.Key.String(), "if it stays, look at the service's status and at the network",
-			"%s could not be read: %s", l.Key, look.Err)
+		failed[failure{l.Stream, look.Err, false}] = append(failed[failure{l.Stream, look.Err, false}], l.Key)
 	case seen.First.Expired && seen.Second.Expired && seen.First.Waits && seen.Second.Waits:
 		p.found(Warning, "expired-checkpoint", l.Key.String(), "start workers, or make them faster, and keep records for longer; what expired is lost",
 			"everything up to the checkpoint of %s has left the stream, so records after it may have, too", l.Key)
+	}
+}
+
+func (p *patient) unreadable(failed map[failure][]lease.Key) {
+	for why, keys := range failed {
+		which := keys[0].String()
+		if len(keys) > 1 {
+			which = fmt.Sprintf("%d shards of stream %s, %s among them,", len(keys), why.stream, keys[0].Shard)
+		}
+		switch {
+		case why.kms:
+			p.found(Error, "kms", why.stream, "let whoever reads use the key (kms:Decrypt), and see that it is enabled",
+				"%s cannot be decrypted: %s", which, why.why)
+		case slices.ContainsFunc(p.Streams, func(s Stream) bool { return s.Name == why.stream && s.Err != "" }):
+			// That the stream cannot be asked about is said of it.
+		default:
+			p.found(Warning, "unreadable", why.stream, "if it stays, look at the service's status and at the network",
+				"%s could not be read: %s", which, why.why)
+		}
 	}
 }
 

@@ -126,7 +126,7 @@ func (p *patient) unlisted(s Stream) {
 	}
 	if len(without) > 0 {
 		p.found(Warning, "shard-without-lease", s.Name, "it mends itself with the leader's next listing (ListInterval); if it stays, the stream is in no worker's settings, or listing it fails: look at the leader's log",
-			"%s of stream %s no lease, %s among them", count(len(without), "shard")+plural(len(without), " has", " have"), s.Name, without[0].ID)
+			"%s of stream %s %s no lease, %s among them", count(len(without), "shard"), s.Name, plural(len(without), "has", "have"), without[0].ID)
 	}
 }
 

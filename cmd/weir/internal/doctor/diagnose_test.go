@@ -1,0 +1,287 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+var serviceTime = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func key(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
+
+func at(t testing.TB, s string) shard.Position {
+	t.Helper()
+	p, err := shard.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// healthy is an application of two workers that share three shards: 0 was split into 1 and 2, and 3 stands alone.
+func healthy(t testing.TB) *Facts {
+	half := shard.HashKey{Hi: 1 << 63}
+	lower, upper := shard.HashRange{End: shard.HashKey{Hi: 1<<63 - 1, Lo: 1<<64 - 1}}, shard.HashRange{Start: half, End: shard.MaxHashKey}
+	quarter := shard.HashRange{End: shard.HashKey{Hi: 1<<62 - 1, Lo: 1<<64 - 1}}
+	rest := shard.HashRange{Start: shard.HashKey{Hi: 1 << 62}, End: lower.End}
+	view := func() lease.View {
+		return lease.View{
+			Leader:  lease.Leader{Session: "A", Term: 3, Beat: 10},
+			Workers: []lease.Worker{{Session: "A", Name: "ann", Beat: 10, Weight: 1}, {Session: "B", Name: "bob", Beat: 20, Weight: 1}},
+			Leases: []lease.Lease{
+				{Key: key("0"), Range: lower, Epoch: 4, Position: shard.End, Last: "A"},
+				{Key: key("1"), Range: quarter, Parents: []string{"0"}, Epoch: 2, Owner: "A", Last: "A", Position: at(t, "100"), Born: 7},
+				{Key: key("2"), Range: rest, Parents: []string{"0"}, Epoch: 2, Owner: "B", Last: "B", Position: at(t, "200"), Born: 7},
+				{Key: key("3"), Range: upper, Epoch: 2, Owner: "B", Last: "B", Position: at(t, "300"), Born: 7},
+			},
+		}
+	}
+	f := &Facts{
+		App: "billing", First: view(), Second: view(), Apart: 6 * time.Second, Beats: map[string]bool{"A": true, "B": true},
+		Streams: []Stream{{Name: "s", Born: 7, Retention: 24 * time.Hour, Now: serviceTime, Status: "ACTIVE", Shards: []shard.Shard{
+			{ID: "0", Range: lower, Closed: true}, {ID: "1", Range: quarter, Parents: []string{"0"}}, {ID: "2", Range: rest, Parents: []string{"0"}}, {ID: "3", Range: upper},
+		}}},
+		Shards: map[lease.Key]Shard{key("1"): {}, key("2"): {}, key("3"): {}},
+	}
+	f.Second.Leader.Beat = 16
+	return f
+}
+
+// lease is a lease in both views, for a case to change.
+func (f *Facts) lease(id string, change func(*lease.Lease)) {
+	for _, v := range []*lease.View{&f.First, &f.Second} {
+		for i := range v.Leases {
+			if v.Leases[i].Shard == id {
+				change(&v.Leases[i])
+			}
+		}
+	}
+}
+
+func (f *Facts) worker(session string, change func(*lease.Worker)) {
+	for _, v := range []*lease.View{&f.First, &f.Second} {
+		for i := range v.Workers {
+			if v.Workers[i].Session == session {
+				change(&v.Workers[i])
+			}
+		}
+	}
+}
+
+func (f *Facts) look(id string, l Look) { f.Shards[key(id)] = Shard{l, l} }
+
+func free(l *lease.Lease) { l.Owner = "" }
+
+func TestDiagnose(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		want   string   // severity, code and what it is about, a line each
+		says   []string // in the text or the advice of the first
+	}{
+		"all is well":               {func(*Facts) {}, "", nil},
+		"a slow batch is not stuck": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 59 * time.Second}) }, "", nil},
+		"a checkpoint stands still while old records wait": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 3 * time.Minute}) },
+			"error stuck-shard s/1", []string{"has not moved for 6s", "the oldest for 3m0s", "ann holds it"}},
+		"a checkpoint far behind that moves": {func(f *Facts) {
+			f.look("1", Look{Waits: true, Age: 3 * time.Minute})
+			f.Second.Leases[1].Position = at(t, "101")
+		}, "", nil},
+		"old records that came to be handled meanwhile": {func(f *Facts) {
+			f.Shards[key("1")] = Shard{Look{Waits: true, Age: time.Hour}, Look{}}
+		}, "", nil},
+		"a shard that changed hands has had no time yet": {func(f *Facts) {
+			f.look("1", Look{Waits: true, Age: time.Hour})
+			f.Second.Leases[1].Epoch, f.Second.Leases[1].Owner = 3, "B"
+		}, "", nil},
+		"no worker": {func(f *Facts) { f.Beats = nil; f.Second.Leader.Beat = 10 },
+			"error no-workers billing\ninfo dead-worker ann\ninfo dead-worker bob", []string{"the 3 shards"}},
+		"no worker, and no lease either": {func(f *Facts) {
+			f.Beats, f.Streams = nil, nil
+			f.First, f.Second = lease.View{}, lease.View{Paused: []string{"s"}}
+		}, "warning paused s", nil},
+		"workers without leases":            {func(f *Facts) { f.First.Leases, f.Second.Leases, f.Streams = nil, nil, nil }, "error no-leases billing", []string{"2 workers run"}},
+		"a dead worker":                     {func(f *Facts) { f.Beats["B"] = false }, "warning dead-worker bob", []string{"session B", "6s"}},
+		"a worker that was ended meanwhile": {func(f *Facts) { f.Beats["B"] = false; f.Second.Workers[1].Ended = true }, "", nil},
+		"a session that ended and keeps its leases": {func(f *Facts) {
+			f.Beats["B"] = false
+			f.worker("B", func(w *lease.Worker) { w.Ended = true })
+		}, "warning ended-session bob", []string{"2 leases are"}},
+		"a session that ended and is not cleared away yet": {func(f *Facts) {
+			for _, v := range []*lease.View{&f.First, &f.Second} {
+				v.Workers = append(v.Workers, lease.Worker{Session: "C", Name: "cid", Ended: true})
+			}
+		}, "", nil},
+		"a worker that joined is none that is silent": {func(f *Facts) {
+			f.Second.Workers = append(f.Second.Workers, lease.Worker{Session: "C", Name: "cid"})
+		}, "", nil},
+		"nobody leads":                                     {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Term: 4}, lease.Leader{Term: 4} }, "error no-leader billing", []string{"2 workers beat"}},
+		"a leader comes":                                   {func(f *Facts) { f.First.Leader = lease.Leader{} }, "", nil},
+		"the leader is silent":                             {func(f *Facts) { f.Second.Leader.Beat = 10 }, "warning leader-silent ann", []string{"ann"}},
+		"leases are not given out":                         {func(f *Facts) { f.lease("1", free) }, "error not-given-out billing", []string{"1 lease is nobody's, s/1"}},
+		"a lease that just became free":                    {func(f *Facts) { free(&f.Second.Leases[1]) }, "", nil},
+		"a lease that was given out and became free again": {func(f *Facts) { f.lease("1", free); f.Second.Leases[1].Epoch = 9 }, "", nil},
+		"a lease that was revoked and waits":               {func(f *Facts) { f.lease("1", func(l *lease.Lease) { l.Owner, l.Revoked = "", "A" }) }, "", nil},
+		"caps too small": {func(f *Facts) {
+			f.lease("1", free)
+			f.lease("2", free)
+			f.worker("A", func(w *lease.Worker) { w.MaxLeases = 1 })
+			f.worker("B", func(w *lease.Worker) { w.MaxLeases = 1 })
+		}, "error max-leases billing", []string{"2 leases are nobody's", "room for 1", "MaxLeases"}},
+		"caps with room": {func(f *Facts) {
+			f.lease("1", free)
+			f.worker("A", func(w *lease.Worker) { w.MaxLeases = 2 })
+			f.worker("B", func(w *lease.Worker) { w.MaxLeases = 1 })
+		}, "error not-given-out billing", nil},
+		"a cap does not count beside a worker without one": {func(f *Facts) {
+			f.lease("1", free)
+			f.worker("B", func(w *lease.Worker) { w.MaxLeases = 1 })
+		}, "error not-given-out billing", nil},
+		"everybody is drained": {func(f *Facts) {
+			f.lease("1", free)
+			f.worker("A", func(w *lease.Worker) { w.Drain = true })
+			f.worker("B", func(w *lease.Worker) { w.Leaving = true })
+		}, "error no-taker billing\nwarning draining ann", []string{"1 lease is"}},
+		"the application is paused": {func(f *Facts) {
+			f.Second.Paused = []string{""}
+			for _, id := range []string{"1", "2", "3"} {
+				f.lease(id, free)
+			}
+		}, "warning paused billing", []string{"nobody reads it", "weir group resume"}},
+		"a stream is paused": {func(f *Facts) { f.Second.Paused = []string{"s"} }, "warning paused s", []string{"weir group resume --stream s"}},
+		"a worker complains": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), State: "waiting to handle again", For: 5 * time.Minute, Why: "the database\nis full"}}
+			})
+		}, "warning worker-trouble s/2", []string{"worker bob says of s/2: waiting to handle again for 5m0s: the database is full"}},
+		"a dead worker's complaints are of the past": {func(f *Facts) {
+			f.Beats["B"] = false
+			f.worker("B", func(w *lease.Worker) { w.Troubles = []lease.Trouble{{Key: key("2")}} })
+		}, "warning dead-worker bob", nil},
+		"a permission is missing": {func(f *Facts) { f.Denied = []Denied{{"kinesis:GetRecords", "stream s"}} },
+			"error permission stream s", []string{"kinesis:GetRecords is not allowed on stream s", "allow kinesis:GetRecords"}},
+		"a stream that may not be listed": {func(f *Facts) {
+			f.Denied = []Denied{{"kinesis:ListShards", "stream s"}}
+			f.Streams[0] = Stream{Name: "s", Err: "no permission"}
+		}, "error permission stream s", nil},
+		"a key that may not be used": {func(f *Facts) {
+			for _, id := range []string{"1", "2"} {
+				f.look(id, Look{Err: "no access to the key", Code: "KMSAccessDeniedException"})
+			}
+		}, "error kms s", []string{"2 shards of stream s, 1 among them, cannot be decrypted: no access to the key", "kms:Decrypt"}},
+		"a checkpoint that the service refuses": {func(f *Facts) { f.look("2", Look{Err: "invalid number", Code: "InvalidArgumentException"}) },
+			"error expired-checkpoint s/2", []string{"200 of s/2", "weir group reset"}},
+		"a checkpoint whose records have expired": {func(f *Facts) { f.look("2", Look{Waits: true, Age: time.Second, Expired: true}) },
+			"warning expired-checkpoint s/2", []string{"may have"}},
+		"a record after a long pause": {func(f *Facts) { f.Shards[key("2")] = Shard{Look{Waits: true, Expired: true}, Look{Expired: true}} }, "", nil},
+		"a start that is older than the stream": {func(f *Facts) { f.lease("2", func(l *lease.Lease) { l.Position = at(t, "2026-01-30T11:59:59Z") }) },
+			"warning expired-checkpoint s/2", []string{"24h"}},
+		"a start within the stream": {func(f *Facts) { f.lease("2", func(l *lease.Lease) { l.Position = at(t, "2026-01-30T12:00:00Z") }) }, "", nil},
+		"shards that cannot be read": {func(f *Facts) {
+			f.look("1", Look{Err: "no answer"})
+			f.look("2", Look{Err: "no answer"})
+			f.look("3", Look{Err: "too much", Code: "ProvisionedThroughputExceededException"})
+		}, "warning unreadable s\nwarning unreadable s", []string{"2 shards of stream s, 1 among them, could not be read: no answer"}},
+		"a stream that nothing is known of": {func(f *Facts) {
+			f.Streams[0] = Stream{Name: "s", Err: "no answer"}
+			f.look("1", Look{Err: "no answer"})
+		}, "warning stream-unknown s", []string{"no answer"}},
+		"a stream that does not exist": {func(f *Facts) {
+			f.Streams[0] = Stream{Name: "s", Err: "no such stream", Missing: true}
+			f.look("1", Look{Err: "no such stream", Code: "ResourceNotFoundException"})
+		}, "error no-stream s", []string{"does not exist"}},
+		"a stream that is being deleted":   {func(f *Facts) { f.Streams[0].Status = "DELETING" }, "warning stream-status s", []string{"DELETING"}},
+		"a stream that is being resharded": {func(f *Facts) { f.Streams[0].Status = "UPDATING" }, "", nil},
+		"a stream that nobody reads":       {func(f *Facts) { f.Streams = append(f.Streams, Stream{Name: "r", Wanted: true}) }, "warning stream-unread r", []string{"no worker of billing reads it"}},
+		"a hole between the shards": {func(f *Facts) { f.Streams[0].Shards[1].Range.End.Lo-- }, "warning hash-hole s",
+			[]string{"85070591730234615865843651857942052863-85070591730234615865843651857942052863"}},
+		"shards that overlap": {func(f *Facts) { f.Streams[0].Shards[1].Range.End = shard.HashKey{Hi: 1 << 62} }, "warning hash-overlap s", []string{"1 and 2"}},
+		"a shard inside another": {func(f *Facts) {
+			f.Streams[0].Shards[1].Range = shard.HashRange{End: shard.MaxHashKey}
+			f.Streams[0].Shards[2].Range = shard.HashRange{Start: shard.HashKey{Lo: 1}, End: shard.HashKey{Lo: 2}}
+		}, "warning hash-overlap s", nil},
+		"a stream that was made anew": {func(f *Facts) { f.Streams[0].Born = 1767323045000 }, "error stream-recreated s",
+			[]string{"2026-01-02T03:04:05Z", "3 leases belong", "weir group reset --stream s --to oldest"}},
+		"when a stream was made is not known": {func(f *Facts) { f.Streams[0].Born = 0 }, "", nil},
+		"a shard that left unread":            {func(f *Facts) { f.Streams[0].Shards[3].ID = "4" }, "error shard-left s/3\nwarning shard-without-lease s", []string{"at 300", "expired"}},
+		"a shard that left and was read":      {func(f *Facts) { f.Streams[0].Shards = f.Streams[0].Shards[1:] }, "", nil},
+		"a shard without a lease":             {func(f *Facts) { f.First.Leases, f.Second.Leases = f.First.Leases[:3], f.Second.Leases[:3] }, "warning shard-without-lease s", []string{"1 shard of stream s has no lease, 3"}},
+		"a shard that gets its lease":         {func(f *Facts) { f.First.Leases = f.First.Leases[:3] }, "", nil},
+		"a parent that is being read": {func(f *Facts) {
+			f.lease("0", func(l *lease.Lease) { l.Position, l.Owner = at(t, "50"), "A" })
+			f.Shards[key("0")] = Shard{Look{Waits: true, Age: time.Hour}, Look{Waits: true, Age: 50 * time.Minute}}
+			f.Second.Leases[0].Position = at(t, "51")
+			f.lease("1", free)
+			f.lease("2", free)
+		}, "info waiting s/0", []string{"2 shards wait for the end of s/0, which is 50m0s behind"}},
+		"a parent that nobody holds": {func(f *Facts) {
+			f.lease("0", func(l *lease.Lease) { l.Position = at(t, "50") })
+			f.lease("1", free)
+			f.lease("2", free)
+		}, "error not-given-out billing\ninfo waiting s/0", nil},
+		"a parent without a lease": {func(f *Facts) {
+			for _, v := range []*lease.View{&f.First, &f.Second} {
+				v.Leases = v.Leases[1:]
+			}
+			f.lease("1", func(l *lease.Lease) { l.Owner, l.Last = "", "" })
+		}, "warning parent-unknown s/0\nwarning shard-without-lease s", []string{"1 shard waits for s/0"}},
+		"a parent that has left": {func(f *Facts) {
+			for _, v := range []*lease.View{&f.First, &f.Second} {
+				v.Leases = v.Leases[1:]
+			}
+			f.Streams[0].Shards = f.Streams[0].Shards[1:]
+			f.lease("1", func(l *lease.Lease) { l.Owner, l.Last = "", "" })
+		}, "error not-given-out billing", nil},
+		"a registered consumer that nobody uses": {func(f *Facts) {
+			f.Streams[0].Consumers = []string{"other", "billing"}
+			f.Beats = nil
+			f.First.Workers, f.Second.Workers = nil, nil
+		}, "error no-workers billing\ninfo idle-consumer s", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := healthy(t)
+			c.change(f)
+			var got []string
+			findings := Diagnose(*f)
+			for _, found := range findings {
+				got = append(got, fmt.Sprintf("%s %s %s", found.Severity, found.Code, found.About))
+				if found.Text == "" || found.Do == "" || strings.Contains(found.Text+found.Do, "%!") {
+					t.Errorf("%+v does not say what, and what to do", found)
+				}
+			}
+			if strings.Join(got, "\n") != c.want {
+				t.Fatalf("got\n%s\nwant\n%s\n%+v", strings.Join(got, "\n"), c.want, findings)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(findings[0].Text+" "+findings[0].Do, part) {
+					t.Errorf("%q, %q: want %q in it", findings[0].Text, findings[0].Do, part)
+				}
+			}
+		})
+	}
+}
+
+// The order of what was seen changes nothing about what is said.
+func TestDiagnoseIsDeterministic(t *testing.T) {
+	f := healthy(t)
+	f.Second.Paused = []string{"q", "r"}
+	f.look("1", Look{Err: "a"})
+	f.look("2", Look{Err: "b"})
+	f.look("3", Look{Err: "KMS", Code: "KMSDisabledException"})
+	want := Diagnose(*f)
+	for range 20 {
+		slices.Reverse(f.Second.Leases)
+		slices.Reverse(f.Second.Workers)
+		if got := Diagnose(*f); !slices.Equal(got, want) {
+			t.Fatalf("got\n%+v\nwant\n%+v", got, want)
+		}
+	}
+	if len(want) != 5 {
+		t.Errorf("%d findings, want 5: %+v", len(want), want)
+	}
+}
