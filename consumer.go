@@ -24,8 +24,10 @@ type Consumer struct {
 	opts    Options
 	streams map[string]stream
 
-	mu    sync.Mutex
-	loops map[*shardLoop]struct{} // that run
+	mu       sync.Mutex
+	loops    map[*shardLoop]struct{} // that run
+	runs     map[*run]struct{}       // that have not returned
+	returned bool                    // one has
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no I/O. The error names all
@@ -35,7 +37,7 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 	if err != nil {
 		return nil, err
 	}
-	c := &Consumer{client: client, store: store, opts: checked, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}}
+	c := &Consumer{client: client, store: store, opts: checked, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
 	for _, s := range streams {
 		c.streams[s.name] = s
 	}
@@ -46,7 +48,8 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 // [Stop], or something fails that no retry mends. It returns nil after an orderly stop: handlers have finished their
 // batches (or were told to stop after Options.StopTimeout), progress is saved, the leases are with others or free, and
 // every goroutine has ended. Otherwise it stops in the same way and returns what the handler gave to Stop, an error
-// that wraps [ErrStreamNotFound], or one that wraps [lease.ErrSetup] and says what the store is missing.
+// that wraps [ErrStreamNotFound], or one that wraps [lease.ErrSetup] and says what the store is missing. A handler that
+// does not return although its context has ended is left behind, 5 s after Options.StopTimeout: then the error wraps [ErrAbandoned].
 //
 // A store or stream that fails for a while, however long, does not end Run. Several calls of Run, also of one Consumer,
 // are workers of their own.
@@ -59,8 +62,14 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		return fmt.Errorf("weir: %w", err)
 	}
 	defer caller.Close()
-	r := &run{Consumer: c, handler: h, caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers()}
+	r := &run{
+		Consumer: c, handler: h, caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers(),
+		stalls: map[lease.Key]int{}, abandoned: map[lease.Key]*shardLoop{},
+	}
 	defer r.scheduler.Close()
+	r.joins()
+	defer r.parts()
+	defer context.AfterFunc(ctx, r.stops)()
 	names := make([]string, 0, len(c.streams))
 	for name := range c.streams {
 		names = append(names, name)
@@ -69,18 +78,21 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
 		Stop:  c.opts.StopTimeout, Streams: names, Start: c.opts.Start, ListInterval: c.opts.ListInterval,
-		List: c.list, Read: r.read,
+		List: c.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten,
 		OnTaken: c.taken, OnEnded: c.ended, OnFailed: c.storeFailed, OnLeading: c.opts.Events.Leading, Log: c.opts.Logger,
 	})
+	r.rests()
 	var stop *stopError
 	switch {
 	case errors.As(err, &stop):
-		return stop.err
+		err = stop.err
 	case errors.Is(err, group.ErrNoStream):
-		return fmt.Errorf("%w: %w", ErrStreamNotFound, err)
-	default:
-		return err
+		err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
 	}
+	if left := r.outlast(r.stopping.Add(c.opts.StopTimeout)); left != nil {
+		return errors.Join(err, left)
+	}
+	return err
 }
 
 // run is one Run of a consumer: what its shards share.
@@ -91,6 +103,13 @@ type run struct {
 	scheduler source.Scheduler
 	budget    *source.Budget
 	consumers *source.Consumers // nil when it polls
+
+	// With the consumer's lock.
+	looked    time.Time // when the beat loop last came by; zero before it does
+	answered  time.Time // when the last beat that was answered was sent
+	stopping  time.Time
+	stalls    map[lease.Key]int        // terms in a row that stalled
+	abandoned map[lease.Key]*shardLoop // whose handlers ignore that their contexts have ended
 }
 
 // read reads the shard of a term until the term or the shard ends.
@@ -98,11 +117,16 @@ func (r *run) read(t *group.Term) error {
 	l := r.loop(t)
 	r.begin(l)
 	defer r.end(l)
+	if !r.await(l) {
+		l.source.Close()
+		return nil
+	}
 	return l.run()
 }
 
 func (r *run) loop(t *group.Term) *shardLoop {
 	l := &shardLoop{
+		in: r, rate: rate{t.Lease.Load.Bytes(), time.Now()},
 		opts: &r.opts, handler: r.handler, term: t, unpack: newUnpacker(r.opts.Aggregates, t.Lease.Range, t.Lease.Position),
 	}
 	l.unpack.reuse = r.opts.ReuseBuffers

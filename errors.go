@@ -13,6 +13,12 @@ var (
 	ErrLeaseLost = group.ErrLeaseLost
 	// ErrStopping is the cause of a handler's context when Run stops and Options.StopTimeout is over.
 	ErrStopping = group.ErrStopping
+	// ErrStalled is the cause of a handler's context when the shard is given up because it makes no progress: the handler has worked for
+	// longer than Options.HandlerTimeout.
+	ErrStalled = errors.New("weir: the shard makes no progress")
+	// ErrAbandoned is wrapped by the error of Run when handlers have not returned although their contexts have ended, with the shards' names.
+	// Their leases were given up; their goroutines go on.
+	ErrAbandoned = errors.New("weir: handlers ignore that their contexts have ended")
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = errors.New("weir: the stream does not exist")
 )

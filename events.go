@@ -21,6 +21,8 @@ type Events struct {
 	PositionExpired func(PositionExpired)
 	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is not to be had, or fan-out is back.
 	ReadingChanged func(ReadingChanged)
+	// Stalled: a shard has made no progress for longer than it may, and its lease is given up; see Options.StallAfter and HandlerTimeout.
+	Stalled func(Stalled)
 	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be tried again.
 	StoreFailed func(StoreFailed)
 	// Leading: this worker became the leader (true) or is not any more (false).
@@ -39,7 +41,7 @@ type LeaseEnded struct {
 	Stream, Shard string
 	Epoch         uint64
 	At            Position // what was handled; shard.End when the shard was read to its end
-	Reason        string   // "finished", "handed off", "stopped", "lost"
+	Reason        string   // "finished", "handed off", "stopped", "stalled", "lost"
 }
 
 // BatchHandled is what [Events].BatchHandled gets.
@@ -92,6 +94,17 @@ type ReadingChanged struct {
 	Stream, Shard string
 	Reading       Reading // from now on
 	Err           error   // why it is polled; nil when fan-out is back
+}
+
+// Stalled is what [Events].Stalled gets.
+type Stalled struct {
+	Stream, Shard string
+	Epoch         uint64
+	Stage         ShardState // what did not get on
+	Since         time.Time
+	Err           error // the last error of reading or of the handler, if there was one
+	// Abandoned: the handler has ignored the end of its context, which was at Since. It goes on, but its lease is given up.
+	Abandoned bool
 }
 
 // StoreFailed is what [Events].StoreFailed gets.

@@ -104,6 +104,15 @@ type Options struct {
 	// StopTimeout is how long handlers may take to finish their batches when Run stops; then their contexts end with cause
 	// [ErrStopping]. Defaults to 30 s.
 	StopTimeout time.Duration
+	// StallAfter is how long reading a shard may bring nothing but failures, or nothing at all, before this worker gives the lease up so that
+	// another can try; 30 s to 24 h, with FanOut at least 2 min. Defaults to 2 min. It doubles, up to 32 times, while the shard stalls again.
+	// An empty answer is progress. What every worker would be told is no stall: throttling, a refused position, a missing stream. A
+	// handler that fails is none either, because it is called again.
+	StallAfter time.Duration
+	// HandlerTimeout is how long one call of the handler may take, 1 s to 24 h; it is looked at with each beat. Then its context ends with
+	// [ErrStalled], and when it has returned, or HandoffTimeout later, the lease goes to another worker, which handles the batch again.
+	// 0, the default, is no bound: a handler that is only slow would never get done. One that takes longer than StallAfter is reported.
+	HandlerTimeout time.Duration
 	// ListInterval is how often the leader lists the shards of each stream although nothing hints at a change. Defaults to 1 min.
 	ListInterval time.Duration
 
@@ -176,6 +185,14 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	within("FailoverAfter", &o.FailoverAfter, max(5*time.Second, 3*o.BeatInterval), 3*o.BeatInterval, time.Hour)
 	within("HandoffTimeout", &o.HandoffTimeout, max(30*time.Second, o.FailoverAfter), o.BeatInterval, 24*time.Hour)
 	within("StopTimeout", &o.StopTimeout, 30*time.Second, time.Millisecond, 24*time.Hour)
+	shortest := 30 * time.Second // a call may take 20 s
+	if o.Reading == FanOut {
+		shortest = 2 * time.Minute // three subscriptions may be silent for 32 s each before the shard is polled
+	}
+	within("StallAfter", &o.StallAfter, 2*time.Minute, shortest, 24*time.Hour)
+	if o.HandlerTimeout != 0 {
+		within("HandlerTimeout", &o.HandlerTimeout, 0, time.Second, 24*time.Hour)
+	}
 	within("ListInterval", &o.ListInterval, time.Minute, time.Second, time.Hour)
 
 	if o.Batch == 0 {

@@ -18,6 +18,7 @@ import (
 // shardLoop takes one held lease from source to checkpoint: read a page, handle it until that succeeds, note how far that
 // is, and so on until the shard ends or the term does.
 type shardLoop struct {
+	in      *run
 	opts    *Options
 	handler Handler
 	term    *group.Term
@@ -29,6 +30,8 @@ type shardLoop struct {
 	since   time.Time
 	attempt int
 	err     error // of the handler
+	rate    rate  // of what is handled
+	vigil
 }
 
 // run returns nil when the term is over or the shard has ended, and the handler's [Stop].
@@ -37,7 +40,13 @@ func (l *shardLoop) run() error {
 	_, atTip := l.source.(*source.Feed) // which knows by itself
 	ahead := atTip
 	for {
+		if !ahead {
+			l.note(func(v *vigil) { v.asked = time.Now() })
+		}
 		page, err := l.source.Next(l.term.Reading())
+		if !ahead {
+			l.note(func(v *vigil) { v.asked = time.Time{} })
+		}
 		switch {
 		case err == nil:
 		case l.term.Reading().Err() != nil:
@@ -109,6 +118,7 @@ func (l *shardLoop) take(page source.Page) (over bool, err error) {
 		l.enter(ShardEnding, 0, nil)
 		return true, l.term.Finish(l.term.Context(), page.Children)
 	}
+	l.fared(0)
 	return false, nil
 }
 
@@ -148,6 +158,7 @@ func (l *shardLoop) handle(b *Batch) error {
 			if n := len(b.Records); n > 0 {
 				l.term.Advance(b.Records[n-1].Position())
 			}
+			l.fared(bytes)
 			if f := l.opts.Events.BatchHandled; f != nil {
 				f(BatchHandled{
 					Stream: b.Stream, Shard: b.Shard, Records: records, Bytes: bytes, Behind: b.Behind, Took: took, Attempts: attempt,
@@ -220,9 +231,11 @@ func (l *shardLoop) handlerFailed(b *Batch, err error, attempt int, next time.Du
 }
 
 func (l *shardLoop) readFailed(err error, throttled bool, next time.Duration) {
+	person := errors.Is(err, source.ErrNoPosition) || errors.Is(err, source.ErrNoStream)
+	l.note(func(v *vigil) { v.same = throttled || person })
 	level := l.opts.Logger.Debug
-	if errors.Is(err, source.ErrNoPosition) || errors.Is(err, source.ErrNoStream) {
-		level = l.opts.Logger.Error // needs a person
+	if person {
+		level = l.opts.Logger.Error // who is needed
 	}
 	level("reading failed; trying again", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)

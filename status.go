@@ -32,12 +32,17 @@ const (
 	ShardSubscribing ShardState = "subscribing"
 	// ShardSubscribed: records come as they are written. Only with FanOut.
 	ShardSubscribed ShardState = "subscribed"
-	// ShardHandling: the handler is at work. weir does not bound that; it ends the handler's context when the lease is lost.
+	// ShardHandling: the handler is at work, for Options.HandlerTimeout at most if that is set; its context ends when the lease is lost.
 	ShardHandling ShardState = "in the handler"
 	// ShardRetrying: the handler failed, see Err, and is called again after Options.RetryMax at most.
 	ShardRetrying ShardState = "waiting to handle again"
 	// ShardEnding: the shard was read to its end, and that is being saved with the next beat.
 	ShardEnding ShardState = "read to its end"
+	// ShardBlocked: the shard has stalled in this process before. It is begun again after a pause of Options.RetryMax at most, and not
+	// before an abandoned handler of it has returned; the lease goes back after Options.StallAfter.
+	ShardBlocked ShardState = "waiting after a stall"
+	// ShardAbandoned: the lease was given up, but the handler ignores that its context has ended. It may belong to another worker.
+	ShardAbandoned ShardState = "abandoned"
 )
 
 // ShardStatus is how one of a consumer's shards stands.
@@ -80,6 +85,12 @@ func (c *Consumer) end(l *shardLoop) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.loops, l)
+	if l.left != nil {
+		if l.in.abandoned[l.term.Lease.Key] == l {
+			delete(l.in.abandoned, l.term.Lease.Key)
+		}
+		close(l.left)
+	}
 }
 
 func (l *shardLoop) status() ShardStatus {
@@ -101,6 +112,9 @@ func (l *shardLoop) status() ShardStatus {
 			s.Attempt, s.Err = l.attempt, l.err
 		}
 	}
+	if l.left != nil {
+		s.State, s.Since = ShardAbandoned, l.ended
+	}
 	return s
 }
 
@@ -108,5 +122,10 @@ func (l *shardLoop) status() ShardStatus {
 func (l *shardLoop) enter(state ShardState, attempt int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state, l.since, l.attempt, l.err = state, time.Now(), attempt, err
+	l.state, l.since, l.attempt, l.err, l.told = state, time.Now(), attempt, err, false
+	if err == nil {
+		l.failing = time.Time{}
+	} else if l.failing.IsZero() {
+		l.failing = l.since
+	}
 }

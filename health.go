@@ -1,0 +1,154 @@
+package weir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"time"
+)
+
+// Live returns nil while a restart would mend nothing, else an error that names what it would: the beat loop is stuck, handlers ignore that
+// their contexts have ended, or Run has returned. An outage of the store or of the service, a handler that fails or is slow, and a
+// consumer that was not started yet are none of that. It is cheap and may be called at any time, as may Ready.
+func (c *Consumer) Live() error {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []error
+	if len(c.runs) == 0 && c.returned {
+		all = append(all, errors.New("Run has returned"))
+	}
+	for r := range c.runs {
+		// A round of the beat loop waits for the store for half of the failover time at most.
+		if stuck := now.Sub(r.looked); !r.looked.IsZero() && stuck > 3*c.opts.BeatInterval+c.opts.FailoverAfter {
+			all = append(all, fmt.Errorf("no beat for %v", stuck.Round(time.Second)))
+		}
+		for key, l := range r.abandoned {
+			all = append(all, fmt.Errorf("the handler of %s ignores since %v that its context has ended", key, now.Sub(l.ended).Round(time.Second)))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Ready returns nil while this worker takes part in its application: it has joined, does not stop, and the store has answered within
+// Options.FailoverAfter. Otherwise the error says what is missing.
+func (c *Consumer) Ready() error {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []error
+	if len(c.runs) == 0 {
+		all = append(all, errors.New("Run was not called, or has returned"))
+	}
+	for r := range c.runs {
+		switch silent := now.Sub(r.answered); {
+		case !r.stopping.IsZero():
+			all = append(all, errors.New("it stops"))
+		case r.answered.IsZero():
+			all = append(all, errors.New("it has not joined the application yet"))
+		case silent > c.opts.FailoverAfter:
+			all = append(all, fmt.Errorf("the store has not answered for %v", silent.Round(time.Second)))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those that end in /readyz: 200 or 503, and as
+// JSON whether it is ok, the reasons why not, and how many shards are held. GET and HEAD only. The reasons name streams, shards and times, nothing else.
+func (c *Consumer) Health() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var check func() error
+		switch path.Base(req.URL.Path) {
+		case "livez":
+			check = c.Live
+		case "readyz":
+			check = c.Ready
+		default:
+			http.NotFound(w, req)
+			return
+		}
+		if req.Method != http.MethodGet && req.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+			return
+		}
+		c.mu.Lock()
+		answer := health{OK: true, Reasons: []string{}, Shards: len(c.loops)}
+		c.mu.Unlock()
+		status := http.StatusOK
+		if err := check(); err != nil {
+			status, answer.OK, answer.Reasons = http.StatusServiceUnavailable, false, reasons(err)
+		}
+		body, err := json.Marshal(answer)
+		if err != nil { // cannot be
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status)
+		if req.Method == http.MethodGet {
+			_, _ = w.Write(append(body, '\n')) // who asked may have left
+		}
+	})
+}
+
+type health struct {
+	OK      bool     `json:"ok"`
+	Reasons []string `json:"reasons"`
+	Shards  int      `json:"shards"`
+}
+
+// reasons are the texts of joined errors.
+func reasons(err error) []string {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return []string{err.Error()}
+	}
+	var all []string
+	for _, e := range joined.Unwrap() {
+		all = append(all, e.Error())
+	}
+	return all
+}
+
+// joins notes that r runs.
+func (r *run) joins() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs[r] = struct{}{}
+}
+
+// parts notes that r does not run any more.
+func (r *run) parts() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.runs, r)
+	r.returned = true
+}
+
+// stops notes when the stop began.
+func (r *run) stops() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping.IsZero() {
+		r.stopping = time.Now()
+	}
+}
+
+// rests notes that the beat loop has ended.
+func (r *run) rests() {
+	r.stops()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked = time.Time{}
+}
+
+// beaten notes that a beat was answered, which was sent then.
+func (r *run) beaten(sent time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered = sent
+}

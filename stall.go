@@ -1,0 +1,273 @@
+package weir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
+)
+
+// vigil is what a shardLoop notes for whoever watches over it.
+type vigil struct {
+	asked   time.Time     // when a source that does not tell by itself was asked for a page; zero while it is not
+	failing time.Time     // the first of the handler's failures in a row
+	same    bool          // the last read failed, as it would on every worker
+	well    bool          // the term has brought something, or there was nothing to bring
+	told    bool          // that the handler takes long
+	tries   int           // terms of the shard in a row that stalled before this one
+	ended   time.Time     // when the term's context was seen to have ended
+	left    chan struct{} // not nil once the reader was abandoned, closed when it returns
+}
+
+const (
+	// troubleAfter is how long something may go wrong before the worker reports it with its beats.
+	troubleAfter = 10 * time.Second
+	// stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.
+	stopGrace = 5 * time.Second
+	// mostPatience is how often Options.StallAfter doubles for a shard that stalls again and again.
+	mostPatience = 5
+)
+
+// vitals is how a shard stands at a moment, for judging.
+type vitals struct {
+	vigil
+	state   ShardState // of handling; "" when there is nothing to handle
+	since   time.Time  // when state began
+	err     error      // of the handler, or else of reading
+	reading ShardState
+	trying  time.Time // since when reading has tried in vain; zero when it has not
+}
+
+// bounds are the options that matter here; leave is how long a reader may take to return.
+type bounds struct{ stall, handler, leave time.Duration }
+
+type verdict uint8
+
+const (
+	sound verdict = iota
+	stalls
+	hangs // it ignores that its context has ended
+)
+
+// judge decides whether the lease may be kept. since is when what is wrong began.
+func (v vitals) judge(now time.Time, b bounds) (what verdict, since time.Time) {
+	patience := b.stall << min(v.tries, mostPatience)
+	switch {
+	case v.left != nil:
+		return sound, time.Time{}
+	case !v.ended.IsZero():
+		if now.Sub(v.ended) >= b.leave {
+			return hangs, v.ended
+		}
+	case v.state == ShardHandling:
+		if b.handler > 0 && now.Sub(v.since) >= b.handler {
+			return stalls, v.since
+		}
+	case v.state == ShardBlocked:
+		if now.Sub(v.since) >= patience {
+			return stalls, v.since
+		}
+	case v.state == "" && !v.trying.IsZero() && !(v.same && v.err != nil):
+		// While the handler was at work nobody waited for reading.
+		since := later(v.trying, v.since)
+		if now.Sub(since) >= patience {
+			return stalls, since
+		}
+	}
+	return sound, time.Time{}
+}
+
+// trouble is what the worker reports of the shard, if anything.
+func (v vitals) trouble(now time.Time, b bounds) (t lease.Trouble, some bool) {
+	say := func(state ShardState, since time.Time, least time.Duration) {
+		if d := now.Sub(since); d >= least {
+			t, some = lease.Trouble{State: string(state), For: d.Truncate(time.Second)}, true
+			if v.err != nil {
+				t.Why = v.err.Error()
+			}
+		}
+	}
+	switch {
+	case v.left != nil:
+		say(ShardAbandoned, v.ended, 0)
+	case !v.failing.IsZero():
+		say(v.state, v.failing, troubleAfter)
+	case v.state == ShardHandling:
+		say(v.state, v.since, b.stall)
+	case v.state == ShardBlocked:
+		say(v.state, v.since, troubleAfter)
+	case v.state == "" && !v.trying.IsZero() && (v.err != nil || v.reading == ShardAwaitingMemory):
+		say(v.reading, later(v.trying, v.since), troubleAfter)
+	}
+	return t, some
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// vitals may be called at any time.
+func (l *shardLoop) vitals() vitals {
+	var r source.Status
+	if from, ok := l.source.(interface{ Status() source.Status }); ok {
+		r = from.Status()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := vitals{vigil: l.vigil, state: l.state, since: l.since, err: l.err, reading: ShardState(r.Doing.String()), trying: later(r.Trying, l.asked)}
+	if v.err == nil && v.state == "" {
+		v.err = r.Err
+	}
+	v.well = v.well || v.state == "" && r.Doing == source.AtTip
+	return v
+}
+
+// look is what each beat does with the shards: it gives up those that make no progress, and returns what is not going well.
+func (r *run) look() []lease.Trouble {
+	now := time.Now()
+	var troubles []lease.Trouble
+	var gone []func()
+	r.mu.Lock()
+	r.looked = now
+	for l := range r.loops {
+		if l.in != r {
+			continue
+		}
+		key := l.term.Lease.Key
+		l.term.SetLoad(l.load(now))
+		if cause := context.Cause(l.term.Context()); cause != nil {
+			l.note(func(v *vigil) { v.ended = cmp.Or(v.ended, now) })
+		}
+		b, v := r.bounds(l), l.vitals()
+		if v.well && len(r.stalls) > 0 {
+			delete(r.stalls, key)
+			l.note(func(v *vigil) { v.tries = 0 })
+		}
+		what, since := v.judge(now, b)
+		e := Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: cmp.Or(v.state, v.reading), Since: since, Err: v.err}
+		switch what {
+		case stalls:
+			r.stalls[key]++
+			l.note(func(v *vigil) { v.ended = now })
+			gone = append(gone, func() { r.giveUp(l, e) })
+		case hangs:
+			l.note(func(v *vigil) { v.left = make(chan struct{}) })
+			v.left = l.vigil.left
+			r.abandoned[key] = l
+			e.Abandoned = true
+			gone = append(gone, func() { r.abandon(l, e) })
+		case sound:
+			if v.state == ShardHandling && !v.told && v.ended.IsZero() && now.Sub(v.since) >= b.stall {
+				l.note(func(v *vigil) { v.told = true })
+				gone = append(gone, func() {
+					r.opts.Logger.Warn("a handler has been at work for long", "stream", key.Stream, "shard", key.Shard, "since", v.since)
+				})
+			}
+		}
+		if t, some := v.trouble(now, b); some {
+			t.Key = key
+			troubles = append(troubles, t)
+		}
+	}
+	r.mu.Unlock()
+	for _, f := range gone {
+		f()
+	}
+	slices.SortFunc(troubles, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
+	return troubles
+}
+
+func (r *run) bounds(l *shardLoop) bounds {
+	b := bounds{r.opts.StallAfter, r.opts.HandlerTimeout, r.opts.HandoffTimeout}
+	if errors.Is(context.Cause(l.term.Context()), ErrStopping) {
+		b.leave = stopGrace
+	}
+	return b
+}
+
+// note changes what l notes.
+func (l *shardLoop) note(f func(*vigil)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(&l.vigil)
+}
+
+func (r *run) giveUp(l *shardLoop, e Stalled) {
+	r.opts.Logger.Error("a shard makes no progress; its lease is given up", "stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch,
+		"stage", e.Stage, "since", e.Since, "at", l.term.At(), "err", e.Err)
+	l.term.GiveUp(ErrStalled)
+	if f := r.opts.Events.Stalled; f != nil {
+		f(e)
+	}
+}
+
+func (r *run) abandon(l *shardLoop, e Stalled) {
+	r.opts.Logger.Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
+		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
+	l.term.Abandon()
+	if f := r.opts.Events.Stalled; f != nil {
+		f(e)
+	}
+}
+
+// await holds back the reader of a shard that has stalled in this process: for a while, and until no abandoned handler is at the shard any
+// more. It reports whether to begin.
+func (r *run) await(l *shardLoop) bool {
+	r.mu.Lock()
+	before, tries := r.abandoned[l.term.Lease.Key], r.stalls[l.term.Lease.Key]
+	r.mu.Unlock()
+	if tries == 0 && before == nil {
+		return true
+	}
+	l.note(func(v *vigil) { v.tries = tries })
+	l.enter(ShardBlocked, 0, nil)
+	defer l.enter("", 0, nil)
+	if wait(l.term.Reading(), retryPause(r.opts.RetryMin, min(r.opts.RetryMax, r.opts.StallAfter/2), max(tries, 1))) != nil {
+		return false
+	}
+	if before != nil {
+		select {
+		case <-before.left:
+		case <-l.term.Reading().Done():
+			return false
+		}
+	}
+	return true
+}
+
+// outlast waits for abandoned handlers until the deadline, and returns an error that names those that have not returned.
+func (r *run) outlast(deadline time.Time) error {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for late := false; ; {
+		r.mu.Lock()
+		var one *shardLoop
+		var names []string
+		for key, l := range r.abandoned {
+			one = l
+			names = append(names, fmt.Sprintf("%s (told %v ago)", key, time.Since(l.vigil.ended).Round(time.Second)))
+		}
+		r.mu.Unlock()
+		if one == nil {
+			return nil
+		}
+		if late {
+			slices.Sort(names)
+			return fmt.Errorf("%w: %s", ErrAbandoned, strings.Join(names, ", "))
+		}
+		select {
+		case <-one.left:
+		case <-timer.C:
+			late = true
+		}
+	}
+}
