@@ -73,10 +73,42 @@ func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
 	return d
 }
 
-// debian is the folder of the packages that were unpacked, and the environment for programs in it.
-func debian(t testing.TB) (dir string, env []string) {
+// reachable is a folder with what is in dir, for whom the server runs as: dir itself, or a copy of it if others may not enter one of
+// the folders above it.
+func (d *Database) reachable(dir string) string {
+	d.t.Helper()
+	for up := dir; d.as != nil; up = filepath.Dir(up) {
+		info, err := os.Stat(up)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if info.Mode()&0o001 == 0 {
+			break
+		}
+		if up == filepath.Dir(up) {
+			return dir
+		}
+	}
+	if d.as == nil {
+		return dir
+	}
+	to := filepath.Join(d.Dir, "programs")
+	// Links where that is possible: it is a hundred megabytes.
+	if err := exec.Command("cp", "-al", dir, to).Run(); err == nil {
+		return to
+	}
+	if err := os.RemoveAll(to); err != nil {
+		d.t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", dir, to).CombinedOutput(); err != nil {
+		d.t.Fatalf("%s cannot be copied: %v %s", dir, err, out)
+	}
+	return to
+}
+
+// environment is that of programs of the packages that were unpacked into dir.
+func environment(t testing.TB, dir string) []string {
 	t.Helper()
-	dir = fetched(t, "debian")
 	var libraries []string
 	for _, pattern := range []string{"usr/lib/*-linux-gnu*", "lib/*-linux-gnu*"} {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -85,7 +117,7 @@ func debian(t testing.TB) (dir string, env []string) {
 		}
 		libraries = append(libraries, found...)
 	}
-	return dir, append(os.Environ(), "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
+	return append(os.Environ(), "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
 }
 
 // program is the path of the first of these patterns below dir that there is.

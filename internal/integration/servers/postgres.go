@@ -15,9 +15,11 @@ import (
 // not that of the machine.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
-	dir, env := debian(t)
-	bin := filepath.Dir(program(t, dir, "usr/lib/postgresql/*/bin/postgres"))
+	dir := fetched(t, "debian")
 	d := newDatabase(t, "Postgres", true)
+	dir = d.reachable(dir)
+	env := environment(t, dir)
+	bin := filepath.Dir(program(t, dir, "usr/lib/postgresql/*/bin/postgres"))
 	d.stop = syscall.SIGINT // end sessions, then in order; SIGTERM would wait for clients to leave
 	data := filepath.Join(d.Dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=weir", "--auth=trust", "--encoding=UTF8",

@@ -16,7 +16,8 @@ import (
 // on its command line: "--appendonly", "no".
 func Redis(t testing.TB, settings ...string) *Database {
 	t.Helper()
-	dir, env := debian(t)
+	dir := fetched(t, "debian")
+	env := environment(t, dir)
 	server := program(t, dir, "usr/bin/redis-server", "usr/bin/valkey-server")
 	d := newDatabase(t, "Redis", false)
 	d.stop = syscall.SIGTERM
