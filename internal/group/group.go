@@ -5,7 +5,7 @@
 // Goroutines of one Run, each waited for before it returns:
 //
 //	beat loop    Run itself; owns the session and the terms; nothing slow runs in it but the beat
-//	reader       one for each term: Config.Read. Not waited for once it was abandoned
+//	reader       one for each term, while it has something to do: Config.Read. Not waited for once it was abandoned
 //	leadership   at most one; campaigns, then owns the Watch and the listings
 //	listing      at most eight, owned by leadership
 package group
@@ -38,7 +38,7 @@ type Config struct {
 	// List lists a stream. With a start, the stream is new to the application, and the listing says where each shard begins.
 	List func(ctx context.Context, stream string, start shard.Position) (Listing, error)
 	// Read reads the shard of a term until its context ends or it drains or the shard ends. An error ends Run; a
-	// context that ended is none.
+	// context that ended is none. While there is nothing to handle it may park, see [Term.Park].
 	Read func(t *Term) error
 
 	// Troubles returns what is not going well with the shards, the worst first, for the next beat to report. It is called

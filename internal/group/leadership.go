@@ -59,7 +59,7 @@ func (w *worker) followLeader(began time.Time) time.Duration {
 		}
 		return w.cfg.Times.Beat
 	}
-	if !w.stopping.IsZero() || w.trust.context().Err() != nil {
+	if !w.stopping.IsZero() || w.trust.context(nil).Err() != nil {
 		return w.cfg.Times.Beat
 	}
 	switch {
@@ -77,7 +77,7 @@ func (w *worker) followLeader(began time.Time) time.Duration {
 }
 
 func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
-	ctx, cancel := context.WithCancel(w.trust.context())
+	ctx, cancel := context.WithCancel(w.trust.context(nil))
 	w.lead = &leadership{
 		cfg: w.cfg, session: w.session, term: term, won: won, suspect: suspect, wakeUp: w.poke,
 		cancel: cancel, looked: make(chan struct{}, 1), done: make(chan struct{}), lastOK: time.Now(),

@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -11,22 +10,27 @@ import (
 )
 
 // Term is one stretch of holding one lease: from the orders that gave it to its release, loss or end. The beat loop makes
-// it; the reader that Config.Read runs for it moves it forward. Its methods may be called concurrently.
+// it; the reader that Config.Read runs for it moves it forward. Its methods may be called concurrently, but for those of the reader.
 type Term struct {
 	Lease lease.Lease // as of the start of the term; Position is where to resume
 
+	stretch context.Context // of trust
 	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	reading context.Context
-	drained context.CancelFunc
+	end     context.CancelCauseFunc
 	trust   *trust
 	poke    func() // makes the beat loop beat at once
 	gone    func() // hears once that nobody waits for the reader any more
 
 	mu       sync.Mutex
-	at       shard.Position // done by the handler
-	saved    shard.Position // in the store
-	finished bool           // at is End; children may be set
+	reader   readerState
+	woken    bool                    // while it runs: not to be parked
+	next     func() error            // what a parked reader goes on with
+	draining bool                    // nothing new is to be begun
+	reading  context.Context         // nil until the reader asks for it, and while it is parked
+	drained  context.CancelCauseFunc // of reading
+	at       shard.Position          // done by the handler
+	saved    shard.Position          // in the store
+	finished bool                    // at is End; children may be set
 	children []shard.Shard
 	waiters  []waiter
 	returned bool // the reader has returned
@@ -54,20 +58,31 @@ type waiter struct {
 }
 
 func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
-	ctx, cancel := context.WithCancelCause(tr.context())
-	reading, drained := context.WithCancel(ctx)
-	return &Term{
-		Lease: l, ctx: ctx, cancel: cancel, reading: reading, drained: drained, trust: tr, poke: poke, gone: func() {},
-		at: l.Position, saved: l.Position, told: l.Load, toldAt: time.Now(),
+	t := &Term{
+		Lease: l, trust: tr, poke: poke, gone: func() {}, at: l.Position, saved: l.Position, told: l.Load, toldAt: time.Now(),
 	}
+	t.stretch = tr.context(t)
+	t.ctx, t.end = context.WithCancelCause(t.stretch)
+	return t
 }
 
 // Context ends when the worker must not go on with the shard; its cause is [ErrLeaseLost] or [ErrStopping].
 func (t *Term) Context() context.Context { return t.ctx }
 
 // Reading ends with Context, and already when the lease is wanted back: the reader should then finish what it has begun
-// to handle, begin nothing new, and return.
-func (t *Term) Reading() context.Context { return t.reading }
+// to handle, begin nothing new, and return. It is for the reader only, and for as long as that does not park.
+func (t *Term) Reading() context.Context {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reading == nil {
+		// Not made from ctx, which would keep the room for it while the reader is parked.
+		t.reading, t.drained = context.WithCancelCause(t.stretch)
+		if t.draining || t.ctx.Err() != nil {
+			t.drained(context.Cause(t.ctx))
+		}
+	}
+	return t.reading
+}
 
 // Check fails with [ErrLeaseLost] or [ErrStopping] when the term is over. Call it right before handling: it also notices a
 // machine that was suspended, which timers do not.
@@ -148,7 +163,7 @@ func (t *Term) GiveUp(cause error) {
 	if cause != nil {
 		t.cancel(cause)
 	}
-	t.drained()
+	t.drain()
 }
 
 // Abandon gives the lease up although the reader has not returned: its handler ignores that Context has ended. Run does not wait
@@ -157,7 +172,7 @@ func (t *Term) Abandon() {
 	t.mu.Lock()
 	t.stalled, t.left = true, true
 	t.mu.Unlock()
-	t.end(nil)
+	t.over(nil)
 }
 
 // At is what the handler has done.
@@ -170,26 +185,30 @@ func (t *Term) At() shard.Position {
 // What follows is for the beat loop.
 
 // drain asks the reader to return.
-func (t *Term) drain() { t.drained() }
-
-func (t *Term) draining() bool { return t.reading.Err() != nil && t.ctx.Err() == nil }
-
-func (t *Term) run(read func(*Term) error) {
-	err := errors.New("weir: the handler ended its goroutine")
-	defer func() { t.end(err) }()
-	err = read(t)
+func (t *Term) drain() {
+	t.mu.Lock()
+	t.draining = true
+	t.mu.Unlock()
+	t.ended()
 }
 
-// end notes that the reader has returned, or is not waited for any more, whatever comes first.
-func (t *Term) end(err error) {
+// cancel ends Context.
+func (t *Term) cancel(cause error) {
+	t.end(cause)
+	t.ended()
+}
+
+// over notes that the reader has returned, or is not waited for any more, whatever comes first.
+func (t *Term) over(err error) {
 	t.mu.Lock()
 	if t.returned {
 		t.mu.Unlock()
 		return
 	}
-	t.returned, t.err, t.wanted = true, err, t.draining()
+	t.returned, t.err, t.wanted = true, err, t.draining && t.ctx.Err() == nil
 	t.mu.Unlock()
 	t.cancel(nil)
+	t.trust.forget(t)
 	t.poke()
 	t.gone()
 }

@@ -17,21 +17,32 @@ type trust struct {
 	timer  *time.Timer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	terms  map[*Term]struct{} // whose readers have to hear of the end
 }
 
 func newTrust(failover time.Duration) *trust {
 	// The margin covers clocks whose rates differ by up to a tenth, and a scheduler that is late.
-	t := &trust{limit: failover - failover/10}
+	t := &trust{limit: failover - failover/10, terms: map[*Term]struct{}{}}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.cancel(ErrLeaseLost)
 	return t
 }
 
-// context is the current stretch of trust; ended already when there is none.
-func (t *trust) context() context.Context {
+// context is the current stretch of trust; ended already when there is none. A term that is given is woken when it ends.
+func (t *trust) context(of *Term) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if of != nil {
+		t.terms[of] = struct{}{}
+	}
 	return t.ctx
+}
+
+// forget forgets a term whose reader has returned.
+func (t *trust) forget(of *Term) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.terms, of)
 }
 
 // extend takes in a beat that was sent at sent and succeeded. It reports whether there is trust now: an answer that took
@@ -58,7 +69,7 @@ func (t *trust) check() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx.Err() == nil && !within(t.sent, time.Now(), t.limit) {
-		t.cancel(ErrLeaseLost)
+		t.over(ErrLeaseLost)
 	}
 }
 
@@ -69,7 +80,15 @@ func (t *trust) end(cause error) {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
+	t.over(cause)
+}
+
+// over is called with the lock held.
+func (t *trust) over(cause error) {
 	t.cancel(cause)
+	for term := range t.terms {
+		term.Wake()
+	}
 }
 
 // within reports whether less than limit has passed from sent to now, on the monotonic clock and on the wall clock.

@@ -263,7 +263,7 @@ func (w *worker) startTerm(l lease.Lease) {
 	}
 	w.running.Add(1)
 	t.gone = w.running.Done
-	go t.run(w.cfg.Read)
+	go t.run(func() error { return w.cfg.Read(t) })
 }
 
 // endSession takes in that the session is over: nothing is held any more.

@@ -1,0 +1,159 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// parking is a term whose reader parks until it has to return.
+type parking struct {
+	*Term
+	trust   *trust
+	began   atomic.Int32 // how often the reader was begun or went on
+	running atomic.Int32
+	gone    atomic.Bool
+}
+
+func newParking() *parking {
+	p := &parking{trust: newTrust(5 * time.Second)}
+	p.trust.extend(time.Now())
+	p.Term = newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest}, p.trust, func() {})
+	p.Term.gone = func() { p.gone.Store(true) }
+	return p
+}
+
+func (p *parking) read() error {
+	p.began.Add(1)
+	defer p.running.Add(-1)
+	if p.running.Add(1) > 1 {
+		panic("two readers at once")
+	}
+	if p.Reading().Err() != nil {
+		return nil
+	}
+	return p.Park(p.read)
+}
+
+func TestWhatWakesAParkedReader(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		do      func(*parking)
+		returns bool
+		cause   error // of Context
+	}{
+		{"something to handle", func(p *parking) { p.Wake() }, false, nil},
+		{"the lease is wanted back", func(p *parking) { p.drain() }, true, context.Canceled},
+		{"it is given up", func(p *parking) { p.GiveUp(nil) }, true, context.Canceled},
+		{"it is given up with a cause", func(p *parking) { p.GiveUp(context.DeadlineExceeded) }, true, context.DeadlineExceeded},
+		{"it is left behind", func(p *parking) { p.Abandon() }, true, context.Canceled},
+		{"the lease is lost", func(p *parking) { p.lose() }, true, ErrLeaseLost},
+		{"trust ends", func(p *parking) { p.trust.end(ErrStopping) }, true, ErrStopping},
+		{"trust runs out", func(*parking) { time.Sleep(5 * time.Second) }, true, ErrLeaseLost},
+		{"nothing", func(*parking) { time.Sleep(4 * time.Second) }, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newParking()
+				go p.run(p.read)
+				synctest.Wait()
+				if p.began.Load() != 1 || p.running.Load() != 0 || p.gone.Load() {
+					t.Fatalf("begun %d times, %d run: it does not park", p.began.Load(), p.running.Load())
+				}
+				c.do(p)
+				synctest.Wait()
+				if p.gone.Load() != c.returns || p.returned != c.returns || !errors.Is(context.Cause(p.Context()), c.cause) {
+					t.Errorf("it returned: %t, with %v", p.gone.Load(), context.Cause(p.Context()))
+				}
+				if n, want := p.began.Load(), int32(2); (n == want) != (c.name != "nothing") {
+					t.Errorf("it was begun %d times", n)
+				}
+				if _, known := p.trust.terms[p.Term]; known == c.returns {
+					t.Errorf("trust knows it: %t", known)
+				}
+				p.trust.end(ErrLeaseLost)
+				synctest.Wait()
+				if !p.gone.Load() {
+					t.Error("it has not returned")
+				}
+				n := p.began.Load()
+				p.Wake()
+				synctest.Wait()
+				if p.began.Load() != n {
+					t.Error("it was begun again after it had returned")
+				}
+			})
+		})
+	}
+}
+
+// However wakes, parking and the end of the term fall together: nothing is missed, never are there two readers, and it returns once.
+func TestNoWakeIsLost(t *testing.T) {
+	for range 200 {
+		p := newParking()
+		var todo, did atomic.Int32
+		all, ended := make(chan struct{}), make(chan struct{})
+		p.Term.gone = func() { close(ended) }
+		var read func() error
+		read = func() error {
+			defer p.running.Add(-1)
+			if p.running.Add(1) > 1 {
+				t.Error("two readers at once")
+			}
+			if n := todo.Swap(0); n > 0 && did.Add(n) == 100 {
+				close(all)
+			}
+			if p.Reading().Err() != nil {
+				return nil
+			}
+			return p.Park(read)
+		}
+		go p.run(read)
+		for range 4 {
+			go func() {
+				for range 25 {
+					todo.Add(1)
+					p.Wake()
+				}
+			}()
+		}
+		for _, end := range []struct {
+			of   chan struct{}
+			next func()
+		}{{all, func() { go p.Wake(); go p.drain(); p.Wake() }}, {ended, func() { p.trust.end(nil) }}} {
+			select {
+			case <-end.of:
+				end.next()
+			case <-time.After(10 * time.Second):
+				t.Fatalf("stuck: %d of 100 were done", did.Load())
+			}
+		}
+	}
+}
+
+// A handler that ends its goroutine ends the term, also when the reader was parked before.
+func TestAGoroutineThatEndsItselfAfterParkingEndsTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParking()
+		go p.run(func() error {
+			return p.Park(func() error {
+				runtime.Goexit()
+				return nil
+			})
+		})
+		synctest.Wait()
+		p.Wake()
+		synctest.Wait()
+		if s := p.state(); !s.returned || s.err == nil || errors.Is(s.err, errParked) {
+			t.Errorf("the term is %+v", s)
+		}
+		p.trust.end(nil)
+	})
+}
