@@ -94,6 +94,23 @@ func TestWhatWakesAParkedReader(t *testing.T) {
 	}
 }
 
+func TestAReaderThatIsWokenWhileItParksGoesOn(t *testing.T) {
+	for _, meanwhile := range []func(*parking){func(p *parking) { p.Wake() }, func(p *parking) { p.drain() }, func(p *parking) { p.lose() }} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newParking()
+			go p.run(func() error {
+				meanwhile(p)
+				return p.Park(p.read)
+			})
+			synctest.Wait()
+			if p.began.Load() != 1 {
+				t.Errorf("it went on %d times", p.began.Load())
+			}
+			p.trust.end(nil)
+		})
+	}
+}
+
 // However wakes, parking and the end of the term fall together: nothing is missed, never are there two readers, and it returns once.
 func TestNoWakeIsLost(t *testing.T) {
 	for range 200 {
