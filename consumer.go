@@ -22,7 +22,7 @@ type Consumer struct {
 	client  *kinesis.Client
 	store   lease.Store
 	opts    Options
-	streams map[string]stream
+	streams map[string]stream // at first
 
 	mu       sync.Mutex
 	loops    map[*shardLoop]struct{} // that run
@@ -70,15 +70,12 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	r.joins()
 	defer r.parts()
 	defer context.AfterFunc(ctx, r.stops)()
-	names := make([]string, 0, len(c.streams))
-	for name := range c.streams {
-		names = append(names, name)
-	}
-	err = group.Run(ctx, group.Config{
+	r.naming.set(c.streams)
+	err = r.join(ctx, group.Config{
 		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
-		Stop:  c.opts.StopTimeout, Streams: names, Start: c.opts.Start, ListInterval: c.opts.ListInterval,
-		List: c.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten,
+		Stop:  c.opts.StopTimeout, Streams: *r.naming.names.Load(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
+		List: r.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten,
 		OnTaken: c.taken, OnEnded: c.ended, OnFailed: c.storeFailed, OnLeading: c.opts.Events.Leading, Log: c.opts.Logger,
 	})
 	r.rests()
@@ -103,6 +100,8 @@ type run struct {
 	scheduler source.Scheduler
 	budget    *source.Budget
 	consumers *source.Consumers // nil when it polls
+	naming    naming
+	births    births
 
 	// With the consumer's lock.
 	looked    time.Time // when the beat loop last came by; zero before it does
@@ -131,7 +130,7 @@ func (r *run) loop(t *group.Term) *shardLoop {
 	}
 	l.unpack.reuse = r.opts.ReuseBuffers
 	poll := source.Poll{
-		Client: r.client, Caller: r.caller, Stream: r.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
+		Client: r.client, Caller: r.caller, Stream: r.naming.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
 		Limit: r.opts.Batch, Idle: r.opts.IdleInterval, Failed: l.readFailed,
 		IfExpired: source.IfExpired(r.opts.Expired), Expired: l.expired,
 	}
@@ -143,46 +142,40 @@ func (r *run) loop(t *group.Term) *shardLoop {
 	return l
 }
 
-// source is how calls name a stream. A lease may be of one that only other workers of the application were told of;
-// its name is enough to read it.
-func (c *Consumer) source(name string) source.Stream {
-	return source.Stream{Name: name, ARN: c.streams[name].arn}
-}
-
-// list lists a stream for the leader; with a start, for an application that has not seen the stream.
-func (c *Consumer) list(ctx context.Context, name string, start shard.Position) (group.Listing, error) {
-	listing, err := list(ctx, c.client, c.source(name), start)
+// noStream is err as the group knows it.
+func noStream(name string, err error) error {
 	if errors.Is(err, source.ErrNoStream) {
-		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
+		return fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
 	}
-	return listing, err
+	return err
 }
 
-func list(ctx context.Context, client *kinesis.Client, s source.Stream, start shard.Position) (group.Listing, error) {
+// list also returns where each shard starts.
+func list(ctx context.Context, client *kinesis.Client, s source.Stream, start shard.Position) (group.Listing, map[string]string, error) {
 	var begin map[string]shard.Position
 	switch start.Kind() {
 	case shard.Tip:
 		// First where the tip is, then everything: a shard that is split in between is followed into its children.
 		open, date, err := source.List(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
 		if err != nil {
-			return group.Listing{}, err
+			return group.Listing{}, nil, err
 		}
 		if date.IsZero() {
-			return group.Listing{}, fmt.Errorf("the service's answer has no date, which a start at the tip of stream %s is pinned to", s.Name)
+			return group.Listing{}, nil, fmt.Errorf("the service's answer has no date, which a start at the tip of stream %s is pinned to", s.Name)
 		}
 		begin = map[string]shard.Position{}
 		for _, sh := range open {
 			begin[sh.ID] = shard.At(date)
 		}
-		all, _, err := source.List(ctx, client, s, nil)
-		return group.Listing{Shards: all, Begin: begin}, err
+		all, starts, _, err := source.ListStarts(ctx, client, s, nil)
+		return group.Listing{Shards: all, Begin: begin}, starts, err
 	default:
-		all, date, err := source.List(ctx, client, s, nil)
+		all, starts, date, err := source.ListStarts(ctx, client, s, nil)
 		if err != nil || start.Kind() != shard.Time {
-			return group.Listing{Shards: all}, err
+			return group.Listing{Shards: all}, starts, err
 		}
 		if !date.IsZero() && start.Time().After(date.Add(time.Second)) {
-			return group.Listing{}, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
+			return group.Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
 				start, s.Name, date.UTC().Format(time.RFC3339))
 		}
 		// Every shard, closed ones too: those that ended before the time only say so when asked, which is cheaper than to be wrong
@@ -191,7 +184,7 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 		for _, sh := range all {
 			begin[sh.ID] = start
 		}
-		return group.Listing{Shards: all, Begin: begin}, nil
+		return group.Listing{Shards: all, Begin: begin}, starts, nil
 	}
 }
 

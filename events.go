@@ -109,7 +109,7 @@ type Stalled struct {
 
 // StoreFailed is what [Events].StoreFailed gets.
 type StoreFailed struct {
-	Op    string // "beat", "view", "apply", "lead", "leave", or "list"
+	Op    string // "beat", "view", "apply", "lead", "leave", "list", or "streams" for Options.StreamsFunc
 	Err   error
 	Since time.Time // when the outage began
 }

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,7 +49,7 @@ const (
 	LatestExpired
 )
 
-// Options say what to read and how. App and a stream are required; every other field's zero value is its default.
+// Options say what to read and how. App and a stream, or StreamsFunc, are required; every other field's zero value is its default.
 type Options struct {
 	// App names the application: the workers that share one progress. Required, 1 to 128 of [a-zA-Z0-9_.-].
 	// The Java KCL calls it applicationName.
@@ -57,6 +58,11 @@ type Options struct {
 	// apart by name, so two of one name (of different accounts or regions) need two applications.
 	Stream  string
 	Streams []string
+	// StreamsFunc names streams to read beside Stream and Streams, by name or ARN. It is asked when Run begins, which waits for its first
+	// answer, and then every ListInterval; an error keeps what it said before. It has to return when ctx ends, 30 s or a ListInterval
+	// later at most. What the leader's function says counts for the application: the shards of a stream that it does not name are read
+	// by nobody, and keep their progress for when it is named again. So give all workers the same function.
+	StreamsFunc func(ctx context.Context) ([]string, error)
 	// Worker names this worker for people. Defaults to host name and process ID. At most 200 bytes.
 	Worker string
 
@@ -251,7 +257,7 @@ func (o Options) streams(client *kinesis.Client) ([]stream, error) {
 	if o.Stream != "" {
 		given = append([]string{o.Stream}, given...)
 	}
-	if len(given) == 0 {
+	if len(given) == 0 && o.StreamsFunc == nil {
 		return nil, errors.New("weir: Options.Stream is empty: name a stream or give its ARN")
 	}
 	byName := map[string]stream{}

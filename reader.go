@@ -106,7 +106,7 @@ func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 		defer run.running.Wait()
 		defer cancel(errReaderLeft)
 
-		listing, err := list(ctx, r.client, r.source, r.opts.Start)
+		listing, _, err := list(ctx, r.client, r.source, r.opts.Start)
 		if err == nil {
 			err = run.begin(listing)
 		}

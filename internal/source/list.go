@@ -19,34 +19,44 @@ const maxShards = 400_000
 // List lists all shards of a stream that filter selects, nil for all that can still be read, over as many pages as it
 // takes. It also returns the service's own time as of its first answer; zero when that had none.
 func List(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, time.Time, error) {
+	shards, _, date, err := ListStarts(ctx, client, s, filter)
+	return shards, date, err
+}
+
+// ListStarts is List, and also returns the first sequence number of each shard that has one, by ID: another one under the same ID is another
+// shard, of a stream that was made anew.
+func ListStarts(
+	ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter,
+) ([]shard.Shard, map[string]string, time.Time, error) {
 	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
 	for {
-		shards, date, err := list(ctx, client, s, filter)
+		shards, starts, date, err := list(ctx, client, s, filter)
 		switch {
 		case err == nil:
-			return shards, date, nil
+			return shards, starts, date, nil
 		case ctx.Err() != nil:
-			return nil, time.Time{}, context.Cause(ctx)
+			return nil, nil, time.Time{}, context.Cause(ctx)
 		case code(err) == "ResourceNotFoundException":
-			return nil, time.Time{}, fmt.Errorf("%w: %w", ErrNoStream, err)
+			return nil, nil, time.Time{}, fmt.Errorf("%w: %w", ErrNoStream, err)
 		case code(err) == "ExpiredNextTokenException", Throttled(err):
 		case retry.failures >= 2:
-			return nil, time.Time{}, err
+			return nil, nil, time.Time{}, err
 		}
 		if retry.failures >= 8 {
-			return nil, time.Time{}, err
+			return nil, nil, time.Time{}, err
 		}
 		if err := pause(ctx, retry.next()); err != nil {
-			return nil, time.Time{}, err
+			return nil, nil, time.Time{}, err
 		}
 	}
 }
 
-func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, time.Time, error) {
+func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, map[string]string, time.Time, error) {
 	var (
-		all  []shard.Shard
-		date time.Time
-		in   = &kinesis.ListShardsInput{ShardFilter: filter}
+		all    []shard.Shard
+		starts = map[string]string{}
+		date   time.Time
+		in     = &kinesis.ListShardsInput{ShardFilter: filter}
 	)
 	in.StreamName, in.StreamARN = s.nameAndARN()
 	for {
@@ -54,7 +64,7 @@ func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 		out, err := client.ListShards(call, in, once)
 		cancel()
 		if err != nil {
-			return nil, date, err
+			return nil, nil, date, err
 		}
 		if date.IsZero() {
 			date, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
@@ -62,15 +72,18 @@ func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 		for _, listed := range out.Shards {
 			sh, err := fromSDK(listed)
 			if err != nil {
-				return nil, date, err
+				return nil, nil, date, err
 			}
 			all = append(all, sh)
+			if listed.SequenceNumberRange != nil {
+				starts[sh.ID] = aws.ToString(listed.SequenceNumberRange.StartingSequenceNumber)
+			}
 		}
 		if aws.ToString(out.NextToken) == "" {
-			return all, date, nil
+			return all, starts, date, nil
 		}
 		if len(all) > maxShards {
-			return nil, date, fmt.Errorf("the listing of stream %s does not end after %d shards", s.Name, len(all))
+			return nil, nil, date, fmt.Errorf("the listing of stream %s does not end after %d shards", s.Name, len(all))
 		}
 		in = &kinesis.ListShardsInput{NextToken: out.NextToken}
 	}

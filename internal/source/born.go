@@ -1,0 +1,44 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go"
+)
+
+// Born returns when the stream was created, in Unix milliseconds, 0 when the service does not say. A call that is throttled is repeated.
+func Born(ctx context.Context, client *kinesis.Client, s Stream) (int64, error) {
+	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
+	for {
+		in := &kinesis.DescribeStreamSummaryInput{}
+		in.StreamName, in.StreamARN = s.nameAndARN()
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		out, err := client.DescribeStreamSummary(call, in, once)
+		cancel()
+		switch {
+		case err == nil && (out.StreamDescriptionSummary == nil || out.StreamDescriptionSummary.StreamCreationTimestamp == nil):
+			return 0, nil
+		case err == nil:
+			return max(out.StreamDescriptionSummary.StreamCreationTimestamp.UnixMilli(), 0), nil
+		case ctx.Err() != nil:
+			return 0, context.Cause(ctx)
+		case code(err) == "ResourceNotFoundException":
+			return 0, fmt.Errorf("%w: %w", ErrNoStream, err)
+		case !Throttled(err) || retry.failures >= 8:
+			return 0, err
+		}
+		if err := pause(ctx, retry.next()); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Refused reports whether err is a service's word that asking again will not change: no permission, or no such operation.
+func Refused(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorFault() != smithy.FaultServer && !Throttled(err) && !errors.Is(err, ErrNoStream) && code(err) != "InternalFailure"
+}

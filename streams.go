@@ -1,0 +1,125 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/source"
+)
+
+// naming is which streams a Run reads, which may change.
+type naming struct {
+	streams atomic.Pointer[map[string]stream]
+	names   atomic.Pointer[[]string] // of streams, sorted
+}
+
+func (n *naming) set(streams map[string]stream) {
+	names := slices.Sorted(maps.Keys(streams))
+	n.streams.Store(&streams)
+	n.names.Store(&names)
+}
+
+// source is how calls name a stream. A lease may be of one that only other workers of the application were told of;
+// its name is enough to read it.
+func (n *naming) source(name string) source.Stream {
+	return source.Stream{Name: name, ARN: (*n.streams.Load())[name].arn}
+}
+
+// named is for group.Config.Named: nil without a function.
+func (r *run) named() func() []string {
+	if r.opts.StreamsFunc == nil {
+		return nil
+	}
+	return func() []string { return *r.naming.names.Load() }
+}
+
+// learn asks Options.StreamsFunc which streams there are.
+func (r *run) learn(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, max(r.opts.ListInterval, 30*time.Second))
+	given, err := r.opts.StreamsFunc(call)
+	cancel()
+	if err != nil {
+		return err
+	}
+	opts := r.opts
+	opts.Streams = slices.Concat(r.opts.Streams, given)
+	all, err := opts.streams(r.client)
+	if err != nil {
+		return err
+	}
+	now := make(map[string]stream, len(all))
+	for _, s := range all {
+		now[s.name] = s
+	}
+	if before := r.naming.streams.Load(); !maps.Equal(*before, now) {
+		for name := range now {
+			if _, known := (*before)[name]; !known {
+				r.opts.Logger.Info("a stream is to be read", "app", r.opts.App, "stream", name)
+			}
+		}
+		for name := range *before {
+			if _, still := now[name]; !still {
+				r.opts.Logger.Info("a stream is not to be read any more", "app", r.opts.App, "stream", name)
+			}
+		}
+		r.naming.set(now)
+	}
+	return nil
+}
+
+// keepLearning asks for the first time, again and again until there is an answer, closes known, and then asks every ListInterval.
+func (r *run) keepLearning(ctx context.Context, known chan<- struct{}) {
+	var since time.Time
+	for failures := 0; ; {
+		err := r.learn(ctx)
+		pause := r.opts.ListInterval
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if failures++; failures == 1 {
+				since = time.Now()
+				r.opts.Logger.Warn("Options.StreamsFunc fails; what it said before holds", "app", r.opts.App, "err", err)
+			}
+			r.storeFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
+			pause = min(retryPause(r.opts.RetryMin, r.opts.RetryMax, failures), r.opts.ListInterval)
+		default:
+			failures = 0
+			if known != nil {
+				close(known)
+				known = nil
+			}
+		}
+		if wait(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// join runs the group, once it is known which streams there are.
+func (r *run) join(ctx context.Context, cfg group.Config) error {
+	if r.opts.StreamsFunc == nil {
+		return group.Run(ctx, cfg)
+	}
+	asking, cancel := context.WithCancel(ctx)
+	known, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		r.keepLearning(asking, known)
+	}()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	select {
+	case <-known:
+		return group.Run(ctx, cfg)
+	case <-ctx.Done():
+		return nil
+	}
+}
