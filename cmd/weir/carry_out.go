@@ -183,8 +183,8 @@ func (o *outcome) note(s change.Step, happened bool, otherwise string) {
 // failure is the error of an outcome in which something is left to do. what is what would have been done.
 func (o *outcome) failure(what string) error {
 	switch {
-	case o.left == 0 && o.err == nil:
-		return nil
+	case o.left == 0:
+		return nil // also when the store did not answer: it was seen to have happened
 	case o.err != nil:
 		return plainError{fmt.Sprintf("%d of %s %s, then: %s; what is done stays done, and the command can be run again for the rest",
 			o.done, some(o.done+o.left, "lease"), what, explain(o.err)), o.err}

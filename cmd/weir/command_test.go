@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,12 +63,18 @@ func TestHelpAndCompletion(t *testing.T) {
 			t.Errorf("%s: %.200s", shell, out)
 		}
 	}
+	store := "sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	mustRun(t, `{"weir":"progress","version":1,"app":"billing","leases":0,"paused":["s"]}`, "group", "import", "--app=billing", "--store="+store, "--yes", "-")
 	for line, want := range map[string]string{
-		"put -o ":          "json",
-		"tail --from ":     "oldest",
-		"consume --store ": "sqlite:",
-		"gro":              "group",
-		"demo --kill ":     "leader",
+		"put -o ":           "json",
+		"tail --from ":      "oldest",
+		"consume --store ":  "sqlite:",
+		"gro":               "group",
+		"demo --kill ":      "leader",
+		"group re":          "reset",
+		"group reset --to ": "latest",
+		"group lag --max ":  "5m",
+		"group describe --store " + store + " --app ": "billing",
 	} {
 		words := strings.Split(line, " ")
 		if out := mustRun(t, "", append([]string{"__complete"}, words...)...); !strings.Contains(out, want) {

@@ -55,6 +55,11 @@ func TestErrors(t *testing.T) {
 	nokey := path("nokey", "{\"k\":\"a\"}\n{\"x\":1}\n")
 	oddkey := path("oddkey", "{\"k\":{}}\n")
 	longkey := path("longkey", fmt.Sprintf("{\"k\":%q}\n", strings.Repeat("x", 257)))
+	leases := path("leases.db", "")
+	if code := start(t, "", "store", "create", "--store=sqlite:"+leases).wait(t); code != exitDone {
+		t.Fatal("no store")
+	}
+	notables := path("notables.db", "")
 	large := path("large", "small\n"+strings.Repeat("x", 1<<20)+"\n")
 
 	for name, c := range map[string]struct {
@@ -83,6 +88,22 @@ func TestErrors(t *testing.T) {
 		"a store of unknown kind": {"consume --stream s --app a --store redis:x " + endpoint, 2, "sqlite:PATH"},
 		"a file without path":     {"consume --stream s --app a --store sqlite: " + endpoint, 2, "names no file"},
 		"a bad table name":        {"consume --stream s --app a --store dynamodb:x " + endpoint, 2, "3 to 255"},
+		"an app to group with":    {"group lag --store sqlite:x", 2, "needs --app"},
+		"no place to reset to":    {"group reset --app a --store sqlite:x", 2, "needs --to"},
+		"a bad place to reset to": {"group reset --app a --store sqlite:x --to yesterday --yes", 2, `--to "yesterday"`},
+		"a number without shard":  {"group reset --app a --store sqlite:x --to 17 --yes", 2, "give --shard, too"},
+		"a shard of two streams":  {"group reset --app a --store sqlite:x --to oldest --yes --stream s --stream r --shard 1", 2, "one --stream, not of 2"},
+		"nobody to ask":           {"group reset --app a --store sqlite:x --to oldest", 2, "give --yes if you are sure"},
+		"nobody to ask to delete": {"group delete --app a --store sqlite:x", 2, "give --yes if you are sure"},
+		"an answer from a pipe":   {"group import --app a --store sqlite:x -", 2, "give --yes, too"},
+		"no file to import":       {"group import --app a --store sqlite:x", 2, "needs one FILE"},
+		"nobody to drain":         {"group drain --app a --store sqlite:x", 2, "needs one WORKER"},
+		"a wait of no sense":      {"group pause --app a --store sqlite:x --wait -1s", 2, "--wait -1s"},
+		"a watch of no sense":     {"doctor --app a --store sqlite:x --watch 2m", 2, "--watch 2m0s"},
+		"no watch before a reset": {"group reset --app a --store sqlite:x --to oldest --yes --watch 0s", 2, "--watch 0s"},
+		"a lag of no sense":       {"group lag --app a --store sqlite:x --max -1m", 2, "--max -1m"},
+		"an app of no sense":      {"group lag --app " + strings.Repeat("x", 256) + " --store sqlite:x", 2, "application's name"},
+		"memory to diagnose":      {"doctor --app a --store memory:", 2, "nobody else can look"},
 		"memory to look into":     {"group describe --app a --store memory:", 2, "nobody else can look"},
 		"memory to create":        {"store create --store memory:", 2, "nothing to create"},
 		"no store to create":      {"store create", 2, "needs --store"},
@@ -97,6 +118,18 @@ func TestErrors(t *testing.T) {
 		"too many flights":        {"demo --flights 20001", 2, "--flights 20001"},
 		"a worker by hand":        {workerCommand + " x", 2, "started by the demo only"},
 
+		"no such app":               {"group describe --app none --store sqlite:" + leases, 1, "there is no application none in that store"},
+		"no such app to diagnose":   {"doctor --app none --store sqlite:" + leases + " " + endpoint, 1, "there is no application none"},
+		"no such app to reset":      {"group reset --app none --store sqlite:" + leases + " --to oldest --yes " + endpoint, 1, "or name a --stream"},
+		"no such stream to reset":   {"group reset --app a --stream none --store sqlite:" + leases + " --to oldest --yes " + endpoint, 1, "there is no such stream"},
+		"no such shard to reset":    {"group reset --app a --stream s --shard 7 --store sqlite:" + leases + " --to oldest --yes " + endpoint, 1, "no shard shardId-000000000007"},
+		"a reset to the future":     {"group reset --app a --stream s --store sqlite:" + leases + " --to 2200-01-01T00:00:00Z --yes " + endpoint, 1, "lies in the future of stream s"},
+		"a number of no shard":      {"group reset --app a --stream s --shard 0 --store sqlite:" + leases + " --to 17 --yes " + endpoint, 1, "the service does not take it for shard shardId-000000000000"},
+		"no such file to import":    {"group import --app a --store sqlite:" + leases + " --yes " + dir + "/none", 1, "there is no file"},
+		"another file to import":    {"group import --app a --store sqlite:" + leases + " --yes " + records, 1, "not what \"weir group export\" writes"},
+		"nobody answers a reset":    {"group reset --app a --stream s --store sqlite:" + leases + " --to oldest --yes --endpoint " + gone, 1, "stream s: nothing answers at " + gone},
+		"no tables to list":         {"group list --store sqlite:" + notables, 1, "weir store create --store sqlite:"},
+		"no DynamoDB to diagnose":   {"doctor --app a --store dynamodb:weir --dynamodb-endpoint " + gone + " " + endpoint, 1, "dynamostore: read the workers: nothing answers at " + gone},
 		"no such stream to tail":    {"tail --stream none " + endpoint, 1, "there is no such stream"},
 		"no such stream to put to":  {"put --stream none " + records + " " + endpoint, 1, "there is no such stream"},
 		"no such stream to consume": {"consume --stream none --app a --store memory: " + endpoint, 1, "there is no such stream"},
