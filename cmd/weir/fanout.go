@@ -210,6 +210,9 @@ func listConsumers(ctx context.Context, client *kinesis.Client, stream string) (
 		if err != nil {
 			return "", nil, err
 		}
+		if out.StreamDescriptionSummary == nil {
+			return "", nil, fmt.Errorf("the service says nothing about stream %s", stream)
+		}
 		arn = aws.ToString(out.StreamDescriptionSummary.StreamARN)
 	}
 	all = []registered{}

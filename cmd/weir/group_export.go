@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -191,7 +190,7 @@ func pauseAll(ctx context.Context, store openStore, app string, streams []string
 }
 
 func readDump(t terminal, path string) (dump.File, error) {
-	var in io.Reader = t.in
+	in := t.in
 	name := "standard input"
 	if path != "-" {
 		file, err := os.Open(path)

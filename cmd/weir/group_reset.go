@@ -285,17 +285,18 @@ func askStream(ctx context.Context, client *kinesis.Client, stream string) (stre
 		return about, errors.New("the service's answer has no date, and no other clock will do")
 	}
 	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
-	if isAccessDenied(err) {
+	switch {
+	case err != nil && source.Refused(err): // some servers know no such operation
 		about.denied = err
 		return about, nil
-	}
-	if err != nil {
+	case err != nil:
 		return about, err
+	case out.StreamDescriptionSummary == nil:
+		return about, nil
 	}
 	d := out.StreamDescriptionSummary
-	about.Born = aws.ToTime(d.StreamCreationTimestamp).UnixMilli()
-	if d.StreamCreationTimestamp == nil {
-		about.Born = 0
+	if d.StreamCreationTimestamp != nil {
+		about.Born = max(d.StreamCreationTimestamp.UnixMilli(), 0)
 	}
 	about.retention = time.Duration(aws.ToInt32(d.RetentionPeriodHours)) * time.Hour
 	about.key, about.status, about.arn = aws.ToString(d.KeyId), string(d.StreamStatus), aws.ToString(d.StreamARN)
