@@ -422,11 +422,13 @@ func TestNewNamesEveryProblemAtOnce(t *testing.T) {
 	_, err := weir.New(nil, nil, weir.Options{
 		App: "no spaces", Streams: []string{"arn:aws:sqs:eu-west-1:123456789012:queue", "bad name"}, Batch: 20000,
 		IdleInterval: time.Millisecond, BeatInterval: time.Second, FailoverAfter: time.Second, Weight: -1, MaxLeases: -1,
+		StallAfter: time.Second, HandlerTimeout: -1,
 		Start: func() weir.Position { p, _ := shard.After("17"); return p }(),
 	})
 	for _, want := range []string{
 		"client is nil", "store is nil", "Options.App", "not the ARN of a stream", `stream name "bad name"`, "Options.Batch 20000",
 		"Options.IdleInterval", "Options.FailoverAfter", "Options.Weight", "Options.MaxLeases", "Options.Start",
+		"Options.StallAfter", "Options.HandlerTimeout",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not mention %q: %v", want, err)

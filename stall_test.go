@@ -65,6 +65,13 @@ func (s *told) all() []weir.Stalled {
 	return slices.Clone(s.stalls)
 }
 
+// reasons are why leases ended.
+func (s *told) reasons() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.ended)
+}
+
 // holders are the names of the workers that hold a lease of "s", sorted and once each.
 func holders(t *testing.T, store lease.Store) (names []string) {
 	t.Helper()
@@ -118,8 +125,8 @@ func TestAWorkerThatIsCutOffFromTheServiceGivesItsShardsAway(t *testing.T) {
 				t.Error(err)
 			}
 			s.judge()
-			if !slices.Contains(events.ended, "stalled") {
-				t.Errorf("leases ended because %v", events.ended)
+			if !slices.Contains(events.reasons(), "stalled") {
+				t.Errorf("leases ended because %v", events.reasons())
 			}
 			if s.again != 0 {
 				t.Errorf("%d records were handled twice", s.again)
