@@ -49,7 +49,7 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 // batches (or were told to stop after Options.StopTimeout), progress is saved, the leases are with others or free, and
 // every goroutine has ended. Otherwise it stops in the same way and returns what the handler gave to Stop, an error
 // that wraps [ErrStreamNotFound], or one that wraps [lease.ErrSetup] and says what the store is missing. A handler that
-// does not return although its context has ended is left behind, 5 s after Options.StopTimeout: then the error wraps [ErrAbandoned].
+// does not return although its context has ended is left behind, 7 s after Options.StopTimeout: then the error wraps [ErrAbandoned].
 //
 // A store or stream that fails for a while, however long, does not end Run. Several calls of Run, also of one Consumer,
 // are workers of their own.

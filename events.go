@@ -22,6 +22,7 @@ type Events struct {
 	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is not to be had, or fan-out is back.
 	ReadingChanged func(ReadingChanged)
 	// Stalled: a shard has made no progress for longer than it may, and its lease is given up; see Options.StallAfter and HandlerTimeout.
+	// Also a handler that did not finish within Options.StopTimeout; Err is then ErrStopping.
 	Stalled func(Stalled)
 	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be tried again.
 	StoreFailed func(StoreFailed)

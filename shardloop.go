@@ -170,6 +170,7 @@ func (l *shardLoop) handle(b *Batch) error {
 			return stop
 		}
 		if cause := context.Cause(l.term.Context()); cause != nil {
+			l.cutShort(began, cause)
 			return cause
 		}
 		next := retryPause(l.opts.RetryMin, l.opts.RetryMax, attempt)

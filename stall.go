@@ -29,7 +29,7 @@ const (
 	// troubleAfter is how long something may go wrong before the worker reports it with its beats.
 	troubleAfter = 10 * time.Second
 	// stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.
-	stopGrace = 5 * time.Second
+	stopGrace = 7 * time.Second
 	// mostPatience is how often Options.StallAfter doubles for a shard that stalls again and again.
 	mostPatience = 5
 )
@@ -216,6 +216,19 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	l.term.Abandon()
 	if f := r.opts.Events.Stalled; f != nil {
 		f(e)
+	}
+}
+
+// cutShort tells of a batch that was not handled within Options.StopTimeout.
+func (l *shardLoop) cutShort(began time.Time, cause error) {
+	if !errors.Is(cause, ErrStopping) {
+		return
+	}
+	key := l.term.Lease.Key
+	l.opts.Logger.Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
+		"stream", key.Stream, "shard", key.Shard, "since", began)
+	if f := l.opts.Events.Stalled; f != nil {
+		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
 	}
 }
 

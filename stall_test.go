@@ -345,7 +345,7 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 		shard := <-entered
 		began := time.Now()
 		err := stop()
-		if took := time.Since(began); took < 15*time.Second || took > 18*time.Second {
+		if took := time.Since(began); took < 17*time.Second || took > 20*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		if !errors.Is(err, weir.ErrAbandoned) || !strings.Contains(err.Error(), "s/"+shard) {
@@ -358,6 +358,32 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 			t.Errorf("leases are held by %v", n)
 		}
 		close(hang)
+	})
+}
+
+// What a stop cuts short is told, and handled again by the next worker.
+func TestAStopThatCutsAHandlerShortSaysSo(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		store, s := memstore.New(), newSink(t)
+		var events told
+		stop := start(t, srv.Client(), store, weir.Options{StopTimeout: 10 * time.Second, Events: events.events()}, func(ctx context.Context, _ *weir.Batch) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		fill(srv, s, 1, 1)
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		if err := stop(); err != nil || time.Since(began) > 12*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if e := events.all(); len(e) != 1 || !errors.Is(e[0].Err, weir.ErrStopping) || e[0].Stage != weir.ShardHandling || began.Sub(e[0].Since) < time.Second {
+			t.Errorf("%+v", e)
+		}
+		stop = start(t, srv.Client(), store, weir.Options{}, s.handle)
+		until(t, "it is handled", 10*time.Second, func() bool { return s.missing() == 0 })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
