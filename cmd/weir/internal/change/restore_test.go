@@ -46,6 +46,9 @@ func TestRestore(t *testing.T) {
 		"the same place at a lower epoch": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{l("0", 2, "17")}, replace: true, want: `
 0 17>17 move@2 delete@3 create@7
 `},
+		"an epoch that is one too low": {file: []lease.Lease{l("0", 8, "17")}, there: []lease.Lease{l("0", 6, "16")}, replace: true, want: `
+0 16>17 move@6 delete@7 create@8
+`},
 		"the next epoch is enough": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{l("0", 6, "16")}, replace: true, want: `
 0 16>17 move@6
 `},

@@ -120,7 +120,12 @@ func TestDiagnose(t *testing.T) {
 		"a worker that joined is none that is silent": {func(f *Facts) {
 			f.Second.Workers = append(f.Second.Workers, lease.Worker{Session: "C", Name: "cid"})
 		}, "", nil},
-		"nobody leads":                                     {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Term: 4}, lease.Leader{Term: 4} }, "error no-leader billing", []string{"2 workers beat"}},
+		"nobody leads": {func(f *Facts) { f.First.Leader, f.Second.Leader = lease.Leader{Term: 4}, lease.Leader{Term: 4} }, "error no-leader billing", []string{"2 workers beat"}},
+		"a shard that was away and came back has had no time either": {func(f *Facts) {
+			f.look("1", Look{Waits: true, Age: time.Hour})
+			f.Second.Leases[1].Epoch = 4
+		}, "", nil},
+		"a leader goes":                                    {func(f *Facts) { f.Second.Leader = lease.Leader{Term: 4} }, "", nil},
 		"a leader comes":                                   {func(f *Facts) { f.First.Leader = lease.Leader{} }, "", nil},
 		"the leader is silent":                             {func(f *Facts) { f.Second.Leader.Beat = 10 }, "warning leader-silent ann", []string{"ann"}},
 		"leases are not given out":                         {func(f *Facts) { f.lease("1", free) }, "error not-given-out billing", []string{"1 lease is nobody's, s/1"}},
@@ -237,6 +242,7 @@ func TestDiagnose(t *testing.T) {
 			f.Streams[0].Shards = f.Streams[0].Shards[1:]
 			f.lease("1", func(l *lease.Lease) { l.Owner, l.Last = "", "" })
 		}, "error not-given-out billing", nil},
+		"a registered consumer that may be in use": {func(f *Facts) { f.Streams[0].Consumers = []string{"billing"} }, "", nil},
 		"a registered consumer that nobody uses": {func(f *Facts) {
 			f.Streams[0].Consumers = []string{"other", "billing"}
 			f.Beats = nil

@@ -69,15 +69,11 @@ func (p *patient) ranges(s Stream) {
 			"no open shard of stream %s serves the hash keys %s%s", s.Name, holes[0], more(len(holes)))
 	}
 	slices.SortFunc(open, func(a, b shard.Shard) int { return a.Range.Start.Compare(b.Range.Start) })
-	furthest := -1 // of those before, the one that ends last
-	for i, sh := range open {
-		if furthest >= 0 && sh.Range.Start.Compare(open[furthest].Range.End) <= 0 {
+	for i := 1; i < len(open); i++ { // up to the first overlap each ends after those before it
+		if before := open[i-1]; open[i].Range.Start.Compare(before.Range.End) <= 0 {
 			p.found(Warning, "hash-overlap", s.Name, "run this again; if it stays, ask AWS: a listing between two moments looks like this",
-				"the open shards %s and %s of stream %s serve the same hash keys", open[furthest].ID, sh.ID, s.Name)
+				"the open shards %s and %s of stream %s serve the same hash keys", before.ID, open[i].ID, s.Name)
 			return
-		}
-		if furthest < 0 || sh.Range.End.Compare(open[furthest].Range.End) > 0 {
-			furthest = i
 		}
 	}
 }
