@@ -35,9 +35,12 @@ type Feed struct {
 	hungry  bool // Next had nothing to hand over since the last read
 	asleep  bool // Next waits
 	err     error
-	short   bool // the last read lacked memory: the next one waits until everything was handled
-	needs   int  // bytes that the next read waits for
-	granted int  // bytes that it may take
+	short   bool      // the last read lacked memory: the next one waits until everything was handled
+	needs   int       // bytes that the next read waits for
+	granted int       // bytes that it may take
+	expects int       // bytes of memory that the next answer will probably need; 0 when it will probably be small
+	had     int       // bytes that the last reservation got, if it was less than it should have been; 0 if not
+	starved time.Time // since when it waits for those, with nothing of its own to be handled
 	wake    chan struct{}
 	room    chan struct{} // not nil while a turn waits for room
 	status  Status
@@ -65,8 +68,15 @@ var partPool = sync.Pool{New: func() any { return new(part) }}
 const (
 	// window is how much of an answer is read at a time: a shard whose handler is busy has two of them in memory.
 	window = 512 << 10
-	// patience is how long an answer waits for the handler to take what came before, on its connection.
+	// ahead is how much of an answer may be in memory before the rest of it waits for the handler.
+	ahead = 3 * window
+	// patience is how long an answer waits for the handler to take what came before, on its connection; haste is how long
+	// it does while other reads wait for their turn.
 	patience = time.Second
+	haste    = patience / 10
+	// frugality is how long a read waits for as much memory as before: until then it will probably come from others that are read, after
+	// that it is with handlers that hang.
+	frugality = 10 * time.Second
 )
 
 var (
@@ -78,7 +88,7 @@ var (
 // NewFeed makes a feed that begins to read with the first Next. What poll says holds; memory is taken from share, which is the
 // feed's from now on. ctx ends every wait and call.
 func NewFeed(ctx context.Context, poll Poll, sched *Scheduler, share *Share) *Feed {
-	f := &Feed{sched: sched, share: share, poll: poll, limit: poll.Limit, wake: make(chan struct{}, 1)}
+	f := &Feed{sched: sched, share: share, poll: poll, limit: poll.Limit, expects: window, wake: make(chan struct{}, 1)}
 	f.ctx, f.end = context.WithCancel(ctx)
 	f.status = Status{Since: time.Now(), Behind: -1}
 	return f
@@ -227,18 +237,18 @@ func (f *Feed) roomy() bool {
 	return len(f.queue) == 0 && f.parts <= 1 || f.bytes < window/2 && f.parts < 8
 }
 
+// fits reports whether there is room for another part of an answer that has begun.
+func (f *Feed) fits() bool { return f.bytes+window <= ahead || f.roomy() }
+
 // roomier goes on after something has left the queue.
 func (f *Feed) roomier() {
-	if !f.roomy() {
-		return
-	}
-	if f.room != nil {
+	if f.room != nil && f.fits() {
 		select {
 		case f.room <- struct{}{}:
 		default:
 		}
 	}
-	if f.needs == 0 && f.err == nil {
+	if f.roomy() && f.needs == 0 && f.err == nil {
 		f.resume()
 	}
 }

@@ -15,6 +15,10 @@ func (f *Feed) turn() {
 		f.mu.Unlock()
 		return
 	}
+	if !f.reserve(time.Now()) {
+		f.mu.Unlock()
+		return
+	}
 	f.state, f.short = turning, false
 	if f.status.Trying.IsZero() {
 		f.status.Trying = time.Now()
@@ -64,6 +68,49 @@ func (f *Feed) turn() {
 	}
 }
 
+// reserve takes the memory that the next answer will probably need, so that it need not be given up when half of it has come. As long as
+// there is less it puts the turn off: others give it back. That has an end, after which as much is asked for as there is memory, and from
+// then on not less than that is waited for. It is called with the lock held.
+func (f *Feed) reserve(now time.Time) bool {
+	want := min(f.expects, ahead)
+	if want == 0 || f.granted > 0 || f.limit == 1 {
+		return true
+	}
+	least := want
+	if f.had > 0 {
+		least = min(want, f.had)
+	}
+	have := f.share.TryTake(least, want)
+	switch {
+	case have > 0:
+	case f.parts > 0: // its own handler has what it needs
+		f.short, f.state = true, parked
+		f.doing(AwaitingHandler)
+		return false
+	case f.starved.IsZero() || now.Sub(f.starved) < frugality:
+		if f.starved.IsZero() {
+			f.starved = now
+		}
+		f.doing(AwaitingMemory)
+		if f.status.Trying.IsZero() {
+			f.status.Trying = now
+		}
+		f.sched.at(f, now.Add(haste))
+		return false
+	default:
+		have = f.share.TryTake(1, want)
+	}
+	f.starved, f.granted = time.Time{}, have
+	switch {
+	case have == want:
+		f.had = 0
+	case have > 0:
+		f.had = have
+		f.limit = slower(f.limit, have, f.limit, f.expects)
+	}
+	return true
+}
+
 // read reads an answer, part by part, and puts what it brings into the queue.
 func (f *Feed) read(ctx context.Context) (tip bool, err error) {
 	defer f.ungrant()
@@ -80,7 +127,7 @@ func (f *Feed) read(ctx context.Context) (tip bool, err error) {
 	request.Limit, request.Window = min(f.limit, p.Limit), max(window, f.granted)
 	next := f.part()
 	rest, err := p.Caller.Read(ctx, request, &next.wire)
-	size, records, begun := 0, 0, p.From
+	size, memory, records, begun := 0, 0, 0, p.From
 	for err == nil {
 		next.Page, err = p.check(ctx, &next.wire)
 		if err == nil {
@@ -92,14 +139,16 @@ func (f *Feed) read(ctx context.Context) (tip bool, err error) {
 		last := next.wire.Last
 		size += next.Bytes
 		records += len(next.Records)
+		memory += max(next.wire.Held(), next.Bytes)
 		page := next.Page
 		f.deliver(next, last)
 		next = nil
 		if last {
-			f.adapt(nil, records, size)
-			return p.schedule(size, page), nil
+			tip = p.schedule(size, page)
+			f.adapt(nil, records, size, memory, tip)
+			return tip, nil
 		}
-		if err = f.await(ctx); err == nil {
+		if err = f.await(ctx, rest.Left()); err == nil {
 			next = f.part()
 			err = rest.Next(&next.wire)
 		}
@@ -113,7 +162,7 @@ func (f *Feed) read(ctx context.Context) (tip bool, err error) {
 			p.iterator = "" // it is one of the beginning of the answer
 		}
 	}
-	f.adapt(err, records, size)
+	f.adapt(err, records, size, memory, false)
 	if errors.Is(err, errSlow) {
 		// The service counts all of the answer.
 		if n := rest.Size(); n > int64(size) {
@@ -174,40 +223,70 @@ func (f *Feed) deliver(p *part, last bool) {
 	f.mu.Unlock()
 }
 
-// await waits for room in the queue, but does not let an answer hang on its connection for long, nor others wait for it.
-func (f *Feed) await(ctx context.Context) error {
-	f.mu.Lock()
-	if f.roomy() {
-		f.mu.Unlock()
-		return nil
+// await waits for room in the queue and for memory for the next part of an answer, of which so many bytes are left (-1 for unknown). It does
+// not let an answer hang on its connection for long, nor others wait for it.
+func (f *Feed) await(ctx context.Context, left int64) error {
+	need := window
+	if left >= 0 { // and what is carried over, and rounding
+		need = int(min(left+left/4+4<<10, window))
 	}
-	f.doing(AwaitingHandler)
-	room := make(chan struct{}, 1)
-	f.room = room
-	f.mu.Unlock()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	var err error
+	bound := patience
 	if f.sched.busy() {
-		err = errSlow
-	} else {
+		bound = haste
+	}
+	var timer, again *time.Timer
+	room := make(chan struct{}, 1)
+	defer func() {
+		f.mu.Lock()
+		f.room = nil
+		f.doing(Reading)
+		f.mu.Unlock()
+		if timer != nil {
+			timer.Stop()
+			again.Stop()
+		}
+	}()
+	for {
+		f.mu.Lock()
+		fits := f.fits()
+		if fits && f.grant(need) {
+			f.mu.Unlock()
+			return nil
+		}
+		f.room = room
+		f.doing(AwaitingHandler)
+		if fits {
+			f.doing(AwaitingMemory)
+		}
+		f.mu.Unlock()
+		if timer == nil {
+			timer, again = time.NewTimer(bound), time.NewTimer(tick)
+		}
+		again.Reset(tick) // nobody tells when memory is given back
 		select {
 		case <-room:
+		case <-again.C:
 		case <-timer.C:
-			err = errSlow
+			if fits {
+				return &wire.NoMemoryError{Bytes: need}
+			}
+			return errSlow
 		case <-ctx.Done():
-			err = context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.room = nil
-	f.doing(Reading)
-	return err
 }
 
-// adapt sets the limit of the next read by what became of this one.
-func (f *Feed) adapt(err error, records, bytes int) {
+// grant makes sure that the next part may take so many bytes. It is called with the lock held.
+func (f *Feed) grant(need int) bool {
+	if f.granted < need {
+		f.granted += f.share.TryTake(need-f.granted, need-f.granted)
+	}
+	return f.granted >= need
+}
+
+// adapt sets the limit of the next read, and how much memory it expects to need, by what became of this one, which needed so much.
+func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	short := (*wire.NoMemoryError)(nil)
@@ -226,6 +305,12 @@ func (f *Feed) adapt(err error, records, bytes int) {
 		f.limit = slower(limit, have, limit, short.Bytes)
 	}
 	f.hungry = false
+	switch {
+	case tip:
+		f.expects, f.had = 0, 0
+	case records > 0:
+		f.expects = int(int64(memory) * int64(min(f.limit, most)) / int64(records))
+	}
 }
 
 // judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure, but waited for: for the handler, if that has
@@ -263,14 +348,18 @@ func (f *Feed) now(d Doing) {
 // TryTake takes between least and most bytes, or none.
 func (f *Feed) TryTake(least, most int) int {
 	f.mu.Lock()
-	if n := f.granted; n >= least {
-		n = min(n, most)
-		f.granted -= n
-		f.mu.Unlock()
+	n := min(f.granted, most)
+	f.granted -= n
+	f.mu.Unlock()
+	if n == most {
 		return n
 	}
-	f.mu.Unlock()
-	return f.share.TryTake(least, most)
+	more := f.share.TryTake(max(least-n, 1), most-n)
+	if n+more < least {
+		f.share.Give(n)
+		return 0
+	}
+	return n + more
 }
 
 // Owe takes what is there already.

@@ -137,6 +137,9 @@ func (r *Rest) Next(p *Page) error {
 // Size is how many bytes the whole answer has, -1 if it did not say.
 func (r *Rest) Size() int64 { return r.a.length }
 
+// Left is how many bytes of the answer were not received yet, -1 if it did not say.
+func (r *Rest) Left() int64 { return r.parts.left }
+
 // Close gives the rest of the answer up. Calling it again, or after the last part, does nothing.
 func (r *Rest) Close() {
 	if r.over {
