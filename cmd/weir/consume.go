@@ -30,6 +30,9 @@ type consumeOptions struct {
 	fanOut   fanOutFlag
 	newTable bool
 	verbose  bool
+	health   string
+	stop     time.Duration
+	handler  time.Duration
 }
 
 func consumeCommand(t terminal) *cobra.Command {
@@ -49,7 +52,9 @@ command is ended when the shard moves to another worker before it is done. Batch
 same time.
 
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
-saves its progress and gives its shards to the others. A second Ctrl-C ends it at once.
+saves its progress and gives its shards to the others. What is not finished after --stop-timeout is interrupted and named
+on standard error; it will be handled again.
+A second Ctrl-C or SIGTERM ends it at once.
 
 ` + aboutBinary,
 		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
@@ -73,6 +78,11 @@ saves its progress and gives its shards to the others. A second Ctrl-C ends it a
 			if err != nil {
 				return err
 			}
+			if o.health != "" {
+				if o.health, err = healthAddr(o.health); err != nil {
+					return err
+				}
+			}
 			return orderly(cmd.Context(), o.run(cmd.Context(), t, url, from))
 		},
 	}
@@ -84,6 +94,9 @@ saves its progress and gives its shards to the others. A second Ctrl-C ends it a
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().IntVar(&o.batch, "batch", 0, "at most so many records in a batch, 1 to 10000 (default 10000)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
+	cmd.Flags().DurationVar(&o.stop, "stop-timeout", 30*time.Second, "how long batches may take to finish when the worker is ended")
+	cmd.Flags().DurationVar(&o.handler, "handler-timeout", 0, "how long a batch may take before its shard goes to another worker; 0 is no limit")
+	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
 	o.fanOut.register(cmd)
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "say on standard error which shards are taken and given back")
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
@@ -104,7 +117,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	}
 	options := weir.Options{
 		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
-		Reading: o.fanOut.reading(), FanOutName: o.fanOut.name,
+		Reading: o.fanOut.reading(), FanOutName: o.fanOut.name, StopTimeout: o.stop, HandlerTimeout: o.handler,
 		Logger: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: level})),
 		Events: reports(t),
 	}
@@ -137,6 +150,13 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	consumer, err := weir.New(client, store, options)
 	if err != nil {
 		return err
+	}
+	if o.health != "" {
+		stop, failed := serveHealth(ctx, t, o.health, consumer)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, stop()) }()
 	}
 	err = store.trouble(consumer.Run(ctx, handler))
 	if errors.Is(err, syscall.EPIPE) {
@@ -179,6 +199,17 @@ func reports(t terminal) weir.Events {
 				t.note("%s is polled for now, because there is no fan-out: %s", e.Shard, explain(e.Err))
 			} else {
 				t.note("%s is read by fan-out again", e.Shard)
+			}
+		},
+		Stalled: func(e weir.Stalled) {
+			took := time.Since(e.Since).Round(time.Second)
+			switch {
+			case e.Abandoned:
+				t.note("the handler of %s does not end although it was told to %v ago: its shard is given up without it", e.Shard, took)
+			case errors.Is(e.Err, weir.ErrStopping):
+				t.note("%s was interrupted: its batch was not finished after %v, and will be handled again", e.Shard, took)
+			default:
+				t.note("%s is given up, because it has been %s for %v without progress", e.Shard, e.Stage, took)
 			}
 		},
 		StoreFailed: func(e weir.StoreFailed) {

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/weir-go/weir"
+)
+
+// healthAddr is where to listen, on this machine alone unless the address names a host.
+func healthAddr(addr string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		host, port = "", addr // a port alone
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	addr = net.JoinHostPort(host, port)
+	return addr, checkAddr(addr)
+}
+
+// serveHealth answers health checks until stop is called.
+func serveHealth(ctx context.Context, t terminal, addr string, c *weir.Consumer) (stop func() error, err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, listenError(addr, err)
+	}
+	server := &http.Server{
+		Handler: c.Health(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.note("health: http://%s/livez and /readyz", listener.Addr())
+	return func() error {
+		err := errors.Join(server.Close(), <-done)
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return fmt.Errorf("health checks: %w", err)
+	}, nil
+}

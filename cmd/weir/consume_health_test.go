@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestConsumeAnswersHealthChecks(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	c := start(t, "", "consume", endpoint, store, "--stream=s", "--app=a", "--health=0")
+	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
+	c.err.await(t, "the address", link.MatchString)
+	base := link.FindString(c.err.String())
+	get := func(path string) (int, string) {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	if code, body := get("livez"); code != http.StatusOK || !json.Valid([]byte(body)) {
+		t.Errorf("/livez: %d %s", code, body)
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		code, body := get("readyz")
+		if code == http.StatusOK {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("/readyz: %d %s", code, body)
+		}
+	}
+	if code := c.interrupt(t); code != exitDone {
+		t.Errorf("exit code %d, %s", code, c.err)
+	}
+	if resp, err := http.Get(base + "livez"); err == nil {
+		resp.Body.Close()
+		t.Error("it still answers")
+	}
+}
+
+func TestHealthAddresses(t *testing.T) {
+	for given, want := range map[string]string{
+		"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0.0.0.0:8080": "0.0.0.0:8080", "[::]:80": "[::]:80", "localhost:0": "localhost:0",
+		"x": "", "1:2:3": "", ":99999": "", "-1": "",
+	} {
+		got, err := healthAddr(given)
+		if (err == nil) != (want != "") || err == nil && got != want {
+			t.Errorf("%q: %q, %v", given, got, err)
+		}
+	}
+}
+
+func TestConsumeSaysWhatAStopCutsShort(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	server.Put("s", "k", []byte("x"))
+	out := newOutput()
+	c := startTo(t, out, strings.NewReader(""), "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--stop-timeout=50ms",
+		"--exec", "echo begun; exec sleep 100")
+	out.await(t, "the command", func(s string) bool { return strings.Contains(s, "begun") })
+	if code := c.interrupt(t); code != exitDone {
+		t.Errorf("exit code %d, %s", code, c.err)
+	}
+	if said := c.err.String(); !strings.Contains(said, "shardId-000000000000 was interrupted: its batch was not finished") {
+		t.Errorf("it said %s", said)
+	}
+}
