@@ -53,7 +53,7 @@ same time.
 
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
 saves its progress and gives its shards to the others. What is not finished after --stop-timeout is interrupted and named
-on standard error; it will be handled again.
+on standard error; it will be handled again. 20 s after that time at the latest the worker has ended.
 A second Ctrl-C or SIGTERM ends it at once.
 
 ` + aboutBinary,

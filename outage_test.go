@@ -1,0 +1,75 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// An outage of the store is said once when it begins and once when it ends, by each worker, whatever the number of leases, moves
+// nothing, and all goes on by itself.
+func TestAnOutageOfTheStoreWithAHundredLeases(t *testing.T) {
+	for name, lasts := range map[string]time.Duration{"short": 3 * time.Second, "long": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 100, func(t *testing.T, srv *kinesistest.Server) {
+				s, store := newSink(t), memstore.New()
+				var stops []func() error
+				var conns []*faultyStore
+				var logs []*lines
+				var ended told
+				for range 2 {
+					conn, log := &faultyStore{Store: store}, &lines{}
+					conns, logs = append(conns, conn), append(logs, log)
+					stops = append(stops, start(t, srv.Client(), conn, weir.Options{
+						Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})), Events: ended.events(),
+					}, s.handle))
+				}
+				fill(srv, s, 300, 2)
+				until(t, "everything handled", 2*time.Minute, func() bool { return s.missing() == 0 })
+				time.Sleep(30 * time.Second)
+				before, err := store.View(t.Context(), "app", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				told := len(ended.reasons())
+				for _, c := range conns {
+					c.set(true, 0)
+				}
+				time.Sleep(lasts)
+				fill(srv, s, 300, 2)
+				for _, c := range conns {
+					c.set(false, 0)
+				}
+				until(t, "what came meanwhile handled", time.Minute, func() bool { return s.missing() == 0 })
+				for _, log := range logs {
+					down, up := log.count("the store does not answer"), log.count("")
+					if down != 1 || up != 1 {
+						t.Errorf("the outage was told %d times, and there are %d warnings: %q", down, up, log.all)
+					}
+				}
+				after, err := store.View(context.Background(), "app", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, l := range after.Leases {
+					if l.Owner != before.Leases[i].Owner || l.Epoch != before.Leases[i].Epoch {
+						t.Errorf("%s has moved to %s", before.Leases[i], l)
+					}
+				}
+				if lasts < 4*time.Second && len(ended.reasons()) != told {
+					t.Error("terms ended although trust did not run out")
+				}
+				if err := errors.Join(stops[0](), stops[1]()); err != nil {
+					t.Error(err)
+				}
+				s.judge()
+			})
+		})
+	}
+}
