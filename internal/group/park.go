@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // A reader whose shard has nothing to handle needs no goroutine: it parks, and is begun again when there is something, or when it has
@@ -15,8 +16,11 @@ const (
 	readerDone
 )
 
-// errParked is what Park returns; it never leaves the term.
-var errParked = errors.New("weir: the reader is parked")
+var (
+	// errParked is what Park returns; it never leaves the term.
+	errParked = errors.New("weir: the reader is parked")
+	errGone   = errors.New("weir: the handler ended its goroutine")
+)
 
 // Park is for a reader that has nothing to do. It returns at once what Park returns; next goes on in its place, as late as possible: when
 // Wake was called, or when Reading ends. A Wake since the reader began or went on counts.
@@ -36,15 +40,16 @@ func (t *Term) Wake() {
 		t.woken = true
 	case readerParked:
 		t.reader = readerRuns
-		go t.run(t.next)
+		go t.again()
 	case readerDone:
 	}
 }
 
+func (t *Term) goOn() { t.run(t.next) }
+
 // run reads until the reader has returned or is parked.
 func (t *Term) run(read func() error) {
-	const ended = "weir: the handler ended its goroutine"
-	err := errors.New(ended)
+	err := errGone
 	defer func() {
 		if err != errParked {
 			t.mu.Lock()
@@ -54,7 +59,7 @@ func (t *Term) run(read func() error) {
 		}
 	}()
 	for read != nil {
-		err = errors.New(ended)
+		err = errGone
 		err = read()
 		read = t.park(err)
 	}
@@ -68,11 +73,14 @@ func (t *Term) park(err error) (next func() error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.woken || t.draining || t.ctx.Err() != nil {
+	if t.woken || t.ends() {
 		t.woken = false
 		return t.next
 	}
 	t.reader = readerParked
+	if t.again == nil {
+		t.again = t.goOn
+	}
 	if t.drained != nil {
 		t.drained(nil)
 		t.reading, t.drained = nil, nil
@@ -80,12 +88,51 @@ func (t *Term) park(err error) (next func() error) {
 	return nil
 }
 
+// reading is Term.Reading. Most readers only ever ask it for Err, so what one waits with is made when one does; a shard whose reader parks
+// often would pay for it each time.
+type reading Term
+
+func (r *reading) Err() error {
+	t := (*Term)(r)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ends() {
+		return context.Canceled
+	}
+	return nil
+}
+
+func (r *reading) Done() <-chan struct{}       { return r.context().Done() }
+func (r *reading) Value(key any) any           { return r.context().Value(key) }
+func (r *reading) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func (r *reading) context() context.Context {
+	t := (*Term)(r)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reading == nil {
+		// Not made from ctx, which would keep the room for it while the reader is parked.
+		t.reading, t.drained = context.WithCancelCause(t.stretch)
+		t.ends()
+	}
+	return t.reading
+}
+
 // ended has the reader notice that Context or Reading is to end.
 func (t *Term) ended() {
 	t.mu.Lock()
+	t.ends()
+	t.mu.Unlock()
+	t.Wake()
+}
+
+// ends reports whether Reading is to end, and sees to it. It is called with the lock held.
+func (t *Term) ends() bool {
+	if !t.draining && t.ctx.Err() == nil {
+		return false
+	}
 	if t.drained != nil {
 		t.drained(context.Cause(t.ctx))
 	}
-	t.mu.Unlock()
-	t.Wake()
+	return true
 }

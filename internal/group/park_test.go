@@ -111,6 +111,35 @@ func TestAReaderThatIsWokenWhileItParksGoesOn(t *testing.T) {
 	}
 }
 
+// What Reading says without being waited for is what it says then.
+func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParking()
+		reading := p.Reading()
+		if reading.Err() != nil || context.Cause(reading) != nil {
+			t.Errorf("it has ended: %v", context.Cause(reading))
+		}
+		child, cancel := context.WithTimeout(reading, time.Hour)
+		defer cancel()
+		p.drain()
+		<-child.Done()
+		<-reading.Done()
+		if child.Err() != context.Canceled || reading.Err() != context.Canceled || p.Context().Err() != nil {
+			t.Errorf("%v, %v, %v after the lease was wanted back", child.Err(), reading.Err(), p.Context().Err())
+		}
+
+		p = newParking()
+		p.lose()
+		reading = p.Reading()
+		if reading.Err() != context.Canceled || context.Cause(reading) != ErrLeaseLost {
+			t.Errorf("%v, %v of a lease that was lost", reading.Err(), context.Cause(reading))
+		}
+		if n := testing.AllocsPerRun(10, func() { _ = p.Reading().Err() }); n != 0 {
+			t.Errorf("%v allocations to ask whether it has ended", n)
+		}
+	})
+}
+
 // However wakes, parking and the end of the term fall together: nothing is missed, never are there two readers, and it returns once.
 func TestNoWakeIsLost(t *testing.T) {
 	for range 200 {

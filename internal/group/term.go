@@ -25,8 +25,9 @@ type Term struct {
 	reader   readerState
 	woken    bool                    // while it runs: not to be parked
 	next     func() error            // what a parked reader goes on with
+	again    func()                  // goOn, made once
 	draining bool                    // nothing new is to be begun
-	reading  context.Context         // nil until the reader asks for it, and while it is parked
+	reading  context.Context         // nil until the reader waits with it, and while it is parked
 	drained  context.CancelCauseFunc // of reading
 	at       shard.Position          // done by the handler
 	saved    shard.Position          // in the store
@@ -71,18 +72,7 @@ func (t *Term) Context() context.Context { return t.ctx }
 
 // Reading ends with Context, and already when the lease is wanted back: the reader should then finish what it has begun
 // to handle, begin nothing new, and return. It is for the reader only, and for as long as that does not park.
-func (t *Term) Reading() context.Context {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.reading == nil {
-		// Not made from ctx, which would keep the room for it while the reader is parked.
-		t.reading, t.drained = context.WithCancelCause(t.stretch)
-		if t.draining || t.ctx.Err() != nil {
-			t.drained(context.Cause(t.ctx))
-		}
-	}
-	return t.reading
-}
+func (t *Term) Reading() context.Context { return (*reading)(t) }
 
 // Check fails with [ErrLeaseLost] or [ErrStopping] when the term is over. Call it right before handling: it also notices a
 // machine that was suspended, which timers do not.
