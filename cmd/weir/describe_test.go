@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/lease"
@@ -135,6 +137,25 @@ func TestAskLags(t *testing.T) {
 		if l := ask(p); l.err != nil || l.age <= 0 {
 			t.Errorf("at %s: %+v, although a record waits", p, l)
 		}
+	}
+	// A checkpoint by fan-out may lie between records: it has expired only if everything up to it is gone.
+	between, ok := new(big.Int).SetString(first, 10)
+	if !ok {
+		t.Fatal(first)
+	}
+	between.Add(between, new(big.Int).Lsh(big.NewInt(1), 36))
+	if l := ask(between.String()); l.err != nil || l.expired || !l.waits || between.String() >= second {
+		t.Errorf("between the records: %+v", l)
+	}
+	out, err := server.Client().ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: aws.String("s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := ask(aws.ToString(out.Shards[0].SequenceNumberRange.StartingSequenceNumber)); l.err != nil || !l.expired || !l.waits {
+		t.Errorf("before all that is kept: %+v", l)
+	}
+	if l := ask(first); l.expired {
+		t.Errorf("at a record that is kept: %+v", l)
 	}
 	if l := ask("end"); l != (lag{}) {
 		t.Errorf("a finished lease was asked about: %+v", l)
