@@ -20,7 +20,8 @@
 // Each record is handled at least once: the checkpoint passes it only after a handler call with it returned nil. Records
 // of one partition key are handled in the order of the stream, also through splits, merges, hand-overs and crashes: a child shard begins
 // after all of its parents were handled to their ends. At any instant at most one worker trusts itself with a shard. A checkpoint
-// never goes back. When Run returns, progress is saved and the leases are with others or free.
+// never goes back. A shard that makes no progress on a worker goes to another. When Run returns, progress is saved and the leases are
+// with others or free.
 //
 // What a handler did right before its worker was killed, up to about a second of it, is handled again by the next one. A handler that
 // ignores the end of its context can overlap with the next owner's; [Batch.Epoch] lets a database refuse the older one.
