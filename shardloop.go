@@ -167,6 +167,7 @@ func (l *shardLoop) handle(b *Batch) error {
 			return nil
 		}
 		if stop := ended(err); stop != nil {
+			l.in.stops()
 			return stop
 		}
 		if cause := context.Cause(l.term.Context()); cause != nil {

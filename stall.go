@@ -2,7 +2,6 @@ package weir
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -144,10 +143,10 @@ func (r *run) look() []lease.Trouble {
 		}
 		key := l.term.Lease.Key
 		l.term.SetLoad(l.load(now))
-		if cause := context.Cause(l.term.Context()); cause != nil {
+		if l.term.Context().Err() != nil {
 			l.note(func(v *vigil) { v.ended = cmp.Or(v.ended, now) })
 		}
-		b, v := r.bounds(l), l.vitals()
+		b, v := r.bounds(now), l.vitals()
 		if v.well && len(r.stalls) > 0 {
 			delete(r.stalls, key)
 			l.note(func(v *vigil) { v.tries = 0 })
@@ -186,10 +185,11 @@ func (r *run) look() []lease.Trouble {
 	return troubles
 }
 
-func (r *run) bounds(l *shardLoop) bounds {
+// bounds is called with the consumer's lock.
+func (r *run) bounds(now time.Time) bounds {
 	b := bounds{r.opts.StallAfter, r.opts.HandlerTimeout, r.opts.HandoffTimeout}
-	if errors.Is(context.Cause(l.term.Context()), ErrStopping) {
-		b.leave = stopGrace
+	if !r.stopping.IsZero() && now.Sub(r.stopping) >= r.opts.StopTimeout {
+		b.leave = min(b.leave, stopGrace)
 	}
 	return b
 }

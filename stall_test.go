@@ -91,13 +91,13 @@ func holders(t *testing.T, store lease.Store) (names []string) {
 }
 
 func TestAWorkerThatIsCutOffFromTheServiceGivesItsShardsAway(t *testing.T) {
-	for _, wire := range []weir.Wire{weir.AutoWire, weir.SDKWire} {
+	for _, by := range []weir.Options{{}, {Wire: weir.SDKWire}, {Reading: weir.FanOut}} {
 		bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 			s, store := newSink(t), memstore.New()
 			var events told
 			a, client := linked(srv)
-			stopA := start(t, client, store, weir.Options{Worker: "a", Wire: wire, Events: events.events()}, s.handle)
-			stopB := start(t, srv.Client(), store, weir.Options{Worker: "b"}, s.handle)
+			stopA := start(t, client, store, weir.Options{Worker: "a", Wire: by.Wire, Reading: by.Reading, Events: events.events()}, s.handle)
+			stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", Reading: by.Reading}, s.handle)
 			until(t, "both have some", time.Minute, func() bool { return len(holders(t, store)) == 2 })
 			a.down.Store(true)
 			time.Sleep(90 * time.Second)
@@ -359,6 +359,44 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 		}
 		close(hang)
 	})
+}
+
+// What was given up before the stop began is not waited for either, however long a hand-off may take; and a stop that a handler asked for
+// counts like any other.
+func TestAStopDoesNotWaitForWhatWasLostBefore(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+			conn, hang := &faultyStore{Store: memstore.New()}, make(chan struct{})
+			var hung atomic.Bool
+			fatal := errors.New("enough")
+			stop := start(t, srv.Client(), conn, weir.Options{HandoffTimeout: 10 * time.Hour, StopTimeout: time.Minute}, func(context.Context, *weir.Batch) error {
+				if hung.CompareAndSwap(false, true) {
+					<-hang
+				}
+				return weir.Stop(fatal)
+			})
+			shard, _ := srv.Put("s", "k", []byte("x"))
+			time.Sleep(10 * time.Second)
+			conn.set(true, 0)
+			time.Sleep(time.Minute)
+			conn.set(false, 0)
+			time.Sleep(10 * time.Second)
+			began := time.Now()
+			if asked {
+				for key := ""; ; key += "x" {
+					if at, _ := srv.Put("s", key+"k", []byte("x")); at != shard {
+						break
+					}
+				}
+				time.Sleep(5 * time.Second)
+			}
+			err := stop()
+			if took := time.Since(began); !errors.Is(err, weir.ErrAbandoned) || errors.Is(err, fatal) != asked || took > 70*time.Second || took < time.Minute {
+				t.Errorf("Run returned %v after %v", err, took)
+			}
+			close(hang)
+		})
+	}
 }
 
 // What a stop cuts short is told, and handled again by the next worker.

@@ -74,7 +74,9 @@ func (w *worker) run(ctx context.Context) error {
 		case <-w.poked:
 		case <-done:
 			done = nil
-			w.stop(nil)
+			if w.stopping.IsZero() {
+				w.stop(nil)
+			}
 		}
 		switch err := w.findFatal(); {
 		case err == nil:
