@@ -9,7 +9,7 @@ import (
 
 func TestAWorkerJoins(t *testing.T) {
 	const workers = 10
-	shards := size(200, 1000)
+	shards := size(110, 1000)
 	var took, silent []time.Duration
 	var moves, again []int
 	least := shards / (workers + 1) // all others end with this or one more, and had more

@@ -49,7 +49,7 @@ func (c *counted) Apply(ctx context.Context, app string, a []lease.Action) ([]bo
 
 // TestTenThousandLeases has a hundred workers share ten thousand leases, without records: what is measured is coordination alone.
 func TestTenThousandLeases(t *testing.T) {
-	leases, workers := size(1000, 10_000), size(20, 100)
+	leases, workers := size(500, 10_000), size(10, 100)
 	store := &counted{Store: memstore.New()}
 	var views []lease.View // for the plans below
 	var spread, idleMessages, idleFull, taken []int
