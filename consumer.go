@@ -115,11 +115,6 @@ type run struct {
 func (r *run) read(t *group.Term) error {
 	l := r.loop(t)
 	r.begin(l)
-	defer r.end(l)
-	if !r.await(l) {
-		l.source.Close()
-		return nil
-	}
 	return l.run()
 }
 
@@ -135,7 +130,9 @@ func (r *run) loop(t *group.Term) *shardLoop {
 		IfExpired: source.IfExpired(r.opts.Expired), Expired: l.expired,
 	}
 	if r.consumers == nil {
-		l.source = source.NewFeed(t.Context(), poll, &r.scheduler, r.budget.Share())
+		f := source.NewFeed(t.Context(), poll, &r.scheduler, r.budget.Share())
+		f.Wake = t.Wake
+		l.source = f
 	} else {
 		l.source = r.pages(l, poll, r.consumers)
 	}

@@ -24,6 +24,8 @@ type shardLoop struct {
 	term    *group.Term
 	source  pages
 	unpack  unpacker
+	begun   bool
+	again   func() error // run, made once
 
 	mu      sync.Mutex
 	state   ShardState // of handling; empty when there is nothing to handle
@@ -34,9 +36,31 @@ type shardLoop struct {
 	vigil
 }
 
-// run returns nil when the term is over or the shard has ended, and the handler's [Stop].
+// run returns nil when the term is over or the shard has ended, and the handler's [Stop]. It parks while there is nothing to handle.
 func (l *shardLoop) run() error {
-	defer l.source.Close()
+	parks := false
+	defer func() {
+		if !parks {
+			l.source.Close()
+			l.in.end(l)
+		}
+	}()
+	if !l.begun && !l.in.await(l) {
+		return nil
+	}
+	l.begun = true
+	err := l.read()
+	if parks = errors.Is(err, source.ErrEmpty); parks {
+		if l.again == nil {
+			l.again = l.run
+		}
+		return l.term.Park(l.again)
+	}
+	return err
+}
+
+// read is run until there is nothing to handle.
+func (l *shardLoop) read() error {
 	_, atTip := l.source.(*source.Feed) // which knows by itself
 	ahead := atTip
 	for {
@@ -49,6 +73,8 @@ func (l *shardLoop) run() error {
 		}
 		switch {
 		case err == nil:
+		case errors.Is(err, source.ErrEmpty):
+			return err
 		case l.term.Reading().Err() != nil:
 			if atTip {
 				return ended(l.last())

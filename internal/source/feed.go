@@ -12,12 +12,15 @@ import (
 // Feed reads one shard ahead of who handles its records: a Scheduler makes the reads, and Next hands over what they brought. While the
 // handler has something to do at most one more part waits for it; an answer that brought nothing wakes nobody.
 //
-// Next, Last and Close are for one goroutine.
+// Next, Last and Close are for one goroutine at a time.
 type Feed struct {
+	// Wake, if it is set before the first Next, makes Next fail with [ErrEmpty] where it would wait. It is called once after that, when
+	// there is something; it must not block.
+	Wake func()
+
 	sched *Scheduler
 	share *Share
 	ctx   context.Context
-	end   context.CancelFunc
 	after *Feed // in a list of the scheduler
 
 	// Of whoever has the turn, which is one goroutine at a time.
@@ -33,16 +36,18 @@ type Feed struct {
 	bytes   int // … of memory
 	atTip   bool
 	hungry  bool // Next had nothing to hand over since the last read
-	asleep  bool // Next waits
+	asleep  bool // whoever takes pages wants to be woken
 	err     error
-	short   bool      // the last read lacked memory: the next one waits until everything was handled
-	needs   int       // bytes that the next read waits for
-	granted int       // bytes that it may take
-	expects int       // bytes of memory that the next answer will probably need; 0 when it will probably be small
-	had     int       // bytes that the last reservation got, if it was less than it should have been; 0 if not
-	starved time.Time // since when it waits for those, with nothing of its own to be handled
-	wake    chan struct{}
-	room    chan struct{} // not nil while a turn waits for room
+	short   bool               // the last read lacked memory: the next one waits until everything was handled
+	needs   int                // bytes that the next read waits for
+	granted int                // bytes that it may take
+	expects int                // bytes of memory that the next answer will probably need; 0 when it will probably be small
+	had     int                // bytes that the last reservation got, if it was less than it should have been; 0 if not
+	starved time.Time          // since when it waits for those, with nothing of its own to be handled
+	wake    chan struct{}      // not nil once somebody waits instead of being called
+	reads   context.Context    // of the read that is under way, and of the next while there is more to be read
+	end     context.CancelFunc // of reads
+	room    chan struct{}      // not nil while a turn waits for room
 	status  Status
 }
 
@@ -80,22 +85,25 @@ const (
 )
 
 var (
+	// ErrEmpty is for a reader that does not want to wait.
+	ErrEmpty = errors.New("nothing has been read that was not handled")
+
 	errAhead = errors.New("more has been read than handled")
 	// errSlow is why an answer is given up.
 	errSlow = errors.New("the handler does not take what was read")
 )
 
 // NewFeed makes a feed that begins to read with the first Next. What poll says holds; memory is taken from share, which is the
-// feed's from now on. ctx ends every wait and call.
+// feed's from now on. ctx ends every read.
 func NewFeed(ctx context.Context, poll Poll, sched *Scheduler, share *Share) *Feed {
-	f := &Feed{sched: sched, share: share, poll: poll, limit: poll.Limit, expects: window, wake: make(chan struct{}, 1)}
-	f.ctx, f.end = context.WithCancel(ctx)
-	f.status = Status{Since: time.Now(), Behind: -1}
-	return f
+	return &Feed{
+		sched: sched, share: share, ctx: ctx, poll: poll, limit: poll.Limit, expects: window,
+		status: Status{Since: time.Now(), Behind: -1},
+	}
 }
 
 // Next waits for the next page that has records or ends the shard, or a part of one, and hands it over; it counts as delivered then. The
-// errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
+// errors are ctx's cause, ones that wrap [ErrNoShard] or [ErrNoStream], and [ErrEmpty].
 func (f *Feed) Next(ctx context.Context) (Page, error) {
 	for {
 		if ctx.Err() != nil {
@@ -120,9 +128,14 @@ func (f *Feed) Next(ctx context.Context) (Page, error) {
 		}
 		f.hungry, f.asleep = true, true
 		f.resume()
+		if f.Wake != nil {
+			f.mu.Unlock()
+			return Page{}, ErrEmpty
+		}
+		wake := f.waits()
 		f.mu.Unlock()
 		select {
-		case <-f.wake:
+		case <-wake:
 		case <-ctx.Done():
 		}
 		f.mu.Lock()
@@ -141,10 +154,10 @@ func (f *Feed) Last(ctx context.Context) (Page, error) {
 	}
 	f.held = true
 	for f.state == turning {
-		f.asleep = true
+		wake := f.waits()
 		f.mu.Unlock()
 		select {
-		case <-f.wake:
+		case <-wake:
 		case <-ctx.Done():
 			return Page{}, context.Cause(ctx)
 		}
@@ -169,13 +182,13 @@ func (f *Feed) Last(ctx context.Context) (Page, error) {
 func (f *Feed) Close() {
 	f.mu.Lock()
 	f.held, f.gone = true, true
-	f.mu.Unlock()
-	f.end()
-	f.mu.Lock()
+	if f.end != nil {
+		f.end()
+	}
 	for f.state == turning {
-		f.asleep = true
+		wake := f.waits()
 		f.mu.Unlock()
-		<-f.wake
+		<-wake
 		f.mu.Lock()
 	}
 	queue := f.queue
@@ -261,13 +274,27 @@ func (f *Feed) resume() {
 	}
 }
 
+// waits returns what the next rouse sends to.
+func (f *Feed) waits() <-chan struct{} {
+	if f.wake == nil {
+		f.wake = make(chan struct{}, 1)
+	}
+	f.asleep = true
+	return f.wake
+}
+
 func (f *Feed) rouse() {
-	if f.asleep {
-		f.asleep = false
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
+	if !f.asleep {
+		return
+	}
+	f.asleep = false
+	if f.wake == nil {
+		f.Wake()
+		return
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default:
 	}
 }
 

@@ -23,17 +23,26 @@ func (f *Feed) turn() {
 	if f.status.Trying.IsZero() {
 		f.status.Trying = time.Now()
 	}
+	if f.reads == nil {
+		f.reads, f.end = context.WithCancel(f.ctx)
+	}
+	ctx := f.reads
 	f.mu.Unlock()
 
-	tip, err := f.read(f.ctx)
+	tip, err := f.read(ctx)
 	var wait time.Duration
 	read := err == nil
-	if err != nil && f.ctx.Err() == nil {
-		wait, err = f.judge(err)
+	if err != nil && ctx.Err() == nil {
+		wait, err = f.judge(ctx, err)
 	}
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	ended := ctx.Err() != nil
+	if tip || ended { // an idle shard is to cost little
+		f.end()
+		f.reads, f.end = nil, nil
+	}
 	if f.state == turning {
 		f.state = parked
 	}
@@ -41,7 +50,7 @@ func (f *Feed) turn() {
 		f.status.Trying = time.Time{}
 	}
 	switch {
-	case f.ctx.Err() != nil: // though its handler may not know yet
+	case ended: // though its handler may not know yet
 		f.held = true
 	case err != nil:
 		f.err = err
@@ -315,14 +324,14 @@ func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 
 // judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure, but waited for: for the handler, if that has
 // something, else for other shards.
-func (f *Feed) judge(failed error) (time.Duration, error) {
+func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 	short := (*wire.NoMemoryError)(nil)
 	if !errors.As(failed, &short) {
 		f.mu.Lock()
 		f.status.Err = failed
 		f.status.Attempt++
 		f.mu.Unlock()
-		return f.poll.judge(f.ctx, failed)
+		return f.poll.judge(ctx, failed)
 	}
 	f.poll.due = f.poll.began.Add(spacing(short.Bytes))
 	f.mu.Lock()
