@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
@@ -376,15 +377,16 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		"ListShards":            {"ResourceNotFoundException", "no-stream no-workers"},
 	} {
 		fault := kinesistest.Fault{Err: &kinesistest.Error{Code: c.code, Message: "no"}}
-		on := true
+		var on atomic.Bool
+		on.Store(true)
 		server.Control(action, func(*kinesistest.Call) kinesistest.Fault {
-			if on {
+			if on.Load() {
 				return fault
 			}
 			return kinesistest.Fault{}
 		})
 		out, _ := refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "-o=json")
-		on = false
+		on.Store(false)
 		report := decode[doctorReport](t, out)
 		if got := strings.Join(codesOf(report.Findings), " "); got != c.want {
 			t.Errorf("%s refused: found %s, want %s", action, got, c.want)
