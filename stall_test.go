@@ -162,6 +162,17 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 				l.down.Store(false)
 			}
 			until(t, "what came meanwhile handled", time.Minute, func() bool { return s.missing() == 0 })
+			// All was well since, so patience is what it was.
+			time.Sleep(time.Minute)
+			before := len(events.all())
+			for _, l := range links {
+				l.down.Store(true)
+			}
+			until(t, "all shards stall again", 3*time.Minute, func() bool { return len(events.all()) >= before+4 })
+			for _, l := range links {
+				l.down.Store(false)
+			}
+			time.Sleep(time.Minute)
 			for _, stop := range stops {
 				if err := stop(); err != nil {
 					t.Error(err)

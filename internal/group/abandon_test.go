@@ -1,0 +1,80 @@
+package group
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+func position(t *testing.T, s string) shard.Position {
+	t.Helper()
+	p, err := shard.After(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A reader that was abandoned moves nothing any more, and nobody waits for it.
+func TestAnAbandonedReaderCountsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trust := newTrust(time.Hour)
+		trust.extend(time.Now())
+		defer trust.end(ErrLeaseLost)
+		held := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: shard.Oldest}
+		term := newTerm(held, trust, func() {})
+		gone, hang, returned := 0, make(chan struct{}), make(chan struct{})
+		term.gone = func() { gone++ }
+		go func() {
+			defer close(returned)
+			term.run(func() error {
+				<-hang
+				term.Advance(position(t, "20"))
+				if err := term.Finish(t.Context(), nil); err == nil {
+					t.Error("it finished a shard that was given up")
+				}
+				return nil
+			})
+		}()
+		term.Advance(position(t, "10"))
+		synctest.Wait()
+		term.GiveUp(ErrLeaseLost)
+		if term.Context().Err() == nil || term.Reading().Err() == nil || term.state().returned {
+			t.Error("giving up ends the contexts and no more")
+		}
+		term.Abandon()
+		p, some := term.progress()
+		if !some || !p.Release || !p.Stalled || p.Position != position(t, "10") || gone != 1 {
+			t.Errorf("the beat says %+v; gone %d times", p, gone)
+		}
+		close(hang)
+		<-returned
+		if q, _ := term.progress(); q.Position != p.Position || q.Position.IsEnd() || gone != 1 {
+			t.Errorf("then the beat says %+v; gone %d times", q, gone)
+		}
+		if over := term.settle(p, false); !over {
+			t.Error("the term is not over")
+		}
+	})
+}
+
+func TestStreamsAreNamedAnew(t *testing.T) {
+	s := newListings([]string{"a", "b"})
+	kept := s.streams["b"]
+	s.name([]string{"b", "c"})
+	if len(s.streams) != 2 || s.streams["b"] != kept || s.streams["c"] == nil {
+		t.Errorf("%v", s.streams)
+	}
+	if err := s.take(result{stream: "a", err: ErrNoStream, fresh: true}, Config{}); err != nil {
+		t.Errorf("what is not named any more ended the run: %v", err)
+	}
+	leases := []lease.Lease{{Key: lease.Key{Stream: "a"}}, {Key: lease.Key{Stream: "c"}}, {Key: lease.Key{Stream: "a", Shard: "2"}}}
+	paused := []string{"c"}
+	got := withheld(lease.View{Leases: leases, Paused: paused}, []string{"b", "c"})
+	if len(got) != 2 || got[0] != "a" || got[1] != "c" || len(paused) != 1 {
+		t.Errorf("withheld are %v", got)
+	}
+}
