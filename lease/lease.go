@@ -3,7 +3,7 @@ package lease
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
+	"strconv"
 	"strings"
 	"time"
 
@@ -126,10 +126,29 @@ type Leader struct {
 // Fingerprint condenses which leases a session holds, with their epochs, into a number. It does not depend on the order.
 func Fingerprint(held []Lease) uint64 {
 	var sum uint64
-	for _, l := range held {
-		h := fnv.New64a()
-		fmt.Fprintf(h, "%s\x00%s\x00%d\x00%s", l.Stream, l.Shard, l.Epoch, l.Heir)
-		sum += h.Sum64()
+	for i := range held {
+		sum += held[i].fingerprint()
+	}
+	return sum
+}
+
+// fingerprint is 64-bit FNV-1a. Workers of several versions have to agree on it.
+func (l *Lease) fingerprint() uint64 {
+	var number [20]byte
+	const prime = 1<<40 + 1<<8 + 0xb3
+	sum := uint64(14695981039346656037)
+	for i, part := range [...]string{l.Stream, l.Shard, "", l.Heir} {
+		if i > 0 {
+			sum *= prime // of a zero byte
+		}
+		if i == 2 {
+			for _, c := range strconv.AppendUint(number[:0], l.Epoch, 10) {
+				sum = (sum ^ uint64(c)) * prime
+			}
+		}
+		for i := range len(part) {
+			sum = (sum ^ uint64(part[i])) * prime
+		}
 	}
 	return sum
 }

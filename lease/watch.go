@@ -74,15 +74,11 @@ func (w *Watch) See(v View, began, ended time.Time) Facts {
 
 	f := Facts{Dead: map[string]uint64{}, Ripe: map[Key]uint64{}, Overdue: map[Key]uint64{}, Untold: map[string]bool{}}
 	if !v.Same || w.sums == nil {
-		owned := map[string][]Lease{}
-		for _, l := range v.Leases {
-			if l.Owner != "" {
-				owned[l.Owner] = append(owned[l.Owner], l)
+		w.sums = make(map[string]uint64, len(w.sums))
+		for i := range v.Leases {
+			if l := &v.Leases[i]; l.Owner != "" {
+				w.sums[l.Owner] += l.fingerprint()
 			}
-		}
-		w.sums = make(map[string]uint64, len(owned))
-		for session, leases := range owned {
-			w.sums[session] = Fingerprint(leases)
 		}
 	}
 	w.seeLoads(v, ended, &f)
@@ -126,7 +122,8 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 
 func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	revoked, wished := map[Key]bool{}, map[Key]bool{}
-	for _, l := range v.Leases {
+	for i := range v.Leases {
+		l := &v.Leases[i]
 		// Of a finished lease the revocation stays when its session dies; there is nothing left to wait for.
 		if l.Revoked != "" && !(l.Finished() && w.sessions[l.Revoked] == nil) {
 			revoked[l.Key] = true

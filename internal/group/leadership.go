@@ -43,7 +43,7 @@ type leadership struct {
 // followLeader reads the orders' word on who leads, and starts or ends this worker's own leadership by it. It returns how
 // long the beat loop may wait at most.
 func (w *worker) followLeader(began time.Time) time.Duration {
-	l := w.orders.Leader
+	l := w.leader
 	dead, wait := w.follow.See(l, w.cfg.Times, began, time.Now())
 	if w.lead != nil {
 		switch {
@@ -105,7 +105,7 @@ func (w *worker) resign() {
 	w.notLeading = time.Now().Add(2 * w.cfg.Times.Failover)
 	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Times.Beat)
 	defer cancel()
-	if _, err := w.cfg.Store.Lead(ctx, w.cfg.App, "", w.orders.Leader.Term); err != nil && w.cfg.OnFailed != nil {
+	if _, err := w.cfg.Store.Lead(ctx, w.cfg.App, "", w.leader.Term); err != nil && w.cfg.OnFailed != nil {
 		w.cfg.OnFailed("lead", err, time.Now())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	mrand "math/rand/v2"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -23,8 +24,10 @@ type worker struct {
 	running sync.WaitGroup // readers and leaderships
 
 	session string
-	first   bool // no beat of the session has been answered
-	orders  lease.Orders
+	first   bool             // no beat of the session has been answered
+	leader  lease.Leader     // by the last orders, as are
+	holds   uint64           // the fingerprint of what is held, and
+	unread  []lease.Progress // what is held without a term, as given back
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
 	lead    *leadership // nil while this worker neither leads nor campaigns
@@ -49,7 +52,8 @@ func newWorker(cfg Config) *worker {
 func (w *worker) newSession() {
 	var b [10]byte
 	_, _ = rand.Read(b[:]) // never fails
-	w.session, w.first, w.orders, w.follow = hex.EncodeToString(b[:]), true, lease.Orders{}, lease.Follow{}
+	w.session, w.first, w.follow = hex.EncodeToString(b[:]), true, lease.Follow{}
+	w.leader, w.holds, w.unread = lease.Leader{}, 0, nil
 	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
 }
 
@@ -145,9 +149,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	if w.cfg.OnBeat != nil {
 		w.cfg.OnBeat(began)
 	}
-	w.orders = orders
-	w.settle(sent)
-	w.startTerms()
+	w.take(orders, sent)
 	wait := w.followLeader(began)
 	if w.lead != nil && (len(report.Progress) > 0 || report.Leaving) {
 		w.lead.look()
@@ -155,11 +157,27 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	return w.pause(wait)
 }
 
-// report collects what is to be said, and remembers what was said of which term.
+// take acts on orders. It keeps next to nothing of them: they name every lease that is held.
+func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress) {
+	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
+		slices.SortFunc(o.Held, byKey) // a store that does not keep to the contract must not look like one that took leases away
+	}
+	w.leader, w.holds = o.Leader, lease.Fingerprint(o.Held)
+	w.settle(o.Held, sent)
+	w.startTerms(o.Held)
+	w.unread = nil
+	for _, l := range o.Held {
+		if w.terms[l.Key] == nil {
+			w.unread = append(w.unread, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true})
+		}
+	}
+}
+
+// report collects what is to be said, and remembers what was said of which term, if anything was.
 func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	r := lease.Report{
 		Session: w.session, Name: w.cfg.Worker, First: w.first, Leaving: !w.stopping.IsZero(),
-		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: lease.Fingerprint(w.orders.Held),
+		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: w.holds,
 	}
 	if w.cfg.Troubles != nil {
 		r.Troubles = w.cfg.Troubles()
@@ -169,30 +187,25 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 		p, some := t.progress()
 		if some {
 			r.Progress = append(r.Progress, p)
+			sent[t] = p
 		}
-		sent[t] = p
 	}
 	if !w.stopping.IsZero() {
 		// What was given to us after the stop began goes back unread.
-		for _, l := range w.orders.Held {
-			if w.terms[l.Key] == nil {
-				r.Progress = append(r.Progress, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true})
-			}
-		}
+		r.Progress = append(r.Progress, w.unread...)
 	}
 	slices.SortFunc(r.Progress, func(a, b lease.Progress) int { return a.Key.Compare(b.Key) })
 	return r, sent
 }
 
 // settle compares the terms with the orders: what was saved, what is wanted back, what is lost, what is over.
-func (w *worker) settle(sent map[*Term]lease.Progress) {
-	held := make(map[lease.Key]lease.Lease, len(w.orders.Held))
-	for _, l := range w.orders.Held {
-		held[l.Key] = l
-	}
+func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 	for key, t := range w.terms {
-		l, ours := held[key]
-		ours = ours && l.Epoch == t.Lease.Epoch
+		i, ours := sort.Find(len(held), func(i int) int { return key.Compare(held[i].Key) })
+		var l lease.Lease
+		if ours = ours && held[i].Epoch == t.Lease.Epoch; ours {
+			l = held[i]
+		}
 		over := t.settle(sent[t], ours)
 		now := t.state()
 		switch {
@@ -242,11 +255,11 @@ func (w *worker) drop(t *Term) {
 }
 
 // startTerms begins a term for each held lease that has none. One whose last reader has not returned yet waits for it.
-func (w *worker) startTerms() {
+func (w *worker) startTerms(held []lease.Lease) {
 	if !w.stopping.IsZero() {
 		return
 	}
-	for _, l := range w.orders.Held {
+	for _, l := range held {
 		if w.terms[l.Key] != nil || l.Finished() {
 			continue
 		}

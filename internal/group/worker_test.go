@@ -30,7 +30,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 		w.startTerm(l)
 		synctest.Wait() // the reader has returned
 		_, sent := w.report()
-		w.settle(sent) // the orders name no lease: it was given back
+		w.take(lease.Orders{}, sent) // the orders name no lease: it was given back
 		if len(w.terms) != 0 {
 			t.Fatal("the term is still there")
 		}
@@ -60,8 +60,7 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 		_, sent := w.report() // the reader has not returned yet
 		term := w.terms[l.Key]
 		synctest.Wait()
-		w.orders.Held = []lease.Lease{l}
-		w.settle(sent)
+		w.take(lease.Orders{Held: []lease.Lease{l}}, sent)
 		if w.terms[l.Key] != term {
 			t.Error("it was begun again")
 		}
@@ -95,5 +94,33 @@ func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 			t.Error("it did not step down though the store answered")
 		}
 		w.endLeadership()
+	})
+}
+
+// A store whose orders are not sorted does not keep to the contract, but must not look like one that has taken leases away.
+func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorker(Config{
+			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Read: func(t *Term) error { <-t.Reading().Done(); return nil },
+		})
+		defer w.running.Wait()
+		defer w.trust.end(ErrLeaseLost)
+		w.trust.extend(time.Now())
+		for range 2 {
+			var held []lease.Lease
+			for _, id := range []string{"3", "1", "4", "2"} {
+				held = append(held, lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Epoch: 2, Owner: w.session, Position: shard.Oldest})
+			}
+			w.take(lease.Orders{Held: held}, nil)
+		}
+		for key, term := range w.terms {
+			if term.state().lost || term.Context().Err() != nil {
+				t.Errorf("%s is lost", key)
+			}
+		}
+		if len(w.terms) != 4 {
+			t.Errorf("%d terms of 4", len(w.terms))
+		}
 	})
 }

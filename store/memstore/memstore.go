@@ -34,6 +34,7 @@ func New() *Store { return &Store{apps: map[string]*application{}} }
 // application is everything that is kept for one application.
 type application struct {
 	leases   map[lease.Key]*lease.Lease
+	sorted   []*lease.Lease // all of them by key, nil when that is not known
 	sessions map[string]*lease.Worker
 	leader   string
 	term     uint64
@@ -293,6 +294,7 @@ func (a *application) apply(act lease.Action) bool {
 			return false
 		}
 		delete(a.leases, act.Key)
+		a.sorted = nil
 	case lease.Move:
 		l.Position = act.Position
 		if act.Born != 0 {
@@ -325,7 +327,7 @@ func (a *application) create(l lease.Lease) bool {
 		return false
 	}
 	l.Parents = slices.Clone(l.Parents)
-	a.leases[l.Key] = &l
+	a.leases[l.Key], a.sorted = &l, nil
 	a.revision++
 	return true
 }
@@ -342,15 +344,26 @@ func (a *application) own(l *lease.Lease, session string) {
 
 // list returns copies of the leases that want holds for, sorted by key.
 func (a *application) list(want func(*lease.Lease) bool) []lease.Lease {
-	var some []lease.Lease
-	for _, l := range a.leases {
+	if a.sorted == nil {
+		a.sorted = slices.SortedFunc(maps.Values(a.leases), func(x, y *lease.Lease) int { return x.Key.Compare(y.Key) })
+	}
+	n := 0
+	for _, l := range a.sorted {
+		if want(l) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	some := make([]lease.Lease, 0, n) // once, because there may be many
+	for _, l := range a.sorted {
 		if want(l) {
 			c := *l
 			c.Parents = slices.Clone(l.Parents)
 			some = append(some, c)
 		}
 	}
-	slices.SortFunc(some, func(x, y lease.Lease) int { return x.Key.Compare(y.Key) })
 	return some
 }
 
