@@ -64,7 +64,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	defer caller.Close()
 	r := &run{
 		Consumer: c, handler: h, caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers(),
-		stalls: map[lease.Key]int{}, abandoned: map[lease.Key]*shardLoop{},
+		stalls: map[lease.Key]memory{}, abandoned: map[lease.Key]*shardLoop{},
 	}
 	defer r.scheduler.Close()
 	r.joins()
@@ -107,7 +107,7 @@ type run struct {
 	looked    time.Time // when the beat loop last came by; zero before it does
 	answered  time.Time // when the last beat that was answered was sent
 	stopping  time.Time
-	stalls    map[lease.Key]int        // terms in a row that stalled
+	stalls    map[lease.Key]memory     // of shards that stalled
 	abandoned map[lease.Key]*shardLoop // whose handlers ignore that their contexts have ended
 }
 

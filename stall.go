@@ -33,6 +33,23 @@ const (
 	mostPatience = 5
 )
 
+// memory is of the stalls of a shard in this process.
+type memory struct {
+	stalls int // in a row
+	last   time.Time
+}
+
+// tries are the stalls that still count: another worker may have had the shard since, and no trouble with it.
+func (m memory) tries(now time.Time, stall time.Duration) int {
+	if now.Sub(m.last) > 2*patience(stall, m.stalls) {
+		return 0
+	}
+	return m.stalls
+}
+
+// patience is how long reading may be in vain for a shard that has stalled before.
+func patience(stall time.Duration, tries int) time.Duration { return stall << min(tries, mostPatience) }
+
 // vitals is how a shard stands at a moment, for judging.
 type vitals struct {
 	vigil
@@ -56,7 +73,7 @@ const (
 
 // judge decides whether the lease may be kept. since is when what is wrong began.
 func (v vitals) judge(now time.Time, b bounds) (what verdict, since time.Time) {
-	patience := b.stall << min(v.tries, mostPatience)
+	patience := patience(b.stall, v.tries)
 	switch {
 	case v.left != nil:
 		return sound, time.Time{}
@@ -155,7 +172,7 @@ func (r *run) look() []lease.Trouble {
 		e := Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: cmp.Or(v.state, v.reading), Since: since, Err: v.err}
 		switch what {
 		case stalls:
-			r.stalls[key]++
+			r.stalls[key] = memory{v.tries + 1, now}
 			l.note(func(v *vigil) { v.ended = now })
 			gone = append(gone, func() { r.giveUp(l, e) })
 		case hangs:
@@ -236,7 +253,7 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 // more. It reports whether to begin.
 func (r *run) await(l *shardLoop) bool {
 	r.mu.Lock()
-	before, tries := r.abandoned[l.term.Lease.Key], r.stalls[l.term.Lease.Key]
+	before, tries := r.abandoned[l.term.Lease.Key], r.stalls[l.term.Lease.Key].tries(time.Now(), r.opts.StallAfter)
 	r.mu.Unlock()
 	if tries == 0 && before == nil {
 		return true

@@ -58,6 +58,22 @@ func TestWhenALeaseIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestStallsAreForgotten(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for _, c := range []struct {
+		stalls int
+		ago    time.Duration
+		want   int
+	}{{0, 0, 0}, {1, time.Minute, 1}, {1, 8 * time.Minute, 1}, {1, 9 * time.Minute, 0}, {3, 32 * time.Minute, 3}, {99, 128 * time.Minute, 99}, {99, 129 * time.Minute, 0}} {
+		if got := (memory{c.stalls, now.Add(-c.ago)}).tries(now, 2*time.Minute); got != c.want {
+			t.Errorf("%d stalls, the last %v ago, count as %d, want %d", c.stalls, c.ago, got, c.want)
+		}
+	}
+	if n := (memory{}).tries(now, time.Minute); n != 0 {
+		t.Errorf("nothing counts as %d", n)
+	}
+}
+
 func TestTheRateFollowsWhatIsHandled(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	var r rate
