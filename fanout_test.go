@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -66,6 +67,7 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 				if n := srv.Requests("RegisterStreamConsumer"); n != 1 {
 					t.Errorf("consumers were registered %d times", n)
 				}
+				synctest.Wait()
 				if live := srv.Subscriptions("s"); len(live) > 0 {
 					t.Errorf("after Run there are still %v", live)
 				}
