@@ -121,9 +121,8 @@ func (r *run) read(t *group.Term) error {
 func (r *run) loop(t *group.Term) *shardLoop {
 	l := &shardLoop{
 		in: r, rate: rate{t.Lease.Load.Bytes(), time.Now()},
-		opts: &r.opts, handler: r.handler, term: t, unpack: newUnpacker(r.opts.Aggregates, t.Lease.Range, t.Lease.Position),
+		opts: &r.opts, handler: r.handler, term: t,
 	}
-	l.unpack.reuse = r.opts.ReuseBuffers
 	poll := source.Poll{
 		Client: r.client, Caller: r.caller, Stream: r.naming.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
 		Limit: r.opts.Batch, Idle: r.opts.IdleInterval, Failed: l.readFailed,
@@ -131,7 +130,7 @@ func (r *run) loop(t *group.Term) *shardLoop {
 	}
 	if r.consumers == nil {
 		f := source.NewFeed(t.Context(), poll, &r.scheduler, r.budget.Share())
-		f.Wake = t.Wake
+		f.Wake, f.Calls = t.Wake, t.Trust()
 		l.source = f
 	} else {
 		l.source = r.pages(l, poll, r.consumers)

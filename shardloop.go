@@ -23,7 +23,6 @@ type shardLoop struct {
 	handler Handler
 	term    *group.Term
 	source  pages
-	unpack  unpacker
 	begun   bool
 	again   func() error // run, made once
 
@@ -115,8 +114,12 @@ func (l *shardLoop) last() error {
 func (l *shardLoop) take(page source.Page) (over bool, err error) {
 	defer l.enter("", 0, nil)
 	defer page.Release()
+	unpack := unpackers.Get().(*unpacker)
+	defer unpackers.Put(unpack)
+	unpack.set(l.opts.Aggregates, l.term.Lease.Range, l.term.Lease.Position)
+	unpack.reuse = l.opts.ReuseBuffers
 	var pending []Record // one run is held back, because the last one carries the end
-	err = l.unpack.each(page.Records, l.opts.Batch, func(run []Record) error {
+	err = unpack.each(page.Records, l.opts.Batch, func(run []Record) error {
 		before := pending
 		pending = run
 		if before == nil {
@@ -130,7 +133,7 @@ func (l *shardLoop) take(page source.Page) (over bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if c, some := l.unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.opts.Events.Unpacked != nil {
+	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.opts.Events.Unpacked != nil {
 		l.opts.Events.Unpacked(c)
 	}
 	if n := len(page.Records); n > 0 { // also past what was dropped

@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"sync"
+
 	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
@@ -32,10 +34,20 @@ type unpacker struct {
 	count  Unpacked
 }
 
-func newUnpacker(mode Aggregates, own shard.HashRange, resume Position) unpacker {
-	return unpacker{mode: mode, resume: resume, own: aggregate.HashRange{
+// unpackers are for shards that have something to unpack now, so that the others need none.
+var unpackers = sync.Pool{New: func() any { return new(unpacker) }}
+
+func newUnpacker(mode Aggregates, own shard.HashRange, resume Position) (u unpacker) {
+	u.set(mode, own, resume)
+	return u
+}
+
+// set prepares for a shard. Memory is kept.
+func (u *unpacker) set(mode Aggregates, own shard.HashRange, resume Position) {
+	u.mode, u.resume, u.reuse, u.count = mode, resume, false, Unpacked{}
+	u.own = aggregate.HashRange{
 		Start: aggregate.HashKey{Hi: own.Start.Hi, Lo: own.Start.Lo}, End: aggregate.HashKey{Hi: own.End.Hi, Lo: own.End.Lo},
-	}}
+	}
 }
 
 // each hands the records of a page over in runs of size at most, in order. A run is new memory each time, or with reuse

@@ -70,6 +70,9 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 // Context ends when the worker must not go on with the shard; its cause is [ErrLeaseLost] or [ErrStopping].
 func (t *Term) Context() context.Context { return t.ctx }
 
+// Trust ends with the worker's trust in its leases, all at once. Context ends then too, and may end before.
+func (t *Term) Trust() context.Context { return t.stretch }
+
 // Reading ends with Context, and already when the lease is wanted back: the reader should then finish what it has begun
 // to handle, begin nothing new, and return. It is for the reader only, and for as long as that does not park.
 func (t *Term) Reading() context.Context { return (*reading)(t) }

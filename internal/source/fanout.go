@@ -106,7 +106,7 @@ func (f *Fanout) Next(ctx context.Context) (Page, error) {
 func (f *Fanout) Last(ctx context.Context) (Page, error) {
 	if f.sub == nil {
 		if f.polling {
-			f.Poll.page.Memory = &pageMemory{f.Share, ctx, &f.Poll}
+			f.Poll.whole().Memory = &pageMemory{f.Share, ctx, &f.Poll}
 			return f.Poll.Last(ctx)
 		}
 		return Page{}, errNothing
@@ -137,7 +137,7 @@ func (f *Fanout) end() {
 func (f *Fanout) poll(ctx context.Context) (page Page, due bool, err error) {
 	until, cancel := context.WithDeadline(ctx, f.due)
 	defer cancel()
-	f.Poll.page.Memory = &pageMemory{f.Share, until, &f.Poll}
+	f.Poll.whole().Memory = &pageMemory{f.Share, until, &f.Poll}
 	f.doing(Reading)
 	page, err = f.Poll.Next(until)
 	if err == nil {

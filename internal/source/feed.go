@@ -17,6 +17,9 @@ type Feed struct {
 	// Wake, if it is set before the first Next, makes Next fail with [ErrEmpty] where it would wait. It is called once after that, when
 	// there is something; it must not block.
 	Wake func()
+	// Calls, if it is set before the first Next, is what calls are made with in place of NewFeed's context, which then only ends reading
+	// between two of them. A context keeps room for each that was ever made from it, which adds up when every shard has its own.
+	Calls context.Context
 
 	sched *Scheduler
 	share *Share
@@ -94,7 +97,7 @@ var (
 )
 
 // NewFeed makes a feed that begins to read with the first Next. What poll says holds; memory is taken from share, which is the
-// feed's from now on. ctx ends every read.
+// feed's from now on. ctx ends reading.
 func NewFeed(ctx context.Context, poll Poll, sched *Scheduler, share *Share) *Feed {
 	return &Feed{
 		sched: sched, share: share, ctx: ctx, poll: poll, limit: poll.Limit, expects: window,

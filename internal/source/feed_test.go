@@ -536,3 +536,51 @@ func TestDoingIsNamed(t *testing.T) {
 		seen[d.String()] = true
 	}
 }
+
+// A feed that is to wake its reader hands over what came when it is asked again, wakes once for it, and for nothing else; and its last read
+// and its end work as with a reader that waits.
+func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
+	feeding(t, kinesistest.Config{NoLimits: true}, 1, 64*mib, func(s *fed) {
+		var woken atomic.Int32
+		ctx, cancel := context.WithCancel(s.t.Context())
+		defer cancel()
+		f := NewFeed(ctx, s.feed(0).poll, s.sched, s.budget.Share())
+		f.Wake, f.Calls = func() { woken.Add(1) }, s.t.Context()
+		s.open = append(s.open, f)
+		nothing := func() {
+			t.Helper()
+			if _, err := f.Next(s.t.Context()); !errors.Is(err, ErrEmpty) {
+				t.Fatalf("%v where nothing is to be had", err)
+			}
+		}
+		nothing()
+		time.Sleep(time.Minute)
+		if n := woken.Load(); n != 0 {
+			t.Errorf("woken %d times by answers that brought nothing", n)
+		}
+		f.mu.Lock()
+		if f.state == scheduled && f.reads != nil {
+			t.Error("an idle feed keeps a context")
+		}
+		f.mu.Unlock()
+		for i := range 3 {
+			s.put(i*10, 10, 100)
+			time.Sleep(5 * time.Second)
+			if n := woken.Load(); n != int32(i+1) {
+				t.Errorf("woken %d times after %d answers", n, i+1)
+			}
+			page, err := f.Next(s.t.Context())
+			if err != nil || len(page.Records) != 10 {
+				s.t.Fatalf("%d records, %v", len(page.Records), err)
+			}
+			page.Release()
+			nothing()
+		}
+		cancel() // the term is over, though trust is not
+		before := s.srv.Requests("GetRecords")
+		time.Sleep(time.Minute)
+		if n := s.srv.Requests("GetRecords") - before; n > 1 {
+			t.Errorf("%d reads after the feed's context had ended", n)
+		}
+	})
+}

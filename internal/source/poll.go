@@ -59,7 +59,7 @@ type Poll struct {
 	// Expired hears when records after From have left the stream, or may have. May be nil.
 	Expired func(Expiry)
 
-	page     wire.Page
+	page     *wire.Page // nil while none was read whole
 	iterator string
 	begun    bool      // an iterator has been asked for
 	doubt    *doubt    // about the position that reading began at
@@ -169,20 +169,29 @@ func (p *Poll) read(ctx context.Context) (Page, error) {
 	if err := p.open(ctx); err != nil {
 		return Page{}, err
 	}
-	if err := p.Caller.GetRecords(ctx, p.request(), &p.page); err != nil {
+	w := p.whole()
+	if err := p.Caller.GetRecords(ctx, p.request(), w); err != nil {
 		return Page{}, err
 	}
-	page, err := p.check(ctx, &p.page)
+	page, err := p.check(ctx, w)
 	if err == nil {
-		err = p.deliver(&p.page, page)
+		err = p.deliver(w, page)
 	}
 	if err != nil {
-		p.page.Release()
+		w.Release()
 		return Page{}, err
 	}
-	page.memory = &p.page
+	page.memory = w
 	p.schedule(page.Bytes, page)
 	return page, nil
+}
+
+// whole is what pages are read into, one after the other.
+func (p *Poll) whole() *wire.Page {
+	if p.page == nil {
+		p.page = new(wire.Page)
+	}
+	return p.page
 }
 
 // open makes an iterator at the position unless there is one.

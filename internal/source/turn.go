@@ -15,6 +15,12 @@ func (f *Feed) turn() {
 		f.mu.Unlock()
 		return
 	}
+	if f.ctx.Err() != nil { // though its handler may not know yet
+		f.state, f.held = parked, true
+		f.rouse()
+		f.mu.Unlock()
+		return
+	}
 	if !f.reserve(time.Now()) {
 		f.mu.Unlock()
 		return
@@ -24,7 +30,11 @@ func (f *Feed) turn() {
 		f.status.Trying = time.Now()
 	}
 	if f.reads == nil {
-		f.reads, f.end = context.WithCancel(f.ctx)
+		calls := f.Calls
+		if calls == nil {
+			calls = f.ctx
+		}
+		f.reads, f.end = context.WithCancel(calls)
 	}
 	ctx := f.reads
 	f.mu.Unlock()
@@ -38,7 +48,7 @@ func (f *Feed) turn() {
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ended := ctx.Err() != nil
+	ended := ctx.Err() != nil || f.ctx.Err() != nil
 	if tip || ended { // an idle shard is to cost little
 		f.end()
 		f.reads, f.end = nil, nil
@@ -50,7 +60,7 @@ func (f *Feed) turn() {
 		f.status.Trying = time.Time{}
 	}
 	switch {
-	case ended: // though its handler may not know yet
+	case ended:
 		f.held = true
 	case err != nil:
 		f.err = err
