@@ -51,7 +51,7 @@ func (t *Term) goOn() { t.run(t.next) }
 func (t *Term) run(read func() error) {
 	err := errGone
 	defer func() {
-		if err != errParked {
+		if !errors.Is(err, errParked) {
 			t.mu.Lock()
 			t.reader = readerDone
 			t.mu.Unlock()
@@ -68,7 +68,7 @@ func (t *Term) run(read func() error) {
 // park parks a reader that returned with err, unless that is no wish to, or was overtaken by a reason to go on: then it returns what
 // with.
 func (t *Term) park(err error) (next func() error) {
-	if err != errParked {
+	if !errors.Is(err, errParked) {
 		return nil
 	}
 	t.mu.Lock()

@@ -131,7 +131,7 @@ func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
 		p = newParking()
 		p.lose()
 		reading = p.Reading()
-		if reading.Err() != context.Canceled || context.Cause(reading) != ErrLeaseLost {
+		if reading.Err() != context.Canceled || !errors.Is(context.Cause(reading), ErrLeaseLost) {
 			t.Errorf("%v, %v of a lease that was lost", reading.Err(), context.Cause(reading))
 		}
 		if n := testing.AllocsPerRun(10, func() { _ = p.Reading().Err() }); n != 0 {
