@@ -98,7 +98,7 @@ func TestConsumersWaitOnceForOneThatIsNeverReady(t *testing.T) {
 				t.Errorf("a record came after %v", took)
 			}
 		}
-		p.follow(50 * time.Minute)
+		p.follow(55 * time.Minute)
 		if len(p.modes) != 2 || p.modes[0] == nil || p.modes[1] != nil || p.ready != 1 {
 			t.Errorf("changes %v, %d consumers", p.modes, p.ready)
 		}
