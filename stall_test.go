@@ -91,13 +91,13 @@ func holders(t *testing.T, store lease.Store) (names []string) {
 }
 
 func TestAWorkerThatIsCutOffFromTheServiceGivesItsShardsAway(t *testing.T) {
-	for _, by := range []weir.Options{{}, {Wire: weir.SDKWire}, {Reading: weir.FanOut}} {
+	for _, by := range []weir.Options{{}, {Wire: weir.SDKWire}} {
 		bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 			s, store := newSink(t), memstore.New()
 			var events told
 			a, client := linked(srv)
-			stopA := start(t, client, store, weir.Options{Worker: "a", Wire: by.Wire, Reading: by.Reading, Events: events.events()}, s.handle)
-			stopB := start(t, srv.Client(), store, weir.Options{Worker: "b", Reading: by.Reading}, s.handle)
+			stopA := start(t, client, store, weir.Options{Worker: "a", Wire: by.Wire, Events: events.events()}, s.handle)
+			stopB := start(t, srv.Client(), store, weir.Options{Worker: "b"}, s.handle)
 			until(t, "both have some", time.Minute, func() bool { return len(holders(t, store)) == 2 })
 			a.down.Store(true)
 			time.Sleep(90 * time.Second)
