@@ -114,10 +114,11 @@ func TestAWorkerThatIsCutOffFromTheServiceGivesItsShardsAway(t *testing.T) {
 				}
 			}
 			fill(srv, s, 20, 5)
-			until(t, "b handles everything", 2*time.Minute, func() bool { return s.missing() == 0 })
+			// Shares stay even, so a gets others in exchange, which stall in their turn.
+			until(t, "b handles everything", 5*time.Minute, func() bool { return s.missing() == 0 })
 			for _, e := range events.all() {
 				took := time.Since(e.Since)
-				if e.Stream != "s" || e.Shard == "" || e.Epoch == 0 || e.Err == nil || e.Abandoned || took < 2*time.Minute || took > 4*time.Minute {
+				if e.Stream != "s" || e.Shard == "" || e.Epoch == 0 || e.Err == nil || e.Abandoned || took < 2*time.Minute || took > 10*time.Minute {
 					t.Errorf("%+v", e)
 				}
 			}
