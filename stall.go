@@ -168,26 +168,10 @@ func (r *run) look() []lease.Trouble {
 			delete(r.stalls, key)
 			l.note(func(v *vigil) { v.tries = 0 })
 		}
-		what, since := v.judge(now, b)
-		e := Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: cmp.Or(v.state, v.reading), Since: since, Err: v.err}
-		switch what {
-		case stalls:
-			r.stalls[key] = memory{v.tries + 1, now}
-			l.note(func(v *vigil) { v.ended = now })
-			gone = append(gone, func() { r.giveUp(l, e) })
-		case hangs:
-			l.note(func(v *vigil) { v.left = make(chan struct{}) })
-			v.left = l.vigil.left
-			r.abandoned[key] = l
-			e.Abandoned = true
-			gone = append(gone, func() { r.abandon(l, e) })
-		case sound:
-			if v.state == ShardHandling && !v.told && v.ended.IsZero() && now.Sub(v.since) >= b.stall {
-				l.note(func(v *vigil) { v.told = true })
-				gone = append(gone, func() {
-					r.opts.Logger.Warn("a handler has been at work for long", "stream", key.Stream, "shard", key.Shard, "since", v.since)
-				})
-			}
+		if what, since := v.judge(now, b); what != sound {
+			gone = append(gone, r.acts(l, v, what, since, now))
+		} else if v.state == ShardHandling && !v.told && v.ended.IsZero() && now.Sub(v.since) >= b.stall {
+			gone = append(gone, r.tells(l, v.since))
 		}
 		if t, some := v.trouble(now, b); some {
 			t.Key = key
@@ -200,6 +184,30 @@ func (r *run) look() []lease.Trouble {
 	}
 	slices.SortFunc(troubles, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
 	return troubles
+}
+
+// acts notes what becomes of a shard that is not sound, and returns what is left to do about it without the lock. (A look at ten thousand
+// sound shards makes nothing on the heap; this does.)
+func (r *run) acts(l *shardLoop, v vitals, what verdict, since, now time.Time) func() {
+	key := l.term.Lease.Key
+	e := Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: cmp.Or(v.state, v.reading), Since: since, Err: v.err}
+	if what == stalls {
+		r.stalls[key] = memory{v.tries + 1, now}
+		l.note(func(v *vigil) { v.ended = now })
+		return func() { r.giveUp(l, e) }
+	}
+	l.note(func(v *vigil) { v.left = make(chan struct{}) })
+	r.abandoned[key] = l
+	e.Abandoned = true
+	return func() { r.abandon(l, e) }
+}
+
+// tells has it said, once, that a handler takes long.
+func (r *run) tells(l *shardLoop, since time.Time) func() {
+	l.note(func(v *vigil) { v.told = true })
+	return func() {
+		r.opts.Logger.Warn("a handler has been at work for long", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "since", since)
+	}
 }
 
 // bounds is called with the consumer's lock.
