@@ -55,9 +55,24 @@ func (u *unpacker) set(mode Aggregates, own shard.HashRange, resume Position) {
 func (u *unpacker) each(page []source.Record, size int, hand func([]Record) error) error {
 	var run []Record
 	for i := range page {
-		var err error
-		if run, err = u.add(run, &page[i], len(page)-i, size, hand); err != nil {
-			return err
+		r := &page[i]
+		if u.mode != KeepPacked && aggregate.Marked(r.Data) {
+			var err error
+			if run, err = u.add(run, r, len(page)-i, size, hand); err != nil {
+				return err
+			}
+			continue
+		}
+		// Nearly all records of nearly all streams come here.
+		if run == nil {
+			run = u.begin(min(len(page)-i, size))
+		}
+		if run = append(run, newRecord(r)); len(run) == size {
+			full := run
+			run = nil
+			if err := hand(full); err != nil {
+				return err
+			}
 		}
 	}
 	if len(run) > 0 {
@@ -66,7 +81,7 @@ func (u *unpacker) each(page []source.Record, size int, hand func([]Record) erro
 	return nil
 }
 
-// add appends the records of r to run, and hands it over whenever it is full.
+// add appends the records of r, which may be an aggregate, to run, and hands it over whenever it is full.
 func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func([]Record) error) ([]Record, error) {
 	put := func(rec Record) error {
 		if run == nil {
@@ -79,10 +94,6 @@ func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func
 		full := run
 		run = nil
 		return hand(full)
-	}
-	if u.mode == KeepPacked {
-		err := put(newRecord(r))
-		return run, err
 	}
 	packed, damage := u.parsed.Parse(r.Data)
 	if damage != nil {

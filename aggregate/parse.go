@@ -51,9 +51,13 @@ type entry struct {
 // starts like an aggregate, which is worth counting. An aggregate is never taken in part. It may hold no sub-record.
 func (a *Aggregate) Parse(data []byte) (ok bool, err error) { return a.parse(data, maxSize) }
 
+// Marked reports whether data begins as an aggregate does: [Aggregate.Parse] returns false, without an error, for all other data. It costs
+// next to nothing.
+func Marked(data []byte) bool { return len(data) >= len(magic) && string(data[:len(magic)]) == magic }
+
 func (a *Aggregate) parse(data []byte, limit int) (ok bool, err error) {
 	a.Reset()
-	if len(data) < len(magic) || len(data) > limit || string(data[:len(magic)]) != magic {
+	if !Marked(data) || len(data) > limit {
 		return false, nil
 	}
 	end := len(data) - md5.Size
