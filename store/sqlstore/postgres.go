@@ -107,7 +107,8 @@ func hopelessPostgres(err error, fresh bool) string {
 }
 
 // The whole of an ordinary beat is one statement. It reads the database as of its start, but checks what it changes as that is: a
-// session that was ended meanwhile is not found, and a lease that changed hands takes no position.
+// session that was ended meanwhile is not found, and a lease that changed hands takes no position. Orders that were read before that
+// would say the lease is still held, and so that the position is saved: errCollided has them read again.
 var (
 	countPostgres = `WITH me AS (
   UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8
@@ -116,12 +117,16 @@ var (
 	advancePostgres = `, moved AS (
   UPDATE {leases} l SET place = greatest(l.place, v.place), load_class = CASE WHEN v.load > 0 THEN v.load ELSE l.load_class END,
     position = CASE WHEN l.place < v.place THEN v.position ELSE l.position END
-  FROM json_to_recordset(CAST($9 AS json)) AS v (stream text COLLATE "C", shard text COLLATE "C", epoch bigint, position text,
+  FROM ` + stepsPostgres + ` AND EXISTS (SELECT 1 FROM me) RETURNING 1
+)`
+	// stepsPostgres are the steps that take effect.
+	stepsPostgres = `json_to_recordset(CAST($9 AS json)) AS v (stream text COLLATE "C", shard text COLLATE "C", epoch bigint, position text,
     place text COLLATE "C", load smallint)
   WHERE l.app = $1 AND l.stream = v.stream AND l.shard = v.shard AND l.owner = $2 AND l.epoch = v.epoch
-    AND (l.place < v.place OR v.load > 0 AND v.load <> l.load_class) AND EXISTS (SELECT 1 FROM me)
-)`
-	ordersPostgres = ` SELECT me.beat, a.leader, a.term, s.beat, s.ended, ` + heldColumns + ` FROM me
+    AND (l.place < v.place OR v.load > 0 AND v.load <> l.load_class)`
+	// racedPostgres is how many steps would have taken effect at the start and did not.
+	racedPostgres  = `(SELECT count(*) FROM {leases} l, ` + stepsPostgres + `) - (SELECT count(*) FROM moved)`
+	ordersPostgres = ` FROM me
 LEFT JOIN {applications} a ON a.app = $1 LEFT JOIN {sessions} s ON s.app = $1 AND s.session = a.leader
 LEFT JOIN {leases} l ON l.app = $1 AND l.owner = $2`
 )
@@ -129,13 +134,19 @@ LEFT JOIN {leases} l ON l.app = $1 AND l.owner = $2`
 func quickBeatPostgres(t *tx, q quickBeat) error {
 	r := q.report
 	args := []any{t.app, r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles}
-	statement := countPostgres + ordersPostgres
-	if len(q.steps) > 0 {
-		text, err := q.json()
-		if err != nil {
-			return err
-		}
-		statement, args = countPostgres+advancePostgres+ordersPostgres, append(args, text)
+	columns := ` SELECT me.beat, a.leader, a.term, s.beat, s.ended, ` + heldColumns
+	if len(q.steps) == 0 {
+		return t.query(countPostgres+columns+ordersPostgres, ordersCount, q.orders, args...)
 	}
-	return t.query(statement, ordersCount, q.orders, args...)
+	text, err := q.json()
+	if err != nil {
+		return err
+	}
+	return t.query(countPostgres+advancePostgres+columns+", "+racedPostgres+ordersPostgres, ordersCount+1, func(values []any) error {
+		d := decoder{row: values[ordersCount:]}
+		if raced := d.count("raced"); d.err != nil || raced != 0 {
+			return errors.Join(d.err, errCollided)
+		}
+		return q.orders(values[:ordersCount])
+	}, append(args, text)...)
 }

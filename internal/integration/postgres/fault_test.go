@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/integration/crowd"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
@@ -117,6 +118,53 @@ func TestDeadlocksAreTriedAgain(t *testing.T) {
 	beat.Wait()
 	v, err := s.View(t.Context(), "app", "")
 	if err != nil || v.Leases[0].Position.String() != "5" || v.Leases[1].Position.String() != "5" {
+		t.Errorf("View = %+v, %v", v.Leases, err)
+	}
+}
+
+// What a beat says of a lease that is taken away while the beat waits for its row is refused, so the orders must not say that it is held:
+// the worker would take its checkpoint for saved.
+func TestABeatWhoseLeaseIsTakenInItsMidstDoesNotHoldIt(t *testing.T) {
+	d := servers.Postgres(t)
+	dsn := d.PostgresURL("weir")
+	s, _ := migrated(t, dsn)
+	_, db := open(t, dsn, sqlstore.Options{})
+	group(t, s, "app", 2, 1)
+	if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback() //nolint:errcheck // it may have ended
+	if _, err := other.ExecContext(t.Context(), "UPDATE weir_leases SET epoch = epoch + 1, owner = 'x' WHERE app = 'app' AND shard = '000001'"); err != nil {
+		t.Fatal(err)
+	}
+	var orders lease.Orders
+	var beat sync.WaitGroup
+	beat.Go(func() {
+		var err error
+		orders, err = s.Beat(t.Context(), "app", lease.Report{Session: "0", Progress: []lease.Progress{
+			{Key: key("000000"), Epoch: 1, Position: after(t, "5")}, {Key: key("000001"), Epoch: 1, Position: after(t, "5")}}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	for waiting := 0; waiting == 0; {
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	beat.Wait()
+	if len(orders.Held) != 1 || orders.Held[0].Key != key("000000") || orders.Held[0].Position.String() != "5" {
+		t.Errorf("held are %v", orders.Held)
+	}
+	v, err := s.View(t.Context(), "app", "")
+	if err != nil || v.Leases[1].Owner != "x" || v.Leases[1].Position != shard.Oldest {
 		t.Errorf("View = %+v, %v", v.Leases, err)
 	}
 }
