@@ -104,7 +104,8 @@ func TestAHungHandlerStopsItsShardOnlyAndShows(t *testing.T) {
 				}
 				return nil
 			}))
-		}()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait() // for reads that are under way just now
 		time.Sleep(2 * time.Minute)
 		all := c.Shards()
 		if len(all) != 4 {
