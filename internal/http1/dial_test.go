@@ -247,8 +247,8 @@ func TestTransports(t *testing.T) {
 	h2.SetHTTP2(true)
 	for name, transport := range map[string]*http.Transport{
 		"it dials TLS":                  {DialTLSContext: dial},
-		"it dials TLS, as once":         {DialTLS: net.Dial}, //nolint:staticcheck // old programs do
-		"it dials as once":              {Dial: net.Dial},    //nolint:staticcheck // old programs do
+		"it dials TLS, as once":         {DialTLS: net.Dial},
+		"it dials as once":              {Dial: net.Dial},
 		"it keeps nothing":              {DisableKeepAlives: true},
 		"it speaks HTTP/2 and no other": {Protocols: &h2},
 	} {

@@ -91,7 +91,7 @@ func TestHeads(t *testing.T) {
 			if err == nil {
 				f, length, keep, err = h.body()
 			}
-			if c.err == errAny && err != nil {
+			if errors.Is(c.err, errAny) && err != nil {
 				return
 			}
 			if !errors.Is(err, c.err) {

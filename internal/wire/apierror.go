@@ -39,7 +39,7 @@ func readAPIError(ctx context.Context, a *answer) error {
 			return &smithy.DeserializationError{Err: err}
 		}
 	}
-	same := *a.response()
+	same := *a.response() //nolint:bodyclose // it has been read
 	same.Body = io.NopCloser(bytes.NewReader(body))
 	if same.StatusCode >= 200 && same.StatusCode < 300 {
 		same.StatusCode = http.StatusInternalServerError // 204 and the like: there is no page without a body
@@ -50,7 +50,7 @@ func readAPIError(ctx context.Context, a *answer) error {
 // responseError gives an error the answer's status and request ID.
 func responseError(a *answer, err error) error {
 	return &awshttp.ResponseError{
-		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: a.response()}, Err: err},
+		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: a.response()}, Err: err}, //nolint:bodyclose // it has been read
 		RequestID:     a.requestID(),
 	}
 }
