@@ -117,6 +117,15 @@ func TestAGroupGoesOnAfterAFailoverThatLostItsCheckpoints(t *testing.T) {
 	everything := func() bool { return len(h.counts) == put }
 	some()
 	h.until("the first records are handled", everything)
+	// The replica must know the application: an empty one is the start of another.
+	conn := client(t, primary.Addr).Conn()
+	defer conn.Close()
+	if err := conn.Set(t.Context(), "caught-up", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Wait(t.Context(), 1, time.Minute).Result(); err != nil || n != 1 {
+		t.Fatalf("%d replicas have caught up: %v", n, err)
+	}
 	say(t, client(t, replica.Addr), "REPLICAOF", "127.0.0.1", "1") // from here on, what is written gets lost
 	for range 5 {
 		some()
