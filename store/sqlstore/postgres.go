@@ -124,8 +124,6 @@ var (
     place text COLLATE "C", load smallint)
   WHERE l.app = $1 AND l.stream = v.stream AND l.shard = v.shard AND l.owner = $2 AND l.epoch = v.epoch
     AND (l.place < v.place OR v.load > 0 AND v.load <> l.load_class)`
-	// racedPostgres is how many steps would have taken effect at the start and did not.
-	racedPostgres  = `(SELECT count(*) FROM {leases} l, ` + stepsPostgres + `) - (SELECT count(*) FROM moved)`
 	ordersPostgres = ` FROM me
 LEFT JOIN {applications} a ON a.app = $1 LEFT JOIN {sessions} s ON s.app = $1 AND s.session = a.leader
 LEFT JOIN {leases} l ON l.app = $1 AND l.owner = $2`
@@ -142,11 +140,14 @@ func quickBeatPostgres(t *tx, q quickBeat) error {
 	if err != nil {
 		return err
 	}
-	return t.query(countPostgres+advancePostgres+columns+", "+racedPostgres+ordersPostgres, ordersCount+1, func(values []any) error {
+	moved := 0
+	err = t.query(countPostgres+advancePostgres+columns+", (SELECT count(*) FROM moved)"+ordersPostgres, ordersCount+1, func(values []any) error {
 		d := decoder{row: values[ordersCount:]}
-		if raced := d.count("raced"); d.err != nil || raced != 0 {
-			return errors.Join(d.err, errCollided)
-		}
-		return q.orders(values[:ordersCount])
+		moved = int(d.count("moved"))
+		return errors.Join(d.err, q.orders(values[:ordersCount]))
 	}, append(args, text)...)
+	if err == nil && moved != q.effective() {
+		return errCollided
+	}
+	return err
 }

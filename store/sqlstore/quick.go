@@ -35,6 +35,23 @@ type quickBeat struct {
 	troubles string
 	steps    []step
 	orders   func([]any) error // takes a row of orders; there is none if the session is over
+	held     *[]lease.Lease    // by the orders so far
+}
+
+// effective is how many steps change the leases that are held, as the orders have them.
+func (q quickBeat) effective() int {
+	held := make(map[lease.Key]*lease.Lease, len(*q.held))
+	for i := range *q.held {
+		held[(*q.held)[i].Key] = &(*q.held)[i]
+	}
+	n := 0
+	for _, s := range q.steps {
+		l := held[lease.Key{Stream: s.Stream, Shard: s.Shard}]
+		if l != nil && int64(l.Epoch) == s.Epoch && (l.Position.SortKey() < s.Place || s.Load > 0 && s.Load != int64(l.Load)) {
+			n++
+		}
+	}
+	return n
 }
 
 func (q quickBeat) json() (string, error) {
@@ -85,6 +102,7 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 			t := &tx{Store: s, ctx: ctx, conn: c, app: app}
 			over := true
 			o = lease.Orders{}
+			q.held = &o.Held
 			q.orders = func(values []any) error {
 				over = false
 				return readOrders(&o, r.Session, values)

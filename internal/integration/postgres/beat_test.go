@@ -41,7 +41,7 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 		for got == before {
 			got = read()
 		}
-		if each := (got - before) / beats; each > 4*leases/sessions {
+		if each := (got - before) / beats; each > 3*leases/sessions {
 			t.Errorf("after %s a beat reads %d rows of leases, and holds %d", prepare, each, leases/sessions)
 		}
 	}
