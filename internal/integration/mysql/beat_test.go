@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/internal/integration/sqltest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
 
 // The statements of a beat are transactions of their own, so anything may happen between them.
 func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
-	dsn := servers.MariaDB(t).MySQLDSN("weir")
-	clean, _ := migrated(t, dsn)
-	group(t, clean, "app", 4, 2)
-	s, log := counted(t, dsn)
+	dsn := mariadb.Weir(mariadb.Start(t))
+	clean, _ := mariadb.Migrated(t, dsn)
+	sqltest.Group(t, clean, "app", 4, 2)
+	s, log := mariadb.Counted(t, dsn)
 	if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		_, err := s.Beat(t.Context(), "app", lease.Report{Session: "0", Progress: []lease.Progress{{Key: key("000000"), Epoch: 1, Position: after(t, "5")}}})
+		_, err := s.Beat(t.Context(), "app", sqltest.Saving(t, "5", "000000"))
 		if !errors.Is(err, lease.ErrSessionOver) || !ended {
 			t.Errorf("ended before %q: %v", at, err)
 		}
@@ -57,26 +57,28 @@ func TestABeatWhoseSessionIsEndedInItsMidstHoldsNothing(t *testing.T) {
 		if err := clean.Remove(t.Context(), "app"); err != nil {
 			t.Fatal(err)
 		}
-		group(t, clean, "app", 4, 2)
+		sqltest.Group(t, clean, "app", 4, 2)
 	}
 }
 
 // A beat must not read the leases of others.
 func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	const leases, sessions, beats = 5000, 50, 20
-	s, db := migrated(t, servers.MariaDB(t).MySQLDSN("weir"))
-	group(t, s, "app", leases, sessions)
+	s, db := mariadb.Migrated(t, mariadb.Weir(mariadb.Start(t)))
+	sqltest.Group(t, s, "app", leases, sessions)
 	read := func() (rows int) {
 		if err := db.QueryRowContext(t.Context(), "SELECT sum(variable_value) FROM information_schema.global_status WHERE variable_name LIKE 'Handler_read%'").Scan(&rows); err != nil {
 			t.Fatal(err)
 		}
 		return rows
 	}
+	r := sqltest.Saving(t, "5", "000007")
+	r.Session = "7"
 	before, own := read(), 0
 	own = read() - before // what asking costs
 	before = read()
 	for range beats {
-		o, err := s.Beat(t.Context(), "app", lease.Report{Session: "7", Progress: []lease.Progress{{Key: key("000007"), Epoch: 1, Position: after(t, "5")}}})
+		o, err := s.Beat(t.Context(), "app", r)
 		if err != nil || len(o.Held) != leases/sessions {
 			t.Fatalf("%d held, %v", len(o.Held), err)
 		}

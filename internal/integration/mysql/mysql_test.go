@@ -2,96 +2,35 @@
 package mysql_test
 
 import (
-	"database/sql"
-	"fmt"
-	"sync/atomic"
 	"testing"
-
-	_ "github.com/go-sql-driver/mysql"
+	"time"
 
 	"github.com/weir-go/weir/internal/integration/crowd"
 	"github.com/weir-go/weir/internal/integration/servers"
-	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/internal/integration/sqltest"
 	"github.com/weir-go/weir/store/sqlstore"
-	"github.com/weir-go/weir/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	crowd.Main(m, func(dsn string) (lease.Store, error) {
-		db, err := sql.Open("mysql", dsn)
-		if err != nil {
-			return nil, err
-		}
-		return sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.MySQL})
-	})
+var mariadb = sqltest.Server{
+	Kind:  sqltest.Kind{Driver: "mysql", Dialect: sqlstore.MySQL},
+	Start: servers.MariaDB,
+	DSN:   (*servers.Database).MySQLDSN,
+	Other: "CREATE DATABASE other",
+	Tables: "SELECT group_concat(table_name, '.', column_name, ' ', column_type, ' ', column_key ORDER BY table_name, ordinal_position) " +
+		"FROM information_schema.columns WHERE table_schema = database()",
+
+	Hold: []string{"SELECT * FROM weir_applications FOR UPDATE", "SELECT * FROM weir_sessions FOR UPDATE", "SELECT * FROM weir_leases FOR UPDATE"},
+	// The server refreshes that table only when nobody has read it for a tenth of a second.
+	Waiting: "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'", Look: 250 * time.Millisecond,
+	Deadlock: "1213",
+
+	Idle:      []string{"UPDATE weir_sessions", "SELECT me.beat,"},
+	Saving:    []string{"UPDATE weir_sessions", "UPDATE (SELECT", "UPDATE (SELECT", "SELECT me.beat,"},
+	Assigning: 5,
 }
 
-// open opens a store as another process would.
-func open(t testing.TB, dsn string, o sqlstore.Options) (*sqlstore.Store, *sql.DB) {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	db.SetMaxOpenConns(10)
-	o.Dialect = sqlstore.MySQL
-	s, err := sqlstore.New(db, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, db
-}
+func TestMain(m *testing.M) { crowd.Main(m, mariadb.Place) }
 
-// migrated is a store with tables.
-func migrated(t testing.TB, dsn string) (*sqlstore.Store, *sql.DB) {
-	t.Helper()
-	s, db := open(t, dsn, sqlstore.Options{})
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return s, db
-}
+func TestMariaDB(t *testing.T) { sqltest.Run(t, mariadb) }
 
-var databases atomic.Int32
-
-// fresh makes another database.
-func fresh(t testing.TB, d *servers.Database) string {
-	t.Helper()
-	name := fmt.Sprint("test", databases.Add(1))
-	_, db := open(t, d.MySQLDSN(""), sqlstore.Options{})
-	run(t, db, "CREATE DATABASE "+name)
-	return d.MySQLDSN(name)
-}
-
-func run(t testing.TB, db *sql.DB, statement string, args ...any) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
-func harness(t testing.TB, dsn string) storetest.Harness {
-	migrated(t, dsn)
-	store := func(t testing.TB) lease.Store {
-		s, _ := open(t, dsn, sqlstore.Options{})
-		return s
-	}
-	return storetest.Harness{Open: store, Again: func(t testing.TB, _ lease.Store) lease.Store { return store(t) }, Steps: 200}
-}
-
-func TestContract(t *testing.T) {
-	d := servers.MariaDB(t)
-	storetest.Run(t, harness(t, d.MySQLDSN("weir")))
-}
-
-func BenchmarkStore(b *testing.B) {
-	d := servers.MariaDB(b)
-	storetest.Bench(b, harness(b, d.MySQLDSN("weir")))
-}
-
-func TestProcessesThatAreKilledAndAServerThatRestartsHarmNothing(t *testing.T) {
-	d := servers.MariaDB(t)
-	s, _ := migrated(t, d.MySQLDSN("weir"))
-	crowd.Run(t, s, d.MySQLDSN("weir"), d.Restart, func() { d.Kill(); d.Start() })
-}
+func BenchmarkStore(b *testing.B) { sqltest.Bench(b, mariadb) }
