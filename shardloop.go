@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -229,7 +229,7 @@ func retryPause(low, high time.Duration, attempt int) time.Duration {
 	if attempt < 40 && low<<(attempt-1) > 0 {
 		d = min(low<<(attempt-1), high)
 	}
-	return d/2 + rand.N(d/2+1)
+	return d/2 + jitter.N(d/2+1)
 }
 
 // call turns a panic of the handler into an error, so that it is retried like one and cannot take the process down.

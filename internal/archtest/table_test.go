@@ -20,7 +20,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/source", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/source", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -28,11 +28,12 @@ var rows = []row{
 	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
 	{
 		pkg: "internal/group", why: "the acting half of lease: beats, leadership, terms; it sees no record and no AWS",
-		ours: []string{"shard", "lease"}, tests: []string{"store/memstore", "store/storetest"},
+		ours: []string{"shard", "lease", "internal/jitter"}, tests: []string{"store/memstore", "store/storetest"},
 	},
+	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{
 		pkg: "internal/source", why: "listing and reading Kinesis; it sees no lease",
-		ours: []string{"shard", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{"shard", "internal/jitter", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
 	{
@@ -81,9 +82,12 @@ var rows = []row{
 		tests: []string{"kinesistest", "internal/wire"}, sdk: true,
 	},
 	{
-		pkg: "internal/sim", why: "a seeded simulation of many workers in one goroutine",
-		ours: []string{"shard", "lease", "internal/group", "store/memstore"},
+		pkg: "internal/sim", why: "whole applications in virtual time, step by step from a seed, with faults",
+		ours: []string{".", "shard", "lease", "internal/jitter", "internal/sim/...", "store/memstore"}, sdk: true,
 	},
+	{pkg: "internal/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
+	{pkg: "internal/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},
+	{pkg: "internal/sim/mutants", why: "the command that breaks weir on purpose and sees that the simulation notices"},
 	{
 		pkg: "internal/scenario", why: "measures coordination from outside, and judges what handlers wrote; it shares nothing with what it judges",
 		tests: []string{".", "shard", "lease", "internal/group", "kinesistest", "store/memstore"}, sdk: true,

@@ -3,16 +3,14 @@ package group
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	mrand "math/rand/v2"
 	"slices"
 	"sort"
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -50,9 +48,7 @@ func newWorker(cfg Config) *worker {
 }
 
 func (w *worker) newSession() {
-	var b [10]byte
-	_, _ = rand.Read(b[:]) // never fails
-	w.session, w.first, w.follow = hex.EncodeToString(b[:]), true, lease.Follow{}
+	w.session, w.first, w.follow = jitter.Name(w.cfg.Worker), true, lease.Follow{}
 	w.leader, w.holds, w.unread = lease.Leader{}, 0, nil
 	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
 }
@@ -308,20 +304,20 @@ func (w *worker) beatFailed(err error) time.Duration {
 		return 0
 	}
 	// Quick at first, because trust is running out, then once per beat.
-	return jitter(min(w.cfg.Times.Beat/8<<min(w.failures, 3), w.cfg.Times.Beat))
+	return early(min(w.cfg.Times.Beat/8<<min(w.failures, 3), w.cfg.Times.Beat))
 }
 
 // pause is the time until the next beat, at most wait.
 func (w *worker) pause(wait time.Duration) time.Duration {
-	next := jitter(w.cfg.Times.Beat)
+	next := early(w.cfg.Times.Beat)
 	if time.Now().Before(w.hurryUntil) {
 		next /= 10
 	}
 	return min(next, wait)
 }
 
-// jitter is d less up to a tenth, so that workers that started together do not stay in step.
-func jitter(d time.Duration) time.Duration { return d - mrand.N(d/10+1) }
+// early is d less up to a tenth, so that workers that started together do not stay in step.
+func early(d time.Duration) time.Duration { return d - jitter.N(d/10+1) }
 
 // stopped carries an orderly stop forward and reports whether every term is over.
 func (w *worker) stopped() bool {
@@ -371,7 +367,7 @@ func (w *worker) leave(ctx context.Context) {
 			w.cfg.Log.Warn("could not say goodbye to the store; the leases are taken over after the failover time",
 				"app", w.cfg.App, "err", err)
 			return
-		case <-time.After(jitter(w.cfg.Times.Beat / 4)):
+		case <-time.After(early(w.cfg.Times.Beat / 4)):
 		}
 	}
 }

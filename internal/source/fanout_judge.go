@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -76,7 +76,7 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 			f.refused = time.Now()
 		}
 		if !f.polling && time.Since(f.refused) < refusedFor {
-			wait := subscribeSpacing + rand.N(subscribeSpacing/2)
+			wait := subscribeSpacing + jitter.N(subscribeSpacing/2)
 			f.report(fmt.Errorf("%w is in the way: %w", ErrSubscribed, err), true, wait)
 			return wait, nil
 		}
@@ -85,7 +85,7 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 		// By a worker that holds the lease now, which ends this reader, or by somebody who uses the consumer's name by mistake. Calls
 		// are refused for a while either way.
 		if f.takeovers++; f.takeovers < fallbackAfter && !f.polling {
-			wait := takeoverAfter + rand.N(subscribeSpacing/2)
+			wait := takeoverAfter + jitter.N(subscribeSpacing/2)
 			f.report(fmt.Errorf("%w took over: %w", ErrSubscribed, err), false, wait)
 			return wait, nil
 		}
@@ -124,7 +124,7 @@ func (f *Fanout) fall(why error) {
 	}
 }
 
-func fallbackPause() time.Duration { return fallbackFor - fallbackFor/10 + rand.N(fallbackFor/5) }
+func fallbackPause() time.Duration { return fallbackFor - fallbackFor/10 + jitter.N(fallbackFor/5) }
 
 func (f *Fanout) report(err error, throttled bool, next time.Duration) {
 	if f.Poll.Failed != nil {

@@ -3,10 +3,10 @@ package source
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -33,7 +33,7 @@ func (s spread) life() time.Duration {
 	if s {
 		return 2 * subscriptionLife // longer than it can last
 	}
-	return leastLife + rand.N(subscriptionLife-leastLife)
+	return leastLife + jitter.N(subscriptionLife-leastLife)
 }
 
 // after is what holds after a subscription that ended with err when it had lasted so long.

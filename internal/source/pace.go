@@ -1,8 +1,9 @@
 package source
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/weir-go/weir/internal/jitter"
 )
 
 // The service allows five reads a second and 2 MiB a second from a shard, and refuses further reads while that is overdrawn.
@@ -20,9 +21,9 @@ func spacing(bytes int) time.Duration {
 // anything up to idle, so that shards that were taken together do not even begin so.
 func idlePause(idle time.Duration, first bool) time.Duration {
 	if first {
-		return max(readSpacing, rand.N(idle+1))
+		return max(readSpacing, jitter.N(idle+1))
 	}
-	return idle - rand.N(idle/5+1)
+	return idle - jitter.N(idle/5+1)
 }
 
 // pace is how long after the beginning of a read the next one is due: at once while there is more, within the limits; else after pause.

@@ -7,12 +7,13 @@ package source
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/jitter"
 )
 
 // Stream names a stream in calls: by ARN where that is known, else by name.
@@ -69,7 +70,7 @@ type backoff struct {
 func (b *backoff) next() time.Duration {
 	d := min(b.low<<min(b.failures, 20), b.high)
 	b.failures++
-	return d/2 + rand.N(d/2+1)
+	return d/2 + jitter.N(d/2+1)
 }
 
 func (b *backoff) reset() { b.failures = 0 }

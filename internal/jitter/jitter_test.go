@@ -1,0 +1,37 @@
+package jitter
+
+import (
+	"testing"
+	"time"
+)
+
+func TestChanceStaysWithinItsBounds(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for range 1000 {
+		d := N(10)
+		if d < 0 || d >= 10 {
+			t.Fatalf("N(10) = %d", d)
+		}
+		seen[d] = true
+	}
+	if len(seen) != 10 {
+		t.Errorf("of 10 durations %d came in 1,000 draws", len(seen))
+	}
+	if a, b := Name("w"), Name("w"); a == b || len(a) != 20 {
+		t.Errorf("two names are %q and %q", a, b)
+	}
+}
+
+func TestASourceDecides(t *testing.T) {
+	restore := Replace(func(of string) uint64 { return uint64(len(of)) + 20 })
+	if d := N(25); d != 3 {
+		t.Errorf("N(25) = %d, want 28 modulo 25", d)
+	}
+	if a, b := Name("w"), Name("v"); a != b || a != "00000000000000150000" {
+		t.Errorf("two names are %q and %q", a, b)
+	}
+	restore()
+	if Name("w") == Name("w") {
+		t.Error("the source still decides")
+	}
+}
