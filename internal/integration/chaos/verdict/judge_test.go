@@ -1,0 +1,236 @@
+package verdict
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	ms  = int64(time.Millisecond)
+	sec = int64(time.Second)
+)
+
+// tale is a history in the making: two shards, a key each, a record every 100 ms for 40 s. The worker a has both shards, is frozen from 10.05 s to
+// 20 s, in the middle of a call on each, and b takes over at 16 s, from the last checkpoint.
+type tale struct {
+	History
+	a, b *Journal
+}
+
+func (t *tale) handle(j *Journal, shard string, epoch uint64, number int, start, end int64) {
+	j.Handlings = append(j.Handlings, Handling{Put: t.put(shard, number), Shard: shard, Sequence: big.NewInt(int64(1000 + number)), Epoch: epoch, Start: start, End: end})
+}
+
+func (t *tale) call(j *Journal, shard string, epoch uint64, start, end int64, failed bool) {
+	j.Calls = append(j.Calls, Call{shard, epoch, start, end, failed})
+}
+
+func (t *tale) put(shard string, number int) Put {
+	return Put{Key: "key-" + shard, Number: number, At: int64(number-1) * 100 * ms}
+}
+
+func told() *tale {
+	t := &tale{a: &Journal{Life: "a.1"}, b: &Journal{Life: "b.1"}}
+	t.Allowance = 2 * time.Second
+	t.Faults = []Fault{{Kind: "freeze", Lives: []string{"a.1"}, From: 10*sec + 50*ms, To: 20 * sec, Until: 17*sec + 50*ms, Repeats: true, Froze: true}}
+	for _, shard := range []string{"one", "two"} {
+		const records = 400
+		for n := 1; n <= records; n++ {
+			p := t.put(shard, n)
+			t.Puts = append(t.Puts, p)
+			switch {
+			case n <= 100: // each for itself
+				t.handle(t.a, shard, 1, n, p.At+10*ms, p.At+20*ms)
+				t.call(t.a, shard, 1, p.At+10*ms, p.At+21*ms, false)
+			case n == 101: // done before the freeze, in one call with the next
+				t.handle(t.a, shard, 1, n, p.At+10*ms, p.At+20*ms)
+			case n == 102:
+				t.handle(t.a, shard, 1, n, t.put(shard, 101).At+10*ms, 20*sec+10*ms)
+				t.call(t.a, shard, 1, t.put(shard, 101).At+10*ms, 20*sec+20*ms, true)
+			}
+			if n >= 96 { // 95 were saved
+				start := max(p.At+10*ms, 16*sec+int64(n)*ms)
+				t.handle(t.b, shard, 2, n, start, start+ms/2)
+				t.call(t.b, shard, 2, start, start+ms/2, false)
+			}
+		}
+		t.a.Saves = append(t.a.Saves, Save{shard, big.NewInt(1095), 1, t.put(shard, 95).At + 15*ms, t.put(shard, 95).At + 18*ms})
+	}
+	return t
+}
+
+func (t *tale) judge() Verdict {
+	t.Journals = []Journal{*t.a, *t.b}
+	return Judge(t.History)
+}
+
+func TestAFreezeIsExcused(t *testing.T) {
+	told := told()
+	v := told.judge()
+	if !v.Clean() {
+		t.Fatalf("%q", v.Violations)
+	}
+	// 96 to 102 again by b; 102 by b first, since a did it late.
+	if v.Put != 800 || v.Handled != 800+2*7 || v.Repeated != 2*7 || v.Late != 2 || v.Saves != 2 {
+		t.Errorf("%+v", v)
+	}
+	if k := v.Kinds; len(k) != 1 || k[0].Repeated != 14 || k[0].Times != 1 || k[0].Wait != 6*time.Second+102500*time.Microsecond-100*time.Millisecond ||
+		k[0].Allowed != 9*time.Second || v.Calm > 20*time.Millisecond {
+		t.Errorf("%+v, calm %v", k, v.Calm)
+	}
+}
+
+func TestWhatIsWrongIsFound(t *testing.T) {
+	drop := func(j *Journal, shard string, from, to int) {
+		j.Handlings = slices.DeleteFunc(j.Handlings, func(h Handling) bool { return h.Shard == shard && h.Number >= from && h.Number <= to })
+	}
+	at := func(j *Journal, shard string, number int) *Handling {
+		i := slices.IndexFunc(j.Handlings, func(h Handling) bool { return h.Shard == shard && h.Number == number })
+		return &j.Handlings[i]
+	}
+	for _, c := range []struct {
+		name  string
+		do    func(*tale)
+		sort  string // "" for nothing wrong
+		says  string
+		count func(Verdict) int
+	}{
+		{"one record is lost", func(t *tale) { drop(t.b, "one", 200, 200) }, "lost", "number 200 of key key-one was never handled",
+			func(v Verdict) int { return v.Lost }},
+		{"an overtaken owner saved what it handled late", func(t *tale) { drop(t.b, "one", 102, 102) }, "lost", "which did not own one any more",
+			func(v Verdict) int { return v.Lost }},
+		{"two numbers of a key change places", func(t *tale) {
+			x, y := at(t.b, "one", 200), at(t.b, "one", 201)
+			x.Put, y.Put = y.Put, x.Put
+		}, "order", "number 200 of key key-one was first handled after number 201", func(v Verdict) int { return v.Disorder }},
+		{"a shard goes back within an epoch", func(t *tale) {
+			x, y := at(t.b, "one", 200), at(t.b, "one", 201)
+			x.Sequence, y.Sequence = y.Sequence, x.Sequence
+		}, "order", "which comes later", func(v Verdict) int { return v.Disorder }},
+		{"a call that succeeded comes again", func(t *tale) {
+			start := t.put("one", 300).At + 50*ms
+			t.handle(t.b, "one", 2, 300, start, start+ms)
+		}, "order", "one at epoch 2", func(v Verdict) int { return v.Disorder }},
+		{"a repetition without a fault", func(t *tale) {
+			j := &Journal{Life: "c.1"}
+			for n := 390; n <= 400; n++ {
+				t.handle(j, "one", 3, n, 50*sec+int64(n)*ms, 50*sec+int64(n)*ms)
+			}
+			t.a.Handlings = append(t.a.Handlings, j.Handlings...)
+			for i := range t.a.Handlings {
+				if h := &t.a.Handlings[i]; h.Epoch == 3 {
+					h.Shard = "one"
+				}
+			}
+		}, "repeat", "no fault struck b.1", func(v Verdict) int { return v.Unexplained }},
+		{"a fault that may not cause any", func(t *tale) { t.Faults[0].Repeats = false }, "repeat", "no fault struck a.1",
+			func(v Verdict) int { return v.Unexplained }},
+		{"a fault that struck somebody else", func(t *tale) { t.Faults[0].Lives = []string{"b.1"}; t.Faults[0].Froze = false }, "repeat", "no fault struck a.1",
+			func(v Verdict) int { return v.Unexplained }},
+		{"an owner begins a call after the next one", func(t *tale) {
+			t.handle(t.a, "one", 1, 103, 20*sec+30*ms, 20*sec+40*ms)
+		}, "overlap", "a.1 began a call at epoch 1", func(v Verdict) int { return v.Overlaps }},
+		{"it begins one and handles nothing", func(t *tale) { t.call(t.a, "one", 1, 20*sec+30*ms, 20*sec+40*ms, true) }, "overlap", "a.1 began a call at epoch 1",
+			func(v Verdict) int { return v.Overlaps }},
+		{"its call goes on for long", func(t *tale) { at(t.a, "one", 102).End = 23 * sec }, "overlap", "and was not frozen",
+			func(v Verdict) int { return v.Overlaps }},
+		{"it was never frozen", func(t *tale) { t.Faults[0].Froze = false }, "overlap", "and was not frozen", func(v Verdict) int { return v.Overlaps }},
+		{"an epoch with two owners", func(t *tale) {
+			t.handle(t.a, "one", 2, 400, 45*sec, 45*sec+ms)
+		}, "overlap", "at epoch 2 was with", func(v Verdict) int { return v.Overlaps }},
+		{"it saves after the next one began", func(t *tale) {
+			t.a.Saves = append(t.a.Saves, Save{"one", big.NewInt(1102), 1, 20*sec + 12*ms, 20*sec + 15*ms})
+		}, "checkpoint", "a.1 was told that it had saved", func(v Verdict) int { return v.Backwards }},
+		{"a save that was on its way", func(t *tale) {
+			t.a.Saves = append(t.a.Saves, Save{"one", big.NewInt(1095), 1, 10*sec + 40*ms, 20*sec + 15*ms})
+		}, "", "", nil},
+		{"a save is forgotten", func(t *tale) {
+			t.a.Saves = append(t.a.Saves, Save{"one", big.NewInt(1096), 1, 9*sec + 516*ms, 9*sec + 518*ms})
+		}, "checkpoint", "epoch 2 began before what epoch 1 was told to have saved", func(v Verdict) int { return v.Backwards }},
+		{"a shard is silent for too long behind a fault", func(t *tale) {
+			for i := range t.b.Handlings {
+				if h := &t.b.Handlings[i]; h.Shard == "one" && h.Start < 22*sec {
+					h.Start, h.End = 22*sec+int64(h.Number)*ms, 22*sec+int64(h.Number)*ms
+				}
+			}
+			t.b.Calls = nil
+		}, "silence", "until b.1 handled it", func(v Verdict) int { return v.Silences }},
+		{"one whose owner was not struck is silent", func(t *tale) {
+			for n := 1; n <= 110; n++ {
+				p := Put{Key: "key-three", Number: n, At: t.put("one", n).At}
+				t.Puts = append(t.Puts, p)
+				end := p.At + ms
+				if n > 105 {
+					end = 16*sec + int64(n)*ms
+				}
+				t.b.Handlings = append(t.b.Handlings, Handling{p, "three", big.NewInt(int64(n)), 1, end - ms, end})
+			}
+		}, "silence", "key-three", func(v Verdict) int { return v.Silences }},
+		{"a record that was never put", func(t *tale) { at(t.b, "one", 300).Key = "else" }, "order", "never put", nil},
+		{"a call that failed comes again", func(t *tale) {
+			t.Faults = append(t.Faults, Fault{Kind: "outage", From: 29 * sec, To: 30 * sec, Until: 31 * sec, Repeats: true})
+			at(t.b, "one", 300).Start = t.put("one", 300).At + 5*ms
+			t.call(t.b, "one", 2, t.put("one", 300).At+5*ms, t.put("one", 300).At+15*ms, true)
+			t.handle(t.b, "one", 2, 300, t.put("one", 300).At+50*ms, t.put("one", 300).At+60*ms)
+		}, "", "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			told := told()
+			c.do(told)
+			v := told.judge()
+			if c.sort == "" {
+				if !v.Clean() {
+					t.Errorf("%q", v.Violations)
+				}
+				return
+			}
+			if !slices.ContainsFunc(v.Violations, func(s string) bool { return strings.HasPrefix(s, c.sort+":") && strings.Contains(s, c.says) }) {
+				t.Errorf("%q, want %s: … %s", v.Violations, c.sort, c.says)
+			}
+			if c.count != nil && c.count(v) == 0 {
+				t.Errorf("not counted: %+v", v)
+			}
+		})
+	}
+}
+
+func TestJournalsComeBackAsTheyWereWritten(t *testing.T) {
+	p := Put{"k", 7, 5}
+	var text []byte
+	text = AppendHandling(text, p, "s", "123456789012345678901234567890", 3, 10, 11)
+	text = AppendCall(text, Call{"s", 3, 10, 12, true})
+	text = AppendSave(text, "s", "42", 3, 13, 14)
+	whole := len(text)
+	text = append(text, "record\tk\t8"...)
+	var j Journal
+	rest, err := j.Add(text)
+	if err != nil || string(rest) != string(text[whole:]) {
+		t.Fatalf("%q, %v", rest, err)
+	}
+	if got := fmt.Sprint(j.Handlings, j.Calls, j.Saves); got != "[{{k 7 5} s 123456789012345678901234567890 3 10 11}] [{s 3 10 12 true}] [{s 42 3 13 14}]" {
+		t.Error(got)
+	}
+	puts, err := ParsePuts(AppendPut(nil, p))
+	if err != nil || len(puts) != 1 || puts[0] != p {
+		t.Errorf("%v, %v", puts, err)
+	}
+}
+
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte("record\tk\t7\t5\ts\t99\t3\t10\t11\ncall\ts\t3\t10\t12\tok\nsaved\ts\t42\t3\t13\t14\n"))
+	f.Add([]byte("record\tk\n"))
+	f.Add([]byte("call\ts\t-3\t10\t12\tmaybe\n"))
+	f.Add([]byte("saved\ts\tx\t3\t13\t14\textra\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		j := Journal{Life: "a"}
+		rest, err := j.Add(text)
+		if err == nil && strings.Contains(string(rest), "\n") {
+			t.Errorf("whole lines are left: %q", rest)
+		}
+		Judge(History{Journals: []Journal{j}}) // whatever it says
+	})
+}
