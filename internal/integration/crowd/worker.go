@@ -19,6 +19,7 @@ import (
 const (
 	placeVariable  = "WEIR_TEST_CROWD_PLACE" // set in worker processes
 	numberVariable = "WEIR_TEST_CROWD_NUMBER"
+	steadyVariable = "WEIR_TEST_CROWD_STEADY" // set if nobody disturbs the server
 	app            = "crowd"
 	leases         = 8
 	patience       = 30 * time.Second // of a worker with a server that is being restarted
@@ -33,32 +34,41 @@ func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 	}
 	s, err := open(place)
 	if err == nil {
-		err = work(s)
+		err = work(s, insisting(os.Getenv(steadyVariable) != ""))
 	}
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }
 
-// insist repeats a call whose outcome is open, until an answer comes. Waiting is a worker's business here, in a process of its own.
-func insist(what string, call func(context.Context) error) error {
-	begun := time.Now()
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		err := call(ctx)
-		cancel()
-		if err == nil || errors.Is(err, lease.ErrSessionOver) {
-			return err
+// insist makes a call.
+type insist func(what string, call func(context.Context) error) error
+
+// insisting returns what repeats a call whose outcome is open until an answer comes. With a steady server there is nothing to repeat: any
+// error but that the session is over is one too many. Waiting is a worker's business here, in a process of its own.
+func insisting(steady bool) insist {
+	return func(what string, call func(context.Context) error) error {
+		begun := time.Now()
+		for {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			if steady {
+				ctx = context.Background()
+			}
+			err := call(ctx)
+			cancel()
+			if err == nil || errors.Is(err, lease.ErrSessionOver) {
+				return err
+			}
+			if steady || errors.Is(err, lease.ErrSetup) || time.Since(begun) > patience {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			<-time.After(20 * time.Millisecond)
 		}
-		if errors.Is(err, lease.ErrSetup) || time.Since(begun) > patience {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		<-time.After(20 * time.Millisecond)
 	}
 }
 
 // work beats, with progress on what is held, and plays the leader a little, until the process is killed. After each beat that was
 // answered it says on standard output what the store confirmed.
-func work(s lease.Store) error {
+func work(s lease.Store, do insist) error {
 	worker, err := strconv.ParseUint(os.Getenv(numberVariable), 10, 32)
 	if err != nil {
 		return err
@@ -79,7 +89,7 @@ func work(s lease.Store) error {
 			r.Progress = append(r.Progress, p)
 		}
 		var o lease.Orders
-		err := insist("Beat", func(ctx context.Context) (err error) { o, err = s.Beat(ctx, app, r); return err })
+		err := do("Beat", func(ctx context.Context) (err error) { o, err = s.Beat(ctx, app, r); return err })
 		if errors.Is(err, lease.ErrSessionOver) {
 			first, held = true, map[lease.Key]lease.Lease{}
 			continue
@@ -103,7 +113,7 @@ func work(s lease.Store) error {
 		if _, err := os.Stdout.WriteString(out.String()); err != nil {
 			return err
 		}
-		if err := direct(s); err != nil {
+		if err := direct(s, do); err != nil {
 			return err
 		}
 	}
@@ -113,9 +123,9 @@ func work(s lease.Store) error {
 func position(epoch, n, worker uint64) uint64 { return (epoch*100_000+n%100_000)*1000 + worker }
 
 // direct does what a leader does, without much sense.
-func direct(s lease.Store) error {
+func direct(s lease.Store, do insist) error {
 	var v lease.View
-	err := insist("View", func(ctx context.Context) (err error) { v, err = s.View(ctx, app, ""); return err })
+	err := do("View", func(ctx context.Context) (err error) { v, err = s.View(ctx, app, ""); return err })
 	if err != nil {
 		return err
 	}
@@ -150,5 +160,5 @@ func direct(s lease.Store) error {
 			actions = append(actions, lease.Action{Kind: lease.Revoke, Key: l.Key, Epoch: l.Epoch})
 		}
 	}
-	return insist("Apply", func(ctx context.Context) error { _, err := s.Apply(ctx, app, actions); return err })
+	return do("Apply", func(ctx context.Context) error { _, err := s.Apply(ctx, app, actions); return err })
 }

@@ -9,24 +9,21 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/weir-go/weir/internal/integration/sqltest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/sqlstore"
 	"github.com/weir-go/weir/store/storetest"
 )
 
+var sqlite = sqltest.Kind{Driver: "sqlite", Dialect: sqlstore.SQLite}
+
+// empty is the path of a file that is not there yet.
+func empty(t testing.TB) string { return filepath.Join(t.TempDir(), "leases.db") }
+
 // open opens the file as another process would.
 func open(t testing.TB, path string) (*sqlstore.Store, *sql.DB) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	s, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.SQLite})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, db
+	return sqlite.Open(t, path, sqlstore.Options{})
 }
 
 // files remembers where the stores that the suite opened keep their data.
@@ -34,11 +31,8 @@ var files sync.Map
 
 var harness = storetest.Harness{
 	Open: func(t testing.TB) lease.Store {
-		path := filepath.Join(t.TempDir(), "leases.db")
-		s, _ := open(t, path)
-		if err := s.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		path := empty(t)
+		s, _ := sqlite.Migrated(t, path)
 		files.Store(s, path)
 		return s
 	},

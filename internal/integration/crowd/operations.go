@@ -4,70 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
-
-// LostAnswers is a test of a store, reached through a connection on which answers can be lost after the server did what it was told:
-// lose n makes the nth answer from then on get lost (0: none), and lost reports whether that has happened. Whatever answer of each
-// call is lost, the application is either as before or as after it, and repeating the call leaves it as after it.
-func LostAnswers(t *testing.T, clean, faulty lease.Store, lose func(n int), lost func() bool) {
-	apps := 0
-	fresh := func(t *testing.T) string {
-		apps++
-		app := fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), apps)
-		prepare(t, clean, app)
-		return app
-	}
-	for _, op := range operations(t) {
-		t.Run(op.name, func(t *testing.T) {
-			app := fresh(t)
-			before := state(t, clean, app)
-			if err := op.do(t.Context(), clean, app); err != nil {
-				t.Fatal(err)
-			}
-			after := state(t, clean, app)
-			if before == after {
-				t.Fatalf("%s does nothing", op.name)
-			}
-			happened := 0
-			for n := 1; ; n++ {
-				app := fresh(t)
-				lose(n)
-				err := op.do(t.Context(), faulty, app)
-				was := lost()
-				lose(0)
-				got := state(t, clean, app)
-				if got != before && got != after {
-					t.Fatalf("answer %d: half done\n%s", n, got)
-				}
-				if err == nil && got != after {
-					t.Fatalf("answer %d: no error, but not done\n%s", n, got)
-				}
-				for _, s := range []lease.Store{faulty, clean} {
-					if err := op.do(t.Context(), s, app); err != nil {
-						t.Fatalf("answer %d: repeated: %v", n, err)
-					}
-				}
-				if got := state(t, clean, app); got != after {
-					t.Fatalf("answer %d: repeated\n%s\nwant\n%s", n, got, after)
-				}
-				if !was {
-					break
-				}
-				happened++
-			}
-			if happened == 0 {
-				t.Error("no answer got lost")
-			}
-			t.Logf("each of %d answers got lost once", happened)
-		})
-	}
-}
 
 // operation is a call that changes many rows, on what prepare made.
 type operation struct {
@@ -146,7 +87,9 @@ func prepare(t testing.TB, s lease.Store, app string) {
 // state is what an application looks like but for beat counts.
 func state(t testing.TB, s lease.Store, app string) string {
 	t.Helper()
-	v, err := s.View(t.Context(), app, "")
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	v, err := s.View(ctx, app, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,30 +102,4 @@ func state(t testing.TB, s lease.Store, app string) string {
 	}
 	fmt.Fprintf(&b, "leader %q term %d\n", v.Leader.Session, v.Leader.Term)
 	return b.String()
-}
-
-// Losing counts what a client sends through a proxy, to lose the answer of just one.
-func Losing(p *servers.Proxy) (lose func(n int), lost func() bool) {
-	var mu sync.Mutex
-	wanted, sent, hit := 0, 0, false
-	p.CutAnswers(func([]byte) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		sent++
-		if sent != wanted {
-			return false
-		}
-		hit = true
-		return true
-	})
-	lose = func(n int) {
-		mu.Lock()
-		defer mu.Unlock()
-		wanted, sent, hit = n, 0, false
-	}
-	return lose, func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return hit
-	}
 }
