@@ -76,7 +76,9 @@ func (s Server) Waits(t *testing.T, db *sql.DB) {
 	}
 }
 
-func deadlocks(t *testing.T, s Server) {
+// pair starts a server with two leases of session "0", and a transaction of somebody else, which ends with the test at the latest.
+func pair(t *testing.T, s Server) (*sqlstore.Store, *sql.DB, *sql.Tx) {
+	t.Helper()
 	dsn := s.Weir(s.Start(t))
 	store, _ := s.Migrated(t, dsn)
 	_, db := s.Open(t, dsn, sqlstore.Options{})
@@ -84,12 +86,17 @@ func deadlocks(t *testing.T, s Server) {
 	if _, err := store.Beat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody holds lease 1 and then wants lease 0, while a beat has 0 and wants 1.
-	hog, err := db.BeginTx(t.Context(), nil)
+	other, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hog.Rollback() //nolint:errcheck // it may have ended
+	t.Cleanup(func() { _ = other.Rollback() }) // it may have ended
+	return store, db, other
+}
+
+func deadlocks(t *testing.T, s Server) {
+	store, db, hog := pair(t, s)
+	// Somebody holds lease 1 and then wants lease 0, while a beat has 0 and wants 1.
 	const lock = "SELECT 1 FROM weir_leases WHERE app = 'app' AND shard = '%' FOR UPDATE"
 	if _, err := hog.ExecContext(t.Context(), strings.Replace(lock, "%", "000001", 1)); err != nil {
 		t.Fatal(err)
@@ -123,18 +130,7 @@ func deadlocks(t *testing.T, s Server) {
 // What a beat says of a lease that is taken away while the beat waits for its row is refused, so the orders must not say that it is held:
 // the worker would take its checkpoint for saved.
 func takenInItsMidst(t *testing.T, s Server) {
-	dsn := s.Weir(s.Start(t))
-	store, _ := s.Migrated(t, dsn)
-	_, db := s.Open(t, dsn, sqlstore.Options{})
-	Group(t, store, "app", 2, 1)
-	if _, err := store.Beat(t.Context(), "app", lease.Report{Session: "0"}); err != nil {
-		t.Fatal(err)
-	}
-	other, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Rollback() //nolint:errcheck // it may have ended
+	store, db, other := pair(t, s)
 	if _, err := other.ExecContext(t.Context(), "UPDATE weir_leases SET epoch = epoch + 1, owner = 'x' WHERE app = 'app' AND shard = '000001'"); err != nil {
 		t.Fatal(err)
 	}
