@@ -7,7 +7,8 @@ import org.eclipse.jetty.server.ServerConnector;
 
 /**
  * Starts DynamoDB Local on a free port of 127.0.0.1, says which, and ends when its standard input does. By itself it listens on
- * all interfaces, wants to be given a port, sends telemetry, and outlives whoever started it.
+ * all interfaces, wants to be given a port, sends telemetry, and outlives whoever started it. It keeps its tables in memory, or in the
+ * directory that is its argument, where they outlive it.
  *
  * <p>What DynamoDB Local 2.6.1 does differently, seen while the store was tested against it:
  *
@@ -22,7 +23,10 @@ import org.eclipse.jetty.server.ServerConnector;
 public final class LoopbackDynamoDB {
   public static void main(String[] args) throws Exception {
     DynamoDBProxyServer proxy =
-        ServerRunner.createServerFromCommandLineArgs(new String[] {"-inMemory", "-sharedDb", "-disableTelemetry"});
+        ServerRunner.createServerFromCommandLineArgs(
+            args.length == 0
+                ? new String[] {"-inMemory", "-sharedDb", "-disableTelemetry"}
+                : new String[] {"-dbPath", args[0], "-sharedDb", "-disableTelemetry"});
     Field field = DynamoDBProxyServer.class.getDeclaredField("server");
     field.setAccessible(true);
     Server server = (Server) field.get(proxy);

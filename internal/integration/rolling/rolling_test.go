@@ -17,8 +17,6 @@ import (
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/internal/scenario"
 	"github.com/weir-go/weir/kinesistest"
-	"github.com/weir-go/weir/store/dynamostore"
-	"github.com/weir-go/weir/store/sqlstore"
 )
 
 const (
@@ -34,34 +32,17 @@ func TestTenProcessesAreReplacedOneAfterAnother(t *testing.T) {
 		kind  string
 		place func(*testing.T) string
 	}{
-		{"SQLite", func(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") }},
-		{"Postgres", func(t *testing.T) string { return servers.Postgres(t).PostgresURL("weir") }},
-		{"DynamoDB Local", func(t *testing.T) string { return servers.DynamoDBLocal(t).URL }},
+		{servers.SQLiteStore, func(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") }},
+		{servers.PostgresStore, func(t *testing.T) string { return servers.Postgres(t).PostgresURL("weir") }},
+		{servers.DynamoDBStore, func(t *testing.T) string { return servers.DynamoDBLocal(t).URL }},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			place := c.place(t)
-			prepare(t, c.kind, place)
+			if err := servers.PrepareStore(t.Context(), c.kind, place); err != nil {
+				t.Fatal(err)
+			}
 			run(t, c.kind, place)
 		})
-	}
-}
-
-// prepare makes the tables.
-func prepare(t *testing.T, kind, place string) {
-	t.Helper()
-	s, closer, err := openStore(kind, place)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closer.Close()
-	switch s := s.(type) {
-	case *sqlstore.Store:
-		err = s.Migrate(t.Context())
-	case *dynamostore.Store:
-		err = s.CreateTable(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

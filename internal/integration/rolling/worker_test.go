@@ -3,7 +3,6 @@ package rolling_test
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -21,14 +20,9 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite"
-
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/internal/scenario"
-	"github.com/weir-go/weir/lease"
-	"github.com/weir-go/weir/store/dynamostore"
-	"github.com/weir-go/weir/store/sqlstore"
 )
 
 // setup is what a worker process is told.
@@ -66,30 +60,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// openStore opens the store of a kind, where place says.
-func openStore(kind, place string) (lease.Store, io.Closer, error) {
-	switch kind {
-	case "DynamoDB Local":
-		return dynamostore.New((&servers.Server{URL: place}).DynamoDB(), dynamostore.Options{Table: "weir"}), io.NopCloser(nil), nil
-	case "Postgres":
-		db, err := sql.Open("pgx", place)
-		if err != nil {
-			return nil, nil, err
-		}
-		db.SetMaxOpenConns(4)
-		s, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.Postgres})
-		return s, db, err
-	case "SQLite":
-		db, err := sql.Open("sqlite", place)
-		if err != nil {
-			return nil, nil, err
-		}
-		s, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.SQLite})
-		return s, db, err
-	}
-	return nil, nil, fmt.Errorf("no store is called %q", kind)
-}
-
 // work takes part in the application until it is told to stop, or its parent is gone. What its handler has handled is in
 // its journal, a line for each record, before the handler returns.
 func (s setup) work() error {
@@ -104,7 +74,7 @@ func (s setup) work() error {
 		return err
 	}
 	defer journal.Close()
-	store, closer, err := openStore(s.Kind, s.Place)
+	store, closer, err := servers.OpenStore(s.Kind, s.Place)
 	if err != nil {
 		return err
 	}

@@ -181,6 +181,9 @@ func (d *Database) Start() {
 	}
 }
 
+// TryStart is Start for a program that can try again: after a crash the parts of a server may hold it up for a moment.
+func (d *Database) TryStart() error { return d.start() }
+
 func (d *Database) start() error {
 	p := &dataProcess{cmd: d.command(), gone: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = d.Dir, &p.said, &p.said

@@ -25,7 +25,12 @@ const Require = "WEIR_INTEGRATION"
 type Server struct {
 	Name string
 	URL  string
+
+	kill func()
 }
+
+// Kill ends the server at once, as a crash would, and returns when it is gone.
+func (s *Server) Kill() { s.kill() }
 
 const (
 	startWithin = time.Minute // machines are shared, and a JVM starts slowly
@@ -37,9 +42,20 @@ const (
 // What it gets wrong is written beside its launcher, scripts/servers/LoopbackDynamoDB.java.
 func DynamoDBLocal(t testing.TB) *Server {
 	t.Helper()
+	return dynamoDBLocal(t)
+}
+
+// DynamoDBLocalOn is [DynamoDBLocal] with its tables in a directory, where one that is started after it finds them.
+func DynamoDBLocalOn(t testing.TB, dir string) *Server {
+	t.Helper()
+	return dynamoDBLocal(t, dir)
+}
+
+func dynamoDBLocal(t testing.TB, place ...string) *Server {
+	t.Helper()
 	dir := fetched(t, "dynamodb-local")
-	cmd := exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+dir,
-		"-cp", dir+string(os.PathListSeparator)+filepath.Join(dir, "*"), "LoopbackDynamoDB")
+	cmd := exec.Command("java", append([]string{"-Xmx512m", "-XX:TieredStopAtLevel=1", "-Djava.library.path=" + dir,
+		"-cp", dir + string(os.PathListSeparator) + filepath.Join(dir, "*"), "LoopbackDynamoDB"}, place...)...)
 	return start(t, "DynamoDB Local", cmd, "8000", "/")
 }
 
@@ -166,11 +182,14 @@ func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Serve
 			fmt.Fprintln(os.Stderr, name, "ended in the middle of the test:", err, said.String()) // should the test hang because of it
 		}
 	}()
-	t.Cleanup(func() {
+	kill := func() {
 		stopping.Store(true)
 		_ = stdin.Close()
 		_ = cmd.Process.Kill() // kinesis-local hangs on SIGTERM
 		<-gone
+	}
+	t.Cleanup(func() {
+		kill()
 		if t.Failed() {
 			t.Logf("%s said last:\n%s", name, said.String())
 		}
@@ -178,7 +197,7 @@ func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Serve
 
 	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
 	defer cancel()
-	s := &Server{Name: name}
+	s := &Server{Name: name, kill: kill}
 	select {
 	case actual := <-found:
 		s.URL = "http://127.0.0.1:" + actual
