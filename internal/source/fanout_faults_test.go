@@ -70,6 +70,8 @@ func TestFanOutRecovers(t *testing.T) {
 			fanOut(t, kinesistest.Config{}, recovers)
 			fanOut(t, kinesistest.Config{TLS: true}, func(t *testing.T, p *fanned) {
 				recovers(t, p)
+				p.asked.Lock()
+				defer p.asked.Unlock()
 				if p.proto != "HTTP/2.0" {
 					t.Errorf("that was %s", p.proto)
 				}

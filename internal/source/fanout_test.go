@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,8 @@ type fanned struct {
 	fails  []error
 	modes  []error // what Changed was told
 	ready  int     // consumers found
-	proto  string  // of HTTP, for subscriptions
+	asked  sync.Mutex
+	proto  string // of HTTP, for subscriptions; guarded by asked
 }
 
 func fanOut(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, p *fanned)) {
@@ -115,6 +117,8 @@ func (p *fanned) follow(length time.Duration) {
 // faulty lets the next n subscriptions go wrong, all of them when n is negative.
 func (p *fanned) faulty(n int, fault kinesistest.Fault) {
 	p.srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
+		p.asked.Lock() // calls that take a subscription over overlap
+		defer p.asked.Unlock()
 		p.proto = call.Proto
 		if n == 0 {
 			return kinesistest.Fault{}
