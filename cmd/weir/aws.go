@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
@@ -172,7 +173,10 @@ func checkEndpoint(where, endpoint string) error {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" {
-		return usagef("%s %q is not the URL of a server: write it like http://127.0.0.1:4567", where, endpoint)
+		return usagef("%s %q is not the URL of a server: write it like http://127.0.0.1:4567", where, redact.URL(endpoint))
+	}
+	if u.User != nil {
+		return usagef("%s %q has a user: calls are signed with the AWS credentials, and nothing else is sent", where, redact.URL(endpoint))
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
 )
 
 // The exit codes of every command.
@@ -32,7 +34,17 @@ type terminal struct {
 
 // note tells the person something that is neither result nor error.
 func (t terminal) note(format string, args ...any) {
-	fmt.Fprintf(t.err, "weir: "+format+"\n", args...)
+	fmt.Fprint(t.err, redact.Text(fmt.Sprintf("weir: "+format+"\n", args...)))
+}
+
+// noteWriter writes a log whose lines come one at a time, without the passwords that an error may quote.
+type noteWriter struct{ to io.Writer }
+
+func (w noteWriter) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(w.to, redact.Text(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 func isTerminal(stream any) bool {
@@ -68,7 +80,7 @@ func run(ctx context.Context, args []string, t terminal) int {
 	}
 	var usage usageError
 	if !running || errors.As(err, &usage) {
-		fmt.Fprintf(t.err, "weir: %s\nSee: %s --help\n", oneLine(err.Error()), cmd.CommandPath())
+		t.note("%s\nSee: %s --help", oneLine(err.Error()), cmd.CommandPath())
 		return exitUsage
 	}
 	var found wrong
@@ -78,7 +90,7 @@ func run(ctx context.Context, args []string, t terminal) int {
 		}
 		return exitWrong
 	}
-	fmt.Fprintf(t.err, "weir: %s\n", explain(err))
+	t.note("%s", explain(err))
 	return exitFailed
 }
 

@@ -118,7 +118,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	options := weir.Options{
 		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
 		Reading: o.fanOut.reading(), FanOutName: o.fanOut.name, StopTimeout: o.stop, HandlerTimeout: o.handler,
-		Logger: slog.New(slog.NewTextHandler(t.err, &slog.HandlerOptions{Level: level})),
+		Logger: slog.New(slog.NewTextHandler(noteWriter{t.err}, &slog.HandlerOptions{Level: level})),
 		Events: reports(t),
 	}
 	if _, err := weir.New(client, memstore.New(), options); err != nil { // before a store is made for nothing

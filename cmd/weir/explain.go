@@ -11,12 +11,15 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/lease"
 )
 
 // explain turns an error into one sentence that says what is wrong and what to do. Errors of our own already are one;
-// those of the AWS SDK are chains of nested operations that bury the reason.
-func explain(err error) string {
+// those of the AWS SDK are chains of nested operations that bury the reason. It never has a password in it.
+func explain(err error) string { return redact.Text(explained(err)) }
+
+func explained(err error) string {
 	var told plainError
 	if errors.As(err, &told) {
 		return told.text

@@ -14,9 +14,15 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
+// asCommand is set for a test program that is to be the command: in a process of its own, with all that its libraries print.
+const asCommand = "WEIR_TEST_AS_COMMAND"
+
 // TestMain lets the demo start this test program as its workers, and keeps the settings of whoever runs the tests out of them.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		main()
+	}
+	if os.Getenv(asCommand) != "" {
 		main()
 	}
 	env := map[string]string{"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/cmd/weir/internal/serverstore"
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
 	"github.com/weir-go/weir/lease"
@@ -41,25 +42,25 @@ func parseStore(s string) (storeURL, error) {
 	u := storeURL{kind, name}
 	if slices.Contains(serverstore.Schemes, kind) && strings.HasPrefix(name, "//") {
 		if _, err := serverstore.Parse(s); err != nil {
-			return u, usagef("--store %s: %v", serverstore.Redacted(s), err)
+			return u, usagef("--store %s: %v", redact.URL(s), err)
 		}
 		return storeURL{storeServer, s}, nil
 	}
 	switch {
 	case !found:
-		return u, usagef("--store %q is not a store: use %s", s, storeKinds)
+		return u, usagef("--store %q is not a store: use %s", redact.URL(s), storeKinds)
 	case kind == storeMemory && name == "", kind == storeSQLite && name != "":
 		return u, nil
 	case kind == storeMemory:
-		return u, usagef("--store %q: memory: takes nothing after the colon", s)
+		return u, usagef("--store %q: memory: takes nothing after the colon", redact.URL(s))
 	case kind == storeSQLite:
 		return u, usagef("--store %q names no file: write it like sqlite:weir.db", s)
 	case kind == storeDynamo && tableForm.MatchString(name):
 		return u, nil
 	case kind == storeDynamo:
-		return u, usagef("--store %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", s)
+		return u, usagef("--store %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", redact.URL(s))
 	}
-	return u, usagef("--store %q: there is no store of that kind: use %s", s, storeKinds)
+	return u, usagef("--store %q: there is no store of that kind: use %s", redact.URL(s), storeKinds)
 }
 
 // openStore is a store and how to let go of it.
@@ -86,7 +87,7 @@ func (s openStore) trouble(err error) error {
 			s.url.name, s.place, s.url.kind, s.url.name), err}
 	}
 	if s.url.kind == storeServer && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
-		url := serverstore.Redacted(s.url.name)
+		url := redact.URL(s.url.name)
 		return plainError{fmt.Sprintf("the database %s has no tables of this version of weir: make them once, with \"weir store create --store %s\", "+
 			"or let a worker do it, with \"weir consume --create-store\"", url, url), err}
 	}
@@ -124,7 +125,7 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 		}
 		if newTable {
 			if err := server.Create(ctx); err != nil {
-				return openStore{}, errors.Join(fmt.Errorf("%s: %w", serverstore.Redacted(u.name), err), server.Close())
+				return openStore{}, errors.Join(fmt.Errorf("%s: %w", redact.URL(u.name), err), server.Close())
 			}
 		}
 		return openStore{Store: server, Closer: server, url: u}, nil
@@ -214,7 +215,7 @@ have a write.`,
 			if err := errors.Join(err, store.Close()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(t.out, "%s is ready\n", serverstore.Redacted(url))
+			_, err = fmt.Fprintf(t.out, "%s is ready\n", redact.URL(url))
 			return err
 		},
 	}

@@ -35,4 +35,10 @@
 // it be all of those that may be promoted. min-replicas-to-write makes the window small, but does not close it.
 //
 // A server that hides its run_id gives none of this; [Store.Warnings] tells.
+//
+// # What the client prints
+//
+// go-redis writes lines of its own to standard error, for instance when a connection cannot be made; every such failure is also an error
+// of a call, so nothing is lost by logging.Disable of its package logging, or by redis.SetLogger with a logger of yours. Both
+// are for the whole process, so this package calls neither. The command does without these lines.
 package redisstore

@@ -52,13 +52,18 @@ func cut(s string) string {
 
 var (
 	userInfo = regexp.MustCompile(`(://[^\s/?#:@"'` + "`" + `]*):[^\s"'` + "`" + `]*@`)
-	setting  = regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|pwd|secret|token)[a-z_-]*=)('[^']*'|[^\s&"';,)]+)`)
+	// A server that does not know the command which brings the password quotes it.
+	arguments = regexp.MustCompile(`(?i)(with args beginning with:).*`)
+	setting   = regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|pwd|secret|token)[a-z_-]*=)('[^']*'|[^\s&"';,)]+)`)
 )
 
 // Text is a text without the passwords of URLs and the settings in it, such as an error of a library that quotes a proxy's URL.
 func Text(s string) string {
 	if strings.Contains(s, "@") {
 		s = userInfo.ReplaceAllString(s, "${1}:"+hidden+"@")
+	}
+	if strings.Contains(s, ": ") {
+		s = arguments.ReplaceAllString(s, "${1} "+hidden)
 	}
 	if strings.Contains(s, "=") {
 		s = setting.ReplaceAllString(s, "${1}"+hidden)

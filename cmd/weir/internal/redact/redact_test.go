@@ -38,15 +38,16 @@ func TestURL(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for s, want := range map[string]string{
-		`invalid proxy address "http://u:secret@proxy:x": parse it`: `invalid proxy address "http://u:xxxxx@proxy:x": parse it`,
-		"at http://u:s@cr/et@proxy failed":                          "at http://u:xxxxx@proxy failed",
-		"cannot parse postgres://u@h/d?password=secret&sslmode=off": "cannot parse postgres://u@h/d?password=xxxxx&sslmode=off",
-		"cannot parse `host=h password='a secret' user=u`":          "cannot parse `host=h password=xxxxx user=u`",
-		"X-Amz-Security-Token=abc&X-Amz-Date=1":                     "X-Amz-Security-Token=xxxxx&X-Amz-Date=1",
-		"nothing answers at http://127.0.0.1:4567: is it running?":  "nothing answers at http://127.0.0.1:4567: is it running?",
-		"weir at w@host, a=b":                                       "weir at w@host, a=b",
-		"http://127.0.0.1:4567/ user@example":                       "http://127.0.0.1:4567/ user@example",
-		"":                                                          "",
+		`invalid proxy address "http://u:secret@proxy:x": parse it`:          `invalid proxy address "http://u:xxxxx@proxy:x": parse it`,
+		"at http://u:s@cr/et@proxy failed":                                   "at http://u:xxxxx@proxy failed",
+		"cannot parse postgres://u@h/d?password=secret&sslmode=off":          "cannot parse postgres://u@h/d?password=xxxxx&sslmode=off",
+		"cannot parse `host=h password='a secret' user=u`":                   "cannot parse `host=h password=xxxxx user=u`",
+		"X-Amz-Security-Token=abc&X-Amz-Date=1":                              "X-Amz-Security-Token=xxxxx&X-Amz-Date=1",
+		"nothing answers at http://127.0.0.1:4567: is it running?":           "nothing answers at http://127.0.0.1:4567: is it running?",
+		"ERR unknown command 'AUTH', with args beginning with: 'u' 'secret'": "ERR unknown command 'AUTH', with args beginning with: xxxxx",
+		"weir at w@host, a=b":                                                "weir at w@host, a=b",
+		"http://127.0.0.1:4567/ user@example":                                "http://127.0.0.1:4567/ user@example",
+		"":                                                                   "",
 	} {
 		if got := Text(s); got != want {
 			t.Errorf("Text(%q) = %q, want %q", s, got, want)

@@ -10,14 +10,16 @@ import (
 	"io"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/redisstore"
 	"github.com/weir-go/weir/store/sqlstore"
@@ -84,15 +86,6 @@ func Parse(s string) (Place, error) {
 	return p, nil
 }
 
-// Redacted is the URL without its password.
-func Redacted(s string) string {
-	u, err := url.Parse(s)
-	if err != nil || u.User == nil || !slices.Contains(Schemes, u.Scheme) {
-		return s
-	}
-	return u.Redacted()
-}
-
 type store interface {
 	lease.Store
 	lease.Admin
@@ -149,11 +142,13 @@ func (p Place) Open() (*Store, error) {
 
 func (p Place) openSQL() (*sql.DB, error) {
 	if p.dialect == sqlstore.Postgres {
-		db, err := sql.Open("pgx", p.url.String())
-		if err == nil {
-			db.SetMaxOpenConns(4)
+		c, err := pgx.ParseConfig(p.url.String()) // now: a connection's error would come late, and quote the URL
+		if err != nil {
+			return nil, p.plain(err)
 		}
-		return db, err
+		db := stdlib.OpenDB(*c)
+		db.SetMaxOpenConns(4)
+		return db, nil
 	}
 	host := p.url.Host
 	if p.url.Port() == "" {
@@ -161,11 +156,12 @@ func (p Place) openSQL() (*sql.DB, error) {
 	}
 	c, err := mysql.ParseDSN("tcp(" + host + ")/" + url.PathEscape(strings.Trim(p.url.Path, "/")) + "?" + p.url.RawQuery)
 	if err != nil {
-		return nil, err
+		return nil, p.plain(err)
 	}
 	c.User = p.url.User.Username()
 	c.Passwd, _ = p.url.User.Password()
 	c.InterpolateParams = true // one round trip for each statement
+	c.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err
@@ -176,13 +172,14 @@ func (p Place) openSQL() (*sql.DB, error) {
 }
 
 func (p Place) openRedis() (*Store, error) {
+	logging.Disable() // its own lines on standard error are about what is tried again, and not in our words
 	u := *p.url
 	var client redis.UniversalClient
 	if scheme, cluster := strings.CutSuffix(u.Scheme, "-cluster"); cluster {
 		u.Scheme = scheme
 		o, err := redis.ParseClusterURL(u.String())
 		if err != nil {
-			return nil, plain(err, p.url)
+			return nil, p.plain(err)
 		}
 		o.ContextTimeoutEnabled = true
 		serverName(o.TLSConfig, u.Hostname())
@@ -190,7 +187,7 @@ func (p Place) openRedis() (*Store, error) {
 	} else {
 		o, err := redis.ParseURL(u.String())
 		if err != nil {
-			return nil, plain(err, p.url)
+			return nil, p.plain(err)
 		}
 		o.ContextTimeoutEnabled = true
 		client = redis.NewClient(o)
@@ -209,10 +206,22 @@ func serverName(c *tls.Config, name string) {
 	}
 }
 
-// plain keeps the password out of an error's text.
-func plain(err error, u *url.URL) error {
-	if password, ok := u.User.Password(); ok && password != "" {
-		return errors.New(strings.ReplaceAll(err.Error(), password, "xxxxx"))
+// plain keeps the password out of an error of a client, which may quote the URL or a part of it.
+func (p Place) plain(err error) error {
+	text := redact.Text(strings.ReplaceAll(err.Error(), p.url.String(), redact.URL(p.url.String())))
+	var secrets []string
+	if password, ok := p.url.User.Password(); ok {
+		secrets = append(secrets, password)
 	}
-	return err
+	for name, values := range p.url.Query() {
+		if strings.Contains(strings.ToLower(name), "pass") {
+			secrets = append(secrets, values...)
+		}
+	}
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.NewReplacer(secret, "xxxxx", url.QueryEscape(secret), "xxxxx", url.PathEscape(secret), "xxxxx").Replace(text)
+		}
+	}
+	return errors.New(text)
 }
