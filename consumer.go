@@ -67,6 +67,10 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		stalls: map[lease.Key]memory{}, abandoned: map[lease.Key]*shardLoop{},
 	}
 	defer r.scheduler.Close()
+	probing, end := context.WithCancel(ctx)
+	defer r.probes.Wait()
+	defer end()
+	r.startProbe = func(n int) { r.probes.Go(func() { r.probe(probing, n) }) }
 	r.joins()
 	defer r.parts()
 	defer context.AfterFunc(ctx, r.stops)()
@@ -103,10 +107,14 @@ type run struct {
 	naming    naming
 	births    births
 
+	probes     sync.WaitGroup
+	startProbe func(n int) // is called by the beat loop
+
 	// With the consumer's lock.
 	looked    time.Time // when the beat loop last came by; zero before it does
 	answered  time.Time // when the last beat that was answered was sent
 	stopping  time.Time
+	isolation isolation
 	stalls    map[lease.Key]memory     // of shards that stalled
 	abandoned map[lease.Key]*shardLoop // whose handlers ignore that their contexts have ended
 }

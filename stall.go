@@ -152,6 +152,8 @@ func (r *run) look() []lease.Trouble {
 	now := time.Now()
 	var troubles []lease.Trouble
 	var gone []func()
+	var signs [inVain + 1]bool
+	since := now
 	r.mu.Lock()
 	r.looked = now
 	for l := range r.loops {
@@ -168,6 +170,10 @@ func (r *run) look() []lease.Trouble {
 			delete(r.stalls, key)
 			l.note(func(v *vigil) { v.tries = 0 })
 		}
+		sign := v.sign(now, r.suspectAfter())
+		if signs[sign] = true; sign == inVain && v.trying.Before(since) {
+			since = v.trying
+		}
 		if what, since := v.judge(now, b); what != sound {
 			gone = append(gone, r.acts(l, v, what, since, now))
 		} else if v.state == ShardHandling && !v.told && v.ended.IsZero() && now.Sub(v.since) >= b.stall {
@@ -178,11 +184,19 @@ func (r *run) look() []lease.Trouble {
 			troubles = append(troubles, t)
 		}
 	}
+	probe, n := r.isolation.see(now, signs, since, r.opts.BeatInterval), r.isolation.probes
+	own, cutOff := r.isolation.trouble(now)
 	r.mu.Unlock()
 	for _, f := range gone {
 		f()
 	}
+	if probe {
+		r.startProbe(n)
+	}
 	slices.SortFunc(troubles, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
+	if cutOff {
+		return slices.Insert(troubles, 0, own)
+	}
 	return troubles
 }
 

@@ -18,6 +18,8 @@ type Facts struct {
 	Loads map[Key]Load
 	// Cooling are the leases, with their epochs, that changed hands so lately that they are not moved for their load.
 	Cooling map[Key]uint64
+	// Recent are the leases, with their epochs, that changed hands or were finished within the last beat interval.
+	Recent map[Key]uint64
 }
 
 // Any reports whether there is any fact that calls for a plan by itself.

@@ -105,9 +105,22 @@ type Worker struct {
 	Troubles []Trouble
 }
 
-// Trouble is what a worker says is not going well with one of its shards.
+// CutOff is the State of a Trouble without a Key: the worker can read no shard, and not because of the shards.
+const CutOff = "cut off"
+
+// CutOff reports whether the worker says that it is. [Plan] gives it nothing more as long as another can take it.
+func (w *Worker) CutOff() bool {
+	for i := range w.Troubles {
+		if t := &w.Troubles[i]; t.State == CutOff && t.Key == (Key{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// Trouble is what a worker says is not going well with one of its shards, or with itself.
 type Trouble struct {
-	Key
+	Key                 // zero for the worker itself
 	State string        // a word, at most [MaxStateBytes]
 	For   time.Duration // since when, in whole milliseconds
 	Why   string        // for people, at most [MaxWhyBytes]

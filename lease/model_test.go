@@ -182,6 +182,16 @@ func (m *model) drains(session string) bool {
 	return false
 }
 
+// cutOff says that the session is cut off, and that another takes leases that is not.
+func (m *model) cutOff(session string) bool {
+	for s, w := range m.workers {
+		if m.takes(s) && !w.CutOff() {
+			return m.workers[session].CutOff()
+		}
+	}
+	return false
+}
+
 // waits is the contract's rule about parents, written down a second time.
 func (m *model) waits(l *lease.Lease) bool {
 	hadOwner := l.Last != "" || l.Owner != "" || l.Revoked != ""
@@ -255,6 +265,8 @@ func (m *model) String() string {
 			s += " (leaving)"
 		case w.Drain:
 			s += " (to be drained)"
+		case w.CutOff():
+			s += " (cut off)"
 		}
 		line(s, owned)
 	}

@@ -29,6 +29,9 @@ const defaultMovesInFlight = 256
 // moves in flight bounded like those of others. All others are active. When none is, those to be drained count as active,
 // because nobody could take their leases.
 //
+// A session that is cut off ([Worker.CutOff]) gets nothing more while another is active that is not: its share is at most what it has. It
+// keeps that until it gives it back itself. When all are cut off they are equally bad, and it makes no difference.
+//
 // Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are asked to hand them to
 // [Nobody], and they count in nobody's share.
 //
@@ -94,6 +97,7 @@ type holder struct {
 	weight   float64
 	limit    int  // Worker.MaxLeases
 	drain    bool // it is leaving only because an operator wants it emptied
+	cutOff   bool // and others are not
 
 	idle   int // leases without work that it holds, or is heir of
 	going  int // leases that it is giving up: asked to hand to an active heir, or revoked but still trusted
@@ -188,7 +192,7 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		if p.sessions[w.Session] != nil {
 			continue
 		}
-		h := &holder{session: w.Session, weight: w.Weight, limit: w.MaxLeases}
+		h := &holder{session: w.Session, weight: w.Weight, limit: w.MaxLeases, cutOff: w.CutOff()}
 		if !(w.Weight > 0) || math.IsInf(w.Weight, 1) {
 			h.weight = 1
 		}
@@ -212,13 +216,17 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		p.sessions[w.Session] = h
 		p.sorted = append(p.sorted, h)
 	}
-	if len(p.active) > 0 {
-		return
+	if len(p.active) == 0 {
+		for _, h := range p.sorted {
+			if h.drain {
+				h.standing, h.drain = active, false
+				p.active = append(p.active, h)
+			}
+		}
 	}
-	for _, h := range p.sorted {
-		if h.drain {
-			h.standing, h.drain = active, false
-			p.active = append(p.active, h)
+	if !slices.ContainsFunc(p.active, func(h *holder) bool { return !h.cutOff }) {
+		for _, h := range p.active {
+			h.cutOff = false
 		}
 	}
 }

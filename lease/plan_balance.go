@@ -61,6 +61,9 @@ func (p *planner) setRooms() {
 		// its cap already.
 		limit := max(h.limit-h.idle, 0)
 		h.cap = max(limit-h.going, min(limit, h.kept))
+		if h.cutOff {
+			h.cap = min(h.cap, h.kept)
+		}
 	}
 	setShares(p.active, p.withWork)
 	for _, h := range p.active {
@@ -113,6 +116,9 @@ func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 
 // spare is how many leases more h may come to hold, all that it has and will get counted.
 func (h *holder) spare() int {
+	if h.cutOff {
+		return 0
+	}
 	return h.limit - h.idle - h.going - max(h.claims, h.claims+h.room, h.share-h.room)
 }
 

@@ -60,6 +60,9 @@ func randomModel(rng *rand.Rand) *model {
 		w.Leaving = rng.IntN(8) == 0
 		w.Drain = rng.IntN(8) == 0
 		w.Ended = rng.IntN(8) == 0
+		if rng.IntN(4) == 0 {
+			w.Troubles = []lease.Trouble{{State: lease.CutOff}}
+		}
 		if rng.IntN(8) == 0 {
 			m.facts.Dead[w.Session] = oneOf[uint64](rng, 9, 10, 10, 10)
 		}
@@ -171,6 +174,9 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 			touched[a.Key] = true
 			if a.Session != "" && a.Session != lease.Nobody && !m.takes(a.Session) {
 				t.Errorf("%v: which is not a session that takes leases", a)
+			}
+			if a.Session != "" && a.Session != lease.Nobody && m.cutOff(a.Session) {
+				t.Errorf("%v: which is cut off", a)
 			}
 		}
 		switch a.Kind {
@@ -372,6 +378,9 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		if w.MaxLeases > 0 {
 			a.cap = max(w.MaxLeases-before.idle[s], 0)
 			a.cap = max(a.cap-before.going[s], min(a.cap, before.kept[s]))
+		}
+		if m.cutOff(s) {
+			a.cap = min(a.cap, before.kept[s])
 		}
 		capped += a.cap
 		workers = append(workers, a)

@@ -164,7 +164,7 @@ func (s *scenario) run(out *strings.Builder, words []string) error {
 	case "show":
 		out.WriteString(s.String())
 		return nil
-	case "beat", "dead", "untold", "leaving", "leave", "drain", "undrain":
+	case "beat", "dead", "untold", "leaving", "leave", "drain", "undrain", "cut-off", "restored":
 		if len(args) != 1 || s.workers[args[0]] == nil {
 			return fmt.Errorf("wants one worker")
 		}
@@ -200,6 +200,10 @@ func (s *scenario) happens(what, session string) {
 		s.leave(session)
 	case "drain", "undrain":
 		w.Drain = what == "drain"
+	case "cut-off":
+		w.Troubles = []lease.Trouble{{State: lease.CutOff}}
+	case "restored":
+		w.Troubles = nil
 	}
 }
 
@@ -229,6 +233,13 @@ func (s *scenario) happensTo(what string, k lease.Key, options map[string]string
 			s.facts.Cooling = map[lease.Key]uint64{}
 		}
 		s.facts.Cooling[k] = l.Epoch
+	case "recent", "settled":
+		if s.facts.Recent == nil {
+			s.facts.Recent = map[lease.Key]uint64{}
+		}
+		if s.facts.Recent[k] = l.Epoch; what == "settled" {
+			delete(s.facts.Recent, k)
+		}
 	case "acknowledge":
 		l.Revoked = ""
 	case "overdue":

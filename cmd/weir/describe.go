@@ -181,7 +181,11 @@ func (d description) text() string {
 	b.WriteString("\n")
 	for _, info := range d.Workers {
 		for _, tr := range info.Troubles {
-			fmt.Fprintf(&b, "%s says: %s of %s %s for %s: %s\n", info.Worker, shortID(tr.Shard), tr.Stream, tr.State, age(tr.ForMS), oneLine(tr.Why))
+			of := shortID(tr.Shard) + " of " + tr.Stream
+			if tr.Stream == "" {
+				of = "itself"
+			}
+			fmt.Fprintf(&b, "%s says: %s %s for %s: %s\n", info.Worker, of, tr.State, age(tr.ForMS), oneLine(tr.Why))
 		}
 		if len(info.Troubles) > 0 {
 			b.WriteString("\n")

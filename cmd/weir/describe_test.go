@@ -56,7 +56,7 @@ func TestDescribe(t *testing.T) {
 	v.Paused = []string{"s"}
 	v.Leases[1].Load, v.Leases[3].Load, v.Leases[3].Heir = lease.LoadOf(1<<20), lease.LoadOf(1), lease.Nobody
 	v.Workers[0].Drain = true
-	v.Workers[1].Troubles = []lease.Trouble{{Key: v.Leases[1].Key, State: "in the handler", For: 3 * time.Minute, Why: "it does\nnot return"}}
+	v.Workers[1].Troubles = []lease.Trouble{{Key: v.Leases[1].Key, State: "in the handler", For: 3 * time.Minute, Why: "it does\nnot return"}, {State: lease.CutOff, For: 2 * time.Minute, Why: "no route"}}
 	d := describe("billing", "s", v, map[string]bool{"S1": true}, lags)
 	want := `Application billing; alpha leads (term 7). Paused: s.
 
@@ -68,6 +68,7 @@ delta   leaving           0       -        S4
 gamma   ended             0       -        S3
 
 alpha says: 1 of s in the handler for 3m0s: it does not return
+alpha says: itself cut off for 2m0s: no route
 
 STREAM  SHARD  STATE     OWNER          EPOCH  LAG     LOAD     CHECKPOINT
 s       0      finished  -              9      -       -        end

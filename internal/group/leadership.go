@@ -285,7 +285,11 @@ type roster struct {
 func rosterOf(v lease.View) roster {
 	who := slices.Clone(v.Workers)
 	for i := range who {
+		cutOff := who[i].CutOff()
 		who[i].Beat, who[i].Holds, who[i].Troubles = 0, 0, nil
+		if cutOff {
+			who[i].Troubles = []lease.Trouble{{State: lease.CutOff}}
+		}
 	}
 	return roster{who, v.Paused}
 }

@@ -94,6 +94,12 @@ var wishCases = []testCase{
 		two := lease.Trouble{Key: k("2"), State: "throttled"}
 		say(one, two)
 		equal(e, "two", troubles(), []lease.Trouble{one, two})
+		own := lease.Trouble{State: lease.CutOff, For: time.Minute, Why: "no route"}
+		say(own, two)
+		equal(e, "its own", troubles(), []lease.Trouble{own, two})
+		if w, _ := e.worker("a"); !w.CutOff() {
+			e.Errorf("it is not known that the worker is cut off: %+v", w)
+		}
 		say(two)
 		equal(e, "one", troubles(), []lease.Trouble{two})
 		e.beat("b")

@@ -276,6 +276,11 @@ func (p *patient) troubles() {
 			continue
 		}
 		for _, t := range w.Troubles {
+			if t.Key == (lease.Key{}) {
+				p.found(Warning, "worker-trouble", p.names[w.Session], "look at its network, its credentials and its log; others get its shards until it can read again",
+					"worker %s says that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), strings.Join(strings.Fields(t.Why), " "))
+				continue
+			}
 			p.found(Warning, "worker-trouble", t.Key.String(), "look at the log of "+p.names[w.Session],
 				"worker %s says of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), strings.Join(strings.Fields(t.Why), " "))
 		}

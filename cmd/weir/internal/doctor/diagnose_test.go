@@ -164,6 +164,11 @@ func TestDiagnose(t *testing.T) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "waiting to handle again", For: 5 * time.Minute, Why: "the database\nis full"}}
 			})
 		}, "warning worker-trouble s/2", []string{"worker bob says of s/2: waiting to handle again for 5m0s: the database is full"}},
+		"a worker is cut off": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{State: lease.CutOff, For: 5 * time.Minute, Why: "no route\nto host"}}
+			})
+		}, "warning worker-trouble bob", []string{"worker bob says that it is cut off for 5m0s: no route to host", "others get its shards"}},
 		"a dead worker's complaints are of the past": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.worker("B", func(w *lease.Worker) { w.Troubles = []lease.Trouble{{Key: key("2")}} })
