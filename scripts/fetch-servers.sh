@@ -109,9 +109,68 @@ if ! current debian "$here/servers/debian.txt"; then
 	mv "$new" "$deps/debian"
 fi
 
+# apt_of FOLDER COMMAND...: apt-get or apt-cache with sources, lists and installed packages (none) of FOLDER's own.
+apt_of() {
+	of=$1
+	shift
+	"$@" -o Dir::Etc::SourceList="$of/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::State="$of/state" \
+		-o Dir::State::status="$of/status" -o Dir::Cache="$of/cache" -o Acquire::Languages=none -o APT::Sandbox::User="$(id -un)"
+}
+
+# release FOLDER RELEASE PACKAGE: a server of another release of Debian, with all libraries that it needs.
+release() {
+	# From where the machine has its own release.
+	mirror=$(apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Created-By: Packages' | sed -n 's/^Debian \(.*debian\/\)$/\1/p' | head -n 1)
+	key=$(ls /usr/share/keyrings/debian-archive-keyring.* 2>/dev/null | head -n 1)
+	test -n "$mirror" && test -n "$key" || {
+		echo "this machine's packages are not Debian's"
+		return 1
+	}
+	new=$deps/$1.$$
+	rm -rf "$new"
+	mkdir -p "$new/apt/state/lists/partial" "$new/apt/cache/archives/partial" "$new/debs"
+	echo "deb [signed-by=$key] $mirror $2 main" >"$new/apt/sources.list"
+	: >"$new/apt/status"
+	apt_of "$new/apt" apt-get -q update 2>&1 && list=$(apt_of "$new/apt" apt-get -s --no-install-recommends install "$3" 2>&1) || {
+		echo "$list"
+		return 1
+	}
+	list=$(echo "$list" | awk -v server="$3" '$1 == "Inst" && ($2 == server || $2 ~ /^lib|-tools$/ && $2 !~ /^libperl/) { print $2 }')
+	# shellcheck disable=SC2086
+	(cd "$new/debs" && apt_of "$new/apt" apt-get -q download $list 2>&1) || return 1
+	for deb in "$new"/debs/*.deb; do dpkg -x "$deb" "$new" || return 1; done
+	rm -rf "$new/debs" "$new/apt" "$new/usr/share/doc" "$new/usr/share/man"
+}
+
+# Not to have them fails nothing: what another release has tomorrow is not ours to say. Their tests are skipped, and say why.
+grep -v '^#' "$here/servers/releases.txt" >"$deps/releases.$$"
+while read -r folder suite package; do
+	echo "$folder $suite $package" >"$deps/line.$$"
+	if ! current "$folder" "$deps/line.$$"; then
+		echo "fetch-servers: $package of Debian $suite into $deps/$folder" >&2
+		if said=$(release "$folder" "$suite" "$package"); then
+			mv "$deps/line.$$" "$deps/$folder.$$/.fetched"
+			rm -rf "${deps:?}/$folder"
+			mv "$deps/$folder.$$" "$deps/$folder"
+		else
+			echo "fetch-servers: $package is not to be had, its tests are skipped: $said" >&2
+			rm -rf "$deps/$folder.$$" "${deps:?}/$folder"
+			mkdir -p "$deps/$folder"
+			echo "$said" >"$deps/$folder/.missing"
+		fi
+	fi
+done <"$deps/releases.$$"
+rm -f "$deps/releases.$$" "$deps/line.$$"
+
 # The versions, to be seen in a log. A database that does not start here is seen at once, too.
 libraries=$(find "$deps/debian" -type d -path '*lib/*-linux-gnu*' -prune | tr '\n' ':')
-for server in "$deps"/debian/usr/lib/postgresql/*/bin/postgres "$deps"/debian/usr/sbin/mariadbd "$deps"/debian/usr/bin/redis-server "$deps"/debian/usr/bin/valkey-server; do
+for server in "$deps"/debian/usr/lib/postgresql/*/bin/postgres "$deps"/debian/usr/sbin/mariadbd "$deps"/debian/usr/bin/redis-server; do
 	test -x "$server" || continue
 	LD_LIBRARY_PATH=$libraries "$server" --version
+done
+for server in "$deps"/valkey/usr/bin/valkey-server "$deps"/mysql/usr/sbin/mysqld; do
+	test -x "$server" || continue
+	of=${server%/usr/*}
+	"$(echo "$of"/usr/lib*/ld-linux-*.so.* "$of"/usr/lib/*-linux-gnu/ld-linux-*.so.* | tr ' ' '\n' | grep -v '\*' | head -n 1)" \
+		--library-path "$(echo "$of"/usr/lib/*-linux-gnu "$of"/lib/*-linux-gnu | tr ' ' ':')" "$server" --version
 done
