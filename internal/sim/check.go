@@ -1,0 +1,270 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-go/weir/internal/sim/judge"
+	"github.com/weir-go/weir/internal/sim/model"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// books are what the checks after each step compare with.
+type books struct {
+	home   map[judge.ID]string           // where each record was put
+	kept   map[string][]container        // what was put into each shard, in order
+	passed map[string]int                // how many of these the checkpoint has passed
+	at     map[epochOf]string            // which shard a lease was of, at an epoch
+	last   map[lease.Key]lease.Lease     // as of the last look
+	owned  map[string]map[lease.Key]bool // by session
+	of     map[string]*life              // whose session is whose
+}
+
+// container is one record of the stream, which may hold many.
+type container struct {
+	number string
+	ids    []judge.ID
+}
+
+type epochOf struct {
+	shard string
+	epoch uint64
+}
+
+func newBooks() books {
+	return books{
+		home: map[judge.ID]string{}, kept: map[string][]container{}, passed: map[string]int{}, at: map[epochOf]string{},
+		last: map[lease.Key]lease.Lease{}, of: map[string]*life{},
+	}
+}
+
+// nameOf tells shards of streams apart that had one name after the other.
+func nameOf(st *model.Stream, id string) string { return fmt.Sprintf("%d/%s", st.Life, id) }
+
+func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
+
+// trusted is what a worker may believe, by the promise alone: what the last answer named, from when the beat was sent for nine tenths of the
+// failover time of its own clock, less what it gave back.
+type trusted struct {
+	until int64
+	held  map[lease.Key]uint64
+}
+
+// gives notes what a beat gives back: from when it is sent on the worker does not trust that any more.
+func (w *world) gives(l *life, r lease.Report) {
+	for _, p := range r.Progress {
+		if p.Release || p.Position.IsEnd() {
+			delete(l.trusted.held, p.Key)
+		}
+	}
+}
+
+// trusts notes the answer to a beat, and checks that nobody else trusts what it names.
+func (w *world) trusts(l *life, sent int64, r lease.Report, o lease.Orders) {
+	w.books.of[r.Session] = l
+	limit := int64(float64(w.settings.failover) / l.of.rate * .9)
+	now := w.now()
+	if sent+limit <= now {
+		return
+	}
+	t := trusted{sent + limit, make(map[lease.Key]uint64, len(o.Held))}
+	for _, h := range o.Held {
+		t.held[h.Key] = h.Epoch
+		if before, held := l.trusted.held[h.Key]; held && before == h.Epoch && l.trusted.until > now {
+			continue
+		}
+		for _, other := range w.lives {
+			if epoch, also := other.trusted.held[h.Key]; other != l && also && other.trusted.until > now && !other.dead.Load() {
+				w.breaks("%s learns that it holds %s (epoch %d) while %s may trust it (epoch %d) for another %.3f s",
+					l.who, h.Key, h.Epoch, other.who, epoch, float64(other.trusted.until-now)/1e9)
+			}
+		}
+	}
+	l.trusted = t
+}
+
+// look compares the store with how it was.
+func (w *world) look(changed bool) {
+	if !changed {
+		return
+	}
+	v, err := w.store.View(context.Background(), "app", "")
+	if err != nil {
+		w.breaks("the store cannot be looked at: %v", err)
+		return
+	}
+	here := make(map[lease.Key]*lease.Lease, len(v.Leases))
+	for i := range v.Leases {
+		here[v.Leases[i].Key] = &v.Leases[i]
+	}
+	for i := range v.Leases {
+		now := &v.Leases[i]
+		before, known := w.books.last[now.Key]
+		if known && same(&before, now) {
+			continue
+		}
+		if !known {
+			before = lease.Lease{Key: now.Key, Born: now.Born}
+		}
+		w.compare(&before, now, here)
+		w.books.last[now.Key] = *now
+	}
+	if len(w.books.last) > len(here) {
+		for _, key := range slices.SortedFunc(maps.Keys(w.books.last), lease.Key.Compare) {
+			if here[key] == nil {
+				w.removed(w.books.last[key])
+				delete(w.books.last, key)
+			}
+		}
+	}
+}
+
+func same(a, b *lease.Lease) bool {
+	return a.Epoch == b.Epoch && a.Position == b.Position && a.Owner == b.Owner && a.Revoked == b.Revoked && a.Heir == b.Heir && a.Born == b.Born
+}
+
+// lifeOf is the stream that a lease is of, nil when it is gone.
+func (w *world) streamOf(l *lease.Lease) *model.Stream {
+	if w.stream != nil && (l.Born == 0 || w.stream.Born.UnixMilli() == l.Born) {
+		return w.stream
+	}
+	return nil
+}
+
+// compare checks what may become of a lease from one step to the next.
+func (w *world) compare(before, now *lease.Lease, here map[lease.Key]*lease.Lease) {
+	switch {
+	case now.Epoch < before.Epoch:
+		w.breaks("the epoch of %s falls from %d to %d", now.Key, before.Epoch, now.Epoch)
+	case now.Owner != before.Owner && now.Epoch == before.Epoch:
+		w.breaks("%s changes its owner from %q to %q at the same epoch %d", now.Key, before.Owner, now.Owner, now.Epoch)
+	}
+	anew := now.Born != before.Born
+	if !anew && now.Position.Compare(before.Position) < 0 {
+		w.breaks("the checkpoint of %s goes back from %s to %s", now.Key, before.Position, now.Position)
+	}
+	st := w.streamOf(now)
+	if st == nil {
+		return
+	}
+	name := nameOf(st, now.Shard)
+	w.books.at[epochOf{now.Shard, now.Epoch}] = name
+	if now.Position != before.Position {
+		w.passes(name, now.Position)
+	}
+	if now.Owner == "" || now.Owner == before.Owner {
+		return
+	}
+	if before.Revoked != "" && before.Revoked != now.Owner {
+		if other := w.books.of[before.Revoked]; other != nil && !other.dead.Load() && other.trusted.until > w.now() {
+			if _, still := other.trusted.held[now.Key]; still {
+				w.breaks("%s is given out while %s, from whom it was revoked, may trust it", now.Key, other.who)
+			}
+		}
+	}
+	for _, sh := range st.Shards {
+		if sh.ID != now.Shard {
+			continue
+		}
+		for _, p := range sh.Parents { // as the service knows them, not as the lease does
+			parent := here[lease.Key{Stream: now.Stream, Shard: p.ID}]
+			if parent == nil && p.GoneAt.IsZero() || parent != nil && !parent.Finished() {
+				w.breaks("%s is given out before its parent %s is finished", now.Key, p.ID)
+			}
+		}
+	}
+}
+
+// passes checks that a checkpoint passes no record that was not handled.
+func (w *world) passes(name string, p shard.Position) {
+	kept, n := w.books.kept[name], w.books.passed[name]
+	for ; n < len(kept); n++ {
+		c := kept[n]
+		if !p.IsEnd() {
+			if p.Kind() != shard.Sequence {
+				break
+			}
+			switch order := shard.CompareSequence(c.number, p.SequenceNumber()); {
+			case order > 0:
+				w.books.passed[name] = n
+				return
+			case order == 0 && p.Done() != shard.Whole:
+				w.judge.Passed(name, c.ids[:min(int(p.Done()), len(c.ids))]...)
+				w.books.passed[name] = n
+				return
+			}
+		}
+		w.judge.Passed(name, c.ids...)
+	}
+	w.books.passed[name] = n
+}
+
+// removed checks that a lease may be removed.
+func (w *world) removed(l lease.Lease) {
+	st := w.streamOf(&l)
+	if st == nil {
+		return
+	}
+	for _, sh := range st.Shards {
+		if sh.ID == l.Shard && sh.GoneAt.IsZero() {
+			w.breaks("the lease of %s is removed although its shard is still listed", l.Key)
+		}
+	}
+}
+
+// well says what is not as it should be once nothing goes wrong any more, "" when all is.
+func (w *world) well() string {
+	if n := w.judge.Missing(); n > 0 {
+		return fmt.Sprintf("%d records are not handled, such as %s", n, w.judge.Lost())
+	}
+	v, err := w.store.View(context.Background(), "app", "")
+	if err != nil {
+		return err.Error()
+	}
+	shares := map[*life]int{}
+	for _, wk := range w.workers {
+		if wk.life == nil {
+			return wk.name + " does not live"
+		}
+		shares[wk.life] = 0
+	}
+	have := map[string]bool{}
+	for i := range v.Leases {
+		l := &v.Leases[i]
+		have[l.Shard] = true
+		if l.Finished() {
+			continue
+		}
+		owner := w.books.of[l.Owner]
+		switch {
+		case l.Owner == "":
+			return "nobody owns " + l.String()
+		case owner == nil || owner.of.life != owner:
+			return "nobody who lives owns " + l.String()
+		case l.Heir != "":
+			return "it is on its way: " + l.String()
+		}
+		shares[owner]++
+	}
+	for _, sh := range w.stream.Shards {
+		if sh.GoneAt.IsZero() && !have[sh.ID] {
+			return "nobody knows of " + sh.ID
+		}
+	}
+	least, most := 1<<30, 0
+	for _, n := range shares {
+		least, most = min(least, n), max(most, n)
+	}
+	if most-least > 1 {
+		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
+	}
+	for _, s := range v.Workers {
+		if l := w.books.of[s.Session]; s.Ended || l == nil || l.of.life != l {
+			return "the session " + s.Name + " is still there"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package sim
+
+import "time"
+
+// dice is a stream of numbers that its name and the seed decide.
+type dice struct{ state uint64 }
+
+const golden = 0x9e3779b97f4a7c15
+
+// roll returns the dice of a name.
+func roll(seed uint64, name string, more ...uint64) dice {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * (1<<40 + 0x1b3)
+	}
+	d := dice{h ^ seed*golden}
+	for _, m := range more {
+		d.state ^= mix(m + golden)
+		d.state = mix(d.state)
+	}
+	return d
+}
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func (d *dice) next() uint64 {
+	d.state += golden
+	return mix(d.state)
+}
+
+// chance is true with probability p.
+func (d *dice) chance(p float64) bool { return float64(d.next()>>11)/(1<<53) < p }
+
+// below is a number from 0 to n-1.
+func (d *dice) below(n int) int { return int(d.next() % uint64(n)) }
+
+// span is a duration between two.
+func (d *dice) span(low, high time.Duration) time.Duration {
+	return low + time.Duration(d.next()%uint64(high-low+1))
+}
+
+// often is a duration between two of which most are short.
+func (d *dice) often(low, high time.Duration) time.Duration {
+	a := d.span(low, high)
+	return min(a, min(d.span(low, high), d.span(low, high)))
+}

@@ -1,0 +1,362 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/sim/judge"
+	"github.com/weir-go/weir/internal/sim/model"
+	"github.com/weir-go/weir/lease"
+)
+
+var errStore = errors.New("sim: the store failed")
+
+// pick returns the fault that strikes a call, "" for none. Only one does.
+func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
+	if w.calm.Load() {
+		return ""
+	}
+	for _, f := range kinds {
+		if p := w.profile.Rates[f]; p > 0 && d.chance(p) && w.strikes(f, c.id(f)) {
+			return f
+		}
+	}
+	return ""
+}
+
+// admitStore decides what becomes of a call to the store: when it has its effect, if it has, and when and how it is answered.
+func (w *world) admitStore(c *call) {
+	l, d := c.life, w.dice(c, "")
+	there := d.often(time.Millisecond, 25*time.Millisecond)
+	back := time.Duration(0)
+	if d.chance(.3) {
+		back = d.often(time.Millisecond, 25*time.Millisecond)
+	}
+	if b, ok := c.body.(beatCall); ok {
+		w.gives(l, b.report)
+	}
+	now := w.now()
+	if l.paused > now { // it was frozen right before it sent
+		there += time.Duration(l.paused - now)
+	}
+	leads := c.op == "view" || c.op == "apply" || c.op == "lead"
+	if l.cutOff > now || w.outage > now || leads && l.leads > now {
+		w.judge.Fault(l.who, w.wall())
+		if d.chance(.5) {
+			w.after(there, func() { w.answer(c, reply{err: errStore}) })
+		}
+		return // or it hangs until its caller gives up
+	}
+	kinds := []Fault{StoreFails, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
+	if c.op == "view" {
+		kinds = append(kinds, TornView)
+	}
+	if a, ok := c.body.(applyCall); ok && len(a.actions) > 1 {
+		kinds = append(kinds, TornApply, ApplyBreaks)
+	}
+	f := w.pick(c, &d, kinds...)
+	w.note(l, c.op, c.about, c.n, string(f))
+	if f != "" && f != TornView && f != TornApply && f != ApplyBreaks {
+		w.judge.Fault(l.who, w.wall())
+	}
+	effect := func() reply { return w.effect(c) }
+	answer := func(r reply) {
+		if back == 0 {
+			w.answer(c, r)
+			return
+		}
+		w.after(back, func() {
+			if l.cutOff > w.now() {
+				r = reply{err: errStore}
+			}
+			w.answer(c, r)
+		})
+	}
+	switch f {
+	case StoreFails:
+		w.after(there, func() { w.answer(c, reply{err: errStore}) })
+	case AnswerLost:
+		w.after(there, func() { effect(); answer(reply{err: errStore}) })
+	case StoreSilent:
+		if d.chance(.6) {
+			w.after(there+d.span(0, 15*time.Second), func() { effect() })
+		}
+	case StoreSlow:
+		there += d.span(200*time.Millisecond, 8*time.Second)
+		if d.chance(.5) {
+			back += d.span(200*time.Millisecond, 8*time.Second)
+		}
+		w.after(there, func() { answer(effect()) })
+	case StoreTwice:
+		w.after(there, func() { answer(effect()) })
+		w.after(there+d.often(time.Millisecond, 12*time.Second), func() { effect() })
+	case CrashBefore:
+		w.after(there, func() { w.crash(l, string(f)) })
+	case CrashAfter:
+		w.after(there, func() { effect(); w.crash(l, string(f)) })
+	case TornView:
+		w.tornView(c, there, d.span(time.Millisecond, 400*time.Millisecond), answer)
+	case TornApply, ApplyBreaks:
+		w.tornApply(c, there, d, f, answer)
+	default:
+		w.after(there, func() { answer(effect()) })
+	}
+}
+
+// effect carries a call to the store out. The report of a crash that is under way still arrives.
+func (w *world) effect(c *call) (r reply) {
+	ctx := context.Background()
+	switch b := c.body.(type) {
+	case beatCall:
+		o, err := w.store.Beat(ctx, "app", b.report)
+		r = reply{o, err}
+		w.look(len(b.report.Progress) > 0)
+	case viewCall:
+		v, err := w.store.View(ctx, "app", b.since)
+		r = reply{v, err}
+		w.leader = v.Leader.Session
+	case applyCall:
+		did, err := w.store.Apply(ctx, "app", b.actions)
+		r = reply{did, err}
+		for i, a := range b.actions {
+			if did[i] {
+				w.note(c.life, "·", a.Key.Shard, 0, a.String())
+			}
+		}
+		w.look(true)
+	case leadCall:
+		won, err := w.store.Lead(ctx, "app", b.session, b.term)
+		r = reply{won, err}
+	case leaveCall:
+		r.err = w.store.Leave(ctx, "app", b.report)
+		w.look(true)
+	}
+	w.note(c.life, c.op+" has effect", c.about, c.n, "")
+	return r
+}
+
+// tornView reads the leases, and the workers later, as a store may that has no snapshots.
+func (w *world) tornView(c *call, there, later time.Duration, answer func(reply)) {
+	w.after(there, func() {
+		first := w.effect(c)
+		w.after(later, func() {
+			second, err := w.store.View(context.Background(), "app", "")
+			v, ok := first.value.(lease.View)
+			if ok && err == nil {
+				v.Workers, v.Leader, v.Paused = second.Workers, second.Leader, second.Paused
+			}
+			answer(reply{v, first.err})
+		})
+	})
+}
+
+// tornApply carries actions out in two parts, or only the first.
+func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer func(reply)) {
+	all := c.body.(applyCall).actions
+	n := 1 + d.below(len(all)-1)
+	part := func(actions []lease.Action) reply {
+		return w.effect(&call{life: c.life, op: c.op, about: c.about, n: c.n, body: applyCall{actions}})
+	}
+	pause := d.span(time.Millisecond, 400*time.Millisecond)
+	w.after(there, func() {
+		first := part(all[:n])
+		if f == ApplyBreaks {
+			answer(reply{err: errStore})
+			return
+		}
+		w.after(pause, func() {
+			second := part(all[n:])
+			a, _ := first.value.([]bool)
+			b, _ := second.value.([]bool)
+			answer(reply{append(append([]bool{}, a...), b...), second.err})
+		})
+	})
+}
+
+// admitRead decides what becomes of a call to Kinesis.
+func (w *world) admitRead(c *call, asked model.Call) {
+	l, d := c.life, w.dice(c, "")
+	there := d.often(2*time.Millisecond, 60*time.Millisecond)
+	if l.paused > w.now() {
+		there += time.Duration(l.paused - w.now())
+	}
+	kinds := []Fault{Throttled, ServerError, ServiceSlow, Silent}
+	var whim model.Whim
+	switch asked.Op {
+	case "GetRecords":
+		kinds = append(kinds, BrokenBody, BrokenAnswer, Expired, EmptyPage, ShortPage, NoChildren)
+	case "GetShardIterator":
+		kinds = append(kinds, AtForAfter)
+	default:
+		kinds = append(kinds, BrokenBody)
+	}
+	f := w.pick(c, &d, kinds...)
+	w.note(l, c.op, c.about, c.n, string(f))
+	back := d.often(0, 40*time.Millisecond)
+	give := func(a httpAnswer) {
+		a.date = w.wall()
+		r := reply{value: a}
+		if back < 10*time.Millisecond {
+			w.answer(c, r)
+			return
+		}
+		w.after(back, func() { w.answer(c, r) })
+	}
+	fails := func(status int, code string) {
+		w.after(there, func() { give(httpAnswer{Answer: model.Fail(status, code, "sim")}) })
+	}
+	var broken, garbled bool
+	switch f {
+	case Throttled:
+		code := "ProvisionedThroughputExceededException"
+		if asked.Op == "ListShards" || asked.Op == "DescribeStreamSummary" {
+			code = "LimitExceededException"
+		}
+		fails(400, code)
+		return
+	case ServerError:
+		if d.chance(.5) {
+			fails(500, "InternalFailure")
+		} else {
+			w.after(there, func() { w.answer(c, reply{err: errConnection}) })
+		}
+		return
+	case Expired:
+		fails(400, "ExpiredIteratorException")
+		return
+	case Silent:
+		return
+	case ServiceSlow:
+		there += d.span(time.Second, 18*time.Second)
+	case BrokenBody:
+		broken = true
+	case BrokenAnswer:
+		garbled = true
+	case EmptyPage:
+		whim.Empty = true
+	case ShortPage:
+		whim.Most = 1 + d.below(3)
+	case NoChildren:
+		whim.NoKids = true
+	case AtForAfter:
+		whim.FromStart = true
+	}
+	w.after(there, func() {
+		a := httpAnswer{Answer: w.service.Do(asked, whim, w.wall()), broken: broken}
+		if garbled {
+			a.Body = a.Body[:len(a.Body)*2/3]
+		}
+		give(a)
+	})
+}
+
+// deaf decides whether a handler will ignore its context. It is called by the handler.
+func (w *world) deaf(l *life, b *weir.Batch) bool {
+	p := w.profile.Rates[HandlerIgnores]
+	if p == 0 || w.calm.Load() {
+		return false
+	}
+	d := roll(w.seed, "deaf "+l.String()+b.Shard, b.Epoch, uint64(len(b.Records)), uint64(time.Since(w.began)))
+	return d.chance(p)
+}
+
+// admitHandling judges what a handler is given, and decides how long it takes and what comes of it.
+func (w *world) admitHandling(c *call, h *handling) {
+	l, d := c.life, w.dice(c, "")
+	if h.upTo > 0 {
+		f := Fault("")
+		if h.saved == nil {
+			w.judge.Acked(h.judge, h.upTo)
+		} else if d.chance(.5) {
+			f = HandlerFails
+		}
+		if d.chance(.3) {
+			f = HandlerFails
+		}
+		w.note(l, "handle goes on", c.about, c.n, string(f))
+		w.after(d.often(0, time.Second), func() { w.answer(c, reply{value: verdict{kind: f}}) })
+		return
+	}
+	b := h.batch
+	shard := ""
+	h.judge = &judge.Batch{Worker: l.who, Epoch: b.Epoch, End: b.End, Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	for _, r := range b.Records {
+		id, ok := idOf(r.Data)
+		if !ok {
+			w.breaks("%s is handed a record in %s that nobody put: %.60q", l.who, b.Shard, r.Data)
+			return
+		}
+		h.judge.IDs = append(h.judge.IDs, id)
+	}
+	if len(h.judge.IDs) > 0 {
+		shard = w.books.home[h.judge.IDs[0]]
+	} else {
+		shard = w.books.shardAt(b.Shard, b.Epoch)
+	}
+	h.judge.Shard = shard
+	w.judge.Begin(h.judge, w.wall())
+
+	took := time.Duration(0)
+	switch {
+	case d.chance(.3):
+		took = d.span(0, 3*time.Second)
+	default:
+		took = d.often(0, 30*time.Millisecond)
+	}
+	v := verdict{}
+	kinds := []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops}
+	if len(b.Records) > 1 {
+		kinds = append(kinds, Checkpoints)
+	}
+	f := Fault("")
+	if c.deaf {
+		f = HandlerIgnores
+		if !w.strikes(f, c.id(f)) {
+			f = ""
+		}
+	} else {
+		f = w.pick(c, &d, kinds...)
+	}
+	switch f {
+	case HandlerSlow, HandlerIgnores:
+		took = d.span(time.Second, 70*time.Second)
+		w.judge.Fault(l.who, w.wall().Add(took))
+	case HandlerFails, HandlerPanics, HandlerStops:
+		v.kind = f
+	case Checkpoints:
+		v.checkpoint = 1 + d.below(len(b.Records)-1)
+	}
+	what := string(f)
+	if what == "" && len(h.judge.IDs) > 0 {
+		what = h.judge.IDs[0].String() + " … " + h.judge.IDs[len(h.judge.IDs)-1].String()
+	}
+	if b.End {
+		what += " END"
+	}
+	w.note(l, "handle", c.about, c.n, what)
+	w.after(took, func() {
+		if f == CrashInHandler {
+			w.crash(l, string(f))
+			return
+		}
+		w.answer(c, reply{value: v})
+	})
+}
+
+// handled takes in what a handler is about to say.
+func (w *world) handled(c *call, h *handling, r *reply) {
+	v := r.value.(verdict)
+	n := len(h.judge.IDs)
+	switch {
+	case c.gone.Load():
+	case v.checkpoint > 0:
+		w.judge.Done(h.judge, v.checkpoint, w.wall())
+		return // it goes on
+	case v.kind == "":
+		w.judge.Done(h.judge, n, w.wall())
+		w.judge.Acked(h.judge, n)
+	}
+	w.judge.Ended(h.judge)
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/sim/judge"
+)
+
+// handling is a handler's call for the driver.
+type handling struct {
+	batch *weir.Batch
+	judge *judge.Batch
+	saved error // of the checkpoint in its middle
+	upTo  int   // records that it was to save; 0 in the first half
+}
+
+// verdict is what a handler is to do.
+type verdict struct {
+	kind       Fault // "" to succeed
+	checkpoint int   // records to save before that, 0 for none
+}
+
+var errHandler = errors.New("sim: the handler failed")
+
+// handle is every worker's handler. It does what the driver says.
+func (l *life) handle(ctx context.Context, b *weir.Batch) error {
+	h := &handling{batch: b}
+	c := &call{life: l, op: "handle", about: b.Shard, ctx: ctx, body: h, deaf: l.w.deaf(l, b)}
+	r := l.w.gate.wait(c)
+	if r.err != nil {
+		return r.err
+	}
+	v := r.value.(verdict)
+	if v.checkpoint > 0 {
+		err := b.Checkpoint(ctx, b.Records[v.checkpoint-1])
+		r = l.w.gate.wait(&call{life: l, op: "handle", about: b.Shard, ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint}})
+		if r.err != nil {
+			return r.err
+		}
+		v = r.value.(verdict)
+	}
+	switch v.kind {
+	case HandlerFails, Checkpoints:
+		return errHandler
+	case HandlerPanics:
+		panic("sim: the handler panics")
+	case HandlerStops:
+		return weir.Stop(errStop)
+	}
+	return nil
+}
+
+// idOf reads what Put wrote.
+func idOf(data []byte) (judge.ID, bool) {
+	end := strings.IndexByte(string(data[:min(len(data), 64)]), '|')
+	if end < 0 {
+		return judge.ID{}, false
+	}
+	key, n, ok := strings.Cut(string(data[:end]), " ")
+	count, err := strconv.Atoi(n)
+	return judge.ID{Key: key, N: count}, ok && err == nil
+}
+
+// payload is the data of a record, n-th of its key.
+func payload(id judge.ID, size int) []byte {
+	b := fmt.Appendf(make([]byte, 0, size+40), "%s %d|", id.Key, id.N)
+	for len(b) < size {
+		b = append(b, byte(len(b)))
+	}
+	return b
+}

@@ -1,0 +1,291 @@
+// Package judge says what is wrong with what the handlers of an application did, from what was put into its stream and what went wrong around
+// it. It knows the promises and nothing of how they are kept, and imports nothing of weir.
+package judge
+
+import (
+	"fmt"
+	"time"
+)
+
+// ID names a record: the n-th of its key, from 1.
+type ID struct {
+	Key string
+	N   int
+}
+
+// String is "key/n".
+func (id ID) String() string { return fmt.Sprintf("%s/%d", id.Key, id.N) }
+
+// Worker is one start of a worker. The zero value is none.
+type Worker struct {
+	Name string
+	Life int
+}
+
+// String is "name.life".
+func (w Worker) String() string { return fmt.Sprintf("%s.%d", w.Name, w.Life) }
+
+// record is what is known about one.
+type record struct {
+	shard   string
+	exempt  bool // nobody has to handle it any more
+	done    bool // a handler said so
+	acked   bool // … and was told that this counts
+	by      Worker
+	epoch   uint64
+	at      time.Time
+	handled int
+}
+
+// Batch is one call of a handler.
+type Batch struct {
+	Worker Worker
+	Shard  string
+	Epoch  uint64
+	IDs    []ID
+	End    bool
+	Alive  func() bool // its context has not ended
+}
+
+// Judge takes in what happens as it happens. The first thing that breaks a promise is kept. Not for concurrent use.
+type Judge struct {
+	now     time.Time
+	keys    map[string][]record // by key, the n-th at n-1
+	low     map[string]int      // how many of a key are done or exempt without a gap
+	missing int
+	shards  map[string]*shardState
+	faults  map[Worker]time.Time // the last that may make its records be handled again
+	general time.Time            // the last that may concern everybody
+	wrong   string
+
+	Handled, Again int // records
+}
+
+type shardState struct {
+	parents []string
+	left    int // records that are neither done nor exempt
+	ended   bool
+	epoch   uint64 // the highest that began
+	active  []*Batch
+}
+
+// graceAfterFault is how long after a fault its consequences may show: a duplicate that the fault explains was first handled this long after
+// it at most. (A worker that was cut off goes on handling what it has read for as long as it trusts its leases.)
+const graceAfterFault = 15 * time.Second
+
+// New returns a Judge.
+func New() *Judge {
+	return &Judge{keys: map[string][]record{}, low: map[string]int{}, shards: map[string]*shardState{}, faults: map[Worker]time.Time{}}
+}
+
+// Wrong is the first broken promise, "" as long as all is well.
+func (j *Judge) Wrong() string { return j.wrong }
+
+// Missing is how many records have not been handled and should be.
+func (j *Judge) Missing() int { return j.missing }
+
+// Lost names one that is missing.
+func (j *Judge) Lost() string {
+	for key, all := range j.keys {
+		if n := j.low[key]; n < len(all) {
+			return fmt.Sprintf("%s of %s", ID{key, n + 1}, all[n].shard)
+		}
+	}
+	return ""
+}
+
+func (j *Judge) breaks(format string, args ...any) {
+	if j.wrong == "" {
+		j.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+func (j *Judge) shard(id string) *shardState {
+	s := j.shards[id]
+	if s == nil {
+		s = &shardState{}
+		j.shards[id] = s
+	}
+	return s
+}
+
+// Born notes a shard with its parents.
+func (j *Judge) Born(id string, parents ...string) { j.shard(id).parents = parents }
+
+// Put notes that a record was put into a shard. The records of a key come in order.
+func (j *Judge) Put(id ID, shard string) {
+	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard})
+	j.shard(shard).left++
+	j.missing++
+}
+
+// Exempt notes that a record has left the stream: from now on nobody has to handle it.
+func (j *Judge) Exempt(id ID) {
+	r := j.record(id)
+	if !r.done && !r.exempt {
+		r.exempt = true
+		j.missing--
+		j.shard(r.shard).left--
+		j.advance(id.Key)
+	}
+}
+
+// Fault notes something that may make what a worker did be done again by another; the zero Worker stands for all.
+func (j *Judge) Fault(w Worker, at time.Time) {
+	if w == (Worker{}) {
+		j.general = later(j.general, at)
+		return
+	}
+	j.faults[w] = later(j.faults[w], at)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (j *Judge) record(id ID) *record {
+	all := j.keys[id.Key]
+	if id.N < 1 || id.N > len(all) {
+		return nil
+	}
+	return &all[id.N-1]
+}
+
+func (j *Judge) advance(key string) {
+	all := j.keys[key]
+	n := j.low[key]
+	for n < len(all) && (all[n].done || all[n].exempt) {
+		n++
+	}
+	j.low[key] = n
+}
+
+// Begin judges that a batch is handed to a handler.
+func (j *Judge) Begin(b *Batch, now time.Time) {
+	j.now = now
+	s := j.shard(b.Shard)
+	for _, other := range s.active {
+		if other.Alive() {
+			j.breaks("two workers trust %s at once: %s with epoch %d, %s with epoch %d", b.Shard, other.Worker, other.Epoch, b.Worker, b.Epoch)
+		}
+	}
+	s.active = append(s.active, b)
+	if b.Epoch < s.epoch {
+		j.breaks("%s begins with %s at epoch %d after somebody began at %d", b.Worker, b.Shard, b.Epoch, s.epoch)
+	}
+	s.epoch = max(s.epoch, b.Epoch)
+	for _, p := range s.parents {
+		if left := j.shard(p).left; left > 0 {
+			j.breaks("%s hands %s to its handler while %d records of its parent %s are not handled", b.Worker, b.Shard, left, p)
+		}
+	}
+	if b.End && s.left > j.count(b) {
+		j.breaks("%s hands the end of %s to its handler while %d records are not handled", b.Worker, b.Shard, s.left)
+	}
+	for i, id := range b.IDs {
+		r := j.record(id)
+		switch {
+		case r == nil || r.shard != b.Shard:
+			j.breaks("%s is handed %s in %s, which nobody put there", b.Worker, id, b.Shard)
+			return
+		case !r.done:
+			j.inOrder(b, i, id)
+		case r.acked:
+			j.explained(b, id, r)
+		}
+	}
+}
+
+// count is how many records of a batch are counted as left.
+func (j *Judge) count(b *Batch) int {
+	n := 0
+	for _, id := range b.IDs {
+		if r := j.record(id); r != nil && !r.done && !r.exempt {
+			n++
+		}
+	}
+	return n
+}
+
+// inOrder sees that the records of the key before id are done, or come before it in the same batch.
+func (j *Judge) inOrder(b *Batch, i int, id ID) {
+	if id.N <= j.low[id.Key]+1 {
+		return
+	}
+	ahead := map[ID]bool{}
+	for _, before := range b.IDs[:i] {
+		ahead[before] = true
+	}
+	for n := j.low[id.Key] + 1; n < id.N; n++ {
+		before := ID{id.Key, n}
+		if r := j.record(before); !r.done && !r.exempt && !ahead[before] {
+			j.breaks("%s is handed %s in %s although %s of %s was not handled", b.Worker, id, b.Shard, before, r.shard)
+			return
+		}
+	}
+}
+
+// explained sees that there is a reason for handling a record again.
+func (j *Judge) explained(b *Batch, id ID, r *record) {
+	j.Again++
+	since := r.at.Add(-graceAfterFault)
+	switch {
+	case r.by == b.Worker && r.epoch == b.Epoch:
+		j.breaks("%s is handed %s in %s again at the same epoch %d", b.Worker, id, b.Shard, b.Epoch)
+	case !j.faults[r.by].After(since) && !j.general.After(since):
+		j.breaks("%s is handed %s in %s (epoch %d), which %s had handled (epoch %d) %v before, and nothing had happened to that",
+			b.Worker, id, b.Shard, b.Epoch, r.by, r.epoch, j.now.Sub(r.at))
+	}
+}
+
+// Done notes that the handler is done with the first n records of a batch. They count once Acked says so, but a checkpoint may pass them.
+func (j *Judge) Done(b *Batch, n int, now time.Time) {
+	j.now = now
+	for _, id := range b.IDs[:n] {
+		r := j.record(id)
+		if r == nil {
+			continue
+		}
+		j.Handled++
+		if !r.done && !r.exempt {
+			j.missing--
+			j.shard(r.shard).left--
+		}
+		r.done, r.by, r.epoch, r.at = true, b.Worker, b.Epoch, now
+		r.handled++
+		j.advance(id.Key)
+	}
+}
+
+// Acked notes that the handler may rely on what Done said.
+func (j *Judge) Acked(b *Batch, n int) {
+	for _, id := range b.IDs[:n] {
+		if r := j.record(id); r != nil {
+			r.acked = true
+		}
+	}
+}
+
+// Ended notes that a handler has returned.
+func (j *Judge) Ended(b *Batch) {
+	s := j.shard(b.Shard)
+	for i, a := range s.active {
+		if a == b {
+			s.active = append(s.active[:i], s.active[i+1:]...)
+			return
+		}
+	}
+}
+
+// Passed judges that the checkpoint of a shard is behind some records.
+func (j *Judge) Passed(shard string, ids ...ID) {
+	for _, id := range ids {
+		if r := j.record(id); r != nil && !r.done && !r.exempt {
+			j.breaks("the checkpoint of %s passes %s, which was not handled", shard, id)
+			return
+		}
+	}
+}

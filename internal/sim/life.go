@@ -1,0 +1,206 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/sim/judge"
+	"github.com/weir-go/weir/lease"
+)
+
+// worker is one of the application; its lives come one after another.
+type worker struct {
+	name  string
+	rate  float64 // of its clock
+	life  *life   // the present one, nil between two
+	lifes int
+}
+
+// life is one start of a worker, until Run returns or it crashes.
+type life struct {
+	w      *world
+	of     *worker
+	index  int // of all lives, in order
+	who    judge.Worker
+	began  int64
+	ctx    context.Context
+	cancel context.CancelFunc
+	dead   atomic.Bool
+	counts map[string]int
+	parked map[*call]struct{}
+
+	stopping bool
+	done     chan struct{} // Run has returned
+	paused   int64         // until then
+	cutOff   int64         // from the store, until then
+	leads    int64         // what a leader asks of the store fails until then
+	trusted  trusted
+}
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 100}))
+
+// start begins a life of a worker.
+func (w *world) start(of *worker) {
+	of.lifes++
+	l := &life{
+		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
+		counts: map[string]int{}, parked: map[*call]struct{}{}, done: make(chan struct{}),
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	of.life = l
+	w.lives = append(w.lives, l)
+	w.note(l, "starts", "", 0, "")
+	client := kinesis.New(kinesis.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://kinesis.sim"), HTTPClient: &http.Client{Transport: service{l}},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "sim", SecretAccessKey: "sim", Source: "sim"}, nil
+		}),
+	})
+	c, err := weir.New(client, store{l}, w.options(of, l))
+	if err != nil {
+		w.breaks("the options of a worker are refused: %v", err)
+		return
+	}
+	go func() {
+		err := c.Run(l.ctx, weir.HandlerFunc(l.handle))
+		close(l.done)
+		l.w.gate.tell(&call{life: l, op: "returned", ctx: l.ctx, body: err})
+	}()
+}
+
+// options are a worker's: all durations by its own clock.
+func (w *world) options(of *worker, l *life) weir.Options {
+	by := func(d time.Duration) time.Duration { return time.Duration(float64(d) / of.rate) }
+	o := w.settings
+	return weir.Options{
+		App: "app", Stream: streamName, Worker: l.who.String(), Logger: quiet,
+		Expired: o.expired, Batch: o.batch,
+		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
+		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
+		RetryMin: by(100 * time.Millisecond), RetryMax: by(5 * time.Second),
+		Events: weir.Events{LeaseTaken: func(weir.LeaseTaken) {}},
+	}
+}
+
+// crash ends a life at once: nothing of it reaches anything any more.
+func (w *world) crash(l *life, why string) {
+	if l.dead.Load() {
+		return
+	}
+	w.note(l, "crashes", "", 0, why)
+	w.judge.Fault(l.who, w.wall())
+	l.dead.Store(true)
+	l.trusted = trusted{}
+	for c := range l.parked {
+		c.reply <- reply{err: errDead}
+	}
+	clear(l.parked)
+	l.cancel()
+	w.ends(l)
+}
+
+// ends notes that a life is over, and has the next one begin later.
+func (w *world) ends(l *life) {
+	if l.of.life != l {
+		return
+	}
+	w.lived += w.now() - l.began
+	l.of.life = nil
+	if w.stage >= stopping {
+		return
+	}
+	d := roll(w.seed, "restart "+l.who.String())
+	w.after(d.often(500*time.Millisecond, 40*time.Second), func() {
+		if l.of.life == nil && w.stage < stopping {
+			w.start(l.of)
+		}
+	})
+}
+
+// returned takes in that Run has returned.
+func (w *world) returned(l *life, err error) {
+	if l.dead.Load() {
+		return
+	}
+	what := "nil"
+	if err != nil {
+		what = err.Error()
+	}
+	w.note(l, "returned", "", 0, what)
+	for c := range l.parked {
+		if !c.gone.Load() && c.op != "handle" {
+			w.breaks("Run of %s has returned while a call (%s) was under way", l.who, c.op)
+		}
+	}
+	l.trusted = trusted{}
+	switch {
+	case err == nil, errors.Is(err, errStop), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
+	default:
+		w.breaks("Run of %s has returned %v", l.who, err)
+	}
+	w.ends(l)
+}
+
+var errStop = errors.New("sim: a handler asked to stop")
+
+// store is the store as a life sees it.
+type store struct{ l *life }
+
+type beatCall struct {
+	report lease.Report
+}
+type viewCall struct{ since string }
+type applyCall struct{ actions []lease.Action }
+type leadCall struct {
+	session string
+	term    uint64
+}
+type leaveCall struct{ report lease.Report }
+
+func ask[T any](ctx context.Context, s store, op string, body any) (T, error) {
+	r := s.l.w.gate.wait(&call{life: s.l, op: op, ctx: ctx, body: body})
+	v, _ := r.value.(T)
+	return v, r.err
+}
+
+// The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is over.
+
+func (s store) Beat(ctx context.Context, _ string, r lease.Report) (lease.Orders, error) {
+	o, err := ask[lease.Orders](ctx, s, "beat", beatCall{r})
+	if errors.Is(err, errDead) {
+		return lease.Orders{}, nil
+	}
+	return o, err
+}
+
+func (s store) View(ctx context.Context, _, since string) (lease.View, error) {
+	return ask[lease.View](ctx, s, "view", viewCall{since})
+}
+
+func (s store) Apply(ctx context.Context, _ string, actions []lease.Action) ([]bool, error) {
+	return ask[[]bool](ctx, s, "apply", applyCall{actions})
+}
+
+func (s store) Lead(ctx context.Context, _, session string, term uint64) (bool, error) {
+	return ask[bool](ctx, s, "lead", leadCall{session, term})
+}
+
+func (s store) Leave(ctx context.Context, _ string, r lease.Report) error {
+	_, err := ask[any](ctx, s, "leave", leaveCall{r})
+	if errors.Is(err, errDead) {
+		return nil
+	}
+	return err
+}
+
+func (l *life) String() string { return fmt.Sprint(l.who) }

@@ -1,0 +1,264 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Call is one request to the service.
+type Call struct {
+	Op            string // GetRecords, GetShardIterator, ListShards, DescribeStreamSummary
+	Stream, Shard string
+	kind, start   string // of the iterator that is asked for
+	at            time.Time
+	token         string // iterator
+	limit         int
+	filter        string
+}
+
+// Answer is what goes back. Body is in the format that the call came in.
+type Answer struct {
+	Status int
+	Body   []byte
+	CBOR   bool
+}
+
+// iteratorLife is how long an iterator can be used.
+const iteratorLife = 5 * time.Minute
+
+// Read reads a request.
+func Read(target, contentType string, body []byte) (Call, error) {
+	_, op, _ := strings.Cut(target, ".")
+	c := Call{Op: op}
+	if strings.Contains(contentType, "cbor") {
+		fields, err := readCBOR(body)
+		if err != nil || op != "GetRecords" {
+			return c, fmt.Errorf("model: %s in CBOR: %v", op, err)
+		}
+		c.token, c.limit = fields["ShardIterator"], 10000
+		if n, err := strconv.Atoi(fields["Limit"]); err == nil {
+			c.limit = n
+		}
+	} else {
+		var in struct {
+			StreamName, StreamARN, ShardId, ShardIteratorType, StartingSequenceNumber, ShardIterator, NextToken string
+			Timestamp                                                                                           float64
+			Limit                                                                                               int
+			ShardFilter                                                                                         *struct{ Type string }
+		}
+		if err := json.Unmarshal(body, &in); err != nil {
+			return c, err
+		}
+		c.Stream, c.Shard, c.kind, c.start, c.token, c.limit = in.StreamName, in.ShardId, in.ShardIteratorType, in.StartingSequenceNumber, in.ShardIterator, in.Limit
+		c.at = time.UnixMilli(int64(in.Timestamp*1000 + 0.5))
+		if in.ShardFilter != nil {
+			c.filter = in.ShardFilter.Type
+		}
+	}
+	if op == "GetRecords" {
+		if it, ok := parseIterator(c.token); ok {
+			c.Stream, c.Shard = it.stream, it.shard
+		}
+	}
+	return c, nil
+}
+
+// iterator points behind a sequence number.
+type iterator struct {
+	stream, shard string
+	life          int64
+	after         uint64
+	issued        int64
+}
+
+func (i iterator) String() string {
+	return fmt.Sprintf("%s|%s|%d|%d|%d", i.stream, i.shard, i.life, i.after, i.issued)
+}
+
+func parseIterator(s string) (i iterator, ok bool) {
+	parts := strings.Split(s, "|")
+	if len(parts) != 5 {
+		return i, false
+	}
+	var errs [3]error
+	i.stream, i.shard = parts[0], parts[1]
+	i.life, errs[0] = strconv.ParseInt(parts[2], 10, 64)
+	i.after, errs[1] = strconv.ParseUint(parts[3], 10, 64)
+	i.issued, errs[2] = strconv.ParseInt(parts[4], 10, 64)
+	return i, errs == [3]error{}
+}
+
+// Whim is how an answer may differ within what the service promises.
+type Whim struct {
+	Most      int  // records of a page, 0 for what was asked
+	Empty     bool // no record although there are some
+	NoKids    bool // the end of a shard does not name its children
+	FromStart bool // a position in a record is answered with the record itself (AT for AFTER)
+}
+
+// Do carries a call out.
+func (s *Service) Do(c Call, w Whim, now time.Time) Answer {
+	st := s.streams[c.Stream]
+	if st == nil {
+		return Fail(400, "ResourceNotFoundException", "no stream "+c.Stream)
+	}
+	switch c.Op {
+	case "ListShards":
+		return answer(map[string]any{"Shards": st.list(c.filter)})
+	case "DescribeStreamSummary":
+		return answer(map[string]any{"StreamDescriptionSummary": map[string]any{
+			"StreamName": st.Name, "StreamStatus": "ACTIVE", "StreamCreationTimestamp": float64(st.Born.UnixMilli()) / 1000,
+			"OpenShardCount": len(st.Open()), "RetentionPeriodHours": 24, "EnhancedMonitoring": []any{},
+			"StreamARN": "arn:aws:kinesis:us-east-1:123456789012:stream/" + st.Name,
+		}})
+	case "GetShardIterator":
+		return st.iterator(c, w, now)
+	case "GetRecords":
+		return st.records(c, w, now)
+	}
+	return Fail(400, "UnknownOperationException", c.Op)
+}
+
+func (st *Stream) list(filter string) []any {
+	all := []any{}
+	for _, sh := range st.Shards {
+		if !sh.GoneAt.IsZero() || filter == "AT_LATEST" && !sh.Closed.IsZero() {
+			continue
+		}
+		numbers := map[string]any{"StartingSequenceNumber": Number(sh.Start)}
+		if !sh.Closed.IsZero() {
+			end := sh.Start
+			if n := len(sh.Records); n > 0 {
+				end = sh.Records[n-1].Seq
+			}
+			numbers["EndingSequenceNumber"] = Number(end)
+		}
+		one := map[string]any{"ShardId": sh.ID, "HashKeyRange": sh.hashes(), "SequenceNumberRange": numbers}
+		for i, p := range sh.Parents {
+			one[[]string{"ParentShardId", "AdjacentParentShardId"}[i]] = p.ID
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func (sh *Shard) hashes() map[string]string {
+	wide := func(n uint64, low uint64) string {
+		b := new(big.Int).Lsh(new(big.Int).SetUint64(n), 64)
+		return b.Add(b, new(big.Int).SetUint64(low)).String()
+	}
+	return map[string]string{"StartingHashKey": wide(sh.Lo, 0), "EndingHashKey": wide(sh.Hi, 1<<64-1)}
+}
+
+func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
+	sh := st.shard(c.Shard)
+	if sh == nil {
+		return Fail(400, "ResourceNotFoundException", "no shard "+c.Shard)
+	}
+	it := iterator{stream: st.Name, shard: sh.ID, life: st.Life, issued: now.UnixMilli()}
+	switch c.kind {
+	case "TRIM_HORIZON":
+		it.after = 0
+	case "LATEST":
+		it.after = 1<<63 - 1
+		if n := len(sh.Records); n > 0 {
+			it.after = sh.Records[n-1].Seq
+		} else {
+			it.after = sh.Start
+		}
+	case "AT_TIMESTAMP":
+		it.after = 1 << 63
+		i := sort.Search(len(sh.Records), func(i int) bool { return !sh.Records[i].Arrival.Before(c.at) })
+		if i < len(sh.Records) {
+			it.after = sh.Records[i].Seq - 1
+		} else if n := len(sh.Records); n > 0 {
+			it.after = sh.Records[n-1].Seq
+		} else {
+			it.after = sh.Start
+		}
+	case "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER":
+		n, ok := seqOf(c.start)
+		i, found := slices.BinarySearchFunc(sh.Records, n, func(r Record, n uint64) int {
+			switch {
+			case r.Seq < n:
+				return -1
+			case r.Seq > n:
+				return 1
+			}
+			return 0
+		})
+		if !ok || !found || i < sh.Trimmed {
+			return Fail(400, "InvalidArgumentException", "StartingSequenceNumber "+c.start+" is not in shard "+sh.ID)
+		}
+		it.after = n
+		if c.kind == "AT_SEQUENCE_NUMBER" || w.FromStart {
+			it.after--
+		}
+	default:
+		return Fail(400, "ValidationException", "iterator type "+c.kind)
+	}
+	return answer(map[string]any{"ShardIterator": it.String()})
+}
+
+func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
+	it, ok := parseIterator(c.token)
+	sh := st.shard(c.Shard)
+	switch {
+	case !ok || it.life != st.Life:
+		return Fail(400, "InvalidArgumentException", "the iterator is not of this stream")
+	case sh == nil:
+		return Fail(400, "ResourceNotFoundException", "no shard "+c.Shard)
+	case now.Sub(time.UnixMilli(it.issued)) > iteratorLife:
+		return Fail(400, "ExpiredIteratorException", "iterator of "+time.UnixMilli(it.issued).String())
+	}
+	from := sort.Search(len(sh.Records), func(i int) bool { return sh.Records[i].Seq > it.after })
+	from = max(from, sh.Trimmed)
+	to := min(len(sh.Records), from+c.limit)
+	if w.Most > 0 {
+		to = min(to, from+w.Most)
+	}
+	if w.Empty {
+		to = from
+	}
+	page := sh.Records[from:to]
+	if len(page) > 0 {
+		it.after = page[len(page)-1].Seq
+	}
+	behind := int64(0)
+	if to < len(sh.Records) {
+		behind = max(now.Sub(sh.Records[to].Arrival).Milliseconds(), 1)
+	}
+	out := pageCBOR{records: page, behind: behind}
+	if !sh.Closed.IsZero() && to == len(sh.Records) {
+		if !w.NoKids {
+			for _, child := range sh.Children {
+				out.children = append(out.children, child)
+			}
+		}
+	} else {
+		it.issued = now.UnixMilli()
+		out.next = it.String()
+	}
+	return Answer{Status: 200, Body: out.encode(), CBOR: true}
+}
+
+// Fail is an error of the service.
+func Fail(status int, code, message string) Answer {
+	a := answer(map[string]any{"__type": code, "message": message})
+	a.Status = status
+	return a
+}
+
+func answer(body any) Answer {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // of maps and strings
+	}
+	return Answer{Status: 200, Body: b}
+}

@@ -1,0 +1,177 @@
+// Package model is a Kinesis for the simulation: streams and shards that split and merge, records that are trimmed, iterators that expire,
+// and the protocol. It has no goroutine and no clock, and imports nothing of weir: what the two believe of Kinesis they believe
+// independently.
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Service is one region with its streams by name. Not for concurrent use.
+type Service struct {
+	streams map[string]*Stream
+	seq     uint64 // the last that was given
+	lives   int64  // streams that were ever made
+}
+
+// Stream is what lives under a name from one creation to one deletion.
+type Stream struct {
+	Name   string
+	Born   time.Time
+	Life   int64 // tells it from others of its name
+	Shards []*Shard
+}
+
+// Shard holds its records in order.
+type Shard struct {
+	ID       string
+	Parents  []*Shard
+	Children []*Shard
+	Lo, Hi   uint64 // of the hash keys, their upper 64 bits
+	Start    uint64 // a sequence number before the first record
+	Closed   time.Time
+	Records  []Record // all there ever were
+	Trimmed  int      // how many of them have expired
+	GoneAt   time.Time
+}
+
+// Record is one as Kinesis knows it.
+type Record struct {
+	Seq     uint64
+	Key     string
+	Data    []byte
+	Arrival time.Time
+}
+
+// New returns a Service without streams.
+func New() *Service { return &Service{streams: map[string]*Stream{}, seq: 1000} }
+
+// Number is how a sequence number is written.
+func Number(seq uint64) string { return fmt.Sprintf("49%019d", seq) }
+
+// seqOf is the reverse of Number.
+func seqOf(number string) (uint64, bool) {
+	if len(number) != 21 || number[:2] != "49" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(number[2:], 10, 64)
+	return n, err == nil
+}
+
+// Create makes a stream.
+func (s *Service) Create(name string, shards int, now time.Time) *Stream {
+	s.lives++
+	st := &Stream{Name: name, Born: now.Truncate(time.Millisecond), Life: s.lives}
+	s.streams[name] = st
+	step := math.MaxUint64/uint64(shards) + 1
+	for i := range shards {
+		hi := uint64(math.MaxUint64)
+		if i < shards-1 {
+			hi = uint64(i+1)*step - 1
+		}
+		s.add(st, uint64(i)*step, hi)
+	}
+	return st
+}
+
+// Delete removes a stream.
+func (s *Service) Delete(name string) { delete(s.streams, name) }
+
+// Stream returns the one of that name, or nil.
+func (s *Service) Stream(name string) *Stream { return s.streams[name] }
+
+func (s *Service) add(st *Stream, lo, hi uint64, parents ...*Shard) *Shard {
+	s.seq++
+	sh := &Shard{ID: fmt.Sprintf("shardId-%012d", len(st.Shards)), Parents: parents, Lo: lo, Hi: hi, Start: s.seq}
+	for _, p := range parents {
+		p.Children = append(p.Children, sh)
+	}
+	st.Shards = append(st.Shards, sh)
+	return sh
+}
+
+// Put appends a record to the shard that takes its key.
+func (s *Service) Put(st *Stream, key string, data []byte, now time.Time) (*Shard, Record) {
+	h := Hash(key)
+	for _, sh := range st.Shards {
+		if sh.Closed.IsZero() && sh.Lo <= h && h <= sh.Hi {
+			s.seq += 1 + h%3
+			r := Record{Seq: s.seq, Key: key, Data: data, Arrival: now}
+			sh.Records = append(sh.Records, r)
+			return sh, r
+		}
+	}
+	return nil, Record{}
+}
+
+// Hash places a key. It is not Kinesis' own (MD5), which no consumer can tell.
+func Hash(key string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key))
+	x := h.Sum64()
+	x ^= x >> 31 // the upper bits of FNV differ little between short keys
+	x *= 0x9e3779b97f4a7c15
+	return x ^ x>>29
+}
+
+// Open returns the shards that take records.
+func (st *Stream) Open() []*Shard {
+	var open []*Shard
+	for _, sh := range st.Shards {
+		if sh.Closed.IsZero() {
+			open = append(open, sh)
+		}
+	}
+	return open
+}
+
+// Split closes a shard in favour of two. It reports false for one that is closed or too narrow.
+func (s *Service) Split(st *Stream, sh *Shard, now time.Time) bool {
+	if !sh.Closed.IsZero() || sh.Hi-sh.Lo < 1<<16 {
+		return false
+	}
+	sh.Closed = now
+	mid := sh.Lo + (sh.Hi-sh.Lo)/2
+	s.add(st, sh.Lo, mid, sh)
+	s.add(st, mid+1, sh.Hi, sh)
+	return true
+}
+
+// Merge closes a shard and its neighbour above in favour of one. It reports false if there is none.
+func (s *Service) Merge(st *Stream, sh *Shard, now time.Time) bool {
+	for _, next := range st.Shards {
+		if sh.Closed.IsZero() && next.Closed.IsZero() && sh.Hi != math.MaxUint64 && next.Lo == sh.Hi+1 {
+			sh.Closed, next.Closed = now, now
+			s.add(st, sh.Lo, next.Hi, sh, next)
+			return true
+		}
+	}
+	return false
+}
+
+// Trim expires what arrived before a time, and calls each with every record that goes.
+func (st *Stream) Trim(before, now time.Time, each func(*Shard, Record)) {
+	for _, sh := range st.Shards {
+		for sh.Trimmed < len(sh.Records) && sh.Records[sh.Trimmed].Arrival.Before(before) {
+			each(sh, sh.Records[sh.Trimmed])
+			sh.Trimmed++
+		}
+		if sh.GoneAt.IsZero() && !sh.Closed.IsZero() && sh.Closed.Before(before) && sh.Trimmed == len(sh.Records) {
+			sh.GoneAt = now
+		}
+	}
+}
+
+// shard returns a listed shard by ID, or nil.
+func (st *Stream) shard(id string) *Shard {
+	for _, sh := range st.Shards {
+		if sh.ID == id && sh.GoneAt.IsZero() {
+			return sh
+		}
+	}
+	return nil
+}

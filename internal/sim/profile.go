@@ -1,0 +1,143 @@
+package sim
+
+import "time"
+
+// Fault is a kind of thing that goes wrong, or that happens besides.
+type Fault string
+
+// What may become of a call to the store.
+const (
+	StoreFails  Fault = "store fails"        // with an error, and nothing happened
+	AnswerLost  Fault = "store answer lost"  // with an error, though it happened
+	StoreSilent Fault = "store silent"       // no answer; it happens late, or never
+	StoreSlow   Fault = "store slow"         // up to 8 s
+	StoreTwice  Fault = "store call twice"   // the second time up to 12 s late
+	TornView    Fault = "view torn"          // workers are read later than leases
+	TornApply   Fault = "apply in parts"     // others come in between
+	ApplyBreaks Fault = "apply breaks off"   // after some actions, with an error
+	CrashBefore Fault = "crash before call"  // of the worker, before the call has an effect
+	CrashAfter  Fault = "crash after effect" // … before the answer
+)
+
+// What may become of a call to Kinesis.
+const (
+	Throttled    Fault = "throttled"
+	ServerError  Fault = "server error"
+	BrokenBody   Fault = "broken body"
+	Expired      Fault = "iterator expired"
+	ServiceSlow  Fault = "kinesis slow"
+	Silent       Fault = "kinesis silent"
+	EmptyPage    Fault = "empty page"
+	ShortPage    Fault = "short page"
+	NoChildren   Fault = "end without children"
+	AtForAfter   Fault = "at instead of after"
+	BrokenAnswer Fault = "garbled answer"
+)
+
+// What a handler may do.
+const (
+	HandlerSlow    Fault = "handler slow" // up to 70 s, longer than the hand-off timeout
+	HandlerFails   Fault = "handler fails"
+	HandlerPanics  Fault = "handler panics"
+	HandlerIgnores Fault = "handler ignores ctx" // for up to 70 s
+	Checkpoints    Fault = "handler checkpoints" // in the middle of a batch, and may then fail
+	HandlerStops   Fault = "handler stops run"
+	CrashInHandler Fault = "crash in handler"
+)
+
+// What happens to workers and streams at times of its own.
+const (
+	Crash        Fault = "crash"
+	ShortPause   Fault = "short pause" // shorter than the failover time
+	LongPause    Fault = "long pause"  // longer
+	Isolated     Fault = "isolated"    // a worker reaches the store no more, for a while
+	LeaderCutOff Fault = "leader cut off"
+	Outage       Fault = "store outage" // for everybody
+	Leaves       Fault = "worker leaves"
+	Split        Fault = "split"
+	Merge        Fault = "merge"
+	Doubles      Fault = "doubling"
+	Trim         Fault = "records expire"
+	Recreate     Fault = "stream made anew"
+)
+
+// Profile says how often what goes wrong: for calls the part of all, for the rest how often an hour.
+type Profile struct {
+	Name    string
+	Workers [2]int
+	Shards  [2]int
+	Lasts   [2]time.Duration // of the part with faults
+	Rates   map[Fault]float64
+	Repeats bool // records may be handled again
+	Large   bool // records of 60 KiB, so that answers come in parts
+	Records time.Duration
+	Idle    [2]time.Duration
+}
+
+var storeFaults = map[Fault]float64{
+	StoreFails: .01, AnswerLost: .01, StoreSilent: .003, StoreSlow: .01, StoreTwice: .01, TornView: .05, TornApply: .05, ApplyBreaks: .03,
+}
+
+var serviceFaults = map[Fault]float64{
+	Throttled: .02, ServerError: .01, BrokenBody: .02, Expired: .01, ServiceSlow: .01, Silent: .003, EmptyPage: .02, ShortPage: .05,
+	NoChildren: .2, AtForAfter: .1, BrokenAnswer: .005,
+}
+
+var handlerFaults = map[Fault]float64{
+	HandlerSlow: .01, HandlerFails: .02, HandlerPanics: .005, HandlerIgnores: .005, Checkpoints: .03,
+}
+
+var workerFaults = map[Fault]float64{
+	CrashBefore: .0004, CrashAfter: .0004, CrashInHandler: .003, HandlerStops: .001,
+	Crash: 20, ShortPause: 30, LongPause: 20, Isolated: 20, LeaderCutOff: 15, Outage: 6, Leaves: 20,
+}
+
+var shapeFaults = map[Fault]float64{Split: 40, Merge: 30, Doubles: 4}
+
+func all(of ...map[Fault]float64) map[Fault]float64 {
+	sum := map[Fault]float64{}
+	for _, m := range of {
+		for f, p := range m {
+			sum[f] = p
+		}
+	}
+	return sum
+}
+
+// Profiles are all there are.
+var Profiles = []Profile{
+	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
+	{Name: "store", Rates: all(storeFaults, map[Fault]float64{Outage: 20, Isolated: 20, LeaderCutOff: 20}), Repeats: true, Workers: [2]int{2, 6}, Shards: [2]int{2, 10}},
+	{Name: "kinesis", Rates: all(serviceFaults, map[Fault]float64{Split: 20, Merge: 15}), Workers: [2]int{1, 4}, Shards: [2]int{1, 8}},
+	{Name: "handler", Rates: all(handlerFaults, map[Fault]float64{Leaves: 30, Split: 10, HandlerStops: .003}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8}},
+	{Name: "reshard", Rates: all(map[Fault]float64{Split: 120, Merge: 100, Doubles: 10, Leaves: 10}), Workers: [2]int{1, 6}, Shards: [2]int{1, 6}},
+	{Name: "crashes", Rates: all(workerFaults, map[Fault]float64{Split: 30, Merge: 20}), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 10}},
+	{Name: "stormy", Rates: all(storeFaults, serviceFaults, handlerFaults, workerFaults, shapeFaults), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 8}},
+	{Name: "retention", Rates: all(serviceFaults, workerFaults, shapeFaults, map[Fault]float64{Trim: 120}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
+	{Name: "recreate", Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 20, StoreFails: .01}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
+	{Name: "large", Large: true, Rates: all(serviceFaults, handlerFaults, map[Fault]float64{Crash: 20, Split: 10}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}},
+	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}},
+}
+
+// ProfileNamed returns the profile of a name.
+func ProfileNamed(name string) (Profile, bool) {
+	for _, p := range Profiles {
+		if p.Name == name {
+			return p.filled(), true
+		}
+	}
+	return Profile{}, false
+}
+
+func (p Profile) filled() Profile {
+	if p.Lasts == [2]time.Duration{} {
+		p.Lasts = [2]time.Duration{4 * time.Minute, 12 * time.Minute}
+	}
+	if p.Idle == [2]time.Duration{} {
+		p.Idle = [2]time.Duration{time.Second, 8 * time.Second}
+	}
+	if p.Records == 0 {
+		p.Records = 1500 * time.Millisecond
+	}
+	return p
+}

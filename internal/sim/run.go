@@ -1,0 +1,20 @@
+package sim
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/internal/jitter"
+)
+
+// Run runs one simulation. It needs GOMAXPROCS to be 1, and the process for itself.
+func Run(t *testing.T, seed uint64, p Profile, o Options) (r Result) {
+	restore := jitter.Replace(func(of string) uint64 {
+		d := roll(seed, of, uint64(time.Now().UnixNano()))
+		return d.next()
+	})
+	defer restore()
+	synctest.Test(t, func(*testing.T) { r = simulate(seed, p, o) })
+	return r
+}

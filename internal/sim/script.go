@@ -1,0 +1,327 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/internal/sim/judge"
+	"github.com/weir-go/weir/internal/sim/model"
+)
+
+// scripted are the faults that come at times of their own, in a fixed order.
+var scripted = []Fault{Crash, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, Leaves, Split, Merge, Doubles, Trim, Recreate}
+
+// script puts them on the calendar.
+func (w *world) script() {
+	for _, f := range scripted {
+		rate := w.profile.Rates[f]
+		if rate <= 0 {
+			continue
+		}
+		d := roll(w.seed, "script "+string(f))
+		at := time.Duration(0)
+		for n := 1; ; n++ {
+			u := (float64(d.next()>>11) + 1) / (1<<53 + 1)
+			at += time.Duration(-math.Log(u) * float64(time.Hour) / rate)
+			if at >= w.settings.lasts {
+				break
+			}
+			id := fmt.Sprintf("%s#%d", f, n)
+			w.after(at+d.span(0, time.Millisecond), func() { w.happens(f, id) })
+		}
+	}
+}
+
+// happens lets a scripted fault happen, if there is somebody or something for it.
+func (w *world) happens(f Fault, id string) {
+	d := roll(w.seed, id)
+	var living []*life
+	for _, wk := range w.workers {
+		if wk.life != nil {
+			living = append(living, wk.life)
+		}
+	}
+	var l *life
+	if len(living) > 0 {
+		l = living[d.below(len(living))]
+	}
+	switch f {
+	case Crash, ShortPause, LongPause, Isolated, Leaves:
+		if l == nil || (f == Leaves && l.stopping) || !w.strikes(f, id) {
+			return
+		}
+		w.note(l, "FAULT", "", 0, id)
+		w.befalls(f, l, d)
+	case LeaderCutOff:
+		if l = w.books.of[w.leader]; l == nil || l.dead.Load() || !w.strikes(f, id) {
+			return
+		}
+		w.note(l, "FAULT", "", 0, id)
+		span := d.span(time.Second, 30*time.Second)
+		l.leads = w.now() + int64(span)
+		if d.chance(.5) {
+			l.cutOff = l.leads
+		}
+		w.faults(l.who, span)
+	case Outage:
+		if !w.strikes(f, id) {
+			return
+		}
+		w.note(nil, "FAULT", "", 0, id)
+		span := d.often(time.Second, 60*time.Second)
+		w.outage = w.now() + int64(span)
+		w.faults(judge.Worker{}, span)
+	default:
+		if w.stream == nil {
+			return
+		}
+		w.reshapes(f, id, d)
+	}
+}
+
+// faults tells the judge of one that lasts.
+func (w *world) faults(who judge.Worker, span time.Duration) { w.judge.Fault(who, w.wall().Add(span)) }
+
+func (w *world) befalls(f Fault, l *life, d dice) {
+	failover := w.settings.failover
+	switch f {
+	case Crash:
+		w.crash(l, string(f))
+	case ShortPause, LongPause:
+		span := d.span(100*time.Millisecond, failover*9/10)
+		if f == LongPause {
+			span = d.span(failover*9/10, 8*failover)
+		}
+		l.paused = max(l.paused, w.now()+int64(span))
+		w.faults(l.who, span)
+	case Isolated:
+		span := d.span(time.Second, 12*failover)
+		l.cutOff = w.now() + int64(span)
+		w.faults(l.who, span)
+	case Leaves:
+		l.stopping = true
+		l.cancel()
+	}
+}
+
+// reshapes changes the stream.
+func (w *world) reshapes(f Fault, id string, d dice) {
+	open := w.stream.Open()
+	did := false
+	switch f {
+	case Split:
+		if len(open) < 40 && w.strikes(f, id) {
+			did = w.service.Split(w.stream, open[d.below(len(open))], w.wall())
+		}
+	case Merge:
+		if len(open) > 1 && w.strikes(f, id) {
+			did = w.service.Merge(w.stream, open[d.below(len(open))], w.wall())
+		}
+	case Doubles:
+		if len(open) <= 12 && w.strikes(f, id) {
+			for _, sh := range open {
+				did = w.service.Split(w.stream, sh, w.wall()) || did
+			}
+		}
+	case Trim:
+		if !w.strikes(f, id) {
+			return
+		}
+		did = true
+		now := w.wall()
+		w.stream.Trim(now.Add(-d.span(20*time.Second, 4*time.Minute)), now, w.expires)
+	case Recreate:
+		if !w.strikes(f, id) {
+			return
+		}
+		did = true
+		w.remove()
+		w.after(d.often(10*time.Millisecond, 20*time.Second), func() { w.create(1 + d.below(6)) })
+	}
+	if did {
+		w.note(nil, "FAULT", "", 0, id)
+		w.born()
+	}
+}
+
+// expires has the judge know that a record has left the stream.
+func (w *world) expires(sh *model.Shard, r model.Record) {
+	for _, c := range w.books.kept[nameOf(w.stream, sh.ID)] {
+		if c.number == model.Number(r.Seq) {
+			for _, id := range c.ids {
+				w.judge.Exempt(id)
+			}
+		}
+	}
+}
+
+// create makes the stream, or makes it anew.
+func (w *world) create(shards int) {
+	w.stream = w.service.Create(streamName, shards, w.wall())
+	w.deleted = false
+	w.born()
+}
+
+// remove deletes the stream, with all that nobody has handled.
+func (w *world) remove() {
+	for _, sh := range w.stream.Shards {
+		for _, r := range sh.Records {
+			w.expires(sh, r)
+		}
+	}
+	w.service.Delete(streamName)
+	w.stream, w.deleted = nil, true
+	w.judge.Fault(judge.Worker{}, w.wall())
+}
+
+// born tells the judge of shards.
+func (w *world) born() {
+	if w.stream == nil {
+		return
+	}
+	for _, sh := range w.stream.Shards {
+		var parents []string
+		for _, p := range sh.Parents {
+			parents = append(parents, nameOf(w.stream, p.ID))
+		}
+		w.judge.Born(nameOf(w.stream, sh.ID), parents...)
+	}
+}
+
+// put writes some records, now and again.
+func (w *world) put() {
+	d := roll(w.seed, "put", uint64(w.now()))
+	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+20*time.Second {
+		if w.stream != nil {
+			for range 1 + d.below(5) {
+				w.write(&d)
+			}
+		}
+	}
+	if w.stage < stopping {
+		w.after(d.span(100*time.Millisecond, 2*w.profile.Records), w.put)
+	}
+}
+
+func (w *world) write(d *dice) {
+	key := fmt.Sprintf("%d:k%d", w.stream.Life, d.below(w.settings.keys))
+	size := d.below(60)
+	if w.profile.Large {
+		size = 60 << 10
+	}
+	many := 1
+	if d.chance(.15) {
+		many = 2 + d.below(5)
+	}
+	var ids []judge.ID
+	var payloads [][]byte
+	for range many {
+		w.written[key]++
+		ids = append(ids, judge.ID{Key: key, N: w.written[key]})
+		payloads = append(payloads, payload(ids[len(ids)-1], size))
+	}
+	data := payloads[0]
+	if many > 1 {
+		data = model.Pack(key, payloads)
+	}
+	sh, r := w.service.Put(w.stream, key, data, w.wall())
+	name := nameOf(w.stream, sh.ID)
+	w.books.kept[name] = append(w.books.kept[name], container{model.Number(r.Seq), ids})
+	for _, id := range ids {
+		w.books.home[id] = name
+		w.judge.Put(id, name)
+	}
+	w.note(nil, "put", name, 0, ids[0].String()+" "+model.Number(r.Seq))
+}
+
+// Bounds of the last stages.
+const (
+	// settleWithin is how long after the last fault everything must be read and shared evenly: a handler that began before may take 70 s, a
+	// lease that waits for it the hand-off timeout besides; a shard that stalled waits for 2 minutes, twice as long when it did so
+	// before.
+	settleWithin = 6 * time.Minute
+	stopWithin   = 2 * time.Minute
+)
+
+// settle begins the part without faults.
+func (w *world) settle() {
+	w.note(nil, "SETTLE", "", 0, "")
+	w.stage = settling
+	w.calm.Store(true)
+	if w.stream == nil {
+		w.create(1)
+	}
+	w.outage = 0
+	for _, l := range w.lives {
+		l.cutOff, l.leads, l.paused = 0, 0, min(l.paused, w.now()+int64(time.Second))
+	}
+	began := w.now()
+	var again func()
+	again = func() {
+		wrong := w.well()
+		passed := time.Duration(w.now() - began)
+		switch {
+		case wrong == "":
+			w.settled = max(int64(passed), 1)
+			w.after(5*time.Second, w.leave)
+		case passed > settleWithin:
+			w.breaks("%v after the last fault %s", settleWithin, wrong)
+		default:
+			w.after(time.Second, again)
+		}
+	}
+	w.after(time.Second, again)
+}
+
+// leave has everybody stop.
+func (w *world) leave() {
+	w.note(nil, "STOP", "", 0, "")
+	w.stage = stopping
+	for _, wk := range w.workers {
+		if wk.life != nil && !wk.life.stopping {
+			wk.life.stopping = true
+			wk.life.cancel()
+		}
+	}
+	began := w.now()
+	var again func()
+	again = func() {
+		left := 0
+		for _, wk := range w.workers {
+			if wk.life != nil {
+				left++
+			}
+		}
+		switch {
+		case left == 0:
+			w.emptied()
+			w.stage = over
+		case time.Duration(w.now()-began) > stopWithin:
+			w.breaks("%v after they were told to stop %d workers still run", stopWithin, left)
+		default:
+			w.after(500*time.Millisecond, again)
+		}
+	}
+	w.after(500*time.Millisecond, again)
+}
+
+// emptied checks what is left in the store.
+func (w *world) emptied() {
+	if n := w.judge.Missing(); n > 0 {
+		w.breaks("everybody has stopped, and %d records are not handled, such as %s", n, w.judge.Lost())
+	}
+	v, err := w.store.View(context.Background(), "app", "")
+	if err != nil {
+		w.breaks("%v", err)
+	}
+	for _, l := range v.Leases {
+		if l.Owner != "" || l.Revoked != "" {
+			w.breaks("everybody has stopped, and this lease is not free: %s", l)
+		}
+	}
+	if len(v.Workers) > 0 {
+		w.breaks("everybody has stopped, and a session is left: %+v", v.Workers[0])
+	}
+}

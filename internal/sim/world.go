@@ -1,0 +1,355 @@
+package sim
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/sim/judge"
+	"github.com/weir-go/weir/internal/sim/model"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+const streamName = "s"
+
+// Stages of a simulation.
+const (
+	faulty   = iota // things go wrong
+	settling        // nothing does any more: all has to be read, and to be shared evenly
+	stopping        // everybody stops in an orderly way
+	over
+)
+
+// settings are what a seed decides besides faults.
+type settings struct {
+	beat, failover, handoff, stop, stall, handler, list, idle time.Duration
+	expired                                                   weir.Expired
+	batch                                                     int
+	lasts                                                     time.Duration
+	keys                                                      int
+}
+
+// world is one simulation. Only the driver touches it, but for what says otherwise.
+type world struct {
+	seed     uint64
+	profile  Profile
+	allowed  map[string]bool // faults that may happen; nil for all
+	settings settings
+
+	gate     gate
+	calendar calendar
+	history  history
+	began    time.Time
+	calm     atomic.Bool // nothing goes wrong any more; read by handlers too
+	stage    int
+	steps    int
+
+	workers []*worker
+	lives   []*life
+	store   *memstore.Store
+	service *model.Service
+	stream  *model.Stream
+	deleted bool // the stream is
+	judge   *judge.Judge
+	books   books
+	written map[string]int // records by key
+	leader  string         // the session, by the last look at the store
+
+	counts   map[Fault]int
+	struck   []string // the faults that happened
+	wrong    string
+	outage   int64 // of the store for everybody, until then
+	lived    int64 // by workers that are over
+	settled  int64 // when all was well again
+	deadline int64
+}
+
+// Result is what came of a simulation.
+type Result struct {
+	Seed          uint64
+	Profile       string
+	Wrong         string // "" when every promise was kept
+	Hash          uint64 // of the whole history
+	Steps, Events int
+	Lived         time.Duration // by all workers together
+	Settled       time.Duration // how long after the last fault all was well
+	Handled       int
+	Again         int
+	Faults        map[Fault]int
+	Struck        []string
+	History       []string
+}
+
+// Options of a simulation.
+type Options struct {
+	Allowed map[string]bool // the faults that may happen, by name; nil for all
+	Workers int             // 0 for what the profile says
+	Lasts   time.Duration   // of the part with faults; 0 for what the profile says
+	Whole   bool            // keep all of the history
+}
+
+// simulate runs one simulation. It must be called inside of a bubble.
+func simulate(seed uint64, p Profile, o Options) Result {
+	w := &world{
+		seed: seed, profile: p.filled(), allowed: o.Allowed, began: time.Now(), store: memstore.New(), service: model.New(), judge: judge.New(),
+		counts: map[Fault]int{}, written: map[string]int{}, books: newBooks(),
+	}
+	w.gate.poke = make(chan struct{}, 1)
+	w.history.all = o.Whole
+	w.prepare(o)
+	w.drive()
+	w.end()
+	if w.wrong == "" {
+		w.wrong = w.judge.Wrong()
+	}
+	for _, wk := range w.workers {
+		if wk.life != nil {
+			w.lived += w.now() - wk.life.began
+		}
+	}
+	r := Result{
+		Seed: seed, Profile: p.Name, Wrong: w.wrong, Hash: w.history.hash, Steps: w.steps, Events: w.history.count,
+		Lived: time.Duration(w.lived), Settled: time.Duration(w.settled), Handled: w.judge.Handled, Again: w.judge.Again,
+		Faults: w.counts, Struck: w.struck,
+	}
+	if w.wrong != "" || o.Whole {
+		for _, m := range w.history.recent {
+			r.History = append(r.History, m.String())
+		}
+	}
+	return r
+}
+
+// prepare makes the stream, the workers and the script.
+func (w *world) prepare(o Options) {
+	d := roll(w.seed, "settings "+w.profile.Name)
+	p := w.profile
+	s := &w.settings
+	*s = settings{
+		beat: time.Second, failover: 5 * time.Second, handoff: 30 * time.Second, stop: 30 * time.Second, stall: 2 * time.Minute,
+		list: time.Minute, idle: d.span(p.Idle[0], p.Idle[1]), batch: 10000, lasts: d.span(p.Lasts[0], p.Lasts[1]), keys: 3 + d.below(30),
+	}
+	if d.chance(.25) {
+		s.beat, s.failover = 500*time.Millisecond, d.span(2*time.Second, 4*time.Second)
+	}
+	if d.chance(.3) {
+		s.handoff = d.span(5*time.Second, 15*time.Second)
+	}
+	if d.chance(.3) {
+		s.stop = d.span(time.Second, 10*time.Second)
+	}
+	if d.chance(.3) {
+		s.batch = 1 + d.below(5)
+	}
+	if d.chance(.3) {
+		s.list = d.span(5*time.Second, 30*time.Second)
+	}
+	if d.chance(.2) {
+		s.stall = 40 * time.Second
+	}
+	if d.chance(.2) {
+		s.handler = d.span(10*time.Second, 40*time.Second)
+	}
+	if p.Rates[Trim] > 0 {
+		s.expired = weir.OldestExpired
+	}
+	if o.Lasts > 0 {
+		s.lasts = o.Lasts
+	}
+	n := p.Workers[0] + d.below(p.Workers[1]-p.Workers[0]+1)
+	if o.Workers > 0 {
+		n = o.Workers
+	}
+	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
+	w.create(shards)
+	for i := range n {
+		// Rates within 4.5 % of true time: any two differ by less than a tenth.
+		wk := &worker{name: fmt.Sprintf("w%d", i), rate: 1 + (float64(d.below(90001))-45000)/1e6}
+		w.workers = append(w.workers, wk)
+		w.after(d.span(0, 10*time.Second), func() { w.start(wk) })
+	}
+	w.after(d.span(0, time.Second), w.put)
+	w.script()
+	w.after(s.lasts, w.settle)
+}
+
+// now is nanoseconds since the beginning.
+func (w *world) now() int64 { return int64(time.Since(w.began)) }
+
+func (w *world) wall() time.Time { return time.Now() }
+
+func (w *world) after(d time.Duration, do func()) { w.calendar.add(w.now()+int64(d), do) }
+
+func (w *world) breaks(format string, args ...any) {
+	if w.wrong == "" {
+		w.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+func (w *world) note(l *life, op, about string, n int, what string) {
+	m := moment{at: w.now(), op: op, about: about, n: n, what: what}
+	if l != nil {
+		m.who, m.life = l.who.Name, l.who.Life
+	}
+	w.history.add(m)
+}
+
+// strikes reports whether a fault happens that could.
+func (w *world) strikes(f Fault, id string) bool {
+	if w.calm.Load() || w.allowed != nil && !w.allowed[id] {
+		return false
+	}
+	w.counts[f]++
+	w.struck = append(w.struck, id)
+	return true
+}
+
+// drive lets things happen, one after another.
+func (w *world) drive() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for w.stage != over {
+		synctest.Wait()
+		for _, c := range w.gate.take() {
+			w.admit(c)
+		}
+		if w.wrong != "" || w.judge.Wrong() != "" {
+			w.note(nil, "BROKEN", "", 0, w.wrong+w.judge.Wrong())
+			return
+		}
+		if w.steps++; w.steps > mostSteps {
+			w.breaks("after %d steps there is no end: something goes on and on", mostSteps)
+			continue
+		}
+		next := w.calendar.entries[0].at // there always is one: of the script, or the end of a stage
+		if d := time.Duration(next - w.now()); d > 0 {
+			timer.Reset(d)
+			select {
+			case <-timer.C:
+			case <-w.gate.poke:
+			}
+			continue
+		}
+		w.calendar.pop()()
+	}
+}
+
+// mostSteps is many times what the largest simulation needs.
+const mostSteps = 20_000_000
+
+// end has whoever is left crash, and waits for their goroutines.
+func (w *world) end() {
+	w.calm.Store(true)
+	w.stage = over
+	for _, l := range w.lives {
+		select {
+		case <-l.done:
+			continue
+		default:
+		}
+		l.dead.Store(true)
+		for c := range l.parked {
+			c.reply <- reply{err: errDead}
+		}
+		clear(l.parked)
+		l.cancel()
+	}
+	for range 600 {
+		synctest.Wait()
+		for _, c := range w.gate.take() {
+			if c.reply != nil {
+				c.reply <- reply{err: errDead}
+			}
+		}
+		left := 0
+		for _, l := range w.lives {
+			select {
+			case <-l.done:
+			default:
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	w.breaks("a worker that was told to stop has not returned after ten minutes")
+}
+
+// admit takes in what has arrived at the gate.
+func (w *world) admit(c *call) {
+	l := c.life
+	if c.op == "returned" {
+		err, _ := c.body.(error)
+		w.returned(l, err)
+		return
+	}
+	if l.dead.Load() {
+		c.reply <- reply{err: errDead}
+		return
+	}
+	name := c.op + c.about
+	l.counts[name]++
+	c.n, c.sent = l.counts[name], w.now()
+	l.parked[c] = struct{}{}
+	switch body := c.body.(type) {
+	case *handling:
+		w.admitHandling(c, body)
+	case model.Call:
+		w.admitRead(c, body)
+	default:
+		w.admitStore(c)
+	}
+}
+
+// answer lets a call go on, unless nobody waits, or the one who does is paused.
+func (w *world) answer(c *call, r reply) {
+	l := c.life
+	if l.dead.Load() {
+		return
+	}
+	if now := w.now(); l.paused > now && !c.gone.Load() {
+		d := w.dice(c, "after the pause")
+		w.after(time.Duration(l.paused-now)+d.span(1, time.Millisecond), func() { w.answer(c, r) })
+		return
+	}
+	if h, ok := c.body.(*handling); ok {
+		w.handled(c, h, &r)
+	}
+	delete(l.parked, c)
+	if c.gone.Load() {
+		return
+	}
+	what := ""
+	if r.err != nil {
+		what = r.err.Error()
+	}
+	w.note(l, c.op+" answered", c.about, c.n, what)
+	if b, ok := c.body.(beatCall); ok && r.err == nil {
+		o, _ := r.value.(lease.Orders)
+		w.trusts(l, c.sent, b.report, o)
+	}
+	c.reply <- r
+}
+
+// dice are those of a call.
+func (w *world) dice(c *call, more string) dice {
+	return roll(w.seed, c.op+c.about+more, uint64(c.n), uint64(c.life.who.Life), mix(uint64(len(c.life.who.Name))<<32+uint64(hashName(c.life.who.Name))))
+}
+
+func hashName(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
+}
+
+// id names a fault of a call.
+func (c *call) id(f Fault) string {
+	return fmt.Sprintf("%s/%s/%s#%d: %s", c.life.who, c.op, c.about, c.n, f)
+}
