@@ -63,6 +63,8 @@ type Fault struct {
 	Repeats bool
 	// Froze says that the struck processes stood still from From to To, perhaps in the middle of a handler's call.
 	Froze bool
+	// Part says that it belongs to the fault before it.
+	Part bool
 }
 
 // History is everything that is known.

@@ -102,14 +102,18 @@ func (j *judge) gather() {
 			e.saves = append(e.saves, s)
 		}
 	}
+	from := int64(0)
 	for _, f := range j.Faults {
 		k := j.kinds[f.Kind]
 		if k == nil {
 			k = &Kind{Kind: f.Kind}
 			j.kinds[f.Kind] = k
 		}
-		k.Times++
-		k.Allowed = max(k.Allowed, time.Duration(f.Until-f.From)+j.Allowance)
+		if !f.Part {
+			k.Times++
+			from = f.From
+		}
+		k.Allowed = max(k.Allowed, time.Duration(f.Until-from)+j.Allowance)
 	}
 }
 

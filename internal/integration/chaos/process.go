@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// life is one process of a worker: w2.3 is the third that worker w2 has had.
+type life struct {
+	name     string
+	cmd      *exec.Cmd
+	lifeline io.Closer // its standard input, which the system closes when this process dies
+	logged   string    // path of what it logs
+	ended    chan struct{}
+	err      error // how it ended; set before ended is closed
+	asked    atomic.Bool
+}
+
+// startLife starts a worker process.
+func startLife(told worker, dir string) (*life, error) {
+	text, err := json.Marshal(told)
+	if err != nil {
+		return nil, err
+	}
+	l := &life{name: told.Life, ended: make(chan struct{}), logged: filepath.Join(dir, told.Life+".log")}
+	log, err := os.OpenFile(l.logged, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the process has its own
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	l.cmd = exec.CommandContext(context.Background(), self) // it ends by a signal
+	l.cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
+	l.cmd.Stdout, l.cmd.Stderr = log, log
+	l.cmd.SysProcAttr = attributes()
+	if l.lifeline, err = l.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := l.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("worker %s cannot be started: %w", l.name, err)
+	}
+	go func() { // waited for through ended
+		l.err = l.cmd.Wait()
+		close(l.ended)
+	}()
+	return l, nil
+}
+
+func (l *life) alive() bool {
+	select {
+	case <-l.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func (l *life) signal(s syscall.Signal) error {
+	if err := l.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("worker %s: %w", l.name, err)
+	}
+	return nil
+}
+
+// kill ends it as a crash does.
+func (l *life) kill() error {
+	l.asked.Store(true)
+	if err := l.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-l.ended
+	return nil
+}
+
+// stop asks it to stop, as a deployment does.
+func (l *life) stop() error {
+	l.asked.Store(true)
+	return l.signal(syscall.SIGTERM)
+}
+
+// wait waits until it has ended, and kills it when that takes too long. The error says that it did not end in order.
+func (l *life) wait(bound time.Duration) error {
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case <-l.ended:
+		if l.err != nil {
+			return fmt.Errorf("worker %s stopped with %w; it said last: %s", l.name, l.err, l.lastWords())
+		}
+		return nil
+	case <-timer.C:
+		return errors.Join(fmt.Errorf("worker %s did not stop within %v", l.name, bound), l.kill())
+	}
+}
+
+// lastWords are the end of its log.
+func (l *life) lastWords() string {
+	text, err := os.ReadFile(l.logged)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
+}
