@@ -182,12 +182,19 @@ func (l *leadership) run(ctx context.Context) {
 		case <-timer.C:
 		case <-l.looked:
 		case r := <-l.streams.results:
-			if err := l.streams.take(r, l.cfg); err != nil {
-				l.mu.Lock()
-				l.fatal = err
-				l.mu.Unlock()
-				l.wakeUp()
+			if !l.listed(r) {
 				return
+			}
+		}
+		for more := true; more; { // one look is for all that has happened before it
+			select {
+			case <-l.looked:
+			case r := <-l.streams.results:
+				if !l.listed(r) {
+					return
+				}
+			default:
+				more = false
 			}
 		}
 		next, leads := l.step(ctx)
@@ -197,6 +204,18 @@ func (l *leadership) run(ctx context.Context) {
 		}
 		timer.Reset(next)
 	}
+}
+
+// listed takes in a listing. It reports false if that ends Run.
+func (l *leadership) listed(r result) bool {
+	err := l.streams.take(r, l.cfg)
+	if err != nil {
+		l.mu.Lock()
+		l.fatal = err
+		l.mu.Unlock()
+		l.wakeUp()
+	}
+	return err == nil
 }
 
 func (l *leadership) campaign(ctx context.Context) bool {
@@ -266,7 +285,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
 	}
 	if len(actions) == 0 {
-		l.settled = true
+		l.settled = len(facts.Recent) == 0 // which the plan may have waited for
 		l.mu.Lock()
 		l.lastOK = time.Now()
 		l.mu.Unlock()

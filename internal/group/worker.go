@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -33,6 +34,7 @@ type worker struct {
 	outage     time.Time // when the store's answers stopped, zero while they come
 	failures   int
 	hurryUntil time.Time
+	expected   map[lease.Key]time.Time // children of shards that were finished here, until when they are worth hurrying for
 
 	stopping  time.Time // when the stop began
 	fatal     error
@@ -42,7 +44,7 @@ type worker struct {
 }
 
 func newWorker(cfg Config) *worker {
-	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}}
+	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}, expected: map[lease.Key]time.Time{}}
 	w.newSession()
 	return w
 }
@@ -51,6 +53,7 @@ func (w *worker) newSession() {
 	w.session, w.first, w.follow = jitter.Name(w.cfg.Worker), true, lease.Follow{}
 	w.leader, w.holds, w.unread = lease.Leader{}, 0, nil
 	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
+	clear(w.expected)
 }
 
 // poke makes the beat loop beat at once. Safe for concurrent use.
@@ -73,6 +76,12 @@ func (w *worker) run(ctx context.Context) error {
 		case <-timer.C:
 		case <-w.poked:
 		case <-done:
+		}
+		select { // one beat is for all that has happened before it
+		case <-w.poked:
+		default:
+		}
+		if done != nil && ctx.Err() != nil {
 			done = nil
 			if w.stopping.IsZero() {
 				w.stop(nil)
@@ -203,6 +212,9 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 			l = held[i]
 		}
 		over := t.settle(sent[t], ours)
+		if p := sent[t]; p.Position.IsEnd() && !ours {
+			w.expect(p)
+		}
 		now := t.state()
 		switch {
 		case over:
@@ -217,10 +229,24 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 				w.startTerm(l)
 			}
 		}
-		if now.finished || now.lost {
+		if now.lost {
 			w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
 		}
 	}
+}
+
+// expect has the worker beat quickly until it holds the children of a shard that it has finished: the plan gives them to it. Others may
+// finish another parent of theirs first, so that has an end.
+func (w *worker) expect(p lease.Progress) {
+	for _, c := range p.Children {
+		w.expected[lease.Key{Stream: p.Stream, Shard: c.ID}] = time.Now().Add(w.cfg.Times.Beat * 3 / 2)
+	}
+}
+
+// hurries reports whether something is to come that is worth beating quickly for.
+func (w *worker) hurries(now time.Time) bool {
+	maps.DeleteFunc(w.expected, func(_ lease.Key, until time.Time) bool { return !now.Before(until) })
+	return len(w.expected) > 0 || now.Before(w.hurryUntil)
 }
 
 func (w *worker) drop(t *Term) {
@@ -269,6 +295,7 @@ func (w *worker) startTerm(l lease.Lease) {
 		t.drain()
 	}
 	w.terms[l.Key] = t
+	delete(w.expected, l.Key)
 	if w.cfg.OnTaken != nil {
 		w.cfg.OnTaken(t)
 	}
@@ -310,7 +337,7 @@ func (w *worker) beatFailed(err error) time.Duration {
 // pause is the time until the next beat, at most wait.
 func (w *worker) pause(wait time.Duration) time.Duration {
 	next := early(w.cfg.Times.Beat)
-	if time.Now().Before(w.hurryUntil) {
+	if w.hurries(time.Now()) {
 		next /= 10
 	}
 	return min(next, wait)
