@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/benchserver"
+	"github.com/weir-go/weir/internal/leaktest"
 )
 
 // The benchmarks of reading have their server in a process of its own, the test binary run once more, so that the CPU time of this process
@@ -30,7 +31,7 @@ import (
 func TestMain(m *testing.M) {
 	benchserver.Main()
 	clientMain()
-	os.Exit(m.Run())
+	os.Exit(leaktest.Run(m))
 }
 
 func serveBench(tb testing.TB, cfg benchserver.Config) *benchserver.Process {

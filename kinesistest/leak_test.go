@@ -3,8 +3,6 @@ package kinesistest_test
 import (
 	"net/http"
 	"os"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,40 +10,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/leaktest"
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// TestMain fails the package if goroutines outlive all servers.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		if left := goroutines(); left != "" {
-			os.Stderr.WriteString("goroutines were left behind:\n" + left + "\n")
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// goroutines returns the stacks of goroutines that have to do with servers or
-// connections, after giving them a while to end.
-func goroutines() string {
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		buf := make([]byte, 1<<20)
-		buf = buf[:runtime.Stack(buf, true)]
-		var left []string
-		for _, g := range strings.Split(string(buf), "\n\n") {
-			if strings.Contains(g, "net/http") || strings.Contains(g, "kinesistest/internal") {
-				left = append(left, g)
-			}
-		}
-		if len(left) == 0 || time.Now().After(deadline) {
-			return strings.Join(left, "\n\n")
-		}
-		runtime.Gosched()
-	}
-}
+func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
 // TestCloseLeavesNothing closes servers with connections in every state. In a
 // bubble the test itself fails if a goroutine stays.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/leaktest"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(leaktest.Run(m))
 }
 
 // output is a standard output that tests watch while a command writes to it.

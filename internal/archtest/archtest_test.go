@@ -93,7 +93,10 @@ func TestPlantedViolations(t *testing.T) {
 		{"a package without a row", "newcomer/x.go", ``, "newcomer has no row"},
 		{"a name that begins like another", "shards/x.go", ``, "shards has no row"},
 		{"a goroutine in the core", "lease/x.go", `func f() { go f() }`, "lease starts a goroutine"},
+		{"one of a group", "lease/x.go", `import "sync"; func f(g *sync.WaitGroup) { g.Go(func() {}) }`, "lease starts a goroutine"},
 		{"a clock in the core", "lease/x.go", `import clock "time"; var _ = clock.Now()`, "lease uses time.Now"},
+		{"a test that looks for leaks", "kinesistest/x_test.go", `import _ "` + module + `/internal/leaktest"`, ""},
+		{"which is for tests", "lease/x.go", `import _ "` + module + `/internal/leaktest"`, "lease imports internal/leaktest"},
 		{"times as values are fine", "shard/x.go", `import "time"; var _ = time.UnixMilli(1)`, ""},
 		{"a logger in the core", "shard/x.go", `import _ "log/slog"`, "shard imports log/slog"},
 		{"chance in a test of the core", "shard/x_test.go", `import _ "math/rand/v2"`, ""},
@@ -165,6 +168,26 @@ func readRepository(t *testing.T) (files []file, modules []string) {
 	return files, modules
 }
 
+// TestGoroutinesAreLookedFor: a package that starts any fails its tests if they outlive these.
+func TestGoroutinesAreLookedFor(t *testing.T) {
+	t.Parallel()
+	files, _ := readRepository(t)
+	spawns, looks := map[string]bool{}, map[string]bool{}
+	for _, f := range files {
+		spawns[f.pkg] = spawns[f.pkg] || f.spawns
+		looks[f.pkg] = looks[f.pkg] || f.test && slices.Contains(f.imports, module+"/internal/leaktest")
+	}
+	// Tests with processes and servers of others; crowd looks for those that it is used by.
+	for pkg := range spawns {
+		if spawns[pkg] && !looks[pkg] && pkg != "internal/leaktest" && !within(pkg, "internal/integration/...") {
+			t.Errorf("%s starts goroutines and has no TestMain with leaktest.Run", pkg)
+		}
+	}
+	if !spawns["internal/group"] || spawns["shard"] {
+		t.Error("this test does not see who starts goroutines")
+	}
+}
+
 func parse(name string, source []byte) (file, error) {
 	f := file{path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go")}
 	tree, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
@@ -189,6 +212,10 @@ func parse(name string, source []byte) (file, error) {
 		switch n := n.(type) {
 		case *ast.GoStmt:
 			f.spawns = true
+		case *ast.CallExpr:
+			if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Go" { // of a WaitGroup
+				f.spawns = true
+			}
 		case *ast.SelectorExpr:
 			if x, ok := n.X.(*ast.Ident); ok && clock != "" && x.Name == clock {
 				f.calls = append(f.calls, n.Sel.Name)
@@ -242,6 +269,8 @@ func forbidden(f file, r row, imported string) string {
 	switch {
 	case ours == f.pkg:
 		return "" // a test of its package from the outside
+	case ours == "internal/leaktest" && (f.test || f.pkg == "internal/integration/crowd"):
+		return "" // tests of every package may look for goroutines that outlive them
 	case ours != imported:
 		for _, n := range never {
 			if within(ours, n) && !within(f.pkg, n) {

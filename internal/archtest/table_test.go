@@ -97,6 +97,7 @@ var rows = []row{
 		ours: []string{".", "shard", "lease", "store/...", "kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/archtest", why: "this table"},
+	{pkg: "internal/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
 }
 
 // nested are the modules beside the root one. They may require anything; the root module requires the AWS SDK alone.

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/leaktest"
 	"github.com/weir-go/weir/internal/scenario"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
@@ -35,7 +36,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	code := m.Run()
+	code := leaktest.Run(m)
 	if testing.Verbose() {
 		table.Write(os.Stdout)
 	}
@@ -72,6 +73,7 @@ type fleet struct {
 	putAt   map[string][]int64 // Unix nanoseconds
 	ends    map[string]int64   // by shard, when its last batch had been handled
 	takes   int                // leases that workers began to read
+	calls   int                // to the store, beside regular beats and looks
 }
 
 // run makes a fleet of no worker yet, on streams "s0", "s1", … of some shards each, and ends what f leaves.
@@ -114,7 +116,7 @@ type worker struct {
 // start starts a worker.
 func (f *fleet) start() *worker {
 	f.t.Helper()
-	w := &worker{fleet: f, name: fmt.Sprintf("w%d", len(f.workers)), link: &link{Store: f.store}, done: make(chan error, 1)}
+	w := &worker{fleet: f, name: fmt.Sprintf("w%d", len(f.workers)), link: &link{Store: f.store, of: f}, done: make(chan error, 1)}
 	f.workers = append(f.workers, w)
 	client := f.srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: f.srv.Transport()} })
 	c, err := weir.New(client, w.link, weir.Options{
@@ -183,8 +185,10 @@ func (w *worker) kill() {
 // link is a worker's connection to the store.
 type link struct {
 	lease.Store
-	mu   sync.Mutex
-	dead bool
+	of     *fleet
+	mu     sync.Mutex
+	dead   bool
+	beaten time.Time
 }
 
 var errDead = errors.New("the process is dead")
@@ -205,6 +209,13 @@ func over[T any](ctx context.Context, l *link, call func() (T, error)) (none T, 
 }
 
 func (l *link) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	l.mu.Lock()
+	early := time.Since(l.beaten) < beat/2
+	l.beaten = time.Now()
+	l.mu.Unlock()
+	if early {
+		l.of.called()
+	}
 	return over(ctx, l, func() (lease.Orders, error) { return l.Store.Beat(ctx, app, r) })
 }
 
@@ -213,6 +224,7 @@ func (l *link) View(ctx context.Context, app, since string) (lease.View, error) 
 }
 
 func (l *link) Apply(ctx context.Context, app string, a []lease.Action) ([]bool, error) {
+	l.of.called()
 	return over(ctx, l, func() ([]bool, error) { return l.Store.Apply(ctx, app, a) })
 }
 
@@ -223,6 +235,19 @@ func (l *link) Lead(ctx context.Context, app, session string, term uint64) (bool
 func (l *link) Leave(ctx context.Context, app string, r lease.Report) error {
 	_, err := over(ctx, l, func() (struct{}, error) { return struct{}{}, l.Store.Leave(ctx, app, r) })
 	return err
+}
+
+func (f *fleet) called() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+}
+
+// quick is how many calls to the store were beats before their time, or writes of the leader.
+func (f *fleet) quick() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls
 }
 
 // keys returns a partition key for each of n equal shards, by shard.

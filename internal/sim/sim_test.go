@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/internal/leaktest"
 )
 
 var (
@@ -22,7 +24,7 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
-	os.Exit(m.Run())
+	os.Exit(leaktest.Run(m))
 }
 
 func TestSimulations(t *testing.T) {

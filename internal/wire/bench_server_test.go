@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/internal/leaktest"
 )
 
 // The benchmarks read from a server in a process of its own, the test binary run once more, so that the CPU time of this
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(leaktest.Run(m))
 }
 
 // benchAddress is what the server says on its standard output.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/leaktest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -30,7 +31,7 @@ const (
 func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
-		os.Exit(m.Run())
+		os.Exit(leaktest.Run(m))
 	}
 	s, err := open(place)
 	if err == nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/internal/leaktest"
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
@@ -34,7 +35,7 @@ const setupVariable = "WEIR_FOREIGN_WORKER"
 func TestMain(m *testing.M) {
 	told := os.Getenv(setupVariable)
 	if told == "" {
-		os.Exit(m.Run())
+		os.Exit(leaktest.Run(m))
 	}
 	var s setup
 	err := json.Unmarshal([]byte(told), &s)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/internal/leaktest"
 	"github.com/weir-go/weir/internal/scenario"
 )
 
@@ -55,7 +56,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	code := m.Run()
+	code := leaktest.Run(m)
 	table.Write(os.Stdout)
 	os.Exit(code)
 }

@@ -1,0 +1,86 @@
+// Package leaktest fails the tests of a package when goroutines outlive them. For tests only:
+//
+//	func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
+package leaktest
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long goroutines may take to end after the last test. It is only spent when one does not.
+const patience = 10 * time.Second
+
+// Run runs the tests and returns the exit code, which is not 0 if they leave goroutines behind. Those of benchmarks and of fuzzing
+// are not looked at: servers that all rounds share end with the process.
+func Run(m *testing.M) int {
+	code := m.Run()
+	if code != 0 || asked("test.bench") || asked("test.fuzz") || asked("test.fuzzworker") {
+		return code
+	}
+	http.DefaultClient.CloseIdleConnections() // nobody's own
+	if left := Left(patience); left != "" {
+		fmt.Fprintf(os.Stderr, "goroutines were left behind:\n\n%s\n", left)
+		return 1
+	}
+	return 0
+}
+
+func asked(name string) bool {
+	f := flag.Lookup(name)
+	return f != nil && f.Value.String() != "" && f.Value.String() != "false"
+}
+
+// Left returns the stacks of all goroutines but the caller's, once there are none or the time is up. Those of the runtime and of
+// signals, which end with the process, do not count.
+func Left(within time.Duration) string {
+	late := time.NewTimer(within)
+	defer late.Stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		left := others()
+		if left == "" {
+			return ""
+		}
+		select {
+		case <-late.C:
+			return left
+		case <-again.C:
+		}
+	}
+}
+
+func others() string {
+	buf := make([]byte, 64<<10)
+	for n := runtime.Stack(buf, true); ; n = runtime.Stack(buf, true) {
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	_, rest, _ := strings.Cut(string(buf), "\n\n") // the first one is the caller's
+	var left []string
+	for _, stack := range strings.Split(rest, "\n\n") {
+		if stack != "" && !permanent(stack) {
+			left = append(left, stack)
+		}
+	}
+	return strings.Join(left, "\n\n")
+}
+
+func permanent(stack string) bool {
+	for _, of := range []string{"os/signal.signal_recv", "os/signal.loop", "runtime/trace.Start", "runtime.ensureSigM", "testing.(*F).Fuzz"} {
+		if strings.Contains(stack, of) {
+			return true
+		}
+	}
+	return false
+}
