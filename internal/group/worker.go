@@ -205,6 +205,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 
 // settle compares the terms with the orders: what was saved, what is wanted back, what is lost, what is over.
 func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
+	var again []lease.Lease
 	for key, t := range w.terms {
 		i, ours := sort.Find(len(held), func(i int) int { return key.Compare(held[i].Key) })
 		var l lease.Lease
@@ -226,12 +227,16 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 			w.drop(t)
 			if w.stopping.IsZero() {
 				l.Position = t.At()
-				w.startTerm(l)
+				again = append(again, l)
 			}
 		}
 		if now.lost {
 			w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
 		}
+	}
+	slices.SortFunc(again, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
+	for _, l := range again {
+		w.startTerm(l)
 	}
 }
 
