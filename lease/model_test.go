@@ -27,7 +27,7 @@ func newModel() *model {
 		workers: map[string]*lease.Worker{},
 		facts: lease.Facts{
 			Dead: map[string]uint64{}, Ripe: map[lease.Key]uint64{}, Overdue: map[lease.Key]uint64{},
-			Gone: map[lease.Key]bool{}, Untold: map[string]bool{},
+			Gone: map[lease.Key]bool{}, Untold: map[string]bool{}, Cooling: map[lease.Key]uint64{}, Recent: map[lease.Key]uint64{},
 		},
 	}
 }
@@ -190,6 +190,23 @@ func (m *model) cutOff(session string) bool {
 		}
 	}
 	return false
+}
+
+// recent says that the lease changed hands or was finished just now.
+func (m *model) recent(l *lease.Lease) bool {
+	at, ok := m.facts.Recent[l.Key]
+	return ok && at == l.Epoch
+}
+
+// finished says that the session has just finished a parent of a lease that it may be given, but for its cap.
+func (m *model) finished(session string, child *lease.Lease) bool {
+	if !m.takes(session) || m.cutOff(session) || session == child.Shunned || session == child.Revoked {
+		return false
+	}
+	return slices.ContainsFunc(child.Parents, func(p string) bool {
+		parent := m.leases[lease.Key{Stream: child.Stream, Shard: p}]
+		return parent != nil && parent.Finished() && m.recent(parent) && parent.Last == session
+	})
 }
 
 // waits is the contract's rule about parents, written down a second time.

@@ -60,6 +60,9 @@ const defaultMovesInFlight = 256
 // acknowledging for the failover time, so something is wrong with it: it gets the lease only if no other is below its
 // share. Once it has acknowledged it is like any other.
 //
+// A child goes to the one that has just finished a parent of it (f.Recent), even above its share, because that one hears of it at once. The
+// leases that are then too many there are handed on, out of those that it did not get just now, or a beat later.
+//
 // # Load
 //
 // Once everybody has its share, leases are exchanged for lighter ones to even out what they bring ([Lease.Load], or
@@ -142,11 +145,12 @@ type planner struct {
 	movesInFlight int      // wishes of active and draining owners that an active heir may still fulfil
 	movesLeft     int      // how many more there may be
 	paused        map[string]bool
+	recent        map[Key]uint64 // Facts.Recent
 }
 
 // survey sorts out who is who, which leases have work, and for whom each of them counts.
 func survey(v View, f Facts) *planner {
-	p := &planner{leases: newLineage(v.Leases, f.Gone), paused: make(map[string]bool, len(v.Paused))}
+	p := &planner{leases: newLineage(v.Leases, f.Gone), paused: make(map[string]bool, len(v.Paused)), recent: f.Recent}
 	for _, stream := range v.Paused {
 		p.paused[stream] = true
 	}

@@ -10,10 +10,11 @@ import (
 // balance brings every active session to its share. What saves most comes first: wishes that are taken back cost
 // nothing, leases that nobody reads are worse than any imbalance, those of a leaving worker will soon be read by nobody.
 func (p *planner) balance() {
-	p.setRooms()
 	for _, h := range p.active {
 		h.had = h.claims
 	}
+	p.adopt()
+	p.setRooms()
 	for p.returnWishes() {
 		p.setRooms()
 	}
@@ -52,6 +53,32 @@ func (p *planner) balance() {
 	}
 	p.redirectWishes(&below)
 	p.shed(&below)
+}
+
+// adopt gives children to whoever has just finished one of their parents, also above its share: it beats quickly for a while, where another
+// would not hear of them before its next beat. What it then has too much of is handed on, which leaves no shard unread for longer.
+func (p *planner) adopt() {
+	for _, e := range p.free {
+		var heir *holder
+		for _, parent := range e.Parents {
+			l := p.leases.byKey[Key{e.Stream, parent}]
+			if l == nil || !current(p.recent, l) {
+				continue
+			}
+			h := p.sessions[l.Last]
+			if h == nil || h.standing != active || h.cutOff || h.session == e.Shunned || h.session == e.Revoked {
+				continue
+			}
+			room := h.claims < h.limit-h.idle-h.going
+			if room && (heir == nil || h.claims < heir.claims) {
+				heir = h
+			}
+		}
+		if heir != nil {
+			e.decision, e.to, e.why = Assign, heir, whyParent
+			heir.claims++
+		}
+	}
 }
 
 // setRooms compares what counts for each active session with what should.
@@ -196,10 +223,15 @@ func (p *planner) shed(below *needy) {
 	}
 	var offers []offer
 	for _, h := range p.active {
-		n := min(-h.room, len(h.keeps))
+		if h.room >= 0 {
+			continue
+		}
+		// A child that has hardly begun to be read is not handed on before it was.
+		keeps := slices.DeleteFunc(slices.Clone(h.keeps), func(e *entry) bool { return len(e.Parents) > 0 && current(p.recent, e.Lease) })
+		n := min(-h.room, len(keeps))
 		for i := range n {
 			// Spread over the list, which is sorted: a worker that joins gets some of each stream.
-			offers = append(offers, offer{h.keeps[i*len(h.keeps)/n], -h.room - i})
+			offers = append(offers, offer{keeps[i*len(keeps)/n], -h.room - i})
 		}
 	}
 	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(b.above, a.above) })

@@ -109,6 +109,7 @@ func (w *world) newShard(parents ...string) lease.Lease {
 func (w *world) end(k lease.Key, children ...lease.Lease) {
 	w.finish(k, children...)
 	w.read[k.Shard] = true
+	w.facts.Recent[k] = w.leases[k].Epoch
 }
 
 // some returns one of the leases for which f holds, or nil.
@@ -144,6 +145,9 @@ func (w *world) event() {
 		if w.beats(row.Session) {
 			row.Beat++
 		}
+	}
+	if w.rng.IntN(2) == 0 {
+		clear(w.facts.Recent)
 	}
 	held := func(l *lease.Lease) bool { return w.beats(l.Owner) && !l.Finished() }
 	switch w.rng.IntN(16) {
@@ -259,7 +263,9 @@ func (w *world) write(a lease.Action) {
 			}
 		}
 	}
-	w.apply(a)
+	if w.apply(a) && a.Kind == lease.Assign {
+		w.facts.Recent[a.Key], w.facts.Cooling[a.Key] = w.leases[a.Key].Epoch, w.leases[a.Key].Epoch
+	}
 }
 
 // calmDown lets everything that is under way come to its end, and looks whether there is peace.
@@ -287,6 +293,8 @@ func (w *world) calmDown() {
 			}
 		}
 		w.handOver()
+		clear(w.facts.Recent) // a beat is over
+		clear(w.facts.Cooling)
 		planned := w.plan()
 		if len(planned) == 0 {
 			checkBalance(w.T, w.model, nil)

@@ -189,6 +189,32 @@ func TestWatchCoolsWhatMoved(t *testing.T) {
 	}
 }
 
+// TestWatchKnowsWhatIsRecent: for a beat interval, what changed hands and what was finished.
+func TestWatchKnowsWhatIsRecent(t *testing.T) {
+	watch := lease.NewWatch(lease.Times{Beat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
+	now := time.Unix(1_000_000, 0)
+	v := lease.View{Leases: []lease.Lease{{Key: key(1), Epoch: 4}, {Key: key(2), Epoch: 1}, {Key: key(3), Epoch: 1, Position: shard.End}}}
+	see := func(after time.Duration) map[lease.Key]uint64 {
+		now = now.Add(after)
+		return watch.See(v, now, now).Recent
+	}
+	if r := see(0); len(r) != 0 {
+		t.Errorf("at first: %v", r)
+	}
+	v.Leases[0].Epoch = 5
+	v.Leases[1].Epoch, v.Leases[1].Position = 2, shard.End
+	if r := see(time.Minute); r[key(1)] != 5 || r[key(2)] != 2 || len(r) != 2 {
+		t.Errorf("after a move and an end: %v", r)
+	}
+	v.Same = true
+	if r := see(time.Second - 1); len(r) != 2 {
+		t.Errorf("almost a beat later: %v", r)
+	}
+	if r := see(1); len(r) != 0 {
+		t.Errorf("a beat later: %v", r)
+	}
+}
+
 // TestStreamsAreSpread: the shards of each stream are spread over the workers, at a start, after a join and after a death.
 func TestStreamsAreSpread(t *testing.T) {
 	m := newModel()

@@ -229,14 +229,8 @@ func (s *scenario) happensTo(what string, k lease.Key, options map[string]string
 		l.Position = shard.End
 		l.Epoch++
 	case "cooling":
-		if s.facts.Cooling == nil {
-			s.facts.Cooling = map[lease.Key]uint64{}
-		}
 		s.facts.Cooling[k] = l.Epoch
 	case "recent", "settled":
-		if s.facts.Recent == nil {
-			s.facts.Recent = map[lease.Key]uint64{}
-		}
 		if s.facts.Recent[k] = l.Epoch; what == "settled" {
 			delete(s.facts.Recent, k)
 		}

@@ -5,13 +5,13 @@ import "time"
 // coolDown is how long a lease that changed hands is not moved for its load: it has a backlog to read, and time to show what it brings.
 const coolDown = 3 * time.Minute
 
-// movement is a change of hands that a leader saw.
+// movement is a change of hands, or an end, that a leader saw.
 type movement struct {
 	epoch uint64
 	at    time.Time
 }
 
-// seeLoads fills in what the leases weigh and which of them changed hands lately. The facts share the watch's maps until
+// seeLoads fills in what the leases weigh and which of them changed hands or ended lately. The facts share the watch's maps until
 // its next view.
 func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
@@ -22,10 +22,9 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 		}
 		for i := range v.Leases {
 			l := &v.Leases[i]
-			if l.Finished() {
-				continue
+			if !l.Finished() {
+				loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
 			}
-			loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
 			epochs[l.Key] = l.Epoch
 			if !first && w.epochs[l.Key] != l.Epoch {
 				w.moved[l.Key] = movement{l.Epoch, now}
@@ -33,13 +32,16 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 		}
 		w.loads, w.epochs = loads, epochs
 	}
-	f.Loads, f.Cooling = w.loads, make(map[Key]uint64, len(w.moved))
+	f.Loads, f.Cooling, f.Recent = w.loads, make(map[Key]uint64, len(w.moved)), map[Key]uint64{}
 	for k, m := range w.moved {
 		if now.Sub(m.at) >= coolDown || w.epochs[k] != m.epoch {
 			delete(w.moved, k)
 			continue
 		}
 		f.Cooling[k] = m.epoch
+		if now.Sub(m.at) < w.times.Beat {
+			f.Recent[k] = m.epoch
+		}
 	}
 }
 
