@@ -64,6 +64,11 @@ scenarios: servers ## What coordination takes beside its targets: deaths, stops,
 costs: servers ## What coordination costs on DynamoDB Local, Postgres, MariaDB and Redis, by what they count (about five minutes)
 	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./costs -full
 
+CHAOS ?= -store all -for 10m
+.PHONY: chaos
+chaos: servers ## Real processes, killed, frozen and cut off for ten minutes on each of three stores; CHAOS=-help says what else there is
+	cd internal/integration && $(GO) build -o ../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../bin/chaos $(CHAOS)
+
 FUZZTIME ?= 20s
 .PHONY: fuzz
 fuzz: ## Each fuzz test for FUZZTIME (default 20s)

@@ -71,6 +71,11 @@ var rows = []row{
 		}, sdk: true,
 	},
 	{
+		pkg: "internal/integration/chaos/verdict", why: "judges what handlers wrote while things went wrong; it shares nothing with what it judges",
+		pure: true,
+	},
+	{pkg: "internal/integration/chaos/cut", why: "a network that fails, for any client and server"},
+	{
 		pkg: "internal/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",

@@ -212,6 +212,14 @@ func (s *stage) outage(f *verdict.Fault, r round, d time.Duration, meanwhile fun
 	return s.cutOff(f, cut.Mode(r.mode), d, proxies, meanwhile)
 }
 
+// how says what an outage is like.
+func (s *stage) how(r round) string {
+	if s.backing.address() == "" {
+		return "lock"
+	}
+	return r.mode
+}
+
 func (s *stage) lock(f *verdict.Fault, d time.Duration, meanwhile func() error) error {
 	unlock, err := s.backing.lock()
 	if err != nil {
@@ -250,7 +258,7 @@ func (s *stage) fillStore(r round) error {
 func (s *stage) killDuringOutage(r round) error {
 	v := s.victims(r, 1, r.late < 0.5)[0]
 	d := r.between(s.times.failover, 0.5, 2)
-	f := s.begin(r, verdict.Fault{Repeats: true}, "for %v, and %s is killed", d.Round(10*time.Millisecond), v.name)
+	f := s.begin(r, verdict.Fault{Repeats: true}, "%s for %v, and %s is killed", s.how(r), d.Round(10*time.Millisecond), v.name)
 	err := s.outage(f, r, d, func() error {
 		return errors.Join(s.pause(time.Duration(r.late*float64(d))), v.kill())
 	})
@@ -261,7 +269,7 @@ func (s *stage) killDuringOutage(r round) error {
 func (s *stage) stopDuringOutage(r round) error {
 	v := s.victims(r, 1, false)[0]
 	d := r.between(s.times.failover, 0.5, 2)
-	f := s.begin(r, verdict.Fault{Repeats: true}, "for %v, and %s stops", d.Round(10*time.Millisecond), v.name)
+	f := s.begin(r, verdict.Fault{Repeats: true}, "%s for %v, and %s stops", s.how(r), d.Round(10*time.Millisecond), v.name)
 	err := s.outage(f, r, d, func() error {
 		return errors.Join(s.pause(time.Duration(r.late*float64(d))), v.stop())
 	})

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/integration/servers"
+)
+
+// TestMain makes the test binary a worker when it was started as one.
+func TestMain(m *testing.M) {
+	if told := os.Getenv(workerVariable); told != "" {
+		os.Exit(runWorker(told))
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// TestAShortStorm is the command itself, on a file, with short times.
+func TestAShortStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	keep := t.TempDir()
+	var out bytes.Buffer
+	args := []string{
+		"-store", "sqlite", "-for", "22s", "-beat", "300ms", "-failover", "1500ms", "-workers", "4", "-rate", "200", "-seed", "7", "-o", "json",
+		"-profile", "kill the leader;freeze, long;split while the owner is frozen;the store's file is locked", "-keep", keep,
+	}
+	code := command(args, &out, logger{t})
+	var r report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("exit code %d: %v: %s", code, err, &out)
+	}
+	if code != 0 || !r.clean() {
+		t.Fatalf("exit code %d: %q %q", code, r.Violations, r.Wrong)
+	}
+	if len(r.Kinds) < 2 || r.Put < 1000 || r.Handled < r.Put || r.Saves == 0 {
+		t.Errorf("too little happened: %s", &out)
+	}
+
+	// The same files, with a line less than there should be.
+	dir := filepath.Join(keep, servers.SQLiteStore)
+	journals, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
+	if err != nil || len(journals) < 4 {
+		t.Fatalf("%q, %v", journals, err)
+	}
+	for _, path := range journals {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []string
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "record\tkey-007\t3\t") {
+				kept = append(kept, line)
+			}
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(kept, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.Reset()
+	if code := command([]string{"-judge", dir}, &out, logger{t}); code != broken || !strings.Contains(out.String(), "lost: number 3 of key key-007") {
+		t.Errorf("a record less: exit code %d: %s", code, &out)
+	}
+}
+
+type logger struct{ *testing.T }
+
+func (l logger) Write(p []byte) (int, error) {
+	l.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func TestTheScriptIsTheSeeds(t *testing.T) {
+	text := func(seed uint64, store string) string {
+		s, err := newScript(seed, "all", store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for range 100 {
+			r := s.next()
+			fmt.Fprintln(&b, r.kind.name, r.mode, r.pick, r.long, r.late)
+		}
+		return b.String()
+	}
+	for _, store := range []string{servers.SQLiteStore, servers.PostgresStore, servers.DynamoDBStore} {
+		one := text(1, store)
+		if one != text(1, store) {
+			t.Errorf("%s: not the same twice", store)
+		}
+		if one == text(2, store) {
+			t.Errorf("%s: the seed decides nothing", store)
+		}
+		for _, k := range kinds {
+			there := strings.Count(one, k.name+" ")
+			if can := k.stores == nil || strings.Contains(strings.Join(k.stores, ","), store); can != (there > 0) {
+				t.Errorf("%s: %d times %q", store, there, k.name)
+			}
+			for _, mode := range k.modes {
+				if there > 0 && there >= 2*len(k.modes) && !strings.Contains(one, k.name+" "+mode+" ") {
+					t.Errorf("%s: never %q with %q in %d", store, k.name, mode, there)
+				}
+			}
+		}
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	for _, c := range []struct {
+		profile, store string
+		kinds          int
+		err            string
+	}{
+		{"workers", servers.SQLiteStore, 9, ""},
+		{"store", servers.SQLiteStore, 4, ""},
+		{"store", servers.PostgresStore, 5, ""},
+		{"kill; freeze, long", servers.SQLiteStore, 2, ""},
+		{"kill;workers", servers.SQLiteStore, 9, ""},
+		{"kill the store", servers.SQLiteStore, 0, "for a store of the kind SQLite"},
+		{"weather", servers.SQLiteStore, 0, `"weather"`},
+	} {
+		s, err := newScript(1, c.profile, c.store)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v", c.profile, err)
+			}
+			continue
+		}
+		if err != nil || len(s.kinds) != c.kinds {
+			t.Errorf("%s: %v, %v", c.profile, s, err)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	b := times{beat: time.Second, failover: 5 * time.Second}
+	for _, c := range []struct {
+		what      string
+		got, want time.Duration
+	}{
+		{"taken over", b.takenOver(), 7 * time.Second},
+		{"moved", b.moved(), 2 * time.Second},
+		{"children", b.children(), 3 * time.Second},
+		{"Kinesis back", b.kinesisBack(), 12 * time.Second},
+		{"Kinesis dead", b.kinesisDead(), 22 * time.Second},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, the documentation says %v", c.what, c.got, c.want)
+		}
+	}
+}
+
+func TestBadCommandLines(t *testing.T) {
+	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x"} {
+		if code := command(strings.Fields(line), logger{t}, logger{t}); code != misused {
+			t.Errorf("%s: exit code %d", line, code)
+		}
+	}
+	if code := command([]string{"-judge", t.TempDir()}, logger{t}, logger{t}); code != failed {
+		t.Errorf("a directory without a run: exit code %d", code)
+	}
+}
