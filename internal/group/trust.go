@@ -2,6 +2,8 @@ package group
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -86,7 +88,9 @@ func (t *trust) end(cause error) {
 // over is called with the lock held.
 func (t *trust) over(cause error) {
 	t.cancel(cause)
-	for term := range t.terms {
+	all := slices.Collect(maps.Keys(t.terms))
+	sortTerms(all)
+	for _, term := range all {
 		term.Wake()
 	}
 }

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,13 +204,23 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 
 // settle compares the terms with the orders: what was saved, what is wanted back, what is lost, what is over.
 func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
-	var again []lease.Lease
-	for key, t := range w.terms {
-		i, ours := sort.Find(len(held), func(i int) int { return key.Compare(held[i].Key) })
-		var l lease.Lease
+	of := func(t *Term) (l lease.Lease, ours bool) {
+		i, ours := sort.Find(len(held), func(i int) int { return t.Lease.Key.Compare(held[i].Key) })
 		if ours = ours && held[i].Epoch == t.Lease.Epoch; ours {
 			l = held[i]
 		}
+		return l, ours
+	}
+	var some []*Term // that something has changed for; of thousands it mostly has for few
+	for _, t := range w.terms {
+		_, said := sent[t]
+		if l, ours := of(t); said || !ours || l.Heir != "" || t.state().returned {
+			some = append(some, t)
+		}
+	}
+	sortTerms(some)
+	for _, t := range some {
+		l, ours := of(t)
 		over := t.settle(sent[t], ours)
 		if p := sent[t]; p.Position.IsEnd() && !ours {
 			w.expect(p)
@@ -227,16 +236,12 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 			w.drop(t)
 			if w.stopping.IsZero() {
 				l.Position = t.At()
-				again = append(again, l)
+				w.startTerm(l)
 			}
 		}
 		if now.lost {
 			w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
 		}
-	}
-	slices.SortFunc(again, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
-	for _, l := range again {
-		w.startTerm(l)
 	}
 }
 
@@ -313,7 +318,7 @@ func (w *worker) startTerm(l lease.Lease) {
 func (w *worker) endSession() {
 	w.trust.end(ErrLeaseLost)
 	w.endLeadership()
-	for _, t := range w.terms {
+	for _, t := range sorted(w.terms) {
 		t.lose()
 	}
 	w.newSession()
@@ -358,7 +363,7 @@ func (w *worker) stopped() bool {
 	// While the leader can name heirs, reading goes on: a lease that has an heir is silent for less time. The last
 	// worker has none, and a leader that does not answer is not waited for.
 	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Beat || !w.outage.IsZero() {
-		for _, t := range w.terms {
+		for _, t := range sorted(w.terms) {
 			t.drain()
 		}
 	}
@@ -405,10 +410,12 @@ func (w *worker) leave(ctx context.Context) {
 }
 
 func sorted(terms map[lease.Key]*Term) []*Term {
-	all := make([]*Term, 0, len(terms))
-	for _, t := range terms {
-		all = append(all, t)
-	}
-	slices.SortFunc(all, func(a, b *Term) int { return cmp.Compare(a.Lease.Shard, b.Lease.Shard) })
+	all := slices.Collect(maps.Values(terms))
+	sortTerms(all)
 	return all
+}
+
+// sortTerms puts terms in the order of their shards: what is done to many is done in the same order every time.
+func sortTerms(all []*Term) {
+	slices.SortFunc(all, func(a, b *Term) int { return a.Lease.Key.Compare(b.Lease.Key) })
 }
