@@ -121,11 +121,11 @@ func TestProfiles(t *testing.T) {
 		kinds          int
 		err            string
 	}{
-		{"workers", servers.SQLiteStore, 9, ""},
+		{"workers", servers.SQLiteStore, 10, ""},
 		{"store", servers.SQLiteStore, 4, ""},
 		{"store", servers.PostgresStore, 5, ""},
 		{"kill; freeze, long", servers.SQLiteStore, 2, ""},
-		{"kill;workers", servers.SQLiteStore, 9, ""},
+		{"kill;workers", servers.SQLiteStore, 10, ""},
 		{"kill the store", servers.SQLiteStore, 0, "for a store of the kind SQLite"},
 		{"weather", servers.SQLiteStore, 0, `"weather"`},
 	} {
@@ -149,6 +149,7 @@ func TestBounds(t *testing.T) {
 		got, want time.Duration
 	}{
 		{"taken over", b.takenOver(), 7 * time.Second},
+		{"taken over from several", b.takenOverAtOnce(), 12 * time.Second},
 		{"moved", b.moved(), 2 * time.Second},
 		{"children", b.children(), 3 * time.Second},
 		{"Kinesis back", b.kinesisBack(), 12 * time.Second},

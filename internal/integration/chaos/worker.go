@@ -26,8 +26,11 @@ const (
 	app            = "chaos"
 	idle           = 250 * time.Millisecond
 
-	// work is what a record takes: long enough for a fault to strike in the middle of a call.
-	work = 3 * time.Millisecond
+	// work is what a record takes, and one of slowOne calls takes slow longer in its middle, at most: so that faults strike, and beats are sent, in
+	// the middle of calls.
+	work    = 3 * time.Millisecond
+	slowOne = 6
+	slow    = 800 * time.Millisecond
 	// saveOne of so many calls asks for a checkpoint and waits for it.
 	saveOne = 6
 )
@@ -92,12 +95,20 @@ func (j *journal) Handle(ctx context.Context, b *weir.Batch) error {
 }
 
 func (j *journal) records(ctx context.Context, b *weir.Batch, start int64) error {
-	for _, r := range b.Records {
+	pauseAt := -1 // no record
+	if rand.IntN(slowOne) == 0 {
+		pauseAt = rand.IntN(len(b.Records) + 1)
+	}
+	for i, r := range b.Records {
 		put, err := parseRecord(r.PartitionKey, r.Data)
 		if err != nil {
 			return weir.Stop(err)
 		}
-		timer := time.NewTimer(work)
+		takes := work
+		if i == pauseAt {
+			takes += rand.N(slow)
+		}
+		timer := time.NewTimer(takes)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
