@@ -84,7 +84,7 @@ func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []str
 		if n, err := reached.Int64(); err != nil {
 			return nil, err
 		} else if n < int64(s.options.Replicas) {
-			return nil, fmt.Errorf("redisstore: %d replicas have the write after %s, Options.Replicas wants %d", n, s.options.ReplicaTimeout,
+			return nil, fmt.Errorf("%d replicas have the write after %s, Options.Replicas wants %d", n, s.options.ReplicaTimeout,
 				s.options.Replicas)
 		}
 		return answer.Val(), nil
@@ -92,6 +92,10 @@ func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []str
 	answer, err := both(func(c redis.Scripter) *redis.Cmd { return script.EvalSha(ctx, c, keys, args...) })
 	if redis.HasErrorPrefix(err, "NOSCRIPT") || err != nil && strings.Contains(err.Error(), "NOSCRIPT") {
 		answer, err = both(func(c redis.Scripter) *redis.Cmd { return script.Eval(ctx, c, keys, args...) })
+	}
+	if cluster, ok := s.client.(*redis.ClusterClient); ok && err != nil {
+		// The client follows a slot that has a new master only with commands that it routes itself; others would learn of it in a minute.
+		cluster.ReloadState(ctx)
 	}
 	return answer, err
 }

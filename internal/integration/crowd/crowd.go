@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -26,6 +27,7 @@ const (
 	workers = 4
 	kills   = 40
 	bound   = 6 * time.Second // after which a few kills will do
+	jump    = 1 << 20         // of epochs, with which a store tells that it may have lost something
 )
 
 // Run is a test of a store, which has to be empty and set up. place is what the processes open it by. What disturb does to the server
@@ -120,6 +122,9 @@ type sights struct {
 }
 
 func (s *sights) look(store lease.Store) {
+	s.mu.Lock()
+	confirmed := maps.Clone(s.at)
+	s.mu.Unlock()
 	var v lease.View
 	if err := insisting(s.steady)("View", func(ctx context.Context) (err error) { v, err = store.View(ctx, app, ""); return err }); err != nil {
 		s.Fatal(err)
@@ -137,8 +142,13 @@ func (s *sights) look(store lease.Store) {
 				s.Error(err)
 			}
 		}
-		if l.Epoch < s.epochs[l.Shard] || at < s.positions[l.Shard] {
+		// A view may show what is about to get lost in a failover; what was confirmed does not get lost.
+		failedOver := l.Epoch >= s.epochs[l.Shard]+jump
+		if l.Epoch < s.epochs[l.Shard] || at < s.positions[l.Shard] && !failedOver {
 			s.Errorf("%s went back from epoch %d, position %d", l, s.epochs[l.Shard], s.positions[l.Shard])
+		}
+		if at < confirmed[l.Shard] {
+			s.Errorf("%s: position %d was confirmed before", l, confirmed[l.Shard])
 		}
 		s.epochs[l.Shard], s.positions[l.Shard] = l.Epoch, at
 		if l.Owner != "" {

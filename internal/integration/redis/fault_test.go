@@ -17,15 +17,11 @@ import (
 	"github.com/weir-go/weir/store/redisstore"
 )
 
-func TestMain(m *testing.M) {
-	crowd.Main(m, func(addr string) (lease.Store, error) {
-		return redisstore.New(redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true}), redisstore.Options{})
-	})
-}
-
 func TestProcessesThatAreKilledAndAServerThatRestartsHarmNothing(t *testing.T) {
-	d := servers.Redis(t)
-	crowd.Run(t, open(t, d.Addr, redisstore.Options{}), d.Addr, d.Restart, func() { d.Kill(); d.Start() })
+	kinds(t, func(t *testing.T, start servers.RedisKind) {
+		d := start(t)
+		crowd.Run(t, place(d.Addr).open(t), d.Addr, d.Restart, func() { d.Kill(); d.Start() })
+	})
 }
 
 func TestLostAnswersHarmNothing(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-go/weir/internal/integration/servers"
-	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/redisstore"
 	"github.com/weir-go/weir/store/storetest"
 )
@@ -29,17 +28,12 @@ func open(t testing.TB, addr string, o redisstore.Options) *redisstore.Store {
 	return s
 }
 
-func harness(addr string, o redisstore.Options) storetest.Harness {
-	return storetest.Harness{
-		Open:  func(t testing.TB) lease.Store { return open(t, addr, o) },
-		Again: func(t testing.TB, _ lease.Store) lease.Store { return open(t, addr, o) },
-	}
-}
-
 func TestContract(t *testing.T) {
-	storetest.Run(t, harness(servers.Redis(t, "--appendfsync", "no").Addr, redisstore.Options{}))
+	kinds(t, func(t *testing.T, start servers.RedisKind) {
+		storetest.Run(t, place(start(t, "--appendfsync", "no").Addr).harness())
+	})
 }
 
 func BenchmarkStore(b *testing.B) {
-	storetest.Bench(b, harness(servers.Redis(b, "--appendfsync", "no").Addr, redisstore.Options{}))
+	storetest.Bench(b, place(servers.Redis(b, "--appendfsync", "no").Addr).harness())
 }

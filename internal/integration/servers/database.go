@@ -120,6 +120,18 @@ func environment(t testing.TB, dir string) []string {
 	return append(os.Environ(), "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
 }
 
+// released is the beginning of a command for a program of another release of Debian, which its own loader runs with the libraries that
+// were unpacked beside it.
+func released(t testing.TB, dir, name string) []string {
+	t.Helper()
+	loader := program(t, dir, "usr/lib64/ld-linux-*.so.*", "usr/lib/*-linux-gnu/ld-linux-*.so.*", "usr/lib/ld-linux-*.so.*")
+	libraries, err := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-gnu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{loader, "--library-path", strings.Join(libraries, ":"), program(t, dir, name)}
+}
+
 // program is the path of the first of these patterns below dir that there is.
 func program(t testing.TB, dir string, patterns ...string) string {
 	t.Helper()
@@ -150,15 +162,9 @@ func (d *Database) run(cmd *exec.Cmd) {
 func (d *Database) boot() {
 	d.t.Helper()
 	for try := 1; ; try++ {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		d.Addr = l.Addr().String()
-		if err := l.Close(); err != nil {
-			d.t.Fatal(err)
-		}
-		if err = d.start(); err == nil {
+		d.Addr = freeAddr(d.t)
+		err := d.start()
+		if err == nil {
 			return
 		}
 		if try == startTries {
@@ -167,9 +173,24 @@ func (d *Database) boot() {
 	}
 }
 
+// freeAddr is an address on loopback that nobody listens on.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // Port is the port of Addr.
 func (d *Database) Port() string {
-	_, port, _ := net.SplitHostPort(d.Addr)
+	return portOf(d.Addr)
+}
+
+func portOf(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
 	return port
 }
 

@@ -59,22 +59,26 @@ func redisSays(addr string) func(t *testing.T, statement string) string {
 
 func TestDatabasesKeepTheirDataOverRestartsAndCrashes(t *testing.T) {
 	for _, c := range []struct {
+		name              string
 		start             func(testing.TB) *servers.Database
 		says              func(*servers.Database) func(*testing.T, string) string
 		table, write, ask string
 	}{
-		{servers.Postgres, func(d *servers.Database) func(*testing.T, string) string {
+		{"Postgres", servers.Postgres, func(d *servers.Database) func(*testing.T, string) string {
 			return sqlSays("pgx", d.PostgresURL("weir"))
 		},
 			"CREATE TABLE t (v TEXT)", "INSERT INTO t VALUES ('kept')", "SELECT v FROM t"},
-		{servers.MariaDB, func(d *servers.Database) func(*testing.T, string) string { return sqlSays("mysql", d.MySQLDSN("weir")) },
+		{"MariaDB", servers.MariaDB, func(d *servers.Database) func(*testing.T, string) string { return sqlSays("mysql", d.MySQLDSN("weir")) },
 			"CREATE TABLE t (v VARCHAR(9))", "INSERT INTO t VALUES ('kept')", "SELECT v FROM t"},
-		{func(t testing.TB) *servers.Database { return servers.Redis(t) },
+		{"Redis", func(t testing.TB) *servers.Database { return servers.Redis(t) },
+			func(d *servers.Database) func(*testing.T, string) string { return redisSays(d.Addr) },
+			"PING", "SET v kept", "GET v"},
+		{"Valkey", func(t testing.TB) *servers.Database { return servers.Valkey(t) },
 			func(d *servers.Database) func(*testing.T, string) string { return redisSays(d.Addr) },
 			"PING", "SET v kept", "GET v"},
 	} {
-		d := c.start(t)
-		t.Run(d.Name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			d := c.start(t)
 			if ip, _, _ := net.SplitHostPort(d.Addr); !net.ParseIP(ip).IsLoopback() {
 				t.Errorf("it listens on %s", d.Addr)
 			}

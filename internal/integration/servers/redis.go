@@ -1,57 +1,98 @@
 package servers
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os/exec"
-	"strings"
-	"syscall"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
-// Redis starts a Redis (or Valkey) server that logs every write to a file before it answers. More settings may be given, as
-// on its command line: "--appendonly", "no".
+// RedisKind starts a server that speaks Redis' language and logs every write to a file before it answers. More settings may be given,
+// as on its command line: "--appendonly", "no".
+type RedisKind func(t testing.TB, settings ...string) *Database
+
+// Redis starts a Redis server.
 func Redis(t testing.TB, settings ...string) *Database {
 	t.Helper()
 	dir := fetched(t, "debian")
-	env := environment(t, dir)
-	server := program(t, dir, "usr/bin/redis-server", "usr/bin/valkey-server")
-	d := newDatabase(t, "Redis", false)
-	d.stop = syscall.SIGTERM
+	return redisServer(t, "Redis", []string{program(t, dir, "usr/bin/redis-server", "usr/bin/valkey-server")}, environment(t, dir), settings)
+}
+
+// Valkey starts a Valkey server.
+func Valkey(t testing.TB, settings ...string) *Database {
+	t.Helper()
+	return redisServer(t, "Valkey", released(t, fetched(t, "valkey"), "usr/bin/valkey-server"), nil, settings)
+}
+
+func redisServer(t testing.TB, name string, server, env, settings []string) *Database {
+	t.Helper()
+	d := newDatabase(t, name, false)
+	bus, busOf := "", ""
 	d.command = func() *exec.Cmd {
-		cmd := exec.Command(server, append([]string{"--bind", "127.0.0.1", "--port", d.Port(), "--dir", d.Dir, "--save", "",
-			"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0"}, settings...)...)
+		if busOf != d.Addr { // the first start on this port
+			bus, busOf = portOf(freeAddr(t)), d.Addr
+		}
+		args := slices.Concat(server, []string{"--bind", "127.0.0.1", "--port", d.Port(), "--dir", d.Dir, "--save", "",
+			"--appendonly", "yes", "--appendfsync", "always", "--repl-diskless-sync-delay", "0"}, settings)
+		if slices.Contains(settings, "--cluster-enabled") {
+			args = append(args, "--cluster-port", bus)
+		}
+		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Env = env
 		return cmd
 	}
-	d.ready = func(ctx context.Context) error {
-		said, err := d.say(ctx, "PING")
-		if err == nil && said != "+PONG" {
-			err = fmt.Errorf("PING: %s", said)
-		}
-		return err
-	}
+	d.ready = readyRedis(d)
 	d.boot()
 	return d
 }
 
-// say sends one command and returns the first line of the answer.
-func (d *Database) say(ctx context.Context, command string) (string, error) {
-	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "tcp", d.Addr)
-	if err != nil {
-		return "", err
+// readyRedis asks whether a server answers.
+func readyRedis(d *Database) func(context.Context) error {
+	return func(ctx context.Context) error {
+		c := redisClient(d.Addr)
+		defer c.Close()
+		return c.Ping(ctx).Err()
 	}
+}
+
+func redisClient(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, ContextTimeoutEnabled: true, MaxRetries: -1})
+}
+
+// ask sends a command that has to succeed.
+func (d *Database) ask(command ...any) any {
+	d.t.Helper()
+	c := redisClient(d.Addr)
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return "", err
+	answer, err := c.Do(d.t.Context(), command...).Result()
+	if err != nil {
+		d.t.Fatalf("%s: %v: %v", d.Name, command, err)
 	}
-	if _, err := fmt.Fprintf(c, "%s\r\n", command); err != nil {
-		return "", err
+	return answer
+}
+
+// until asks again and again, until the answer, as text, satisfies.
+func (d *Database) until(what string, satisfies func(string) bool, command ...any) {
+	d.t.Helper()
+	every := time.NewTicker(healthEvery)
+	defer every.Stop()
+	ctx, cancel := context.WithTimeout(d.t.Context(), startWithin)
+	defer cancel()
+	c := redisClient(d.Addr)
+	defer c.Close()
+	for {
+		answer, err := c.Do(ctx, command...).Result()
+		if err == nil && satisfies(fmt.Sprint(answer)) {
+			return
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			d.t.Fatalf("%s: after %s not yet %s: %v, %v", d.Name, startWithin, what, answer, err)
+		}
 	}
-	line, err := bufio.NewReader(c).ReadString('\n')
-	return strings.TrimSpace(line), err
 }

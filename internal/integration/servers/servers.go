@@ -117,6 +117,9 @@ func fetched(t testing.TB, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if why, err := os.ReadFile(filepath.Join(dir, ".missing")); err == nil {
+		t.Skipf("%s could not be fetched: %s", name, why)
+	}
 	if _, err := os.Stat(filepath.Join(dir, ".fetched")); err != nil {
 		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm, a JDK with Maven, and apt-get"
 		if os.Getenv(Require) == "require" {
