@@ -55,7 +55,7 @@ const (
 func (s *isolation) see(now time.Time, some [inVain + 1]bool, since time.Time, beat time.Duration) (probe bool) {
 	switch {
 	case some[reads]:
-		*s = isolation{probing: s.probing, probes: s.probes}
+		*s = isolation{probing: s.probing}
 	case some[inVain] && s.since.IsZero():
 		s.since = since
 	case !some[inVain] && s.why == nil && !s.probing:

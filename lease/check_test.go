@@ -184,6 +184,20 @@ func TestActionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
+func TestWhoSaysThatItIsCutOff(t *testing.T) {
+	k := lease.Key{Stream: "s", Shard: "1"}
+	for want, all := range map[bool][][]lease.Trouble{
+		true:  {{{State: lease.CutOff}}, {{Key: k, State: "stalled"}, {State: lease.CutOff, Why: "no route"}}},
+		false: {nil, {{Key: k, State: lease.CutOff}}, {{State: "stalled"}}},
+	} {
+		for _, troubles := range all {
+			if w := (lease.Worker{Troubles: troubles}); w.CutOff() != want {
+				t.Errorf("%+v: %t", troubles, !want)
+			}
+		}
+	}
+}
+
 func TestLoads(t *testing.T) {
 	for _, c := range []struct {
 		bytes float64

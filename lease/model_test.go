@@ -200,7 +200,7 @@ func (m *model) recent(l *lease.Lease) bool {
 
 // finished says that the session has just finished a parent of a lease that it may be given, but for its cap.
 func (m *model) finished(session string, child *lease.Lease) bool {
-	if !m.takes(session) || m.cutOff(session) || session == child.Shunned || session == child.Revoked {
+	if !m.takes(session) || m.cutOff(session) {
 		return false
 	}
 	return slices.ContainsFunc(child.Parents, func(p string) bool {

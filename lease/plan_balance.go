@@ -66,7 +66,7 @@ func (p *planner) adopt() {
 				continue
 			}
 			h := p.sessions[l.Last]
-			if h == nil || h.standing != active || h.cutOff || h.session == e.Shunned || h.session == e.Revoked {
+			if h == nil || h.standing != active || h.cutOff {
 				continue
 			}
 			room := h.claims < h.limit-h.idle-h.going

@@ -136,6 +136,32 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 	}
 }
 
+// Children that make the shares uneven are handed on as soon as they have begun.
+func TestAChildIsHandedOnWhenItHasBegun(t *testing.T) {
+	var took []time.Duration
+	for range size(4, 20) {
+		run(t, 1, 1, func(f *fleet) {
+			stop := f.flow(keys(8), 100*time.Millisecond)
+			f.start()
+			f.start()
+			time.Sleep(5*time.Second + rand.N(time.Second))
+			f.srv.Split("s0", f.srv.OpenShards("s0")[0])
+			took = append(took, f.until("both have one", time.Minute, func() bool { return f.even(2, 2) }))
+			time.Sleep(time.Second)
+			stop()
+			if v := f.judge(); v.Duplicates > 0 {
+				t.Errorf("handled again %d", v.Duplicates)
+			}
+			if stayed, _ := f.follow(); len(stayed) != 2 {
+				t.Errorf("%d of 2 children were begun by who had read their parent", len(stayed))
+			}
+		})
+	}
+	if !table.Add("  both children of an only shard are with the worker of their parent: balanced after", took, 5*beat) {
+		t.Errorf("balanced after %v", took)
+	}
+}
+
 // A stream that grows to a thousand shards while it is read.
 func TestAStreamDoublesAgainAndAgain(t *testing.T) {
 	const workers = 10
