@@ -258,7 +258,7 @@ func (w *world) well() string {
 	for _, n := range shares {
 		least, most = min(least, n), max(most, n)
 	}
-	if most-least > 1 {
+	if most-least > 1 && w.counts[ReaderStuck] == 0 { // such a one is given less
 		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
 	}
 	for _, s := range v.Workers {

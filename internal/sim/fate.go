@@ -58,6 +58,11 @@ func (w *world) admitStore(c *call) {
 	}
 	f := w.pick(c, &d, kinds...)
 	w.note(l, c.op, c.about, c.n, string(f))
+	if a, ok := c.body.(applyCall); ok && w.history.all {
+		for _, act := range a.actions {
+			w.note(l, "  wants", "", 0, act.String())
+		}
+	}
 	if f != "" && f != TornView && f != TornApply && f != ApplyBreaks {
 		w.judge.Fault(l.who, w.wall())
 	}
@@ -181,6 +186,12 @@ func (w *world) admitRead(c *call, asked model.Call) {
 	there := d.often(2*time.Millisecond, 60*time.Millisecond)
 	if l.paused > w.now() {
 		there += time.Duration(l.paused - w.now())
+	}
+	if l.unread > w.now() {
+		if d.chance(.5) {
+			w.after(there, func() { w.answer(c, reply{err: errConnection}) })
+		}
+		return
 	}
 	kinds := []Fault{Throttled, ServerError, ServiceSlow, Silent}
 	var whim model.Whim

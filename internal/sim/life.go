@@ -44,6 +44,7 @@ type life struct {
 	paused   int64         // until then
 	cutOff   int64         // from the store, until then
 	leads    int64         // what a leader asks of the store fails until then
+	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
 }
 

@@ -53,6 +53,9 @@ const (
 	Isolated     Fault = "isolated"    // a worker reaches the store no more, for a while
 	LeaderCutOff Fault = "leader cut off"
 	Outage       Fault = "store outage" // for everybody
+	NoService    Fault = "cut off from kinesis"
+	LeaderStuck  Fault = "leader stuck for good"   // it beats but cannot look; from the last fault on
+	ReaderStuck  Fault = "reader cut off for good" // it coordinates but cannot read; from the last fault on
 	Leaves       Fault = "worker leaves"
 	Split        Fault = "split"
 	Merge        Fault = "merge"
@@ -61,7 +64,8 @@ const (
 	Recreate     Fault = "stream made anew"
 )
 
-// Profile says how often what goes wrong: for calls the part of all, for the rest how often an hour.
+// Profile says how often what goes wrong: for calls the part of all, for what comes at its own time how often an hour, and for what stays
+// in what part of the simulations.
 type Profile struct {
 	Name    string
 	Workers [2]int
@@ -89,7 +93,7 @@ var handlerFaults = map[Fault]float64{
 
 var workerFaults = map[Fault]float64{
 	CrashBefore: .0004, CrashAfter: .0004, CrashInHandler: .003, HandlerStops: .001,
-	Crash: 20, ShortPause: 30, LongPause: 20, Isolated: 20, LeaderCutOff: 15, Outage: 6, Leaves: 20,
+	Crash: 20, ShortPause: 30, LongPause: 20, Isolated: 20, LeaderCutOff: 15, Outage: 6, Leaves: 20, LeaderStuck: .2,
 }
 
 var shapeFaults = map[Fault]float64{Split: 40, Merge: 30, Doubles: 4}
@@ -107,8 +111,8 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 // Profiles are all there are.
 var Profiles = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
-	{Name: "store", Rates: all(storeFaults, map[Fault]float64{Outage: 20, Isolated: 20, LeaderCutOff: 20}), Repeats: true, Workers: [2]int{2, 6}, Shards: [2]int{2, 10}},
-	{Name: "kinesis", Rates: all(serviceFaults, map[Fault]float64{Split: 20, Merge: 15}), Workers: [2]int{1, 4}, Shards: [2]int{1, 8}},
+	{Name: "store", Rates: all(storeFaults, map[Fault]float64{Outage: 20, Isolated: 20, LeaderCutOff: 20, LeaderStuck: .4}), Repeats: true, Workers: [2]int{2, 6}, Shards: [2]int{2, 10}},
+	{Name: "kinesis", Rates: all(serviceFaults, map[Fault]float64{Split: 20, Merge: 15, NoService: 15, ReaderStuck: .3}), Workers: [2]int{1, 4}, Shards: [2]int{1, 8}},
 	{Name: "handler", Rates: all(handlerFaults, map[Fault]float64{Leaves: 30, Split: 10, HandlerStops: .003}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8}},
 	{Name: "reshard", Rates: all(map[Fault]float64{Split: 120, Merge: 100, Doubles: 10, Leaves: 10}), Workers: [2]int{1, 6}, Shards: [2]int{1, 6}},
 	{Name: "crashes", Rates: all(workerFaults, map[Fault]float64{Split: 30, Merge: 20}), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 10}},

@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/internal/sim/model"
+	"github.com/weir-go/weir/lease"
 )
 
 // scripted are the faults that come at times of their own, in a fixed order.
-var scripted = []Fault{Crash, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, Leaves, Split, Merge, Doubles, Trim, Recreate}
+var scripted = []Fault{Crash, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate}
 
 // script puts them on the calendar.
 func (w *world) script() {
@@ -48,7 +50,7 @@ func (w *world) happens(f Fault, id string) {
 		l = living[d.below(len(living))]
 	}
 	switch f {
-	case Crash, ShortPause, LongPause, Isolated, Leaves:
+	case Crash, ShortPause, LongPause, Isolated, NoService, Leaves:
 		if l == nil || (f == Leaves && l.stopping) || !w.strikes(f, id) {
 			return
 		}
@@ -100,6 +102,8 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 		span := d.span(time.Second, 12*failover)
 		l.cutOff = w.now() + int64(span)
 		w.faults(l.who, span)
+	case NoService:
+		l.unread = w.now() + int64(d.span(5*time.Second, 4*time.Minute))
 	case Leaves:
 		l.stopping = true
 		l.cancel()
@@ -138,7 +142,11 @@ func (w *world) reshapes(f Fault, id string, d dice) {
 		}
 		did = true
 		w.remove()
-		w.after(d.often(10*time.Millisecond, 20*time.Second), func() { w.create(1 + d.below(6)) })
+		w.after(d.often(10*time.Millisecond, 20*time.Second), func() {
+			if w.stream == nil {
+				w.create(1 + d.below(6))
+			}
+		})
 	}
 	if did {
 		w.note(nil, "FAULT", "", 0, id)
@@ -193,7 +201,7 @@ func (w *world) born() {
 // put writes some records, now and again.
 func (w *world) put() {
 	d := roll(w.seed, "put", uint64(w.now()))
-	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+20*time.Second {
+	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+stillPutting {
 		if w.stream != nil {
 			for range 1 + d.below(5) {
 				w.write(&d)
@@ -242,6 +250,8 @@ const (
 	// lease that waits for it the hand-off timeout besides; a shard that stalled waits for 2 minutes, twice as long when it did so
 	// before.
 	settleWithin = 6 * time.Minute
+	// stillPutting is how long after the last fault records are still put.
+	stillPutting = 15 * time.Second
 	stopWithin   = 2 * time.Minute
 )
 
@@ -249,13 +259,20 @@ const (
 func (w *world) settle() {
 	w.note(nil, "SETTLE", "", 0, "")
 	w.stage = settling
+	leader, reader := w.stays()
 	w.calm.Store(true)
 	if w.stream == nil {
 		w.create(1)
 	}
 	w.outage = 0
 	for _, l := range w.lives {
-		l.cutOff, l.leads, l.paused = 0, 0, min(l.paused, w.now()+int64(time.Second))
+		l.cutOff, l.leads, l.unread, l.paused = 0, 0, 0, min(l.paused, w.now()+int64(time.Second))
+		if l == leader {
+			l.leads = math.MaxInt64
+		}
+		if l == reader {
+			l.unread = math.MaxInt64
+		}
 	}
 	began := w.now()
 	var again func()
@@ -263,7 +280,7 @@ func (w *world) settle() {
 		wrong := w.well()
 		passed := time.Duration(w.now() - began)
 		switch {
-		case wrong == "":
+		case wrong == "" && passed > stillPutting+time.Second:
 			w.settled = max(int64(passed), 1)
 			w.after(5*time.Second, w.leave)
 		case passed > settleWithin:
@@ -275,10 +292,41 @@ func (w *world) settle() {
 	w.after(time.Second, again)
 }
 
+// stays chooses a leader and a reader that remain as good as cut off, if the seed says so and there are others.
+func (w *world) stays() (leader, reader *life) {
+	d := roll(w.seed, "stays")
+	living := 0
+	for _, wk := range w.workers {
+		if wk.life != nil && !wk.life.stopping {
+			living++
+			if w.books.of[w.leader] != wk.life {
+				reader = wk.life
+			}
+		}
+	}
+	leader = w.books.of[w.leader]
+	if living < 2 || leader == nil || leader.of.life != leader || !d.chance(w.profile.Rates[LeaderStuck]) || !w.strikes(LeaderStuck, string(LeaderStuck)) {
+		leader = nil
+	}
+	if living < 2 || reader == nil || !d.chance(w.profile.Rates[ReaderStuck]) || !w.strikes(ReaderStuck, string(ReaderStuck)) {
+		reader = nil
+	}
+	if leader != nil {
+		w.note(leader, "FAULT", "", 0, string(LeaderStuck))
+	}
+	if reader != nil {
+		w.note(reader, "FAULT", "", 0, string(ReaderStuck))
+	}
+	return leader, reader
+}
+
 // leave has everybody stop.
 func (w *world) leave() {
 	w.note(nil, "STOP", "", 0, "")
 	w.stage = stopping
+	for _, l := range w.lives {
+		l.leads, l.unread = 0, 0
+	}
 	for _, wk := range w.workers {
 		if wk.life != nil && !wk.life.stopping {
 			wk.life.stopping = true
@@ -316,8 +364,8 @@ func (w *world) emptied() {
 	if err != nil {
 		w.breaks("%v", err)
 	}
-	for _, l := range v.Leases {
-		if l.Owner != "" || l.Revoked != "" {
+	for _, l := range v.Leases { // a lease that was handed to somebody who has left is free: that session has no row
+		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool { return s.Session == l.Owner || s.Session == l.Revoked }) {
 			w.breaks("everybody has stopped, and this lease is not free: %s", l)
 		}
 	}

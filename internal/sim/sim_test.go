@@ -3,8 +3,11 @@ package sim
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,13 +15,15 @@ import (
 )
 
 var (
-	flagProfile = flag.String("sim.profile", "", "the profile to simulate; all when empty")
+	flagProfile = flag.String("sim.profile", "", "the profiles to simulate, with commas between them; all when empty")
 	flagSeed    = flag.Uint64("sim.seed", 0, "the first seed; 0 for one that the clock decides")
-	flagSeeds   = flag.Int("sim.seeds", 2, "how many seeds of each profile")
+	flagSeeds   = flag.Int("sim.seeds", 0, "how many seeds of each profile")
 	flagTime    = flag.Duration("sim.time", 0, "go on for so long, whatever sim.seeds says")
 	flagWorkers = flag.Int("sim.workers", 0, "how many workers; 0 for what the profile says")
 	flagLasts   = flag.Duration("sim.lasts", 0, "how long things go wrong, in virtual time; 0 for what the profile says")
-	flagTail    = flag.Int("sim.tail", 60, "how many lines of a broken history to print")
+	flagTail    = flag.Int("sim.tail", 50, "how many lines of a broken history to print")
+	flagShrink  = flag.Int("sim.shrink", 150, "in how many runs to look for a shorter history of a broken promise")
+	flagQuick   = flag.Bool("sim.quick", false, "stop at the first broken promise, and do not ask whether every fault happened")
 )
 
 func TestMain(m *testing.M) {
@@ -27,26 +32,113 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
+// tally is what the simulations of a profile came to.
+type tally struct {
+	seeds, steps, handled, again, broken int
+	lived, settled                       time.Duration
+	faults                               map[Fault]int
+}
+
+// TestSimulations runs seeds of each profile, by default few and other ones each time; see `make sim`.
 func TestSimulations(t *testing.T) {
-	seed := *flagSeed
+	seed, seeds := *flagSeed, *flagSeeds
 	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
+		seed = uint64(time.Now().UnixNano()) / 1000 % 1e12
 	}
-	for _, p := range Profiles {
-		if *flagProfile != "" && p.Name != *flagProfile {
-			continue
+	if seeds == 0 && *flagTime == 0 {
+		seeds = 2
+		if testing.Short() {
+			seeds = 1
 		}
-		for i := range *flagSeeds {
-			began := time.Now()
-			r := Run(t, seed+uint64(i), p, Options{Workers: *flagWorkers, Lasts: *flagLasts})
-			fmt.Printf("%-10s %d: %5.2f worker hours in %v, %d steps, %d handled, %d again, settled after %v, hash %x %v\n", p.Name, r.Seed, r.Lived.Hours(),
-				time.Since(began).Round(time.Millisecond), r.Steps, r.Handled, r.Again, r.Settled.Round(time.Second), r.Hash, r.Wrong)
+	}
+	fmt.Printf("simulations from seed %d\n", seed)
+	var profiles []Profile
+	for _, p := range Profiles {
+		if *flagProfile == "" || slices.Contains(strings.Split(*flagProfile, ","), p.Name) {
+			profiles = append(profiles, p)
+		}
+	}
+	if len(profiles) == 0 {
+		t.Fatalf("there is no profile %q", *flagProfile)
+	}
+	all := map[string]*tally{}
+	began := time.Now()
+	for i := 0; i < seeds || time.Since(began) < *flagTime; i++ {
+		for _, p := range profiles {
+			if *flagTime > 0 && i >= seeds && time.Since(began) > *flagTime {
+				break
+			}
+			if all[p.Name] == nil {
+				all[p.Name] = &tally{faults: map[Fault]int{}}
+			}
+			o := Options{Workers: *flagWorkers, Lasts: *flagLasts}
+			r := Run(t, seed+uint64(i), p, o)
+			all[p.Name].add(r)
 			if r.Wrong != "" {
-				for _, line := range r.History[max(0, len(r.History)-*flagTail):] {
-					fmt.Println(line)
+				report(t, r, p, o)
+				if *flagQuick {
+					return
 				}
-				t.Fatal(r.Wrong)
 			}
 		}
 	}
+	summarize(t, profiles, all, time.Since(began))
+}
+
+func (a *tally) add(r Result) {
+	a.seeds++
+	a.steps += r.Steps
+	a.handled += r.Handled
+	a.again += r.Again
+	a.lived += r.Lived
+	a.settled = max(a.settled, r.Settled)
+	if r.Wrong != "" {
+		a.broken++
+	}
+	for f, n := range r.Faults {
+		a.faults[f] += n
+	}
+}
+
+// report tells of a broken promise, as shortly as that can be shown.
+func report(t *testing.T, r Result, p Profile, o Options) {
+	t.Errorf("profile %s, seed %d: %s\nAgain: go test ./internal/sim -run TestSimulations -sim.profile=%s -sim.seed=%d -sim.seeds=1 -sim.quick",
+		p.Name, r.Seed, r.Wrong, p.Name, r.Seed)
+	if *flagShrink > 0 {
+		before := len(r.Struck)
+		r = Shrink(t, r, p, o, *flagShrink)
+		fmt.Printf("shrunk from %d faults to %d: %s\n", before, len(r.Struck), r.Wrong)
+		for _, f := range r.Struck {
+			fmt.Println("    fault:", f)
+		}
+	}
+	for _, line := range r.Story(*flagTail) {
+		fmt.Println(line)
+	}
+}
+
+func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took time.Duration) {
+	var hours float64
+	steps, broken := 0, 0
+	for _, p := range profiles {
+		a := all[p.Name]
+		if a == nil {
+			continue
+		}
+		hours += a.lived.Hours()
+		steps += a.steps
+		broken += a.broken
+		fmt.Printf("%-10s %4d seeds %9.1f worker hours %10d steps %8d records handled %6d again, at most %v until all was well, %d broken\n",
+			p.Name, a.seeds, a.lived.Hours(), a.steps, a.handled, a.again, a.settled.Round(time.Second), a.broken)
+		var counted []string
+		for _, f := range slices.Sorted(maps.Keys(p.Rates)) {
+			counted = append(counted, fmt.Sprintf("%s %d", f, a.faults[f]))
+			// Of a few seeds none may have a rare one.
+			if a.faults[f] == 0 && p.Rates[f] > 0 && a.seeds >= 40 && *flagLasts == 0 {
+				t.Errorf("profile %s: %q never happened", p.Name, f)
+			}
+		}
+		fmt.Printf("           %s\n", strings.Join(counted, ", "))
+	}
+	fmt.Printf("%.0f worker hours, %d steps, %d broken promises, in %v\n", hours, steps, broken, took.Round(time.Second))
 }

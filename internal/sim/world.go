@@ -245,11 +245,6 @@ func (w *world) end() {
 	w.calm.Store(true)
 	w.stage = over
 	for _, l := range w.lives {
-		select {
-		case <-l.done:
-			continue
-		default:
-		}
 		l.dead.Store(true)
 		for c := range l.parked {
 			c.reply <- reply{err: errDead}

@@ -4,6 +4,8 @@ package judge
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -86,7 +88,8 @@ func (j *Judge) Missing() int { return j.missing }
 
 // Lost names one that is missing.
 func (j *Judge) Lost() string {
-	for key, all := range j.keys {
+	for _, key := range slices.Sorted(maps.Keys(j.keys)) {
+		all := j.keys[key]
 		if n := j.low[key]; n < len(all) {
 			return fmt.Sprintf("%s of %s", ID{key, n + 1}, all[n].shard)
 		}

@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"testing"
+)
+
+// TestWhereItDiverges looks for seeds that do not replay, as many as sim.seeds says, and shows where they begin not to.
+func TestWhereItDiverges(t *testing.T) {
+	if *flagSeed == 0 {
+		t.Skip("only with -sim.seed and -sim.seeds")
+	}
+	for _, p := range Profiles {
+		if *flagProfile != "" && p.Name != *flagProfile {
+			continue
+		}
+		for seed := *flagSeed; seed < *flagSeed+uint64(*flagSeeds); seed++ {
+			if Run(t, seed, p, Options{}).Hash == Run(t, seed, p, Options{}).Hash {
+				continue
+			}
+			t.Errorf("seed %d of %s does not replay", seed, p.Name)
+			a := Run(t, seed, p, Options{Whole: true})
+			for range 5 {
+				b := Run(t, seed, p, Options{Whole: true})
+				if at := firstDifference(a.History, b.History); at >= 0 {
+					for _, line := range a.History[max(0, at-12):at] {
+						t.Log("  ", line)
+					}
+					for i := at; i < min(at+4, len(a.History), len(b.History)); i++ {
+						t.Logf("A: %s\n              B: %s", a.History[i], b.History[i])
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+func firstDifference(a, b []string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Shrink looks for few faults of a broken simulation with which it still breaks a promise, in so many runs at most. It returns the last
+// such result, with all of its history.
+func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
+	try := func(faults []string) (Result, bool) {
+		runs--
+		o.Allowed, o.Whole = map[string]bool{}, true
+		for _, f := range faults {
+			o.Allowed[f] = true
+		}
+		got := Run(t, r.Seed, p, o)
+		return got, got.Wrong != "" && kind(got.Wrong) == kind(r.Wrong)
+	}
+	best, ok := try(r.Struck)
+	if !ok {
+		return r
+	}
+	// Delta debugging: leave ever smaller parts out. What struck is less than what was allowed, because a history ends where it breaks.
+	for parts := 2; runs > 0 && len(best.Struck) > 0; {
+		faults := best.Struck
+		size := (len(faults) + parts - 1) / parts
+		smaller := false
+		for from := 0; from < len(faults) && runs > 0; from += size {
+			left := slices.Concat(faults[:from], faults[min(from+size, len(faults)):])
+			if got, ok := try(left); ok && len(got.Struck) < len(best.Struck) {
+				best, smaller = got, true
+				break
+			}
+		}
+		switch {
+		case smaller:
+			parts = max(parts-1, 2)
+		case size <= 1:
+			return best
+		default:
+			parts = min(parts*2, len(faults))
+		}
+	}
+	return best
+}
+
+// kind is what is wrong without names and numbers.
+func kind(wrong string) string {
+	words := strings.FieldsFunc(wrong, func(r rune) bool { return r < 'a' || r > 'z' })
+	words = slices.DeleteFunc(words, func(w string) bool { return len(w) < 4 })
+	return strings.Join(words[:min(len(words), 4)], " ")
+}
+
+// Story is the end of a history that concerns what is wrong: what is said of other shards and the reads that went well are left out.
+func (r Result) Story(most int) []string {
+	var told []string
+	for _, line := range r.History {
+		shard := strings.Index(line, "shardId-")
+		switch {
+		case shard >= 0 && strings.Contains(r.Wrong, "shardId-") && !strings.Contains(r.Wrong, line[shard:min(shard+20, len(line))]):
+		case strings.Contains(line, " GetRecords"), strings.Contains(line, " view"), strings.Contains(line, " GetShardIterator"):
+			if strings.Contains(line, ": ") || strings.HasSuffix(line, "answered") {
+				continue
+			}
+			if fields := strings.Fields(line); len(fields) <= 4 {
+				continue
+			}
+			told = append(told, line)
+		default:
+			told = append(told, line)
+		}
+	}
+	return told[max(0, len(told)-most):]
+}
