@@ -96,6 +96,23 @@ func (a Action) Check() error {
 			return fmt.Errorf("lease: %s: Born %d is below zero", a, a.Born)
 		}
 		return a.checkKey()
+	case Replace:
+		switch err := errors.Join(a.checkKey(), a.Lease.check()); {
+		case err != nil:
+			return err
+		case a.Lease.Key != a.Key:
+			return fmt.Errorf("lease: %s: the new lease is of another shard", a)
+		case a.Lease.Epoch <= a.Epoch:
+			return fmt.Errorf("lease: %s: the new epoch is no later one", a)
+		case a.Lease.Owner != "" || a.Lease.Heir != "":
+			return fmt.Errorf("lease: %s: the new lease has an owner", a)
+		}
+		return nil
+	case Birth:
+		if a.Born <= 0 {
+			return fmt.Errorf("lease: %s: Born %d is not above zero", a, a.Born)
+		}
+		return a.checkKey()
 	case EndSession:
 		if a.Beat > math.MaxInt64 {
 			return fmt.Errorf("lease: %s: the beat count is above 2^63-1", a)

@@ -128,13 +128,18 @@ func TestActionsThatMakeNoSenseAreRefused(t *testing.T) {
 		change(&l)
 		return lease.Action{Kind: lease.Create, Lease: l}
 	}
+	replace := func(change func(*lease.Action)) lease.Action {
+		a := lease.Action{Kind: lease.Replace, Key: checkKey, Epoch: 4, Lease: lease.Lease{Key: checkKey, Epoch: 5, Position: shard.Oldest}}
+		change(&a)
+		return a
+	}
 	for _, c := range []struct {
 		name  string
 		a     lease.Action
 		names string
 	}{
 		{"no kind", lease.Action{}, "unknown kind"},
-		{"another kind", lease.Action{Kind: lease.Pause + 1}, "unknown kind"},
+		{"another kind", lease.Action{Kind: lease.Birth + 1}, "unknown kind"},
 		{"a plain lease", create(func(*lease.Lease) {}), ""},
 		{"a full lease", create(func(l *lease.Lease) {
 			*l = lease.Lease{Key: checkKey, Parents: []string{"a", "b"}, Epoch: math.MaxInt64, Owner: "a", Heir: lease.Nobody, Revoked: "b", Last: "c",
@@ -163,6 +168,17 @@ func TestActionsThatMakeNoSenseAreRefused(t *testing.T) {
 		{"a deletion of a long name", lease.Action{Kind: lease.Delete, Key: lease.Key{Stream: long, Shard: "1"}}, "stream"},
 		{"a move to before time", lease.Action{Kind: lease.Move, Key: checkKey, Born: -1}, "orders/1"},
 		{"a move of nothing", lease.Action{Kind: lease.Move}, "stream"},
+		{"a replacement", replace(func(*lease.Action) {}), ""},
+		{"a replacement by a lease that makes no sense", replace(func(a *lease.Action) { a.Lease.Born = -1 }), "orders/1"},
+		{"a replacement of nothing", replace(func(a *lease.Action) { a.Key = lease.Key{} }), "stream"},
+		{"a replacement by another shard's", replace(func(a *lease.Action) { a.Lease.Shard = "2" }), "another shard"},
+		{"a replacement with the same epoch", replace(func(a *lease.Action) { a.Lease.Epoch = 4 }), "no later one"},
+		{"a replacement that is owned", replace(func(a *lease.Action) { a.Lease.Owner = "a" }), "owner"},
+		{"a replacement with an heir", replace(func(a *lease.Action) { a.Lease.Heir = "a" }), "owner"},
+		{"a replacement at a huge epoch", replace(func(a *lease.Action) { a.Epoch = 1 << 63 }), "orders/1"},
+		{"a birth", lease.Action{Kind: lease.Birth, Key: checkKey, Born: 1}, ""},
+		{"a birth that is not known", lease.Action{Kind: lease.Birth, Key: checkKey}, "orders/1"},
+		{"a birth of nothing", lease.Action{Kind: lease.Birth, Born: 1}, "stream"},
 		{"an end at the last beat", lease.Action{Kind: lease.EndSession, Session: "a", Beat: math.MaxInt64}, ""},
 		{"an end beyond", lease.Action{Kind: lease.EndSession, Session: "a", Beat: math.MaxUint64}, "beat"},
 		{"an end of none", lease.Action{Kind: lease.EndSession}, "session"},

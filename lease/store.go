@@ -42,7 +42,7 @@ type Store interface {
 	// read before the workers: a lease never names a session whose row the same view misses although it lives.
 	//
 	// since is "" or the Revision of an earlier view; when no lease was created, deleted, finished, or changed epoch, owner,
-	// heir or revocation since then, the store may leave Leases nil and set Same. Moved checkpoints and loads alone need not count.
+	// heir, revocation or Born since then, the store may leave Leases nil and set Same. Moved checkpoints and loads alone need not count.
 	View(ctx context.Context, app string, since string) (View, error)
 
 	// Apply carries out actions in order, each by itself and under its own condition, and says for each whether it took
@@ -109,8 +109,8 @@ type Progress struct {
 
 // Orders answer a beat.
 type Orders struct {
-	// Held are the leases that the session owns, sorted by key, each with its epoch and possible Heir. Their positions and
-	// loads may be as of when the session got them.
+	// Held are the leases that the session owns, sorted by key, each with its epoch and possible Heir. Their positions,
+	// loads and births may be as of when the session got them.
 	Held   []Lease
 	Leader Leader
 }
@@ -163,13 +163,18 @@ const (
 	// Pause puts Stream, "" for the whole application, among View.Paused (On), or takes it out. C: with On, fewer than
 	// [MaxPaused] others are paused.
 	Pause
+	// Replace puts Lease, which has no owner, in the place of Key, which it is of: a shard of a stream that was made anew, with other parents
+	// perhaps. It is one write, so that the epoch never begins again. C: epoch, and nobody owns Key; the new epoch is a later one.
+	Replace
+	// Birth fills in the Born of Key, for a lease that was made before it was known. Nothing else changes. C: epoch, and Born is 0.
+	Birth
 )
 
 // String is the kind's name.
 func (k Kind) String() string {
 	names := [...]string{Create: "create", Assign: "assign", Handoff: "hand-off", Revoke: "revoke", Delete: "delete",
 		EndSession: "end session", Forget: "forget session", Tell: "tell", Move: "move", Drain: "drain",
-		Pause: "pause"}
+		Pause: "pause", Replace: "replace", Birth: "birth"}
 	if int(k) < len(names) && names[k] != "" {
 		return names[k]
 	}
@@ -206,6 +211,10 @@ func (a Action) String() string {
 		return fmt.Sprintf("%s %s epoch=%d %s", a.Kind, a.Key, a.Epoch, to)
 	case Revoke, Delete:
 		return fmt.Sprintf("%s %s epoch=%d", a.Kind, a.Key, a.Epoch)
+	case Replace:
+		return fmt.Sprintf("replace %s epoch=%d by %s", a.Key, a.Epoch, a.Lease)
+	case Birth:
+		return fmt.Sprintf("birth of %s epoch=%d: %d", a.Key, a.Epoch, a.Born)
 	case Move:
 		return fmt.Sprintf("move %s epoch=%d to %s", a.Key, a.Epoch, a.Position)
 	case EndSession:

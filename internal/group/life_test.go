@@ -243,11 +243,10 @@ func TestAStreamThatWasMadeAnewIsReadFromItsBeginning(t *testing.T) {
 func TestRenew(t *testing.T) {
 	k := lease.Key{Stream: "s", Shard: "1"}
 	listing := Listing{Born: 9, Shards: []shard.Shard{{ID: "1", Parents: []string{"0"}, Range: shard.HashRange{End: shard.MaxHashKey}}}}
-	anew := lease.Action{Kind: lease.Create, Lease: lease.Lease{
+	anew := lease.Action{Kind: lease.Replace, Key: k, Epoch: 4, Lease: lease.Lease{
 		Key: k, Parents: []string{"0"}, Range: shard.HashRange{End: shard.MaxHashKey}, Epoch: 5, Position: shard.Oldest, Born: 9}}
 	workers := []lease.Worker{{Session: "a"}, {Session: "dead", Ended: true}}
 	revoke := []lease.Action{{Kind: lease.Revoke, Key: k, Epoch: 4}}
-	remove := lease.Action{Kind: lease.Delete, Key: k, Epoch: 4}
 	for _, c := range []struct {
 		name string
 		l    lease.Lease
@@ -260,11 +259,11 @@ func TestRenew(t *testing.T) {
 		{"held", lease.Lease{Born: 8, Owner: "a"}, 0, revoke, true},
 		{"held by a dead session", lease.Lease{Born: 8, Owner: "dead"}, 0, revoke, true},
 		{"revoked", lease.Lease{Born: 8, Revoked: "a"}, 3, nil, true},
-		{"revoked for long enough", lease.Lease{Born: 8, Revoked: "a"}, 4, []lease.Action{remove, anew}, true},
-		{"revoked from a dead session", lease.Lease{Born: 8, Revoked: "dead"}, 0, []lease.Action{remove, anew}, true},
-		{"revoked from one that is gone", lease.Lease{Born: 8, Revoked: "gone"}, 0, []lease.Action{remove, anew}, true},
-		{"free", lease.Lease{Born: 8}, 0, []lease.Action{remove, anew}, true},
-		{"finished", lease.Lease{Born: 8, Position: shard.End}, 0, []lease.Action{remove, anew}, true},
+		{"revoked for long enough", lease.Lease{Born: 8, Revoked: "a"}, 4, []lease.Action{anew}, true},
+		{"revoked from a dead session", lease.Lease{Born: 8, Revoked: "dead"}, 0, []lease.Action{anew}, true},
+		{"revoked from one that is gone", lease.Lease{Born: 8, Revoked: "gone"}, 0, []lease.Action{anew}, true},
+		{"free", lease.Lease{Born: 8}, 0, []lease.Action{anew}, true},
+		{"finished", lease.Lease{Born: 8, Position: shard.End}, 0, []lease.Action{anew}, true},
 	} {
 		c.l.Key, c.l.Epoch = k, 4
 		got, anew := Renew(listing, []lease.Lease{c.l}, workers, map[lease.Key]uint64{k: c.ripe})

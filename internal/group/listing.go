@@ -269,6 +269,9 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
 		}
 		actions = append(actions, l.tombstones(byStream[name])...)
+		if !anew {
+			actions = append(actions, Births(listing, byStream[name])...)
+		}
 	}
 	return actions
 }

@@ -35,13 +35,32 @@ func Renew(listing Listing, existing []lease.Lease, workers []lease.Worker, ripe
 		case live[l.Revoked] && !(isRipe && at == l.Epoch):
 			// It may still be trusted.
 		default:
-			actions = append(actions, lease.Action{Kind: lease.Delete, Key: l.Key, Epoch: l.Epoch})
-			if s, ok := here[l.Shard]; ok {
-				actions = append(actions, lease.Action{Kind: lease.Create, Lease: lease.Lease{
-					Key: l.Key, Parents: s.Parents, Range: s.Range, Epoch: l.Epoch + 1, Position: shard.Oldest, Born: listing.Born,
-				}})
+			s, ok := here[l.Shard]
+			if !ok {
+				actions = append(actions, lease.Action{Kind: lease.Delete, Key: l.Key, Epoch: l.Epoch})
+				continue
 			}
+			actions = append(actions, lease.Action{Kind: lease.Replace, Key: l.Key, Epoch: l.Epoch, Lease: lease.Lease{
+				Key: l.Key, Parents: s.Parents, Range: s.Range, Epoch: l.Epoch + 1, Position: shard.Oldest, Born: listing.Born,
+			}})
 		}
 	}
 	return actions, true
+}
+
+// mostBirths bounds how many leases are filled in at a time, beside what is more urgent.
+const mostBirths = 200
+
+// Births returns what fills in since when there has been the stream of leases that were made before that was known: without it they would not be
+// recognized as those of a deleted one. Such a lease could be of an earlier stream of the name; then its position is refused, as ever.
+func Births(listing Listing, existing []lease.Lease) (actions []lease.Action) {
+	if listing.Born == 0 {
+		return nil
+	}
+	for _, l := range existing {
+		if l.Born == 0 && len(actions) < mostBirths {
+			actions = append(actions, lease.Action{Kind: lease.Birth, Key: l.Key, Epoch: l.Epoch, Born: listing.Born})
+		}
+	}
+	return actions
 }

@@ -87,7 +87,7 @@ func (s *Store) announce(ctx context.Context, app string, sessions []string) err
 
 func onLease(k lease.Kind) bool {
 	switch k {
-	case lease.Create, lease.Assign, lease.Handoff, lease.Revoke, lease.Delete, lease.Move:
+	case lease.Create, lease.Assign, lease.Handoff, lease.Revoke, lease.Delete, lease.Move, lease.Replace, lease.Birth:
 		return true
 	default:
 		return false
@@ -169,6 +169,19 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 		return ok, nil, err
 	case lease.Move:
 		return s.move(ctx, app, a)
+	case lease.Replace:
+		mark := rand.Text()
+		it := encodeLease(app, a.Lease)
+		it[attrWrite] = text(mark)
+		ok, err := s.replace(ctx, what, it, newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).absent(attrOwner))
+		if err != nil || ok {
+			return ok, nil, err
+		}
+		return s.afterRefusal(ctx, app, a, mark)
+	case lease.Birth:
+		_, ok, err := s.update(ctx, what, newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).absent(attrBorn).
+			set(attrBorn, number(uint64(a.Born))), types.ReturnValueNone)
+		return ok, nil, err // no orders depend on it
 	case lease.Drain:
 		_, ok, err := s.update(ctx, what, newChange(app, workerRowKey(a.Session)).
 			setFlag(attrDrain, a.On).exists(attrRow).absent(attrEnded), types.ReturnValueNone)

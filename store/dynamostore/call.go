@@ -94,6 +94,15 @@ func (s *Store) put(ctx context.Context, what string, it item) (bool, error) {
 	return err == nil, err
 }
 
+// replace puts a row in the place of the one that c's conditions are about.
+func (s *Store) replace(ctx context.Context, what string, it item, c *change) (bool, error) {
+	_, err := call(ctx, s, what, c.putInput(s.table, it), s.client.PutItem)
+	if conditionFailed(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (s *Store) delete(ctx context.Context, what string, c *change) (bool, error) {
 	_, err := call(ctx, s, what, c.deleteInput(s.table), s.client.DeleteItem)
 	if conditionFailed(err) {

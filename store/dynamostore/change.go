@@ -154,6 +154,13 @@ func (c *change) updateInput(table string, answer types.ReturnValue) *dynamodb.U
 	return in
 }
 
+// putInput puts it in the place of the row, under the conditions.
+func (c *change) putInput(table string, it item) *dynamodb.PutItemInput {
+	return &dynamodb.PutItemInput{
+		TableName: &table, Item: it, ConditionExpression: c.condition(), ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
+	}
+}
+
 func (c *change) deleteInput(table string) *dynamodb.DeleteItemInput {
 	in := &dynamodb.DeleteItemInput{TableName: &table, Key: c.key(), ConditionExpression: c.condition()}
 	if len(c.names) > 0 {

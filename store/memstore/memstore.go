@@ -304,6 +304,17 @@ func (a *application) apply(act lease.Action) bool {
 			l.Revoked = l.Owner
 		}
 		a.own(l, "")
+	case lease.Replace:
+		if l.Owner != "" {
+			return false
+		}
+		*l = act.Lease
+		l.Parents = slices.Clone(act.Lease.Parents)
+	case lease.Birth:
+		if l.Born != 0 {
+			return false
+		}
+		l.Born = act.Born
 	}
 	a.revision++
 	return true

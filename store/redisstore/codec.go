@@ -153,7 +153,7 @@ func encodeLease(l lease.Lease) (*storedLease, error) {
 // kinds are the names that the script has for kinds of action.
 var kinds = map[lease.Kind]string{lease.Create: "create", lease.Assign: "assign", lease.Handoff: "handoff", lease.Revoke: "revoke",
 	lease.Delete: "delete", lease.EndSession: "end_session", lease.Forget: "forget", lease.Tell: "tell", lease.Move: "move",
-	lease.Drain: "drain", lease.Pause: "pause"}
+	lease.Drain: "drain", lease.Pause: "pause", lease.Replace: "replace", lease.Birth: "birth"}
 
 func encodeActions(actions []lease.Action) (string, error) {
 	list := make([]storedAction, len(actions))
@@ -171,6 +171,12 @@ func encodeActions(actions []lease.Action) (string, error) {
 				return "", err
 			}
 			s.Stream, s.Shard, s.Lease = a.Lease.Stream, a.Lease.Shard, l
+		case lease.Replace:
+			l, err := encodeLease(a.Lease)
+			if err != nil {
+				return "", err
+			}
+			s.Lease = l
 		case lease.Pause:
 			s.Stream, s.Beat = a.Stream, strconv.Itoa(lease.MaxPaused)
 		}

@@ -42,7 +42,7 @@ func keysOf(actions []lease.Action) []lease.Key {
 		switch a.Kind {
 		case lease.Create:
 			keys = append(keys, a.Lease.Key)
-		case lease.Assign, lease.Handoff, lease.Revoke, lease.Delete, lease.Move:
+		case lease.Assign, lease.Handoff, lease.Revoke, lease.Delete, lease.Move, lease.Replace, lease.Birth:
 			keys = append(keys, a.Key)
 		}
 	}

@@ -162,6 +162,17 @@ func (r *row) apply(a lease.Action) bool {
 			l.Revoked = l.Owner
 		}
 		own(l, "")
+	case lease.Replace:
+		if l.Owner != "" {
+			return false
+		}
+		*l = a.Lease
+		l.Parents = slices.Clone(a.Lease.Parents)
+	case lease.Birth:
+		if l.Born != 0 {
+			return false
+		}
+		l.Born = a.Born
 	default:
 		return false
 	}

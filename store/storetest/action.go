@@ -148,6 +148,52 @@ var actionCases = []testCase{
 		l.Epoch, l.Owner, l.Last, l.Position = 4, "a", "a", shard.Oldest
 		e.want(l)
 	}},
+	{"replace puts another lease in the place of one that nobody owns", func(e *env) {
+		e.start("a", "b")
+		e.owned("a", "1", "2", "3")
+		e.beat("a", at("1", 2, seq(50)), at("3", 2, shard.End))
+		anew := func(id string, epoch, to uint64) lease.Action {
+			return lease.Action{Kind: lease.Replace, Key: k(id), Epoch: epoch, Lease: lease.Lease{
+				Key: k(id), Parents: []string{"8", "9"}, Range: shard.HashRange{End: shard.MaxHashKey}, Epoch: to, Position: instant(1767323045006), Born: 7,
+			}}
+		}
+		e.refused(anew("1", 2, 3), anew("2", 1, 3), anew("none", 0, 1), anew("none", 1, 2))
+		e.must(revoke("1", 2))
+		since := e.view().Revision
+		e.must(anew("1", 3, 4), anew("3", 3, 1<<40))
+		equal(e, "same view", e.since(since).Same, false)
+		for id, epoch := range map[string]uint64{"1": 4, "3": 1 << 40} {
+			e.want(anew(id, 0, epoch).Lease)
+		}
+		e.refused(anew("1", 3, 5)) // a late one of a leader that is none any more
+		e.unchanged(func() { e.held(e.beat("a", at("1", 2, seq(60)), release("1", 2)), k("2")) })
+		e.must(assign("1", 4, "b"))
+		o := e.beat("b")
+		e.held(o, k("1"))
+		equal(e, "parents in orders", o.Held[0].Parents, []string{"8", "9"})
+	}},
+	{"a birth is filled in once, whoever owns the lease", func(e *env) {
+		e.start("a")
+		e.owned("a", "1")
+		e.must(create("2"))
+		born := func(id string, epoch uint64, at int64) lease.Action {
+			return lease.Action{Kind: lease.Birth, Key: k(id), Epoch: epoch, Born: at}
+		}
+		e.refused(born("1", 1, 7), born("none", 1, 7))
+		e.beat("a", at("1", 2, seq(5)))
+		since := e.view().Revision
+		e.must(born("1", 2, 1767323045006), born("2", 1, 8))
+		equal(e, "same view", e.since(since).Same, false)
+		l := fresh("1")
+		l.Epoch, l.Owner, l.Last, l.Position, l.Born = 2, "a", "a", seq(5), 1767323045006
+		e.want(l)
+		e.refused(born("1", 2, 9), born("2", 1, 8))
+		e.held(e.beat("a", at("1", 2, seq(6))), k("1"))
+		l.Position = seq(6)
+		e.want(l)
+		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Position: shard.End, Children: []shard.Shard{{ID: "3", Parents: []string{"1"}, Range: upper}}})
+		e.want(lease.Lease{Key: k("3"), Parents: []string{"1"}, Range: upper, Epoch: 1, Position: shard.Oldest, Born: 1767323045006})
+	}},
 	{"actions on leases need the epoch that is there", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1")
@@ -227,7 +273,7 @@ var actionCases = []testCase{
 	{"an unknown kind of action is an error", func(e *env) {
 		e.must(create("1"))
 		e.unchanged(func() {
-			for _, kind := range []lease.Kind{0, lease.Pause + 1, 255} {
+			for _, kind := range []lease.Kind{0, lease.Birth + 1, 255} {
 				if done, err := e.store.Apply(e.ctx, e.app, []lease.Action{{Kind: kind, Key: k("1"), Epoch: 1, Session: "a"}}); err == nil {
 					e.Errorf("%s = %v", kind, done)
 				}

@@ -283,7 +283,7 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 	return actions, nil
 }
 
-// orders is what an answer says but for positions, which may be older, and the beat count of the leader.
+// orders is what an answer says but for positions, loads and births, which may be older, and the beat count of the leader.
 func (h *history) orders(o lease.Orders) string {
 	var b strings.Builder
 	for _, l := range o.Held {
@@ -292,7 +292,7 @@ func (h *history) orders(o lease.Orders) string {
 		} else {
 			l.Position = shard.Position{}
 		}
-		l.Load = 0
+		l.Load, l.Born = 0, 0
 		b.WriteString(describe(l) + "; ")
 	}
 	fmt.Fprintf(&b, "leader %q term %d", o.Leader.Session, o.Leader.Term)
@@ -354,7 +354,7 @@ func (h *history) actions() []lease.Action {
 		}
 		l := h.view.Leases[i]
 		a := lease.Action{Kind: pick(h, []lease.Kind{lease.Assign, lease.Assign, lease.Handoff, lease.Handoff, lease.Revoke, lease.Move, lease.Delete,
-			lease.EndSession, lease.Forget, lease.Tell, lease.Drain, lease.Pause}), Key: key, Epoch: l.Epoch, Session: session}
+			lease.EndSession, lease.Forget, lease.Tell, lease.Drain, lease.Pause, lease.Replace, lease.Birth}), Key: key, Epoch: l.Epoch, Session: session}
 		if h.chance(15) {
 			a.Epoch += uint64(h.rng.IntN(3)) - 1
 		}
@@ -369,6 +369,11 @@ func (h *history) actions() []lease.Action {
 		case lease.Move:
 			a.Born = int64(h.rng.IntN(3))
 			a.Position = pick(h, []shard.Position{shard.Oldest, shard.Latest, seq(uint64(h.rng.IntN(1000))), shard.End, instant(int64(h.rng.IntN(1000)))})
+		case lease.Replace:
+			a.Session = ""
+			a.Lease = lease.Lease{Key: key, Epoch: a.Epoch + 1 + uint64(h.rng.IntN(2)), Position: shard.Oldest, Born: int64(h.rng.IntN(3))}
+		case lease.Birth:
+			a.Session, a.Born = "", 1+int64(h.rng.IntN(3))
 		case lease.EndSession:
 			a = lease.Action{Kind: lease.EndSession, Session: session}
 			if h.chance(50) {

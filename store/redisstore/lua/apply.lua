@@ -75,6 +75,18 @@ function on.move(a, f, l)
   return true
 end
 
+function on.replace(a, f, l)
+  if l.o ~= '' then return false end
+  leases[f] = a.v
+  return true
+end
+
+function on.birth(a, f, l)
+  if l.b ~= '0' then return false end
+  l.b = a.w
+  return true
+end
+
 local answer = {}
 for i, a in ipairs(cjson.decode(ARGV[2])) do
   local done

@@ -50,7 +50,7 @@ func overwrite(there *lease.Lease, l lease.Lease) []lease.Action {
 	epoch := there.Epoch + 1
 	actions := []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: there.Epoch, Position: l.Position, Born: l.Born}}
 	if l.Epoch > epoch {
-		actions = append(actions, lease.Action{Kind: lease.Delete, Key: l.Key, Epoch: epoch}, lease.Action{Kind: lease.Create, Lease: l})
+		actions = append(actions, lease.Action{Kind: lease.Replace, Key: l.Key, Epoch: epoch, Lease: l})
 	}
 	return actions
 }

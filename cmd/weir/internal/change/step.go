@@ -27,7 +27,7 @@ func (s Step) Happened(v lease.View) bool {
 	for _, l := range v.Leases {
 		if l.Key == s.Key {
 			epoch := last.Epoch + 1
-			if last.Kind == lease.Create {
+			if last.Kind == lease.Create || last.Kind == lease.Replace {
 				epoch = last.Lease.Epoch
 			}
 			return l.Epoch >= epoch && l.Position.Compare(s.To) >= 0
