@@ -29,8 +29,8 @@ const (
 	// work is what a record takes, and one of slowOne calls takes slow longer in its middle, at most: so that faults strike, and beats are sent, in
 	// the middle of calls.
 	work    = 3 * time.Millisecond
-	slowOne = 6
-	slow    = 800 * time.Millisecond
+	slowOne = 3
+	slow    = time.Second
 	// saveOne of so many calls asks for a checkpoint and waits for it.
 	saveOne = 6
 )
