@@ -8,20 +8,31 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// What is allocated for each record by the whole consumer, from a server in another process: next to nothing, since everything that is
-// allocated is for a page.
+// What is allocated for each record by the whole consumer, over TLS and from a server in another process: next to nothing, since everything
+// that is allocated is for a page. More than half of it is crypto/tls's, for each read of the connection, and those are the more the slower
+// the answer comes: what the machine's load adds is not counted, so the best of a few rounds is.
 func TestAllocationsPerRecord(t *testing.T) {
-	c := readCase{"", false, 1000, 1024, 24, 6, 96, 0}
+	if raceDetector {
+		t.Skip("what is allocated under the race detector says nothing: pools drop at random what they are given")
+	}
+	const most, rounds = 0.1, 3
+	c := readCase{"", true, 1000, 1024, 64, 24, 400, 0, 4} // by when connections have been made
 	p := serveBench(t, c.config())
 	for _, m := range []struct {
 		name string
 		opts weir.Options
-		most float64
-	}{{"reused buffers", reuse, 0.1}, {"default", weir.Options{}, 0.13}} { // the default makes the memory of each part anew
-		s := readByWeir(t, benchClient(p.Address), c, m.opts)
-		t.Logf("%s: %.3f allocations a record", m.name, s.allocs())
-		if s.allocs() > m.most {
-			t.Errorf("%s: %.3f allocations for each of %d records, want at most %.2f", m.name, s.allocs(), s.records, m.most)
+	}{{"reused buffers", reuse}, {"default", weir.Options{}}} { // the default makes the memory of each part anew
+		best := 1.0
+		for round := 0; round < rounds && best > most; round++ {
+			if err := p.Reset(); err != nil {
+				t.Fatal(err)
+			}
+			s := readByWeir(t, benchClient(p.Address), c, m.opts)
+			t.Logf("%s: %.3f allocations a record; %d connections", m.name, s.allocs(), serverStats(t, p).Accepted)
+			best = min(best, s.allocs())
+		}
+		if best > most {
+			t.Errorf("%s: %.3f allocations a record, want at most %.2f", m.name, best, most)
 		}
 	}
 }

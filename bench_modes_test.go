@@ -60,6 +60,7 @@ type readCase struct {
 	records, bytes int // of a page
 	shards, pages  int // that are there for weir, which is held to so many reads a second and shard
 	read, readSDK  int // pages that are measured
+	warm           int // pages of each shard that weir has read before that; one when 0
 }
 
 func (c readCase) config() benchserver.Config {
@@ -74,14 +75,15 @@ func (c readCase) counted(tb testing.TB, who string, records, size int64) {
 	}
 }
 
-// readByWeir runs a consumer until it has read so many pages more than when each shard had its first record: what starting costs is no
+// readByWeir runs a consumer until it has read so many pages more than when each shard had its first records: what starting costs is no
 // part of what reading does.
 func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Options) spent {
 	tb.Helper()
 	var (
 		records, size, began atomic.Int64
 		enough               atomic.Int64
-		seen                 = make([]atomic.Bool, c.shards)
+		seen                 = make([]atomic.Int64, c.shards) // records
+		warm                 = int64(max(c.warm-1, 0)*c.records) + 1
 		missing              atomic.Int64
 		all, done            = make(chan struct{}), make(chan struct{})
 		once                 sync.Once
@@ -105,7 +107,7 @@ func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Opt
 			size.Add(int64(sum))
 			if shard, err := strconv.Atoi(strings.TrimPrefix(b.Shard, "shardId-")); err != nil || len(b.Records) == 0 {
 				return weir.Stop(fmt.Errorf("%d records of shard %q", len(b.Records), b.Shard))
-			} else if !seen[shard].Swap(true) && missing.Add(-1) == 0 {
+			} else if n, more := seen[shard].Add(int64(len(b.Records))), int64(len(b.Records)); n >= warm && n-more < warm && missing.Add(-1) == 0 {
 				close(all)
 			}
 			if records.Add(int64(len(b.Records))) >= enough.Load() {
@@ -118,10 +120,10 @@ func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Opt
 		select {
 		case <-c:
 		case err := <-ended:
-			tb.Fatalf("%s did not happen: Run returned %v after %d records; %d shards had none", what, err, records.Load(), missing.Load())
+			tb.Fatalf("%s did not happen: Run returned %v after %d records; %d shards had too few", what, err, records.Load(), missing.Load())
 		}
 	}
-	wait("the first record of each shard", all)
+	wait("the first records of each shard", all)
 	stop := meter()
 	began.Store(records.Load())
 	enough.Store(began.Load() + int64(c.read*c.records))

@@ -24,7 +24,7 @@ import (
 //	go test -run '^$' -bench Fanout -benchtime 1x .
 func BenchmarkFanout(b *testing.B) {
 	fanout, reused := weir.Options{Reading: weir.FanOut}, weir.Options{Reading: weir.FanOut, ReuseBuffers: true}
-	compare(b, readCase{"", true, 1000, 1024, 16, 60, 600, 120}, []mode{
+	compare(b, readCase{"", true, 1000, 1024, 16, 60, 600, 120, 0}, []mode{
 		{limitMode, dropEvents, 0, 0, 0},
 		{sdkMode, subscribeBySDK, 0, 0, 0},
 		{"weir", byWeir(fanout), 0, 0, 0},

@@ -308,17 +308,17 @@ func (f *Feed) grant(need int) bool {
 func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	short := (*wire.NoMemoryError)(nil)
 	most := f.poll.Limit
 	limit := min(f.limit, most)
+	short := lacking(err)
 	switch {
 	case err == nil && f.hungry && records >= limit && limit < most:
 		f.limit = faster(limit, most)
 	case errors.Is(err, errSlow):
 		f.limit = slower(limit, window*7/8, records, bytes)
-	case errors.As(err, &short) && records > 0:
+	case short != nil && records > 0:
 		f.limit = slower(limit, window/4, records, bytes)
-	case errors.As(err, &short) && limit > 1:
+	case short != nil && limit > 1:
 		have := f.share.TryTake(1, short.Bytes)
 		f.share.Give(have)
 		f.limit = slower(limit, have, limit, short.Bytes)
@@ -332,11 +332,21 @@ func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	}
 }
 
+// lacking is the lack of memory that err is about, nil if it is about something else.
+func lacking(err error) *wire.NoMemoryError {
+	if err == nil {
+		return nil
+	}
+	short := (*wire.NoMemoryError)(nil)
+	errors.As(err, &short)
+	return short
+}
+
 // judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure, but waited for: for the handler, if that has
 // something, else for other shards.
 func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
-	short := (*wire.NoMemoryError)(nil)
-	if !errors.As(failed, &short) {
+	short := lacking(failed)
+	if short == nil {
 		f.mu.Lock()
 		f.status.Err = failed
 		f.status.Attempt++

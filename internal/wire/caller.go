@@ -233,28 +233,31 @@ func (c *Caller) choose(choice *formatChoice, req *Request, p *Page, call func(F
 	if f := c.opts.Format; f != Auto {
 		return call(f)
 	}
-	learn := func(state formatState, o outcome, why error) (again bool) {
-		again, changed := choice.after(state, o)
-		if changed != Auto && c.opts.Switched != nil {
-			if why == nil {
-				why = errTextData
-			}
-			c.opts.Switched(req.StreamARN, changed, why)
-		}
-		return again
-	}
 	state := choice.load()
 	rest, err := call(state.format())
-	if learn(state, outcomeOf(err, p), err) {
+	if c.learn(choice, req.StreamARN, state, outcomeOf(err, p), err) {
 		p.empty()
 		state, _ = state.next(refused)
 		rest, err = call(state.format())
-		learn(state, outcomeOf(err, p), err)
+		c.learn(choice, req.StreamARN, state, outcomeOf(err, p), err)
 	}
 	if rest != nil {
-		rest.learn = func(err error) { learn(choice.load(), refused, err) }
+		arn := req.StreamARN
+		rest.learn = func(err error) { c.learn(choice, arn, choice.load(), refused, err) }
 	}
 	return rest, err
+}
+
+// learn notes what became of a call that was made in a state, and reports whether to make it again in the other format.
+func (c *Caller) learn(choice *formatChoice, arn string, state formatState, o outcome, why error) (again bool) {
+	again, changed := choice.after(state, o)
+	if changed != Auto && c.opts.Switched != nil {
+		if why == nil {
+			why = errTextData
+		}
+		c.opts.Switched(arn, changed, why)
+	}
+	return again
 }
 
 var errTextData = errors.New("the answer has base64 text or JSON where CBOR was asked for")

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,7 +20,9 @@ func DecodeEvent(f Format, body []byte, p *Page) error {
 
 func decode(f Format, body []byte, p *Page, next string) error {
 	stale := p.begin()
-	err := decodePage(newReader(f, body), p, next)
+	d := decodings.Get().(*decoding)
+	err := d.page(f, body, p, next)
+	d.end()
 	if err != nil {
 		clear(p.Records)
 		p.begin()
@@ -56,18 +59,49 @@ func newReader(f Format, body []byte) reader {
 	return &cborReader{b: body}
 }
 
-func decodePage(r reader, p *Page, next string) error {
-	err := r.object(func(name []byte) error {
-		if string(name) == "Records" {
-			p.Records, p.Bytes = p.Records[:0], 0
-			return r.records(p)
-		}
-		return readMember(r, p, name, next)
-	})
-	if err != nil {
+// decoding is the reading of one body. It is kept for the next one, so that reading makes nothing on the heap.
+type decoding struct {
+	cbor   cborReader
+	json   jsonReader
+	r      reader // either
+	p      *Page
+	next   string             // the name of the member for Page.Next
+	member func([]byte) error // readMember, made once
+}
+
+var decodings = sync.Pool{New: func() any {
+	d := new(decoding)
+	d.member = d.readMember
+	return d
+}}
+
+func (d *decoding) page(f Format, body []byte, p *Page, next string) error {
+	d.p, d.next = p, next
+	if f == JSON {
+		d.json = jsonReader{b: body}
+		d.r = &d.json
+	} else {
+		d.cbor = cborReader{b: body}
+		d.r = &d.cbor
+	}
+	if err := d.r.object(d.member); err != nil {
 		return err
 	}
-	return r.end()
+	return d.r.end()
+}
+
+// end lets go of what was read and gives d back.
+func (d *decoding) end() {
+	*d = decoding{member: d.member}
+	decodings.Put(d)
+}
+
+func (d *decoding) readMember(name []byte) error {
+	if string(name) == "Records" {
+		d.p.Records, d.p.Bytes = d.p.Records[:0], 0
+		return d.r.records(d.p)
+	}
+	return readMember(d.r, d.p, name, d.next)
 }
 
 // readMember reads any member of an answer but its records.
