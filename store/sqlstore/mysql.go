@@ -56,8 +56,8 @@ var mysql = &dialect{
   KEY {prefix}leases_owner (app, owner)
 ) ENGINE = InnoDB`,
 	}},
-	migrating: "SELECT GET_LOCK(LEFT(SHA1(?), 40), 20)",
-	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA1(?), 40))",
+	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
+	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",
 	replacing: func(columns []string) string {
 		sets := make([]string, len(columns))
 		for i, c := range columns {

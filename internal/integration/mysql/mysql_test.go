@@ -1,4 +1,4 @@
-// Package mysql_test holds sqlstore to the store contract on a real MariaDB.
+// Package mysql_test holds sqlstore to the store contract on a real MariaDB and a real MySQL.
 package mysql_test
 
 import (
@@ -31,6 +31,24 @@ var mariadb = sqltest.Server{
 
 func TestMain(m *testing.M) { crowd.Main(m, mariadb.Place) }
 
+// both runs a test on both servers. status is the table of what a server counts.
+func both(t *testing.T, test func(t *testing.T, s sqltest.Server, status string)) {
+	t.Run("MariaDB", func(t *testing.T) { test(t, mariadb, "information_schema.global_status") })
+	t.Run("MySQL", func(t *testing.T) { test(t, proper(), "performance_schema.global_status") })
+}
+
 func TestMariaDB(t *testing.T) { sqltest.Run(t, mariadb) }
 
-func BenchmarkStore(b *testing.B) { sqltest.Bench(b, mariadb) }
+func TestMySQL(t *testing.T) { sqltest.Run(t, proper()) }
+
+// proper is MySQL itself, of which MariaDB is a relative that has gone its own way.
+func proper() sqltest.Server {
+	s := mariadb
+	s.Start = servers.MySQL
+	return s
+}
+
+func BenchmarkStore(b *testing.B) {
+	b.Run("MariaDB", func(b *testing.B) { sqltest.Bench(b, mariadb) })
+	b.Run("MySQL", func(b *testing.B) { sqltest.Bench(b, proper()) })
+}

@@ -70,6 +70,8 @@ func TestDatabasesKeepTheirDataOverRestartsAndCrashes(t *testing.T) {
 			"CREATE TABLE t (v TEXT)", "INSERT INTO t VALUES ('kept')", "SELECT v FROM t"},
 		{"MariaDB", servers.MariaDB, func(d *servers.Database) func(*testing.T, string) string { return sqlSays("mysql", d.MySQLDSN("weir")) },
 			"CREATE TABLE t (v VARCHAR(9))", "INSERT INTO t VALUES ('kept')", "SELECT v FROM t"},
+		{"MySQL", servers.MySQL, func(d *servers.Database) func(*testing.T, string) string { return sqlSays("mysql", d.MySQLDSN("weir")) },
+			"CREATE TABLE t (v VARCHAR(9))", "INSERT INTO t VALUES ('kept')", "SELECT v FROM t"},
 		{"Redis", func(t testing.TB) *servers.Database { return servers.Redis(t) },
 			func(d *servers.Database) func(*testing.T, string) string { return redisSays(d.Addr) },
 			"PING", "SET v kept", "GET v"},

@@ -20,13 +20,9 @@ func MariaDB(t testing.TB) *Database {
 	d := newDatabase(t, "MariaDB", false)
 	data := filepath.Join(d.Dir, "data")
 	share := filepath.Join(dir, "usr", "share", "mysql")
-	common := []string{"--no-defaults", "--datadir=" + data, "--lc-messages-dir=" + share, "--tmpdir=" + d.Dir,
+	common := append([]string{"--no-defaults", "--datadir=" + data, "--lc-messages-dir=" + share, "--tmpdir=" + d.Dir,
 		"--plugin-dir=" + d.Dir, "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
-		"--innodb-flush-log-at-trx-commit=2", "--skip-name-resolve", "--innodb-use-native-aio=0"}
-
-	if os.Geteuid() == 0 {
-		common = append(common, "--user=root") // it wants to be told
-	}
+		"--innodb-flush-log-at-trx-commit=2", "--skip-name-resolve", "--innodb-use-native-aio=0"}, asRoot()...)
 
 	// What mariadb-install-db does, without the programs around it that this needs not.
 	var script strings.Builder

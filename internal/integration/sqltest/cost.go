@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/internal/integration/statements"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/sqlstore"
@@ -21,8 +22,8 @@ func (s Server) Counted(t testing.TB, dsn string) (*sqlstore.Store, *statements.
 	return store, log
 }
 
-func statementsOfABeat(t *testing.T, server Server) {
-	dsn := server.Weir(server.Start(t))
+func statementsOfABeat(t *testing.T, server Server, d *servers.Database) {
+	dsn := server.Fresh(t, d)
 	server.Migrated(t, dsn)
 	for _, size := range []struct{ leases, sessions int }{{4, 2}, {2000, 50}} {
 		s, log := server.Counted(t, dsn)

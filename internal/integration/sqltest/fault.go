@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-func contexts(t *testing.T, s Server) {
-	store, db := s.Migrated(t, s.Weir(s.Start(t)))
+func contexts(t *testing.T, s Server, d *servers.Database) {
+	store, db := s.Migrated(t, s.Fresh(t, d))
 	Group(t, store, "app", 2, 1)
 	calls := Calls(store)
 	calls["Beat again"] = func(ctx context.Context) error {
@@ -76,10 +77,10 @@ func (s Server) Waits(t *testing.T, db *sql.DB) {
 	}
 }
 
-// pair starts a server with two leases of session "0", and a transaction of somebody else, which ends with the test at the latest.
-func pair(t *testing.T, s Server) (*sqlstore.Store, *sql.DB, *sql.Tx) {
+// pair makes two leases of session "0", and a transaction of somebody else, which ends with the test at the latest.
+func pair(t *testing.T, s Server, d *servers.Database) (*sqlstore.Store, *sql.DB, *sql.Tx) {
 	t.Helper()
-	dsn := s.Weir(s.Start(t))
+	dsn := s.Fresh(t, d)
 	store, _ := s.Migrated(t, dsn)
 	_, db := s.Open(t, dsn, sqlstore.Options{})
 	Group(t, store, "app", 2, 1)
@@ -94,8 +95,8 @@ func pair(t *testing.T, s Server) (*sqlstore.Store, *sql.DB, *sql.Tx) {
 	return store, db, other
 }
 
-func deadlocks(t *testing.T, s Server) {
-	store, db, hog := pair(t, s)
+func deadlocks(t *testing.T, s Server, d *servers.Database) {
+	store, db, hog := pair(t, s, d)
 	// Somebody holds lease 1 and then wants lease 0, while a beat has 0 and wants 1.
 	const lock = "SELECT 1 FROM weir_leases WHERE app = 'app' AND shard = '%' FOR UPDATE"
 	if _, err := hog.ExecContext(t.Context(), strings.Replace(lock, "%", "000001", 1)); err != nil {
@@ -129,8 +130,8 @@ func deadlocks(t *testing.T, s Server) {
 
 // What a beat says of a lease that is taken away while the beat waits for its row is refused, so the orders must not say that it is held:
 // the worker would take its checkpoint for saved.
-func takenInItsMidst(t *testing.T, s Server) {
-	store, db, other := pair(t, s)
+func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
+	store, db, other := pair(t, s, d)
 	if _, err := other.ExecContext(t.Context(), "UPDATE weir_leases SET epoch = epoch + 1, owner = 'x' WHERE app = 'app' AND shard = '000001'"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/sqlstore"
 )
@@ -79,8 +80,7 @@ func NotReady(k Kind, empty func(t testing.TB) string) []SetupCase {
 	}
 }
 
-func setupErrors(t *testing.T, s Server) {
-	d := s.Start(t)
+func setupErrors(t *testing.T, s Server, d *servers.Database) {
 	cases := append(NotReady(s.Kind, func(t testing.TB) string { return s.Fresh(t, d) }),
 		SetupCase{"a schema that is not there", func(t *testing.T) *sqlstore.Store {
 			store, _ := s.Open(t, s.Fresh(t, d), sqlstore.Options{Schema: "missing"})
@@ -120,8 +120,7 @@ func MigrateAnyTime(t *testing.T, k Kind, dsn string) *sql.DB {
 	return db
 }
 
-func migrations(t *testing.T, s Server) {
-	d := s.Start(t)
+func migrations(t *testing.T, s Server, d *servers.Database) {
 	made := MigrateAnyTime(t, s.Kind, s.Fresh(t, d))
 	byHand, hand := s.Open(t, s.Fresh(t, d), sqlstore.Options{})
 	for _, statement := range strings.Split(byHand.Schema(), ";\n") {
@@ -137,8 +136,8 @@ func migrations(t *testing.T, s Server) {
 	}
 }
 
-func prefixes(t *testing.T, s Server) {
-	dsn := s.Fresh(t, s.Start(t))
+func prefixes(t *testing.T, s Server, d *servers.Database) {
+	dsn := s.Fresh(t, d)
 	_, db := s.Migrated(t, dsn)
 	Exec(t, db, s.Other)
 	for _, o := range []sqlstore.Options{{Prefix: "other_"}, {Schema: "other"}, {Schema: "other", Prefix: "x_"}} {
@@ -192,8 +191,8 @@ func BadRows(t *testing.T, s *sqlstore.Store, db *sql.DB, rows []BadRow) {
 	}
 }
 
-func badRows(t *testing.T, s Server) {
-	store, db := s.Migrated(t, s.Fresh(t, s.Start(t)))
+func badRows(t *testing.T, s Server, d *servers.Database) {
+	store, db := s.Migrated(t, s.Fresh(t, d))
 	BadRows(t, store, db, NotOurs)
 }
 

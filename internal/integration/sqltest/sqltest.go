@@ -110,11 +110,12 @@ func (s Server) Fresh(t testing.TB, d *servers.Database) string {
 	return s.DSN(d, name)
 }
 
-// Run is all that holds of every server.
+// Run is all that holds of every server. The tests share one, but for that which restarts it, and have databases of their own.
 func Run(t *testing.T, s Server) {
+	d := s.Start(t)
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, Server)
+		test func(*testing.T, Server, *servers.Database)
 	}{
 		{"contract", contract},
 		{"setup errors say what to do", setupErrors},
@@ -128,17 +129,17 @@ func Run(t *testing.T, s Server) {
 		{"lost answers harm nothing", lostAnswers},
 		{"processes that are killed and a server that restarts harm nothing", kills},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, s) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, s, d) })
 	}
 }
 
-func contract(t *testing.T, s Server) { storetest.Run(t, s.harness(t)) }
+func contract(t *testing.T, s Server, d *servers.Database) { storetest.Run(t, s.harness(t, d)) }
 
 // Bench measures a server beside the others.
-func Bench(b *testing.B, s Server) { storetest.Bench(b, s.harness(b)) }
+func Bench(b *testing.B, s Server) { storetest.Bench(b, s.harness(b, s.Start(b))) }
 
-func (s Server) harness(t testing.TB) storetest.Harness {
-	dsn := s.Weir(s.Start(t))
+func (s Server) harness(t testing.TB, d *servers.Database) storetest.Harness {
+	dsn := s.Fresh(t, d)
 	s.Migrated(t, dsn)
 	store := func(t testing.TB) lease.Store {
 		opened, _ := s.Open(t, dsn, sqlstore.Options{})
@@ -147,17 +148,17 @@ func (s Server) harness(t testing.TB) storetest.Harness {
 	return storetest.Harness{Open: store, Again: func(t testing.TB, _ lease.Store) lease.Store { return store(t) }, Steps: 200}
 }
 
-func kills(t *testing.T, s Server) {
+func kills(t *testing.T, s Server, _ *servers.Database) {
 	d := s.Start(t)
 	store, _ := s.Migrated(t, s.Weir(d))
 	crowd.Run(t, store, s.Weir(d), d.Restart, func() { d.Kill(); d.Start() })
 }
 
-func lostAnswers(t *testing.T, s Server) {
-	d := s.Start(t)
-	clean, _ := s.Migrated(t, s.Weir(d))
+func lostAnswers(t *testing.T, s Server, d *servers.Database) {
+	dsn := s.Fresh(t, d)
+	clean, _ := s.Migrated(t, dsn)
 	p := servers.NewProxy(t, d.Addr)
-	faulty, _ := s.Open(t, strings.Replace(s.Weir(d), d.Addr, p.Addr, 1), sqlstore.Options{})
+	faulty, _ := s.Open(t, strings.Replace(dsn, d.Addr, p.Addr, 1), sqlstore.Options{})
 	lose, lost := crowd.Losing(p)
 	crowd.LostAnswers(t, clean, faulty, lose, lost)
 }
