@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,7 +72,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) route(x *exchange) *Error {
 	r := x.r
 	if !s.knows(r.Host) {
-		return &Error{"AccessDeniedException", fmt.Sprintf("This server does not go by the name %q. Config.Hosts can add names.", r.Host), 403}
+		return &Error{"AccessDeniedException", fmt.Sprintf("This server does not go by the name %q. Call it by a loopback address, or add the name (Config.Hosts; weir local --host).", r.Host), 403}
 	}
 	if r.URL.Path != "/" {
 		return &Error{"UnknownOperationException", "Kinesis is called with POST /.", 404}
@@ -317,9 +318,15 @@ func allowedHosts(cfg Config) map[string]bool {
 		hosts[strings.ToLower(host)] = true
 	}
 	for _, h := range cfg.Hosts {
-		hosts[strings.ToLower(h)] = true
+		hosts[strings.ToLower(strings.TrimSuffix(h, "."))] = true
 	}
 	return hosts
+}
+
+// everywhere reports whether an address to listen on is that of all interfaces.
+func everywhere(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsUnspecified()
 }
 
 // knows reports whether a Host header names this server.
@@ -332,8 +339,8 @@ func (s *Server) knows(hostport string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || s.hosts[host] {
 		return true
 	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	ip, err := netip.ParseAddr(host)
+	return err == nil && (ip.IsLoopback() || s.anywhere)
 }
 
 // requestIDs makes the ids of requests: the same random start for all of one

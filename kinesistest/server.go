@@ -35,8 +35,10 @@ type Config struct {
 
 	// Hosts are further names under which clients may address the server.
 	// Requests for any other name than these, a loopback name or address, or
-	// the host in Addr are refused, so that a web page cannot reach the server
-	// by pointing its own name at the loopback address.
+	// the host in Addr are refused with status 403, so that a web page cannot
+	// reach the server by pointing its own name at the loopback address. A
+	// server that listens on all interfaces (":4567", "0.0.0.0:4567") also
+	// answers to every IP address: no name points to those.
 	Hosts []string
 
 	// Region and Account are what ARNs are made of: "us-east-1" and
@@ -165,6 +167,7 @@ type Server struct {
 	http     *http.Server
 	cert     *certificate // nil without TLS
 	hosts    map[string]bool
+	anywhere bool // it listens on all interfaces
 	ids      requestIDs
 	shared   wholeBody  // transport of the clients
 	tb       testing.TB // of NewServer, else nil
@@ -224,6 +227,7 @@ func Start(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("kinesistest: %w", err)
 		}
 	}
+	s.anywhere = everywhere(s.listener.Addr())
 	s.shared = wholeBody{s.Transport()}
 	s.serve()
 	return s, nil
@@ -311,8 +315,8 @@ func (s *Server) URL() string {
 // reachable is the host and port by which a listener can be reached from the
 // same machine.
 func reachable(addr net.Addr) string {
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	if everywhere(addr) {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(addr.(*net.TCPAddr).Port))
 	}
 	return addr.String()
 }

@@ -49,7 +49,9 @@ the shell, with the batch's records on its standard input; any other exit code m
 to it again, after a pause that grows to 30 s. The command finds WEIR_STREAM, WEIR_SHARD and WEIR_EPOCH in its
 environment; the epoch grows with every change of the shard's owner, so a database can refuse a late writer. The
 command is ended when the shard moves to another worker before it is done. Batches of several shards run at the
-same time.
+same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command has started; begin the
+last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the epoch where that matters.
+The command inherits the worker's environment, AWS credentials included.
 
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
 saves its progress and gives its shards to the others. What is not finished after --stop-timeout is interrupted and named

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -75,6 +76,8 @@ func runNoted(cmd *exec.Cmd) error {
 			delete(commands.running, cmd)
 		}
 	}
+	runtime.LockOSThread() // which the command lives no longer than
+	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return err
 	}

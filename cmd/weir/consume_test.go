@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,16 +52,18 @@ func TestAClosedOutputIsAnOrderlyEnd(t *testing.T) {
 	})
 }
 
-// stuck is a standard output that nobody reads.
-type stuck struct{ entered chan struct{} }
+// stuck is a standard output that nobody reads before it is closed.
+type stuck struct{ entered, closed chan struct{} }
 
 func (s stuck) Write([]byte) (int, error) {
 	close(s.entered)
-	select {}
+	<-s.closed
+	return 0, io.ErrClosedPipe
 }
 
 func TestABlockedOutputDoesNotHoldAHandlerThatHasToStop(t *testing.T) {
-	s := stuck{make(chan struct{})}
+	s := stuck{make(chan struct{}), make(chan struct{})}
+	defer close(s.closed)
 	p := printer{newOutlet(terminal{out: s}), formatText}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	handled := make(chan error, 1)

@@ -13,7 +13,10 @@ func shell(ctx context.Context, command string) *exec.Cmd {
 	return exec.CommandContext(ctx, "/bin/sh", "-c", command)
 }
 
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithThread(cmd.SysProcAttr)
+}
 
 // endGroup asks or forces a command and everything that it started to end.
 func endGroup(cmd *exec.Cmd, force bool) error {

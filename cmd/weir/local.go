@@ -26,10 +26,15 @@ func localCommand(t terminal) *cobra.Command {
 		Short: "Run a Kinesis for development on this machine",
 		Long: `Serves the Kinesis API on this machine: for development and tests, with any AWS SDK in any language and with the
 AWS CLI. Streams, splits, merges and limits are like the real ones; the records are kept in memory and are gone
-when the program ends. Credentials are not checked. It is no store for data that matters.`,
+when the program ends. Credentials are not checked. It is no store for data that matters.
+
+It listens on this machine alone unless --addr says otherwise, and answers only calls that name a loopback address, the host in
+--addr or a --host, so that no web page can reach it through a name of its own. With --addr 0.0.0.0:4567 other
+machines and containers may call it by any IP address; a name by which they do is given with --host.`,
 		Example: `  weir local
   weir local --stream flights:4 --stream orders:1
   weir local --addr 127.0.0.1:0                     any free port; the first line says which
+  weir local --addr 0.0.0.0:4567 --host kinesis     for other containers, which call it kinesis
   weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -42,6 +47,11 @@ when the program ends. Credentials are not checked. It is no store for data that
 			}
 			if err := checkAddr(cfg.Addr); err != nil {
 				return err
+			}
+			for _, h := range cfg.Hosts {
+				if !hostForm.MatchString(h) {
+					return usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
+				}
 			}
 			server, err := kinesistest.Start(cfg)
 			if err != nil {
@@ -71,6 +81,7 @@ when the program ends. Credentials are not checked. It is no store for data that
 		},
 	}
 	cmd.Flags().StringVar(&cfg.Addr, "addr", "127.0.0.1:4567", "address to listen on; port 0 is any free one")
+	cmd.Flags().StringArrayVar(&cfg.Hosts, "host", nil, "a further `NAME` by which clients call it; may be repeated")
 	cmd.Flags().StringArrayVar(&streams, "stream", nil, "stream to create, `NAME:SHARDS`; may be repeated")
 	cmd.Flags().StringVar(&cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
 	cmd.Flags().BoolVar(&cfg.TLS, "tls", false, "speak TLS with a certificate made at start")
@@ -83,6 +94,8 @@ type wantedStream struct {
 	name   string
 	shards int32
 }
+
+var hostForm = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,252}[a-zA-Z0-9])?$`)
 
 var streamForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
