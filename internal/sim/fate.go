@@ -41,7 +41,7 @@ func (w *world) admitStore(c *call) {
 	if l.paused > now { // it was frozen right before it sent
 		there += time.Duration(l.paused - now)
 	}
-	leads := c.op == "view" || c.op == "apply" || c.op == "lead"
+	leads := c.op == "view" || c.op == "apply"
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
 		if d.chance(.5) {
@@ -311,7 +311,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 
 	took := time.Duration(0)
 	switch {
-	case d.chance(.3):
+	case d.chance(.3) && !w.calm.Load():
 		took = d.span(0, 3*time.Second)
 	default:
 		took = d.often(0, 30*time.Millisecond)

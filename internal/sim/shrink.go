@@ -60,7 +60,8 @@ func (r Result) Story(most int) []string {
 		shard := strings.Index(line, "shardId-")
 		switch {
 		case shard >= 0 && strings.Contains(r.Wrong, "shardId-") && !strings.Contains(r.Wrong, line[shard:min(shard+20, len(line))]):
-		case strings.Contains(line, " GetRecords"), strings.Contains(line, " view"), strings.Contains(line, " GetShardIterator"):
+		case strings.Contains(line, " GetRecords"), strings.Contains(line, " view has effect"):
+		case strings.Contains(line, " view"), strings.Contains(line, " GetShardIterator"):
 			if strings.Contains(line, ": ") || strings.HasSuffix(line, "answered") {
 				continue
 			}

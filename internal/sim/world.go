@@ -142,7 +142,7 @@ func (w *world) prepare(o Options) {
 		s.stop = d.span(time.Second, 10*time.Second)
 	}
 	if d.chance(.3) {
-		s.batch = 1 + d.below(5)
+		s.batch = 2 + d.below(5)
 	}
 	if d.chance(.3) {
 		s.list = d.span(5*time.Second, 30*time.Second)
