@@ -82,7 +82,7 @@ func command(args []string, out, log io.Writer) int {
 	flags.StringVar(&s.Profile, "profile", "all", "kinds of fault: all, workers, store, kinesis, shards, or names, with ; between them; list shows them")
 	flags.DurationVar(&s.Beat, "beat", time.Second, "the workers' beat interval")
 	flags.DurationVar(&s.Failover, "failover", 5*time.Second, "the workers' failover time")
-	flags.DurationVar(&s.Allowance, "allowance", 3*time.Second, "what the machine may add to each bound")
+	flags.DurationVar(&s.Allowance, "allowance", 4*time.Second, "what the machine and the handlers, which are slow on purpose, may add to each bound")
 	keep := flags.String("keep", "", "directory for the files, a new one; by default they are kept only when a promise was broken")
 	format := flags.String("o", "table", "table or json")
 	again := flags.String("judge", "", "judge the files in this directory, of an earlier run, instead of making one")

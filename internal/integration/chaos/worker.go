@@ -30,7 +30,7 @@ const (
 	// the middle of calls.
 	work    = 3 * time.Millisecond
 	slowOne = 3
-	slow    = time.Second
+	slow    = 600 * time.Millisecond
 	// saveOne of so many calls asks for a checkpoint and waits for it.
 	saveOne = 6
 )
