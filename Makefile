@@ -69,6 +69,15 @@ CHAOS ?= -store all -for 10m
 chaos: servers ## Real processes, killed, frozen and cut off for ten minutes on each of three stores; CHAOS=-help says what else there is
 	cd internal/integration && $(GO) build -o ../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../bin/chaos $(CHAOS)
 
+SIM ?= 60s
+.PHONY: sim
+sim: ## Whole applications simulated for SIM (default 60s), in two processes; SIM="10m 7 store,crashes" is 10 minutes from seed 7
+	scripts/sim.sh $(SIM)
+
+.PHONY: mutants
+mutants: ## Weir broken on purpose in 38 ways: does the simulation notice? (about ten minutes)
+	$(GO) run ./internal/sim/mutants $(MUTANTS)
+
 FUZZTIME ?= 20s
 .PHONY: fuzz
 fuzz: ## Each fuzz test for FUZZTIME (default 20s)
