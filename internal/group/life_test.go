@@ -1,6 +1,7 @@
 package group
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"reflect"
@@ -277,6 +278,61 @@ func TestRenew(t *testing.T) {
 	}
 	if got, anew := Renew(Listing{}, []lease.Lease{l}, nil, nil); got != nil || anew {
 		t.Errorf("a listing of unknown birth: %v", got)
+	}
+}
+
+// Leases that were made before it was known when their stream was created learn it, whoever holds them, and without being moved.
+func TestLeasesLearnWhenTheirStreamWasCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		f.two()
+		before := f.view().Leases
+		f.mu.Lock()
+		f.born = 1000
+		f.mu.Unlock()
+		f.until("all leases know it", 3*time.Minute, func() bool {
+			return !slices.ContainsFunc(f.view().Leases, func(l lease.Lease) bool { return l.Born != 1000 })
+		})
+		for i, l := range f.view().Leases {
+			if l.Epoch != before[i].Epoch || l.Owner != before[i].Owner {
+				t.Errorf("%s has become %s", before[i], l)
+			}
+		}
+		f.mu.Lock()
+		f.born = 2000
+		f.mu.Unlock()
+		f.until("the stream was made anew", 3*time.Minute, func() bool {
+			return !slices.ContainsFunc(f.view().Leases, func(l lease.Lease) bool { return l.Born != 2000 || l.Owner == "" })
+		})
+		f.mu.Lock()
+		f.log = nil // the old stream's
+		f.mu.Unlock()
+		for _, m := range f.workers {
+			m.stop()
+			if err := <-m.done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestBirths(t *testing.T) {
+	var known, unknown []lease.Lease
+	for i := range 300 {
+		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: fmt.Sprint(i)}, Epoch: uint64(i)}
+		unknown = append(unknown, l)
+		l.Born = 8
+		known = append(known, l)
+	}
+	if got := Births(Listing{Born: 9}, known); len(got) != 0 {
+		t.Errorf("what is known is filled in: %v", got)
+	}
+	if got := Births(Listing{}, unknown); len(got) != 0 {
+		t.Errorf("what is not known is filled in: %v", got)
+	}
+	got := Births(Listing{Born: 9}, unknown)
+	if want := (lease.Action{Kind: lease.Birth, Key: unknown[7].Key, Epoch: 7, Born: 9}); len(got) != mostBirths || !reflect.DeepEqual(got[7], want) {
+		t.Errorf("%d are filled in, the eighth by %v", len(got), got[7])
 	}
 }
 

@@ -41,13 +41,13 @@ func TestRestore(t *testing.T) {
 		"over a lease that somebody held": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{owned(l("0", 9, "17"))}, fails: true,
 			want: "1 of these leases already, s/0 at 17"},
 		"over lower epochs, which sinks would refuse": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{owned(l("0", 2, "16"))}, replace: true, want: `
-0 16>17 move@2 delete@3 create@7
+0 16>17 move@2 replace@7
 `},
 		"the same place at a lower epoch": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{l("0", 2, "17")}, replace: true, want: `
-0 17>17 move@2 delete@3 create@7
+0 17>17 move@2 replace@7
 `},
 		"an epoch that is one too low": {file: []lease.Lease{l("0", 8, "17")}, there: []lease.Lease{l("0", 6, "16")}, replace: true, want: `
-0 16>17 move@6 delete@7 create@8
+0 16>17 move@6 replace@8
 `},
 		"the next epoch is enough": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{l("0", 6, "16")}, replace: true, want: `
 0 16>17 move@6
