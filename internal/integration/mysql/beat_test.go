@@ -86,7 +86,8 @@ func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 				t.Fatalf("%d held, %v", len(o.Held), err)
 			}
 		}
-		if each := (read() - before - own) / beats; each > 3*leases/sessions {
+		// Each of its own up to three times, on its way through the index to the row.
+		if each := (read() - before - own) / beats; each > 4*leases/sessions {
 			t.Errorf("a beat reads %d rows, and holds %d", each, leases/sessions)
 		}
 	})
