@@ -234,3 +234,41 @@ func FuzzJournal(f *testing.F) {
 		Judge(History{Journals: []Journal{j}}) // whatever it says
 	})
 }
+
+func TestAFaultOfTwoParts(t *testing.T) {
+	told := told()
+	told.Faults = append(told.Faults, Fault{Kind: "freeze", Part: true, Lives: []string{"b.1"}, From: 11 * sec, To: 12 * sec, Until: 20*sec + 50*ms})
+	v := told.judge()
+	if len(v.Kinds) != 1 || v.Kinds[0].Times != 1 || v.Kinds[0].Allowed != 12*time.Second {
+		t.Errorf("%+v", v.Kinds)
+	}
+	if !v.Clean() {
+		t.Errorf("%q", v.Violations)
+	}
+}
+
+// The rest of a record's wait is what no fault excuses, however many there are and however they overlap.
+func TestTimeIsExcusedOnce(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		faults []Fault
+		calm   int // records that waited for too long
+	}{
+		{"none", nil, 1},
+		{"all of it", []Fault{{Kind: "a", From: 0, Until: 10 * sec}}, 0},
+		{"all but the allowance", []Fault{{Kind: "a", From: 2 * sec, Until: 10 * sec}}, 0},
+		{"too little", []Fault{{Kind: "a", From: 2*sec + ms, Until: 10 * sec}}, 1},
+		{"the same twice", []Fault{{Kind: "a", From: 0, Until: 4 * sec}, {Kind: "b", From: 0, Until: 4 * sec}}, 1},
+		{"overlapping", []Fault{{Kind: "a", From: 0, Until: 5 * sec}, {Kind: "b", From: 3 * sec, Until: 9 * sec}}, 0},
+		{"one inside the other", []Fault{{Kind: "a", From: 0, Until: 7 * sec}, {Kind: "b", From: sec, Until: 3 * sec}}, 1},
+		{"one of somebody else", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Lives: []string{"b.1"}}}, 1},
+	} {
+		before := Put{"k", 1, -sec}
+		p := Put{"k", 2, 0}
+		v := Judge(History{Puts: []Put{before, p}, Allowance: 2 * time.Second, Faults: c.faults, Journals: []Journal{{Life: "a.1", Handlings: []Handling{
+			{before, "s", big.NewInt(1), 1, -sec, -sec + ms}, {p, "s", big.NewInt(2), 1, 10*sec - ms, 10 * sec}}}}})
+		if v.Silences != c.calm || v.Clean() != (c.calm == 0) {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+	}
+}
