@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
 # 20 or newer with npm, a JDK 17 or newer with Maven, and Debian's apt for the databases, which are unpacked without being
-# installed. Does nothing when all is there already.
+# installed. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does nothing when all is there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
