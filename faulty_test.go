@@ -16,6 +16,7 @@ type faultyStore struct {
 
 	mu   sync.Mutex
 	down bool
+	deny bool    // while it is down calls fail at once, instead of hanging
 	lose float64 // the share of answers that get lost after the call took effect
 	dead bool
 	hang chan struct{}
@@ -70,11 +71,13 @@ func (p *process) crash(gone *sync.WaitGroup) {
 
 func over[T any](ctx context.Context, s *faultyStore, call func() (T, error)) (T, error) {
 	s.mu.Lock()
-	down, lose := s.down, s.lose
+	down, deny, lose := s.down, s.deny, s.lose
 	s.mu.Unlock()
 	var none T
 	if down {
-		<-ctx.Done()
+		if !deny {
+			<-ctx.Done()
+		}
 		return none, errUnreachable
 	}
 	v, err := call()

@@ -9,13 +9,67 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
 )
+
+// An outage of the store of half of FailoverAfter stops nobody, whenever it begins, whether calls fail at once or are not answered.
+func TestAShortOutageOfTheStoreStopsNobody(t *testing.T) {
+	for _, deny := range []bool{false, true} {
+		bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
+			s, store := newSink(t), memstore.New()
+			var stops []func() error
+			var conns []*faultyStore
+			var ended told
+			for range 2 {
+				conn := &faultyStore{Store: slow{store}, deny: deny}
+				conns = append(conns, conn)
+				stops = append(stops, start(t, srv.Client(), conn, weir.Options{Events: ended.events()}, s.handle))
+			}
+			fill(srv, s, 20, 2)
+			until(t, "everything handled", 2*time.Minute, func() bool { return s.missing() == 0 })
+			time.Sleep(30 * time.Second)
+			before := len(ended.reasons())
+			for phase := range 50 {
+				for _, c := range conns {
+					c.set(true, 0)
+				}
+				time.Sleep(2500 * time.Millisecond) // half of FailoverAfter
+				fill(srv, s, 20, 1)
+				for _, c := range conns {
+					c.set(false, 0)
+				}
+				time.Sleep(10*time.Second + time.Duration(phase)*20*time.Millisecond)
+			}
+			if all := ended.reasons()[before:]; len(all) > 0 {
+				t.Errorf("calls fail at once: %t: leases ended: %v", deny, all)
+			}
+			if s.missing() > 0 {
+				t.Errorf("%d records were not handled", s.missing())
+			}
+			if err := errors.Join(stops[0](), stops[1]()); err != nil {
+				t.Error(err)
+			}
+			s.judge()
+			if s.again != 0 {
+				t.Errorf("%d records were handled twice", s.again)
+			}
+		})
+	}
+}
+
+// slow is a store that takes a quarter of a beat for a beat.
+type slow struct{ lease.Store }
+
+func (s slow) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	time.Sleep(250 * time.Millisecond)
+	return s.Store.Beat(ctx, app, r)
+}
 
 // An outage of the store is said once when it begins and once when it ends, by each worker, whatever the number of leases, moves
 // nothing, and all goes on by itself.
 func TestAnOutageOfTheStoreWithAHundredLeases(t *testing.T) {
-	for name, lasts := range map[string]time.Duration{"short": 1500 * time.Millisecond, "long": time.Hour} {
+	for name, lasts := range map[string]time.Duration{"short": 2500 * time.Millisecond, "long": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 100, func(t *testing.T, srv *kinesistest.Server) {
 				s, store := newSink(t), memstore.New()

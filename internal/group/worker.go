@@ -340,8 +340,17 @@ func (w *worker) beatFailed(err error) time.Duration {
 		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
 		return 0
 	}
-	// Quick at first, because trust is running out, then once per beat.
-	return early(min(w.cfg.Times.Beat/8<<min(w.failures, 3), w.cfg.Times.Beat))
+	return early(retryAfter(w.cfg.Times.Beat, w.failures, w.trust.context(nil).Err() == nil))
+}
+
+// retryAfter is the time until the next beat after so many have failed: at most half of the interval while trust is running out, so that an outage
+// of half the failover time ends nobody's, then all of it.
+func retryAfter(beat time.Duration, failures int, trusted bool) time.Duration {
+	most := beat
+	if trusted {
+		most = beat / 2
+	}
+	return min(beat/8<<min(failures, 3), most)
 }
 
 // pause is the time until the next beat, at most wait.

@@ -124,3 +124,15 @@ func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {
+	for _, c := range []struct {
+		failures int
+		trusted  bool
+		want     time.Duration
+	}{{1, true, 250}, {2, true, 500}, {3, true, 500}, {99, true, 500}, {1, false, 250}, {2, false, 500}, {3, false, 1000}, {99, false, 1000}} {
+		if got := retryAfter(time.Second, c.failures, c.trusted); got != c.want*time.Millisecond {
+			t.Errorf("%d failures, trusted %t: %v, want %v ms", c.failures, c.trusted, got, int(c.want))
+		}
+	}
+}
