@@ -246,6 +246,9 @@ func decodeSession(session, value string) (lease.Worker, error) {
 	if err == nil && (s.Ended != "0" && s.Ended != "1" || s.Drain != "0" && s.Drain != "1") {
 		err = fmt.Errorf("ended %.20q and drain %.20q are not 0 or 1", s.Ended, s.Drain)
 	}
+	if err == nil && (r.Weight < 0 || r.MaxLeases < 0) {
+		err = fmt.Errorf("weight %v and max_leases %d are below zero", r.Weight, r.MaxLeases)
+	}
 	if err != nil {
 		return lease.Worker{}, fmt.Errorf("redisstore: session %.300q is not to be understood: %w", session, err)
 	}

@@ -91,6 +91,12 @@ func decodeSession(row []any) (lease.Worker, error) {
 	w := lease.Worker{Session: d.text("session"), Name: d.text("name"), Beat: d.count("beat"), Ended: d.flag("ended"), Leaving: d.flag("leaving"),
 		Weight: d.real("weight"), MaxLeases: int(d.integer("max_leases")), Holds: uint64(d.integer("holds")),
 		Drain: d.flag("drain")}
+	if !(w.Weight > 0 && w.Weight <= math.MaxFloat64) {
+		d.fail("weight", fmt.Errorf("%v is not a positive number", w.Weight))
+	}
+	if w.MaxLeases < 0 {
+		d.fail("max_leases", fmt.Errorf("%d is below zero", w.MaxLeases))
+	}
 	if troubles := d.text("troubles"); troubles != "" {
 		d.try("troubles", func() error { return json.Unmarshal([]byte(troubles), &w.Troubles) })
 	}
