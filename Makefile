@@ -80,8 +80,12 @@ mutants: ## Weir broken on purpose in 38 ways: does the simulation notice? (abou
 
 FUZZTIME ?= 20s
 .PHONY: fuzz
-fuzz: ## Each fuzz test for FUZZTIME (default 20s)
+fuzz: ## Each fuzz test for FUZZTIME (default 20s); FUZZ=WORD takes those with the word in their place or name
 	scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: fuzz-burst
+fuzz-burst: ## Twelve of the fuzz tests for a second each, chosen by a seed that is printed (FUZZSEED repeats it); the corpora run with every test
+	scripts/fuzz.sh 1s 12
 
 .PHONY: vet
 vet: ## gofmt and go vet over every module
