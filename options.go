@@ -89,7 +89,8 @@ type Options struct {
 	ReuseBuffers bool
 	// MaxMemory bounds the bytes of records that were read and not yet handled, of all shards together, 16 MiB to 1 TiB. Defaults to 128 MiB.
 	// Half of it goes to whoever is fast, 2 MiB a shard at most; the other half is guaranteed in equal shares, so that a handler that is slow
-	// or hangs stops its own shard only. It is exceeded only by a single record larger than a share, one shard at a time.
+	// or hangs stops its own shard only. It is exceeded only by a single record larger than a share, one shard at a time; while handlers
+	// keep such records for longer than 5 s by one more, or by several that are half of it together.
 	MaxMemory int
 	// IdleInterval is the pause between two reads of a shard with nothing new, 200 ms to 1 min. Defaults to 1 s. While there is more
 	// to read weir reads on at once, within the service's limits. The KCL calls it idleTimeBetweenReadsInMillis.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Budget bounds the bytes of records that a process has read and not yet handled, whatever the number of shards.
@@ -13,18 +14,26 @@ import (
 // Half of it is common: whoever is fast takes from it, 2 MiB a shard at most. The other half is guaranteed in equal shares, one for each shard
 // that is read, so that handlers that are slow or hang stop their own shards only, however many they are. A single record may be larger than a
 // share and what is left in common: one shard at a time may take such a record all the same, so that the budget is exceeded by one page at most.
-// While shares are opened the guarantee of each becomes less; what a shard holds beyond it is not taken away, but waited for.
+// Whoever keeps that for longer than overKept, with a handler that hangs perhaps, does not hold the others up: another shard may take such a
+// record then, and more as long as they are no more together than the common half. While shares are opened the guarantee of each becomes less; what a shard holds beyond it is not taken away, but waited for.
 //
 // It may be used concurrently.
 type Budget struct {
 	mu       sync.Mutex
 	half     int
 	shares   int
-	reserved int    // in use, of the guaranteed half
-	common   int    // in use, of the common half
-	over     *Share // who holds more than there is
+	reserved int       // in use, of the guaranteed half
+	common   int       // in use, of the common half
+	over     int       // in use beyond both
+	overs    int       // shares that have some of that
+	overAt   time.Time // when the last of them got it
 	waiting  []*taker
+	again    *time.Timer // wakes those who wait when overKept has passed; nil until it is needed
 }
+
+// overKept is how long a record that exceeds the budget keeps others like it waiting. Less than what anybody waits for memory before trying
+// something else.
+const overKept = memoryPatience / 2
 
 // commonMost is how much of the common half one shard may have: two windows and some room.
 const commonMost = 2 << 20
@@ -41,11 +50,7 @@ func NewBudget(bytes int) *Budget { return &Budget{half: bytes / 2} }
 func (b *Budget) InUse() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := b.reserved + b.common
-	if b.over != nil {
-		n += b.over.over
-	}
-	return n
+	return b.reserved + b.common + b.over
 }
 
 // Share is what one shard takes from a budget. Several goroutines may use it.
@@ -110,6 +115,7 @@ func (s *Share) Take(ctx context.Context, n int) error {
 	}
 	t.done = make(chan error, 1)
 	b.waiting = append(b.waiting, t)
+	b.wakeLater()
 	b.mu.Unlock()
 	select {
 	case err := <-t.done:
@@ -177,17 +183,29 @@ func (s *Share) take(least, most int) int {
 	return n
 }
 
-// grant takes n bytes, in excess of the budget if they are more than a share can have and nobody else exceeds it.
+// grant takes n bytes, in excess of the budget if they are more than a share can have and nobody else is in the way.
 func (s *Share) grant(n int) bool {
 	if s.take(n, n) > 0 {
 		return true
 	}
 	b := s.b
-	if s.closed || b.over != nil || (n <= b.guarantee() && s.own+s.common > 0) {
+	if s.closed || s.over > 0 || !b.mayExceed(n, time.Now()) || (n <= b.guarantee() && s.own+s.common > 0) {
 		return false
 	}
-	b.over, s.over = s, n
+	s.over = n
+	b.over, b.overs, b.overAt = b.over+n, b.overs+1, time.Now()
 	return true
+}
+
+// mayExceed reports whether n bytes may be taken beyond what there is.
+func (b *Budget) mayExceed(n int, now time.Time) bool {
+	switch {
+	case b.overs == 0:
+		return true
+	case now.Sub(b.overAt) < overKept:
+		return false
+	}
+	return b.overs == 1 || b.over+n <= b.half
 }
 
 func (s *Share) give(n int) {
@@ -197,8 +215,9 @@ func (s *Share) give(n int) {
 	over := min(n-common-own, s.over)
 	s.common, b.common = s.common-common, b.common-common
 	s.own, b.reserved = s.own-own, b.reserved-own
-	if s.over -= over; s.over == 0 && b.over == s {
-		b.over = nil
+	s.over, b.over = s.over-over, b.over-over
+	if over > 0 && s.over == 0 {
+		b.overs--
 	}
 }
 
@@ -220,4 +239,22 @@ func (b *Budget) wake() {
 	}
 	clear(b.waiting[len(kept):])
 	b.waiting = kept
+	b.wakeLater()
+}
+
+// wakeLater has those who wait for somebody who exceeds the budget looked at when that has been so for long.
+func (b *Budget) wakeLater() {
+	left := time.Until(b.overAt.Add(overKept))
+	if len(b.waiting) == 0 || b.overs == 0 || left <= 0 {
+		return
+	}
+	if b.again != nil {
+		b.again.Reset(left)
+		return
+	}
+	b.again = time.AfterFunc(left, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.wake()
+	})
 }

@@ -65,7 +65,7 @@ func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 		served := make(chan int, 2)
 		go func() { served <- errIs(t, second.Take(t.Context(), 9*mib), nil); second.Give(9 * mib) }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), overKept-time.Second)
 		defer cancel()
 		errIs(t, third.Take(ctx, 8*mib), context.DeadlineExceeded)
 		if n := third.TryTake(1, mib/2); n != mib/2 {
@@ -84,6 +84,60 @@ func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 		synctest.Wait()
 		third.Close()
 		errIs(t, third.Take(t.Context(), 1), errShareClosed)
+		if n := b.InUse(); n != 0 {
+			t.Errorf("%d bytes are in use at the end", n)
+		}
+	})
+}
+
+// A handler that hangs with a record that exceeds the budget does not keep such records from all others; how many hang is bounded by memory.
+func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(8 * mib)
+		hangs, second, third, fourth := b.Share(), b.Share(), b.Share(), b.Share()
+		take := func(s *Share, n int, patience time.Duration) (time.Duration, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			began := time.Now()
+			err := s.Take(ctx, n)
+			return time.Since(began), err
+		}
+		if _, err := take(hangs, 10*mib, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		// One that waits already is served when the time has come, though nobody gives anything back.
+		if after, err := take(second, 10*mib, time.Minute); err != nil || after != overKept-time.Second {
+			t.Fatalf("%v, after %v", err, after)
+		}
+		// Both hang: the next ones may exceed the budget no more, whatever they wait.
+		if after, err := take(third, 9*mib, time.Hour); !errors.Is(err, ErrNoMemory) || after != time.Hour {
+			t.Errorf("%v, after %v", err, after)
+		}
+		if n := b.InUse(); n != 20*mib {
+			t.Errorf("%d bytes are in use", n)
+		}
+		second.Give(10 * mib) // it was only slow
+		if after, err := take(third, 9*mib, time.Hour); err != nil || after > 0 {
+			t.Errorf("%v, after %v", err, after)
+		}
+		third.Close()
+		hangs.Close()
+		// As long as all that hang have no more than half of the budget, there is always room for another.
+		small := []*Share{b.Share(), b.Share(), b.Share(), fourth, b.Share()}
+		for _, s := range small {
+			for s.TryTake(1, 16*mib) > 0 { // until nothing is left
+			}
+		}
+		for i, s := range small {
+			after, err := take(s, mib, time.Minute)
+			if want := i < 4; (err == nil) != want {
+				t.Errorf("share %d: %v after %v", i, err, after)
+			}
+		}
+		for _, s := range append(small, second) {
+			s.Close()
+		}
 		if n := b.InUse(); n != 0 {
 			t.Errorf("%d bytes are in use at the end", n)
 		}
