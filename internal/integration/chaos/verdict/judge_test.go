@@ -64,7 +64,7 @@ func told() *tale {
 }
 
 func (t *tale) judge() Verdict {
-	t.Journals = []Journal{*t.a, *t.b}
+	t.Journals = append(t.Journals, *t.a, *t.b)
 	return Judge(t.History)
 }
 
@@ -91,6 +91,12 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	at := func(j *Journal, shard string, number int) *Handling {
 		i := slices.IndexFunc(j.Handlings, func(h Handling) bool { return h.Shard == shard && h.Number == number })
 		return &j.Handlings[i]
+	}
+	again := func(t *tale, f Fault) { // c handles the last record again, 50 s after the beginning
+		t.Faults = append(t.Faults, f)
+		c := &Journal{Life: "c.1"}
+		t.handle(c, "one", 3, 400, 50*sec, 50*sec+ms)
+		t.Journals = append(t.Journals, *c)
 	}
 	for _, c := range []struct {
 		name  string
@@ -171,6 +177,55 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 			}
 		}, "silence", "key-three", func(v Verdict) int { return v.Silences }},
 		{"a record that was never put", func(t *tale) { at(t.b, "one", 300).Key = "else" }, "order", "never put", nil},
+		{"three epochs, of which the last begins first", func(t *tale) {
+			// Epoch 2 is b's and begins at 16 s.
+			c := &Journal{Life: "c.1"}
+			t.handle(c, "one", 3, 400, 9*sec, 45*sec)
+			t.Journals = append(t.Journals, *c)
+		}, "overlap", "a.1 began a call at epoch 1", func(v Verdict) int { return v.Overlaps }},
+		{"a repetition long after the fault", func(t *tale) { again(t, Fault{Kind: "old", From: sec, To: sec, Until: 2 * sec, Repeats: true}) },
+			"repeat", "no fault struck b.1", func(v Verdict) int { return v.Unexplained }},
+		{"a repetition before the fault", func(t *tale) {
+			again(t, Fault{Kind: "new", From: 55 * sec, To: 55 * sec, Until: 60 * sec, Repeats: true})
+		},
+			"repeat", "no fault struck b.1", func(v Verdict) int { return v.Unexplained }},
+		{"one in its time", func(t *tale) {
+			again(t, Fault{Kind: "right", From: 49 * sec, To: 49 * sec, Until: 60 * sec, Repeats: true})
+		}, "", "", nil},
+		{"a repetition in the middle of what an owner does", func(t *tale) {
+			t.Faults = append(t.Faults, Fault{Kind: "kill", Lives: []string{"b.1"}, From: 49 * sec, To: 49 * sec, Until: 60 * sec, Repeats: true})
+			c := &Journal{Life: "c.1"}
+			p := Put{Key: "key-three", Number: 1, At: 50 * sec}
+			t.Puts = append(t.Puts, p)
+			c.Handlings = append(c.Handlings, Handling{p, "three", big.NewInt(1), 1, 50 * sec, 50*sec + ms})
+			c.Handlings = append(c.Handlings, Handling{t.put("one", 400), "three", big.NewInt(2), 1, 50*sec + 2*ms, 50*sec + 3*ms})
+			t.Journals = append(t.Journals, *c)
+		}, "repeat", "not where an owner begins", func(v Verdict) int { return v.Unexplained }},
+		{"two that handle the same in turn, one of them late", func(t *tale) {
+			t.Faults[0].Until = 20 * sec
+			for i := range t.b.Handlings {
+				if h := &t.b.Handlings[i]; h.Shard == "one" && h.Number >= 104 {
+					h.Start, h.End = max(h.Start, 20*sec+100*ms+int64(h.Number)*ms), max(h.End, 20*sec+100*ms+int64(h.Number)*ms)
+				}
+			}
+			t.handle(t.a, "one", 1, 103, t.put("one", 101).At+10*ms, 20*sec+12*ms)
+			t.handle(t.a, "one", 1, 104, t.put("one", 101).At+10*ms, 20*sec+14*ms)
+		}, "", "", nil},
+		{"a shard that nobody had yet", func(t *tale) {
+			p := Put{Key: "key-three", Number: 1, At: 10*sec + 20*ms}
+			t.Puts = append(t.Puts, p)
+			t.b.Handlings = append(t.b.Handlings, Handling{p, "three", big.NewInt(1), 1, 17 * sec, 17*sec + ms})
+		}, "", "", nil},
+		{"a shard that the struck owner had once", func(t *tale) {
+			for i, h := range []struct {
+				j       *Journal
+				at, end int64
+			}{{t.a, sec, sec + ms}, {t.b, 5 * sec, 5*sec + ms}, {t.b, 10*sec + 100*ms, 16 * sec}} {
+				p := Put{Key: "key-three", Number: i + 1, At: h.at}
+				t.Puts = append(t.Puts, p)
+				h.j.Handlings = append(h.j.Handlings, Handling{p, "three", big.NewInt(int64(i)), uint64(min(i, 1)), h.end - ms/2, h.end})
+			}
+		}, "silence", "key-three", func(v Verdict) int { return v.Silences }},
 		{"a call that failed comes again", func(t *tale) {
 			t.Faults = append(t.Faults, Fault{Kind: "outage", From: 29 * sec, To: 30 * sec, Until: 31 * sec, Repeats: true})
 			at(t.b, "one", 300).Start = t.put("one", 300).At + 5*ms
@@ -213,6 +268,11 @@ func TestJournalsComeBackAsTheyWereWritten(t *testing.T) {
 	}
 	if got := fmt.Sprint(j.Handlings, j.Calls, j.Saves); got != "[{{k 7 5} s 123456789012345678901234567890 3 10 11}] [{s 3 10 12 true}] [{s 42 3 13 14}]" {
 		t.Error(got)
+	}
+	for _, line := range []string{"call\ts\t3\t10\t12\tok\tmore\n", "call\ts\t3\t10\t12\n", "call\ts\t3\t10\t12\tmaybe\n", "saved\ts\t4x\t3\t13\t14\n", "\n"} {
+		if rest, err := j.Add([]byte(line)); err == nil || string(rest) != line {
+			t.Errorf("%q: %q, %v", line, rest, err)
+		}
 	}
 	puts, err := ParsePuts(AppendPut(nil, p))
 	if err != nil || len(puts) != 1 || puts[0] != p {
