@@ -31,7 +31,7 @@ func TestAShortStorm(t *testing.T) {
 	keep := t.TempDir()
 	var out bytes.Buffer
 	args := []string{
-		"-store", "sqlite", "-for", "22s", "-beat", "300ms", "-failover", "1500ms", "-workers", "4", "-rate", "200", "-seed", "7", "-o", "json",
+		"-store", "sqlite", "-for", "22s", "-beat", "300ms", "-failover", "1500ms", "-workers", "4", "-rate", "200", "-seed", "7", "-o", "json", "-allowance", "6s",
 		"-profile", "kill the leader;freeze, long;split while the owner is frozen;the store's file is locked", "-keep", keep,
 	}
 	code := command(args, &out, logger{t})
