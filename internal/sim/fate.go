@@ -18,8 +18,12 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	if w.calm.Load() {
 		return ""
 	}
+	often := 1.0
+	if c.op == "apply" || c.op == "lead" { // few calls, and all of them matter
+		often = 8
+	}
 	for _, f := range kinds {
-		if p := w.profile.Rates[f]; p > 0 && d.chance(p) && w.strikes(f, c.id(f)) {
+		if p := often * w.profile.Rates[f]; p > 0 && d.chance(p) && w.strikes(f, c.id(f)) {
 			return f
 		}
 	}

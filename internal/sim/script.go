@@ -95,6 +95,9 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 		span := d.span(100*time.Millisecond, failover*9/10)
 		if f == LongPause {
 			span = d.span(failover*9/10, 8*failover)
+			if d.chance(.5) { // when it may just have been found dead
+				span = d.span(failover*9/10, failover*3/2)
+			}
 		}
 		l.paused = max(l.paused, w.now()+int64(span))
 		w.faults(l.who, span)
@@ -168,6 +171,10 @@ func (w *world) expires(sh *model.Shard, r model.Record) {
 // create makes the stream, or makes it anew.
 func (w *world) create(shards int) {
 	w.stream = w.service.Create(streamName, shards, w.wall())
+	if w.deleted {
+		// Until a listing shows that it is another one, its shards are taken for those of the old one that have not been begun.
+		w.faults(judge.Worker{}, w.settings.list*5/4+10*time.Second)
+	}
 	w.deleted = false
 	w.born()
 }

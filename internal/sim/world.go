@@ -37,6 +37,7 @@ type world struct {
 	seed     uint64
 	profile  Profile
 	allowed  map[string]bool // faults that may happen; nil for all
+	planted  func([]string) string
 	settings settings
 
 	gate     gate
@@ -89,12 +90,14 @@ type Options struct {
 	Workers int             // 0 for what the profile says
 	Lasts   time.Duration   // of the part with faults; 0 for what the profile says
 	Whole   bool            // keep all of the history
+	// Breaks, if set, says of the faults that have happened that a promise is broken now: to try how histories are shrunk.
+	Breaks func(struck []string) string
 }
 
 // simulate runs one simulation. It must be called inside of a bubble.
 func simulate(seed uint64, p Profile, o Options) Result {
 	w := &world{
-		seed: seed, profile: p.filled(), allowed: o.Allowed, began: time.Now(), store: memstore.New(), service: model.New(), judge: judge.New(),
+		seed: seed, profile: p.filled(), allowed: o.Allowed, planted: o.Breaks, began: time.Now(), store: memstore.New(), service: model.New(), judge: judge.New(),
 		counts: map[Fault]int{}, written: map[string]int{}, books: newBooks(),
 	}
 	w.gate.poke = make(chan struct{}, 1)
@@ -132,7 +135,7 @@ func (w *world) prepare(o Options) {
 		beat: time.Second, failover: 5 * time.Second, handoff: 30 * time.Second, stop: 30 * time.Second, stall: 2 * time.Minute,
 		list: time.Minute, idle: d.span(p.Idle[0], p.Idle[1]), batch: 10000, lasts: d.span(p.Lasts[0], p.Lasts[1]), keys: 3 + d.below(30),
 	}
-	if d.chance(.25) {
+	if d.chance(.25) && p.Workers[1] <= 10 {
 		s.beat, s.failover = 500*time.Millisecond, d.span(2*time.Second, 4*time.Second)
 	}
 	if d.chance(.3) {
@@ -215,6 +218,9 @@ func (w *world) drive() {
 		synctest.Wait()
 		for _, c := range w.gate.take() {
 			w.admit(c)
+		}
+		if w.planted != nil && w.wrong == "" {
+			w.wrong = w.planted(w.struck)
 		}
 		if w.wrong != "" || w.judge.Wrong() != "" {
 			w.note(nil, "BROKEN", "", 0, w.wrong+w.judge.Wrong())

@@ -27,7 +27,7 @@ import (
 func main() {
 	only := flag.String("only", "", "those whose names match")
 	seeds := flag.Int("seeds", 30, "in how many seeds of each of its profiles a mutation has to be noticed")
-	bound := flag.Duration("bound", 2*time.Minute, "how long that may take; a mutation that makes the simulation hang is noticed")
+	bound := flag.Duration("bound", 10*time.Minute, "how long that may take; one that makes the simulation hang is not noticed")
 	check := flag.Bool("check", false, "only see whether they fit the code")
 	flag.Parse()
 	left, err := run(*only, *seeds, *bound, *check)
@@ -169,7 +169,7 @@ func (m *mutation) noticed(dir, overlay string, seeds int, bound time.Duration) 
 		"-sim.quick", "-sim.shrink=0", "-sim.tail=0")
 	out, err := test.CombinedOutput()
 	if ctx.Err() != nil {
-		return true, "the simulation hangs", nil
+		return false, "", nil
 	}
 	if err == nil {
 		return false, "", nil

@@ -1,0 +1,182 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// court is a judge with a parent that has two records, and its child with one, all of key "k" but one.
+type court struct {
+	*Judge
+	now time.Time
+}
+
+func open() *court {
+	c := &court{New(), start}
+	c.Born("parent")
+	c.Born("child", "parent")
+	c.Put(ID{"k", 1}, "parent")
+	c.Put(ID{"other", 1}, "parent")
+	c.Put(ID{"k", 2}, "child")
+	return c
+}
+
+var (
+	one = Worker{"one", 1}
+	two = Worker{"two", 1}
+	yes = func() bool { return true }
+	no  = func() bool { return false }
+)
+
+func (c *court) begins(w Worker, shard string, epoch uint64, alive func() bool, ids ...ID) *Batch {
+	b := &Batch{Worker: w, Shard: shard, Epoch: epoch, IDs: ids, Alive: alive}
+	c.Begin(b, c.now)
+	return b
+}
+
+// handles is a batch that all goes well with.
+func (c *court) handles(w Worker, shard string, epoch uint64, ids ...ID) {
+	b := c.begins(w, shard, epoch, yes, ids...)
+	c.now = c.now.Add(time.Second)
+	c.Done(b, len(ids), c.now)
+	c.Acked(b, len(ids))
+	c.Ended(b)
+}
+
+func TestWhatIsRightAndWrong(t *testing.T) {
+	k1, k2, other := ID{"k", 1}, ID{"k", 2}, ID{"other", 1}
+	for _, tt := range []struct {
+		name  string
+		do    func(c *court)
+		wrong string // "" when nothing is
+	}{
+		{"everything in order", func(c *court) {
+			c.handles(one, "parent", 1, k1, other)
+			c.Passed("parent", k1, other)
+			c.handles(two, "child", 1, k2)
+		}, ""},
+		{"a batch that fails is handled again", func(c *court) {
+			c.Ended(c.begins(one, "parent", 1, yes, k1))
+			c.handles(one, "parent", 1, k1, other)
+		}, ""},
+		{"a child before its parent", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.handles(two, "child", 1, k2)
+		}, "while 1 records of its parent"},
+		{"a key out of order in a shard", func(c *court) {
+			c.Put(ID{"k", 3}, "solo")
+			c.handles(one, "solo", 1, ID{"k", 3})
+		}, "although k/1 of parent was not handled"},
+		{"in order within a batch", func(c *court) {
+			c.Put(ID{"z", 1}, "solo")
+			c.Put(ID{"z", 2}, "solo")
+			c.handles(one, "solo", 1, ID{"z", 1}, ID{"z", 2})
+		}, ""},
+		{"out of order within a batch", func(c *court) {
+			c.Put(ID{"z", 1}, "solo")
+			c.Put(ID{"z", 2}, "solo")
+			c.handles(one, "solo", 1, ID{"z", 2}, ID{"z", 1})
+		}, "although z/1"},
+		{"a record that nobody put", func(c *court) { c.handles(one, "parent", 1, ID{"k", 9}) }, "which nobody put there"},
+		{"a record of another shard", func(c *court) { c.handles(one, "parent", 1, k2) }, "which nobody put there"},
+		{"two workers at once", func(c *court) {
+			c.begins(one, "parent", 1, yes, k1)
+			c.begins(two, "parent", 2, yes, k1)
+		}, "two workers trust parent at once"},
+		{"the first was told to stop", func(c *court) {
+			c.begins(one, "parent", 1, no, k1)
+			c.begins(two, "parent", 2, yes, k1)
+		}, ""},
+		{"an old epoch begins", func(c *court) {
+			c.Ended(c.begins(one, "parent", 2, yes, k1))
+			c.begins(two, "parent", 1, yes, k1)
+		}, "at epoch 1 after somebody began at 2"},
+		{"again at the same epoch", func(c *court) {
+			c.Fault(one, c.now)
+			c.handles(one, "parent", 1, k1)
+			c.handles(one, "parent", 1, k1)
+		}, "again at the same epoch"},
+		{"again without a reason", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.handles(two, "parent", 2, k1)
+		}, "nothing had happened to that"},
+		{"again because the first worker died", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.Fault(one, c.now)
+			c.handles(two, "parent", 2, k1)
+		}, ""},
+		{"again, and only the second worker had trouble", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.Fault(two, c.now)
+			c.handles(two, "parent", 2, k1)
+		}, "nothing had happened to that"},
+		{"again because of trouble that was long over", func(c *court) {
+			c.Fault(one, c.now)
+			c.now = c.now.Add(time.Minute)
+			c.handles(one, "parent", 1, k1)
+			c.handles(two, "parent", 2, k1)
+		}, "nothing had happened to that"},
+		{"again because of an outage for everybody", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.Fault(Worker{}, c.now)
+			c.handles(two, "parent", 2, k1)
+		}, ""},
+		{"done, but the handler was not told that it counts", func(c *court) {
+			b := c.begins(one, "parent", 1, yes, k1)
+			c.Done(b, 1, c.now)
+			c.Ended(b)
+			c.handles(two, "parent", 2, k1)
+		}, ""},
+		{"a checkpoint that passes what was not handled", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.Passed("parent", k1, other)
+		}, "passes other/1"},
+		{"… that was handed over and not handled", func(c *court) {
+			c.begins(one, "parent", 1, yes, k1)
+			c.Passed("parent", k1)
+		}, "passes k/1"},
+		{"… that has expired", func(c *court) {
+			c.Exempt(k1)
+			c.Passed("parent", k1)
+		}, ""},
+		{"a child after what its parent had has expired", func(c *court) {
+			c.Exempt(k1)
+			c.Exempt(other)
+			c.handles(two, "child", 1, k2)
+		}, ""},
+		{"the end of a shard with records left", func(c *court) {
+			c.Begin(&Batch{Worker: one, Shard: "parent", Epoch: 1, IDs: []ID{k1}, End: true, Alive: yes}, c.now)
+		}, "the end of parent"},
+		{"the end of a shard with its last records", func(c *court) {
+			c.Begin(&Batch{Worker: one, Shard: "parent", Epoch: 1, IDs: []ID{k1, other}, End: true, Alive: yes}, c.now)
+		}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := open()
+			tt.do(c)
+			if got := c.Wrong(); tt.wrong == "" && got != "" || !strings.Contains(got, tt.wrong) {
+				t.Errorf("the judge says %q, want %q", got, tt.wrong)
+			}
+		})
+	}
+}
+
+func TestWhatIsMissing(t *testing.T) {
+	c := open()
+	if c.Missing() != 3 {
+		t.Fatalf("%d are missing at first, want 3", c.Missing())
+	}
+	c.handles(one, "parent", 1, ID{"k", 1})
+	c.handles(one, "parent", 1, ID{"other", 1})
+	if c.Missing() != 1 || c.Lost() != "k/2 of child" {
+		t.Errorf("%d are missing, such as %s", c.Missing(), c.Lost())
+	}
+	c.Exempt(ID{"k", 2})
+	c.Exempt(ID{"k", 2})
+	if c.Missing() != 0 || c.Lost() != "" || c.Handled != 2 || c.Again != 0 {
+		t.Errorf("%d are missing, such as %q; %d were handled, %d again", c.Missing(), c.Lost(), c.Handled, c.Again)
+	}
+}
