@@ -93,6 +93,7 @@ vet: ## gofmt and go vet over every module
 	 if [ -n "$$unformatted" ]; then echo "not gofmt-ed:" $$unformatted; exit 1; fi
 	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
 
+# Not part of CI: building the linter and its first run take some ten minutes of two cores.
 .PHONY: lint
 lint: $(DEPS)/bin/golangci-lint ## The linter, with the configuration in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(DEPS)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done

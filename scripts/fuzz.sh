@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs fuzz tests of all modules for a while each, one after the other: Go fuzzes one at a time.
 #   fuzz.sh 20s             all of them, 20 s each
-#   fuzz.sh 2s 12           12 of them, 2 s each, chosen by a seed that is printed
+#   fuzz.sh 2s 12           12 of them, 2 s each, chosen by a seed that is printed; none is begun after a minute
 #   FUZZSEED=7 fuzz.sh 2s 12   the same 12 again
 #   FUZZ=Parse fuzz.sh 60s  those with Parse in their names
 # What makes a test fail is left in its testdata/fuzz; commit it with what mends it.
@@ -27,11 +27,16 @@ all=$(list)
 if [ -n "$some" ]; then
 	seed=${FUZZSEED:-$RANDOM}
 	echo "== $some of $(wc -l <<<"$all") fuzz tests, FUZZSEED=$seed"
+	all=$(grep -v '^cmd/weir:\.:' <<<"$all") # with SQLite and all drivers they take minutes to build
 	all=$(awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' <<<"$all" | sort | cut -f2 | head -n "$some")
 fi
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 while IFS=: read -r module package name; do
+	if [ -n "$some" ] && [ $SECONDS -gt 60 ]; then
+		echo "== a minute is over; the rest another time"
+		break
+	fi
 	echo "== $name in $module/$package for $each"
 	if (cd "$module" && go test -run '^$' -fuzz "^$name\$" -fuzztime "$each" -fuzzminimizetime 1s "$package") >"$out" 2>&1; then
 		tail -2 "$out" | head -1
