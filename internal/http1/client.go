@@ -37,9 +37,6 @@ const (
 	defaultMaxConns    = 128
 )
 
-// noDeadline lifts a deadline.
-var noDeadline time.Time
-
 // Client makes requests over connections that it keeps. It may be used concurrently.
 type Client struct {
 	opts  Options
@@ -106,44 +103,47 @@ func (c *Client) CloseIdle() {
 // answers like others. If repeat is set, a request that found its connection closed, which had been kept from before, is sent
 // once more over a new one; the service may then see it twice.
 //
-// The message is not kept. ctx governs the answer too, until it is closed, and when it ends the error is its cause. Others wrap
-// [ErrMalformed] or [ErrHeadTooLarge], are a [*TimeoutError], or come from the network.
-func (h *Host) Do(ctx context.Context, message []byte, repeat bool) (*Response, error) {
+// The message is not kept. ctx governs the answer too, until it is closed, and when it ends the error is its cause. Others are
+// the bound's, wrap [ErrMalformed] or [ErrHeadTooLarge], are a [*TimeoutError], or come from the network.
+func (h *Host) Do(ctx context.Context, message []byte, repeat bool, b Bound) (*Response, error) {
+	return h.do(ctx, nil, message, repeat, b)
+}
+
+// do is Do, on the connection that a line has, if there is a line.
+func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b Bound) (*Response, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	var end context.CancelFunc
-	if d := h.client.opts.Timeout; d > 0 {
-		ctx, end = context.WithTimeoutCause(ctx, d, &TimeoutError{"whole answer", d})
+	now := time.Now()
+	if d := h.client.opts.Timeout; d > 0 && (b.At.IsZero() || b.At.Sub(now) > d) {
+		b = Bound{now.Add(d), &TimeoutError{"whole answer", d}}
 	}
-	r, kept, err := h.try(ctx, message)
+	if b.Why == nil {
+		b.Why = context.DeadlineExceeded
+	}
+	r, kept, err := h.try(ctx, l, message, now, b)
 	if err != nil && kept && repeat && ctx.Err() == nil {
 		h.closeIdle() // all of them were idle for longer than the one that was closed
-		r, _, err = h.try(ctx, message)
+		r, _, err = h.try(ctx, l, message, now, b)
 	}
-	if err != nil {
-		if end != nil {
-			end()
-		}
-		return nil, err
-	}
-	r.end = end
-	return r, nil
+	return r, err
 }
 
 // try sends a request once. again says that it failed because of a connection that was kept too long.
-func (h *Host) try(ctx context.Context, message []byte) (r *Response, again bool, err error) {
-	c, err := h.get(ctx)
-	if err != nil {
-		return nil, false, because(ctx, err)
-	}
-	var stop func() bool
-	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, c.cut)
+func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, b Bound) (r *Response, again bool, err error) {
+	c, stop := l.take(ctx, h, now, b)
+	if c == nil {
+		if c, err = h.get(ctx, b); err != nil {
+			return nil, false, because(ctx, err)
+		}
+		c.bind(now, b)
+		if ctx.Done() != nil {
+			stop = context.AfterFunc(ctx, c.cut)
+		}
 	}
 	head, err := c.send(ctx, message)
 	if err == nil {
-		r = &Response{Status: head.status, ctx: ctx, stop: stop, c: c}
+		r = &Response{Status: head.status, ctx: ctx, stop: stop, c: c, line: l}
 		r.framing, r.Length, r.keep, err = head.body()
 		r.left = max(r.Length, 0)
 	}
@@ -151,7 +151,11 @@ func (h *Host) try(ctx context.Context, message []byte) (r *Response, again bool
 		if stop != nil {
 			stop()
 		}
+		late := c.late(err)
 		h.drop(c)
+		if late {
+			return nil, false, because(ctx, b.Why)
+		}
 		_, timeout := err.(*TimeoutError) //nolint:errorlint // it is ours, and never wrapped
 		return nil, c.used && !c.answered && !timeout, because(ctx, err)
 	}

@@ -18,9 +18,12 @@ type conn struct {
 	net.Conn         // what is written to and read from: a socket, or TLS over one
 	under    *socket // what is below
 	host     *Host
-	used     bool      // it has brought an answer
-	idle     time.Time // since when
-	cut      func()    // interrupts whoever waits for it
+	used     bool        // it has brought an answer
+	bound    Bound       // of the call
+	set      time.Time   // the deadline that is set: zero for none, mixed if it is not the same for reading and writing
+	timer    *time.Timer // in place of a deadline, where those are not known
+	idle     time.Time   // since when
+	cut      func()      // interrupts whoever waits for it
 	probe    [1]byte
 
 	buf         []byte
@@ -54,7 +57,7 @@ func (c *conn) send(ctx context.Context, message []byte) (head, error) {
 	}
 	h, err := c.readHead(ctx, d > 0)
 	if d > 0 {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if errors.Is(err, os.ErrDeadlineExceeded) && !c.over() {
 			err = &TimeoutError{"head of an answer", d}
 		}
 		c.limit(ctx, 0)
@@ -62,14 +65,61 @@ func (c *conn) send(ctx context.Context, message []byte) (head, error) {
 	return h, err
 }
 
-// limit has reads fail after d from now on, never for 0. An interruption that came before holds.
-func (c *conn) limit(ctx context.Context, d time.Duration) {
-	var at time.Time
-	if d > 0 {
-		at = time.Now().Add(d)
+// mixed is no deadline that anybody sets.
+var mixed = time.Unix(1, 0)
+
+// bind sets when the call has to be over. An interruption that came before may be lost.
+func (c *conn) bind(now time.Time, b Bound) {
+	c.bound = b
+	if b.At.Equal(c.set) {
+		return
 	}
+	if early := b.At.Sub(c.set); !b.At.IsZero() && early > 0 && early < b.At.Sub(now)/16 {
+		return
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer = nil
+	}
+	c.set = b.At
+	if c.SetDeadline(b.At) != nil && !b.At.IsZero() {
+		c.set, c.timer = mixed, time.AfterFunc(b.At.Sub(now), c.cut)
+	}
+}
+
+// over reports whether the call should be over.
+func (c *conn) over() bool {
+	at := c.bound.At
+	if !c.set.IsZero() && !c.set.Equal(mixed) && c.set.Before(at) {
+		at = c.set
+	}
+	return !at.IsZero() && !time.Now().Before(at)
+}
+
+// late reports whether an error is that the call should be over.
+func (c *conn) late(err error) bool {
+	_, timeout := err.(*TimeoutError) //nolint:errorlint // it is ours, and never wrapped
+	return !timeout && (c.timer != nil || errors.Is(err, os.ErrDeadlineExceeded)) && c.over()
+}
+
+// limit has reads fail after d from now on, for 0 when the call has to be over. An interruption that came before holds.
+func (c *conn) limit(ctx context.Context, d time.Duration) {
+	at := c.bound.At
+	if d > 0 {
+		if limit := time.Now().Add(d); at.IsZero() || limit.Before(at) {
+			at = limit
+		}
+	}
+	c.set = mixed
 	if c.SetReadDeadline(at) != nil || ctx.Err() != nil {
 		c.cut()
+	}
+}
+
+// trim lets go of a buffer that only a large head needed.
+func (c *conn) trim() {
+	if cap(c.buf) > 2*bufferSize {
+		c.buf = nil
 	}
 }
 
@@ -139,7 +189,7 @@ func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
 		if n > 0 {
 			return n, nil // an error will come again
 		}
-		if d > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		if d > 0 && errors.Is(err, os.ErrDeadlineExceeded) && !c.over() {
 			err = &TimeoutError{"byte of the answer", d}
 		}
 		if err != nil {

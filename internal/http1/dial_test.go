@@ -172,7 +172,7 @@ func TestEachConnectionHasItsTime(t *testing.T) {
 		h := s.host(t, Options{IdleTimeout: 10 * time.Second})
 		var open [3]*Response
 		for i := range open {
-			r, err := h.Do(t.Context(), []byte(request), true)
+			r, err := h.Do(t.Context(), []byte(request), true, Bound{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,35 +199,19 @@ func TestEachConnectionHasItsTime(t *testing.T) {
 	})
 }
 
-// deadlines notes the last deadline for reads.
-type deadlines struct {
-	net.Conn
-	last *time.Time
-}
-
-func (d deadlines) SetReadDeadline(at time.Time) error {
-	*d.last = at
-	return d.Conn.SetReadDeadline(at)
-}
-
-// A connection is kept without a deadline.
-func TestKeptWithoutDeadline(t *testing.T) {
+// A deadline that passed while a connection was kept does no harm.
+func TestDeadlinesOfBefore(t *testing.T) {
 	t.Parallel()
-	for _, o := range []Options{{ReadTimeout: time.Second}, {HeaderTimeout: time.Second}, {ReadTimeout: time.Second, HeaderTimeout: time.Second}} {
+	for _, o := range []Options{{ReadTimeout: time.Second}, {HeaderTimeout: time.Second}, {ReadTimeout: time.Second, HeaderTimeout: time.Second}, {Timeout: time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{serve: answers(small)}
-			var last time.Time
-			o.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				c, err := s.dial(ctx, network, addr)
-				return deadlines{c, &last}, err
-			}
-			h, err := New(o).Host("http", "h")
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := s.host(t, o)
 			for range 2 {
-				if _, body, err := ask(t.Context(), h); err != nil || body != "hello" || !last.IsZero() {
-					t.Errorf("%v, and the deadline is %v", err, last)
+				if _, body, err := ask(t.Context(), h); err != nil || body != "hello" {
+					t.Errorf("%q, %v", body, err)
+				}
+				if c := h.idle[0]; o.ReadTimeout > 0 && !c.set.Equal(mixed) {
+					t.Errorf("the deadline counts as %v, but reading has its own", c.set)
 				}
 				time.Sleep(5 * time.Second)
 			}

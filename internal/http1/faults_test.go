@@ -123,7 +123,7 @@ func TestCloseGivesUp(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{serve: answers(text)}
 			h := s.host(t, Options{})
-			r, err := h.Do(t.Context(), []byte(request), true)
+			r, err := h.Do(t.Context(), []byte(request), true, Bound{})
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -190,7 +190,7 @@ func TestKeptConnections(t *testing.T) {
 			if _, body, err := ask(t.Context(), h); err != nil || body != "hello" {
 				t.Fatal(c.name, err)
 			}
-			r, err := h.Do(t.Context(), []byte(request), c.repeat)
+			r, err := h.Do(t.Context(), []byte(request), c.repeat, Bound{})
 			if !errors.Is(err, c.err) {
 				t.Errorf("%s: %v, want %v", c.name, err, c.err)
 			}

@@ -54,7 +54,7 @@ func readHere(in []byte, step int) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	r, err := h.Do(context.Background(), []byte(request), true)
+	r, err := h.Do(context.Background(), []byte(request), true, Bound{})
 	if err != nil {
 		return result{}, err
 	}

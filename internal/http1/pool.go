@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,8 +20,9 @@ type Host struct {
 	idle    []*conn // the one that was used last at the end
 	open    int     // connections: idle, in use, or being made
 	waiting list.List
-	expiry  *time.Timer // closes idle connections; nil when there were none
-	closing bool        // nothing is kept until the next request
+	queue   atomic.Int32 // how many wait
+	expiry  *time.Timer  // closes idle connections; nil when there were none
+	closing bool         // nothing is kept until the next request
 }
 
 // turn is what a caller waits for: a connection, or nil for leave to make one.
@@ -28,7 +30,8 @@ type turn chan *conn
 
 // get returns a connection, which the caller owns. It uses the one that was used last, so that those that are not needed grow
 // old; callers that have to wait do so in order.
-func (h *Host) get(ctx context.Context) (*conn, error) {
+func (h *Host) get(ctx context.Context, b Bound) (*conn, error) {
+	bounded := b.At.IsZero()
 	for {
 		h.mu.Lock()
 		h.closing = false
@@ -45,21 +48,34 @@ func (h *Host) get(ctx context.Context) (*conn, error) {
 		default:
 			wait = make(turn, 1)
 			place = h.waiting.PushBack(wait)
+			h.queue.Add(1)
 		}
 		h.mu.Unlock()
 
+		if c == nil && !bounded {
+			bounded = true
+			var end context.CancelFunc
+			ctx, end = context.WithDeadlineCause(ctx, b.At, b.Why)
+			defer end()
+		}
 		if wait != nil {
 			select {
 			case c = <-wait:
 			case <-ctx.Done():
 				h.leave(place, wait)
-				return nil, ctx.Err()
+				return nil, context.Cause(ctx)
 			}
 		}
 		if c == nil {
-			return h.dial(ctx)
+			c, err := h.dial(ctx)
+			if err != nil {
+				err = because(ctx, err)
+			}
+			return c, err
 		}
-		if time.Since(c.idle) < h.client.opts.IdleTimeout && c.reusable() {
+		now := time.Now()
+		c.bind(now, b) // one that has passed would look like a connection that was closed
+		if now.Sub(c.idle) < h.client.opts.IdleTimeout && c.reusable() {
 			return c, nil
 		}
 		h.drop(c)
@@ -70,6 +86,7 @@ func (h *Host) get(ctx context.Context) (*conn, error) {
 func (h *Host) leave(place *list.Element, wait turn) {
 	h.mu.Lock()
 	h.waiting.Remove(place)
+	h.queue.Store(int32(h.waiting.Len()))
 	h.mu.Unlock()
 	select {
 	case c := <-wait:
@@ -88,13 +105,19 @@ func (h *Host) next() turn {
 	if first == nil {
 		return nil
 	}
-	return h.waiting.Remove(first).(turn)
+	wait := h.waiting.Remove(first).(turn)
+	h.queue.Store(int32(h.waiting.Len()))
+	return wait
 }
+
+// wanted reports whether somebody waits for a connection.
+func (h *Host) wanted() bool { return h.queue.Load() > 0 }
 
 // put takes a connection back that can be used again.
 func (h *Host) put(c *conn) {
-	if cap(c.buf) > 2*bufferSize {
-		c.buf = nil // a large head needed it
+	c.trim()
+	if c.timer != nil { // it would cut the connection off
+		c.bind(time.Time{}, Bound{})
 	}
 	h.mu.Lock()
 	now := time.Now()
@@ -118,6 +141,9 @@ func (h *Host) put(c *conn) {
 
 // drop closes a connection and lets somebody make another.
 func (h *Host) drop(c *conn) {
+	if c.timer != nil {
+		c.timer.Stop()
+	}
 	_ = c.Close() // there is nobody to tell
 	h.free()
 }

@@ -164,7 +164,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 
 		// What is in use when CloseIdle is called is closed when it is given back, unless somebody makes a request meanwhile.
 		for _, meanwhile := range []bool{false, true} {
-			r, err := h.Do(t.Context(), []byte(request), true)
+			r, err := h.Do(t.Context(), []byte(request), true, Bound{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"time"
 )
 
 // Response is an answer whose head was read. It has to be closed. Not for concurrent use.
@@ -17,9 +18,9 @@ type Response struct {
 	Length int64
 
 	ctx     context.Context
-	end     context.CancelFunc // of ctx, if that is the client's own; may be nil
-	stop    func() bool        // the watch over ctx; may be nil
-	c       *conn              // nil when closed
+	stop    func() bool // the watch over ctx; may be nil
+	c       *conn       // nil when closed
+	line    *Line       // that gets it back; nil if there is none
 	framing framing
 	keep    bool
 	left    int64 // bytes of the body, or of the chunk
@@ -66,7 +67,11 @@ func (r *Response) Read(p []byte) (int, error) {
 		if errors.Is(err, io.EOF) && !r.ended() {
 			err = io.ErrUnexpectedEOF
 		}
-		if !errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
+		case r.c.late(err):
+			err = because(r.ctx, r.c.bound.Why)
+		default:
 			err = because(r.ctx, err)
 		}
 		r.err = err
@@ -158,14 +163,11 @@ func (r *Response) Close() error {
 	}
 	r.c = nil
 	good := r.keep && c.from == c.until && (errors.Is(r.err, io.EOF) || r.err == nil && r.framing == byLength && r.left == 0)
+	if good && r.line != nil && r.line.keep(c, r.ctx, r.stop) {
+		return nil
+	}
 	if r.stop != nil && !r.stop() {
 		good = false // the context has ended, and the connection is or will be interrupted
-	}
-	if r.end != nil {
-		r.end()
-	}
-	if good && c.host.client.opts.ReadTimeout > 0 {
-		good = c.SetReadDeadline(noDeadline) == nil
 	}
 	if good {
 		c.host.put(c)
@@ -173,4 +175,15 @@ func (r *Response) Close() error {
 		c.host.drop(c)
 	}
 	return nil
+}
+
+// Until bounds the rest of the answer anew. It must not be called while Read is.
+func (r *Response) Until(b Bound) {
+	if r.c == nil {
+		return
+	}
+	r.c.bind(time.Now(), b)
+	if r.ctx.Err() != nil {
+		r.c.cut() // the interruption may have been overwritten
+	}
 }

@@ -95,7 +95,7 @@ func (s *script) host(tb testing.TB, o Options) *Host {
 
 // ask makes a request and reads the whole answer.
 func ask(ctx context.Context, h *Host) (status int, body string, err error) {
-	r, err := h.Do(ctx, []byte(request), true)
+	r, err := h.Do(ctx, []byte(request), true, Bound{})
 	if err != nil {
 		return 0, "", err
 	}

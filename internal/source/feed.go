@@ -48,8 +48,7 @@ type Feed struct {
 	had     int                // bytes that the last reservation got, if it was less than it should have been; 0 if not
 	starved time.Time          // since when it waits for those, with nothing of its own to be handled
 	wake    chan struct{}      // not nil once somebody waits instead of being called
-	reads   context.Context    // of the read that is under way, and of the next while there is more to be read
-	end     context.CancelFunc // of reads
+	end     context.CancelFunc // of the read that is under way; nil if there is none
 	room    chan struct{}      // not nil while a turn waits for room
 	status  Status
 }
@@ -170,7 +169,9 @@ func (f *Feed) Last(ctx context.Context) (Page, error) {
 	if len(f.queue) == 0 {
 		f.mu.Unlock()
 		if err = pause(ctx, time.Until(f.poll.began.Add(readSpacing))); err == nil {
-			_, err = f.read(ctx)
+			var l lane
+			_, err = f.read(ctx, &l)
+			l.close()
 		}
 		f.mu.Lock()
 	}

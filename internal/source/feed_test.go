@@ -561,7 +561,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 			t.Errorf("woken %d times by answers that brought nothing", n)
 		}
 		f.mu.Lock()
-		if f.state == scheduled && f.reads != nil {
+		if f.state == scheduled && f.end != nil {
 			t.Error("an idle feed keeps a context")
 		}
 		f.mu.Unlock()

@@ -19,7 +19,7 @@ type Scheduler struct {
 
 	wheel  []feeds // by tick; a feed is at most so many ticks away
 	cursor int     // the last tick that was dealt with
-	count  int     // feeds in the wheel
+	placed int     // feeds in the wheel
 	next   int     // the tick that the pacer sleeps until
 	poke   chan struct{}
 
@@ -27,12 +27,16 @@ type Scheduler struct {
 	waiting int // feeds in ready
 	waited  int // … that were there one tick ago
 
-	width   int  // how many goroutines may read at once
+	crew    crew // how many goroutines may read at once
 	working int  // … are not parked
 	turning int  // … have a read under way
-	strain  bool // reads have waited since the width was looked at
-	looked  int  // … at this tick
 	parked  []chan bool
+
+	looked   int           // the tick at which the width was looked at
+	behind   int           // ticks in a row at which due reads had waited for one
+	finished int           // reads since the look
+	spent    time.Duration // by all that had a read under way since the look, up to counted
+	counted  time.Time
 }
 
 const (
@@ -40,10 +44,6 @@ const (
 	tick = 25 * time.Millisecond
 	// wheelTicks is more than twice as many as the longest interval has: the pacer sleeps for half of it at most.
 	wheelTicks = 8192
-	// leastWidth and mostWidth bound how many read at once. With answers after 20 ms 256 can make 12,800 reads a second.
-	leastWidth, mostWidth = 4, 256
-	// lookEvery is after how many ticks the width is looked at, to make it less.
-	lookEvery = 40
 )
 
 // feeds is a list.
@@ -83,7 +83,7 @@ func (s *Scheduler) at(f *Feed, due time.Time) {
 	t := max(int((due.Sub(s.began)+tick-1)/tick), s.cursor+1)
 	t = min(t, s.cursor+wheelTicks-1)
 	s.wheel[t%wheelTicks].push(f)
-	s.count++
+	s.placed++
 	if t < s.next {
 		s.next = t
 		s.wake()
@@ -121,7 +121,8 @@ func (s *Scheduler) start() {
 		return
 	}
 	s.wheel = make([]feeds, wheelTicks)
-	s.began, s.width, s.next = time.Now(), leastWidth, wheelTicks
+	s.began, s.crew.width, s.next = time.Now(), leastWidth, wheelTicks
+	s.counted = s.began
 	s.poke, s.closing = make(chan struct{}, 1), make(chan struct{})
 	s.running.Go(s.pace)
 }
@@ -158,30 +159,34 @@ func (s *Scheduler) pace() {
 func (s *Scheduler) advance(now int) {
 	if now > s.cursor {
 		if s.waiting > 0 && s.waited > 0 { // nobody came to what has waited for a tick
-			s.strain = true
-			s.width = min(s.width+max(s.width/4, min(s.width, s.waiting/4), 1), mostWidth)
+			s.behind++
+		} else {
+			s.behind = 0
 		}
-		for t := s.cursor + 1; t <= min(now, s.cursor+wheelTicks-1) && s.count > 0; t++ {
+		for t := s.cursor + 1; t <= min(now, s.cursor+wheelTicks-1) && s.placed > 0; t++ {
 			slot := &s.wheel[t%wheelTicks]
 			for slot.first != nil {
 				s.ready.push(slot.pop())
 				s.waiting++
-				s.count--
+				s.placed--
 			}
 		}
 		s.cursor = now
 		s.waited = s.waiting
 	}
+	if now-s.looked >= lookEvery {
+		s.look(now)
+	}
 	s.staff()
-	if now-s.looked < lookEvery {
-		return
-	}
-	s.looked = now
-	if !s.strain {
-		s.width = max(s.width-max(s.width/8, 1), leastWidth)
-	}
-	s.strain = false
-	for len(s.parked) > 0 && len(s.parked)+s.working > s.width { // those that have been so for longest
+}
+
+// look adjusts how many may read.
+func (s *Scheduler) look(now int) {
+	s.count(0)
+	length := time.Duration(now-s.looked) * tick
+	s.crew.adjust(look{s.behind >= lookEvery, float64(s.spent) / float64(length), s.finished})
+	s.looked, s.finished, s.spent = now, 0, 0
+	for len(s.parked) > 0 && len(s.parked)+s.working > s.crew.width { // those that have been so for longest
 		s.parked[0] <- false
 		s.parked = append(s.parked[:0], s.parked[1:]...)
 	}
@@ -193,10 +198,10 @@ func (s *Scheduler) upcoming() int {
 		return s.cursor + 1
 	}
 	far := s.cursor + wheelTicks/2
-	if s.width > leastWidth {
+	if s.crew.width > leastWidth {
 		far = max(s.looked+lookEvery, s.cursor+1)
 	}
-	if s.count > 0 {
+	if s.placed > 0 {
 		for t := s.cursor + 1; t < far; t++ {
 			if s.wheel[t%wheelTicks].first != nil {
 				return t
@@ -208,7 +213,7 @@ func (s *Scheduler) upcoming() int {
 
 // staff has goroutines read what is ready, as many as may.
 func (s *Scheduler) staff() {
-	for s.working-s.turning < s.waiting && s.working < s.width {
+	for s.working-s.turning < s.waiting && s.working < s.crew.width {
 		s.working++
 		if last := len(s.parked) - 1; last >= 0 {
 			s.parked[last] <- true
@@ -226,20 +231,24 @@ func (s *Scheduler) staff() {
 // read makes reads as long as some are due.
 func (s *Scheduler) read() {
 	wake := make(chan bool, 1)
+	var l lane
+	defer l.close()
 	for f := (*Feed)(nil); ; {
 		s.mu.Lock()
 		if f != nil {
 			f = nil
-			s.turning--
+			s.count(-1)
+			s.finished++
 		}
 		if s.closed {
 			s.mu.Unlock()
 			return
 		}
-		if s.ready.first == nil || s.working > s.width {
+		if s.ready.first == nil || s.working > s.crew.width {
 			s.working--
 			s.parked = append(s.parked, wake)
 			s.mu.Unlock()
+			l.park()
 			if !<-wake {
 				return
 			}
@@ -247,8 +256,16 @@ func (s *Scheduler) read() {
 		}
 		f = s.ready.pop()
 		s.waiting--
-		s.turning++
+		s.count(1)
 		s.mu.Unlock()
-		f.turn()
+		f.turn(&l)
 	}
+}
+
+// count notes that so many more have a read under way.
+func (s *Scheduler) count(more int) {
+	now := time.Now()
+	s.spent += time.Duration(s.turning) * now.Sub(s.counted)
+	s.counted = now
+	s.turning += more
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// turn makes one read and has the next one scheduled. The scheduler calls it.
-func (f *Feed) turn() {
+// turn makes one read and has the next one scheduled. The scheduler calls it, with what its goroutine keeps.
+func (f *Feed) turn(l *lane) {
 	f.mu.Lock()
 	if f.held || f.state != scheduled {
 		f.mu.Unlock()
@@ -29,17 +29,15 @@ func (f *Feed) turn() {
 	if f.status.Trying.IsZero() {
 		f.status.Trying = time.Now()
 	}
-	if f.reads == nil {
-		calls := f.Calls
-		if calls == nil {
-			calls = f.ctx
-		}
-		f.reads, f.end = context.WithCancel(calls)
+	calls := f.Calls
+	if calls == nil {
+		calls = f.ctx
 	}
-	ctx := f.reads
+	ctx, end := l.context(calls)
+	f.end = end
 	f.mu.Unlock()
 
-	tip, err := f.read(ctx)
+	tip, err := f.read(ctx, l)
 	var wait time.Duration
 	read := err == nil
 	if err != nil && ctx.Err() == nil {
@@ -49,10 +47,7 @@ func (f *Feed) turn() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ended := ctx.Err() != nil || f.ctx.Err() != nil
-	if tip || ended { // an idle shard is to cost little
-		f.end()
-		f.reads, f.end = nil, nil
-	}
+	f.end = nil // it is the next turn's, whoever has that
 	if f.state == turning {
 		f.state = parked
 	}
@@ -131,19 +126,20 @@ func (f *Feed) reserve(now time.Time) bool {
 }
 
 // read reads an answer, part by part, and puts what it brings into the queue.
-func (f *Feed) read(ctx context.Context) (tip bool, err error) {
+func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	defer f.ungrant()
 	p := &f.poll
 	p.began = time.Now()
 	if p.iterator == "" {
 		f.now(Positioning)
+		l.park()
 		if err := p.open(ctx); err != nil {
 			return false, err
 		}
 	}
 	f.now(Reading)
 	request := p.request()
-	request.Limit, request.Window = min(f.limit, p.Limit), max(window, f.granted)
+	request.Limit, request.Window, request.Line = min(f.limit, p.Limit), max(window, f.granted), &l.line
 	next := f.part()
 	rest, err := p.Caller.Read(ctx, request, &next.wire)
 	size, memory, records, begun := 0, 0, 0, p.From

@@ -193,29 +193,29 @@ func (c *Caller) Close() {
 // *smithy.DeserializationError, and ctx's. A call that took longer than [Options.Timeout] wraps context.DeadlineExceeded.
 func (c *Caller) GetRecords(ctx context.Context, req Request, p *Page) error {
 	p.empty()
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, c.slow)
-	defer cancel()
-	_, err := c.getRecords(ctx, &req, p, nil)
+	l := live(ctx, &req, c.opts.Timeout, c.slow)
+	defer l.end()
+	_, err := c.getRecords(l, &req, p)
 	if err != nil {
 		p.empty()
 	}
 	return err
 }
 
-func (c *Caller) getRecords(ctx context.Context, req *Request, p *Page, l *life) (*Rest, error) {
+func (c *Caller) getRecords(l *life, req *Request, p *Page) (*Rest, error) {
 	switch c.path {
 	case OwnCall:
-		cred, err := c.credentials.Retrieve(ctx)
+		cred, err := c.credentials.Retrieve(l)
 		if err != nil {
 			return nil, operationError(fmt.Errorf("get credentials: %w", err))
 		}
-		ep, err := c.endpointFor(ctx, &cred, req.StreamARN)
+		ep, err := c.endpointFor(l, &cred, req.StreamARN)
 		if err != nil {
 			return nil, err
 		}
 		if ep.reason == "" {
 			return c.choose(&ep.format, req, p, func(f Format) (*Rest, error) {
-				rest, err := c.own(ctx, ep, &cred, f, req, p, l)
+				rest, err := c.own(l, ep, &cred, f, req, p)
 				if err != nil {
 					err = operationError(err)
 				}
@@ -223,9 +223,9 @@ func (c *Caller) getRecords(ctx context.Context, req *Request, p *Page, l *life)
 			})
 		}
 	case PlainSDK:
-		return nil, c.plainSDK(ctx, req, p)
+		return nil, c.plainSDK(l, req, p)
 	}
-	return c.choose(c.choiceFor(req.StreamARN), req, p, func(f Format) (*Rest, error) { return nil, c.underSDK(ctx, f, req, p) })
+	return c.choose(c.choiceFor(req.StreamARN), req, p, func(f Format) (*Rest, error) { return nil, c.underSDK(l, f, req, p) })
 }
 
 // choose makes a call in the format that is right for an endpoint as far as is known, and learns from it.

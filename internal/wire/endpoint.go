@@ -52,7 +52,8 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	ep, err := c.resolve(ctx, cred, arn)
+	same := *cred // the SDK keeps it for a while, and the caller's is to stay where it is
+	ep, err := c.resolve(ctx, &same, arn)
 	if err != nil {
 		return nil, err
 	}

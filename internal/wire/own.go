@@ -32,15 +32,15 @@ var (
 )
 
 // own makes one call and reads the answer into p. With a life to live it may leave the rest of a large answer for later.
-func (c *Caller) own(ctx context.Context, ep *endpoint, cred *aws.Credentials, f Format, req *Request, p *Page, l *life) (*Rest, error) {
-	a, err := c.send(ctx, ep, cred, f, req)
+func (c *Caller) own(l *life, ep *endpoint, cred *aws.Credentials, f Format, req *Request, p *Page) (*Rest, error) {
+	a, err := c.send(l, ep, cred, f, req)
 	if err != nil {
-		return nil, sendError(ctx, err)
+		return nil, l.sendError(err)
 	}
 	var rest *Rest
 	switch {
 	case a.status != http.StatusOK:
-		err = readAPIError(ctx, &a)
+		err = readAPIError(l, &a)
 		c.learnSkew(&a, err)
 	case c.inParts(l, &a):
 		rest, err = c.begin(l, &a, p)
@@ -55,29 +55,34 @@ func (c *Caller) own(ctx context.Context, ep *endpoint, cred *aws.Credentials, f
 		p.RequestID = a.requestID()
 		return nil, nil
 	}
-	if ctx.Err() != nil && !isAPIError(err) {
-		err = sendError(ctx, err)
+	if l.over(err) && !isAPIError(err) {
+		err = l.sendError(err)
 	}
 	return nil, responseError(&a, err)
 }
 
 // send makes the call over our own HTTP client, or over net/http where that does something that ours does not.
-func (c *Caller) send(ctx context.Context, ep *endpoint, cred *aws.Credentials, f Format, req *Request) (answer, error) {
+func (c *Caller) send(l *life, ep *endpoint, cred *aws.Credentials, f Format, req *Request) (answer, error) {
 	now := time.Now().Add(time.Duration(c.skew.Load()))
-	if ep.lean == nil || !ep.writable(cred) || httptrace.ContextClientTrace(ctx) != nil {
-		resp, err := c.http.Do(ep.request(now, cred, f, req).WithContext(ctx)) //nolint:bodyclose // the answer is the caller's
+	if ep.lean == nil || !ep.writable(cred) || httptrace.ContextClientTrace(l) != nil {
+		resp, err := c.http.Do(ep.request(now, cred, f, req).WithContext(l)) //nolint:bodyclose // the answer is the caller's
 		if err != nil {
 			return answer{}, err
 		}
 		return fullAnswer(resp), nil
 	}
 	d := drafts.Get().(*draft)
-	resp, err := ep.lean.Do(ctx, ep.message(d, now, cred, f, req), true)
+	var err error
+	if message := ep.message(d, now, cred, f, req); l.line != nil {
+		l.answer, err = l.line.line.Do(l.caller, ep.lean, message, true, l.bound)
+	} else {
+		l.answer, err = ep.lean.Do(l.caller, message, true, l.bound)
+	}
 	drafts.Put(d)
 	if err != nil {
 		return answer{}, &url.Error{Op: "Post", URL: ep.url.Redacted(), Err: err}
 	}
-	return leanAnswer(resp, ep.url), nil
+	return leanAnswer(l.answer, ep.url), nil
 }
 
 // request is a signed request at the time now, for the service's clock.
@@ -148,16 +153,28 @@ func (e *unexpectedError) Error() string {
 	return fmt.Sprintf("the answer to a request in %s has %s", e.asked, e.what)
 }
 
-// sendError is the error about a call that brought no whole answer, as the SDK would put it. The cause of ctx's end says more
-// than what the HTTP client makes of it.
-func sendError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		if cause := context.Cause(ctx); !errors.Is(err, cause) {
-			err = fmt.Errorf("%w: %w", cause, err)
-		}
-		return &aws.RequestCanceledError{Err: err}
+// sendError is the error about a call that brought no whole answer, as the SDK would put it.
+func (l *life) sendError(err error) error {
+	if l.over(err) {
+		return canceled(l.cause(), err)
 	}
 	return &smithyhttp.RequestSendError{Err: err}
+}
+
+// sendError is that of a life, for a call that has no other end than ctx's.
+func sendError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return canceled(context.Cause(ctx), err)
+	}
+	return &smithyhttp.RequestSendError{Err: err}
+}
+
+// canceled adds why a call was given up, which says more than what the HTTP client makes of it.
+func canceled(cause, err error) error {
+	if !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return &aws.RequestCanceledError{Err: err}
 }
 
 func operationError(err error) error {

@@ -1,9 +1,9 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/aws/smithy-go"
 )
@@ -26,27 +26,6 @@ var ErrClosed = errors.New("wire: the answer was read to its end or given up")
 // errHeld is why an answer is given up that holds a connection for nothing.
 var errHeld = errors.New("nobody asked for the next part of the answer in time")
 
-// life is that of a request whose answer may be read long after the call that made it.
-type life struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	window int // how much of the answer is read at a time
-}
-
-// bound ends the request with a cause when d has passed, and lifts the bound before.
-func (l *life) bound(d time.Duration, cause error) {
-	if l.timer != nil {
-		l.timer.Stop()
-	}
-	l.timer = time.AfterFunc(d, func() { l.cancel(cause) })
-}
-
-func (l *life) end() {
-	l.timer.Stop()
-	l.cancel(nil)
-}
-
 // Read is GetRecords, but of an answer that is larger than [Options.Window] it reads only the first part, and returns the rest
 // of it; nil if p is all, and then p.Last is set. A part holds whole records. If a later part fails, those before stay good:
 // reading goes on after their last record, with an iterator made from its number. Only CBOR comes in parts, and only where the
@@ -56,13 +35,9 @@ func (l *life) end() {
 // ctx governs the rest too, which has to be read to its end or closed.
 func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) {
 	p.empty()
-	l := &life{window: req.Window}
-	if l.window == 0 {
-		l.window = c.opts.Window
-	}
-	l.ctx, l.cancel = context.WithCancelCause(ctx)
-	l.bound(c.opts.Timeout, c.slow)
-	rest, err := c.getRecords(l.ctx, &req, p, l)
+	l := live(ctx, &req, c.opts.Timeout, c.slow)
+	l.window = cmp.Or(req.Window, c.opts.Window)
+	rest, err := c.getRecords(l, &req, p)
 	if err != nil {
 		p.empty()
 	}
@@ -70,13 +45,17 @@ func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) 
 		l.end()
 		return nil, err
 	}
-	l.bound(c.opts.Timeout, errHeld)
+	if err := l.next(c.opts.Timeout, errHeld); err != nil {
+		rest.Close()
+		p.empty()
+		return nil, operationError(l.sendError(err))
+	}
 	return rest, nil
 }
 
 // inParts reports whether the answer is to be read in parts, which holds a connection as long as the program takes.
 func (c *Caller) inParts(l *life, a *answer) bool {
-	if l == nil || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != cborType || a.encoding() != "" {
+	if l.window == 0 || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != cborType || a.encoding() != "" {
 		return false
 	}
 	if c.held.Add(1) > int32(max(1, c.opts.MaxConns/2)) {
@@ -111,13 +90,16 @@ func (r *Rest) Next(p *Page) error {
 		return ErrClosed
 	}
 	timeout := r.c.opts.Timeout
-	r.life.bound(timeout, r.c.slow)
-	err := r.parts.next(p)
+	err := r.life.next(timeout, r.c.slow)
+	if err == nil {
+		err = r.parts.next(p)
+	}
+	if err == nil && !p.Last {
+		err = r.life.next(timeout, errHeld)
+	}
 	if err == nil {
 		if p.Last {
 			r.Close()
-		} else {
-			r.life.bound(timeout, errHeld)
 		}
 		p.RequestID = r.id
 		return nil
@@ -126,8 +108,8 @@ func (r *Rest) Next(p *Page) error {
 	if malformed := (*MalformedError)(nil); errors.As(err, &malformed) {
 		err = deserialization(err)
 		r.learn(err)
-	} else if r.life.ctx.Err() != nil {
-		err = sendError(r.life.ctx, err)
+	} else if r.life.over(err) {
+		err = r.life.sendError(err)
 	}
 	err = operationError(responseError(&r.a, err))
 	r.Close()

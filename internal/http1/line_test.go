@@ -1,0 +1,493 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// over asks over a line.
+func over(ctx context.Context, l *Line, h *Host, b Bound) (body string, err error) {
+	r, err := l.Do(ctx, h, []byte(request), true, b)
+	if err != nil {
+		return "", err
+	}
+	all, err := io.ReadAll(r)
+	return string(all), errors.Join(err, r.Close())
+}
+
+// A line keeps its connection from one request to the next, and gives it up when it is parked, for another host, for another context, and when
+// its context has ended; the connection is used on, unless it was or will be interrupted.
+func TestALineKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		then         func(t *testing.T, ctx context.Context, l *Line, h, other *Host, end context.CancelFunc)
+		idle, closed int
+	}{
+		{"it goes on", func(*testing.T, context.Context, *Line, *Host, *Host, context.CancelFunc) {}, 0, 0},
+		{"it is parked", func(_ *testing.T, _ context.Context, l *Line, _, _ *Host, _ context.CancelFunc) {
+			l.Park()
+			l.Park()
+		}, 1, 0},
+		{"another host", func(t *testing.T, ctx context.Context, l *Line, _, other *Host, _ context.CancelFunc) {
+			if body, err := over(ctx, l, other, Bound{}); body != "hello" || err != nil {
+				t.Error(body, err)
+			}
+		}, 1, 0},
+		{"its context ends", func(t *testing.T, _ context.Context, l *Line, h, _ *Host, end context.CancelFunc) {
+			end()
+			synctest.Wait()
+			r, err := l.Do(t.Context(), h, []byte(request), false, Bound{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.ReadAll(r)
+			_ = r.Close()
+		}, 0, 1},
+		{"its context ends while it is asked in another", func(t *testing.T, _ context.Context, l *Line, h, _ *Host, end context.CancelFunc) {
+			time.AfterFunc(time.Second/2, end)
+			if body, err := over(t.Context(), l, h, Bound{}); body != "hello" || err != nil { // on the same connection
+				t.Error(body, err)
+			}
+		}, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, s2 := &script{serve: slowly(time.Second)}, &script{serve: answers(small)}
+				h, other := s.host(t, Options{}), s2.host(t, Options{})
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				var l Line
+				for range 3 {
+					if body, err := over(ctx, &l, h, Bound{}); body != "hello" || err != nil {
+						t.Fatal(body, err)
+					}
+					if open, idle, _ := h.held(); open != 1 || idle != 0 {
+						t.Errorf("%d connections, %d of them given back, between two requests", open, idle)
+					}
+				}
+				c.then(t, ctx, &l, h, other, end)
+				if _, idle, _ := h.held(); idle != c.idle {
+					t.Errorf("%d connections were given back, want %d", idle, c.idle)
+				}
+				if dials, _ := s.counts(); dials != 1+c.closed {
+					t.Errorf("%d connections were made, want %d", dials, 1+c.closed)
+				}
+				l.Park()
+				for _, h := range []*Host{h, other} {
+					h.client.CloseIdle()
+				}
+				s.done.Wait()
+				s2.done.Wait()
+				if open, _, _ := h.held(); open != 0 {
+					t.Errorf("%d connections are left", open)
+				}
+			})
+		})
+	}
+}
+
+// The end of the context interrupts a request over a line's kept connection, which is not used again; also when it comes just before the
+// deadline of the request is set.
+func TestALineIsInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{serve: func(_ int, c net.Conn) {
+				if takeRequest(bufio.NewReader(c)) {
+					_, _ = io.WriteString(c, small)
+				}
+				_, _ = io.Copy(io.Discard, c)
+			}}
+			h := s.host(t, Options{})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			gone := errors.New("gone")
+			first := true
+			h.client.opts.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := s.dial(ctx, network, addr)
+				return &lateBound{c, func() {
+					if before && !first {
+						cancel(gone)
+						synctest.Wait() // the interruption has been there
+					}
+				}}, err
+			}
+			var l Line
+			if _, err := over(ctx, &l, h, Bound{At: time.Now().Add(time.Minute)}); err != nil {
+				t.Fatal(err)
+			}
+			first = false
+			if !before {
+				time.AfterFunc(time.Second, func() { cancel(gone) })
+			}
+			began := time.Now()
+			_, err := over(ctx, &l, h, Bound{At: time.Now().Add(time.Hour)})
+			if took := time.Since(began); !errors.Is(err, gone) || before && took != 0 || !before && took != time.Second {
+				t.Errorf("%v after %v", err, took)
+			}
+			l.Park()
+			s.done.Wait()
+			if open, _, _ := h.held(); open != 0 {
+				t.Errorf("%d connections are left", open)
+			}
+		})
+	}
+}
+
+// lateBound is a connection on which something happens just before a deadline is set.
+type lateBound struct {
+	net.Conn
+	before func()
+}
+
+func (c *lateBound) SetDeadline(at time.Time) error {
+	if at.After(mixed) {
+		c.before()
+	}
+	return c.Conn.SetDeadline(at)
+}
+
+// deaf is a connection that knows no deadlines.
+type deaf struct{ net.Conn }
+
+func (deaf) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
+func (deaf) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
+func (deaf) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// A bound ends whatever takes too long, at its time or up to a sixteenth before; what waits for longer than the bound before had allowed is none
+// of its business.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	why := errors.New("too late")
+	never := func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	half := func(_ int, c net.Conn) {
+		if takeRequest(bufio.NewReader(c)) {
+			_, _ = io.WriteString(c, small[:len(small)-2])
+		}
+		never(0, c)
+	}
+	third := func(_ int, c net.Conn) { // and never again
+		r := bufio.NewReader(c)
+		for range 2 {
+			if takeRequest(r) {
+				_, _ = io.WriteString(c, small)
+			}
+		}
+		never(0, c)
+	}
+	for _, c := range []struct {
+		name  string
+		serve func(int, net.Conn)
+		asked int // requests that are answered
+		body  string
+	}{
+		{"never an answer", never, 0, ""}, {"half an answer", half, 0, "hel"}, {"not the third time", third, 2, ""},
+	} {
+		for _, knows := range []bool{true, false} {
+			for _, o := range []Options{{}, {HeaderTimeout: time.Minute, ReadTimeout: time.Minute}} {
+				synctest.Test(t, func(t *testing.T) {
+					s := &script{serve: c.serve}
+					h := s.host(t, o)
+					if !knows {
+						h.client.opts.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+							c, err := s.dial(ctx, network, addr)
+							return deaf{c}, err
+						}
+						if o.HeaderTimeout > 0 {
+							return // such connections end at once
+						}
+					}
+					var l Line
+					const bound = 16 * time.Second
+					for range c.asked {
+						if body, err := over(t.Context(), &l, h, Bound{time.Now().Add(bound), why}); err != nil || body != "hello" {
+							t.Fatal(c.name, body, err)
+						}
+						time.Sleep(fresh)
+					}
+					began := time.Now()
+					body, err := over(t.Context(), &l, h, Bound{began.Add(bound), why})
+					took := time.Since(began)
+					if !errors.Is(err, why) || body != c.body || took > bound || took < bound-bound/16 || c.asked == 0 && took != bound {
+						t.Errorf("%s, deadlines %v: %q, %v after %v", c.name, knows, body, err, took)
+					}
+					s.done.Wait()
+					if open, _, _ := h.held(); open != 0 {
+						t.Errorf("%s: %d connections are left", c.name, open)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A bound holds for the place in the pool that a request waits for, and for the connection that is made for it; and one that has passed
+// while a connection was kept does no harm, whether it was in the pool or in a line.
+func TestBoundsBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	why := errors.New("too late")
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{serve: answers(small)}
+		h := s.host(t, Options{MaxConns: 1, IdleTimeout: time.Hour})
+		r, err := h.Do(t.Context(), []byte(request), true, Bound{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := h.Do(t.Context(), []byte(request), true, Bound{began.Add(time.Second), why}); !errors.Is(err, why) || time.Since(began) != time.Second {
+			t.Errorf("%v after %v in the queue", err, time.Since(began))
+		}
+		if _, err := h.Do(t.Context(), []byte(request), true, Bound{At: time.Now().Add(time.Second)}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v where the bound says nothing", err)
+		}
+		if h.wanted() {
+			t.Error("who has left is waited for")
+		}
+		_, _ = io.ReadAll(r)
+		_ = r.Close()
+		var l Line
+		for _, d := range []time.Duration{time.Second, 0, 2 * time.Second, time.Second, 0} {
+			var b Bound
+			if d > 0 {
+				b = Bound{time.Now().Add(d), why}
+			}
+			if body, err := over(t.Context(), &l, h, b); err != nil || body != "hello" {
+				t.Errorf("bound %v: %q, %v", d, body, err)
+			}
+			time.Sleep(5 * time.Second)
+			if d == 2*time.Second {
+				l.Park()
+				time.Sleep(5 * time.Second)
+			}
+		}
+		if dials, _ := s.counts(); dials != 1 {
+			t.Errorf("%d connections", dials)
+		}
+		l.Park()
+		h.client.CloseIdle()
+		s.done.Wait()
+
+		h.client.opts.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		began = time.Now()
+		if _, err := h.Do(t.Context(), []byte(request), true, Bound{began.Add(time.Second), why}); !errors.Is(err, why) || time.Since(began) != time.Second {
+			t.Errorf("%v after %v of dialing", err, time.Since(began))
+		}
+		silent := &script{serve: func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }}
+		if _, err := silent.host(t, Options{}).Do(t.Context(), []byte(request), true, Bound{At: time.Now().Add(time.Second)}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v where the bound says nothing", err)
+		}
+		silent.done.Wait()
+	})
+}
+
+// A run of requests sets few deadlines, since each costs the system a timer.
+func TestFewDeadlines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{serve: slowly(time.Millisecond)}
+		set := 0
+		h := s.host(t, Options{})
+		h.client.opts.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := s.dial(ctx, network, addr)
+			return &lateBound{c, func() { set++ }}, err
+		}
+		var l Line
+		for range 1000 { // a second
+			if _, err := over(t.Context(), &l, h, Bound{time.Now().Add(8 * time.Second), io.ErrNoProgress}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if set < 2 || set > 3 {
+			t.Errorf("%d deadlines for a thousand requests", set)
+		}
+		l.Park()
+		h.client.CloseIdle()
+		s.done.Wait()
+	})
+}
+
+// Until gives the rest of an answer more time than its beginning had, and bounds it.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	first, then := errors.New("the beginning was late"), errors.New("the rest was late")
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{serve: func(_ int, c net.Conn) {
+			if takeRequest(bufio.NewReader(c)) {
+				for _, piece := range []string{small[:len(small)-5], "h", "e", "l", "l"} {
+					_, _ = io.WriteString(c, piece)
+					time.Sleep(4 * time.Second)
+				}
+			}
+			_, _ = io.Copy(io.Discard, c)
+		}}
+		h := s.host(t, Options{})
+		r, err := h.Do(t.Context(), []byte(request), true, Bound{time.Now().Add(5 * time.Second), first})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 5)
+		for i := range 4 {
+			if n, err := r.Read(b[i : i+1]); n != 1 || err != nil {
+				t.Fatal(i, n, err)
+			}
+			r.Until(Bound{time.Now().Add(5 * time.Second), then})
+		}
+		began := time.Now()
+		if _, err := r.Read(b); !errors.Is(err, then) || time.Since(began) != 5*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		_ = r.Close()
+		r.Until(Bound{})
+		s.done.Wait()
+	})
+}
+
+// The end of the context is not overwritten by a bound for the rest of an answer.
+func TestUntilAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{serve: func(_ int, c net.Conn) {
+			if takeRequest(bufio.NewReader(c)) {
+				_, _ = io.WriteString(c, small[:len(small)-5])
+			}
+			_, _ = io.Copy(io.Discard, c)
+		}}
+		h := s.host(t, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := h.Do(ctx, []byte(request), true, Bound{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		r.Until(Bound{time.Now().Add(time.Hour), io.ErrNoProgress})
+		began := time.Now()
+		if _, err := r.Read(make([]byte, 5)); !errors.Is(err, context.Canceled) || time.Since(began) != 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		_ = r.Close()
+		s.done.Wait()
+	})
+}
+
+// The bound of a call that is over does not end a connection, even one that has to be closed for that.
+func TestABoundIsLifted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{serve: answers(small)}
+		h := s.host(t, Options{})
+		h.client.opts.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := s.dial(ctx, network, addr)
+			return deaf{c}, err
+		}
+		for range 3 {
+			r, err := h.Do(t.Context(), []byte(request), false, Bound{time.Now().Add(time.Second), io.ErrNoProgress})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.ReadAll(r)
+			_ = r.Close()
+			time.Sleep(2 * time.Second)
+		}
+		h.client.CloseIdle()
+		s.done.Wait()
+	})
+}
+
+// Lines take turns where there are fewer connections than lines.
+func TestLinesShareConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{serve: slowly(time.Second)}
+		h := s.host(t, Options{MaxConns: 2})
+		var wg sync.WaitGroup
+		began := time.Now()
+		for i := range 6 {
+			wg.Go(func() {
+				var l Line
+				defer l.Park()
+				for n := range 3 {
+					if body, err := over(t.Context(), &l, h, Bound{}); err != nil || body != "hello" {
+						t.Error(i, body, err)
+					}
+					if took := time.Since(began); took > time.Duration(n+1)*3*time.Second {
+						t.Errorf("line %d has had its request %d after %v: others do not let go", i, n, took)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if dials, _ := s.counts(); dials != 2 || h.wanted() {
+			t.Errorf("%d connections", dials)
+		}
+		h.client.CloseIdle()
+		s.done.Wait()
+	})
+}
+
+// A line's connection that the server closed is noticed: by a look when it was not used for a while, else by the request, which is
+// repeated.
+func TestALinesConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	for _, longAgo := range []bool{false, true} {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := range 2 {
+				c, err := listener.Accept()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if takeRequest(bufio.NewReader(c)) {
+					_, _ = io.WriteString(c, small)
+				}
+				_ = c.Close()
+				if i == 0 {
+					close(closed)
+				}
+			}
+		})
+		h, err := New(Options{}).Host("http", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l Line
+		for i := range 2 {
+			r, err := l.Do(t.Context(), h, []byte(request), !longAgo, Bound{})
+			if err != nil {
+				t.Fatalf("request %d: %v", i, err)
+			}
+			if body, err := io.ReadAll(r); err != nil || string(body) != "hello" {
+				t.Errorf("request %d: %q, %v", i, body, err)
+			}
+			_ = r.Close()
+			if i == 0 {
+				<-closed
+				if longAgo {
+					l.c.idle = l.c.idle.Add(-time.Minute)
+				}
+			}
+		}
+		l.Park()
+		wg.Wait()
+		h.client.CloseIdle()
+		_ = listener.Close()
+	}
+}

@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/internal/http1"
+)
+
+// Line is the way of calls that one goroutine makes one after the other: it keeps their connection, see [Request.Line]. The zero Line is ready.
+// One goroutine at a time may use it.
+type Line struct{ line http1.Line }
+
+// Park lets others have the connection. Call it when no call follows at once.
+func (l *Line) Park() { l.line.Park() }
+
+// life is that of a call, whose answer may be read long after the call was made. It is a context that ends with the caller's or when
+// the bound is over. Most calls never wait for that: our own HTTP client has the bound as a deadline, so a timer is made only for who asks for Done.
+type life struct {
+	caller context.Context
+	line   *Line // may be nil
+	window int   // how much of the answer is read at a time; 0 for all of it
+
+	mu     sync.Mutex
+	bound  http1.Bound
+	answer *http1.Response // nil where net/http makes the call, or nothing was answered yet
+	inner  context.Context // nil until somebody asks for Done
+	cancel context.CancelCauseFunc
+	timer  *time.Timer // ends inner
+}
+
+// live begins the life of a call, which ends after d with a cause. It has to be ended.
+func live(ctx context.Context, req *Request, d time.Duration, cause error) *life {
+	return &life{caller: ctx, line: req.Line, bound: http1.Bound{At: time.Now().Add(d), Why: cause}}
+}
+
+// next has the call end with a cause when d has passed, and lifts the bound before, unless that is over already: then it fails.
+func (l *life) next(d time.Duration, cause error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if !now.Before(l.bound.At) {
+		return l.bound.Why
+	}
+	l.bound = http1.Bound{At: now.Add(d), Why: cause}
+	if l.answer != nil {
+		l.answer.Until(l.bound)
+	}
+	if l.inner != nil {
+		l.start(d)
+	}
+	return nil
+}
+
+// start is called with the lock held.
+func (l *life) start(d time.Duration) {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	why := l.bound.Why
+	l.timer = time.AfterFunc(d, func() { l.cancel(why) })
+}
+
+func (l *life) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	if l.inner != nil {
+		l.cancel(nil)
+	}
+}
+
+// over reports whether err comes from the end of the context or of the bound.
+func (l *life) over(err error) bool {
+	return l.Err() != nil || errors.Is(err, l.bound.Why)
+}
+
+// cause is why the context has ended, or the bound.
+func (l *life) cause() error {
+	if ctx := l.of(); ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return l.bound.Why
+}
+
+func (l *life) Deadline() (time.Time, bool) {
+	at := l.bound.At
+	if sooner, ok := l.caller.Deadline(); ok && sooner.Before(at) {
+		at = sooner
+	}
+	return at, true
+}
+
+func (l *life) Done() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inner == nil {
+		if l.window > 0 {
+			l.inner, l.cancel = context.WithCancelCause(l.caller)
+			l.start(time.Until(l.bound.At))
+		} else { // the bound is the only one
+			inner, cancel := context.WithDeadlineCause(l.caller, l.bound.At, l.bound.Why)
+			l.inner, l.cancel = inner, func(error) { cancel() }
+		}
+	}
+	return l.inner.Done()
+}
+
+func (l *life) Err() error {
+	if err := l.of().Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inner == nil && !time.Now().Before(l.bound.At) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func (l *life) Value(key any) any { return l.of().Value(key) }
+
+func (l *life) of() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inner != nil {
+		return l.inner
+	}
+	return l.caller
+}
