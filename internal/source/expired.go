@@ -38,7 +38,8 @@ type doubt struct {
 	err error // why it is known to have
 }
 
-// begin has the first iterator made at the record of the position and not after it, so that it is seen whether that is still there.
+// begin has the first iterator, or subscription, begin at the record of the position and not after it, so that it is seen whether that is
+// still there.
 func (p *Poll) begin() {
 	if p.begun {
 		return
@@ -48,6 +49,9 @@ func (p *Poll) begin() {
 		p.doubt = &doubt{at: p.From}
 	}
 }
+
+// inDoubt reports whether reading is to begin at the record of the position.
+func (p *Poll) inDoubt() bool { return p.doubt != nil && p.doubt.at == p.From }
 
 // resolve looks at the first record after reading began at a position in doubt.
 func (p *Poll) resolve(first *Record) {

@@ -200,6 +200,7 @@ func (f *Fanout) at() (*types.StartingPosition, error) {
 	if f.continuation != "" {
 		return &types.StartingPosition{Type: types.ShardIteratorTypeAfterSequenceNumber, SequenceNumber: aws.String(f.continuation)}, nil
 	}
+	f.Poll.begin()
 	at := &types.StartingPosition{}
 	switch from := f.Poll.From; from.Kind() {
 	case shard.Time:
@@ -208,7 +209,7 @@ func (f *Fanout) at() (*types.StartingPosition, error) {
 		at.Type = types.ShardIteratorTypeTrimHorizon
 	case shard.Sequence:
 		at.Type, at.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(from.SequenceNumber())
-		if from.Done() != shard.Whole {
+		if from.Done() != shard.Whole || f.Poll.inDoubt() {
 			at.Type = types.ShardIteratorTypeAtSequenceNumber
 		}
 	default:
@@ -219,6 +220,9 @@ func (f *Fanout) at() (*types.StartingPosition, error) {
 
 // take hands an event over; from here on it counts as delivered.
 func (f *Fanout) take(ev *event) Page {
+	if len(ev.wire.Records) > 0 {
+		f.Poll.resolve(&ev.wire.Records[0])
+	}
 	f.Poll.From, f.continuation = ev.at, ev.continuation
 	f.failures, f.refused = 0, time.Time{}
 	f.retry.reset()

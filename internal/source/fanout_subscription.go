@@ -152,7 +152,8 @@ func (s *subscription) put(ev *event) {
 	notify(s.wake)
 }
 
-func (ev *event) empty() bool { return len(ev.page.Records) == 0 && !ev.page.End }
+// empty is also not one whose only record is that of the position, which shows that it has not expired.
+func (ev *event) empty() bool { return len(ev.wire.Records) == 0 && !ev.page.End }
 
 func (s *subscription) end(err error) {
 	s.mu.Lock()

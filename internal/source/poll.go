@@ -316,7 +316,7 @@ func (p *Poll) iterate(ctx context.Context) (string, error) {
 	case shard.Sequence:
 		in.StartingSequenceNumber = aws.String(p.From.SequenceNumber())
 		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
-		if p.From.Done() != shard.Whole || p.doubt != nil && p.doubt.at == p.From {
+		if p.From.Done() != shard.Whole || p.inDoubt() {
 			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
 		}
 	default:
