@@ -19,13 +19,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/integration/servers"
-	"github.com/weir-go/weir/store/dynamostore"
+	"github.com/weir-go/weir/internal/integration/worker"
+	"github.com/weir-go/weir/internal/leaktest"
+	"github.com/weir-go/weir/internal/scenario"
 )
 
 const stream = "flights"
 
 // patience bounds each wait; machines are shared.
 const patience = 3 * time.Minute
+
+func TestMain(m *testing.M) {
+	worker.Main()
+	os.Exit(leaktest.Run(m))
+}
 
 func TestThreeWorkersOnForeignServers(t *testing.T) {
 	for _, c := range []struct {
@@ -48,14 +55,15 @@ func run(t *testing.T, k, d *servers.Server) {
 		t.Fatal(err)
 	}
 	active(t, client)
-	if err := dynamostore.New(d.DynamoDB(), dynamostore.Options{Table: "weir"}).CreateTable(t.Context()); err != nil {
+	if err := servers.PrepareStore(t.Context(), servers.DynamoDBStore, d.URL); err != nil {
 		t.Fatal(err)
 	}
-	var workers []*worker
+	var workers []*journalled
+	dir := t.TempDir()
 	for i := range 3 {
-		workers = append(workers, startWorker(t, setup{
-			Kinesis: k.URL, DynamoDB: d.URL, Table: "weir", Stream: stream, Worker: fmt.Sprintf("w%d", i+1),
-		}))
+		workers = append(workers, &journalled{Worker: worker.Start(t, worker.Setup{
+			Kinesis: k.URL, Kind: servers.DynamoDBStore, Place: d.URL, App: "foreign", Stream: stream, Name: fmt.Sprintf("w%d", i+1),
+		}, dir)})
 	}
 
 	flights := readFlights(t)
@@ -82,14 +90,14 @@ func run(t *testing.T, k, d *servers.Server) {
 	go func() {
 		defer close(killed)
 		victim = firstBeyond(workers, 3*quarter)
-		workers[victim].kill(t)
+		workers[victim].Kill(t)
 	}()
 	put(t, client, flights, 3*quarter, len(flights))
 	<-killed
 	waitFor(t, "every flight", func() bool { return distinct(t, workers) == len(flights) })
 	for i, w := range workers {
 		if i != victim {
-			w.stop(t)
+			w.Stop(t)
 		}
 	}
 	judge(t, workers, flights)
@@ -97,13 +105,13 @@ func run(t *testing.T, k, d *servers.Server) {
 
 // judge is the verdict: nothing lost, each airport in order. Whoever takes a shard over may begin with flights that were handled
 // before, but leaves none out; within one epoch of a shard nothing is repeated.
-func judge(t *testing.T, workers []*worker, flights []flight) {
+func judge(t *testing.T, workers []*journalled, flights []flight) {
 	t.Helper()
-	var all []handling
+	var all []scenario.Handled
 	for _, w := range workers {
 		all = append(all, w.read(t)...)
 	}
-	slices.SortStableFunc(all, func(a, b handling) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(all, func(a, b scenario.Handled) int { return cmp.Compare(a.At, b.At) })
 	nth := make([]int, len(flights)) // which flight of its airport
 	count := map[string]int{}
 	for i, f := range flights {
@@ -125,22 +133,22 @@ func judge(t *testing.T, workers []*worker, flights []flight) {
 		}
 	}
 	for _, h := range all {
-		if h.index < 0 || h.index >= len(flights) || flights[h.index].origin != h.key {
+		if h.N < 0 || h.N >= len(flights) || flights[h.N].origin != h.Key {
 			t.Fatalf("%+v was never put", h)
 		}
-		n, in := nth[h.index], term{h.shard, h.epoch, h.key}
+		n, in := nth[h.N], term{h.Shard, h.Epoch, h.Key}
 		if before, any := within[in]; any && n != before+1 {
-			violation("%s in %s, epoch %d: flight %d of the airport follows flight %d", h.key, h.shard, h.epoch, n, before)
-		} else if n > high[h.key]+1 {
-			violation("%s: flight %d of the airport is handled after flight %d", h.key, n, high[h.key])
+			violation("%s in %s, epoch %d: flight %d of the airport follows flight %d", h.Key, h.Shard, h.Epoch, n, before)
+		} else if n > high[h.Key]+1 {
+			violation("%s: flight %d of the airport is handled after flight %d", h.Key, n, high[h.Key])
 		}
-		if h.epoch < epochs[h.shard] {
-			violation("%s: epoch %d writes after epoch %d", h.shard, h.epoch, epochs[h.shard])
+		if h.Epoch < epochs[h.Shard] {
+			violation("%s: epoch %d writes after epoch %d", h.Shard, h.Epoch, epochs[h.Shard])
 		}
-		if n <= high[h.key] {
+		if n <= high[h.Key] {
 			again++
 		}
-		within[in], epochs[h.shard], high[h.key] = n, h.epoch, max(high[h.key], n)
+		within[in], epochs[h.Shard], high[h.Key] = n, h.Epoch, max(high[h.Key], n)
 	}
 	lost := len(flights)
 	for i := range flights {
@@ -156,14 +164,14 @@ func judge(t *testing.T, workers []*worker, flights []flight) {
 }
 
 // firstBeyond waits for a worker that handled one of the flights from the given one on, and returns the first.
-func firstBeyond(workers []*worker, from int) int {
+func firstBeyond(workers []*journalled, from int) int {
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()
 	bound := time.Now().Add(patience)
 	for time.Now().Before(bound) {
 		for i, w := range workers {
-			all, _ := w.journalled()
-			if slices.ContainsFunc(all, func(h handling) bool { return h.index >= from }) {
+			all, _ := w.journal()
+			if slices.ContainsFunc(all, func(h scenario.Handled) bool { return h.N >= from }) {
 				return i
 			}
 		}
@@ -269,23 +277,44 @@ func waitFor(t *testing.T, what string, f func() bool) {
 	}
 }
 
-func shardsOf(t *testing.T, workers []*worker) map[string]bool {
+// journalled is a worker with all of its journal that was read.
+type journalled struct {
+	*worker.Worker
+	all []scenario.Handled
+}
+
+func (w *journalled) journal() ([]scenario.Handled, error) {
+	more, err := w.More()
+	w.all = append(w.all, more...)
+	return w.all, err
+}
+
+func (w *journalled) read(t *testing.T) []scenario.Handled {
+	t.Helper()
+	all, err := w.journal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func shardsOf(t *testing.T, workers []*journalled) map[string]bool {
 	t.Helper()
 	shards := map[string]bool{}
 	for _, w := range workers {
 		for _, h := range w.read(t) {
-			shards[h.shard] = true
+			shards[h.Shard] = true
 		}
 	}
 	return shards
 }
 
-func distinct(t *testing.T, workers []*worker) int {
+func distinct(t *testing.T, workers []*journalled) int {
 	t.Helper()
 	seen := map[int]bool{}
 	for _, w := range workers {
 		for _, h := range w.read(t) {
-			seen[h.index] = true
+			seen[h.N] = true
 		}
 	}
 	return len(seen)

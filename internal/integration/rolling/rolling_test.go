@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/internal/integration/worker"
 	"github.com/weir-go/weir/internal/scenario"
 	"github.com/weir-go/weir/kinesistest"
 )
@@ -54,14 +55,16 @@ func run(t *testing.T, kind, place string) {
 	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	srv.CreateStream(stream, shards)
 	dir := t.TempDir()
-	var all []*worker
+	var all []*worker.Worker
 	hire := func() {
-		all = append(all, startWorker(t, setup{Kinesis: srv.URL(), Kind: kind, Place: place, Worker: fmt.Sprintf("w%d", len(all))}, dir))
+		all = append(all, worker.Start(t, worker.Setup{
+			Kinesis: srv.URL(), Kind: kind, Place: place, App: "rolling", Stream: stream, Name: fmt.Sprintf("w%d", len(all)), Idle: 200 * time.Millisecond,
+		}, dir))
 	}
 	var handled []scenario.Handled
 	look := func() {
 		for _, w := range all {
-			more, err := w.more()
+			more, err := w.More()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,24 +106,24 @@ func run(t *testing.T, kind, place string) {
 		}
 	}
 	for _, w := range all {
-		until("work of "+w.name, seen(w.name))
+		until("work of "+w.Name, seen(w.Name))
 	}
 	began := time.Now()
 	var stops, replaced []time.Duration
 	for i := range workers {
 		// Spread over all records.
 		until("records", func() bool { return put.done.Load() >= int64(records*(i+1)/(workers+1)) })
-		stops = append(stops, all[i].stop(t))
+		stops = append(stops, all[i].Stop(t))
 		since := time.Now()
 		hire()
-		until("work of "+all[len(all)-1].name, seen(all[len(all)-1].name))
+		until("work of "+all[len(all)-1].Name, seen(all[len(all)-1].Name))
 		replaced = append(replaced, time.Since(since))
 	}
 	took, before := time.Since(began), put.done.Load()
 	put.hurry.Store(true)
 	until("every record", func() bool { return put.done.Load() == int64(records) && len(handled) >= records })
 	for _, w := range all[workers:] {
-		w.stop(t)
+		w.Stop(t)
 	}
 	look()
 

@@ -1,11 +1,12 @@
-package rolling_test
+// Package worker runs workers of an application as processes of their own: the program of the test, started again. What a worker's handler
+// has handled is in its journal before the handler returns, so a kill leaves no doubt.
+package worker
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,48 +23,41 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/integration/servers"
-	"github.com/weir-go/weir/internal/leaktest"
 	"github.com/weir-go/weir/internal/scenario"
 )
 
-// setup is what a worker process is told.
-type setup struct {
-	Kinesis, Kind, Place, Worker, Journal string
+// Setup is what a worker process is told.
+type Setup struct {
+	Kinesis           string // URL
+	Kind, Place       string // of the store, see [servers.OpenStore]
+	App, Stream, Name string
+	Idle              time.Duration // [weir.Options.IdleInterval]
+
+	Journal string // its path, given by Start
 }
 
-const (
-	setupVariable = "WEIR_ROLLING_WORKER"
-	stream        = "orders"
-)
+const setupVariable = "WEIR_TEST_WORKER"
 
-var (
-	full  = flag.Bool("full", false, "a million records, as in the documentation")
-	table scenario.Table
-)
-
-// TestMain makes the test binary a worker when it was started as one.
-func TestMain(m *testing.M) {
-	if told := os.Getenv(setupVariable); told != "" {
-		var s setup
-		err := json.Unmarshal([]byte(told), &s)
-		if err == nil {
-			err = s.work()
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+// Main makes this process a worker, and ends it with the worker, if it was started as one. It has to be called by TestMain.
+func Main() {
+	told := os.Getenv(setupVariable)
+	if told == "" {
 		return
 	}
-	flag.Parse()
-	code := leaktest.Run(m)
-	table.Write(os.Stdout)
-	os.Exit(code)
+	var s Setup
+	err := json.Unmarshal([]byte(told), &s)
+	if err == nil {
+		err = s.work()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
-// work takes part in the application until it is told to stop, or its parent is gone. What its handler has handled is in
-// its journal, a line for each record, before the handler returns.
-func (s setup) work() error {
+// work takes part in the application until it is told to stop, or its parent is gone.
+func (s Setup) work() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {
@@ -81,7 +75,7 @@ func (s setup) work() error {
 	}
 	defer closer.Close()
 	c, err := weir.New((&servers.Server{URL: s.Kinesis}).Kinesis(), store, weir.Options{
-		App: "rolling", Stream: stream, Worker: s.Worker, IdleInterval: 200 * time.Millisecond,
+		App: s.App, Stream: s.Stream, Worker: s.Name, IdleInterval: s.Idle,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -93,25 +87,28 @@ func (s setup) work() error {
 		defer mu.Unlock()
 		var lines strings.Builder
 		for _, r := range b.Records {
-			fmt.Fprintf(&lines, "%d %s %d %s %s\n", time.Now().UnixNano(), b.Shard, b.Epoch, r.PartitionKey, r.Data)
+			number, _, _ := strings.Cut(string(r.Data), " ")
+			fmt.Fprintf(&lines, "%d %s %d %s %s\n", time.Now().UnixNano(), b.Shard, b.Epoch, r.PartitionKey, number)
 		}
 		_, err := journal.WriteString(lines.String())
 		return err
 	}))
 }
 
-// worker is a running worker process.
-type worker struct {
-	name    string
+// Worker is a running worker process. Its methods are for one goroutine at a time.
+type Worker struct {
+	Name string
+
 	cmd     *exec.Cmd
 	journal string
 	said    strings.Builder
 	read    int64 // bytes of the journal
 }
 
-func startWorker(t *testing.T, s setup, dir string) *worker {
+// Start starts a worker process, which ends with the test at the latest. Its journal is in dir. Records begin with their number.
+func Start(t *testing.T, s Setup, dir string) *Worker {
 	t.Helper()
-	w := &worker{name: s.Worker, journal: filepath.Join(dir, s.Worker)}
+	w := &Worker{Name: s.Name, journal: filepath.Join(dir, s.Name)}
 	s.Journal = w.journal
 	told, err := json.Marshal(s)
 	if err != nil {
@@ -132,27 +129,37 @@ func startWorker(t *testing.T, s setup, dir string) *worker {
 			_ = w.cmd.Wait()
 		}
 		if t.Failed() {
-			t.Logf("%s said:\n%.2000s", w.name, w.said.String())
+			t.Logf("%s said:\n%.4000s", w.Name, w.said.String())
 		}
 	})
 	return w
 }
 
-// stop asks the process to stop, as a deployment does, waits until it has ended, and checks that it did so in order.
-func (w *worker) stop(t *testing.T) time.Duration {
+// Kill kills the process.
+func (w *Worker) Kill(t *testing.T) {
+	t.Helper()
+	if err := w.cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = w.cmd.Wait()
+}
+
+// Stop asks the process to stop, as a deployment does, waits until it has ended, and checks that it did so in order. It returns how
+// long that took.
+func (w *Worker) Stop(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
 	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatalf("%s: %v", w.name, err)
+		t.Fatalf("%s: %v", w.Name, err)
 	}
 	if err := w.cmd.Wait(); err != nil {
-		t.Errorf("%s: %v", w.name, err)
+		t.Errorf("%s: %v", w.Name, err)
 	}
 	return time.Since(began)
 }
 
-// more returns what has been written since the last call, whole lines only.
-func (w *worker) more() (all []scenario.Handled, err error) {
+// More returns what has been written to the journal since the last call, whole lines only.
+func (w *Worker) More() (all []scenario.Handled, err error) {
 	f, err := os.Open(w.journal)
 	if os.IsNotExist(err) {
 		return nil, nil
@@ -167,20 +174,20 @@ func (w *worker) more() (all []scenario.Handled, err error) {
 	for r := bufio.NewReaderSize(f, 1<<20); ; {
 		line, err := r.ReadString('\n')
 		if err != nil {
-			return all, nil // the rest of a line is still being written
+			return all, nil // the rest of a line is still being written, or was cut short by a kill
 		}
 		w.read += int64(len(line))
 		f := strings.Fields(line)
 		if len(f) != 5 {
-			return nil, fmt.Errorf("%s wrote %q", w.name, line)
+			return nil, fmt.Errorf("%s wrote %q", w.Name, line)
 		}
-		h := scenario.Handled{Worker: w.name, Shard: f[1], Key: f[3]}
+		h := scenario.Handled{Worker: w.Name, Shard: f[1], Key: f[3]}
 		var errs [3]error
 		h.At, errs[0] = strconv.ParseInt(f[0], 10, 64)
 		h.Epoch, errs[1] = strconv.ParseUint(f[2], 10, 64)
 		h.N, errs[2] = strconv.Atoi(f[4])
 		if err := errors.Join(errs[:]...); err != nil {
-			return nil, fmt.Errorf("%s wrote %q: %w", w.name, line, err)
+			return nil, fmt.Errorf("%s wrote %q: %w", w.Name, line, err)
 		}
 		all = append(all, h)
 	}
