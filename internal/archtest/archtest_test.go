@@ -66,6 +66,32 @@ func TestRootRequiresTheSDKAlone(t *testing.T) {
 	}
 }
 
+// TestTheNewestTwoReleasesOfGo: the library asks for the release before the one that it is developed with. That its code needs no more is held by
+// go vet, which knows since when each function of the standard library is there.
+func TestTheNewestTwoReleasesOfGo(t *testing.T) {
+	t.Parallel()
+	minor := func(name string) int {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if version, ok := strings.CutPrefix(line, "go 1."); ok {
+				n, err := strconv.Atoi(strings.Split(strings.TrimSpace(version), ".")[0])
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				return n
+			}
+		}
+		t.Fatalf("%s names no version of Go", name)
+		return 0
+	}
+	if oldest, newest := minor("go.mod"), minor("go.work"); oldest != newest-1 {
+		t.Errorf("go.mod asks for Go 1.%d, go.work for 1.%d", oldest, newest)
+	}
+}
+
 // TestPlantedViolations makes sure that the test above would see something.
 func TestPlantedViolations(t *testing.T) {
 	t.Parallel()
