@@ -31,7 +31,7 @@ func TestASourceDecides(t *testing.T) {
 		t.Errorf("two names are %q and %q", a, b)
 	}
 	restore()
-	if Name("w") == Name("w") {
+	if a, b := Name("w"), Name("w"); a == b {
 		t.Error("the source still decides")
 	}
 }

@@ -14,13 +14,12 @@ import (
 
 // books are what the checks after each step compare with.
 type books struct {
-	home   map[judge.ID]string           // where each record was put
-	kept   map[string][]container        // what was put into each shard, in order
-	passed map[string]int                // how many of these the checkpoint has passed
-	at     map[epochOf]string            // which shard a lease was of, at an epoch
-	last   map[lease.Key]lease.Lease     // as of the last look
-	owned  map[string]map[lease.Key]bool // by session
-	of     map[string]*life              // whose session is whose
+	home   map[judge.ID]string       // where each record was put
+	kept   map[string][]container    // what was put into each shard, in order
+	passed map[string]int            // how many of these the checkpoint has passed
+	at     map[epochOf]string        // which shard a lease was of, at an epoch
+	last   map[lease.Key]lease.Lease // as of the last look
+	of     map[string]*life          // whose session is whose
 }
 
 // container is one record of the stream, which may hold many.

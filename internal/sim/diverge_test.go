@@ -14,7 +14,8 @@ func TestWhereItDiverges(t *testing.T) {
 			continue
 		}
 		for seed := *flagSeed; seed < *flagSeed+uint64(*flagSeeds); seed++ {
-			if Run(t, seed, p, Options{}).Hash == Run(t, seed, p, Options{}).Hash {
+			first := Run(t, seed, p, Options{})
+			if again := Run(t, seed, p, Options{}); first.Hash == again.Hash {
 				continue
 			}
 			t.Errorf("seed %d of %s does not replay", seed, p.Name)

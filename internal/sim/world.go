@@ -59,13 +59,12 @@ type world struct {
 	written map[string]int // records by key
 	leader  string         // the session, by the last look at the store
 
-	counts   map[Fault]int
-	struck   []string // the faults that happened
-	wrong    string
-	outage   int64 // of the store for everybody, until then
-	lived    int64 // by workers that are over
-	settled  int64 // when all was well again
-	deadline int64
+	counts  map[Fault]int
+	struck  []string // the faults that happened
+	wrong   string
+	outage  int64 // of the store for everybody, until then
+	lived   int64 // by workers that are over
+	settled int64 // when all was well again
 }
 
 // Result is what came of a simulation.

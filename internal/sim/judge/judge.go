@@ -65,8 +65,7 @@ type Judge struct {
 
 type shardState struct {
 	parents []string
-	left    int // records that are neither done nor exempt
-	ended   bool
+	left    int    // records that are neither done nor exempt
 	epoch   uint64 // the highest that began
 	active  []*Batch
 }

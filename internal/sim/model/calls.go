@@ -38,8 +38,11 @@ func Read(target, contentType string, body []byte) (Call, error) {
 	c := Call{Op: op}
 	if strings.Contains(contentType, "cbor") {
 		fields, err := readCBOR(body)
-		if err != nil || op != "GetRecords" {
-			return c, fmt.Errorf("model: %s in CBOR: %v", op, err)
+		if err != nil {
+			return c, fmt.Errorf("model: %s in CBOR: %w", op, err)
+		}
+		if op != "GetRecords" {
+			return c, fmt.Errorf("model: %s does not come in CBOR", op)
 		}
 		c.token, c.limit = fields["ShardIterator"], 10000
 		if n, err := strconv.Atoi(fields["Limit"]); err == nil {
@@ -237,9 +240,7 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 	out := pageCBOR{records: page, behind: behind}
 	if !sh.Closed.IsZero() && to == len(sh.Records) {
 		if !w.NoKids {
-			for _, child := range sh.Children {
-				out.children = append(out.children, child)
-			}
+			out.children = append(out.children, sh.Children...)
 		}
 	} else {
 		it.issued = now.UnixMilli()
