@@ -28,6 +28,9 @@ func (s *stage) kill(r round, n int, leader bool) error {
 		victims = slices.DeleteFunc(s.victims(r, n+1, false), func(l *life) bool { return l.name == lead })
 		victims = victims[:min(n, len(victims))]
 	}
+	if len(victims) == 0 {
+		return nil // nobody but the leader
+	}
 	f := s.begin(r, verdict.Fault{Lives: names(victims), Repeats: true}, "")
 	var errs []error
 	for _, v := range victims {

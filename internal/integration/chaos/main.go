@@ -99,6 +99,12 @@ func command(args []string, out, log io.Writer) int {
 		fmt.Fprintln(log, "chaos: the command line makes no sense; see -help")
 		return misused
 	}
+	for _, name := range stores[*store] {
+		if _, err := newScript(s.Seed, s.Profile, name); err != nil && *again == "" {
+			fmt.Fprintln(log, "chaos:", err)
+			return misused
+		}
+	}
 	if s.Failover < 3*s.Beat {
 		fmt.Fprintln(log, "chaos: -failover has to be three times -beat at least")
 		return misused
