@@ -7,18 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir/internal/integration/chaos/cut"
 	"github.com/weir-go/weir/internal/integration/chaos/verdict"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/kinesistest"
-	"github.com/weir-go/weir/lease"
 )
 
 const (
@@ -44,14 +40,6 @@ type stage struct {
 	logged  int // faults that are in the log
 	skipped map[string]bool
 	wrong   []string
-}
-
-// slot is a worker, whatever its process is at the moment, and its connections.
-type slot struct {
-	name           string
-	n              int // of its lives
-	life           *life
-	store, kinesis *cut.Proxy // store is nil where that is a file
 }
 
 // play runs the application, its faults, and its end. Problems that are no error of this program are in wrong.
@@ -93,62 +81,6 @@ func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 		return p.put.Load(), 0, err
 	}
 	return p.put.Load(), time.Duration(p.late.Load()), s.finish(p.put.Load())
-}
-
-// hire makes a worker with its connections and starts its first process.
-func (s *stage) hire(name string) (err error) {
-	w := &slot{name: name}
-	s.slots = append(s.slots, w)
-	if w.kinesis, err = cut.New(strings.TrimPrefix(s.server.URL(), "http://")); err != nil {
-		return err
-	}
-	if to := s.backing.address(); to != "" {
-		if w.store, err = cut.New(to); err != nil {
-			return err
-		}
-	}
-	return s.start(w)
-}
-
-// start gives a worker its next process.
-func (s *stage) start(w *slot) (err error) {
-	w.n++
-	told := worker{Life: fmt.Sprintf("%s.%d", w.name, w.n), Kinesis: "http://" + w.kinesis.Addr(), Kind: s.Store, Beat: s.Beat, Failover: s.Failover}
-	if w.store != nil {
-		told.Place = s.backing.place(w.store.Addr())
-	} else {
-		told.Place = s.backing.place("")
-	}
-	told.Journal = filepath.Join(s.dir, told.Life+journalSuffix)
-	if w.life, err = startLife(told, s.dir); err == nil {
-		s.lives = append(s.lives, w.life)
-	}
-	return err
-}
-
-// restart starts the worker again whose process this was.
-func (s *stage) restart(l *life) error { return s.start(s.slot(l)) }
-
-func (s *stage) slot(l *life) *slot {
-	i := slices.IndexFunc(s.slots, func(w *slot) bool { return w.life == l })
-	return s.slots[i]
-}
-
-// killEverything leaves nothing behind, whatever happened.
-func (s *stage) killEverything() {
-	for _, l := range s.lives {
-		if l.alive() {
-			_ = l.kill()
-		}
-	}
-	for _, w := range s.slots {
-		if w.kinesis != nil {
-			w.kinesis.Close()
-		}
-		if w.store != nil {
-			w.store.Close()
-		}
-	}
 }
 
 // inflict plays the script until its time is over.
@@ -221,162 +153,6 @@ func (s *stage) skip(what string, why error) {
 func (s *stage) blame(format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 	s.say("%s", s.wrong[len(s.wrong)-1])
-}
-
-func (s *stage) living() []*life {
-	var all []*life
-	for _, w := range s.slots {
-		if w.life.alive() {
-			all = append(all, w.life)
-		}
-	}
-	return all
-}
-
-// allAlive fails when a worker has ended that nobody asked to.
-func (s *stage) allAlive() error {
-	for _, w := range s.slots {
-		if !w.life.alive() && !w.life.asked.Load() {
-			return fmt.Errorf("worker %s ended by itself (%w); it said last: %s", w.life.name, w.life.err, w.life.lastWords())
-		}
-	}
-	return nil
-}
-
-// victims are some of the living.
-func (s *stage) victims(r round, n int, leader bool) []*life {
-	all := s.living()
-	first := int(r.pick % uint64(len(all)))
-	if leader {
-		name := s.leader()
-		if i := slices.IndexFunc(all, func(l *life) bool { return l.name == name }); i >= 0 {
-			first = i
-		}
-	}
-	var chosen []*life
-	for i := range min(n, len(all)) {
-		chosen = append(chosen, all[(first+i)%len(all)])
-	}
-	return chosen
-}
-
-func names(lives []*life) []string {
-	var all []string
-	for _, l := range lives {
-		all = append(all, l.name)
-	}
-	return all
-}
-
-// view is what the store says, asked directly.
-func (s *stage) view() (lease.View, error) {
-	store, closer, err := servers.OpenStore(s.Store, s.backing.place(""))
-	if err != nil {
-		return lease.View{}, err
-	}
-	defer closer.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return store.View(ctx, app, "")
-}
-
-// leader is the name of the process that leads, "" if nobody knows.
-func (s *stage) leader() string {
-	v, err := s.view()
-	if err != nil {
-		return ""
-	}
-	for _, w := range v.Workers {
-		if w.Session == v.Leader.Session {
-			return w.Name
-		}
-	}
-	return ""
-}
-
-// shardOf is an open shard that a process holds, "" if there is none or splitting has led to too many.
-func (s *stage) shardOf(l *life) string {
-	v, err := s.view()
-	open := s.server.OpenShards(stream)
-	if err != nil || len(open) >= 3*s.Shards {
-		return ""
-	}
-	for _, w := range v.Workers {
-		for _, held := range v.Leases {
-			if w.Name == l.name && held.Owner == w.Session && slices.Contains(open, held.Shard) {
-				return held.Shard
-			}
-		}
-	}
-	return ""
-}
-
-// untilAllIsHeld waits until every worker takes part and every shard is read.
-func (s *stage) untilAllIsHeld() error {
-	bound := time.Now().Add(readyWithin)
-	for {
-		v, err := s.view()
-		if err == nil && len(v.Workers) == s.Workers && len(v.Leases) == s.Shards &&
-			!slices.ContainsFunc(v.Leases, func(l lease.Lease) bool { return l.Owner == "" }) {
-			return nil
-		}
-		if err := s.allAlive(); err != nil {
-			return err
-		}
-		if time.Now().After(bound) {
-			return fmt.Errorf("the workers are not ready after %v: %d workers, %d leases (%w)", readyWithin, len(v.Workers), len(v.Leases), err)
-		}
-		if err := s.pause(200 * time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-// finish lets everything be handled, stops the workers, and looks at what is left.
-func (s *stage) finish(puts int64) error {
-	bound := s.times.takenOver() + s.Allowance
-	s.say("no more faults, %d records; waiting for the last ones", puts)
-	for deadline := time.Now().Add(bound); ; <-time.After(200 * time.Millisecond) {
-		distinct, err := countDistinct(s.dir)
-		if err != nil {
-			return err
-		}
-		if distinct >= puts {
-			break
-		}
-		if time.Now().After(deadline) {
-			s.blame("%d records were not handled %v after the last fault and the last record", puts-distinct, bound)
-			break
-		}
-	}
-	if err := s.allAlive(); err != nil {
-		return err
-	}
-	for _, l := range s.living() {
-		if err := l.stop(); err != nil {
-			return err
-		}
-	}
-	for _, w := range s.slots {
-		if err := w.life.wait(stopWithin); err != nil {
-			s.blame("%v", err)
-		}
-	}
-	for _, l := range s.lives {
-		if err := syscall.Kill(-l.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
-			s.blame("a process of %s is left", l.name)
-		}
-	}
-	v, err := s.view()
-	if err != nil {
-		return err
-	}
-	for _, l := range v.Leases {
-		if l.Owner != "" {
-			s.blame("the lease %s is held although every worker has stopped", l.Key)
-		}
-	}
-	return nil
 }
 
 // writeFaults brings the log of faults up to date.

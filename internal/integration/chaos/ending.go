@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+// finish lets everything be handled, stops the workers, and looks at what is left.
+func (s *stage) finish(puts int64) error {
+	bound := s.times.takenOver() + s.Allowance
+	s.say("no more faults, %d records; waiting for the last ones", puts)
+	for deadline := time.Now().Add(bound); ; <-time.After(200 * time.Millisecond) {
+		distinct, err := countDistinct(s.dir)
+		if err != nil {
+			return err
+		}
+		if distinct >= puts {
+			break
+		}
+		if time.Now().After(deadline) {
+			s.blame("%d records were not handled %v after the last fault and the last record", puts-distinct, bound)
+			break
+		}
+	}
+	if err := s.allAlive(); err != nil {
+		return err
+	}
+	for _, l := range s.living() {
+		if err := l.stop(); err != nil {
+			return err
+		}
+	}
+	for _, w := range s.slots {
+		if err := w.life.wait(stopWithin); err != nil {
+			s.blame("%v", err)
+		}
+	}
+	for _, l := range s.lives {
+		if err := syscall.Kill(-l.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+			s.blame("a process of %s is left", l.name)
+		}
+	}
+	v, err := s.view()
+	if err != nil {
+		return err
+	}
+	for _, l := range v.Leases {
+		if l.Owner != "" {
+			s.blame("the lease %s is held although every worker has stopped", l.Key)
+		}
+	}
+	return nil
+}
