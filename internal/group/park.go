@@ -73,7 +73,7 @@ func (t *Term) park(err error) (next func() error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.woken || t.ends() {
+	if t.woken || t.isOver() {
 		t.woken = false
 		return t.next
 	}
@@ -96,7 +96,7 @@ func (r *reading) Err() error {
 	t := (*Term)(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ends() {
+	if t.isOver() {
 		return context.Canceled
 	}
 	return nil
@@ -111,28 +111,74 @@ func (r *reading) context() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reading == nil {
-		// Not made from ctx, which would keep the room for it while the reader is parked.
+		// Not made from Context, which would keep the room for it while the reader is parked.
 		t.reading, t.drained = context.WithCancelCause(t.stretch)
-		t.ends()
+		t.isOver()
 	}
 	return t.reading
 }
 
-// ended has the reader notice that Context or Reading is to end.
-func (t *Term) ended() {
+// ends has the reader notice that Context or Reading is to end.
+func (t *Term) ends() {
 	t.mu.Lock()
-	t.ends()
+	t.isOver()
 	t.mu.Unlock()
 	t.Wake()
 }
 
-// ends reports whether Reading is to end, and sees to it. It is called with the lock held.
-func (t *Term) ends() bool {
-	if !t.draining && t.ctx.Err() == nil {
+// isOver reports whether Reading is to end, and sees to it. It is called with the lock held.
+func (t *Term) isOver() bool {
+	cause := t.cause()
+	if !t.draining && cause == nil {
 		return false
 	}
 	if t.drained != nil {
-		t.drained(context.Cause(t.ctx))
+		t.drained(cause)
 	}
 	return true
+}
+
+// cause is that of the end of Context, nil before. It is called with the lock held.
+func (t *Term) cause() error {
+	switch {
+	case !t.ended:
+		return context.Cause(t.stretch)
+	case t.why == nil:
+		return context.Canceled
+	}
+	return t.why
+}
+
+// termContext is Term.Context. An idle shard only ever asks it for Err, so what one waits with is made when one does: ten thousand
+// contexts that can be waited for are several MB.
+type termContext Term
+
+func (c *termContext) Err() error {
+	t := (*Term)(c)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return context.Canceled
+	}
+	return t.stretch.Err()
+}
+
+func (c *termContext) Done() <-chan struct{}       { return c.context().Done() }
+func (c *termContext) Value(key any) any           { return c.context().Value(key) }
+func (c *termContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func (c *termContext) context() context.Context {
+	t := (*Term)(c)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waits == nil {
+		from := t.stretch
+		if t.ended { // first, and with its own cause
+			from = context.WithoutCancel(from)
+		}
+		if t.waits, t.end = context.WithCancelCause(from); t.ended {
+			t.end(t.why)
+		}
+	}
+	return t.waits
 }

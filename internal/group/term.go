@@ -15,8 +15,6 @@ type Term struct {
 	Lease lease.Lease // as of the start of the term; Position is where to resume
 
 	stretch context.Context // of trust
-	ctx     context.Context
-	end     context.CancelCauseFunc
 	trust   *trust
 	poke    func() // makes the beat loop beat at once
 	gone    func() // hears once that nobody waits for the reader any more
@@ -26,6 +24,10 @@ type Term struct {
 	woken    bool                    // while it runs: not to be parked
 	next     func() error            // what a parked reader goes on with
 	again    func()                  // goOn, made once
+	ended    bool                    // Context has, before trust; why says with what
+	why      error                   // may be nil
+	waits    context.Context         // nil until somebody waits with Context
+	end      context.CancelCauseFunc // of waits
 	draining bool                    // nothing new is to be begun
 	reading  context.Context         // nil until the reader waits with it, and while it is parked
 	drained  context.CancelCauseFunc // of reading
@@ -63,12 +65,11 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 		Lease: l, trust: tr, poke: poke, gone: func() {}, at: l.Position, saved: l.Position, told: l.Load, toldAt: time.Now(),
 	}
 	t.stretch = tr.context(t)
-	t.ctx, t.end = context.WithCancelCause(t.stretch)
 	return t
 }
 
 // Context ends when the worker must not go on with the shard; its cause is [ErrLeaseLost] or [ErrStopping].
-func (t *Term) Context() context.Context { return t.ctx }
+func (t *Term) Context() context.Context { return (*termContext)(t) }
 
 // Trust ends with the worker's trust in its leases, all at once. Context ends then too, and may end before.
 func (t *Term) Trust() context.Context { return t.stretch }
@@ -81,7 +82,9 @@ func (t *Term) Reading() context.Context { return (*reading)(t) }
 // machine that was suspended, which timers do not.
 func (t *Term) Check() error {
 	t.trust.check()
-	return context.Cause(t.ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cause()
 }
 
 // Advance notes that everything before p is done. The next beat saves it. Positions that go back are ignored.
@@ -130,12 +133,12 @@ func (t *Term) wait(ctx context.Context, p shard.Position) error {
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-t.ctx.Done():
+	case <-t.Context().Done():
 		select { // the answer may have come first
 		case err := <-w.done:
 			return err
 		default:
-			return context.Cause(t.ctx)
+			return context.Cause(t.Context())
 		}
 	}
 }
@@ -182,13 +185,20 @@ func (t *Term) drain() {
 	t.mu.Lock()
 	t.draining = true
 	t.mu.Unlock()
-	t.ended()
+	t.ends()
 }
 
 // cancel ends Context.
 func (t *Term) cancel(cause error) {
-	t.end(cause)
-	t.ended()
+	t.mu.Lock()
+	if !t.ended && t.stretch.Err() == nil {
+		t.ended, t.why = true, cause
+	}
+	if t.waits != nil {
+		t.end(cause)
+	}
+	t.mu.Unlock()
+	t.ends()
 }
 
 // over notes that the reader has returned, or is not waited for any more, whatever comes first.
@@ -198,7 +208,7 @@ func (t *Term) over(err error) {
 		t.mu.Unlock()
 		return
 	}
-	t.returned, t.err, t.wanted = true, err, t.draining && t.ctx.Err() == nil
+	t.returned, t.err, t.wanted = true, err, t.draining && t.cause() == nil
 	t.mu.Unlock()
 	t.cancel(nil)
 	t.trust.forget(t)

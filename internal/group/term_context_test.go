@@ -1,0 +1,72 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// A term's context ends with the first of what ends it, says so with that cause, whoever asks when, and is not made before somebody waits.
+func TestTheContextOfATerm(t *testing.T) {
+	t.Parallel()
+	own := errors.New("own")
+	for _, c := range []struct {
+		name string
+		ends func(*Term, *trust)
+		want error
+	}{
+		{"nothing", func(*Term, *trust) {}, nil},
+		{"the end of trust", func(_ *Term, tr *trust) { tr.end(ErrStopping) }, ErrStopping},
+		{"a cause of its own", func(t *Term, _ *trust) { t.cancel(own) }, own},
+		{"… and another", func(t *Term, _ *trust) { t.cancel(own); t.cancel(ErrLeaseLost) }, own},
+		{"… before the end of trust", func(t *Term, tr *trust) { t.cancel(own); tr.end(ErrStopping) }, own},
+		{"… after the end of trust", func(t *Term, tr *trust) { tr.end(ErrStopping); t.cancel(own) }, ErrStopping},
+		{"no cause", func(t *Term, tr *trust) { t.cancel(nil); tr.end(ErrStopping) }, context.Canceled},
+	} {
+		for _, waited := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTrust(time.Hour)
+				tr.extend(time.Now())
+				defer tr.end(nil)
+				term := newTerm(lease.Lease{}, tr, func() {})
+				ctx := term.Context()
+				var derived context.Context
+				if waited {
+					var cancel context.CancelFunc
+					derived, cancel = context.WithTimeout(ctx, time.Hour)
+					defer cancel()
+				}
+				c.ends(term, tr)
+				if err := ctx.Err(); (err != nil) != (c.want != nil) {
+					t.Errorf("%s: %v", c.name, err)
+				}
+				if err := term.Check(); err != c.want { //nolint:errorlint // the very one
+					t.Errorf("%s: Check says %v, want %v", c.name, err, c.want)
+				}
+				if !waited && term.waits != nil {
+					t.Errorf("%s: there is room for who waits, and nobody does", c.name)
+				}
+				if err := context.Cause(ctx); err != c.want { //nolint:errorlint // the very one
+					t.Errorf("%s: the cause is %v, want %v", c.name, err, c.want)
+				}
+				select {
+				case <-ctx.Done():
+					if c.want == nil {
+						t.Errorf("%s: it has ended", c.name)
+					}
+				default:
+					if c.want != nil {
+						t.Errorf("%s: who waits for the end waits in vain", c.name)
+					}
+				}
+				if waited && context.Cause(derived) != c.want { //nolint:errorlint // the very one
+					t.Errorf("%s: a context made from it ends with %v", c.name, context.Cause(derived))
+				}
+			})
+		}
+	}
+}
