@@ -114,23 +114,31 @@ apt_of() {
 	of=$1
 	shift
 	"$@" -o Dir::Etc::SourceList="$of/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::State="$of/state" \
-		-o Dir::State::status="$of/status" -o Dir::Cache="$of/cache" -o Acquire::Languages=none -o APT::Sandbox::User="$(id -un)"
+		-o Dir::State::status="$of/status" -o Dir::Cache="$of/cache" -o Acquire::Languages=none -o Acquire::http::Timeout=30 -o Acquire::Retries=2 \
+		-o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false -o APT::Sandbox::User="$(id -un)"
+}
+
+# mirror prints from where the machine has its own release of Debian.
+mirror() {
+	apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Created-By: Packages' | sed -n 's/^Debian \(.*debian\/\)$/\1/p' | head -n 1
 }
 
 # release FOLDER RELEASE PACKAGE: a server of another release of Debian, with all libraries that it needs.
 release() {
-	# From where the machine has its own release.
-	mirror=$(apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' 'Created-By: Packages' | sed -n 's/^Debian \(.*debian\/\)$/\1/p' | head -n 1)
+	from=$(mirror)
+	# Without lists of packages apt does not know whose they are.
+	test -n "$from" || { test "$(id -u)" -eq 0 && apt-get -q update >&2 && from=$(mirror); }
 	key=$(ls /usr/share/keyrings/debian-archive-keyring.* 2>/dev/null | head -n 1)
-	test -n "$mirror" && test -n "$key" || {
+	test -n "$from" && test -n "$key" || {
 		echo "this machine's packages are not Debian's"
 		return 1
 	}
 	new=$deps/$1.$$
 	rm -rf "$new"
 	mkdir -p "$new/apt/state/lists/partial" "$new/apt/cache/archives/partial" "$new/debs"
-	echo "deb [signed-by=$key] $mirror $2 main" >"$new/apt/sources.list"
+	echo "deb [signed-by=$key] $from $2 main" >"$new/apt/sources.list"
 	: >"$new/apt/status"
+	list=
 	apt_of "$new/apt" apt-get -q update 2>&1 && list=$(apt_of "$new/apt" apt-get -s --no-install-recommends install "$3" 2>&1) || {
 		echo "$list"
 		return 1
