@@ -73,7 +73,7 @@ type Profile struct {
 	Lasts   [2]time.Duration // of the part with faults
 	Rates   map[Fault]float64
 	Repeats bool // records may be handled again
-	Large   bool // records of 60 KiB, so that answers come in parts
+	Large   bool // records of 160 KiB, so that answers come in parts
 	Records time.Duration
 	Idle    [2]time.Duration
 }

@@ -6,21 +6,22 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // print has the test of another process print what it gets.
 const print = "WEIR_SIM_PRINT"
 
 func TestSeedsReplay(t *testing.T) {
-	seeds := 2
-	if testing.Short() {
-		seeds = 1
+	seeds, lasts := 2, 3*time.Minute
+	if testing.Short() || raced {
+		seeds, lasts = 1, time.Minute
 	}
 	hashes := func() string {
 		var all strings.Builder
 		for _, p := range Profiles {
 			for seed := range seeds {
-				r := Run(t, 100+uint64(seed), p, Options{})
+				r := Run(t, 100+uint64(seed), p, Options{Lasts: lasts})
 				fmt.Fprintf(&all, "seed %d of %s: %d steps, %x\n", r.Seed, p.Name, r.Steps, r.Hash)
 			}
 		}

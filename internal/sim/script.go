@@ -224,7 +224,7 @@ func (w *world) write(d *dice) {
 	key := fmt.Sprintf("%d:k%d", w.stream.Life, d.below(w.settings.keys))
 	size := d.below(60)
 	if w.profile.Large {
-		size = 60 << 10
+		size = 160 << 10
 	}
 	many := 1
 	if d.chance(.15) {

@@ -46,7 +46,7 @@ func TestSimulations(t *testing.T) {
 	seed, seeds := *flagSeed, *flagSeeds
 	if seeds == 0 && *flagTime == 0 {
 		seed, seeds = max(seed, 1), 2
-		if testing.Short() {
+		if testing.Short() || raced {
 			seeds = 1
 		}
 	}
@@ -74,6 +74,9 @@ func TestSimulations(t *testing.T) {
 				all[p.Name] = &tally{faults: map[Fault]int{}}
 			}
 			o := Options{Workers: *flagWorkers, Lasts: *flagLasts}
+			if raced && o.Lasts == 0 {
+				o.Lasts = time.Minute
+			}
 			r := Run(t, seed+uint64(i), p, o)
 			all[p.Name].add(r)
 			if r.Wrong != "" {

@@ -77,10 +77,11 @@ func run(only string, seeds int, bound time.Duration, check bool) (unnoticed int
 		}
 		count++
 		noticed, how, err := m.noticed(dir, overlay, seeds, bound)
-		if err != nil {
-			return 0, err
-		}
-		if !noticed {
+		switch {
+		case err != nil:
+			unnoticed++
+			how = "FAILED: " + err.Error()
+		case !noticed:
 			unnoticed++
 			how = "NOT NOTICED: " + m.breaks
 		}
