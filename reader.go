@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,16 @@ type ReaderOptions struct {
 	UntilTip bool
 	// IdleInterval is as in [Options].
 	IdleInterval time.Duration
+	// Reading chooses [Polling] (the default), which takes from the throughput that all readers of the stream share, or [FanOut], by the
+	// registered consumer FanOutName. While that is not to be had, shards are polled.
+	Reading Reading
+	// FanOutName is the name of that consumer, required with FanOut: 1 to 128 of a-z, A-Z, 0-9, _ . -. One that an application or another
+	// Reader reads by would have its subscriptions taken over.
+	FanOutName string
+	// FanOutConsumer says whether that consumer is to be registered, and left so. Defaults to [ExistingConsumer]: neither.
+	FanOutConsumer Registration
+	// Logger gets what a person should know about fan-out. Defaults to slog.Default().
+	Logger *slog.Logger
 }
 
 // Reader reads a stream without an application: no store, no checkpoint, nothing shared with others. Its methods may be
@@ -57,6 +68,12 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	case shard.First, shard.Tip, shard.Time:
 	default:
 		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %q must be Oldest, Latest or At(a time)", opts.Start))
+	}
+	if err := opts.checkFanOut(); err != nil {
+		problems = append(problems, err)
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
 	}
 	if opts.IdleInterval == 0 {
 		opts.IdleInterval = time.Second
@@ -101,8 +118,16 @@ func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 			return
 		}
 		defer caller.Close()
-		ctx, cancel := context.WithCancelCause(ctx)
 		run := &reading{Reader: r, caller: caller, pages: make(chan read), known: map[string]*readShard{}}
+		if r.opts.Reading == FanOut {
+			leave, err := run.fanOut(ctx)
+			defer leave()
+			if err != nil {
+				yield(nil, fmt.Errorf("weir: stream %s: %w", r.source.Name, notFound(err)))
+				return
+			}
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
 		defer run.running.Wait()
 		defer cancel(errReaderLeft)
 
@@ -111,14 +136,19 @@ func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 			err = run.begin(listing)
 		}
 		if err != nil {
-			if errors.Is(err, source.ErrNoStream) {
-				err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
-			}
-			yield(nil, err)
+			yield(nil, notFound(err))
 			return
 		}
 		run.loop(ctx, yield)
 	}
+}
+
+// notFound is err as the callers of a Reader know it.
+func notFound(err error) error {
+	if errors.Is(err, source.ErrNoStream) {
+		return fmt.Errorf("%w: %w", ErrStreamNotFound, err)
+	}
+	return err
 }
 
 var errReaderLeft = errors.New("weir: the reader was left")
@@ -127,11 +157,13 @@ var errReaderLeft = errors.New("weir: the reader was left")
 // that hands over page by page.
 type reading struct {
 	*Reader
-	caller  *wire.Caller
-	pages   chan read
-	known   map[string]*readShard
-	active  int
-	running sync.WaitGroup
+	caller    *wire.Caller
+	consumers *source.Consumers // nil when it polls
+	budget    *source.Budget    // … too
+	pages     chan read
+	known     map[string]*readShard
+	active    int
+	running   sync.WaitGroup
 }
 
 type readShard struct {
@@ -146,6 +178,7 @@ type read struct {
 	page  source.Page
 	err   error
 	last  bool
+	over  chan struct{} // not nil if the page goes back then, which is closed when the caller is done with it
 }
 
 // begin decides which shards are read, and from where.
@@ -192,7 +225,11 @@ func (r *reading) loop(ctx context.Context, yield func(*Batch, error) bool) {
 			}
 			continue
 		}
-		if !r.yield(got, yield) {
+		more := r.yield(got, yield)
+		if got.over != nil {
+			close(got.over)
+		}
+		if !more {
 			return
 		}
 		if got.page.End {
@@ -264,23 +301,37 @@ func (r *reading) follow(ctx context.Context, id string, at shard.Position) {
 			hand(read{err: fmt.Errorf("weir: reading shard %s of stream %s: %w", id, r.source.Name, err)})
 		}
 	}
+	from := r.from(poll)
+	defer from.Close()
 	for {
-		page, err := poll.Next(ctx)
+		page, err := from.Next(ctx)
 		if err != nil {
-			switch {
-			case ctx.Err() != nil:
-				return
-			case errors.Is(err, source.ErrNoStream):
-				err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
+			if ctx.Err() == nil {
+				hand(read{err: notFound(err), last: true})
 			}
-			hand(read{err: err, last: true})
 			return
 		}
 		failures = 0
-		page.Records = slices.Clone(page.Records) // the next page is read while the caller still has this one
+		got := read{page: page}
 		// Only an empty page is the tip: a closed shard may say that it ends on the page after its last records.
-		last := page.End || (r.opts.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
-		if !hand(read{page: page, last: last}) || last {
+		got.last = page.End || (r.opts.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
+		if r.consumers != nil {
+			got.over = make(chan struct{}) // what comes next is read meanwhile by the subscription
+		} else {
+			got.page.Records = slices.Clone(page.Records) // the next page is read while the caller still has this one
+		}
+		if !hand(got) {
+			return
+		}
+		if got.over != nil {
+			select {
+			case <-got.over:
+				page.Release()
+			case <-ctx.Done():
+				return
+			}
+		}
+		if got.last {
 			return
 		}
 	}

@@ -18,6 +18,8 @@ import (
 type Consumers struct {
 	Client *kinesis.Client
 	Name   string // of the consumer, the same for every stream
+	// Existing keeps it from being registered: it is there, or there is no fan-out.
+	Existing bool
 	// Found hears of each consumer that is ready, and whether it was registered for that. May be nil.
 	Found func(s Stream, arn string, registered bool)
 
@@ -33,6 +35,7 @@ type consumer struct {
 	stream string        // its ARN, "" while it is not known
 	arn    string        // "" while it is not known to be ACTIVE
 	failed error         // of the last search
+	ours   bool          // it was, or may have been, registered here
 	until  time.Time     // no other search before
 	waited bool          // for ACTIVE, as long as anybody should; from now on reading does not stop for it
 }
@@ -134,8 +137,12 @@ func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn st
 				return "", false, err
 			}
 			wait = looks.next()
+		case errors.Is(err, errNoConsumer) && c.Existing:
+			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.Name, s.Name, err)
 		case errors.Is(err, errNoConsumer):
-			if err = c.register(ctx, con); err == nil {
+			err = c.register(ctx, con)
+			con.ours = con.ours || err == nil || code(err) == "" // an answer may have been lost
+			if err == nil {
 				registered = true
 				continue
 			}
@@ -198,6 +205,45 @@ func (c *Consumers) register(ctx context.Context, con *consumer) error {
 		StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
 	}, once)
 	return err
+}
+
+// Remove removes the consumers that were registered, and no others. It waits as long as that takes, but not for long. The subscriptions
+// must have ended, and nobody may ask for a consumer any more.
+func (c *Consumers) Remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	var all []error
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s, con := range c.streams {
+		if !con.ours {
+			continue
+		}
+		if err := c.remove(ctx, con); err != nil {
+			all = append(all, fmt.Errorf("consumer %s of stream %s stays registered: %w", c.Name, s.Name, err))
+			continue
+		}
+		con.ours, con.arn = false, ""
+	}
+	return errors.Join(all...)
+}
+
+// remove tries again while that can help: a consumer that is CREATING may be refused to be removed.
+func (c *Consumers) remove(ctx context.Context, con *consumer) error {
+	retry := backoff{low: 500 * time.Millisecond, high: 5 * time.Second}
+	for {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		_, err := c.Client.DeregisterStreamConsumer(call, &kinesis.DeregisterStreamConsumerInput{
+			StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
+		}, once)
+		cancel()
+		switch {
+		case err == nil, code(err) == "ResourceNotFoundException":
+			return nil
+		case isDenied(err), pause(ctx, retry.next()) != nil:
+			return err
+		}
+	}
 }
 
 // isDenied reports whether err is the service's word that the caller may not do this.

@@ -1,0 +1,85 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weir-go/weir/internal/source"
+)
+
+// Registration says what a [Reader] does about the consumer that it reads by with [FanOut]. AWS bills a consumer by the shard and hour for
+// as long as it is registered.
+type Registration int
+
+const (
+	// ExistingConsumer wants it registered before; otherwise reading fails. The default.
+	ExistingConsumer Registration = iota
+	// TemporaryConsumer is registered if it is not there, and removed when reading ends: not one that was there before. A process that is
+	// killed leaves it registered.
+	TemporaryConsumer
+	// KeptConsumer is registered if it is not there, and left registered.
+	KeptConsumer
+)
+
+// readerMemory bounds the events that a Reader has read by fan-out and not yet yielded, of all shards together.
+const readerMemory = 128 << 20
+
+// checkFanOut returns what is wrong with the options of fan-out.
+func (o *ReaderOptions) checkFanOut() error {
+	switch {
+	case o.Reading < Polling || o.Reading > FanOut:
+		return fmt.Errorf("weir: ReaderOptions.Reading %d must be Polling or FanOut", o.Reading)
+	case o.FanOutConsumer < ExistingConsumer || o.FanOutConsumer > KeptConsumer:
+		return fmt.Errorf("weir: ReaderOptions.FanOutConsumer %d must be ExistingConsumer, TemporaryConsumer or KeptConsumer", o.FanOutConsumer)
+	case o.Reading == Polling && (o.FanOutName != "" || o.FanOutConsumer != ExistingConsumer):
+		return errors.New("weir: ReaderOptions.FanOutName or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
+	case o.Reading == Polling:
+	case o.FanOutName == "":
+		return errors.New("weir: ReaderOptions.FanOutName is empty; fan-out is by a registered consumer, name the one to use")
+	case !appForm.MatchString(o.FanOutName):
+		return fmt.Errorf("weir: ReaderOptions.FanOutName %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
+	}
+	return nil
+}
+
+// fanOut finds the consumer, or registers it. What it returns removes it, if that is asked for, when nobody reads any more.
+func (r *reading) fanOut(ctx context.Context) (leave func(), err error) {
+	r.budget = source.NewBudget(readerMemory)
+	r.consumers = &source.Consumers{
+		Client: r.client, Name: r.opts.FanOutName, Existing: r.opts.FanOutConsumer == ExistingConsumer,
+		Found: func(s source.Stream, arn string, registered bool) {
+			if registered {
+				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
+			}
+		},
+	}
+	leave = func() {
+		if r.opts.FanOutConsumer != TemporaryConsumer {
+			return
+		}
+		// Also after ctx has ended, which is how most readers end.
+		if err := r.consumers.Remove(context.WithoutCancel(ctx)); err != nil {
+			r.opts.Logger.Error("a fan-out consumer was not removed and goes on costing money", "err", err)
+		}
+	}
+	_, err = r.consumers.ARN(ctx, r.source)
+	return leave, err
+}
+
+// pages is what a shard is read from.
+func (r *reading) from(poll source.Poll) pages {
+	if r.consumers == nil {
+		return &poll
+	}
+	return &source.Fanout{
+		Poll: poll, Consumers: r.consumers, Share: r.budget.Share(),
+		Changed: func(why error) {
+			if why != nil {
+				r.opts.Logger.Warn("no fan-out; polling meanwhile, and trying again every minute", "stream", r.source.Name, "shard", poll.Shard, "err", why)
+			} else {
+				r.opts.Logger.Info("fan-out is back", "stream", r.source.Name, "shard", poll.Shard)
+			}
+		},
+	}
+}
