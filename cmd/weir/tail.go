@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"syscall"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
@@ -20,6 +22,9 @@ type tailOptions struct {
 	shards   []string
 	limit    int64
 	untilTip bool
+	fanOut   string
+	register bool
+	keep     bool
 }
 
 func tailCommand(t terminal) *cobra.Command {
@@ -29,13 +34,17 @@ func tailCommand(t terminal) *cobra.Command {
 		Short: "Print the records of a stream",
 		Long: `Prints the records of a stream as they come, one a line, parents before children where shards were split or merged.
 It remembers nothing and shares nothing: to read a stream with several workers that go on where they stopped, use
-"weir consume". It takes from the read throughput that all readers of the stream share.
+"weir consume". It takes from the read throughput that all readers of the stream share, unless records are pushed to it: with
+--fan-out NAME, by the consumer of that name, which has to be registered with the stream and have no other reader. --register
+registers it if it is not there, and then it is removed when weir tail ends; --register --keep leaves it. AWS bills a consumer
+by the shard and hour for as long as it is registered: "weir fanout" shows and removes what is left.
 
 ` + aboutBinary,
 		Example: `  weir tail --stream flights                          what arrives from now on
   weir tail --stream flights --from oldest --limit 10
   weir tail --stream flights --from 15m --until-tip   the last quarter of an hour, then end
-  weir tail --stream flights -o json | jq .key`,
+  weir tail --stream flights -o json | jq .key
+  weir tail --stream flights --fan-out me --register  pushed, by a consumer that is there only meanwhile`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := require(cmd, "stream"); err != nil {
@@ -46,6 +55,9 @@ It remembers nothing and shares nothing: to read a stream with several workers t
 				if o.untilTip {
 					o.from = "oldest" // there is nothing between the tip and itself
 				}
+			}
+			if err := o.checkFanOut(); err != nil {
+				return err
 			}
 			if o.limit < 0 {
 				return usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
@@ -62,18 +74,51 @@ It remembers nothing and shares nothing: to read a stream with several workers t
 	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID`; may be repeated")
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after so many records")
 	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
+	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`")
+	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it is not there, and remove it again in the end")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave it registered, which costs money")
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text prints the data, json an object about each record")
 	o.aws.register(cmd, false)
 	return cmd
 }
 
+func (o *tailOptions) checkFanOut() error {
+	switch {
+	case o.fanOut != "" && !consumerForm.MatchString(o.fanOut):
+		return usagef("--fan-out %.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
+	case o.register && o.fanOut == "":
+		return usagef("--register says what becomes of a consumer: name it with --fan-out")
+	case o.keep && !o.register:
+		return usagef("--keep is about a consumer that is registered: say --register too")
+	}
+	return nil
+}
+
+// reader is what the records come from.
+func (o *tailOptions) reader(client *kinesis.Client, t terminal, from weir.Position) (*weir.Reader, error) {
+	opts := weir.ReaderOptions{
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, Logger: slog.New(slog.NewTextHandler(noteWriter{t.err}, nil)),
+	}
+	if o.fanOut != "" {
+		opts.Reading, opts.FanOutName = weir.FanOut, o.fanOut
+	}
+	switch {
+	case o.keep:
+		opts.FanOutConsumer = weir.KeptConsumer
+	case o.register:
+		opts.FanOutConsumer = weir.TemporaryConsumer
+	}
+	return weir.NewReader(client, opts)
+}
+
 func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) error {
+	o.aws.http2 = o.fanOut != ""
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
-	reader, err := weir.NewReader(client, weir.ReaderOptions{Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip})
+	reader, err := o.reader(client, t, from)
 	if err != nil {
 		return usageError{err}
 	}
