@@ -27,16 +27,15 @@ type Scheduler struct {
 	waiting int // feeds in ready
 	waited  int // … that were there one tick ago
 
-	crew    crew // how many goroutines may read at once
+	width   crew // how many goroutines may read at once
 	working int  // … are not parked
 	turning int  // … have a read under way
 	parked  []chan bool
 
-	looked   int           // the tick at which the width was looked at
-	behind   int           // ticks in a row at which due reads had waited for one
-	finished int           // reads since the look
-	spent    time.Duration // by all that had a read under way since the look, up to counted
-	counted  time.Time
+	looked  int           // the tick at which the width was looked at
+	behind  int           // ticks in a row at which due reads had waited for one
+	spent   time.Duration // by all that had a read under way since the look, up to counted
+	counted time.Time
 }
 
 const (
@@ -111,7 +110,7 @@ func (s *Scheduler) Close() {
 func (s *Scheduler) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting > 0 && s.working >= mostWidth
+	return s.waiting > 0 && s.working >= int(mostWidth)
 }
 
 // What follows is called with the lock held, but for the goroutines.
@@ -121,7 +120,7 @@ func (s *Scheduler) start() {
 		return
 	}
 	s.wheel = make([]feeds, wheelTicks)
-	s.began, s.crew.width, s.next = time.Now(), leastWidth, wheelTicks
+	s.began, s.width, s.next = time.Now(), leastWidth, wheelTicks
 	s.counted = s.began
 	s.poke, s.closing = make(chan struct{}, 1), make(chan struct{})
 	s.running.Go(s.pace)
@@ -184,9 +183,9 @@ func (s *Scheduler) advance(now int) {
 func (s *Scheduler) look(now int) {
 	s.count(0)
 	length := time.Duration(now-s.looked) * tick
-	s.crew.adjust(look{s.behind >= lookEvery, float64(s.spent) / float64(length), s.finished})
-	s.looked, s.finished, s.spent = now, 0, 0
-	for len(s.parked) > 0 && len(s.parked)+s.working > s.crew.width { // those that have been so for longest
+	s.width = s.width.adjust(look{s.behind >= lookEvery, float64(s.spent) / float64(length)})
+	s.looked, s.spent = now, 0
+	for len(s.parked) > 0 && len(s.parked)+s.working > int(s.width) { // those that have been so for longest
 		s.parked[0] <- false
 		s.parked = append(s.parked[:0], s.parked[1:]...)
 	}
@@ -198,7 +197,7 @@ func (s *Scheduler) upcoming() int {
 		return s.cursor + 1
 	}
 	far := s.cursor + wheelTicks/2
-	if s.crew.width > leastWidth {
+	if s.width > leastWidth {
 		far = max(s.looked+lookEvery, s.cursor+1)
 	}
 	if s.placed > 0 {
@@ -213,7 +212,7 @@ func (s *Scheduler) upcoming() int {
 
 // staff has goroutines read what is ready, as many as may.
 func (s *Scheduler) staff() {
-	for s.working-s.turning < s.waiting && s.working < s.crew.width {
+	for s.working-s.turning < s.waiting && s.working < int(s.width) {
 		s.working++
 		if last := len(s.parked) - 1; last >= 0 {
 			s.parked[last] <- true
@@ -238,13 +237,12 @@ func (s *Scheduler) read() {
 		if f != nil {
 			f = nil
 			s.count(-1)
-			s.finished++
 		}
 		if s.closed {
 			s.mu.Unlock()
 			return
 		}
-		if s.ready.first == nil || s.working > s.crew.width {
+		if s.ready.first == nil || s.working > int(s.width) {
 			s.working--
 			s.parked = append(s.parked, wake)
 			s.mu.Unlock()
