@@ -33,7 +33,7 @@ type Server struct {
 func (s *Server) Kill() { s.kill() }
 
 const (
-	startWithin = time.Minute // machines are shared, and a JVM starts slowly
+	startWithin = 2 * time.Minute // machines are shared, and a JVM starts slowly
 	healthEvery = 20 * time.Millisecond
 )
 
