@@ -24,6 +24,15 @@ func healthAddr(addr string) (string, error) {
 	return addr, checkAddr(addr)
 }
 
+// healthNote says where the checks are, and who learns what from them.
+func healthNote(addr net.Addr) string {
+	note := fmt.Sprintf("health: http://%s/livez and /readyz", addr)
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		note += "; whoever reaches that learns the names of streams and shards"
+	}
+	return note
+}
+
 // serveHealth answers health checks until stop is called.
 func serveHealth(ctx context.Context, t terminal, addr string, c *weir.Consumer) (stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
@@ -36,7 +45,7 @@ func serveHealth(ctx context.Context, t terminal, addr string, c *weir.Consumer)
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	t.note("health: http://%s/livez and /readyz", listener.Addr())
+	t.note("%s", healthNote(listener.Addr()))
 	return func() error {
 		err := errors.Join(server.Close(), <-done)
 		if errors.Is(err, http.ErrServerClosed) {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -60,6 +61,14 @@ func TestHealthAddresses(t *testing.T) {
 		got, err := healthAddr(given)
 		if (err == nil) != (want != "") || err == nil && got != want {
 			t.Errorf("%q: %q, %v", given, got, err)
+		}
+	}
+}
+
+func TestHealthChecksForOthersAreNoted(t *testing.T) {
+	for addr, want := range map[string]bool{"127.0.0.1": false, "::1": false, "0.0.0.0": true, "::": true, "10.1.2.3": true} {
+		if note := healthNote(&net.TCPAddr{IP: net.ParseIP(addr), Port: 80}); strings.Contains(note, "whoever") != want || !strings.Contains(note, "/livez") {
+			t.Errorf("%s: %s", addr, note)
 		}
 	}
 }
