@@ -90,6 +90,11 @@ func (s *Store) forgetApp(app string) {
 			delete(s.orders, k)
 		}
 	}
+	for k := range s.news {
+		if k.app == app {
+			delete(s.news, k)
+		}
+	}
 	delete(s.leaders, app)
 	delete(s.doubt, app)
 }

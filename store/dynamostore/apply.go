@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"crypto/rand"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +28,7 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 	var (
 		mu      sync.Mutex
 		done    = make([]bool, len(actions))
-		tell    = map[string]bool{}
+		tell    = news{}
 		touched bool // some lease
 	)
 	for run := range runs(actions) {
@@ -41,7 +40,13 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 			done[i] = ok
 			touched = touched || onLease(actions[i].Kind)
 			for _, session := range sessions {
-				tell[session] = true
+				switch {
+				case session == "":
+				case onLease(actions[i].Kind):
+					tell.add(session, keyOf(actions[i]))
+				default:
+					tell[session] = nil
+				}
 			}
 			return err
 		})
@@ -50,17 +55,11 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 		}
 	}
 	// Also after an error: what took effect is announced if that is still possible.
-	delete(tell, "")
-	sessions := make([]string, 0, len(tell))
-	for session := range tell {
-		sessions = append(sessions, session)
-	}
-	slices.Sort(sessions)
 	var noted error
 	if touched {
-		noted = s.announce(ctx, app, sessions)
+		noted = s.announce(ctx, app, tell)
 	} else {
-		noted = s.tell(ctx, app, sessions)
+		noted = s.tell(ctx, app, tell)
 	}
 	if err == nil {
 		err = noted
@@ -74,11 +73,11 @@ func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) (
 	return done, nil
 }
 
-// announce says that leases changed: to sessions, whose orders they are, and to views.
-func (s *Store) announce(ctx context.Context, app string, sessions []string) error {
+// announce says that leases changed: to the sessions whose orders they are, and to views.
+func (s *Store) announce(ctx context.Context, app string, told news) error {
 	return parallel(2, func(i int) error {
 		if i == 0 {
-			return s.tell(ctx, app, sessions)
+			return s.tell(ctx, app, told)
 		}
 		_, _, err := s.update(ctx, "announce a change", newChange(app, leaderRowKey).count(attrChanges).setOnce(attrToken, text(rand.Text()[:12])), types.ReturnValueNone)
 		return err
@@ -128,13 +127,19 @@ func runs(actions []lease.Action) func(yield func(run) bool) {
 	}
 }
 
+// keyOf is the lease that an action changes.
+func keyOf(a lease.Action) lease.Key {
+	if a.Kind == lease.Create {
+		return a.Lease.Key
+	}
+	return a.Key
+}
+
 // target is the row that an action changes.
 func target(a lease.Action) string {
 	switch {
-	case a.Kind == lease.Create:
-		return leaseRow(a.Lease.Key)
 	case onLease(a.Kind):
-		return leaseRow(a.Key)
+		return leaseRow(keyOf(a))
 	case a.Kind == lease.Pause:
 		return leaderRowKey
 	default:

@@ -22,7 +22,8 @@ import (
 // with the same value, every change whose note had moved told by then was written before the remembered read began. A change
 // whose note comes later may be missing from both; its call had not returned when the beat began, and the next beat reads.
 // What the report itself gives back moves told as well, before the answer. If nothing else moved it meanwhile, what was
-// remembered less what was given back is what a read would find, so it is remembered under the new value.
+// remembered less what was given back is what a read would find, so it is remembered under the new value. And when told has moved by
+// one note that names the leases it is about, reading those is enough; see tell.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := checkReport(r)
 	if err != nil {
@@ -44,6 +45,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	wg.Go(func() { leader, leaderErr = s.readLeader(ctx, app, r.Session) })
 	row, err := s.touch(ctx, app, r)
 	if err == nil {
+		s.saw(key, row)
 		var p progress
 		p, err = s.carryOut(ctx, app, r)
 		if r.First || p.refused {
@@ -72,6 +74,11 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	}
 
 	held, ok := s.known(key, row.told)
+	if !ok {
+		if held, ok, err = s.catchUp(ctx, app, key, row); err != nil {
+			return lease.Orders{}, err
+		}
+	}
 	if !ok {
 		leases, err := s.readLeases(ctx, app, r.Session)
 		if err != nil {
@@ -128,6 +135,9 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 	if slices.ContainsFunc(r.Progress, givesBack) {
 		c.set(attrUnsettled, yes())
 	}
+	if s.stale(orderKey{app, r.Session}) {
+		c.remove(attrNews).remove(attrNewsAfter)
+	}
 	it, ok, err := s.update(ctx, "beat of session "+r.Session, c, types.ReturnValueAllNew)
 	if err != nil {
 		return workerRow{}, err
@@ -140,7 +150,7 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 
 // settle announces what a report gave back, after it was carried out: heirs are told, and freed moves, for views. A session
 // whose report was cut short stays unsettled, and no view trusts what it knows, until its next beat or its end.
-func (s *Store) settle(ctx context.Context, app, session string, heirs []string) (workerRow, error) {
+func (s *Store) settle(ctx context.Context, app, session string, heirs news) (workerRow, error) {
 	if err := s.tell(ctx, app, heirs); err != nil {
 		return workerRow{}, err
 	}
@@ -153,15 +163,6 @@ func (s *Store) settle(ctx context.Context, app, session string, heirs []string)
 		return workerRow{}, lease.ErrSessionOver
 	}
 	return decodeWorker(it)
-}
-
-// tell makes sessions read their leases with the next beat. Those that have no row are over.
-func (s *Store) tell(ctx context.Context, app string, sessions []string) error {
-	return parallel(len(sessions), func(i int) error {
-		c := newChange(app, workerRowKey(sessions[i])).count(attrTold).exists(attrRow)
-		_, _, err := s.update(ctx, "tell session "+sessions[i], c, types.ReturnValueNone)
-		return err
-	})
 }
 
 // readLeader reads who leads and whether that session lives. Usually it is the one of last time, so both rows come at once.

@@ -70,6 +70,14 @@ func (c *change) copy(attr, from string) *change {
 	return c
 }
 
+// next adds one to a number, absent counting as 0, and sets another attribute to what it was before.
+func (c *change) next(attr, before string) *change {
+	was := "if_not_exists(" + c.name(attr) + ", " + c.value(number(0)) + ")"
+	// Expressions see the row as it was. In this order it is right also where an emulator has them see each other.
+	c.sets = append(c.sets, c.name(before)+" = "+was, c.name(attr)+" = "+was+" + "+c.value(number(1)))
+	return c
+}
+
 // count adds one to a number, absent counting as 0.
 func (c *change) count(attr string) *change {
 	c.add = append(c.add, c.name(attr)+" "+c.value(number(1)))

@@ -17,8 +17,8 @@
 //
 // A beat that has nothing to say is one write of the worker's row and a consistent read of the leader's, however many
 // leases the worker holds. Each moved checkpoint is one more write, with its load, and so is each lease that is given back,
-// beside one for the news of it. A worker reads the leases, all of the application's, only after others changed some of its
-// own. The leader also reads the rows of the workers with each of its views, and the leases after a change and twice a
+// beside one for the news of it. A worker reads leases only after others changed some of its own: those that changed, when its
+// row names them (one change since its last beat, of at most eight leases), else all of the application's. The leader also reads the rows of the workers with each of its views, and the leases after a change and twice a
 // minute. [Store.Apps] scans the table; nothing that runs all the time does. All rows of an application share
 // a partition key; DynamoDB gives such a key a thousand writes per second at least, and splits it while it is busier.
 //

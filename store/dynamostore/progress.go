@@ -19,7 +19,7 @@ const maxTries = 20
 // progress is what carrying out a report found.
 type progress struct {
 	refused bool                 // something was ignored: the session's picture of its leases is not the store's
-	tell    []string             // sessions that got a lease
+	tell    news                 // what sessions got
 	back    map[lease.Key]uint64 // the epochs of leases that the session does not hold any more by this
 }
 
@@ -37,7 +37,7 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 	}
 	var (
 		mu  sync.Mutex
-		all = progress{back: map[lease.Key]uint64{}}
+		all = progress{tell: news{}, back: map[lease.Key]uint64{}}
 	)
 	err := parallel(len(keys), func(i int) error {
 		for _, p := range byKey[keys[i]] {
@@ -62,8 +62,8 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 			if ok && givesBack(p) {
 				all.back[p.Key] = p.Epoch
 			}
-			if heir != "" && heir != r.Session {
-				all.tell = append(all.tell, heir)
+			if heir != r.Session {
+				all.tell.add(heir, p.Key)
 			}
 			mu.Unlock()
 		}
@@ -231,13 +231,15 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	if err != nil {
 		return err
 	}
-	var p progress
+	told := news{}
 	if lives {
-		if p, err = s.carryOut(ctx, app, r); err != nil {
+		p, err := s.carryOut(ctx, app, r)
+		if err != nil {
 			return err
 		}
+		told = p.tell
 	}
-	heirs, changed, err := s.freeAll(ctx, app, r.Session)
+	changed, err := s.freeAll(ctx, app, r.Session, told)
 	if err != nil {
 		return err
 	}
@@ -249,7 +251,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 		return err
 	}
 	if changed || lives {
-		if err := s.announce(ctx, app, append(p.tell, heirs...)); err != nil {
+		if err := s.announce(ctx, app, told); err != nil {
 			return err
 		}
 	}
@@ -259,12 +261,12 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 
 // freeAll takes session out of every lease that names it as owner or as revoked. Leases are read until none does, because a
 // leader that does not know yet that session leaves may still be giving it some.
-func (s *Store) freeAll(ctx context.Context, app, session string) (heirs []string, changed bool, err error) {
+func (s *Store) freeAll(ctx context.Context, app, session string, told news) (changed bool, err error) {
 	var mu sync.Mutex
 	for range maxTries {
 		leases, err := s.readLeases(ctx, app, session)
 		if err != nil || len(leases) == 0 {
-			return heirs, changed, err
+			return changed, err
 		}
 		err = parallel(len(leases), func(i int) error {
 			l := leases[i]
@@ -283,14 +285,14 @@ func (s *Store) freeAll(ctx context.Context, app, session string) (heirs []strin
 			mu.Lock()
 			defer mu.Unlock()
 			changed = true
-			if ok && l.Owner == session && heir != "" {
-				heirs = append(heirs, heir)
+			if ok && l.Owner == session {
+				told.add(heir, l.Key)
 			}
 			return err
 		})
 		if err != nil {
-			return heirs, changed, err
+			return changed, err
 		}
 	}
-	return heirs, changed, fmt.Errorf("dynamostore: session %s still gets leases while it leaves", session)
+	return changed, fmt.Errorf("dynamostore: session %s still gets leases while it leaves", session)
 }

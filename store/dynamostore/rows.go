@@ -48,6 +48,8 @@ const (
 	attrDrain     = "drain"
 	attrTroubles  = "troubles"  // as JSON
 	attrTold      = "told"      // moves after the session's assignment changed
+	attrNews      = "news"      // the leases that changed when told moved last
+	attrNewsAfter = "newsafter" // told before that
 	attrFreed     = "freed"     // moves after the session gave leases back or finished them
 	attrUnsettled = "unsettled" // set while the session is about to: freed has not moved yet
 
@@ -174,6 +176,8 @@ func decodeLease(it item) (lease.Lease, error) {
 type workerRow struct {
 	lease.Worker
 	told      uint64
+	news      []string // rows of the leases that the last note was about; nil when it was about any
+	newsAfter uint64   // told before that note
 	freed     uint64
 	unsettled bool
 }
@@ -190,7 +194,7 @@ func decodeWorker(it item) (workerRow, error) {
 			Leaving: r.bool(attrLeaving), Drain: r.bool(attrDrain), Weight: 1, MaxLeases: int(r.upTo(attrMaxLeases, math.MaxInt)),
 			Holds: r.number(attrHolds, false),
 		},
-		told: r.number(attrTold, false), freed: r.number(attrFreed, false), unsettled: r.bool(attrUnsettled),
+		told: r.number(attrTold, false), news: r.set(attrNews), newsAfter: r.number(attrNewsAfter, false), freed: r.number(attrFreed, false), unsettled: r.bool(attrUnsettled),
 	}
 	if s := r.text(attrWeight); s != "" {
 		weight, err := strconv.ParseFloat(s, 64)

@@ -37,8 +37,9 @@ type Store struct {
 
 	mu      sync.Mutex // never held across a request
 	orders  map[orderKey]orders
-	leaders map[string]string        // by application: the leader that was read last, a guess at the next one
-	doubt   map[string]time.Duration // by application: when an announcement may have been lost; since born
+	leaders map[string]string          // by application: the leader that was read last, a guess at the next one
+	news    map[orderKey]time.Duration // sessions whose rows have news, since when; since born
+	doubt   map[string]time.Duration   // by application: when an announcement may have been lost; since born
 }
 
 var (
@@ -53,7 +54,7 @@ func New(client *dynamodb.Client, opts Options) *Store {
 	}
 	return &Store{
 		client: client, table: opts.Table, id: rand.Text(), born: time.Now(),
-		orders: map[orderKey]orders{}, leaders: map[string]string{}, doubt: map[string]time.Duration{},
+		orders: map[orderKey]orders{}, leaders: map[string]string{}, doubt: map[string]time.Duration{}, news: map[orderKey]time.Duration{},
 	}
 }
 
@@ -103,6 +104,7 @@ func (s *Store) forget(k orderKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.orders, k)
+	delete(s.news, k)
 }
 
 func cloneLeases(leases []lease.Lease) []lease.Lease {

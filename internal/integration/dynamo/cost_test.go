@@ -181,6 +181,26 @@ func TestWhatItCosts(t *testing.T) {
 			if back.writes > 3 || back.reads > 4 {
 				t.Errorf("a beat that releases one lease costs %v writes and %v reads", back.writes, back.reads)
 			}
+			fresh := func(n int) (a []lease.Action) {
+				for i := range n {
+					a = append(a, lease.Action{Kind: lease.Handoff, Key: o.Held[10+i].Key, Epoch: o.Held[10+i].Epoch, Session: session(2)})
+				}
+				return a
+			}
+			show("one lease wanted elsewhere", m.of(func() { apply(fresh(1)) }))
+			heard := m.of(func() { o = beat(report(1)) })
+			show("the next beat of its owner", heard)
+			if heard.writes != 1 || heard.reads > 3 || o.Held[9].Heir != session(2) {
+				t.Errorf("a beat that hears of one lease costs %v writes and %v reads; it is %v", heard.writes, heard.reads, o.Held[9])
+			}
+			apply(fresh(8))
+			show("the next beat after eight are", m.of(func() { o = beat(report(1)) }))
+			apply(fresh(9))
+			all := m.of(func() { beat(report(1)) })
+			show("the next beat after nine are", all)
+			if all.reads < 100 {
+				t.Errorf("a beat that hears of nine leases costs %v reads", all.reads)
+			}
 			worst := report(1)
 			for i := range lease.MaxTroubles {
 				worst.Troubles = append(worst.Troubles, lease.Trouble{Key: o.Held[i].Key, State: "stalled", Why: strings.Repeat("y", lease.MaxWhyBytes)})
