@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -19,7 +20,9 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 		return ""
 	}
 	often := 1.0
-	if c.op == "apply" || c.op == "lead" { // few calls, and all of them matter
+	b, _ := c.body.(beatCall)
+	releases := slices.ContainsFunc(b.report.Progress, func(p lease.Progress) bool { return p.Release })
+	if c.op == "apply" || c.op == "lead" || releases { // few calls, and all of them matter
 		often = 8
 	}
 	for _, f := range kinds {
