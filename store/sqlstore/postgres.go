@@ -65,7 +65,10 @@ var postgres = &dialect{
 		return " ON CONFLICT (app, stream, shard) DO UPDATE SET " + strings.Join(sets, ", ")
 	},
 	begin: func(ctx context.Context, c *sql.Conn, _ bool) error {
-		_, err := c.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED")
+		// One round trip. The bound is for a process that vanishes in the middle without a word to the server, with its machine or its
+		// network: the rows it has locked, the application's own among them, would stay locked until TCP gives the connection up, which
+		// takes two hours by default.
+		_, err := c.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 5000")
 		return err
 	},
 	quickBeat: quickBeatPostgres,

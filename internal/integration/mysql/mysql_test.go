@@ -27,6 +27,8 @@ var mariadb = sqltest.Server{
 	Idle:      []string{"UPDATE weir_sessions", "SELECT me.beat,"},
 	Saving:    []string{"UPDATE weir_sessions", "UPDATE (SELECT", "UPDATE (SELECT", "SELECT me.beat,"},
 	Assigning: 5,
+
+	Impatient: "&wait_timeout=5",
 }
 
 func TestMain(m *testing.M) { crowd.Main(m, mariadb.Place) }

@@ -157,3 +157,37 @@ func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
 		t.Errorf("View = %+v, %v", v.Leases, err)
 	}
 }
+
+// A process that vanishes in the middle of a transaction, with its machine or its network, says no word to the server, which goes on
+// holding its locks, the one on the application's row among them. Nobody may have to wait for that for long.
+func vanishes(t *testing.T, s Server, d *servers.Database) {
+	dsn := s.Fresh(t, d)
+	store, _ := s.Migrated(t, dsn)
+	Group(t, store, "app", 2, 1)
+	gone, log := s.Counted(t, dsn+s.Impatient)
+	hangs, over := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	log.Before(func(statement string) {
+		if statement == "COMMIT" {
+			once.Do(func() { close(hangs) })
+			<-over
+		}
+	})
+	var call sync.WaitGroup
+	call.Go(func() {
+		_, err := gone.Apply(context.Background(), "app", []lease.Action{{Kind: lease.Revoke, Key: Key("000000"), Epoch: 1}})
+		if err == nil {
+			t.Error("the server let a transaction be idle for as long as that")
+		}
+	})
+	defer call.Wait()
+	defer close(over)
+	<-hangs
+	// A minute is what a busy machine may take; without a bound it would be hours.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done, err := store.Apply(ctx, "app", []lease.Action{{Kind: lease.Revoke, Key: Key("000000"), Epoch: 1}})
+	if err != nil || !done[0] {
+		t.Errorf("Apply = %v, %v", done, err)
+	}
+}

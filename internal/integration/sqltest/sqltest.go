@@ -94,6 +94,8 @@ type Server struct {
 
 	Idle, Saving []string // what a beat says: with nothing new, and with checkpoints
 	Assigning    int      // statements that an Apply needs beside two for each 200 leases
+
+	Impatient string // what is added to a data source name so that the server ends idle transactions; "" where the store sees to that
 }
 
 // Weir is the data source name of the database that a server begins with.
@@ -126,6 +128,7 @@ func Run(t *testing.T, s Server) {
 		{"calls end with their context", contexts},
 		{"deadlocks are tried again", deadlocks},
 		{"a beat whose lease is taken in its midst does not hold it", takenInItsMidst},
+		{"a process that vanishes in a transaction holds nobody up", vanishes},
 		{"lost answers harm nothing", lostAnswers},
 		{"processes that are killed and a server that restarts harm nothing", kills},
 	} {

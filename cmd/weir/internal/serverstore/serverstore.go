@@ -162,6 +162,13 @@ func (p Place) openSQL() (*sql.DB, error) {
 	c.Passwd, _ = p.url.User.Password()
 	c.InterpolateParams = true // one round trip for each statement
 	c.Logger = &mysql.NopLogger{}
+	if c.Params["wait_timeout"] == "" {
+		// A process that vanishes in the middle of a transaction, with its machine or its network, holds its locks for no longer.
+		if c.Params == nil {
+			c.Params = map[string]string{}
+		}
+		c.Params["wait_timeout"] = "10"
+	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err
