@@ -44,6 +44,9 @@ func (w *world) admitStore(c *call) {
 	if b, ok := c.body.(beatCall); ok {
 		w.gives(l, b.report)
 	}
+	if _, ok := c.body.(leaveCall); ok { // who says goodbye has given everything back
+		l.trusted = trusted{}
+	}
 	now := w.now()
 	if l.paused > now { // it was frozen right before it sent
 		there += time.Duration(l.paused - now)
