@@ -180,11 +180,19 @@ func (t *Term) At() shard.Position {
 
 // What follows is for the beat loop.
 
-// drain asks the reader to return.
+// drain asks the reader to return. One that has returned already, because trust ran out, has nothing left to finish: its lease goes back
+// with the next beat. Nobody else would give it back, and a hand-off would wait for its timeout.
 func (t *Term) drain() {
 	t.mu.Lock()
 	t.draining = true
+	late := t.returned && !t.finished && !t.lost && !t.wanted
+	if late {
+		t.wanted = true
+	}
 	t.mu.Unlock()
+	if late {
+		t.poke()
+	}
 	t.ends()
 }
 

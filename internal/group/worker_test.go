@@ -71,6 +71,49 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	})
 }
 
+// The first orders after an outage in which trust ran out may wish a lease away at once. Its reader has returned, and would not be begun again:
+// the lease goes back with the next beat, as far as the handler got, and not when the leader loses patience.
+func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorker(Config{
+			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		})
+		defer w.running.Wait()
+		defer w.trust.end(ErrLeaseLost)
+		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
+		at, err := shard.After("7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.trust.extend(time.Now())
+		w.cfg.Read = func(t *Term) error {
+			t.Advance(at)
+			<-t.Context().Done()
+			return nil
+		}
+		w.startTerm(l)
+		time.Sleep(6 * time.Second) // no beat succeeds
+		_, sent := w.report()
+		w.trust.extend(time.Now())
+		for len(w.poked) > 0 {
+			<-w.poked
+		}
+		l.Heir = "other"
+		w.take(lease.Orders{Held: []lease.Lease{l}}, sent)
+		if len(w.poked) == 0 {
+			t.Error("no beat is due")
+		}
+		r, _ := w.report()
+		if len(r.Progress) != 1 || !r.Progress[0].Release || r.Progress[0].Stalled {
+			t.Errorf("the next beat says %+v, want the lease to go back", r.Progress)
+		}
+		if p := sent[w.terms[l.Key]]; p.Position != at || p.Release {
+			t.Errorf("the beat before says %+v, want the position %s", p, at)
+		}
+	})
+}
+
 // A leader that could not look because the store did not answer at all is not to blame for it.
 func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
