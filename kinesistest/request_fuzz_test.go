@@ -36,7 +36,7 @@ func FuzzRequest(f *testing.F) {
 		aborted := false
 		func() {
 			defer func() {
-				if p := recover(); p == http.ErrAbortHandler {
+				if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // a panic is thrown with the value itself
 					aborted = true // its body broke off
 				} else if p != nil {
 					panic(p)

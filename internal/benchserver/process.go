@@ -90,7 +90,7 @@ func serve(config string, in io.Reader, out io.Writer) error {
 		}
 	}
 	_ = srv.Close()
-	<-ended
+	_ = <-ended
 	return nil
 }
 
