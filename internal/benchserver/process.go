@@ -90,7 +90,7 @@ func serve(config string, in io.Reader, out io.Writer) error {
 		}
 	}
 	_ = srv.Close()
-	_ = <-ended
+	<-ended //nolint:errcheck // it was closed, and says that
 	return nil
 }
 
