@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	_, meter := dynamo(t, s, "live")
 
 	ctx, cancel := context.WithCancel(t.Context())
+	var failures atomic.Int32 // of calls to the store: such a worker asks again, and reads its leases anew
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
@@ -38,6 +40,11 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		c, err := weir.New(srv.Client(), store, weir.Options{
 			App: app, Stream: "orders", Worker: session(i)[:28], IdleInterval: time.Minute,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Events: weir.Events{StoreFailed: func(f weir.StoreFailed) {
+				if failures.Add(1) <= 20 {
+					t.Logf("%s: %v", f.Op, f.Err)
+				}
+			}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -75,11 +82,21 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	settled := time.NewTimer(5 * time.Second) // every worker knows, and hurries no more
 	<-settled.C
 
-	meter.take()
-	began := time.Now()
-	over := time.NewTimer(length)
-	<-over.C
-	took, c := time.Since(began), meter.take()
+	var took time.Duration
+	var c cost
+	for range 3 {
+		// What is promised is what idling costs; on a machine that stood still for seconds calls fail, and are made again.
+		failures.Store(0)
+		meter.take()
+		began := time.Now()
+		over := time.NewTimer(length)
+		<-over.C
+		took, c = time.Since(began), meter.take()
+		if failures.Load() == 0 {
+			break
+		}
+		t.Logf("%d calls failed meanwhile: measured again", failures.Load())
+	}
 	perHour := func(n float64) float64 { return n * float64(time.Hour) / float64(took) }
 	t.Logf("%d idle workers on %d leases for %v: %s; %.0f write units, %.0f read units", workers, leases, took.Round(time.Second),
 		c.said(), c.writes, c.reads)
