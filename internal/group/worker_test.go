@@ -13,14 +13,19 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
+// quietWorker has a store of its own, and runs nothing by itself.
+func quietWorker() *worker {
+	return newWorker(Config{
+		Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+}
+
 // A reader may return its error right after the loop looked for errors: the same beat then gives the lease back and the term
 // is dropped, and the error must still end Run.
 func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorker(Config{
-			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		})
+		w := quietWorker()
 		defer w.running.Wait()
 		defer w.trust.end(ErrLeaseLost)
 		asked := errors.New("the handler asked to stop")
@@ -43,10 +48,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 // A reader that gave its shard up in the moment in which trust ran out has given it up: it is not begun again.
 func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorker(Config{
-			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		})
+		w := quietWorker()
 		defer w.running.Wait()
 		defer w.trust.end(ErrLeaseLost)
 		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
@@ -75,10 +77,7 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 // the lease goes back with the next beat, as far as the handler got, and not when the leader loses patience.
 func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorker(Config{
-			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		})
+		w := quietWorker()
 		defer w.running.Wait()
 		defer w.trust.end(ErrLeaseLost)
 		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
@@ -117,10 +116,7 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 // A leader that could not look because the store did not answer at all is not to blame for it.
 func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorker(Config{
-			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		})
+		w := quietWorker()
 		defer w.trust.end(ErrLeaseLost)
 		w.beat(t.Context())
 		w.endLeadership()
