@@ -18,10 +18,10 @@ func spacing(bytes int) time.Duration {
 }
 
 // idlePause is how long a shard at its tip is left alone. The jitter, of a fifth, keeps shards from staying in step; the first pause is
-// anything up to idle, so that shards that were taken together do not even begin so.
+// anything that is allowed up to idle, all of it equally likely, so that shards that were taken together do not even begin so.
 func idlePause(idle time.Duration, first bool) time.Duration {
 	if first {
-		return max(readSpacing, jitter.N(idle+1))
+		return readSpacing + jitter.N(max(idle-readSpacing, 0)+1)
 	}
 	return idle - jitter.N(idle/5+1)
 }
