@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/source"
 )
 
 var (
@@ -21,6 +22,9 @@ var (
 	ErrAbandoned = errors.New("weir: handlers ignore that their contexts have ended")
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = errors.New("weir: the stream does not exist")
+	// ErrNoConsumer is wrapped by the error of a [Reader] that is to read by fan-out through a consumer that is not registered, and not to
+	// register it: see [ReaderOptions.FanOutConsumer].
+	ErrNoConsumer = source.ErrNoConsumer
 )
 
 type stopError struct{ err error }

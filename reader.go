@@ -123,7 +123,7 @@ func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 			leave, err := run.fanOut(ctx)
 			defer leave()
 			if err != nil {
-				yield(nil, fmt.Errorf("weir: stream %s: %w", r.source.Name, notFound(err)))
+				yield(nil, notFound(err))
 				return
 			}
 		}

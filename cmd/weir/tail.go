@@ -128,6 +128,9 @@ func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) e
 		if ctx.Err() != nil {
 			return nil // an orderly end
 		}
+		if errors.Is(err, weir.ErrNoConsumer) {
+			return fmt.Errorf("stream %s has no consumer %s: --register registers it", o.stream, o.fanOut)
+		}
 		if err != nil {
 			return fmt.Errorf("stream %s: %w", o.stream, err)
 		}

@@ -14,7 +14,7 @@ func TestTailByFanOut(t *testing.T) {
 	registered := func() string { return mustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json") }
 
 	c := start(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--fan-out=me")
-	if code := c.wait(t); code != exitFailed || !strings.Contains(c.err.String(), "consumer me of stream s: the consumer is not registered") {
+	if code := c.wait(t); code != exitFailed || !strings.Contains(c.err.String(), "stream s has no consumer me: --register registers it") {
 		t.Errorf("without a consumer: exit code %d, %s", code, c.err)
 	}
 	for _, test := range []struct {

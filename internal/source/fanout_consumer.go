@@ -137,9 +137,9 @@ func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn st
 				return "", false, err
 			}
 			wait = looks.next()
-		case errors.Is(err, errNoConsumer) && c.Existing:
+		case errors.Is(err, ErrNoConsumer) && c.Existing:
 			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.Name, s.Name, err)
-		case errors.Is(err, errNoConsumer):
+		case errors.Is(err, ErrNoConsumer):
 			err = c.register(ctx, con)
 			con.ours = con.ours || err == nil || code(err) == "" // an answer may have been lost
 			if err == nil {
@@ -168,8 +168,8 @@ func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn st
 	}
 }
 
-// errNoConsumer says that the stream's consumer is not registered, or that there is no such stream.
-var errNoConsumer = errors.New("the consumer is not registered")
+// ErrNoConsumer says that the stream's consumer is not registered, or that there is no such stream.
+var ErrNoConsumer = errors.New("the consumer is not registered")
 
 func (c *Consumers) look(ctx context.Context, s Stream, con *consumer) (arn string, status types.ConsumerStatus, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -189,7 +189,7 @@ func (c *Consumers) look(ctx context.Context, s Stream, con *consumer) (arn stri
 	}, once)
 	switch {
 	case code(err) == "ResourceNotFoundException":
-		return "", "", errNoConsumer
+		return "", "", ErrNoConsumer
 	case err != nil:
 		return "", "", err
 	case out.ConsumerDescription == nil || aws.ToString(out.ConsumerDescription.ConsumerARN) == "":
