@@ -54,6 +54,7 @@ func (w *world) admitStore(c *call) {
 	leads := c.op == "view" || c.op == "apply"
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
+		w.keepsFromStore(l, w.settings.failover/2)
 		if d.chance(.5) {
 			w.after(there, func() { w.answer(c, reply{err: errStore}) })
 		}
@@ -75,6 +76,9 @@ func (w *world) admitStore(c *call) {
 	}
 	if f != "" && f != TornView && f != TornApply && f != ApplyBreaks {
 		w.judge.Fault(l.who, w.wall())
+	}
+	if f != "" && f != TornView && f != TornApply && f != StoreTwice {
+		w.keepsFromStore(l, w.settings.failover/2)
 	}
 	effect := func() reply { return w.effect(c) }
 	answer := func(r reply) {
@@ -127,6 +131,9 @@ func (w *world) effect(c *call) (r reply) {
 	case beatCall:
 		o, err := w.store.Beat(ctx, "app", b.report)
 		r = reply{o, err}
+		if err == nil {
+			c.life.session, w.books.of[b.report.Session] = b.report.Session, c.life
+		}
 		w.look(len(b.report.Progress) > 0)
 	case viewCall:
 		v, err := w.store.View(ctx, "app", b.since)
@@ -144,6 +151,12 @@ func (w *world) effect(c *call) (r reply) {
 	case leadCall:
 		won, err := w.store.Lead(ctx, "app", b.session, b.term)
 		r = reply{won, err}
+		if won {
+			w.leader = b.session
+		}
+		if b.session == "" {
+			c.life.hindered.resigned = w.now() + int64(2*w.settings.failover)
+		}
 	case leaveCall:
 		r.err = w.store.Leave(ctx, "app", b.report)
 		w.look(true)
@@ -198,6 +211,7 @@ func (w *world) admitRead(c *call, asked model.Call) {
 		there += time.Duration(l.paused - w.now())
 	}
 	if l.unread > w.now() {
+		w.keepsFromReading(l, c.about, callWithin+retryMax)
 		if d.chance(.5) {
 			w.after(there, func() { w.answer(c, reply{err: errConnection}) })
 		}
@@ -215,6 +229,13 @@ func (w *world) admitRead(c *call, asked model.Call) {
 	}
 	f := w.pick(c, &d, kinds...)
 	w.note(l, c.op, c.about, c.n, string(f))
+	switch f {
+	case "", EmptyPage, ShortPage, NoChildren, AtForAfter:
+	case ServiceSlow, Silent:
+		w.keepsFromReading(l, c.about, callWithin+retryMax)
+	default:
+		w.keepsFromReading(l, c.about, retryMax)
+	}
 	back := d.often(0, 40*time.Millisecond)
 	give := func(a httpAnswer) {
 		a.date = w.wall()
@@ -286,6 +307,7 @@ func (w *world) deaf(l *life, b *weir.Batch) bool {
 // admitHandling judges what a handler is given, and decides how long it takes and what comes of it.
 func (w *world) admitHandling(c *call, h *handling) {
 	l, d := c.life, w.dice(c, "")
+	l.hindered.handles[c.about] = w.now()
 	if h.upTo > 0 {
 		f := Fault("")
 		if h.saved == nil {
@@ -370,6 +392,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 func (w *world) handled(c *call, h *handling, r *reply) {
 	v := r.value.(verdict)
 	n := len(h.judge.IDs)
+	c.life.hindered.handles[c.about] = w.now()
 	switch {
 	case c.gone.Load():
 	case v.checkpoint > 0:

@@ -46,7 +46,12 @@ type life struct {
 	leads    int64         // what a leader asks of the store fails until then
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
+	session  string // as the store knows it
+	hindered hindered
 }
+
+// retryMax bounds the pause after a failure.
+const retryMax = 5 * time.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 100}))
 
@@ -55,7 +60,7 @@ func (w *world) start(of *worker) {
 	of.lifes++
 	l := &life{
 		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
-		counts: map[string]int{}, parked: map[*call]struct{}{}, done: make(chan struct{}),
+		counts: map[string]int{}, parked: map[*call]struct{}{}, done: make(chan struct{}), hindered: newHindered(),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
@@ -88,7 +93,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
-		RetryMin: by(100 * time.Millisecond), RetryMax: by(5 * time.Second),
+		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
 		Events: weir.Events{LeaseTaken: func(weir.LeaseTaken) {}},
 	}
 }

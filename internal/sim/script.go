@@ -17,6 +17,7 @@ var scripted = []Fault{Crash, ShortPause, LongPause, Isolated, LeaderCutOff, Out
 
 // script puts them on the calendar.
 func (w *world) script() {
+	w.after(w.settings.beat, w.tick)
 	for _, f := range scripted {
 		rate := w.profile.Rates[f]
 		if rate <= 0 {
@@ -246,7 +247,7 @@ func (w *world) write(d *dice) {
 	w.books.kept[name] = append(w.books.kept[name], container{model.Number(r.Seq), ids})
 	for _, id := range ids {
 		w.books.home[id] = name
-		w.judge.Put(id, name)
+		w.judge.Put(id, name, w.wall())
 	}
 	w.note(nil, "put", name, 0, ids[0].String()+" "+model.Number(r.Seq))
 }

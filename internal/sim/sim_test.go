@@ -39,6 +39,7 @@ type tally struct {
 	seeds, steps, handled, again, broken int
 	lived, settled                       time.Duration
 	faults                               map[Fault]int
+	worst                                map[string]float64
 }
 
 // TestSimulations runs seeds of each profile, by default few and the same each time; `make sim` runs others.
@@ -71,7 +72,7 @@ func TestSimulations(t *testing.T) {
 				break
 			}
 			if all[p.Name] == nil {
-				all[p.Name] = &tally{faults: map[Fault]int{}}
+				all[p.Name] = &tally{faults: map[Fault]int{}, worst: map[string]float64{}}
 			}
 			o := Options{Workers: *flagWorkers, Lasts: *flagLasts}
 			if raced && o.Lasts == 0 {
@@ -102,6 +103,9 @@ func (a *tally) add(r Result) {
 	}
 	for f, n := range r.Faults {
 		a.faults[f] += n
+	}
+	for kind, part := range r.Worst {
+		a.worst[kind] = max(a.worst[kind], part)
 	}
 }
 
@@ -144,6 +148,11 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 			}
 		}
 		fmt.Printf("           %s\n", strings.Join(counted, ", "))
+		fmt.Printf("           of its bound each duty took at most:")
+		for _, kind := range slices.Sorted(maps.Keys(a.worst)) {
+			fmt.Printf(" %s %.0f%%", kind, 100*a.worst[kind])
+		}
+		fmt.Println()
 	}
 	fmt.Printf("%.0f worker hours, %d steps, %d broken promises, in %v\n", hours, steps, broken, took.Round(time.Second))
 }

@@ -56,6 +56,7 @@ type world struct {
 	deleted bool // the stream is
 	judge   *judge.Judge
 	books   books
+	duties  duties
 	written map[string]int // records by key
 	leader  string         // the session, by the last look at the store
 
@@ -80,6 +81,7 @@ type Result struct {
 	Again         int
 	Faults        map[Fault]int
 	Struck        []string
+	Worst         map[string]float64 // how much of its bound each kind of duty has taken, at most
 	History       []string
 }
 
@@ -97,7 +99,7 @@ type Options struct {
 func simulate(seed uint64, p Profile, o Options) Result {
 	w := &world{
 		seed: seed, profile: p.filled(), allowed: o.Allowed, planted: o.Breaks, began: time.Now(), store: memstore.New(), service: model.New(), judge: judge.New(),
-		counts: map[Fault]int{}, written: map[string]int{}, books: newBooks(),
+		counts: map[Fault]int{}, written: map[string]int{}, books: newBooks(), duties: newDuties(),
 	}
 	w.gate.poke = make(chan struct{}, 1)
 	w.history.all = o.Whole
@@ -115,7 +117,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	r := Result{
 		Seed: seed, Profile: p.Name, Wrong: w.wrong, Hash: w.history.hash, Steps: w.steps, Events: w.history.count,
 		Lived: time.Duration(w.lived), Settled: time.Duration(w.settled), Handled: w.judge.Handled, Again: w.judge.Again,
-		Faults: w.counts, Struck: w.struck,
+		Faults: w.counts, Struck: w.struck, Worst: w.duties.worst,
 	}
 	if w.wrong != "" || o.Whole {
 		for _, m := range w.history.recent {

@@ -65,8 +65,10 @@ type Judge struct {
 
 type shardState struct {
 	parents []string
-	left    int    // records that are neither done nor exempt
-	epoch   uint64 // the highest that began
+	left    int       // records that are neither done nor exempt
+	since   time.Time // when one of these was last dealt with, or when the first came
+	over    bool      // its end was handled
+	epoch   uint64    // the highest that began
 	active  []*Batch
 }
 
@@ -96,6 +98,15 @@ func (j *Judge) Lost() string {
 	return ""
 }
 
+// Waits is how many records of a shard are not handled and should be, and when one of them last was, or when they began to wait.
+func (j *Judge) Waits(shard string) (since time.Time, left int) {
+	s := j.shard(shard)
+	return s.since, s.left
+}
+
+// Over reports whether a handler has had the end of a shard.
+func (j *Judge) Over(shard string) bool { return j.shard(shard).over }
+
 func (j *Judge) breaks(format string, args ...any) {
 	if j.wrong == "" {
 		j.wrong = fmt.Sprintf(format, args...)
@@ -115,9 +126,12 @@ func (j *Judge) shard(id string) *shardState {
 func (j *Judge) Born(id string, parents ...string) { j.shard(id).parents = parents }
 
 // Put notes that a record was put into a shard. The records of a key come in order.
-func (j *Judge) Put(id ID, shard string) {
+func (j *Judge) Put(id ID, shard string, now time.Time) {
 	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard})
-	j.shard(shard).left++
+	s := j.shard(shard)
+	if s.left++; s.left == 1 {
+		s.since = now
+	}
 	j.missing++
 }
 
@@ -246,6 +260,9 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 // Done notes that the handler is done with the first n records of a batch. They count once Acked says so, but a checkpoint may pass them.
 func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	j.now = now
+	if s := j.shard(b.Shard); b.End && n == len(b.IDs) {
+		s.over = true
+	}
 	for _, id := range b.IDs[:n] {
 		r := j.record(id)
 		if r == nil {
@@ -254,7 +271,9 @@ func (j *Judge) Done(b *Batch, n int, now time.Time) {
 		j.Handled++
 		if !r.done && !r.exempt {
 			j.missing--
-			j.shard(r.shard).left--
+			s := j.shard(r.shard)
+			s.left--
+			s.since = now
 		}
 		r.done, r.by, r.epoch, r.at = true, b.Worker, b.Epoch, now
 		r.handled++

@@ -18,9 +18,9 @@ func open() *court {
 	c := &court{New(), start}
 	c.Born("parent")
 	c.Born("child", "parent")
-	c.Put(ID{"k", 1}, "parent")
-	c.Put(ID{"other", 1}, "parent")
-	c.Put(ID{"k", 2}, "child")
+	c.Put(ID{"k", 1}, "parent", start)
+	c.Put(ID{"other", 1}, "parent", start)
+	c.Put(ID{"k", 2}, "child", start)
 	return c
 }
 
@@ -67,17 +67,17 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 			c.handles(two, "child", 1, k2)
 		}, "while 1 records of its parent"},
 		{"a key out of order in a shard", func(c *court) {
-			c.Put(ID{"k", 3}, "solo")
+			c.Put(ID{"k", 3}, "solo", start)
 			c.handles(one, "solo", 1, ID{"k", 3})
 		}, "although k/1 of parent was not handled"},
 		{"in order within a batch", func(c *court) {
-			c.Put(ID{"z", 1}, "solo")
-			c.Put(ID{"z", 2}, "solo")
+			c.Put(ID{"z", 1}, "solo", start)
+			c.Put(ID{"z", 2}, "solo", start)
 			c.handles(one, "solo", 1, ID{"z", 1}, ID{"z", 2})
 		}, ""},
 		{"out of order within a batch", func(c *court) {
-			c.Put(ID{"z", 1}, "solo")
-			c.Put(ID{"z", 2}, "solo")
+			c.Put(ID{"z", 1}, "solo", start)
+			c.Put(ID{"z", 2}, "solo", start)
 			c.handles(one, "solo", 1, ID{"z", 2}, ID{"z", 1})
 		}, "although z/1"},
 		{"a record that nobody put", func(c *court) { c.handles(one, "parent", 1, ID{"k", 9}) }, "which nobody put there"},

@@ -1,0 +1,278 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/internal/sim/model"
+	"github.com/weir-go/weir/lease"
+)
+
+// Something is always due of somebody: of the leader to give a free lease out, of an owner to answer a wish, to read, or to leave when it stops. A duty
+// is overdue when it has stood for longer than its bound and nothing has hindered whoever it is of meanwhile. What hinders a worker is
+// noted where its fate is decided: a call to the store that failed, a read that did, a handler at work.
+
+// duty is what is due of a shard, or of a worker.
+type duty struct {
+	what  string
+	epoch uint64
+	heir  string
+	by    *life
+	since int64
+}
+
+// duties are what is due, and since when.
+type duties struct {
+	leases      map[lease.Key]*duty
+	leader      string
+	leaderSince int64
+	leaderless  int64 // since when, 0 while somebody leads
+	missing     map[*model.Shard]int64
+	worst       map[string]float64 // how much of its bound a duty has taken, at most
+}
+
+func newDuties() duties {
+	return duties{leases: map[lease.Key]*duty{}, missing: map[*model.Shard]int64{}, worst: map[string]float64{}}
+}
+
+// hindered is what has lately kept a life from its duties, as times until when it explains that nothing happens.
+type hindered struct {
+	store    int64
+	resigned int64
+	stopping int64 // since when it stops
+	reads    map[string]int64
+	handles  map[string]int64 // when a handler was last at work
+}
+
+func newHindered() hindered { return hindered{reads: map[string]int64{}, handles: map[string]int64{}} }
+
+// keeps notes that a call to the store goes wrong, and is waited for so long.
+func (w *world) keepsFromStore(l *life, d time.Duration) {
+	l.hindered.store = max(l.hindered.store, w.now()+int64(d+w.settings.beat))
+}
+
+// keepsFromReading notes that a call about a shard or a stream goes wrong.
+func (w *world) keepsFromReading(l *life, about string, d time.Duration) {
+	l.hindered.reads[about] = max(l.hindered.reads[about], w.now()+int64(d))
+}
+
+// callWithin is how long a call to Kinesis may hang.
+const callWithin = 20 * time.Second
+
+// fromStore is until when a life is explained not to do what needs the store.
+func (l *life) fromStore() int64 { return max(l.hindered.store, l.paused, l.cutOff) }
+
+// runs reports whether a session is that of a worker which runs.
+func (w *world) runs(session string) (*life, bool) {
+	l := w.books.of[session]
+	return l, l != nil && l.of.life == l && !l.dead.Load() && l.session == session
+}
+
+// ready is since when somebody could take what is given out, or the lead; none when nobody can.
+func (w *world) ready(lead bool) int64 {
+	since := int64(math.MaxInt64)
+	for _, wk := range w.workers {
+		l := wk.life
+		if l == nil || l.stopping || l.session == "" {
+			continue
+		}
+		at := max(l.began+int64(2*w.settings.beat), l.fromStore(), w.outage)
+		if lead {
+			at = max(at, l.hindered.resigned, l.leads)
+		}
+		since = min(since, at)
+	}
+	return since
+}
+
+// tick looks now and again for what is overdue.
+func (w *world) tick() {
+	if w.stage == over {
+		return
+	}
+	w.overdue()
+	w.after(w.settings.beat/2, w.tick)
+}
+
+// bound is a time by the slowest clock, with a little for calls.
+func bound(d time.Duration) int64 { return int64(d)*21/20 + int64(500*time.Millisecond) }
+
+// judges breaks when a duty has stood for too long, and else remembers how near that was.
+func (w *world) within(since int64, d time.Duration, kind string, say func() string) {
+	now := w.now()
+	if since >= now {
+		return
+	}
+	if part := float64(now-since) / float64(bound(d)); part > w.duties.worst[kind] {
+		w.duties.worst[kind] = part
+	}
+	if now-since > bound(d) {
+		w.breaks("overdue: %s for %.1f s, %v are allowed", say(), float64(now-since)/1e9, time.Duration(bound(d)))
+	}
+}
+
+func (w *world) overdue() {
+	now, s := w.now(), w.settings
+	for _, wk := range w.workers {
+		if l := wk.life; l != nil {
+			w.noteHandlers(l)
+			if l.stopping {
+				w.leavesInTime(l)
+			}
+		}
+	}
+	d := &w.duties
+	if w.leader != d.leader {
+		d.leader, d.leaderSince = w.leader, now
+	}
+	takers := w.ready(false)
+	leader, leads := w.runs(w.leader)
+	leads = leads && leader.leads != math.MaxInt64
+	led := int64(math.MaxInt64)
+	if leads {
+		d.leaderless = 0
+		led = max(d.leaderSince, leader.fromStore(), leader.leads, w.outage)
+	} else {
+		if d.leaderless == 0 {
+			d.leaderless = now
+		}
+		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
+	}
+	if w.stream == nil || w.stage == stopping {
+		clear(d.leases)
+		clear(d.missing)
+		return
+	}
+	for _, sh := range w.stream.Shards {
+		if !sh.GoneAt.IsZero() {
+			continue
+		}
+		key := lease.Key{Stream: w.stream.Name, Shard: sh.ID}
+		l, known := w.books.last[key]
+		switch {
+		case !known:
+			delete(d.leases, key)
+			w.unborn(sh, led)
+		case l.Finished() || w.streamOf(&l) == nil:
+			delete(d.leases, key)
+		default:
+			delete(d.missing, sh)
+			w.owed(&l, sh, led, takers)
+		}
+	}
+}
+
+// noteHandlers notes which shards have a handler at work.
+func (w *world) noteHandlers(l *life) {
+	for c := range l.parked {
+		if c.op == "handle" && !c.gone.Load() {
+			l.hindered.handles[c.about] = w.now()
+		}
+	}
+}
+
+// leavesInTime: who is to stop is gone when its handlers have returned and it has said goodbye.
+func (w *world) leavesInTime(l *life) {
+	s := w.settings
+	if l.hindered.stopping == 0 {
+		l.hindered.stopping = w.now()
+	}
+	since := max(l.hindered.stopping, l.fromStore(), w.outage)
+	w.within(since, s.stop+7*time.Second+s.failover+3*s.beat, "stop", func() string { return l.String() + " stops" })
+	for _, at := range l.hindered.handles {
+		since = max(since, at)
+	}
+	w.within(since, 4*s.beat, "stop, idle", func() string { return l.String() + " stops, and no handler is at work," })
+}
+
+// unborn: a shard without a lease gets one when its parents end, or with the next listing.
+func (w *world) unborn(sh *model.Shard, led int64) {
+	d, s := &w.duties, w.settings
+	ended := len(sh.Parents) > 0
+	for _, p := range sh.Parents {
+		l, known := w.books.last[lease.Key{Stream: w.stream.Name, Shard: p.ID}]
+		switch {
+		case !known && p.GoneAt.IsZero(), known && !l.Finished():
+			delete(d.missing, sh) // it waits for that
+			return
+		case !known || w.streamOf(&l) == nil || !w.judge.Over(nameOf(w.stream, p.ID)):
+			ended = false // a parent that expired names no children
+		}
+	}
+	if _, known := d.missing[sh]; !known {
+		d.missing[sh] = w.now()
+	}
+	say := func() string { return sh.ID + " has no lease although its parents are finished," }
+	if ended {
+		w.within(d.missing[sh], s.beat, "child", say)
+		return
+	}
+	if led == math.MaxInt64 {
+		return
+	}
+	leader := w.books.of[w.leader]
+	w.within(max(d.missing[sh], led, leader.unread, leader.hindered.reads[w.stream.Name]), s.list+min(32*s.beat, s.list)+4*s.beat, "listing", say)
+}
+
+// owed is what is due of a lease that is not finished, of a shard that there is.
+func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
+	s, now := w.settings, w.now()
+	owner, runs := w.runs(l.Owner)
+	what := "free"
+	switch {
+	case l.Owner == "" && l.Revoked != "":
+		what = "revoked"
+	case l.Owner == "":
+	case !runs:
+		what, owner = "dead", nil
+	case l.Heir != "":
+		what = "wished"
+	default:
+		what = "read"
+	}
+	d := w.duties.leases[l.Key]
+	if d == nil || d.what != what || d.epoch != l.Epoch || d.heir != l.Heir || d.by != owner {
+		d = &duty{what, l.Epoch, l.Heir, owner, now}
+		w.duties.leases[l.Key] = d
+	}
+	say := func() string { return fmt.Sprintf("%s (%s)", l, what) }
+	ordered := max(d.since, led, takers)
+	switch what {
+	case "free":
+		if w.readable(l, sh) {
+			w.within(ordered, 3*s.beat, what, say)
+		} else {
+			d.since = now
+		}
+	case "revoked":
+		if w.readable(l, sh) {
+			w.within(ordered, s.failover+3*s.beat, what, say)
+		} else {
+			d.since = now
+		}
+	case "dead":
+		w.within(ordered, s.failover+3*s.beat, what, say)
+	case "wished":
+		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
+		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.handles[l.Shard]), 3*s.beat, "wish, idle", say)
+	case "read":
+		since, left := w.judge.Waits(nameOf(w.stream, l.Shard))
+		if left == 0 || owner.stopping {
+			return
+		}
+		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[l.Shard], owner.hindered.handles[l.Shard])
+		w.within(at, 2*s.beat+s.idle+retryMax+2*time.Second, what, say)
+	}
+}
+
+// readable reports whether a shard's parents are done, as far as the leases show.
+func (w *world) readable(l *lease.Lease, sh *model.Shard) bool {
+	for _, p := range sh.Parents {
+		parent, known := w.books.last[lease.Key{Stream: l.Stream, Shard: p.ID}]
+		if !known || !parent.Finished() || parent.Revoked != "" {
+			return false
+		}
+	}
+	return true
+}
