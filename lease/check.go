@@ -33,7 +33,7 @@ func CheckApp(app string) error { return checkName("the application's name", app
 
 // Check is what every store does first with a report: it returns the report as it is to be carried out, or an error that
 // names what makes no sense in it. What people only read is cut to its bounds, a Weight that is no finite number above
-// zero becomes 1, and a negative MaxLeases 0. The caller's slices stay as they are.
+// zero becomes 1, a negative MaxLeases 0, and Times that no worker can have zero. The caller's slices stay as they are.
 func (r Report) Check() (Report, error) {
 	if err := checkSession("Report.Session", r.Session); err != nil {
 		return r, err
@@ -43,6 +43,7 @@ func (r Report) Check() (Report, error) {
 		r.Weight = 1
 	}
 	r.MaxLeases = max(r.MaxLeases, 0)
+	r.Times = clipTimes(r.Times)
 	for _, p := range r.Progress {
 		if err := p.check(); err != nil {
 			return r, err

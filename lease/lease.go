@@ -101,6 +101,9 @@ type Worker struct {
 	// Holds is the [Fingerprint] of the leases that the worker believed to hold when it sent its last beat. When it
 	// differs from what the leases say for long, an answer or a note to the worker was lost, and the leader tells it.
 	Holds uint64
+	// Times are those that the session's first beat reported, zero when it did not. They are for people and their tools: a leader
+	// judges by its own.
+	Times Times
 	// Troubles are what the last beat said, nil when all goes well.
 	Troubles []Trouble
 }

@@ -80,6 +80,7 @@ type Report struct {
 	Weight    float64 // see [Worker.Weight]; 0 counts as 1
 	MaxLeases int     // see [Worker.MaxLeases]
 	Holds     uint64  // see [Worker.Holds]
+	Times     Times   // see [Worker.Times]; of a beat that is First, all others leave them
 	Progress  []Progress
 	Troubles  []Trouble // see [Worker.Troubles]; the worst first: what is beyond [MaxTroubles] or 3 KiB is cut
 }

@@ -4,13 +4,6 @@ import (
 	"time"
 )
 
-// Times are the durations that a leader judges by.
-type Times struct {
-	Beat     time.Duration // between two beats of a worker
-	Failover time.Duration // a session silent for this long is dead
-	Handoff  time.Duration // a wish older than this is overdue
-}
-
 // Watch turns a leader's successive views into [Facts]. It only counts time in which nothing moved while the leader's
 // own reads succeeded, one after the other, on the clock of its arguments; it reads no clock itself. The zero Watch is not
 // usable; a new leader makes a new one, so its waiting starts with its own first view. Not for concurrent use.

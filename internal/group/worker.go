@@ -181,7 +181,7 @@ func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress) {
 func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	r := lease.Report{
 		Session: w.session, Name: w.cfg.Worker, First: w.first, Leaving: !w.stopping.IsZero(),
-		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: w.holds,
+		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: w.holds, Times: w.cfg.Times,
 	}
 	if w.cfg.Troubles != nil {
 		r.Troubles = w.cfg.Troubles()

@@ -129,6 +129,7 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 	if r.First {
 		// A row that is made anew under an old name must not repeat values that some Store still remembers orders by.
 		c.setOnce(attrTold, number(rand.Uint64N(1<<48)))
+		c.setText(attrTimes, r.Times.String())
 	} else {
 		c.exists(attrRow)
 	}

@@ -46,6 +46,7 @@ const (
 	attrMaxLeases = "maxLeases"
 	attrHolds     = "holds"
 	attrDrain     = "drain"
+	attrTimes     = "times"     // as lease.Times has them
 	attrTroubles  = "troubles"  // as JSON
 	attrTold      = "told"      // moves after the session's assignment changed
 	attrNews      = "news"      // the leases that changed when told moved last
@@ -204,6 +205,9 @@ func decodeWorker(it item) (workerRow, error) {
 		r.fail(attrWeight, err)
 		w.Weight = weight
 	}
+	times, err := lease.ParseTimes(r.text(attrTimes))
+	r.fail(attrTimes, err)
+	w.Times = times
 	if s := r.text(attrTroubles); s != "" {
 		r.fail(attrTroubles, json.Unmarshal([]byte(s), &w.Troubles))
 	}

@@ -71,6 +71,9 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	if w == nil || w.Ended {
 		return lease.Orders{}, lease.ErrSessionOver
 	}
+	if r.First {
+		w.Times = r.Times
+	}
 	w.Beat++
 	w.Name, w.Leaving, w.Weight, w.MaxLeases, w.Holds, w.Troubles = r.Name, r.Leaving, r.Weight, r.MaxLeases, r.Holds, r.Troubles
 	for _, p := range r.Progress {

@@ -42,6 +42,7 @@ type storedSession struct {
 	Beat  string `json:"b"`
 	Ended string `json:"e"`
 	Drain string `json:"d"`
+	Times string `json:"t"` // as lease.Times has it; absent where nobody said them
 	Rest  string `json:"x"` // a reportedRow, as JSON
 }
 
@@ -249,10 +250,14 @@ func decodeSession(session, value string) (lease.Worker, error) {
 	if err == nil && (r.Weight < 0 || r.MaxLeases < 0) {
 		err = fmt.Errorf("weight %v and max_leases %d are below zero", r.Weight, r.MaxLeases)
 	}
+	var times lease.Times
+	if err == nil {
+		times, err = lease.ParseTimes(s.Times)
+	}
 	if err != nil {
 		return lease.Worker{}, fmt.Errorf("redisstore: session %.300q is not to be understood: %w", session, err)
 	}
-	w := lease.Worker{Session: session, Name: r.Name, Beat: beats, Ended: s.Ended == "1", Drain: s.Drain == "1", Leaving: r.Leaving, Weight: r.Weight,
+	w := lease.Worker{Session: session, Times: times, Name: r.Name, Beat: beats, Ended: s.Ended == "1", Drain: s.Drain == "1", Leaving: r.Leaving, Weight: r.Weight,
 		MaxLeases: r.MaxLeases, Holds: r.Holds}
 	if w.Weight == 0 {
 		w.Weight = 1

@@ -100,7 +100,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	if err != nil {
 		return lease.Orders{}, err
 	}
-	a, err := s.run(ctx, beatScript, app, r.Session, flag(r.First), row, progress)
+	a, err := s.run(ctx, beatScript, app, r.Session, flag(r.First), row, progress, r.Times.String())
 	if err != nil {
 		return lease.Orders{}, err
 	}

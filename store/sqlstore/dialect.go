@@ -47,6 +47,9 @@ type dialect struct {
 	// migrating makes others who migrate tables of the same name, which is its parameter, wait until the transaction ends, or
 	// until migrated. "" for a database that does that by itself.
 	migrating, migrated string
+	// repeated says that a statement of the schema was carried out before, by somebody who did not come to the end of the step; nil where a
+	// step takes effect as a whole or not at all.
+	repeated func(error) bool
 	// replacing ends an INSERT of leases, so that it sets these columns of a row that is there. Of servers only.
 	replacing func(columns []string) string
 	// quickBeat carries out an ordinary beat outside of a transaction, nil if that gains nothing.

@@ -55,6 +55,9 @@ var mysql = &dialect{
   PRIMARY KEY (app, stream, shard),
   KEY {prefix}leases_owner (app, owner)
 ) ENGINE = InnoDB`,
+	}, {
+		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		`ALTER TABLE {sessions} ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
 	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",
@@ -73,6 +76,7 @@ var mysql = &dialect{
 		_, err := c.ExecContext(ctx, "START TRANSACTION")
 		return err
 	},
+	repeated:  func(err error) bool { return mysqlCode(err) == "1060" }, // the column is there
 	quickBeat: quickBeatMySQL,
 	busy: func(err error) bool {
 		switch mysqlCode(err) {
@@ -107,7 +111,7 @@ func hopelessMySQL(err error, fresh bool) string {
 	case code == "1046":
 		return "no database is chosen: name it in the data source name, or in Options.Schema"
 	case code == "1142" || code == "1044" || code == "1227":
-		return "the user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE and INDEX to whoever migrates"
+		return "the user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE, INDEX and ALTER to whoever migrates"
 	case fresh && code == "1045":
 		return "the server does not take the user and password"
 	case code == "1665":

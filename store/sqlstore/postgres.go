@@ -55,6 +55,9 @@ var postgres = &dialect{
   PRIMARY KEY (app, stream, shard)
 ) WITH (fillfactor = 50)`,
 		`CREATE INDEX {prefix}leases_owner ON {leases} (app, owner)`,
+	}, {
+		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
 	replacing: func(columns []string) string {

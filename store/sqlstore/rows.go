@@ -16,7 +16,7 @@ import (
 
 const leaseColumns = "stream, shard, parents, range_start, range_end, epoch, owner, heir, revoked, last_owner, shunned, position, load_class, born"
 
-const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds, drain, troubles"
+const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds, drain, troubles, times"
 
 // encodeLease returns the values of leaseColumns. It refuses what decodeLease would not give back.
 func encodeLease(l lease.Lease) ([]any, error) {
@@ -97,7 +97,9 @@ func decodeSession(row []any) (lease.Worker, error) {
 	if w.MaxLeases < 0 {
 		d.fail("max_leases", fmt.Errorf("%d is below zero", w.MaxLeases))
 	}
-	if troubles := d.text("troubles"); troubles != "" {
+	troubles, times := d.text("troubles"), d.text("times")
+	d.try("times", func() (err error) { w.Times, err = lease.ParseTimes(times); return err })
+	if troubles != "" {
 		d.try("troubles", func() error { return json.Unmarshal([]byte(troubles), &w.Troubles) })
 	}
 	if d.err != nil {

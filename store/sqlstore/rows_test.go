@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"database/sql"
 	"math"
 	"reflect"
 	"strings"
@@ -53,13 +54,13 @@ func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 func TestSessionsAreReadInAllForms(t *testing.T) {
-	want := lease.Worker{Session: "a", Name: "alpha", Beat: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64, Drain: true,
+	want := lease.Worker{Session: "a", Name: "alpha", Beat: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64, Drain: true, Times: lease.Times{Beat: time.Second, Failover: time.Minute, Handoff: 90 * time.Second},
 		Troubles: []lease.Trouble{{Key: lease.Key{Stream: "s", Shard: "1"}, State: "stalled", For: time.Second, Why: "w"}}}
 	const troubles = `[{"Stream":"s","Shard":"1","State":"stalled","For":1000000000,"Why":"w"}]`
 	for _, row := range [][]any{
-		{"a", "alpha", int64(3), int64(1), int64(0), 2.0, int64(5), int64(-1), int64(1), troubles},
-		{[]byte("a"), []byte("alpha"), []byte("3"), true, false, []byte("2"), []byte("5"), []byte("-1"), true, []byte(troubles)},
-		{"a", "alpha", int64(3), []byte("1"), []byte("0"), int64(2), int64(5), int64(-1), []byte("1"), troubles},
+		{"a", "alpha", int64(3), int64(1), int64(0), 2.0, int64(5), int64(-1), int64(1), troubles, "1s/1m0s/1m30s"},
+		{[]byte("a"), []byte("alpha"), []byte("3"), true, false, []byte("2"), []byte("5"), []byte("-1"), true, []byte(troubles), []byte("1s/1m0s/1m30s")},
+		{"a", "alpha", int64(3), []byte("1"), []byte("0"), int64(2), int64(5), int64(-1), []byte("1"), troubles, "1s/1m0s/1m30s"},
 	} {
 		got, err := decodeSession(row)
 		if err != nil || !reflect.DeepEqual(got, want) || len(row) != sessionCount {
@@ -100,4 +101,29 @@ func FuzzDecodeLease(f *testing.F) {
 			t.Fatalf("%+v became %+v, %v", l, back, err)
 		}
 	})
+}
+
+func TestSchemaSince(t *testing.T) {
+	for d, want := range map[Dialect]string{
+		SQLite:   "ALTER TABLE a_sessions ADD COLUMN times TEXT NOT NULL DEFAULT '';\nUPDATE a_schema SET version = 2;\n",
+		Postgres: "ALTER TABLE b.a_sessions ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT '';\nUPDATE b.a_schema SET version = 2;\n",
+		MySQL:    "ALTER TABLE b.a_sessions ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT '';\nUPDATE b.a_schema SET version = 2;\n",
+	} {
+		o := Options{Dialect: d, Prefix: "a_"}
+		if d != SQLite {
+			o.Schema = "b"
+		}
+		s, err := New(new(sql.DB), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.SchemaSince(1); got != want || err != nil {
+			t.Errorf("%v: %q, %v", d, got, err)
+		}
+		for _, version := range []int{-1, 0, 2, 3} {
+			if got, err := s.SchemaSince(version); got != "" || err == nil {
+				t.Errorf("%v: since %d: %q, %v", d, version, got, err)
+			}
+		}
+	}
 }

@@ -32,6 +32,22 @@ func (s *Store) Schema() string {
 	return b.String()
 }
 
+// SchemaSince returns the statements that bring tables of an older version, from 1 on, up to date, for the same people as Schema. To run
+// them once more does no harm, though the database may say that a column is there. Workers that run need not stop.
+func (s *Store) SchemaSince(version int) (string, error) {
+	if version < 1 || int64(version) >= s.version() {
+		return "", fmt.Errorf("sqlstore: there are no tables of version %d that could be brought to version %d: want 1 to %d", version, s.version(), s.version()-1)
+	}
+	var b strings.Builder
+	for _, step := range s.dialect.schema[version:] {
+		for _, statement := range step {
+			b.WriteString(s.named(statement) + ";\n")
+		}
+	}
+	fmt.Fprintf(&b, "%s%d;\n", s.named(setVersion), s.version())
+	return b.String(), nil
+}
+
 // version is that of the schema which this code knows.
 func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 
@@ -70,7 +86,11 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		for i := version; i < s.version(); i++ {
 			for _, statement := range s.dialect.schema[i] {
-				if _, err := t.exec(statement); err != nil {
+				_, err := t.exec(statement)
+				if err != nil && s.dialect.repeated != nil && s.dialect.repeated(err) {
+					continue
+				}
+				if err != nil {
 					return fmt.Errorf("sqlstore: while making version %d of the tables: %w", i+1, err)
 				}
 			}
@@ -144,9 +164,17 @@ func (t *tx) checkVersion() error {
 	case version > t.version():
 		return t.tooNew(version)
 	case version < t.version():
-		return fmt.Errorf("%w: the tables have version %d, this program needs %d: call Migrate once", lease.ErrSetup, version, t.version())
+		return fmt.Errorf("%w: the tables have version %d, this program needs %d: call Migrate once%s", lease.ErrSetup, version, t.version(), t.byHand(version))
 	}
 	return nil
+}
+
+// byHand says what to do instead of calling Migrate.
+func (s *Store) byHand(version int64) string {
+	if version < 1 {
+		return ", or run the statements that Schema returns"
+	}
+	return fmt.Sprintf(", or run the statements that SchemaSince(%d) returns", version)
 }
 
 func (s *Store) tooNew(version int64) error {

@@ -54,6 +54,9 @@ var sqlite = &dialect{
   PRIMARY KEY (app, stream, shard)
 ) WITHOUT ROWID`,
 		`CREATE INDEX {prefix}leases_owner ON {prefix}leases (app, owner)`,
+	}, {
+		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
+		`ALTER TABLE {prefix}sessions ADD COLUMN times TEXT NOT NULL DEFAULT ''`,
 	}},
 	byOwner:  " INDEXED BY {prefix}leases_owner", // else it prefers the primary key, and reads all of the application's
 	prepare:  prepareSQLite,

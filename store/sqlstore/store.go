@@ -130,9 +130,12 @@ func (t *tx) countBeat(r lease.Report) error {
 	if err != nil {
 		return err
 	}
-	n, err := t.exec(`UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?
-		WHERE app = ? AND session = ? AND ended = 0`,
-		r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, t.app, r.Session)
+	set := "UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?"
+	args := []any{r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles}
+	if r.First {
+		set, args = set+", times = ?", append(args, r.Times.String())
+	}
+	n, err := t.exec(set+" WHERE app = ? AND session = ? AND ended = 0", append(args, t.app, r.Session)...)
 	if err != nil || n > 0 {
 		return err
 	}
@@ -145,8 +148,8 @@ func (t *tx) countBeat(r lease.Report) error {
 	case there || !r.First:
 		return lease.ErrSessionOver
 	}
-	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?)",
-		r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, t.app)
+	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?, ?)",
+		r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, r.Times.String(), t.app)
 	return err
 }
 

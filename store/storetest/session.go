@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
+	"time"
 
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -72,6 +74,37 @@ var sessionCases = []testCase{
 			w.Beat = 0
 			equal(e, "worker", w, want)
 		}
+	}},
+	{"a first beat says the times, and no other", func(e *env) {
+		said := lease.Times{Beat: 250 * time.Millisecond, Failover: 90 * time.Second, Handoff: 24 * time.Hour}
+		times := func(session string, want lease.Times) {
+			e.Helper()
+			w, _ := e.worker(session)
+			equal(e, "times of "+session, w.Times, want)
+		}
+		e.report(lease.Report{Session: "a", First: true, Times: said})
+		times("a", said)
+		e.report(lease.Report{Session: "a", Times: lease.DefaultTimes})
+		e.beat("a")
+		times("a", said)
+		e.report(lease.Report{Session: "a", First: true})
+		times("a", lease.Times{})
+		e.report(lease.Report{Session: "a", First: true, Times: said})
+		e.must(drain("a", true))
+		e.end("a")
+		times("a", said)
+
+		e.start("b")
+		e.report(lease.Report{Session: "b", Times: said})
+		times("b", lease.Times{})
+		for i, none := range []lease.Times{{Beat: -1, Failover: 5e9, Handoff: 5e9}, {Beat: 5e9, Failover: 1e9, Handoff: 5e9}, {Beat: 1, Failover: 1e9, Handoff: 1e9},
+			{Beat: 1e9, Failover: 5e9, Handoff: math.MaxInt64}} {
+			session := strconv.Itoa(i)
+			e.report(lease.Report{Session: session, First: true, Times: none})
+			times(session, lease.Times{})
+		}
+		e.report(lease.Report{Session: "c", First: true, Times: lease.Times{Beat: 1e9 + 999, Failover: 5e9, Handoff: 30e9}})
+		times("c", lease.DefaultTimes)
 	}},
 	{"a weight that is no number does no harm", func(e *env) {
 		for _, weight := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {

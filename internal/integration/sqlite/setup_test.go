@@ -62,6 +62,11 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 	}))
 }
 
+func TestTablesOfAnOlderVersionAreBroughtUpToDate(t *testing.T) {
+	sqltest.Upgrades(t, sqlite, empty, "SELECT group_concat(t.name || '.' || c.name || c.type || c.pk, char(10) ORDER BY t.name, c.cid) "+
+		"FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'")
+}
+
 func TestSchemaIsWhatMigrateMakes(t *testing.T) {
 	_, made := migrated(t)
 	s, byHand := open(t, empty(t))

@@ -122,6 +122,7 @@ func Run(t *testing.T, s Server) {
 		{"contract", contract},
 		{"setup errors say what to do", setupErrors},
 		{"migrate may run any time and schema is what it makes", migrations},
+		{"tables of an older version are brought up to date", upgrades},
 		{"prefixes and schemas keep tables apart", prefixes},
 		{"bad rows are named", badRows},
 		{"a beat is a few statements however many leases and workers there are", statementsOfABeat},

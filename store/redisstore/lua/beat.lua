@@ -1,9 +1,10 @@
--- ARGV: nonce, session, whether it is its first beat, the rest of its row, progress as JSON.
+-- ARGV: nonce, session, whether it is its first beat, the rest of its row, progress as JSON, its times if it is the first.
 local name = ARGV[2]
 local row = session(name)
 if not row and ARGV[3] == '1' then row = {b = '0', e = '0', d = '0'} end
 if not row or row.e == '1' then return {'over'} end
 row.b, row.x = add(row.b, 1), ARGV[4]
+if ARGV[3] == '1' then row.t = ARGV[6] end
 keep(name, row)
 for _, p in ipairs(cjson.decode(ARGV[5])) do progress(name, p) end
 flush()
