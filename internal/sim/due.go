@@ -29,6 +29,8 @@ type duties struct {
 	leaderSince int64
 	leaderless  int64 // since when, 0 while somebody leads
 	missing     map[*model.Shard]int64
+	settle      int64              // when the last fault had happened
+	late        int64              // when last something of before was still under way
 	worst       map[string]float64 // how much of its bound a duty has taken, at most
 }
 
@@ -39,6 +41,7 @@ func newDuties() duties {
 // hindered is what has lately kept a life from its duties, as times until when it explains that nothing happens.
 type hindered struct {
 	store    int64
+	beat     int64 // when a beat last had its effect, perhaps long after a crash
 	resigned int64
 	stopping int64 // since when it stops
 	reads    map[string]int64
@@ -137,7 +140,11 @@ func (w *world) overdue() {
 		if d.leaderless == 0 {
 			d.leaderless = now
 		}
-		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
+		since := max(d.leaderless, w.ready(true))
+		if leader != nil {
+			since = max(since, leader.hindered.beat)
+		}
+		w.within(since, s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
 	}
 	if w.stream == nil || w.stage == stopping {
 		clear(d.leases)
@@ -168,6 +175,9 @@ func (w *world) noteHandlers(l *life) {
 	for c := range l.parked {
 		if c.op == "handle" && !c.gone.Load() {
 			l.hindered.handles[c.about] = w.now()
+			if w.stage == settling && c.sent < w.duties.settle {
+				w.duties.late = w.now()
+			}
 		}
 	}
 }
@@ -252,6 +262,9 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
+		if former := w.books.of[l.Owner]; former != nil {
+			ordered = max(ordered, former.hindered.beat)
+		}
 		w.within(ordered, s.failover+3*s.beat, what, say)
 	case "wished":
 		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
@@ -261,9 +274,28 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		if left == 0 || owner.stopping {
 			return
 		}
-		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[l.Shard], owner.hindered.handles[l.Shard])
+		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[l.Shard], owner.hindered.reads[l.Stream], owner.hindered.handles[l.Shard])
 		w.within(at, 2*s.beat+s.idle+retryMax+2*time.Second, what, say)
 	}
+}
+
+// unsettled: when nothing goes wrong any more, and handlers that began before have returned, and all workers that crashed have started again, all
+// is soon well.
+func (w *world) unsettled(wrong string) {
+	d, s := &w.duties, w.settings
+	since := max(d.settle+int64(stillPutting), d.late)
+	for _, wk := range w.workers {
+		if wk.life == nil {
+			since = w.now()
+		} else {
+			since = max(since, wk.life.began)
+		}
+	}
+	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle
+	if w.counts[ReaderStuck] > 0 {
+		may += 2 * s.stall
+	}
+	w.within(since, may, "well", func() string { return wrong })
 }
 
 // readable reports whether a shard's parents are done, as far as the leases show.

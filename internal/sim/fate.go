@@ -133,6 +133,7 @@ func (w *world) effect(c *call) (r reply) {
 		r = reply{o, err}
 		if err == nil {
 			c.life.session, w.books.of[b.report.Session] = b.report.Session, c.life
+			c.life.hindered.beat = w.now()
 		}
 		w.look(len(b.report.Progress) > 0)
 	case viewCall:

@@ -24,6 +24,7 @@ var (
 	flagLasts   = flag.Duration("sim.lasts", 0, "how long things go wrong, in virtual time; 0 for what the profile says")
 	flagTail    = flag.Int("sim.tail", 50, "how many lines of a broken history to print")
 	flagShrink  = flag.Int("sim.shrink", 150, "in how many runs to look for a shorter history of a broken promise")
+	flagSlow    = flag.Duration("sim.slow", 45*time.Second, "tell of seeds in which it takes longer until all is well again, and why")
 	flagQuick   = flag.Bool("sim.quick", false, "stop at the first broken promise, and do not ask whether every fault happened")
 )
 
@@ -80,6 +81,9 @@ func TestSimulations(t *testing.T) {
 			}
 			r := Run(t, seed+uint64(i), p, o)
 			all[p.Name].add(r)
+			if r.Settled > *flagSlow {
+				fmt.Printf("profile %s, seed %d: all was well only after %v\n    %s\n", p.Name, r.Seed, r.Settled.Round(time.Second), strings.Join(r.Late, "\n    "))
+			}
 			if r.Wrong != "" {
 				report(t, r, p, o)
 				if *flagQuick {

@@ -63,9 +63,10 @@ type world struct {
 	counts  map[Fault]int
 	struck  []string // the faults that happened
 	wrong   string
-	outage  int64 // of the store for everybody, until then
-	lived   int64 // by workers that are over
-	settled int64 // when all was well again
+	outage  int64    // of the store for everybody, until then
+	lived   int64    // by workers that are over
+	settled int64    // when all was well again
+	late    []string // what was not, until then
 }
 
 // Result is what came of a simulation.
@@ -77,6 +78,7 @@ type Result struct {
 	Steps, Events int
 	Lived         time.Duration // by all workers together
 	Settled       time.Duration // how long after the last fault all was well
+	Late          []string      // why not before
 	Handled       int
 	Again         int
 	Faults        map[Fault]int
@@ -116,7 +118,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	}
 	r := Result{
 		Seed: seed, Profile: p.Name, Wrong: w.wrong, Hash: w.history.hash, Steps: w.steps, Events: w.history.count,
-		Lived: time.Duration(w.lived), Settled: time.Duration(w.settled), Handled: w.judge.Handled, Again: w.judge.Again,
+		Lived: time.Duration(w.lived), Settled: time.Duration(w.settled), Late: w.late, Handled: w.judge.Handled, Again: w.judge.Again,
 		Faults: w.counts, Struck: w.struck, Worst: w.duties.worst,
 	}
 	if w.wrong != "" || o.Whole {
