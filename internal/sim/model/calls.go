@@ -32,6 +32,9 @@ type Answer struct {
 // iteratorLife is how long an iterator can be used.
 const iteratorLife = 5 * time.Minute
 
+// mostBytes is how much one answer to GetRecords has.
+const mostBytes = 10 << 20
+
 // Read reads a request.
 func Read(target, contentType string, body []byte) (Call, error) {
 	_, op, _ := strings.Cut(target, ".")
@@ -225,6 +228,12 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 	to := min(len(sh.Records), from+c.limit)
 	if w.Most > 0 {
 		to = min(to, from+w.Most)
+	}
+	size := 0
+	for i := from; i < to; i++ { // at least one
+		if size += len(sh.Records[i].Data); size > mostBytes && i > from {
+			to = i
+		}
 	}
 	if w.Empty {
 		to = from
