@@ -184,6 +184,9 @@ func require(cmd *cobra.Command, flags ...string) error {
 	var missing []string
 	for _, name := range flags {
 		if f := cmd.Flags().Lookup(name); f.Value.String() == "" {
+			if name == "store" {
+				name += " (or " + storeVariable + " in the environment)"
+			}
 			missing = append(missing, "--"+name)
 		}
 	}

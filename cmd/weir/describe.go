@@ -28,15 +28,16 @@ type leaderInfo struct {
 }
 
 type workerInfo struct {
-	Worker  string  `json:"worker"`
-	Session string  `json:"session"`
-	State   string  `json:"state"` // beating, silent, unknown, leaving, ended
-	Leader  bool    `json:"leader"`
-	Drain   bool    `json:"drain,omitempty"` // an operator wants it emptied
-	Leases  int     `json:"leases"`
-	Load    int64   `json:"load_bytes_per_s"` // of the leases it holds, about
-	Weight  float64 `json:"weight"`
-	Max     int     `json:"max_leases,omitempty"`
+	Worker    string  `json:"worker"`
+	Session   string  `json:"session"`
+	State     string  `json:"state"` // beating, silent, unknown, leaving, ended
+	Leader    bool    `json:"leader"`
+	Drain     bool    `json:"drain,omitempty"` // an operator wants it emptied
+	Leases    int     `json:"leases"`
+	Load      int64   `json:"load_bytes_per_s"` // of the leases it holds, about
+	Weight    float64 `json:"weight"`
+	Max       int     `json:"max_leases,omitempty"`
+	timesInfo         // the defaults if it did not say them
 
 	Troubles []troubleInfo `json:"troubles,omitempty"` // what it says is not going well
 }
@@ -66,8 +67,8 @@ type leaseInfo struct {
 	load lease.Load
 }
 
-// describe puts together what was seen. beating are the sessions that were seen to beat, nil when nobody looked.
-func describe(app, stream string, v lease.View, beating map[string]bool, lags map[lease.Key]lag) description {
+// describe puts together what was seen. beating are the sessions that were seen to beat in so long, nil when nobody looked.
+func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]lag) description {
 	d := description{App: app, Paused: v.Paused, Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
 	for _, w := range v.Workers {
@@ -131,6 +132,8 @@ func describe(app, stream string, v lease.View, beating map[string]bool, lags ma
 	for _, w := range v.Workers {
 		info := workerInfo{Worker: nameOf(w.Session), Session: w.Session, Leader: w.Session == v.Leader.Session, Leases: held[w.Session],
 			Drain: w.Drain, Load: int64(load[w.Session]), Weight: w.Weight, Max: w.MaxLeases}
+		times := w.Times.Or(lease.DefaultTimes)
+		info.timesInfo = infoOf(times)
 		for _, tr := range w.Troubles {
 			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why})
 		}
@@ -143,6 +146,8 @@ func describe(app, stream string, v lease.View, beating map[string]bool, lags ma
 			info.State = "unknown"
 		case beating[w.Session]:
 			info.State = "beating"
+		case looked < 2*times.Beat:
+			info.State = "unknown"
 		default:
 			info.State = "silent"
 		}
@@ -166,16 +171,17 @@ func (d description) text() string {
 	}
 	fmt.Fprintf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tSESSION")
+	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tBEATS\tFAILOVER\tSESSION")
 	for _, info := range d.Workers {
 		state := info.State
 		if info.Drain {
 			state += ", draining"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", info.Worker, state, info.Leases, rate(info.Load), info.Session)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%v\t%v\t%s\n", info.Worker, state, info.Leases, rate(info.Load),
+			time.Duration(info.Beat)*time.Millisecond, time.Duration(info.Failover)*time.Millisecond, info.Session)
 	}
 	if len(d.Workers) == 0 {
-		fmt.Fprintln(w, "none\t\t\t\t")
+		fmt.Fprintln(w, "none\t\t\t\t\t\t")
 	}
 	_ = w.Flush() // into memory
 	b.WriteString("\n")

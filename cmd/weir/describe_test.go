@@ -56,16 +56,18 @@ func TestDescribe(t *testing.T) {
 	v.Paused = []string{"s"}
 	v.Leases[1].Load, v.Leases[3].Load, v.Leases[3].Heir = lease.LoadOf(1<<20), lease.LoadOf(1), lease.Nobody
 	v.Workers[0].Drain = true
+	v.Workers[0].Times = lease.Times{Beat: 1500 * time.Millisecond, Failover: time.Minute, Handoff: time.Minute}
+	v.Workers[1].Times = lease.Times{Beat: 2 * time.Second, Failover: time.Minute, Handoff: time.Minute}
 	v.Workers[1].Troubles = []lease.Trouble{{Key: v.Leases[1].Key, State: "in the handler", For: 3 * time.Minute, Why: "it does\nnot return"}, {State: lease.CutOff, For: 2 * time.Minute, Why: "no route"}}
-	d := describe("billing", "s", v, map[string]bool{"S1": true}, lags)
+	d := describe("billing", "s", v, map[string]bool{"S1": true}, 3*time.Second, lags)
 	want := `Application billing; alpha leads (term 7). Paused: s.
 
-WORKER  STATE             LEASES  LOAD     SESSION
-S5      silent            0       -        S5
-alpha   beating           2       1 MiB/s  S1
-beta    silent, draining  1       2 B/s    S2
-delta   leaving           0       -        S4
-gamma   ended             0       -        S3
+WORKER  STATE             LEASES  LOAD     BEATS  FAILOVER  SESSION
+S5      silent            0       -        1s     5s        S5
+alpha   beating           2       1 MiB/s  2s     1m0s      S1
+beta    silent, draining  1       2 B/s    1.5s   1m0s      S2
+delta   leaving           0       -        1s     5s        S4
+gamma   ended             0       -        1s     5s        S3
 
 alpha says: 1 of s in the handler for 3m0s: it does not return
 alpha says: itself cut off for 2m0s: no route
@@ -83,7 +85,7 @@ s       6      held      gone           2      ?       -        oldest
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	states := map[string]string{"shardId-3": "waiting", "shardId-5": "free"}
-	for _, l := range describe("billing", "s", exampleView(t), nil, nil).Leases {
+	for _, l := range describe("billing", "s", exampleView(t), nil, 0, nil).Leases {
 		if want := states[l.Shard]; want != "" && l.State != want {
 			t.Errorf("without a pause %s is %s, want %s", l.Shard, l.State, want)
 		}
@@ -91,11 +93,16 @@ s       6      held      gone           2      ?       -        oldest
 }
 
 func TestDescribeWithoutAnything(t *testing.T) {
-	d := describe("a", "", lease.View{Workers: []lease.Worker{{Session: "S"}}}, nil, nil)
+	d := describe("a", "", lease.View{Workers: []lease.Worker{{Session: "S"}}}, nil, 0, nil)
 	if len(d.Workers) != 1 || d.Workers[0].State != "unknown" || d.Leader != nil {
 		t.Errorf("described as %+v", d)
 	}
-	if text := describe("a", "", lease.View{}, nil, nil).text(); !strings.Contains(text, "nobody leads") || !strings.Contains(text, "none") {
+	slow := lease.Worker{Session: "S", Times: lease.Times{Beat: time.Minute, Failover: time.Hour, Handoff: time.Hour}}
+	d = describe("a", "", lease.View{Workers: []lease.Worker{slow}}, map[string]bool{}, 10*time.Second, nil)
+	if w := d.Workers[0]; w.State != "unknown" || w.Beat != 60_000 || w.Failover != 3_600_000 || w.Handoff != 3_600_000 {
+		t.Errorf("a worker that beats less often than it was looked at is described as %+v", w)
+	}
+	if text := describe("a", "", lease.View{}, nil, 0, nil).text(); !strings.Contains(text, "nobody leads") || !strings.Contains(text, "none") {
 		t.Errorf("described as %s", text)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
@@ -23,7 +22,7 @@ type doctorOptions struct {
 	target
 	out     format
 	streams []string
-	watch   time.Duration
+	watch   looking
 }
 
 func doctorCommand(t terminal) *cobra.Command {
@@ -37,8 +36,8 @@ were forgotten, what workers complain about, permissions and keys, checkpoints t
 anew. It changes nothing.
 
 Each shard is read once at its checkpoint, and those with unhandled records once more; that counts against the five reads a
-second that a shard allows. Permissions are those of whoever runs this. No clocks are compared: a worker lives if it
-beats within --watch, so that has to be longer than the workers' beat interval.`,
+second that a shard allows. Permissions are those of whoever runs this. No clocks are compared: a worker is dead if it does not
+beat for its own FailoverAfter, and it is looked for as long as the workers' times call for, a minute or two beats at most (see --watch).`,
 		Example: `  weir doctor --app billing --store sqlite:billing.db
   weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'`,
 		Args: cobra.NoArgs,
@@ -47,15 +46,15 @@ beats within --watch, so that has to be longer than the workers' beat interval.`
 			if err != nil {
 				return err
 			}
-			if o.watch <= 0 || o.watch > time.Minute {
-				return usagef("--watch %v: want more than 0, up to 1m", o.watch)
+			if err := o.watch.check(false); err != nil {
+				return err
 			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
 	o.register(cmd)
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that it should read, by name or ARN; may be repeated (those with leases are looked at anyway)")
-	cmd.Flags().DurationVar(&o.watch, "watch", 6*time.Second, "how long to look")
+	o.watch.register(cmd, "how long to look, by default until all workers that do not beat count as dead")
 	o.out.register(cmd, "output format")
 	return cmd
 }
@@ -126,12 +125,12 @@ func (r doctorReport) text() string {
 
 // examine collects the facts: a look at the store and at the streams, the time between, and a second look.
 func (o *doctorOptions) examine(ctx context.Context, t terminal, store openStore, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
-	f := doctor.Facts{App: o.app, First: first, Second: first, Apart: o.watch, Beats: map[string]bool{}}
-	t.note("looking for %v", o.watch)
+	f := doctor.Facts{App: o.app, First: first, Second: first, Apart: o.watch.untilDead(first), Beats: map[string]bool{}}
+	t.note("looking for %v", f.Apart)
 	var watching sync.WaitGroup
 	var blind error
 	watching.Go(func() {
-		blind = watch(ctx, store, o.app, first, o.watch, func(now lease.View) bool {
+		blind = watch(ctx, store, o.app, first, f.Apart, func(now lease.View) bool {
 			f.Second = now
 			for _, w := range stirring(first, now) {
 				f.Beats[w.Session] = true

@@ -99,7 +99,7 @@ func TestErrors(t *testing.T) {
 		"no file to import":       {"group import --app a --store sqlite:x", 2, "needs one FILE"},
 		"nobody to drain":         {"group drain --app a --store sqlite:x", 2, "needs one WORKER"},
 		"a wait of no sense":      {"group pause --app a --store sqlite:x --wait -1s", 2, "--wait -1s"},
-		"a watch of no sense":     {"doctor --app a --store sqlite:x --watch 2m", 2, "--watch 2m0s"},
+		"a watch of no sense":     {"doctor --app a --store sqlite:x --watch 6m", 2, "--watch 6m0s"},
 		"no watch before a reset": {"group reset --app a --store sqlite:x --to oldest --yes --watch 0s", 2, "--watch 0s"},
 		"a lag of no sense":       {"group lag --app a --store sqlite:x --max -1m", 2, "--max -1m"},
 		"an app of no sense":      {"group lag --app " + strings.Repeat("x", 256) + " --store sqlite:x", 2, "application's name"},

@@ -174,13 +174,5 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// checkWatch refuses a --watch beyond reason.
-func checkWatch(d time.Duration) error {
-	if d < 0 || d > time.Minute {
-		return usagef("--watch %v: want 0 to 1m", d)
-	}
-	return nil
-}
-
 // some is a number of things: "1 lease", "2 leases".
 func some(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }

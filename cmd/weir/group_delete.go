@@ -56,7 +56,7 @@ func (o *deleteOptions) run(ctx context.Context, t terminal, url storeURL) error
 	if err != nil {
 		return err
 	}
-	if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch); err != nil {
+	if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch.untilDead(view)); err != nil {
 		return err
 	}
 	if !o.yes {

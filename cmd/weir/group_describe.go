@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +15,7 @@ type describeOptions struct {
 	out    format
 	stream string
 	noLag  bool
-	watch  time.Duration
+	watch  looking
 }
 
 func groupDescribeCommand(t terminal) *cobra.Command {
@@ -31,7 +30,8 @@ The lag of a shard is the age of the oldest record that is not handled yet, aske
 the checkpoint. These reads count against the five a second that a shard allows; --no-lag does without.
 
 Whether a worker lives shows in its beats, so the store is looked at until every worker has been seen to beat, for
-two seconds at most (see --watch). A worker that is told to beat less often than that looks silent though it lives.`,
+two beat intervals at most (see --watch), and for no more than 10 s. A worker that beats less often than that and was not seen to is
+"unknown".`,
 		Example: `  weir group describe --app billing --store sqlite:billing.db
   weir group describe --app billing --store dynamodb:weir --no-lag
   weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
@@ -41,7 +41,7 @@ two seconds at most (see --watch). A worker that is told to beat less often than
 			if err != nil {
 				return err
 			}
-			if err := checkWatch(o.watch); err != nil {
+			if err := o.watch.check(true); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)
@@ -50,7 +50,7 @@ two seconds at most (see --watch). A worker that is told to beat less often than
 	o.register(cmd)
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of this stream, by name")
 	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not ask Kinesis for the lag")
-	cmd.Flags().DurationVar(&o.watch, "watch", 2*time.Second, "how long to look for beats at most; 0 does not")
+	o.watch.register(cmd, "how long to look for beats at most, by default for two of the slowest worker's; 0 does not")
 	o.out.register(cmd, "output format")
 	return cmd
 }
@@ -64,13 +64,14 @@ func (o *describeOptions) run(ctx context.Context, t terminal, url storeURL) err
 	if _, err := leasesOf(o.app, view.Leases, o.stream); err != nil {
 		return err
 	}
+	looked := o.watch.forBeats(view)
 	beating := make(chan map[string]bool, 1)
-	go func() { beating <- watchBeats(ctx, store, o.app, view, o.watch) }()
+	go func() { beating <- watchBeats(ctx, store, o.app, view, looked) }()
 	lags := map[lease.Key]lag{}
 	if !o.noLag {
 		lags = o.lags(ctx, t, view)
 	}
-	d := describe(o.app, o.stream, view, <-beating, lags)
+	d := describe(o.app, o.stream, view, <-beating, looked, lags)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

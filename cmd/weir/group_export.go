@@ -135,7 +135,7 @@ func (o *importOptions) run(ctx context.Context, t terminal, url storeURL, path 
 	if err != nil {
 		return err
 	}
-	if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch); err != nil {
+	if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch.untilDead(view)); err != nil {
 		return err
 	}
 	steps, err := change.Restore(file.Leases, view, o.replace)

@@ -16,7 +16,7 @@ import (
 type planOptions struct {
 	target
 	out   format
-	watch time.Duration
+	watch looking
 }
 
 func groupPlanCommand(t terminal) *cobra.Command {
@@ -28,8 +28,8 @@ func groupPlanCommand(t terminal) *cobra.Command {
 made here on the same view and not carried out. It changes nothing. With a leader at work there is nothing left to plan
 most of the time.
 
-The store is looked at until every worker has been seen to beat, for 6 seconds at most (see --watch); one that does
-not beat within 5 seconds counts as dead, as with a leader at default times. What needs the list of a stream's shards
+The store is looked at until every worker has been seen to beat or counts as dead, which it does when it is silent for
+the leader's FailoverAfter; while nobody leads, for the longest of any worker (see --watch). What needs the list of a stream's shards
 (making and removing leases) is not part of the plan.`,
 		Example: `  weir group plan --app billing --store sqlite:billing.db
   weir group plan --app billing --store dynamodb:weir -o json | jq .actions`,
@@ -39,14 +39,14 @@ not beat within 5 seconds counts as dead, as with a leader at default times. Wha
 			if err != nil {
 				return err
 			}
-			if err := checkWatch(o.watch); err != nil {
+			if err := o.watch.check(true); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().DurationVar(&o.watch, "watch", 6*time.Second, "how long to look for beats at most; with 0 every worker counts as alive")
+	o.watch.register(cmd, "how long to look for beats at most, by default until all that do not beat count as dead; with 0 every worker counts as alive")
 	o.out.register(cmd, "output format")
 	return cmd
 }
@@ -56,6 +56,7 @@ type planReport struct {
 	App     string          `json:"app"`
 	Actions []plannedAction `json:"actions"`
 	Waiting int             `json:"waiting"` // leases whose parents are not done
+	Times   timesInfo       `json:"times"`   // that workers are judged by
 	Note    string          `json:"note,omitempty"`
 }
 
@@ -85,11 +86,11 @@ func (o *planOptions) run(ctx context.Context, t terminal, url storeURL) error {
 
 // observe looks as a leader does until every session was seen to beat or is known to be dead, and returns the last view.
 func (o *planOptions) observe(ctx context.Context, store openStore, first lease.View) (lease.View, lease.Facts, error) {
-	times := lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}
-	seen := lease.NewWatch(times, lease.Leader{})
+	seen := lease.NewWatch(lease.TimesOf(first), lease.Leader{})
 	last, facts := first, seen.See(first, time.Now(), time.Now())
 	facts.Untold = nil // of one look nothing follows
-	if o.watch == 0 {
+	length := o.watch.untilDead(first)
+	if length == 0 {
 		return last, facts, nil
 	}
 	alive := 0
@@ -101,7 +102,7 @@ func (o *planOptions) observe(ctx context.Context, store openStore, first lease.
 	if alive == 0 {
 		return last, facts, nil
 	}
-	err := watch(ctx, store, o.app, first, o.watch, func(now lease.View) bool {
+	err := watch(ctx, store, o.app, first, length, func(now lease.View) bool {
 		last, facts = now, seen.See(now, time.Now(), time.Now())
 		return len(stirring(first, now))+len(facts.Dead) < alive
 	})
@@ -110,7 +111,7 @@ func (o *planOptions) observe(ctx context.Context, store openStore, first lease.
 }
 
 func planOf(app string, v lease.View, f lease.Facts) planReport {
-	r := planReport{App: app, Actions: []plannedAction{}}
+	r := planReport{App: app, Actions: []plannedAction{}, Times: infoOf(lease.TimesOf(v))}
 	actions, sentences := lease.Plan(v, f, lease.Limits{}), lease.Explain(v, f, lease.Limits{})
 	var names []string // each session is shown by its name, and by both if the name is not its own alone
 	count := map[string]int{}

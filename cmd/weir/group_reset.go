@@ -22,12 +22,12 @@ import (
 type guard struct {
 	yes   bool
 	dump  string
-	watch time.Duration
+	watch looking
 }
 
 func (g *guard) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&g.yes, "yes", false, "do not ask")
-	cmd.Flags().DurationVar(&g.watch, "watch", 6*time.Second, "how long to look whether workers beat; longer than the beat interval of any of them")
+	g.watch.register(cmd, "how long to look whether workers beat, by default until all that do not count as dead")
 }
 
 func (g *guard) registerDump(cmd *cobra.Command) {
@@ -35,8 +35,8 @@ func (g *guard) registerDump(cmd *cobra.Command) {
 }
 
 func (g *guard) check(cmd *cobra.Command, t terminal) error {
-	if g.watch <= 0 || g.watch > time.Minute {
-		return usagef("--watch %v: want more than 0, up to 1m", g.watch)
+	if err := g.watch.check(false); err != nil {
+		return err
 	}
 	if !g.yes && !t.canAsk() {
 		return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
@@ -158,7 +158,7 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 		return usagef("application %s reads %s: say with --stream which one --shard %s is of", o.app, listed(o.streams), o.shard)
 	}
 	if !o.running && !o.dry {
-		if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch); err != nil {
+		if err := refuseWhileRunning(ctx, t, store, o.app, view, o.watch.untilDead(view)); err != nil {
 			return orWhileRunning(err)
 		}
 	}

@@ -99,6 +99,8 @@ func TestNoFailureOfAStoreShowsAPassword(t *testing.T) {
 		"redis://" + user + "@" + gone, "redis://:" + url.PathEscape(planted) + "@" + gone + "/1", "redis://" + user + "@" + nonsense, "redis://" + user + "@" + echo,
 		"redis://" + gone + "?password=" + query, "redis://" + user + "@" + gone + "/" + url.PathEscape(planted), "redis://" + user + "@" + gone + "?read_timeout=" + query,
 		"rediss://" + user + "@" + nonsense, "redis-cluster://" + user + "@" + gone, "redis-cluster://" + user + "@" + gone + "?addr=" + query,
+		"redis-sentinel://" + user + "@" + gone, "redis-sentinel://" + user + "@" + gone + "?master_name=m", "redis-sentinel://" + gone + "?master_name=m&password=" + query,
+		"redis-sentinel://" + user + "@" + echo + "?master_name=m", "rediss-sentinel://" + user + "@" + gone + "?master_name=m&addr=" + query,
 		"oracle://" + user + "@" + gone + "/shop", "host=127.0.0.1 user=weir password=" + planted, "REDIS://" + user + "@" + gone, "dynamodb:" + user + "@x",
 	}
 	server := kinesistest.NewServer(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +25,14 @@ import (
 // storeURL is a parsed --store.
 type storeURL struct{ kind, name string }
 
+// String is the URL as it was given.
+func (u storeURL) String() string {
+	if u.kind == storeServer {
+		return u.name
+	}
+	return u.kind + ":" + u.name
+}
+
 const (
 	storeMemory = "memory"
 	storeSQLite = "sqlite"
@@ -37,30 +46,37 @@ const storeKinds = `memory: (forgotten at the end), sqlite:PATH (a file for the 
 // A table may also be named by its ARN.
 var tableForm = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]+:\d{12}:table/[a-zA-Z0-9_.-]{3,255})$`)
 
+// storeVariable names the store where --store does not: other users of the machine see a command line, but not this.
+const storeVariable = "WEIR_STORE"
+
 func parseStore(s string) (storeURL, error) {
+	from := "--store"
+	if s == os.Getenv(storeVariable) {
+		from = storeVariable
+	}
 	kind, name, found := strings.Cut(s, ":")
 	u := storeURL{kind, name}
 	if slices.Contains(serverstore.Schemes, kind) && strings.HasPrefix(name, "//") {
 		if _, err := serverstore.Parse(s); err != nil {
-			return u, usagef("--store %s: %v", redact.URL(s), err)
+			return u, usagef("%s %s: %v", from, redact.URL(s), err)
 		}
 		return storeURL{storeServer, s}, nil
 	}
 	switch {
 	case !found:
-		return u, usagef("--store %q is not a store: use %s", redact.URL(s), storeKinds)
+		return u, usagef("%s %q is not a store: use %s", from, redact.URL(s), storeKinds)
 	case kind == storeMemory && name == "", kind == storeSQLite && name != "":
 		return u, nil
 	case kind == storeMemory:
-		return u, usagef("--store %q: memory: takes nothing after the colon", redact.URL(s))
+		return u, usagef("%s %q: memory: takes nothing after the colon", from, redact.URL(s))
 	case kind == storeSQLite:
-		return u, usagef("--store %q names no file: write it like sqlite:weir.db", s)
+		return u, usagef("%s %q names no file: write it like sqlite:weir.db", from, s)
 	case kind == storeDynamo && tableForm.MatchString(name):
 		return u, nil
 	case kind == storeDynamo:
-		return u, usagef("--store %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", redact.URL(s))
+		return u, usagef("%s %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", from, redact.URL(s))
 	}
-	return u, usagef("--store %q: there is no store of that kind: use %s", redact.URL(s), storeKinds)
+	return u, usagef("%s %q: there is no store of that kind: use %s", from, redact.URL(s), storeKinds)
 }
 
 // openStore is a store and how to let go of it.
@@ -85,6 +101,13 @@ func (s openStore) trouble(err error) error {
 	if errors.As(err, &table) {
 		return plainError{fmt.Sprintf("there is no DynamoDB table %s%s: make it once, with \"weir store create --store %s:%s\", or let a worker do it, with \"weir consume --create-store\"",
 			s.url.name, s.place, s.url.kind, s.url.name), err}
+	}
+	if s.url.kind != storeDynamo && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "SchemaSince(") {
+		_, what, _ := strings.Cut(err.Error(), "the tables have ")
+		what, _, _ = strings.Cut(what, ":")
+		url := redact.URL(s.url.String())
+		return plainError{fmt.Sprintf("the tables in %s have %s: bring them up to date once, with \"weir store create --store %s\"; what is in them stays, "+
+			"and workers of the older version need not stop for it", url, what, url), err}
 	}
 	if s.url.kind == storeServer && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
 		url := redact.URL(s.url.name)
@@ -149,10 +172,12 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 }
 
 func registerStore(cmd *cobra.Command, url *string) {
-	cmd.Flags().StringVar(url, "store", "", "where leases and progress are kept: sqlite:`PATH`, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:")
+	cmd.Flags().StringVar(url, "store", os.Getenv(storeVariable),
+		"where leases and progress are kept: sqlite:`PATH`, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:; by default what "+storeVariable+" says")
+	cmd.Flags().Lookup("store").DefValue = "" // help does not show a password
 	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
 		[]cobra.Completion{"sqlite:\ta file for one machine", "dynamodb:\ta table",
-			"postgres://\ta database", "mysql://\ta database", "redis://\ta server", "memory:\tforgotten at the end"},
+			"postgres://\ta database", "mysql://\ta database", "redis://\ta server", "redis-cluster://\ta cluster", "redis-sentinel://\tservers that sentinels watch over", "memory:\tforgotten at the end"},
 		cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err)
@@ -175,11 +200,13 @@ func storeCreateCommand(t terminal) *cobra.Command {
 	var url string
 	var f awsFlags
 	var print bool
+	var since int
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make the tables or the file for applications",
 		Long: `Makes the place where applications keep their leases and progress. One table or file serves many applications.
-What exists already is left as it is, so the command may be repeated.
+What exists already is left as it is, so the command may be repeated. Tables of an older version of weir are brought up to
+date; workers of that version need not stop for it, but cannot begin anew afterwards.
 
 A DynamoDB table is made with on-demand billing; a Postgres or MySQL database gets four tables. Workers never make them by
 themselves: they need no permission for it. A SQLite file is also made by the first worker that names it. Redis needs
@@ -187,11 +214,13 @@ nothing; its settings are looked at.
 
 A URL of Postgres or MySQL may have ?weir_prefix=P for the names of the tables ("weir_" by default) and ?weir_schema=S for the
 schema or database they are in; one of Redis ?weir_prefix=P ("weir:") and ?weir_replicas=N, how many replicas must
-have a write.`,
+have a write. redis-cluster:// takes further servers as &addr=HOST:PORT, and so does redis-sentinel://, which names sentinels and
+needs ?master_name=NAME; user and password before the @ are for the sentinels there, ?username= and ?password= for the servers.`,
 		Example: `  weir store create --store dynamodb:weir
   weir store create --store sqlite:weir.db
   weir store create --store postgres://weir@db/shop
-  weir store create --store postgres://weir@db/shop --print | psql`,
+  weir store create --store postgres://weir@db/shop --print | psql
+  weir store create --store postgres://weir@db/shop --print --since 1 | psql`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := require(cmd, "store"); err != nil {
@@ -204,8 +233,11 @@ have a write.`,
 			if u.kind == storeMemory {
 				return usagef("memory: is made anew by every worker: there is nothing to create")
 			}
+			if since != 0 && !print {
+				return usagef("--since is for --print: without it what is missing is found out")
+			}
 			if print {
-				return printSchema(t, u)
+				return printSchema(t, u, since)
 			}
 			store, err := u.open(cmd.Context(), t, &f, true, true)
 			if err != nil {
@@ -221,12 +253,13 @@ have a write.`,
 	}
 	registerStore(cmd, &url)
 	cmd.Flags().BoolVar(&print, "print", false, "print the statements for Postgres or MySQL instead of running them")
+	cmd.Flags().IntVar(&since, "since", 0, "with --print: only what brings tables of this older version up to date")
 	f.register(cmd, true)
 	return cmd
 }
 
-// printSchema prints the statements that would be run.
-func printSchema(t terminal, u storeURL) error {
+// printSchema prints the statements that would be run, on tables of a version or, for 0, where there are none.
+func printSchema(t terminal, u storeURL, since int) error {
 	if u.kind != storeServer {
 		return usagef("--print is for Postgres and MySQL: nothing else is made by statements")
 	}
@@ -239,8 +272,15 @@ func printSchema(t terminal, u storeURL) error {
 		return err
 	}
 	schema := store.Schema()
+	var bad error
+	if since != 0 && schema != "" {
+		schema, bad = store.SchemaSince(since)
+	}
 	if err := store.Close(); err != nil {
 		return err
+	}
+	if bad != nil {
+		return usagef("--since: %v", bad)
 	}
 	if schema == "" {
 		return usagef("--print: Redis needs no statements, there is nothing to make")

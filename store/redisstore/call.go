@@ -164,12 +164,29 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
+// argumentsOf is what servers say before they quote the arguments of a command that they do not know. HELLO and AUTH have the password
+// among theirs, so what follows is for no log.
+const argumentsOf = "with args beginning with:"
+
+// discreet is an error of which a part is not told.
+type discreet struct {
+	text string
+	err  error
+}
+
+func (d discreet) Error() string { return d.text }
+
+func (d discreet) Unwrap() error { return d.err }
+
 // explain turns an error of the client into one of the contract.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
+	if before, _, quotes := strings.Cut(text, argumentsOf); quotes {
+		err = discreet{before + argumentsOf + " …", err}
+	}
 	for _, h := range [...]struct{ reply, what string }{
 		{"NOAUTH", "the server wants a password: give the client one"},
 		{"WRONGPASS", "the server does not take the user and password"},

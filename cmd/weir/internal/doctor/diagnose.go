@@ -18,6 +18,7 @@ func Diagnose(f Facts) []Finding {
 	p := newPatient(f)
 	p.permissions()
 	p.workers()
+	p.times()
 	p.leader()
 	p.given()
 	p.held()
@@ -44,7 +45,7 @@ type patient struct {
 	names    map[string]string
 	taking   int // workers that beat and take leases
 	room     int // leases that these may hold beyond what they do; -1 is no bound
-	running  int // workers that beat
+	running  int // workers that beat, or of which that was not to be seen yet
 	findings []Finding
 }
 
@@ -80,7 +81,7 @@ func newPatient(f Facts) *patient {
 		p.names[w.Session] = cmp.Or(w.Name, w.Session)
 	}
 	for _, w := range f.Second.Workers {
-		if !p.beats(w) {
+		if !p.beats(w) && !p.unseen(w) {
 			continue
 		}
 		p.running++
@@ -103,6 +104,13 @@ func (p *patient) found(s Severity, code, about, do, text string, args ...any) {
 }
 
 func (p *patient) beats(w lease.Worker) bool { return !w.Ended && p.Beats[w.Session] }
+
+// unseen reports whether there was too little time to see the worker beat.
+func (p *patient) unseen(w lease.Worker) bool {
+	return !w.Ended && !p.Beats[w.Session] && p.Apart < 2*timesOf(w).Beat
+}
+
+func timesOf(w lease.Worker) lease.Times { return w.Times.Or(lease.DefaultTimes) }
 
 func (p *patient) isPaused(stream string) bool {
 	return slices.Contains(p.Second.Paused, "") || slices.Contains(p.Second.Paused, stream)
@@ -154,9 +162,11 @@ func (p *patient) workers() {
 			p.found(Warning, "ended-session", name, "find out why its leases are not given out: other findings say it, or \"weir group plan\"",
 				"worker %s (session %s) has ended, and %s still its own after %v", name, w.Session, count(named[w.Session], "lease")+plural(named[w.Session], " is", " are"), p.Apart)
 		case w.Ended || !known || p.beats(w):
+		case p.Apart < timesOf(w).Failover || p.unseen(w):
+			p.silent(w, name)
 		case p.running > 0:
 			p.found(Warning, "dead-worker", name, "if it was killed, nothing: the leader ends its session; if it runs, it cannot reach the store",
-				"worker %s (session %s) has not beaten for %v", name, w.Session, p.Apart)
+				"worker %s (session %s) has not beaten for %v, and counts as dead after %v", name, w.Session, p.Apart, timesOf(w).Failover)
 		default:
 			p.found(Info, "dead-worker", name, "nothing: the next worker that starts clears it away",
 				"worker %s (session %s) does not run any more and did not end in order", name, w.Session)
@@ -175,6 +185,7 @@ func (p *patient) leader() {
 	case b.Session == "" && a.Session == "":
 		p.found(Error, "no-leader", p.App, "look at the workers' logs: taking the lead fails at the store",
 			"nobody leads though %s beat, so nothing moves and new shards are not found", count(p.running, "worker"))
+	case p.unseen(p.workerOf(b.Session)):
 	case a.Session == b.Session && a.Term == b.Term && a.Beat == b.Beat:
 		p.found(Warning, "leader-silent", p.names[b.Session], "if it stays, look at the workers' logs: another one should take over within their failover time",
 			"the leader, %s, has not beaten for %v", p.names[b.Session], p.Apart)

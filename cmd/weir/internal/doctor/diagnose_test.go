@@ -74,6 +74,12 @@ func (f *Facts) worker(session string, change func(*lease.Worker)) {
 	}
 }
 
+func (f *Facts) times(t lease.Times) {
+	for _, s := range []string{"A", "B"} {
+		f.worker(s, func(w *lease.Worker) { w.Times = t })
+	}
+}
+
 func (f *Facts) look(id string, l Look) { f.Shards[key(id)] = Shard{l, l} }
 
 func free(l *lease.Lease) { l.Owner = "" }
@@ -105,8 +111,46 @@ func TestDiagnose(t *testing.T) {
 			f.Beats, f.Streams = nil, nil
 			f.First, f.Second = lease.View{}, lease.View{Paused: []string{"s"}}
 		}, "warning paused s", nil},
-		"workers without leases":            {func(f *Facts) { f.First.Leases, f.Second.Leases, f.Streams = nil, nil, nil }, "error no-leases billing", []string{"2 workers run"}},
-		"a dead worker":                     {func(f *Facts) { f.Beats["B"] = false }, "warning dead-worker bob", []string{"session B", "6s"}},
+		"workers without leases": {func(f *Facts) { f.First.Leases, f.Second.Leases, f.Streams = nil, nil, nil }, "error no-leases billing", []string{"2 workers run"}},
+		"a dead worker":          {func(f *Facts) { f.Beats["B"] = false }, "warning dead-worker bob", []string{"session B", "6s"}},
+		"a worker that is silent, and not dead by its own times": {func(f *Facts) {
+			f.Beats["B"] = false
+			f.times(lease.Times{Beat: time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
+		}, "warning silent-worker bob", []string{"session B", "for 6s though it beats every 1s", "dead after 20s", "--watch 21s"}},
+		"a worker whose beats are further apart than the looks": {func(f *Facts) {
+			f.Beats["B"] = false
+			f.times(lease.Times{Beat: 4 * time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
+		}, "info unseen-worker bob", []string{"in 6s: it beats every 4s", "--watch 21s"}},
+		"workers whose beats are further apart than the looks": {func(f *Facts) {
+			f.Beats = nil
+			f.Second.Leader.Beat = f.First.Leader.Beat
+			f.times(lease.Times{Beat: time.Minute, Failover: time.Hour, Handoff: time.Hour})
+		}, "info unseen-worker ann\ninfo unseen-worker bob", []string{"--watch 1h0m1s"}},
+		"a worker that is dead by times of its own": {func(f *Facts) {
+			f.Beats["B"] = false
+			f.times(lease.Times{Beat: time.Second, Failover: 6 * time.Second, Handoff: 30 * time.Second})
+		}, "warning dead-worker bob", []string{"for 6s, and counts as dead after 6s"}},
+		"a worker that trusts its leases for longer than another waits": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Times = lease.Times{Beat: time.Second, Failover: 7 * time.Second, Handoff: 30 * time.Second}
+			})
+		}, "warning times-differ billing", []string{"worker ann takes others for dead after 5s, and worker bob trusts its leases for up to 7s", "the same BeatInterval"}},
+		"a worker that beats too seldom for another": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Times = lease.Times{Beat: 1700 * time.Millisecond, Failover: 7 * time.Second, Handoff: 30 * time.Second}
+			})
+		}, "warning times-differ billing", []string{"worker bob beats every 1.7s, and worker ann takes others for dead after 5s"}},
+		"workers whose times differ and do no harm": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Times = lease.Times{Beat: 1500 * time.Millisecond, Failover: 5 * time.Second, Handoff: 30 * time.Second}
+			})
+		}, "info times-differ billing", []string{"ann 1s/5s/30s, bob 1.5s/5s/30s"}},
+		"the times of a dead worker are of the past": {func(f *Facts) {
+			f.Beats["B"] = false
+			f.worker("B", func(w *lease.Worker) {
+				w.Times = lease.Times{Beat: time.Second, Failover: 6 * time.Second, Handoff: 30 * time.Second}
+			})
+		}, "warning dead-worker bob", nil},
 		"a worker that was ended meanwhile": {func(f *Facts) { f.Beats["B"] = false; f.Second.Workers[1].Ended = true }, "", nil},
 		"a session that ended and keeps its leases": {func(f *Facts) {
 			f.Beats["B"] = false

@@ -13,7 +13,7 @@ import (
 type Facts struct {
 	App           string
 	First, Second lease.View    // leases filled in
-	Apart         time.Duration // between the two; long enough for every worker that lives to beat
+	Apart         time.Duration // between the two; best long enough for every worker that does not beat to count as dead
 	Beats         map[string]bool
 	Streams       []Stream
 	Shards        map[lease.Key]Shard // what reading at the checkpoints said; of leases that are not finished

@@ -12,7 +12,7 @@ import (
 const hidden = "xxxxx"
 
 // shown are the parameters of a store's URL that are no secrets. Drivers have more than anybody could list, so all others are hidden.
-var shown = []string{"weir_prefix", "weir_schema", "weir_replicas", "sslmode", "tls", "addr", "db", "protocol"}
+var shown = []string{"weir_prefix", "weir_schema", "weir_replicas", "sslmode", "tls", "addr", "db", "protocol", "master_name"}
 
 // URL is a URL without its password and without parameters that may be one. What is no URL is cut off where a password could begin:
 // a data source name of a driver, or a URL with a character that has to be escaped.

@@ -26,7 +26,7 @@ import (
 )
 
 // Schemes are the URLs' beginnings.
-var Schemes = []string{"postgres", "postgresql", "mysql", "mariadb", "redis", "rediss", "redis-cluster", "rediss-cluster"}
+var Schemes = []string{"postgres", "postgresql", "mysql", "mariadb", "redis", "rediss", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel"}
 
 // Place is a parsed URL.
 type Place struct {
@@ -51,7 +51,7 @@ func Parse(s string) (Place, error) {
 		p.dialect = sqlstore.Postgres
 	case "mysql", "mariadb":
 		p.dialect = sqlstore.MySQL
-	case "redis", "rediss", "redis-cluster", "rediss-cluster":
+	case "redis", "rediss", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel":
 	default:
 		return Place{}, fmt.Errorf("there is no server of the kind %s", u.Scheme)
 	}
@@ -73,6 +73,9 @@ func Parse(s string) (Place, error) {
 		if p.replicas, err = strconv.Atoi(n); err != nil || p.replicas < 0 {
 			err = fmt.Errorf("weir_replicas is %q: want a number of replicas", n)
 		}
+	}
+	if strings.HasSuffix(u.Scheme, "-sentinel") && query.Get("master_name") == "" && err == nil {
+		err = fmt.Errorf("it does not say whom the sentinels watch over: write it like %s://%s?master_name=NAME", u.Scheme, u.Host)
 	}
 	if p.dialect != 0 && len(strings.Trim(u.Path, "/")) == 0 {
 		err = fmt.Errorf("it names no database: write it like %s://user@%s/database", u.Scheme, u.Host)
@@ -97,6 +100,7 @@ type Store struct {
 	io.Closer
 	migrate  func(context.Context) error
 	schema   func() string
+	since    func(int) (string, error)
 	warnings func(context.Context) ([]string, error)
 }
 
@@ -115,6 +119,9 @@ func (s *Store) Schema() string {
 	}
 	return s.schema()
 }
+
+// SchemaSince returns those that Create runs where there are tables of a version.
+func (s *Store) SchemaSince(version int) (string, error) { return s.since(version) }
 
 // Warnings says what about the server's settings could lose progress.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
@@ -137,7 +144,7 @@ func (p Place) Open() (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Store{store: s, Closer: db, migrate: s.Migrate, schema: s.Schema}, nil
+	return &Store{store: s, Closer: db, migrate: s.Migrate, schema: s.Schema, since: s.SchemaSince}, nil
 }
 
 func (p Place) openSQL() (*sql.DB, error) {
@@ -191,6 +198,15 @@ func (p Place) openRedis() (*Store, error) {
 		o.ContextTimeoutEnabled = true
 		serverName(o.TLSConfig, u.Hostname())
 		client = redis.NewClusterClient(o)
+	} else if scheme, sentinel := strings.CutSuffix(u.Scheme, "-sentinel"); sentinel {
+		u.Scheme = scheme
+		o, err := redis.ParseFailoverURL(u.String())
+		if err != nil {
+			return nil, p.plain(err)
+		}
+		o.ContextTimeoutEnabled = true
+		o.RouteByLatency, o.RouteRandomly, o.ReplicaOnly = false, false, false // only the primary knows who owns what
+		client = redis.NewFailoverClient(o)
 	} else {
 		o, err := redis.ParseURL(u.String())
 		if err != nil {

@@ -1,0 +1,68 @@
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// silent is what can be said of a worker that was not seen to beat and is not dead by its own times.
+func (p *patient) silent(w lease.Worker, name string) {
+	times := timesOf(w)
+	longer := "look for longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
+	if p.unseen(w) {
+		p.found(Info, "unseen-worker", name, longer, "whether worker %s (session %s) lives is not to be seen in %v: it beats every %v", name, w.Session, p.Apart, times.Beat)
+		return
+	}
+	p.found(Warning, "silent-worker", name, longer+"; if it stays, look at the worker's log: it cannot reach the store, or it was killed",
+		"worker %s (session %s) has not beaten for %v though it beats every %v; it counts as dead after %v", name, w.Session, p.Apart, times.Beat, times.Failover)
+}
+
+// times looks for workers that judge each other by different times. What matters is the shortest failover time of any, who may lead at some
+// time: against how long others trust their leases, and against how often they beat.
+func (p *patient) times() {
+	var live []lease.Worker
+	for _, w := range p.Second.Workers {
+		if p.beats(w) || p.unseen(w) {
+			live = append(live, w)
+		}
+	}
+	if len(live) < 2 {
+		return
+	}
+	slices.SortFunc(live, func(a, b lease.Worker) int {
+		return cmp.Compare(p.names[a.Session]+a.Session, p.names[b.Session]+b.Session)
+	})
+	by := func(of func(lease.Times) time.Duration) func(a, b lease.Worker) int {
+		return func(a, b lease.Worker) int { return cmp.Compare(of(timesOf(a)), of(timesOf(b))) }
+	}
+	failover := by(func(t lease.Times) time.Duration { return t.Failover })
+	hasty, trusting := slices.MinFunc(live, failover), slices.MaxFunc(live, failover)
+	slow := slices.MaxFunc(live, by(func(t lease.Times) time.Duration { return t.Beat }))
+	shortest, longest, beat := timesOf(hasty).Failover, timesOf(trusting).Failover, timesOf(slow).Beat
+	const same = "give all workers of the application the same BeatInterval, FailoverAfter and HandoffTimeout; while that is being changed, this passes"
+	switch {
+	case shortest < 3*beat:
+		p.found(Warning, "times-differ", p.App, same, "worker %s beats every %v, and worker %s takes others for dead after %v: while %s leads, a beat or two that come late cost %s its shards",
+			p.names[slow.Session], beat, p.names[hasty.Session], shortest, p.names[hasty.Session], p.names[slow.Session])
+	case shortest < longest:
+		p.found(Warning, "times-differ", p.App, same, "worker %s takes others for dead after %v, and worker %s trusts its leases for up to %v of silence: two may handle the records of one shard for a while",
+			p.names[hasty.Session], shortest, p.names[trusting.Session], longest)
+	case slices.ContainsFunc(live, func(w lease.Worker) bool { return timesOf(w) != timesOf(live[0]) }):
+		other := live[slices.IndexFunc(live, func(w lease.Worker) bool { return timesOf(w) != timesOf(live[0]) })]
+		p.found(Info, "times-differ", p.App, same, "workers have different times (beats, failover, hand-off): %s %v, %s %v",
+			p.names[live[0].Session], timesOf(live[0]), p.names[other.Session], timesOf(other))
+	}
+}
+
+// workerOf is the row of a session, an ended one if there is none.
+func (p *patient) workerOf(session string) lease.Worker {
+	for _, w := range p.Second.Workers {
+		if w.Session == session {
+			return w
+		}
+	}
+	return lease.Worker{Session: session, Ended: true}
+}
