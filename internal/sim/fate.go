@@ -42,6 +42,7 @@ func (w *world) admitStore(c *call) {
 		back = d.often(time.Millisecond, 25*time.Millisecond)
 	}
 	if b, ok := c.body.(beatCall); ok {
+		w.beats++
 		w.gives(l, b.report)
 	}
 	if _, ok := c.body.(leaveCall); ok { // who says goodbye has given everything back
@@ -100,17 +101,17 @@ func (w *world) admitStore(c *call) {
 		w.after(there, func() { effect(); answer(reply{err: errStore}) })
 	case StoreSilent:
 		if d.chance(.6) {
-			w.after(there+d.span(0, 15*time.Second), func() { effect() })
+			w.after(there+d.span(0, w.settings.scaled(15*time.Second)), func() { effect() })
 		}
 	case StoreSlow:
-		there += d.span(200*time.Millisecond, 8*time.Second)
+		there += d.span(200*time.Millisecond, w.settings.scaled(8*time.Second))
 		if d.chance(.5) {
-			back += d.span(200*time.Millisecond, 8*time.Second)
+			back += d.span(200*time.Millisecond, w.settings.scaled(8*time.Second))
 		}
 		w.after(there, func() { answer(effect()) })
 	case StoreTwice:
 		w.after(there, func() { answer(effect()) })
-		w.after(there+d.often(time.Millisecond, 12*time.Second), func() { effect() })
+		w.after(there+d.often(time.Millisecond, w.settings.scaled(12*time.Second)), func() { effect() })
 	case CrashBefore:
 		w.after(there, func() { w.crash(l, string(f)) })
 	case CrashAfter:
@@ -365,7 +366,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	switch f {
 	case HandlerSlow, HandlerIgnores:
-		took = d.span(time.Second, 70*time.Second)
+		took = d.span(time.Second, longestHandler)
 		w.judge.Fault(l.who, w.wall().Add(took))
 	case HandlerFails, HandlerPanics, HandlerStops:
 		v.kind = f

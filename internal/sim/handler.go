@@ -69,8 +69,20 @@ func idOf(data []byte) (judge.ID, bool) {
 // payload is the data of a record, n-th of its key.
 func payload(id judge.ID, size int) []byte {
 	b := fmt.Appendf(make([]byte, 0, size+40), "%s %d|", id.Key, id.N)
-	for len(b) < size {
-		b = append(b, byte(len(b)))
+	if n := len(b); n < size {
+		b = append(b, filling[n:size]...)
 	}
 	return b
 }
+
+// filling is what records consist of.
+var filling = func() []byte {
+	b := make([]byte, largeRecord)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return b
+}()
+
+// largeRecord is the size of a record where they are large.
+const largeRecord = 160 << 10

@@ -119,8 +119,8 @@ var Profiles = []Profile{
 	{Name: "stormy", Rates: all(storeFaults, serviceFaults, handlerFaults, workerFaults, shapeFaults), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 8}},
 	{Name: "retention", Rates: all(serviceFaults, workerFaults, shapeFaults, map[Fault]float64{Trim: 120}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
 	{Name: "recreate", Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 20, StoreFails: .01}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
-	{Name: "large", Large: true, Rates: all(serviceFaults, handlerFaults, map[Fault]float64{Crash: 20, Split: 10}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}},
-	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 20 * time.Second}},
+	{Name: "large", Large: true, Records: 4 * time.Second, Rates: all(serviceFaults, handlerFaults, map[Fault]float64{Crash: 20, Split: 10}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}},
+	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 
 // ProfileNamed returns the profile of a name.
@@ -138,7 +138,7 @@ func (p Profile) filled() Profile {
 		p.Lasts = [2]time.Duration{4 * time.Minute, 12 * time.Minute}
 	}
 	if p.Idle == [2]time.Duration{} {
-		p.Idle = [2]time.Duration{time.Second, 8 * time.Second}
+		p.Idle = [2]time.Duration{1500 * time.Millisecond, 20 * time.Second}
 	}
 	if p.Records == 0 {
 		p.Records = 1500 * time.Millisecond

@@ -62,7 +62,7 @@ func (w *world) happens(f Fault, id string) {
 			return
 		}
 		w.note(l, "FAULT", "", 0, id)
-		span := d.span(time.Second, 30*time.Second)
+		span := d.span(time.Second, w.settings.scaled(30*time.Second))
 		l.leads = w.now() + int64(span)
 		if d.chance(.5) {
 			l.cutOff = l.leads
@@ -174,7 +174,7 @@ func (w *world) create(shards int) {
 	w.stream = w.service.Create(streamName, shards, w.wall())
 	if w.deleted {
 		// Until a listing shows that it is another one, its shards are taken for those of the old one that have not been begun.
-		w.faults(judge.Worker{}, w.settings.list*5/4+10*time.Second)
+		w.faults(judge.Worker{}, w.settings.learnsOfStream())
 	}
 	w.deleted = false
 	w.born()
@@ -225,11 +225,14 @@ func (w *world) write(d *dice) {
 	key := fmt.Sprintf("%d:k%d", w.stream.Life, d.below(w.settings.keys))
 	size := d.below(60)
 	if w.profile.Large {
-		size = 160 << 10
+		size = largeRecord
 	}
 	many := 1
 	if d.chance(.15) {
 		many = 2 + d.below(5)
+		if w.profile.Large && d.chance(.8) { // few records are larger than a part of an answer
+			size /= many
+		}
 	}
 	var ids []judge.ID
 	var payloads [][]byte
@@ -252,12 +255,8 @@ func (w *world) write(d *dice) {
 	w.note(nil, "put", name, 0, ids[0].String()+" "+model.Number(r.Seq))
 }
 
-// Bounds of the last stages.
-const (
-	// stillPutting is how long after the last fault records are still put.
-	stillPutting = 15 * time.Second
-	stopWithin   = 2 * time.Minute
-)
+// stillPutting is how long after the last fault records are still put.
+const stillPutting = 15 * time.Second
 
 // settle begins the part without faults.
 func (w *world) settle() {
@@ -339,7 +338,7 @@ func (w *world) leave() {
 			wk.life.cancel()
 		}
 	}
-	began := w.now()
+	began, most := w.now(), w.settings.stopsWithin()
 	var again func()
 	again = func() {
 		left := 0
@@ -352,8 +351,8 @@ func (w *world) leave() {
 		case left == 0:
 			w.emptied()
 			w.stage = over
-		case time.Duration(w.now()-began) > stopWithin:
-			w.breaks("%v after they were told to stop %d workers still run", stopWithin, left)
+		case time.Duration(w.now()-began) > most:
+			w.breaks("%v after they were told to stop %d workers still run", most, left)
 		default:
 			w.after(500*time.Millisecond, again)
 		}

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/internal/sim/model"
 	"github.com/weir-go/weir/lease"
@@ -23,15 +22,6 @@ const (
 	over
 )
 
-// settings are what a seed decides besides faults.
-type settings struct {
-	beat, failover, handoff, stop, stall, handler, list, idle time.Duration
-	expired                                                   weir.Expired
-	batch                                                     int
-	lasts                                                     time.Duration
-	keys                                                      int
-}
-
 // world is one simulation. Only the driver touches it, but for what says otherwise.
 type world struct {
 	seed     uint64
@@ -47,6 +37,7 @@ type world struct {
 	calm     atomic.Bool // nothing goes wrong any more; read by handlers too
 	stage    int
 	steps    int
+	beats    int // that were sent
 
 	workers []*worker
 	lives   []*life
@@ -76,6 +67,7 @@ type Result struct {
 	Wrong         string // "" when every promise was kept
 	Hash          uint64 // of the whole history
 	Steps, Events int
+	Beats         int
 	Lived         time.Duration // by all workers together
 	Settled       time.Duration // how long after the last fault all was well
 	Late          []string      // why not before
@@ -117,7 +109,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 		}
 	}
 	r := Result{
-		Seed: seed, Profile: p.Name, Wrong: w.wrong, Hash: w.history.hash, Steps: w.steps, Events: w.history.count,
+		Seed: seed, Profile: p.Name, Wrong: w.wrong, Hash: w.history.hash, Steps: w.steps, Events: w.history.count, Beats: w.beats,
 		Lived: time.Duration(w.lived), Settled: time.Duration(w.settled), Late: w.late, Handled: w.judge.Handled, Again: w.judge.Again,
 		Faults: w.counts, Struck: w.struck, Worst: w.duties.worst,
 	}
@@ -133,35 +125,9 @@ func simulate(seed uint64, p Profile, o Options) Result {
 func (w *world) prepare(o Options) {
 	d := roll(w.seed, "settings "+w.profile.Name)
 	p := w.profile
+	w.settings = choose(&d, p)
 	s := &w.settings
-	*s = settings{
-		beat: time.Second, failover: 5 * time.Second, handoff: 30 * time.Second, stop: 30 * time.Second, stall: 2 * time.Minute,
-		list: time.Minute, idle: d.span(p.Idle[0], p.Idle[1]), batch: 10000, lasts: d.span(p.Lasts[0], p.Lasts[1]), keys: 3 + d.below(30),
-	}
-	if d.chance(.25) && p.Workers[1] <= 10 {
-		s.beat, s.failover = 500*time.Millisecond, d.span(2*time.Second, 4*time.Second)
-	}
-	if d.chance(.3) {
-		s.handoff = d.span(5*time.Second, 15*time.Second)
-	}
-	if d.chance(.3) {
-		s.stop = d.span(time.Second, 10*time.Second)
-	}
-	if d.chance(.3) {
-		s.batch = 2 + d.below(5)
-	}
-	if d.chance(.3) {
-		s.list = d.span(5*time.Second, 30*time.Second)
-	}
-	if d.chance(.2) {
-		s.stall = 40 * time.Second
-	}
-	if d.chance(.2) {
-		s.handler = d.span(10*time.Second, 40*time.Second)
-	}
-	if p.Rates[Trim] > 0 {
-		s.expired = weir.OldestExpired
-	}
+	w.judge.Grace = s.explains()
 	if o.Lasts > 0 {
 		s.lasts = o.Lasts
 	}

@@ -60,6 +60,10 @@ type Judge struct {
 	general time.Time            // the last that may concern everybody
 	wrong   string
 
+	// Grace is how long after a fault its consequences may show: a duplicate that the fault explains was first handled this long after it at
+	// most. New makes it 15 s.
+	Grace time.Duration
+
 	Handled, Again int // records
 }
 
@@ -72,13 +76,9 @@ type shardState struct {
 	active  []*Batch
 }
 
-// graceAfterFault is how long after a fault its consequences may show: a duplicate that the fault explains was first handled this long after
-// it at most. (A worker that was cut off goes on handling what it has read for as long as it trusts its leases.)
-const graceAfterFault = 15 * time.Second
-
 // New returns a Judge.
 func New() *Judge {
-	return &Judge{keys: map[string][]record{}, low: map[string]int{}, shards: map[string]*shardState{}, faults: map[Worker]time.Time{}}
+	return &Judge{Grace: 15 * time.Second, keys: map[string][]record{}, low: map[string]int{}, shards: map[string]*shardState{}, faults: map[Worker]time.Time{}}
 }
 
 // Wrong is the first broken promise, "" as long as all is well.
@@ -247,7 +247,7 @@ func (j *Judge) inOrder(b *Batch, i int, id ID) {
 // explained sees that there is a reason for handling a record again.
 func (j *Judge) explained(b *Batch, id ID, r *record) {
 	j.Again++
-	since := r.at.Add(-graceAfterFault)
+	since := r.at.Add(-j.Grace)
 	switch {
 	case r.by == b.Worker && r.epoch == b.Epoch:
 		j.breaks("%s is handed %s in %s again at the same epoch %d", b.Worker, id, b.Shard, b.Epoch)
