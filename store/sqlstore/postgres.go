@@ -101,7 +101,7 @@ func hopelessPostgres(err error, fresh bool) string {
 	case state == "42P07":
 		return "the database has tables of these names that weir did not make: choose another Options.Prefix"
 	case state == "3F000":
-		return "the database has no schema of that name: make it, or choose another Options.Schema"
+		return "the database has no schema of that name, or the user may not use it: make it, grant it USAGE on the schema, or choose another Options.Schema"
 	case state == "42501":
 		return "the user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, and CREATE on the schema to whoever migrates"
 	case fresh && (state == "28P01" || state == "28000"):

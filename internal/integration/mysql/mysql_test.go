@@ -28,6 +28,10 @@ var mariadb = sqltest.Server{
 	Saving:    []string{"UPDATE weir_sessions", "UPDATE (SELECT", "UPDATE (SELECT", "SELECT me.beat,"},
 	Assigning: 5,
 
+	Page: "MySQL and MariaDB",
+	// MariaDB is started without users.
+	Admin: []string{"FLUSH PRIVILEGES", "CREATE USER IF NOT EXISTS weir@'127.0.0.1'", "GRANT ALL ON *.* TO weir@'127.0.0.1' WITH GRANT OPTION"},
+
 	Impatient: "&wait_timeout=5",
 }
 

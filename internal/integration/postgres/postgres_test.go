@@ -27,6 +27,9 @@ var postgres = sqltest.Server{
 	Waiting: "SELECT count(*) FROM pg_locks WHERE NOT granted", Look: 5 * time.Millisecond,
 	Deadlock: "40P01",
 
+	Page:   "Postgres",
+	Closed: []string{"REVOKE ALL ON SCHEMA public FROM PUBLIC"},
+
 	Idle:      []string{"WITH me"},
 	Saving:    []string{"WITH me"},
 	Assigning: 4,

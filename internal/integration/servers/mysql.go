@@ -17,7 +17,7 @@ func MySQL(t testing.TB) *Database {
 	d := newDatabase(t, "MySQL", false)
 	// The server may be asked by whoever comes from this machine.
 	account := filepath.Join(d.Dir, "account.sql")
-	const statements = "CREATE USER IF NOT EXISTS weir@'127.0.0.1';\nGRANT ALL ON *.* TO weir@'127.0.0.1';\n"
+	const statements = "CREATE USER IF NOT EXISTS weir@'127.0.0.1';\nGRANT ALL ON *.* TO weir@'127.0.0.1' WITH GRANT OPTION;\n"
 	if err := os.WriteFile(account, []byte(statements), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -95,6 +95,10 @@ type Server struct {
 	Idle, Saving []string // what a beat says: with nothing new, and with checkpoints
 	Assigning    int      // statements that an Apply needs beside two for each 200 leases
 
+	Page   string   // how docs/security.md calls it
+	Admin  []string // make users count, where they do not
+	Closed []string // take from everybody, in a database, what nobody was granted
+
 	Impatient string // what is added to a data source name so that the server ends idle transactions; "" where the store sees to that
 }
 
@@ -123,6 +127,7 @@ func Run(t *testing.T, s Server) {
 		{"setup errors say what to do", setupErrors},
 		{"migrate may run any time and schema is what it makes", migrations},
 		{"tables of an older version are brought up to date", upgrades},
+		{"the documented grants are enough and none is one too many", grants},
 		{"prefixes and schemas keep tables apart", prefixes},
 		{"bad rows are named", badRows},
 		{"a beat is a few statements however many leases and workers there are", statementsOfABeat},
