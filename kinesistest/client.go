@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -59,9 +60,43 @@ func (s *Server) Client(opts ...func(*kinesis.Options)) *kinesis.Client {
 // The SDK closes a body as soon as the answer's head is there. A server in the
 // same process answers before the transport is done with a streamed body, takes
 // the close for a failed write and drops the connection in mid-answer.
+//
+// An event stream over HTTP/1.1 has its call cancelled before it is closed.
+// Otherwise, from Go 1.27 on, the transport reads on for 50 ms to keep the
+// connection, which waits for the read that is under way: in a bubble time
+// stands still meanwhile.
 type wholeBody struct{ *http.Transport }
 
 func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".SubscribeToShard") {
+		return t.send(r)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	resp, err := t.send(r.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &subscriptionBody{resp.Body, resp.ProtoMajor == 1, cancel}
+	return resp, nil
+}
+
+type subscriptionBody struct {
+	io.ReadCloser
+	first  bool // end the call before
+	cancel context.CancelFunc
+}
+
+func (b *subscriptionBody) Close() error {
+	defer b.cancel()
+	if b.first {
+		b.cancel()
+		_, _ = io.Copy(io.Discard, b.ReadCloser) // to the error that comes of it
+	}
+	return b.ReadCloser.Close()
+}
+
+func (t wholeBody) send(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return t.Transport.RoundTrip(r)
 	}

@@ -1,9 +1,7 @@
 package kinesistest_test
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -118,22 +116,7 @@ var protocols = map[string]struct {
 }
 
 func through(t *http.Transport) func(*kinesis.Options) {
-	return func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: buffered{t}} }
-}
-
-// buffered sends each request body as one buffer, as the clients of the server
-// do: the SDK closes a body that is being streamed once it sees the answer, and
-// the transport takes that for a failure.
-type buffered struct{ *http.Transport }
-
-func (t buffered) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	r = r.Clone(r.Context())
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return t.Transport.RoundTrip(r)
+	return func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: kinesistest.Whole(t)} }
 }
 
 // eachProtocol runs a test over all of them, on a port, and in a bubble with a
