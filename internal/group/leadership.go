@@ -275,6 +275,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.settled = false
 	}
 	facts.Gone = l.streams.gone
+	view.Paused = l.streams.unlisted(view.Paused)
 	l.noteAlone(view, facts)
 
 	// In steady state a look costs nothing but the look: what led to no action before leads to none now.

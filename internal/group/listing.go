@@ -34,10 +34,12 @@ type listings struct {
 	gone    map[lease.Key]bool // parents that have left their streams
 	unknown map[lease.Key]time.Time
 	known   map[string]bool // streams that have leases
-	news    bool            // a listing has come since the last begin
-	results chan result
-	running sync.WaitGroup
-	slots   chan struct{}
+	// Of these, the ones that nobody has begun to read; nil when the start does not depend on when that is.
+	beginnings map[string]*beginning
+	news       bool // a listing has come since the last begin
+	results    chan result
+	running    sync.WaitGroup
+	slots      chan struct{}
 }
 
 type listed struct {
@@ -123,6 +125,9 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 	changed, s.news = !v.Same || s.news, false
 	if changed {
 		s.know(v, now)
+		if s.beginnings = nil; pinned(cfg.Start) {
+			s.beginnings = beginnings(v.Leases)
+		}
 	}
 	due := map[string]bool{}
 	for parent, since := range s.unknown {
@@ -134,14 +139,15 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 		if l.running || now.Before(l.retry) {
 			continue
 		}
-		fresh := !s.known[name] || (changed && l.latest != nil && !l.fresh && rootless(name, *l.latest, v.Leases))
+		young := s.beginnings[name]
+		fresh := !s.known[name] || young != nil || (changed && l.latest != nil && !l.fresh && rootless(name, *l.latest, v.Leases))
 		if l.latest != nil && now.Sub(l.began) < cfg.ListInterval && !due[name] && (l.fresh || !fresh) {
 			continue
 		}
 		l.running = true
 		start := shard.Position{}
 		if fresh {
-			start = cfg.Start
+			start = young.start(cfg.Start)
 		}
 		s.running.Go(func() {
 			select {
@@ -265,8 +271,10 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			}
 			actions = append(actions, renewed...)
 		}
-		for _, made := range NewLeases(name, listing, byStream[name], l.fresh) {
-			actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
+		if anew || l.fresh || !rootless(name, listing, byStream[name]) { // else a listing comes that says where it begins
+			for _, made := range NewLeases(name, listing, byStream[name], l.fresh) {
+				actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
+			}
 		}
 		actions = append(actions, l.tombstones(byStream[name])...)
 		if !anew {

@@ -20,12 +20,15 @@ type books struct {
 	at     map[epochOf]string        // which shard a lease was of, at an epoch
 	last   map[lease.Key]lease.Lease // as of the last look
 	of     map[string]*life          // whose session is whose
+	early  map[judge.ID]bool         // put before the application's start
+	pinned map[int64]bool            // the lives of streams in which it has started
 }
 
 // container is one record of the stream, which may hold many.
 type container struct {
 	number string
 	ids    []judge.ID
+	at     int64
 }
 
 type epochOf struct {
@@ -36,7 +39,7 @@ type epochOf struct {
 func newBooks() books {
 	return books{
 		home: map[judge.ID]string{}, kept: map[string][]container{}, passed: map[string]int{}, at: map[epochOf]string{},
-		last: map[lease.Key]lease.Lease{}, of: map[string]*life{},
+		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
 	}
 }
 

@@ -30,7 +30,8 @@ type duties struct {
 	leaderless  int64 // since when, 0 while somebody leads
 	missing     map[*model.Shard]int64
 	settle      int64              // when the last fault had happened
-	late        int64              // when last something of before was still under way
+	late        int64              // when last something of before was still under way, or was got done
+	done        int                // records less those that are missing, and shards
 	worst       map[string]float64 // how much of its bound a duty has taken, at most
 }
 
@@ -279,10 +280,19 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 }
 
-// unsettled: when nothing goes wrong any more, and handlers that began before have returned, and all workers that crashed have started again, all
-// is soon well.
+// unsettled: when nothing goes wrong any more, and handlers that began before have returned, and all workers that crashed have started again, there
+// is progress until all is well.
 func (w *world) unsettled(wrong string) {
 	d, s := &w.duties, w.settings
+	done := -w.judge.Missing()
+	for _, l := range w.books.last {
+		if l.Finished() {
+			done++
+		}
+	}
+	if done != d.done {
+		d.done, d.late = done, w.now()
+	}
 	since := max(d.settle+int64(stillPutting), d.late)
 	for _, wk := range w.workers {
 		if wk.life == nil {

@@ -147,6 +147,9 @@ func (w *world) effect(c *call) (r reply) {
 		for i, a := range b.actions {
 			if did[i] {
 				w.note(c.life, "·", a.Key.Shard, 0, a.String())
+				if a.Kind == lease.Create {
+					w.pins(c.life)
+				}
 			}
 		}
 		w.look(true)
@@ -240,7 +243,7 @@ func (w *world) admitRead(c *call, asked model.Call) {
 	}
 	back := d.often(0, 40*time.Millisecond)
 	give := func(a httpAnswer) {
-		a.date = w.wall()
+		a.date = w.clock()
 		r := reply{value: a}
 		if back < 10*time.Millisecond {
 			w.answer(c, r)
@@ -288,7 +291,10 @@ func (w *world) admitRead(c *call, asked model.Call) {
 		whim.FromStart = true
 	}
 	w.after(there, func() {
-		a := httpAnswer{Answer: w.service.Do(asked, whim, w.wall()), broken: broken}
+		if asked.Tip() && !broken {
+			l.pin = w.now()
+		}
+		a := httpAnswer{Answer: w.service.Do(asked, whim, w.clock()), broken: broken}
 		if garbled {
 			a.Body = a.Body[:len(a.Body)*2/3]
 		}
@@ -332,6 +338,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 		if !ok {
 			w.breaks("%s is handed a record in %s that nobody put: %.60q", l.who, b.Shard, r.Data)
 			return
+		}
+		if w.books.early[id] {
+			w.breaks("%s is handed %s in %s, which was put before the application's start", l.who, id, b.Shard)
 		}
 		h.judge.IDs = append(h.judge.IDs, id)
 	}

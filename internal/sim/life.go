@@ -48,6 +48,7 @@ type life struct {
 	trusted  trusted
 	session  string // as the store knows it
 	hindered hindered
+	pin      int64 // when it last learned which shards are open
 }
 
 // retryMax bounds the pause after a failure.
@@ -90,7 +91,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	o := w.settings
 	return weir.Options{
 		App: "app", Stream: streamName, Worker: l.who.String(), Logger: quiet,
-		Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
+		Start: w.profile.Start, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/weir-go/weir"
+)
 
 // Fault is a kind of thing that goes wrong, or that happens besides.
 type Fault string
@@ -74,6 +78,7 @@ type Profile struct {
 	Rates   map[Fault]float64
 	Repeats bool // records may be handled again
 	Large   bool // records of 160 KiB, so that answers come in parts
+	Start   weir.Position
 	Records time.Duration
 	Idle    [2]time.Duration
 }
@@ -120,6 +125,11 @@ var Profiles = []Profile{
 	{Name: "retention", Rates: all(serviceFaults, workerFaults, shapeFaults, map[Fault]float64{Trim: 120}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
 	{Name: "recreate", Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 20, StoreFails: .01}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
 	{Name: "large", Large: true, Records: 4 * time.Second, Rates: all(serviceFaults, handlerFaults, map[Fault]float64{Crash: 20, Split: 10}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}},
+	{
+		Name: "latest", Start: weir.Latest, Rates: all(storeFaults, serviceFaults, map[Fault]float64{
+			CrashBefore: .003, CrashAfter: .003, TornApply: .06, ApplyBreaks: .06, Split: 300, Merge: 200, Crash: 60, Leaves: 60,
+		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 8}, Lasts: [2]time.Duration{30 * time.Second, 3 * time.Minute}, Records: 300 * time.Millisecond,
+	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 

@@ -121,16 +121,16 @@ func (w *world) reshapes(f Fault, id string, d dice) {
 	switch f {
 	case Split:
 		if len(open) < 40 && w.strikes(f, id) {
-			did = w.service.Split(w.stream, open[d.below(len(open))], w.wall())
+			did = w.service.Split(w.stream, open[d.below(len(open))], w.clock())
 		}
 	case Merge:
 		if len(open) > 1 && w.strikes(f, id) {
-			did = w.service.Merge(w.stream, open[d.below(len(open))], w.wall())
+			did = w.service.Merge(w.stream, open[d.below(len(open))], w.clock())
 		}
 	case Doubles:
 		if len(open) <= 12 && w.strikes(f, id) {
 			for _, sh := range open {
-				did = w.service.Split(w.stream, sh, w.wall()) || did
+				did = w.service.Split(w.stream, sh, w.clock()) || did
 			}
 		}
 	case Trim:
@@ -138,7 +138,7 @@ func (w *world) reshapes(f Fault, id string, d dice) {
 			return
 		}
 		did = true
-		now := w.wall()
+		now := w.clock()
 		w.stream.Trim(now.Add(-d.span(20*time.Second, 4*time.Minute)), now, w.expires)
 	case Recreate:
 		if !w.strikes(f, id) {
@@ -171,7 +171,7 @@ func (w *world) expires(sh *model.Shard, r model.Record) {
 
 // create makes the stream, or makes it anew.
 func (w *world) create(shards int) {
-	w.stream = w.service.Create(streamName, shards, w.wall())
+	w.stream = w.service.Create(streamName, shards, w.clock())
 	if w.deleted {
 		// Until a listing shows that it is another one, its shards are taken for those of the old one that have not been begun.
 		w.faults(judge.Worker{}, w.settings.learnsOfStream())
@@ -245,9 +245,9 @@ func (w *world) write(d *dice) {
 	if many > 1 {
 		data = model.Pack(key, payloads)
 	}
-	sh, r := w.service.Put(w.stream, key, data, w.wall())
+	sh, r := w.service.Put(w.stream, key, data, w.clock())
 	name := nameOf(w.stream, sh.ID)
-	w.books.kept[name] = append(w.books.kept[name], container{model.Number(r.Seq), ids})
+	w.books.kept[name] = append(w.books.kept[name], container{model.Number(r.Seq), ids, w.now()})
 	for _, id := range ids {
 		w.books.home[id] = name
 		w.judge.Put(id, name, w.wall())

@@ -82,7 +82,7 @@ func TestSimulations(t *testing.T) {
 			r := Run(t, seed+uint64(i), p, o)
 			all[p.Name].add(r)
 			if r.Settled > *flagSlow {
-				fmt.Printf("profile %s, seed %d: all was well only after %v\n    %s\n", p.Name, r.Seed, r.Settled.Round(time.Second), strings.Join(r.Late, "\n    "))
+				fmt.Printf("seed %d of %s: all was well only after %v\n    %s\n", r.Seed, p.Name, r.Settled.Round(time.Second), strings.Join(r.Late, "\n    "))
 			}
 			if r.Wrong != "" {
 				report(t, r, p, o)

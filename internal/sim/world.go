@@ -37,7 +37,8 @@ type world struct {
 	calm     atomic.Bool // nothing goes wrong any more; read by handlers too
 	stage    int
 	steps    int
-	beats    int // that were sent
+	skew     time.Duration // of the service's clock
+	beats    int           // that were sent
 
 	workers []*worker
 	lives   []*life
@@ -97,6 +98,8 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	}
 	w.gate.poke = make(chan struct{}, 1)
 	w.history.all = o.Whole
+	skew := roll(seed, "skew")
+	w.skew = skew.span(-10*time.Minute, 10*time.Minute)
 	w.prepare(o)
 	w.drive()
 	w.end()

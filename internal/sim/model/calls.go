@@ -75,6 +75,9 @@ func Read(target, contentType string, body []byte) (Call, error) {
 	return c, nil
 }
 
+// Tip reports whether the call asks which shards are open now.
+func (c Call) Tip() bool { return c.Op == "ListShards" && c.filter == "AT_LATEST" }
+
 // iterator points behind a sequence number.
 type iterator struct {
 	stream, shard string

@@ -1,0 +1,122 @@
+package group
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+var (
+	noon  = shard.At(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+	later = shard.At(time.Date(2026, 1, 1, 12, 0, 9, 0, time.UTC))
+)
+
+func TestBeginnings(t *testing.T) {
+	one := func(change func(*lease.Lease)) lease.Lease {
+		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 1, Position: noon}
+		change(&l)
+		return l
+	}
+	other := lease.Lease{Key: lease.Key{Stream: "s", Shard: "2"}, Epoch: 1, Position: noon}
+	ended := lease.Lease{Key: lease.Key{Stream: "s", Shard: "3"}, Epoch: 1, Position: shard.End}
+	for _, tt := range []struct {
+		name  string
+		lease lease.Lease
+		young bool
+		start shard.Position
+	}{
+		{"nobody has begun", one(func(*lease.Lease) {}), true, noon},
+		{"from another time", one(func(l *lease.Lease) { l.Position = later }), true, shard.Latest},
+		{"from the beginning", one(func(l *lease.Lease) { l.Position = shard.Oldest }), true, shard.Latest},
+		{"somebody has begun", one(func(l *lease.Lease) { l.Epoch, l.Owner = 2, "a" }), false, shard.Latest},
+		{"somebody had begun", one(func(l *lease.Lease) { l.Last = "a" }), false, shard.Latest},
+		{"it was moved", one(func(l *lease.Lease) { l.Epoch = 2 }), false, shard.Latest},
+	} {
+		for _, leases := range [][]lease.Lease{{tt.lease, other, ended}, {ended, other, tt.lease}} {
+			b := beginnings(leases)["s"]
+			if (b != nil) != tt.young || b.start(shard.Latest) != tt.start {
+				t.Errorf("%s: %+v, beginning at %s", tt.name, b, b.start(shard.Latest))
+			}
+		}
+	}
+	if b := beginnings([]lease.Lease{ended})["s"]; b == nil || b.start(shard.Latest) != shard.Latest {
+		t.Errorf("only shards of before: %+v", b)
+	}
+}
+
+// A leader that dies when it has made some of the leases of a stream that is new to the application has pinned its start: the others begin
+// there too, and none is read before they are made, because then that would not show any more.
+func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		made := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 1, Position: noon}
+		if did, err := store.Apply(t.Context(), "app", []lease.Action{{Kind: lease.Create, Lease: made}}); err != nil || !did[0] {
+			t.Fatal(did, err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		began := time.Now()
+		starts := map[string]shard.Position{}
+		early := false
+		var mu sync.Mutex
+		done := make(chan error)
+		go func() {
+			done <- Run(ctx, Config{
+				Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+				Stop: time.Second, Streams: []string{"s"}, Start: shard.Latest, ListInterval: time.Minute,
+				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+				List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
+					time.Sleep(3 * time.Second)
+					if start.Kind() == shard.Tip {
+						start = later
+					}
+					return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}, Begin: map[string]shard.Position{"1": start, "2": start}}, nil
+				},
+				Read: func(term *Term) error {
+					mu.Lock()
+					early = early || time.Since(began) < 3*time.Second
+					starts[term.Lease.Shard] = term.Lease.Position
+					mu.Unlock()
+					<-term.Reading().Done()
+					return nil
+				},
+			})
+		}()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		mu.Lock()
+		if want := (map[string]shard.Position{"1": noon, "2": noon}); !reflect.DeepEqual(starts, want) || early {
+			t.Errorf("it begins at %v, early: %t", starts, early)
+		}
+		mu.Unlock()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Where a stream that somebody has begun to read lacks a shard that never had parents, only a listing that says where to begin makes its lease.
+func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
+	s := newListings([]string{"s"})
+	s.streams["s"].latest = &Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"2"}}}}
+	v := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 4, Owner: "a"}}}
+	cfg := Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	if got := s.actions(v, lease.Facts{}, cfg); len(got) != 0 {
+		t.Errorf("before such a listing: %v", got)
+	}
+	s.streams["s"].fresh = true
+	s.streams["s"].latest.Begin = map[string]shard.Position{"1": noon, "3": noon}
+	got := s.actions(v, lease.Facts{}, cfg)
+	if len(got) != 2 || !got[0].Lease.Position.IsEnd() || got[1].Lease.Position != noon {
+		t.Errorf("after it: %v", got)
+	}
+}
