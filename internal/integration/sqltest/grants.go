@@ -1,7 +1,6 @@
 package sqltest
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -11,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-go/weir/internal/integration/roles"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
-	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
@@ -100,11 +99,11 @@ func grants(t *testing.T, s Server, _ *servers.Database) {
 		defer db.Close()
 		switch what {
 		case working:
-			return work(t.Context(), st, name)
+			return roles.Work(t.Context(), st, name)
 		case changing:
-			return change(t.Context(), st, name)
+			return roles.Change(t.Context(), st, name)
 		case looking:
-			return look(t.Context(), st, name)
+			return roles.Look(t.Context(), st, name)
 		}
 		st, err := sqlstore.New(db, sqlstore.Options{Dialect: s.Dialect, Prefix: fmt.Sprintf("m%d_", n)})
 		if err != nil {
@@ -158,83 +157,4 @@ func apart(statement string) (each []string) {
 		}
 	}
 	return each
-}
-
-// work is what a worker does, which may lead: every method of the contract, and every kind of action that a leader plans.
-func work(ctx context.Context, st *sqlstore.Store, app string) error {
-	do := func(actions ...lease.Action) error {
-		done, err := st.Apply(ctx, app, actions)
-		if i := slices.Index(done, false); err == nil && i >= 0 {
-			err = fmt.Errorf("%s did not take effect", actions[i])
-		}
-		return err
-	}
-	beat := func(r lease.Report) error { _, err := st.Beat(ctx, app, r); return err }
-	fresh := func(id string) lease.Action {
-		return lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: Key(id), Epoch: 1, Position: shard.Oldest}}
-	}
-	of := func(kind lease.Kind, id string, epoch uint64, session string) lease.Action {
-		return lease.Action{Kind: kind, Key: Key(id), Epoch: epoch, Session: session}
-	}
-	seq, err := shard.After("17")
-	if err != nil {
-		return err
-	}
-	for _, step := range []func() error{
-		func() error { _, err := st.View(ctx, app, ""); return err },
-		func() error { return beat(lease.Report{Session: "a", First: true}) },
-		func() error { return beat(lease.Report{Session: "b", First: true}) },
-		func() error { return beat(lease.Report{Session: "c", First: true}) },
-		func() error { _, err := st.Lead(ctx, app, "a", 0); return err },
-		func() error { return do(fresh("1"), fresh("2"), fresh("3"), fresh("4")) },
-		func() error {
-			return do(of(lease.Assign, "1", 1, "a"), of(lease.Assign, "2", 1, "a"), of(lease.Assign, "3", 1, "a"), of(lease.Handoff, "2", 2, "b"))
-		},
-		func() error {
-			return beat(lease.Report{Session: "a", Progress: []lease.Progress{{Key: Key("1"), Epoch: 2, Position: seq, Load: 9}, {Key: Key("2"), Epoch: 2, Release: true}}})
-		},
-		func() error {
-			return beat(lease.Report{Session: "a", Progress: []lease.Progress{{Key: Key("1"), Epoch: 2, Position: seq, Load: 7}}})
-		},
-		func() error {
-			return beat(lease.Report{Session: "a", Progress: []lease.Progress{{Key: Key("3"), Epoch: 2, Position: shard.End, Children: []shard.Shard{{ID: "5", Parents: []string{"3"}}}}}})
-		},
-		func() error {
-			return do(of(lease.Revoke, "1", 2, ""), of(lease.Delete, "4", 1, ""), lease.Action{Kind: lease.Replace, Key: Key("5"), Epoch: 1, Lease: lease.Lease{Key: Key("5"), Epoch: 2}},
-				lease.Action{Kind: lease.Birth, Key: Key("5"), Epoch: 2, Born: 1}, lease.Action{Kind: lease.EndSession, Session: "c", Beat: 1}, lease.Action{Kind: lease.Forget, Session: "c"})
-		},
-		func() error { return st.Leave(ctx, app, lease.Report{Session: "a"}) },
-		func() error { return st.Leave(ctx, app, lease.Report{Session: "b"}) },
-		func() error { _, err := st.View(ctx, app, ""); return err },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// change is what an operator does.
-func change(ctx context.Context, st *sqlstore.Store, app string) error {
-	if err := look(ctx, st, app); err != nil {
-		return err
-	}
-	for _, a := range []lease.Action{
-		{Kind: lease.Create, Lease: lease.Lease{Key: Key("1"), Epoch: 1}}, {Kind: lease.Move, Key: Key("1"), Epoch: 1, Position: shard.Oldest},
-		{Kind: lease.Pause, Stream: "orders", On: true}, {Kind: lease.Drain, Session: "a", On: true},
-	} {
-		if _, err := st.Apply(ctx, app, []lease.Action{a}); err != nil {
-			return err
-		}
-	}
-	return st.Remove(ctx, app)
-}
-
-// look is what an operator does who may not change anything.
-func look(ctx context.Context, st *sqlstore.Store, app string) error {
-	if _, err := st.Apps(ctx); err != nil {
-		return err
-	}
-	_, err := st.View(ctx, app, "")
-	return err
 }
