@@ -171,12 +171,15 @@ func (w *Watch) Next(bound time.Duration) time.Duration {
 // track adds step to how long value has stood for key, or starts again when it changed.
 func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step time.Duration) *still[T] {
 	known := m[key]
-	if known == nil || known.value != value {
+	switch {
+	case known == nil:
 		known = &still[T]{value: value}
 		m[key] = known
-		return known
+	case known.value != value:
+		*known = still[T]{value: value}
+	default:
+		known.time += step
 	}
-	known.time += step
 	return known
 }
 

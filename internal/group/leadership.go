@@ -2,7 +2,6 @@ package group
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -280,8 +279,8 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 
 	// In steady state a look costs nothing but the look: what led to no action before leads to none now.
 	var actions []lease.Action
-	if now := rosterOf(view); !l.settled || facts.Any() || !reflect.DeepEqual(now, l.planned) {
-		l.planned = now
+	if !l.settled || facts.Any() || !l.planned.is(view) {
+		l.planned = rosterOf(view)
 		actions = l.streams.actions(view, facts, l.cfg)
 		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
 	}
@@ -312,6 +311,14 @@ func rosterOf(v lease.View) roster {
 		}
 	}
 	return roster{who, v.Paused}
+}
+
+// is reports whether a view has this roster. It is asked at each look, and makes nothing.
+func (r *roster) is(v lease.View) bool {
+	return slices.Equal(r.paused, v.Paused) && slices.EqualFunc(r.workers, v.Workers, func(a, b lease.Worker) bool {
+		return a.Session == b.Session && a.Name == b.Name && a.Ended == b.Ended && a.Leaving == b.Leaving && a.Drain == b.Drain &&
+			a.Weight == b.Weight && a.MaxLeases == b.MaxLeases && a.Times == b.Times && a.CutOff() == b.CutOff()
+	})
 }
 
 func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Duration {

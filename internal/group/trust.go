@@ -59,10 +59,11 @@ func (t *trust) extend(sent time.Time) bool {
 	if t.ctx.Err() != nil {
 		t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	}
-	if t.timer != nil {
-		t.timer.Stop()
+	if left := time.Until(sent.Add(t.limit)); t.timer == nil {
+		t.timer = time.AfterFunc(left, t.check)
+	} else {
+		t.timer.Reset(left) // a check that is under way sees that there is trust again
 	}
-	t.timer = time.AfterFunc(time.Until(sent.Add(t.limit)), t.check)
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/internal/sim/model"
@@ -44,7 +45,7 @@ func newBooks() books {
 }
 
 // nameOf tells shards of streams apart that had one name after the other.
-func nameOf(st *model.Stream, id string) string { return fmt.Sprintf("%d/%s", st.Life, id) }
+func nameOf(st *model.Stream, id string) string { return strconv.FormatInt(st.Life, 10) + "/" + id }
 
 func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
 
@@ -72,7 +73,10 @@ func (w *world) trusts(l *life, sent int64, r lease.Report, o lease.Orders) {
 	if sent+limit <= now {
 		return
 	}
-	t := trusted{sent + limit, make(map[lease.Key]uint64, len(o.Held))}
+	t := trusted{sent + limit, nil}
+	if len(o.Held) > 0 {
+		t.held = make(map[lease.Key]uint64, len(o.Held))
+	}
 	for _, h := range o.Held {
 		t.held[h.Key] = h.Epoch
 		if before, held := l.trusted.held[h.Key]; held && before == h.Epoch && l.trusted.until > now {

@@ -9,10 +9,20 @@ const golden = 0x9e3779b97f4a7c15
 
 // roll returns the dice of a name.
 func roll(seed uint64, name string, more ...uint64) dice {
-	h := uint64(14695981039346656037)
+	return rolled(seed, named(unnamed, name), more...)
+}
+
+const unnamed = 14695981039346656037
+
+// named adds to the hash of a name, so that nobody has to put its parts together first.
+func named(h uint64, name string) uint64 {
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * (1<<40 + 0x1b3)
 	}
+	return h
+}
+
+func rolled(seed, h uint64, more ...uint64) dice {
 	d := dice{h ^ seed*golden}
 	for _, m := range more {
 		d.state ^= mix(m + golden)

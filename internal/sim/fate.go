@@ -61,12 +61,12 @@ func (w *world) admitStore(c *call) {
 		}
 		return // or it hangs until its caller gives up
 	}
-	kinds := []Fault{StoreFails, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
+	kinds := ofStore
 	if c.op == "view" {
-		kinds = append(kinds, TornView)
+		kinds = ofView
 	}
 	if a, ok := c.body.(applyCall); ok && len(a.actions) > 1 {
-		kinds = append(kinds, TornApply, ApplyBreaks)
+		kinds = ofApply
 	}
 	f := w.pick(c, &d, kinds...)
 	w.note(l, c.op, c.about, c.n, string(f))
@@ -81,19 +81,40 @@ func (w *world) admitStore(c *call) {
 	if f != "" && f != TornView && f != TornApply && f != StoreTwice {
 		w.keepsFromStore(l, w.settings.failover/2)
 	}
-	effect := func() reply { return w.effect(c) }
-	answer := func(r reply) {
-		if back == 0 {
-			w.answer(c, r)
+	if f == "" {
+		w.after(there, func() { w.answerStore(c, w.effect(c), back) })
+		return
+	}
+	w.strikesStore(c, d, f, there, back)
+}
+
+// What may strike a call to the store, and which only some.
+var (
+	ofStore = []Fault{StoreFails, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
+	ofView  = append(slices.Clone(ofStore), TornView)
+	ofApply = append(slices.Clone(ofStore), TornApply, ApplyBreaks)
+)
+
+// answerStore sends the answer of a call to the store on its way.
+func (w *world) answerStore(c *call, r reply, back time.Duration) {
+	if back == 0 {
+		w.answer(c, r)
+		return
+	}
+	w.after(back, func() {
+		if c.life.cutOff > w.now() {
+			w.answer(c, reply{err: errStore})
 			return
 		}
-		w.after(back, func() {
-			if l.cutOff > w.now() {
-				r = reply{err: errStore}
-			}
-			w.answer(c, r)
-		})
-	}
+		w.answer(c, r)
+	})
+}
+
+// strikesStore lets a fault strike a call to the store, which would take that long to get there and back.
+func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration) {
+	l := c.life
+	effect := func() reply { return w.effect(c) }
+	answer := func(r reply) { w.answerStore(c, r, back) }
 	switch f {
 	case StoreFails:
 		w.after(there, func() { w.answer(c, reply{err: errStore}) })
@@ -120,8 +141,6 @@ func (w *world) admitStore(c *call) {
 		w.tornView(c, there, d.span(time.Millisecond, 400*time.Millisecond), answer)
 	case TornApply, ApplyBreaks:
 		w.tornApply(c, there, d, f, answer)
-	default:
-		w.after(there, func() { answer(effect()) })
 	}
 }
 
@@ -166,7 +185,7 @@ func (w *world) effect(c *call) (r reply) {
 		r.err = w.store.Leave(ctx, "app", b.report)
 		w.look(true)
 	}
-	w.note(c.life, c.op+" has effect", c.about, c.n, "")
+	w.noteOf(c, " has effect", "")
 	return r
 }
 

@@ -13,6 +13,7 @@ import (
 type gate struct {
 	mu      sync.Mutex
 	arrived []*call
+	taken   []*call
 	poke    chan struct{}
 }
 
@@ -76,12 +77,19 @@ func (g *gate) tell(c *call) {
 	}
 }
 
+// empty reports whether nothing has arrived since the last take.
+func (g *gate) empty() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.arrived) == 0
+}
+
 // take returns what has arrived, in an order that does not depend on which goroutine was first.
 func (g *gate) take() []*call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := g.arrived
-	g.arrived = nil
+	g.arrived, g.taken = g.taken[:0], all // what take returned is used until the next take
 	if len(all) > 1 {
 		slices.SortStableFunc(all, func(a, b *call) int {
 			if a.life.index != b.life.index {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type moment struct {
 	who   string
 	life  int
 	op    string
+	how   string // how far a call has come
 	about string
 	n     int
 	what  string
@@ -26,20 +28,33 @@ type moment struct {
 
 const keptMoments = 6000
 
-func (h *history) add(m moment) {
+// add takes in what happened; [history.seal] has to follow.
+func (h *history) add(m moment) *moment {
+	if h.recent == nil {
+		h.recent = make([]moment, 0, 2*keptMoments)
+	}
+	if len(h.recent) >= 2*keptMoments && !h.all {
+		h.recent = append(h.recent[:0], h.recent[keptMoments:]...)
+	}
+	h.recent = append(h.recent, m)
+	return &h.recent[len(h.recent)-1]
+}
+
+// seal makes what was added last part of the hash.
+func (h *history) seal(m *moment) {
 	h.count++
 	s := uint64(m.at)*golden ^ uint64(m.life)<<32 ^ uint64(m.n)
-	for _, part := range [...]string{m.who, m.op, m.about, m.what} {
+	for _, part := range [...]string{m.who, m.op, m.how, m.about, m.what} {
+		for ; len(part) >= 8; part = part[8:] {
+			s = (s ^ binary.LittleEndian.Uint64([]byte(part[:8]))) * golden
+			s ^= s >> 29
+		}
 		for i := range len(part) {
 			s = (s ^ uint64(part[i])) * (1<<40 + 0x1b3)
 		}
 		s = s*golden + 1
 	}
 	h.hash = mix(h.hash ^ s)
-	if len(h.recent) >= 2*keptMoments && !h.all {
-		h.recent = append(h.recent[:0], h.recent[keptMoments:]...)
-	}
-	h.recent = append(h.recent, m)
 }
 
 func (m moment) String() string {
@@ -48,7 +63,7 @@ func (m moment) String() string {
 	if m.life > 0 {
 		who = fmt.Sprintf("%s.%d", m.who, m.life)
 	}
-	op := m.op
+	op := m.op + m.how
 	if m.n > 0 {
 		op = fmt.Sprintf("%s#%d", op, m.n)
 	}

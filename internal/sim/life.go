@@ -36,7 +36,7 @@ type life struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	dead   atomic.Bool
-	counts map[string]int
+	counts map[counted]int // calls
 	parked map[*call]struct{}
 
 	stopping bool
@@ -56,12 +56,15 @@ const retryMax = 5 * time.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 100}))
 
+// counted is what calls of a life are numbered by.
+type counted struct{ op, about string }
+
 // start begins a life of a worker.
 func (w *world) start(of *worker) {
 	of.lifes++
 	l := &life{
 		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
-		counts: map[string]int{}, parked: map[*call]struct{}{}, done: make(chan struct{}), hindered: newHindered(),
+		counts: map[counted]int{}, parked: map[*call]struct{}{}, done: make(chan struct{}), hindered: newHindered(),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l

@@ -160,8 +160,9 @@ func (w *world) reshapes(f Fault, id string, d dice) {
 
 // expires has the judge know that a record has left the stream.
 func (w *world) expires(sh *model.Shard, r model.Record) {
+	number := model.Number(r.Seq)
 	for _, c := range w.books.kept[nameOf(w.stream, sh.ID)] {
-		if c.number == model.Number(r.Seq) {
+		if c.number == number {
 			for _, id := range c.ids {
 				w.judge.Exempt(id)
 			}

@@ -34,6 +34,7 @@ type world struct {
 	calendar calendar
 	history  history
 	began    time.Time
+	instant  int64       // as of the last time that the driver waited
 	calm     atomic.Bool // nothing goes wrong any more; read by handlers too
 	stage    int
 	steps    int
@@ -151,8 +152,10 @@ func (w *world) prepare(o Options) {
 	w.after(s.lasts, w.settle)
 }
 
-// now is nanoseconds since the beginning.
-func (w *world) now() int64 { return int64(time.Since(w.began)) }
+// now is nanoseconds since the beginning. Time only passes while the driver waits for it.
+func (w *world) now() int64 { return w.instant }
+
+func (w *world) passed() { w.instant = int64(time.Since(w.began)) }
 
 func (w *world) wall() time.Time { return time.Now() }
 
@@ -165,11 +168,18 @@ func (w *world) breaks(format string, args ...any) {
 }
 
 func (w *world) note(l *life, op, about string, n int, what string) {
-	m := moment{at: w.now(), op: op, about: about, n: n, what: what}
+	m := w.history.add(moment{at: w.now(), op: op, about: about, n: n, what: what})
 	if l != nil {
 		m.who, m.life = l.who.Name, l.who.Life
 	}
-	w.history.add(m)
+	w.history.seal(m)
+}
+
+// noteOf notes how far a call has come.
+func (w *world) noteOf(c *call, how, what string) {
+	w.history.seal(w.history.add(moment{
+		at: w.now(), who: c.life.who.Name, life: c.life.who.Life, op: c.op, how: how, about: c.about, n: c.n, what: what,
+	}))
 }
 
 // strikes reports whether a fault happens that could.
@@ -202,14 +212,18 @@ func (w *world) drive() {
 			w.breaks("after %d steps there is no end: something goes on and on", mostSteps)
 			continue
 		}
-		next := w.calendar.entries[0].at // there always is one: of the script, or the end of a stage
-		if d := time.Duration(next - w.now()); d > 0 {
+		if d := time.Duration(w.calendar.next() - w.now()); d > 0 {
 			timer.Reset(d)
 			select {
 			case <-timer.C:
+				w.passed()
 			case <-w.gate.poke:
+				w.passed()
+				continue
 			}
-			continue
+			if !w.gate.empty() {
+				continue
+			}
 		}
 		w.calendar.pop()()
 	}
@@ -249,6 +263,7 @@ func (w *world) end() {
 			return
 		}
 		time.Sleep(time.Second)
+		w.passed()
 	}
 	w.breaks("a worker that was told to stop has not returned after ten minutes")
 }
@@ -265,9 +280,9 @@ func (w *world) admit(c *call) {
 		c.reply <- reply{err: errDead}
 		return
 	}
-	name := c.op + c.about
-	l.counts[name]++
-	c.n, c.sent = l.counts[name], w.now()
+	name := counted{c.op, c.about}
+	c.n, c.sent = l.counts[name]+1, w.now()
+	l.counts[name] = c.n
 	l.parked[c] = struct{}{}
 	switch body := c.body.(type) {
 	case *handling:
@@ -301,7 +316,7 @@ func (w *world) answer(c *call, r reply) {
 	if r.err != nil {
 		what = r.err.Error()
 	}
-	w.note(l, c.op+" answered", c.about, c.n, what)
+	w.noteOf(c, " answered", what)
 	if b, ok := c.body.(beatCall); ok && r.err == nil {
 		o, _ := r.value.(lease.Orders)
 		w.trusts(l, c.sent, b.report, o)
@@ -311,7 +326,7 @@ func (w *world) answer(c *call, r reply) {
 
 // dice are those of a call.
 func (w *world) dice(c *call, more string) dice {
-	return roll(w.seed, c.op+c.about+more, uint64(c.n), uint64(c.life.who.Life), mix(uint64(len(c.life.who.Name))<<32+uint64(hashName(c.life.who.Name))))
+	return rolled(w.seed, named(named(named(unnamed, c.op), c.about), more), uint64(c.n), uint64(c.life.who.Life), mix(uint64(len(c.life.who.Name))<<32+uint64(hashName(c.life.who.Name))))
 }
 
 func hashName(s string) uint32 {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/weir-go/weir/lease"
@@ -36,6 +37,7 @@ type application struct {
 	leases   map[lease.Key]*lease.Lease
 	sorted   []*lease.Lease // all of them by key, nil when that is not known
 	sessions map[string]*lease.Worker
+	workers  []*lease.Worker // these by session, nil when that is not known
 	leader   string
 	term     uint64
 	paused   map[string]bool
@@ -66,7 +68,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	w := a.sessions[r.Session]
 	if w == nil && r.First {
 		w = &lease.Worker{Session: r.Session}
-		a.sessions[r.Session] = w
+		a.sessions[r.Session], a.workers = w, nil
 	}
 	if w == nil || w.Ended {
 		return lease.Orders{}, lease.ErrSessionOver
@@ -99,10 +101,13 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	if v.Same = v.Revision == since; !v.Same {
 		v.Leases = a.list(func(*lease.Lease) bool { return true })
 	}
-	for _, session := range slices.Sorted(maps.Keys(a.sessions)) {
-		w := *a.sessions[session]
-		w.Troubles = slices.Clone(w.Troubles)
-		v.Workers = append(v.Workers, w)
+	if a.workers == nil {
+		a.workers = slices.SortedFunc(maps.Values(a.sessions), func(x, y *lease.Worker) int { return strings.Compare(x.Session, y.Session) })
+	}
+	v.Workers = make([]lease.Worker, len(a.workers))
+	for i, w := range a.workers {
+		v.Workers[i] = *w
+		v.Workers[i].Troubles = slices.Clone(w.Troubles)
 	}
 	return v, nil
 }
@@ -169,6 +174,7 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 		a.leader, a.term = "", a.term+1
 	}
 	delete(a.sessions, r.Session)
+	a.workers = nil
 	return nil
 }
 
@@ -256,6 +262,7 @@ func (a *application) apply(act lease.Action) bool {
 			return false
 		}
 		delete(a.sessions, act.Session)
+		a.workers = nil
 		return true
 	case lease.Tell:
 		return true // each Beat reads the leases anyway

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -16,7 +17,7 @@ type ID struct {
 }
 
 // String is "key/n".
-func (id ID) String() string { return fmt.Sprintf("%s/%d", id.Key, id.N) }
+func (id ID) String() string { return id.Key + "/" + strconv.Itoa(id.N) }
 
 // Worker is one start of a worker. The zero value is none.
 type Worker struct {

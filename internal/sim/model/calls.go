@@ -87,7 +87,10 @@ type iterator struct {
 }
 
 func (i iterator) String() string {
-	return fmt.Sprintf("%s|%s|%d|%d|%d", i.stream, i.shard, i.life, i.after, i.issued)
+	b := append(append(append(append(make([]byte, 0, 80), i.stream...), '|'), i.shard...), '|')
+	b = append(strconv.AppendInt(b, i.life, 10), '|')
+	b = append(strconv.AppendUint(b, i.after, 10), '|')
+	return string(strconv.AppendInt(b, i.issued, 10))
 }
 
 func parseIterator(s string) (i iterator, ok bool) {

@@ -51,7 +51,14 @@ type Record struct {
 func New() *Service { return &Service{streams: map[string]*Stream{}, seq: 1000} }
 
 // Number is how a sequence number is written.
-func Number(seq uint64) string { return fmt.Sprintf("49%019d", seq) }
+func Number(seq uint64) string {
+	b := [21]byte{'4', '9'}
+	for i := len(b) - 1; i > 1; i-- {
+		b[i] = '0' + byte(seq%10)
+		seq /= 10
+	}
+	return string(b[:])
+}
 
 // seqOf is the reverse of Number.
 func seqOf(number string) (uint64, bool) {
