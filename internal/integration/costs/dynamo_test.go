@@ -1,105 +1,29 @@
 package costs_test
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"reflect"
-	"strings"
-	"sync"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go/middleware"
-
+	"github.com/weir-go/weir/internal/integration/capacity"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
 var full = flag.Bool("full", false, "the sizes and lengths of the documentation, which take minutes")
 
-// capacity adds up what the requests of clients cost, as the server says.
-type capacity struct {
-	mu  sync.Mutex
-	sum cost
-}
-
-func (m *capacity) options(o *dynamodb.Options) {
-	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("capacity", m.handle), middleware.Before)
-	})
-}
-
-func (m *capacity) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
-	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
-) {
-	// Every operation that has a price has this field.
-	if field := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); field.IsValid() {
-		field.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
-	}
-	out, metadata, err = next.HandleInitialize(ctx, in)
-	kind := strings.TrimSuffix(reflect.TypeOf(in.Parameters).Elem().Name(), "Input")
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sum.requests++
-	if m.sum.kinds == nil {
-		m.sum.kinds = map[string]int{}
-	}
-	m.sum.kinds[kind]++
-	if err != nil {
-		var refused *types.ConditionalCheckFailedException
-		if errors.As(err, &refused) {
-			m.sum.writes++ // it costs what it would have cost; rows here are below 1 KB
-		}
-		return out, metadata, err
-	}
-	var units float64
-	switch c := reflect.ValueOf(out.Result).Elem().FieldByName("ConsumedCapacity"); {
-	case !c.IsValid():
-	case c.Kind() == reflect.Slice:
-		for _, one := range c.Interface().([]types.ConsumedCapacity) {
-			units += aws.ToFloat64(one.CapacityUnits)
-		}
-	case !c.IsNil():
-		units = aws.ToFloat64(c.Interface().(*types.ConsumedCapacity).CapacityUnits)
-	}
-	switch kind {
-	case "GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems":
-		m.sum.reads += units
-	default:
-		m.sum.writes += units
-	}
-	return out, metadata, err
-}
-
-// take returns what was added up, and begins anew.
-func (m *capacity) take() cost {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	sum := m.sum
-	m.sum = cost{}
-	return sum
-}
-
-func (m *capacity) of(do func()) cost {
-	m.take()
-	do()
-	return m.take()
-}
-
 // dynamo opens a table of its own.
-func dynamo(t testing.TB, s *servers.Server, table string) (measured, *capacity) {
+func dynamo(t testing.TB, s *servers.Server, table string) (measured, *capacity.Meter) {
 	t.Helper()
-	m := &capacity{}
-	store := dynamostore.New(s.DynamoDB(m.options), dynamostore.Options{Table: table})
+	m := &capacity.Meter{}
+	store := dynamostore.New(s.DynamoDB(m.Options), dynamostore.Options{Table: table})
 	if err := store.CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return measured{t, store, m.of}, m
+	return measured{t, store, func(do func()) cost { return ofCapacity(m.Of(do)) }}, m
 }
+
+func ofCapacity(c capacity.Cost) cost { return cost{c.Requests, c.Kinds, c.Writes, c.Reads} }
 
 // The Java KCL's formulas, of its source: renewals of each lease, and of 3.x also metrics and the lock; assignments, auditor, metrics and lock.
 func javaPerHour(leases, workers int) (writes, reads float64) {

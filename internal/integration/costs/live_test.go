@@ -36,7 +36,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	start := func(i int) (stop context.CancelFunc) {
 		ctx, stop := context.WithCancel(ctx)
 		// Each is a process of its own to the store.
-		store := dynamostore.New(s.DynamoDB(meter.options), dynamostore.Options{Table: "live"})
+		store := dynamostore.New(s.DynamoDB(meter.Options), dynamostore.Options{Table: "live"})
 		c, err := weir.New(srv.Client(), store, weir.Options{
 			App: app, Stream: "orders", Worker: session(i)[:28], IdleInterval: time.Minute,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -87,11 +87,11 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	for range 3 {
 		// What is promised is what idling costs; on a machine that stood still for seconds calls fail, and are made again.
 		failures.Store(0)
-		meter.take()
+		meter.Take()
 		began := time.Now()
 		over := time.NewTimer(length)
 		<-over.C
-		took, c = time.Since(began), meter.take()
+		took, c = time.Since(began), ofCapacity(meter.Take())
 		if failures.Load() == 0 {
 			break
 		}
@@ -115,13 +115,13 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	idle := c
 	change := func(what string, workers int, do func()) {
 		t.Helper()
-		meter.take()
+		meter.Take()
 		began := time.Now()
 		do()
 		balanced := shared(workers)
 		quiet := time.NewTimer(5 * time.Second)
 		<-quiet.C
-		c, part := meter.take(), float64(time.Since(began))/float64(took)
+		c, part := ofCapacity(meter.Take()), float64(time.Since(began))/float64(took)
 		t.Logf("%s: balanced after %v; %.0f write units, %.0f read units, %.0f requests beside idling", what, balanced.Round(100*time.Millisecond),
 			c.writes-part*idle.writes, c.reads-part*idle.reads, float64(c.requests)-part*float64(idle.requests))
 	}

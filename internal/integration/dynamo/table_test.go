@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-go/weir/internal/integration/capacity"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/dynamostore"
@@ -90,9 +91,9 @@ func TestMoreThanAPage(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			s := kind.start(t)
-			m := &meter{}
+			m := &capacity.Meter{}
 			open(t, s, "pages")
-			store := dynamostore.New(s.DynamoDB(m.options), dynamostore.Options{Table: "pages"})
+			store := dynamostore.New(s.DynamoDB(m.Options), dynamostore.Options{Table: "pages"})
 			at, err := shard.After(strings.Repeat("9", 129))
 			if err != nil {
 				t.Fatal(err)
@@ -108,7 +109,7 @@ func TestMoreThanAPage(t *testing.T) {
 				t.Fatal(err)
 			}
 			var v lease.View
-			c := m.of(func() {
+			c := m.Of(func() {
 				var err error
 				if v, err = store.View(t.Context(), "app", ""); err != nil {
 					t.Fatal(err)
@@ -117,8 +118,8 @@ func TestMoreThanAPage(t *testing.T) {
 			if len(v.Leases) != len(create) {
 				t.Errorf("the view has %d leases", len(v.Leases))
 			}
-			if c.requests < 5 { // the group twice and three pages
-				t.Errorf("%d requests read %d leases: this was one page", c.requests, len(v.Leases))
+			if c.Requests < 5 { // the group twice and three pages
+				t.Errorf("%d requests read %d leases: this was one page", c.Requests, len(v.Leases))
 			}
 			o, err := store.Beat(t.Context(), "app", lease.Report{Session: who, First: true})
 			if err != nil || len(o.Held) != len(create) {

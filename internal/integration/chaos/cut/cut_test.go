@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -96,95 +97,141 @@ func start(t *testing.T) *Proxy {
 	return p
 }
 
-func set(t *testing.T, p *Proxy, m Mode) {
+// Each case is what is done and seen, a line each. A client that is named for the first time connects; "talks" is to say something and hear
+// it from the server of that name.
+func TestConnections(t *testing.T) {
+	for name, script := range map[string]string{
+		"refuse, twice, and pass again": `
+			before talks a
+			set refuse
+			before ends
+			nobody gets in: refused
+			set refuse
+			set pass
+			after talks a`,
+		"reset": `
+			before talks a
+			set reset
+			before is reset
+			nobody gets in: reset
+			set pass
+			after talks a`,
+		"a black hole goes on where it was": `
+			before talks a
+			set blackhole
+			before says 2
+			before is silent
+			during says 3
+			during is silent
+			set pass
+			before hears a 2
+			during hears a 3`,
+		"half-open connections never speak again": `
+			before talks a
+			set half-open
+			before says 2
+			before is silent
+			after talks a
+			set pass
+			before says 4
+			before is silent
+			set half-open
+			set half-open`,
+		"the target moves": `
+			before talks a
+			target b
+			after talks b
+			before talks a`,
+		"closing ends what is stuck": `
+			before talks a
+			set blackhole
+			before says 2
+			before is silent
+			close
+			before ends`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t)
+			clients := map[string]client{}
+			for line := range strings.SplitSeq(strings.TrimSpace(script), "\n") {
+				perform(t, p, clients, strings.Fields(line))
+			}
+		})
+	}
+}
+
+// perform does one line of a script.
+func perform(t *testing.T, p *Proxy, clients map[string]client, words []string) {
 	t.Helper()
-	if err := p.Set(m); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestRefuseAndPassAgain(t *testing.T) {
-	p := start(t)
-	before := dial(t, p)
-	before.say("1")
-	before.expect("a 1")
-	set(t, p, Refuse)
-	if got, err := before.hears(patience); err == nil {
-		t.Errorf("%q", got)
-	}
-	if c, err := net.DialTimeout("tcp", p.Addr(), patience); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("%v, %v", c, err)
-	}
-	set(t, p, Refuse) // again is no mistake
-	set(t, p, Pass)
-	after := dial(t, p)
-	after.say("2")
-	after.expect("a 2")
-}
-
-func TestReset(t *testing.T) {
-	p := start(t)
-	before := dial(t, p)
-	before.say("1")
-	before.expect("a 1")
-	set(t, p, Reset)
-	if _, err := before.hears(patience); !errors.Is(err, syscall.ECONNRESET) {
-		t.Error(err)
-	}
-	// The reset may be there before connecting has returned.
-	if c, err := net.DialTimeout("tcp", p.Addr(), patience); err == nil {
-		during := client{t, c, bufio.NewReader(c)}
-		if _, err := during.hears(patience); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error(err)
+	line := strings.Join(words, " ")
+	switch words[0] {
+	case "set":
+		if err := p.Set(Mode(words[1])); err != nil {
+			t.Fatal(err)
 		}
-		c.Close()
-	} else if !errors.Is(err, syscall.ECONNRESET) {
+		return
+	case "target":
+		p.Target(echo(t, words[1]+" "))
+		return
+	case "close":
+		p.Close() // returns
+		return
+	case "nobody":
+		nobodyGetsIn(t, p, map[string]error{"refused": syscall.ECONNREFUSED, "reset": syscall.ECONNRESET}[words[len(words)-1]])
+		return
+	}
+	c, known := clients[words[0]]
+	if !known {
+		c = dial(t, p)
+		clients[words[0]] = c
+	}
+	switch what := strings.Join(words[1:], " "); {
+	case words[1] == "talks":
+		c.say("hello")
+		c.expect(words[2] + " hello")
+	case words[1] == "says":
+		c.say(words[2])
+	case words[1] == "hears":
+		c.expect(words[2] + " " + words[3])
+	case what == "is silent":
+		c.silence()
+	case what == "is reset":
+		if _, err := c.hears(patience); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: %v", line, err)
+		}
+	case what == "ends":
+		if got, err := c.hears(patience); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: %q, %v", line, got, err)
+		}
+	default:
+		t.Fatalf("%q is no line of a script", line)
+	}
+}
+
+// nobodyGetsIn holds a new connection to end so: at once, or before anything came over it.
+func nobodyGetsIn(t *testing.T, p *Proxy, want error) {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", p.Addr(), patience)
+	if err == nil { // the end may be there before connecting has returned, or after
+		defer c.Close()
+		_, err = client{t, c, bufio.NewReader(c)}.hears(patience)
+		if want == syscall.ECONNREFUSED || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("somebody got in, and then: %v", err)
+		}
+		return
+	}
+	if !errors.Is(err, want) {
 		t.Error(err)
 	}
-	set(t, p, Pass)
-	after := dial(t, p)
-	after.say("2")
-	after.expect("a 2")
-}
-
-func TestBlackholeGoesOnWhereItWas(t *testing.T) {
-	p := start(t)
-	before := dial(t, p)
-	before.say("1")
-	before.expect("a 1")
-	set(t, p, Blackhole)
-	before.say("2")
-	before.silence()
-	during := dial(t, p)
-	during.say("3")
-	during.silence()
-	set(t, p, Pass)
-	before.expect("a 2")
-	during.expect("a 3")
-}
-
-func TestHalfOpenConnectionsNeverSpeakAgain(t *testing.T) {
-	p := start(t)
-	before := dial(t, p)
-	before.say("1")
-	before.expect("a 1")
-	set(t, p, HalfOpen)
-	before.say("2")
-	before.silence()
-	after := dial(t, p)
-	after.say("3")
-	after.expect("a 3")
-	set(t, p, Pass)
-	before.say("4")
-	before.silence()
-	set(t, p, HalfOpen) // twice is no mistake
 }
 
 func TestSlow(t *testing.T) {
 	for _, m := range []Mode{Delay, Trickle} {
 		t.Run(string(m), func(t *testing.T) {
 			p := start(t)
-			set(t, p, m)
+			if err := p.Set(m); err != nil {
+				t.Fatal(err)
+			}
 			c := dial(t, p)
 			began := time.Now()
 			c.say("a line of more than thirty-two bytes, so that it comes in pieces")
@@ -193,33 +240,6 @@ func TestSlow(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 		})
-	}
-}
-
-func TestTargetMoves(t *testing.T) {
-	p := start(t)
-	before := dial(t, p)
-	before.say("1")
-	before.expect("a 1")
-	p.Target(echo(t, "b "))
-	after := dial(t, p)
-	after.say("2")
-	after.expect("b 2")
-	before.say("3")
-	before.expect("a 3")
-}
-
-func TestCloseEndsWhatIsStuck(t *testing.T) {
-	p := start(t)
-	c := dial(t, p)
-	c.say("1")
-	c.expect("a 1")
-	set(t, p, Blackhole)
-	c.say("2")
-	c.silence()
-	p.Close() // returns
-	if _, err := c.hears(patience); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error(err)
 	}
 }
 

@@ -1,0 +1,93 @@
+// Package capacity counts what the requests of a DynamoDB client cost, by what the server says.
+package capacity
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// Cost is in capacity units.
+type Cost struct {
+	Requests      int
+	Kinds         map[string]int // of them, by action
+	Writes, Reads float64
+}
+
+// Meter adds up what the requests of clients cost, as the server says.
+type Meter struct {
+	mu  sync.Mutex
+	sum Cost
+}
+
+// Options has a client counted.
+func (m *Meter) Options(o *dynamodb.Options) {
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("capacity", m.handle), middleware.Before)
+	})
+}
+
+func (m *Meter) handle(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
+) {
+	// Every operation that has a price has this field.
+	if field := reflect.ValueOf(in.Parameters).Elem().FieldByName("ReturnConsumedCapacity"); field.IsValid() {
+		field.Set(reflect.ValueOf(types.ReturnConsumedCapacityTotal))
+	}
+	out, metadata, err = next.HandleInitialize(ctx, in)
+	kind := strings.TrimSuffix(reflect.TypeOf(in.Parameters).Elem().Name(), "Input")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sum.Requests++
+	if m.sum.Kinds == nil {
+		m.sum.Kinds = map[string]int{}
+	}
+	m.sum.Kinds[kind]++
+	if err != nil {
+		var refused *types.ConditionalCheckFailedException
+		if errors.As(err, &refused) {
+			m.sum.Writes++ // it costs what it would have cost; rows here are below 1 KB
+		}
+		return out, metadata, err
+	}
+	var units float64
+	switch c := reflect.ValueOf(out.Result).Elem().FieldByName("ConsumedCapacity"); {
+	case !c.IsValid():
+	case c.Kind() == reflect.Slice:
+		for _, one := range c.Interface().([]types.ConsumedCapacity) {
+			units += aws.ToFloat64(one.CapacityUnits)
+		}
+	case !c.IsNil():
+		units = aws.ToFloat64(c.Interface().(*types.ConsumedCapacity).CapacityUnits)
+	}
+	switch kind {
+	case "GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems":
+		m.sum.Reads += units
+	default:
+		m.sum.Writes += units
+	}
+	return out, metadata, err
+}
+
+// Take returns what was added up, and begins anew.
+func (m *Meter) Take() Cost {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := m.sum
+	m.sum = Cost{}
+	return sum
+}
+
+// Of is what do costs.
+func (m *Meter) Of(do func()) Cost {
+	m.Take()
+	do()
+	return m.Take()
+}
