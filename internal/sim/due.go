@@ -43,6 +43,7 @@ func newDuties() duties {
 type hindered struct {
 	store    int64
 	beat     int64 // when a beat last had its effect, perhaps long after a crash
+	unbeaten int64 // as store, of its beats alone: with the next that succeeds a leader's own watchdog begins anew
 	resigned int64
 	stopping int64 // since when it stops
 	reads    map[string]int64
@@ -52,8 +53,12 @@ type hindered struct {
 func newHindered() hindered { return hindered{reads: map[string]int64{}, handles: map[string]int64{}} }
 
 // keeps notes that a call to the store goes wrong, and is waited for so long.
-func (w *world) keepsFromStore(l *life, d time.Duration) {
-	l.hindered.store = max(l.hindered.store, w.now()+int64(d+w.settings.beat))
+func (w *world) keepsFromStore(c *call, d time.Duration) {
+	h, until := &c.life.hindered, w.now()+int64(d+w.settings.beat)
+	h.store = max(h.store, until)
+	if c.op == "beat" {
+		h.unbeaten = max(h.unbeaten, until)
+	}
 }
 
 // keepsFromReading notes that a call about a shard or a stream goes wrong.
@@ -141,11 +146,10 @@ func (w *world) overdue() {
 		if d.leaderless == 0 {
 			d.leaderless = now
 		}
-		since := max(d.leaderless, w.ready(true))
-		if leader != nil {
-			since = max(since, leader.hindered.beat)
+		if leader != nil { // also when it resigns later
+			d.leaderless = max(d.leaderless, leader.hindered.beat, leader.hindered.unbeaten)
 		}
-		w.within(since, s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
+		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
 	}
 	if w.stream == nil || w.stage == stopping {
 		clear(d.leases)

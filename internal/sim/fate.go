@@ -55,7 +55,7 @@ func (w *world) admitStore(c *call) {
 	leads := c.op == "view" || c.op == "apply"
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
-		w.keepsFromStore(l, w.settings.failover/2)
+		w.keepsFromStore(c, w.settings.failover/2)
 		if d.chance(.5) {
 			w.after(there, func() { w.answer(c, reply{err: errStore}) })
 		}
@@ -79,7 +79,7 @@ func (w *world) admitStore(c *call) {
 		w.judge.Fault(l.who, w.wall())
 	}
 	if f != "" && f != TornView && f != TornApply && f != StoreTwice {
-		w.keepsFromStore(l, w.settings.failover/2)
+		w.keepsFromStore(c, w.settings.failover/2)
 	}
 	if f == "" {
 		w.after(there, func() { w.answerStore(c, w.effect(c), back) })
