@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Simulates for a time, in two processes at once, with seeds of the clock's unless a seed is given:
 #   scripts/sim.sh 10m [seed] [profiles]
-# Prints what was simulated, and each broken promise with the command that shows it again. Ends with 1 if there was one.
+# Prints what was simulated, and each broken promise with the command that shows it again; in the last line how many worker hours that were (the time
+# that workers lived, no other), how often they beat, and what that cost. Ends with 1 if a promise was broken.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-60s} seed=${2:-$(( $(date +%s) * 1000 ))} profiles=${3:-}
@@ -18,4 +19,7 @@ done
 bad=0
 for pid in "${pids[@]}"; do wait "$pid" || bad=1; done
 cat "$dir"/[12]
+awk '/ worker hours, .* CPU s / { hours += $1; beats += $4; cpu += $8; broken += $16 }
+	END { if (hours) printf "together: %.0f worker hours, a beat each %.1f s, %.0f CPU s (%.3f for a worker hour), %d broken promises\n",
+		hours, hours * 3600 / beats, cpu, cpu / hours, broken }' "$dir"/[12]
 exit $bad

@@ -116,11 +116,11 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 // Profiles are all there are.
 var Profiles = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
-	{Name: "store", Rates: all(storeFaults, map[Fault]float64{Outage: 20, Isolated: 20, LeaderCutOff: 20, LeaderStuck: .4, Leaves: 120}), Repeats: true, Workers: [2]int{2, 6}, Shards: [2]int{2, 10}},
+	{Name: "store", Rates: all(storeFaults, map[Fault]float64{Outage: 20, Isolated: 20, LeaderCutOff: 20, LeaderStuck: .4, Leaves: 120}), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 10}},
 	{Name: "kinesis", Rates: all(serviceFaults, map[Fault]float64{Split: 20, Merge: 15, NoService: 15, ReaderStuck: .3}), Workers: [2]int{1, 4}, Shards: [2]int{1, 8}},
 	{Name: "handler", Rates: all(handlerFaults, map[Fault]float64{Leaves: 30, Split: 10, HandlerStops: .003}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8}},
 	{Name: "reshard", Rates: all(map[Fault]float64{Split: 120, Merge: 100, Doubles: 10, Leaves: 10}), Workers: [2]int{1, 6}, Shards: [2]int{1, 6}},
-	{Name: "crashes", Rates: all(workerFaults, map[Fault]float64{Split: 30, Merge: 20}), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 10}},
+	{Name: "crashes", Rates: all(workerFaults, map[Fault]float64{Split: 30, Merge: 20}), Repeats: true, Workers: [2]int{2, 12}, Shards: [2]int{2, 10}},
 	{Name: "stormy", Rates: all(storeFaults, serviceFaults, handlerFaults, workerFaults, shapeFaults), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 8}},
 	{Name: "retention", Rates: all(serviceFaults, workerFaults, shapeFaults, map[Fault]float64{Trim: 120}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
 	{Name: "recreate", Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 20, StoreFails: .01}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
@@ -130,6 +130,7 @@ var Profiles = []Profile{
 			CrashBefore: .003, CrashAfter: .003, TornApply: .06, ApplyBreaks: .06, Split: 300, Merge: 200, Crash: 60, Leaves: 60,
 		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 8}, Lasts: [2]time.Duration{30 * time.Second, 3 * time.Minute}, Records: 300 * time.Millisecond,
 	},
+	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{10, 50}, Shards: [2]int{1, 6}},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 

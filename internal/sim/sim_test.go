@@ -31,6 +31,9 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
+	if f := flag.Lookup("test.memprofile"); f == nil || f.Value.String() == "" {
+		runtime.MemProfileRate = 0
+	}
 	debug.SetGCPercent(400) // there is little to keep, and much that is soon over
 	os.Exit(leaktest.Run(m))
 }
@@ -38,7 +41,8 @@ func TestMain(m *testing.M) {
 // tally is what the simulations of a profile came to.
 type tally struct {
 	seeds, steps, handled, again, broken int
-	lived, settled                       time.Duration
+	beats                                int
+	lived, settled, cpu                  time.Duration
 	faults                               map[Fault]int
 	worst                                map[string]float64
 }
@@ -79,8 +83,9 @@ func TestSimulations(t *testing.T) {
 			if raced && o.Lasts == 0 {
 				o.Lasts = time.Minute
 			}
+			before := cpuTime()
 			r := Run(t, seed+uint64(i), p, o)
-			all[p.Name].add(r)
+			all[p.Name].add(r, cpuTime()-before)
 			if r.Settled > *flagSlow {
 				fmt.Printf("seed %d of %s: all was well only after %v\n    %s\n", r.Seed, p.Name, r.Settled.Round(time.Second), strings.Join(r.Late, "\n    "))
 			}
@@ -95,12 +100,14 @@ func TestSimulations(t *testing.T) {
 	summarize(t, profiles, all, time.Since(began))
 }
 
-func (a *tally) add(r Result) {
+func (a *tally) add(r Result, cpu time.Duration) {
 	a.seeds++
 	a.steps += r.Steps
 	a.handled += r.Handled
 	a.again += r.Again
 	a.lived += r.Lived
+	a.beats += r.Beats
+	a.cpu += cpu
 	a.settled = max(a.settled, r.Settled)
 	if r.Wrong != "" {
 		a.broken++
@@ -131,18 +138,20 @@ func report(t *testing.T, r Result, p Profile, o Options) {
 }
 
 func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took time.Duration) {
-	var hours float64
-	steps, broken := 0, 0
+	var hours, cpu float64
+	beats, steps, broken := 0, 0, 0
 	for _, p := range profiles {
 		a := all[p.Name]
 		if a == nil {
 			continue
 		}
 		hours += a.lived.Hours()
+		cpu += a.cpu.Seconds()
+		beats += a.beats
 		steps += a.steps
 		broken += a.broken
-		fmt.Printf("%-10s %4d seeds %9.1f worker hours %10d steps %8d records handled %6d again, at most %v until all was well, %d broken\n",
-			p.Name, a.seeds, a.lived.Hours(), a.steps, a.handled, a.again, a.settled.Round(time.Second), a.broken)
+		fmt.Printf("%-10s %4d seeds %9.1f worker hours, %.3f CPU s for each %10d beats %8d records handled %6d again, at most %v until all was well, %d broken\n",
+			p.Name, a.seeds, a.lived.Hours(), a.cpu.Seconds()/a.lived.Hours(), a.beats, a.handled, a.again, a.settled.Round(time.Second), a.broken)
 		var counted []string
 		for _, f := range slices.Sorted(maps.Keys(p.Rates)) {
 			counted = append(counted, fmt.Sprintf("%s %d", f, a.faults[f]))
@@ -158,5 +167,6 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 		}
 		fmt.Println()
 	}
-	fmt.Printf("%.0f worker hours, %d steps, %d broken promises, in %v\n", hours, steps, broken, took.Round(time.Second))
+	fmt.Printf("%.1f worker hours, %d beats, %d steps, %.1f CPU s (%.3f for a worker hour), %d broken promises, in %v\n",
+		hours, beats, steps, cpu, cpu/hours, broken, took.Round(time.Second))
 }
