@@ -120,3 +120,43 @@ func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 		t.Errorf("after it: %v", got)
 	}
 }
+
+// A shard of a stream that was made anew may come to have a lease only when that of an old one of its name has gone: nobody waits for the next
+// listing by the clock.
+func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newListings([]string{"s"})
+		cfg := Config{
+			ListInterval: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			List: func(context.Context, string, shard.Position) (Listing, error) { return Listing{Born: 9}, nil },
+		}
+		one := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: "a", Born: 9}
+		old := lease.Lease{Key: lease.Key{Stream: "s", Shard: "3"}, Epoch: 4, Born: 8}
+		s.streams["s"].latest, s.streams["s"].began = &Listing{Born: 9, Shards: []shard.Shard{{ID: "1"}}}, time.Now()
+		lists := func(leases ...lease.Lease) bool {
+			time.Sleep(time.Second)
+			v := lease.View{Leases: leases}
+			s.begin(t.Context(), v, cfg)
+			s.actions(v, lease.Facts{}, cfg)
+			synctest.Wait()
+			select {
+			case r := <-s.results:
+				if err := s.take(r, cfg); err != nil {
+					t.Error(err)
+				}
+				return true
+			default:
+				return false
+			}
+		}
+		for i, want := range []bool{false, true, false} {
+			leases := []lease.Lease{one, old}
+			if i > 0 {
+				leases = leases[:1]
+			}
+			if got := lists(leases...); got != want {
+				t.Errorf("look %d: it is listed: %t", i, got)
+			}
+		}
+	})
+}

@@ -50,7 +50,8 @@ type listed struct {
 	errors  int
 	fresh   bool // the latest was made for a stream without leases
 	absent  map[string]int
-	reborn  int64 // the birth that was logged
+	reborn  int64     // the birth that was logged
+	again   time.Time // list again unless that was done since: a shard may have a lease only now that an old one of its name has gone
 }
 
 type result struct {
@@ -141,7 +142,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 		}
 		young := s.beginnings[name]
 		fresh := !s.known[name] || young != nil || (changed && l.latest != nil && !l.fresh && rootless(name, *l.latest, v.Leases))
-		if l.latest != nil && now.Sub(l.began) < cfg.ListInterval && !due[name] && (l.fresh || !fresh) {
+		if l.latest != nil && now.Sub(l.began) < cfg.ListInterval && !due[name] && !l.again.After(l.began) && (l.fresh || !fresh) {
 			continue
 		}
 		l.running = true
@@ -270,6 +271,9 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 					"app", cfg.App, "stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
 			}
 			actions = append(actions, renewed...)
+			if slices.ContainsFunc(renewed, func(a lease.Action) bool { return a.Kind == lease.Delete }) {
+				l.again = time.Now()
+			}
 		}
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) { // else a listing comes that says where it begins
 			for _, made := range NewLeases(name, listing, byStream[name], l.fresh) {

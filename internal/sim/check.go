@@ -134,8 +134,8 @@ func same(a, b *lease.Lease) bool {
 
 // lifeOf is the stream that a lease is of, nil when it is gone.
 func (w *world) streamOf(l *lease.Lease) *model.Stream {
-	if w.stream != nil && (l.Born == 0 || w.stream.Born.UnixMilli() == l.Born) {
-		return w.stream
+	if st := w.streamNamed(l.Stream); st != nil && st.now != nil && (l.Born == 0 || st.now.Born.UnixMilli() == l.Born) {
+		return st.now
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (w *world) compare(before, now *lease.Lease, here map[lease.Key]*lease.Leas
 		return
 	}
 	name := nameOf(st, now.Shard)
-	w.books.at[epochOf{now.Shard, now.Epoch}] = name
+	w.books.at[epochOf{about(now.Stream, now.Shard), now.Epoch}] = name
 	if now.Position != before.Position {
 		w.passes(name, now.Position)
 	}
@@ -237,11 +237,18 @@ func (w *world) well() string {
 		}
 		shares[wk.life] = 0
 	}
-	have := map[string]bool{}
+	have, keeps := map[lease.Key]bool{}, map[string]bool{}
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		have[l.Shard] = true
+		have[l.Key] = true
 		if l.Finished() {
+			continue
+		}
+		if !w.streamNamed(l.Stream).named {
+			keeps[l.Owner], keeps[l.Heir], keeps[l.Revoked] = true, true, true // nobody takes them from the dead
+			if _, runs := w.runs(l.Owner); runs {
+				return "it is owned, though not named: " + l.String()
+			}
 			continue
 		}
 		owner := w.books.of[l.Owner]
@@ -255,9 +262,11 @@ func (w *world) well() string {
 		}
 		shares[owner]++
 	}
-	for _, sh := range w.stream.Shards {
-		if sh.GoneAt.IsZero() && !have[sh.ID] {
-			return "nobody knows of " + sh.ID
+	for _, st := range w.streams {
+		for _, sh := range st.shards() {
+			if st.named && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
+				return "nobody knows of " + about(st.name, sh.ID)
+			}
 		}
 	}
 	least, most := 1<<30, 0
@@ -268,7 +277,7 @@ func (w *world) well() string {
 		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
 	}
 	for _, s := range v.Workers {
-		if l := w.books.of[s.Session]; s.Ended || l == nil || l.of.life != l {
+		if l := w.books.of[s.Session]; (s.Ended || l == nil || l.of.life != l) && !keeps[s.Session] {
 			return "the session " + s.Name + " is still there"
 		}
 	}

@@ -29,14 +29,15 @@ type duties struct {
 	leaderSince int64
 	leaderless  int64 // since when, 0 while somebody leads
 	missing     map[*model.Shard]int64
-	settle      int64              // when the last fault had happened
-	late        int64              // when last something of before was still under way, or was got done
-	done        int                // records less those that are missing, and shards
-	worst       map[string]float64 // how much of its bound a duty has taken, at most
+	former      map[*model.Shard]bool // another had its name, in a stream that was deleted
+	settle      int64                 // when the last fault had happened
+	late        int64                 // when last something of before was still under way, or was got done
+	done        int                   // records less those that are missing, and shards
+	worst       map[string]float64    // how much of its bound a duty has taken, at most
 }
 
 func newDuties() duties {
-	return duties{leases: map[lease.Key]*duty{}, missing: map[*model.Shard]int64{}, worst: map[string]float64{}}
+	return duties{leases: map[lease.Key]*duty{}, missing: map[*model.Shard]int64{}, former: map[*model.Shard]bool{}, worst: map[string]float64{}}
 }
 
 // hindered is what has lately kept a life from its duties, as times until when it explains that nothing happens.
@@ -151,22 +152,34 @@ func (w *world) overdue() {
 		}
 		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
 	}
-	if w.stream == nil || w.stage == stopping {
-		clear(d.leases)
-		clear(d.missing)
+	if w.stage == stopping {
 		return
 	}
-	for _, sh := range w.stream.Shards {
-		if !sh.GoneAt.IsZero() {
-			continue
+	for _, st := range w.streams {
+		switch {
+		case !st.named:
+			w.unnamed(st, led)
+		case w.now() >= w.learned(st):
+			w.overdueOf(st, led, takers)
 		}
-		key := lease.Key{Stream: w.stream.Name, Shard: sh.ID}
+	}
+}
+
+// overdueOf looks for what is overdue of a stream.
+func (w *world) overdueOf(st *stream, led, takers int64) {
+	d := &w.duties
+	for _, sh := range st.shards() {
+		key := lease.Key{Stream: st.name, Shard: sh.ID}
 		l, known := w.books.last[key]
 		switch {
 		case !known:
 			delete(d.leases, key)
-			w.unborn(sh, led)
-		case l.Finished() || w.streamOf(&l) == nil:
+			w.unborn(st, sh, led)
+		case w.streamOf(&l) == nil: // a lease of a stream that was deleted is in the way
+			delete(d.leases, key)
+			delete(d.missing, sh)
+			d.former[sh] = true
+		case l.Finished():
 			delete(d.leases, key)
 		default:
 			delete(d.missing, sh)
@@ -202,24 +215,24 @@ func (w *world) leavesInTime(l *life) {
 }
 
 // unborn: a shard without a lease gets one when its parents end, or with the next listing.
-func (w *world) unborn(sh *model.Shard, led int64) {
+func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	d, s := &w.duties, w.settings
 	ended := len(sh.Parents) > 0
 	for _, p := range sh.Parents {
-		l, known := w.books.last[lease.Key{Stream: w.stream.Name, Shard: p.ID}]
+		l, known := w.books.last[lease.Key{Stream: st.name, Shard: p.ID}]
 		switch {
 		case !known && p.GoneAt.IsZero(), known && !l.Finished():
 			delete(d.missing, sh) // it waits for that
 			return
-		case !known || w.streamOf(&l) == nil || !w.judge.Over(nameOf(w.stream, p.ID)):
+		case !known || w.streamOf(&l) == nil || !w.judge.Over(nameOf(st.now, p.ID)):
 			ended = false // a parent that expired names no children
 		}
 	}
 	if _, known := d.missing[sh]; !known {
 		d.missing[sh] = w.now()
 	}
-	say := func() string { return sh.ID + " has no lease although its parents are finished," }
-	if ended {
+	say := func() string { return about(st.name, sh.ID) + " has no lease although its parents are finished," }
+	if ended && !d.former[sh] {
 		w.within(d.missing[sh], s.beat, "child", say)
 		return
 	}
@@ -227,7 +240,7 @@ func (w *world) unborn(sh *model.Shard, led int64) {
 		return
 	}
 	leader := w.books.of[w.leader]
-	w.within(max(d.missing[sh], led, leader.unread, leader.hindered.reads[w.stream.Name]), s.list+min(32*s.beat, s.list)+4*s.beat, "listing", say)
+	w.within(max(d.missing[sh], led, leader.unread, leader.hindered.reads[st.name]), s.list+min(32*s.beat, s.list)+4*s.beat, "listing", say)
 }
 
 // owed is what is due of a lease that is not finished, of a shard that there is.
@@ -273,13 +286,13 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		w.within(ordered, s.failover+3*s.beat, what, say)
 	case "wished":
 		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
-		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.handles[l.Shard]), 3*s.beat, "wish, idle", say)
+		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.handles[about(l.Stream, l.Shard)]), 3*s.beat, "wish, idle", say)
 	case "read":
-		since, left := w.judge.Waits(nameOf(w.stream, l.Shard))
+		since, left := w.judge.Waits(nameOf(w.streamOf(l), l.Shard))
 		if left == 0 || owner.stopping {
 			return
 		}
-		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[l.Shard], owner.hindered.reads[l.Stream], owner.hindered.handles[l.Shard])
+		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.handles[about(l.Stream, l.Shard)])
 		w.within(at, 2*s.beat+s.idle+retryMax+2*time.Second, what, say)
 	}
 }
@@ -298,6 +311,9 @@ func (w *world) unsettled(wrong string) {
 		d.done, d.late = done, w.now()
 	}
 	since := max(d.settle+int64(stillPutting), d.late)
+	for _, st := range w.streams {
+		since = max(since, w.learned(st))
+	}
 	for _, wk := range w.workers {
 		if wk.life == nil {
 			since = w.now()

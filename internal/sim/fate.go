@@ -167,7 +167,7 @@ func (w *world) effect(c *call) (r reply) {
 			if did[i] {
 				w.note(c.life, "·", a.Key.Shard, 0, a.String())
 				if a.Kind == lease.Create {
-					w.pins(c.life)
+					w.pins(c.life, a.Lease.Stream)
 				}
 			}
 		}
@@ -311,7 +311,7 @@ func (w *world) admitRead(c *call, asked model.Call) {
 	}
 	w.after(there, func() {
 		if asked.Tip() && !broken {
-			l.pin = w.now()
+			l.pins[asked.Stream] = w.now()
 		}
 		a := httpAnswer{Answer: w.service.Do(asked, whim, w.clock()), broken: broken}
 		if garbled {
@@ -327,7 +327,7 @@ func (w *world) deaf(l *life, b *weir.Batch) bool {
 	if p == 0 || w.calm.Load() {
 		return false
 	}
-	d := roll(w.seed, "deaf "+l.String()+b.Shard, b.Epoch, uint64(len(b.Records)), uint64(time.Since(w.began)))
+	d := roll(w.seed, "deaf "+l.String()+about(b.Stream, b.Shard), b.Epoch, uint64(len(b.Records)), uint64(time.Since(w.began)))
 	return d.chance(p)
 }
 
@@ -366,7 +366,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	if len(h.judge.IDs) > 0 {
 		shard = w.books.home[h.judge.IDs[0]]
 	} else {
-		shard = w.books.shardAt(b.Shard, b.Epoch)
+		shard = w.books.shardAt(about(b.Stream, b.Shard), b.Epoch)
 	}
 	h.judge.Shard = shard
 	w.judge.Begin(h.judge, w.wall())

@@ -30,7 +30,7 @@ var errHandler = errors.New("sim: the handler failed")
 // handle is every worker's handler. It does what the driver says.
 func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	h := &handling{batch: b}
-	c := &call{life: l, op: "handle", about: b.Shard, ctx: ctx, body: h, deaf: l.w.deaf(l, b)}
+	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: l.w.deaf(l, b)}
 	r := l.w.gate.wait(c)
 	if r.err != nil {
 		return r.err
@@ -38,7 +38,7 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	v := r.value.(verdict)
 	if v.checkpoint > 0 {
 		err := b.Checkpoint(ctx, b.Records[v.checkpoint-1])
-		r = l.w.gate.wait(&call{life: l, op: "handle", about: b.Shard, ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint}})
+		r = l.w.gate.wait(&call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint}})
 		if r.err != nil {
 			return r.err
 		}

@@ -12,19 +12,20 @@ func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 // pins takes in that an application that starts at the tip has its first lease in the stream: what was put since whoever made that learned
 // which shards are open has to be handled, whatever becomes of the other leases; what was put before must not be. The service's clock shows
 // seconds.
-func (w *world) pins(by *life) {
-	if w.stream == nil || w.profile.Start.Kind() != shard.Tip || w.books.pinned[w.stream.Life] {
+func (w *world) pins(by *life, name string) {
+	st := w.streamNamed(name).now
+	if st == nil || w.profile.Start.Kind() != shard.Tip || w.books.pinned[st.Life] {
 		return
 	}
-	w.books.pinned[w.stream.Life] = true
-	for _, sh := range w.stream.Shards {
-		for _, c := range w.books.kept[nameOf(w.stream, sh.ID)] {
-			if c.at >= by.pin {
+	w.books.pinned[st.Life] = true
+	for _, sh := range st.Shards {
+		for _, c := range w.books.kept[nameOf(st, sh.ID)] {
+			if c.at >= by.pins[name] {
 				break
 			}
 			for _, id := range c.ids {
 				w.judge.Exempt(id)
-				w.books.early[id] = c.at < by.pin-int64(1100*time.Millisecond)
+				w.books.early[id] = c.at < by.pins[name]-int64(1100*time.Millisecond)
 			}
 		}
 	}

@@ -48,7 +48,7 @@ type life struct {
 	trusted  trusted
 	session  string // as the store knows it
 	hindered hindered
-	pin      int64 // when it last learned which shards are open
+	pins     map[string]int64 // when it last learned which shards are open, by stream
 }
 
 // retryMax bounds the pause after a failure.
@@ -64,7 +64,7 @@ func (w *world) start(of *worker) {
 	of.lifes++
 	l := &life{
 		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
-		counts: map[counted]int{}, parked: map[*call]struct{}{}, done: make(chan struct{}), hindered: newHindered(),
+		counts: map[counted]int{}, parked: map[*call]struct{}{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
@@ -92,8 +92,12 @@ func (w *world) start(of *worker) {
 func (w *world) options(of *worker, l *life) weir.Options {
 	by := func(d time.Duration) time.Duration { return time.Duration(float64(d) / of.rate) }
 	o := w.settings
+	var names func(context.Context) ([]string, error)
+	if len(w.streams) > 1 {
+		names = l.named
+	}
 	return weir.Options{
-		App: "app", Stream: streamName, Worker: l.who.String(), Logger: quiet,
+		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: quiet,
 		Start: w.profile.Start, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),

@@ -66,6 +66,13 @@ const (
 	Doubles      Fault = "doubling"
 	Trim         Fault = "records expire"
 	Recreate     Fault = "stream made anew"
+	Renames      Fault = "stream named or not" // by Options.StreamsFunc
+)
+
+// What may become of a call of Options.StreamsFunc.
+const (
+	NamesFail   Fault = "naming fails"
+	NamesSilent Fault = "naming silent"
 )
 
 // Profile says how often what goes wrong: for calls the part of all, for what comes at its own time how often an hour, and for what stays
@@ -79,6 +86,7 @@ type Profile struct {
 	Repeats bool // records may be handled again
 	Large   bool // records of 160 KiB, so that answers come in parts
 	Start   weir.Position
+	Streams [2]int // how many there are; with a second number Options.StreamsFunc names all but the first
 	Records time.Duration
 	Idle    [2]time.Duration
 }
@@ -129,6 +137,11 @@ var Profiles = []Profile{
 		Name: "latest", Start: weir.Latest, Rates: all(storeFaults, serviceFaults, map[Fault]float64{
 			CrashBefore: .003, CrashAfter: .003, TornApply: .06, ApplyBreaks: .06, Split: 300, Merge: 200, Crash: 60, Leaves: 60,
 		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 8}, Lasts: [2]time.Duration{30 * time.Second, 3 * time.Minute}, Records: 300 * time.Millisecond,
+	},
+	{
+		Name: "streams", Streams: [2]int{2, 4}, Rates: all(workerFaults, map[Fault]float64{
+			Renames: 60, NamesFail: .1, NamesSilent: .03, Recreate: 10, Split: 40, Merge: 20, StoreFails: .01, ServerError: .01, Throttled: .02, Silent: .003,
+		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
 	},
 	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{10, 50}, Shards: [2]int{1, 6}},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},

@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/sim/judge"
-	"github.com/weir-go/weir/internal/sim/model"
 	"github.com/weir-go/weir/lease"
 )
 
 // scripted are the faults that come at times of their own, in a fixed order.
-var scripted = []Fault{Crash, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate}
+var scripted = []Fault{Crash, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames}
 
 // script puts them on the calendar.
 func (w *world) script() {
@@ -77,10 +76,7 @@ func (w *world) happens(f Fault, id string) {
 		w.outage = w.now() + int64(span)
 		w.faults(judge.Worker{}, span)
 	default:
-		if w.stream == nil {
-			return
-		}
-		w.reshapes(f, id, d)
+		w.reshapes(f, id, &d)
 	}
 }
 
@@ -114,148 +110,6 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 	}
 }
 
-// reshapes changes the stream.
-func (w *world) reshapes(f Fault, id string, d dice) {
-	open := w.stream.Open()
-	did := false
-	switch f {
-	case Split:
-		if len(open) < 40 && w.strikes(f, id) {
-			did = w.service.Split(w.stream, open[d.below(len(open))], w.clock())
-		}
-	case Merge:
-		if len(open) > 1 && w.strikes(f, id) {
-			did = w.service.Merge(w.stream, open[d.below(len(open))], w.clock())
-		}
-	case Doubles:
-		if len(open) <= 12 && w.strikes(f, id) {
-			for _, sh := range open {
-				did = w.service.Split(w.stream, sh, w.clock()) || did
-			}
-		}
-	case Trim:
-		if !w.strikes(f, id) {
-			return
-		}
-		did = true
-		now := w.clock()
-		w.stream.Trim(now.Add(-d.span(20*time.Second, 4*time.Minute)), now, w.expires)
-	case Recreate:
-		if !w.strikes(f, id) {
-			return
-		}
-		did = true
-		w.remove()
-		w.after(d.often(10*time.Millisecond, 20*time.Second), func() {
-			if w.stream == nil {
-				w.create(1 + d.below(6))
-			}
-		})
-	}
-	if did {
-		w.note(nil, "FAULT", "", 0, id)
-		w.born()
-	}
-}
-
-// expires has the judge know that a record has left the stream.
-func (w *world) expires(sh *model.Shard, r model.Record) {
-	number := model.Number(r.Seq)
-	for _, c := range w.books.kept[nameOf(w.stream, sh.ID)] {
-		if c.number == number {
-			for _, id := range c.ids {
-				w.judge.Exempt(id)
-			}
-		}
-	}
-}
-
-// create makes the stream, or makes it anew.
-func (w *world) create(shards int) {
-	w.stream = w.service.Create(streamName, shards, w.clock())
-	if w.deleted {
-		// Until a listing shows that it is another one, its shards are taken for those of the old one that have not been begun.
-		w.faults(judge.Worker{}, w.settings.learnsOfStream())
-	}
-	w.deleted = false
-	w.born()
-}
-
-// remove deletes the stream, with all that nobody has handled.
-func (w *world) remove() {
-	for _, sh := range w.stream.Shards {
-		for _, r := range sh.Records {
-			w.expires(sh, r)
-		}
-	}
-	w.service.Delete(streamName)
-	w.stream, w.deleted = nil, true
-	w.judge.Fault(judge.Worker{}, w.wall())
-}
-
-// born tells the judge of shards.
-func (w *world) born() {
-	if w.stream == nil {
-		return
-	}
-	for _, sh := range w.stream.Shards {
-		var parents []string
-		for _, p := range sh.Parents {
-			parents = append(parents, nameOf(w.stream, p.ID))
-		}
-		w.judge.Born(nameOf(w.stream, sh.ID), parents...)
-	}
-}
-
-// put writes some records, now and again.
-func (w *world) put() {
-	d := roll(w.seed, "put", uint64(w.now()))
-	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+stillPutting {
-		if w.stream != nil {
-			for range 1 + d.below(5) {
-				w.write(&d)
-			}
-		}
-	}
-	if w.stage < stopping {
-		w.after(d.span(100*time.Millisecond, 2*w.profile.Records), w.put)
-	}
-}
-
-func (w *world) write(d *dice) {
-	key := fmt.Sprintf("%d:k%d", w.stream.Life, d.below(w.settings.keys))
-	size := d.below(60)
-	if w.profile.Large {
-		size = largeRecord
-	}
-	many := 1
-	if d.chance(.15) {
-		many = 2 + d.below(5)
-		if w.profile.Large && d.chance(.8) { // few records are larger than a part of an answer
-			size /= many
-		}
-	}
-	var ids []judge.ID
-	var payloads [][]byte
-	for range many {
-		w.written[key]++
-		ids = append(ids, judge.ID{Key: key, N: w.written[key]})
-		payloads = append(payloads, payload(ids[len(ids)-1], size))
-	}
-	data := payloads[0]
-	if many > 1 {
-		data = model.Pack(key, payloads)
-	}
-	sh, r := w.service.Put(w.stream, key, data, w.clock())
-	name := nameOf(w.stream, sh.ID)
-	w.books.kept[name] = append(w.books.kept[name], container{model.Number(r.Seq), ids, w.now()})
-	for _, id := range ids {
-		w.books.home[id] = name
-		w.judge.Put(id, name, w.wall())
-	}
-	w.note(nil, "put", name, 0, ids[0].String()+" "+model.Number(r.Seq))
-}
-
 // stillPutting is how long after the last fault records are still put.
 const stillPutting = 15 * time.Second
 
@@ -265,9 +119,7 @@ func (w *world) settle() {
 	w.stage, w.duties.settle = settling, w.now()
 	leader, reader := w.stays()
 	w.calm.Store(true)
-	if w.stream == nil {
-		w.create(1)
-	}
+	w.settleStreams()
 	w.outage = 0
 	for _, l := range w.lives {
 		l.cutOff, l.leads, l.unread, l.paused = 0, 0, 0, min(l.paused, w.now()+int64(time.Second))
@@ -370,12 +222,19 @@ func (w *world) emptied() {
 	if err != nil {
 		w.breaks("%v", err)
 	}
+	kept := map[string]bool{}
 	for _, l := range v.Leases { // a lease that was handed to somebody who has left is free: that session has no row
+		if !w.streamNamed(l.Stream).named { // what the dead had is left to them
+			kept[l.Owner], kept[l.Heir], kept[l.Revoked] = true, true, true
+			continue
+		}
 		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool { return s.Session == l.Owner || s.Session == l.Revoked }) {
 			w.breaks("everybody has stopped, and this lease is not free: %s", l)
 		}
 	}
-	if len(v.Workers) > 0 {
-		w.breaks("everybody has stopped, and a session is left: %+v", v.Workers[0])
+	for _, s := range v.Workers {
+		if !s.Ended || !kept[s.Session] {
+			w.breaks("everybody has stopped, and a session is left: %+v", s)
+		}
 	}
 }

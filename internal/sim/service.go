@@ -35,11 +35,11 @@ func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sim: a request that the model does not understand: %w", err)
 	}
-	about := asked.Shard
-	if about == "" {
-		about = asked.Stream
+	what := asked.Stream
+	if asked.Shard != "" {
+		what = about(asked.Stream, asked.Shard)
 	}
-	got := s.l.w.gate.wait(&call{life: s.l, op: asked.Op, about: about, ctx: r.Context(), body: asked})
+	got := s.l.w.gate.wait(&call{life: s.l, op: asked.Op, about: what, ctx: r.Context(), body: asked})
 	if got.err != nil {
 		return nil, got.err
 	}

@@ -12,8 +12,6 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-const streamName = "s"
-
 // Stages of a simulation.
 const (
 	faulty   = iota // things go wrong
@@ -45,8 +43,7 @@ type world struct {
 	lives   []*life
 	store   *memstore.Store
 	service *model.Service
-	stream  *model.Stream
-	deleted bool // the stream is
+	streams []*stream
 	judge   *judge.Judge
 	books   books
 	duties  duties
@@ -140,7 +137,7 @@ func (w *world) prepare(o Options) {
 		n = o.Workers
 	}
 	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
-	w.create(shards)
+	w.makeStreams(shards)
 	for i := range n {
 		// Rates within 4.5 % of true time: any two differ by less than a tenth.
 		wk := &worker{name: fmt.Sprintf("w%d", i), rate: 1 + (float64(d.below(90001))-45000)/1e6}
@@ -289,6 +286,8 @@ func (w *world) admit(c *call) {
 		w.admitHandling(c, body)
 	case model.Call:
 		w.admitRead(c, body)
+	case namesCall:
+		w.admitNames(c)
 	default:
 		w.admitStore(c)
 	}
