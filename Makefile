@@ -38,6 +38,15 @@ race: ## The tests under the race detector (needs a C compiler)
 	cd store/redisstore && $(GO) test -race -shuffle=on ./...
 	cd internal/integration && $(GO) test -race -shuffle=on ./sqlite/...
 
+RACED = . ./shard ./lease ./internal/group ./internal/source ./internal/http1 ./internal/wire ./store/memstore
+.PHONY: race-short
+race-short: ## The quick part of the tests of what runs at once, under the race detector; says so and goes on where there is no C compiler
+	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null; then \
+		set -x; $(GO) test -race -short -shuffle=on -timeout 20m $(RACED); \
+	else \
+		echo "######## SKIPPED: the race detector needs cgo and a C compiler, and $$($(GO) env CC) is not here ########" >&2; \
+	fi
+
 .PHONY: servers
 servers: ## Fetch the servers that the integration tests start (npm, Maven and Debian packages)
 	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh
