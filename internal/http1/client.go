@@ -115,18 +115,24 @@ func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b B
 		return nil, context.Cause(ctx)
 	}
 	now := time.Now()
-	if d := h.client.opts.Timeout; d > 0 && (b.At.IsZero() || b.At.Sub(now) > d) {
-		b = Bound{now.Add(d), &TimeoutError{"whole answer", d}}
-	}
-	if b.Why == nil {
-		b.Why = context.DeadlineExceeded
-	}
+	b = h.bound(now, b)
 	r, kept, err := h.try(ctx, l, message, now, b)
 	if err != nil && kept && repeat && ctx.Err() == nil {
 		h.closeIdle() // all of them were idle for longer than the one that was closed
 		r, _, err = h.try(ctx, l, message, now, b)
 	}
 	return r, err
+}
+
+// bound is b, or the client's own if that is sooner.
+func (h *Host) bound(now time.Time, b Bound) Bound {
+	if d := h.client.opts.Timeout; d > 0 && (b.At.IsZero() || b.At.Sub(now) > d) {
+		b = Bound{now.Add(d), &TimeoutError{"whole answer", d}}
+	}
+	if b.Why == nil {
+		b.Why = context.DeadlineExceeded
+	}
+	return b
 }
 
 // try sends a request once. again says that it failed because of a connection that was kept too long.
@@ -137,11 +143,26 @@ func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, 
 			return nil, false, because(ctx, err)
 		}
 		c.bind(now, b)
-		if ctx.Done() != nil {
-			stop = context.AfterFunc(ctx, c.cut)
-		}
+		stop = c.watch(ctx)
 	}
-	head, err := c.send(ctx, message)
+	err = c.ask(ctx, message)
+	return h.answer(ctx, l, c, stop, err)
+}
+
+// watch interrupts whoever waits for the connection when ctx ends, until stop is called, which is nil when ctx does not end.
+func (c *conn) watch(ctx context.Context) (stop func() bool) {
+	if ctx.Done() == nil {
+		return nil
+	}
+	return context.AfterFunc(ctx, c.cut)
+}
+
+// answer reads the head of the answer to a request that was written with err. again is that of try.
+func (h *Host) answer(ctx context.Context, l *Line, c *conn, stop func() bool, err error) (r *Response, again bool, _ error) {
+	var head head
+	if err == nil {
+		head, err = c.answer(ctx)
+	}
 	if err == nil {
 		r = &Response{Status: head.status, ctx: ctx, stop: stop, c: c, line: l}
 		r.framing, r.Length, r.keep, err = head.body()
@@ -151,10 +172,11 @@ func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, 
 		if stop != nil {
 			stop()
 		}
+		why := c.bound.Why
 		late := c.late(err)
 		h.drop(c)
 		if late {
-			return nil, false, because(ctx, b.Why)
+			return nil, false, because(ctx, why)
 		}
 		_, timeout := err.(*TimeoutError) //nolint:errorlint // it is ours, and never wrapped
 		return nil, c.used && !c.answered && !timeout, because(ctx, err)

@@ -42,19 +42,24 @@ func newConn(h *Host, under *socket, top net.Conn) *conn {
 	return c
 }
 
-// send writes a request and reads the head of the answer to it. Whatever the error, the connection cannot be used any more.
-func (c *conn) send(ctx context.Context, message []byte) (head, error) {
+// ask writes a request. Whatever the error, the connection cannot be used any more.
+func (c *conn) ask(ctx context.Context, message []byte) error {
 	c.from, c.until, c.head, c.answered = 0, 0, 0, false
+	if _, err := c.Write(message); err != nil {
+		return err
+	}
+	if d := c.host.client.opts.HeaderTimeout; d > 0 {
+		c.limit(ctx, d)
+	}
+	return nil
+}
+
+// answer reads the head of the answer to the request that was written. Whatever the error, the connection cannot be used any more.
+func (c *conn) answer(ctx context.Context) (head, error) {
 	if c.buf == nil {
 		c.buf = make([]byte, bufferSize)
 	}
-	if _, err := c.Write(message); err != nil {
-		return head{}, err
-	}
 	d := c.host.client.opts.HeaderTimeout
-	if d > 0 {
-		c.limit(ctx, d)
-	}
 	h, err := c.readHead(ctx, d > 0)
 	if d > 0 {
 		if errors.Is(err, os.ErrDeadlineExceeded) && !c.over() {

@@ -16,9 +16,10 @@ type Bound struct {
 // at the pool nor asks the system whether the connection is still open. It is for one goroutine at a time. The zero Line is ready; Park it when
 // there is nothing more to ask.
 type Line struct {
-	c    *conn // not used since stop was made; nil while an answer is open
-	done <-chan struct{}
-	stop func() bool // the watch over the context that done is of; nil if there is none
+	c     *conn // not used since stop was made; nil while an answer is open
+	done  <-chan struct{}
+	stop  func() bool // the watch over the context that done is of; nil if there is none
+	asked bool        // the answer to a request on c was not read yet
 }
 
 // fresh is how long a connection of a line counts as open without a look. If it is not, the request is repeated like any other that found
@@ -30,13 +31,55 @@ func (l *Line) Do(ctx context.Context, h *Host, message []byte, repeat bool, b B
 	return h.do(ctx, l, message, repeat, b)
 }
 
-// Park gives the connection back to those that others may use.
-func (l *Line) Park() {
+// Ask sends a request, and leaves the answer to [Line.Answer], so that many lines can be asked before any is waited for. It does so only on
+// a connection that is there, the line's own or one that nobody uses, and waits for none. If it returns false the request has to be made
+// with [Line.Do]; the service may have seen it then, so only what may be repeated can be asked so.
+func (l *Line) Ask(ctx context.Context, h *Host, message []byte, b Bound) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	now := time.Now()
+	b = h.bound(now, b)
+	c, stop := l.take(ctx, h, now, b)
+	if c == nil {
+		if c = h.kept(now, b); c == nil {
+			return false
+		}
+		stop = c.watch(ctx)
+	}
+	if err := c.ask(ctx, message); err != nil {
+		if stop != nil {
+			stop()
+		}
+		h.drop(c)
+		return false
+	}
+	l.c, l.done, l.stop, l.asked = c, ctx.Done(), stop, true
+	return true
+}
+
+// Answer is the second half of an Ask that returned true, with the same context. again says that the connection had been closed meanwhile:
+// the request has to be made once more, with Do.
+func (l *Line) Answer(ctx context.Context) (r *Response, again bool, err error) {
+	if !l.asked {
+		return nil, false, ErrClosed
+	}
 	c, stop := l.c, l.stop
-	l.c, l.done, l.stop = nil, nil, nil
+	*l = Line{}
+	r, again, err = c.host.answer(ctx, l, c, stop, nil)
+	if again = again && ctx.Err() == nil; again {
+		c.host.closeIdle()
+	}
+	return r, again, err
+}
+
+// Park gives the connection back to those that others may use. A request whose answer was not read is given up.
+func (l *Line) Park() {
+	c, stop, asked := l.c, l.stop, l.asked
+	*l = Line{}
 	switch {
 	case c == nil:
-	case stop != nil && !stop(): // it is or will be interrupted
+	case stop != nil && !stop() || asked: // it is or will be interrupted, or answered
 		c.host.drop(c)
 	default:
 		c.host.put(c)
@@ -48,12 +91,12 @@ func (l *Line) take(ctx context.Context, h *Host, now time.Time, b Bound) (*conn
 	if l == nil || l.c == nil {
 		return nil, nil
 	}
-	if l.c.host != h || l.done != ctx.Done() {
+	if l.c.host != h || l.done != ctx.Done() || l.asked {
 		l.Park()
 		return nil, nil
 	}
 	c, stop := l.c, l.stop
-	l.c, l.done, l.stop = nil, nil, nil
+	*l = Line{}
 	c.bind(now, b)
 	if ctx.Err() != nil {
 		c.cut() // the interruption may have been overwritten

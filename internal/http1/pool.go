@@ -73,12 +73,39 @@ func (h *Host) get(ctx context.Context, b Bound) (*conn, error) {
 			}
 			return c, err
 		}
-		now := time.Now()
-		c.bind(now, b) // one that has passed would look like a connection that was closed
-		if now.Sub(c.idle) < h.client.opts.IdleTimeout && c.reusable() {
+		if h.good(c, time.Now(), b) {
 			return c, nil
 		}
-		h.drop(c)
+	}
+}
+
+// good reports whether a connection that was idle can be used, and binds it to the call. Otherwise it is dropped.
+func (h *Host) good(c *conn, now time.Time, b Bound) bool {
+	c.bind(now, b) // one that has passed would look like a connection that was closed
+	if now.Sub(c.idle) < h.client.opts.IdleTimeout && c.reusable() {
+		return true
+	}
+	h.drop(c)
+	return false
+}
+
+// kept is get for a caller that does not want to wait: nil if there is no idle connection.
+func (h *Host) kept(now time.Time, b Bound) *conn {
+	for {
+		h.mu.Lock()
+		h.closing = false
+		n := len(h.idle)
+		if n == 0 {
+			h.mu.Unlock()
+			return nil
+		}
+		c := h.idle[n-1]
+		h.idle[n-1] = nil
+		h.idle = h.idle[:n-1]
+		h.mu.Unlock()
+		if h.good(c, now, b) {
+			return c
+		}
 	}
 }
 

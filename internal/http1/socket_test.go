@@ -149,7 +149,10 @@ func TestTLSWithoutWaiting(t *testing.T) {
 	c := newConn(&Host{client: New(Options{})}, under, top)
 	defer func() { _ = near.Close() }()
 	for i := range 3 {
-		h, err := c.send(t.Context(), []byte(request))
+		if err := c.ask(t.Context(), []byte(request)); err != nil {
+			t.Fatal(i, err)
+		}
+		h, err := c.answer(t.Context())
 		if err != nil || h.length != 5 {
 			t.Fatal(i, err)
 		}

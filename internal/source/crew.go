@@ -1,12 +1,14 @@
 package source
 
-// crew is how many goroutines may read at once. So many are needed as calls last long: rate times latency. More of them than that make no read
-// happen earlier, and each costs a stack, a connection and buffers that are cold when they are used.
+// crew is how many reads may be under way at once. So many are needed as they last long: rate times latency. More of them than that make no
+// read happen earlier, and each costs a connection and buffers that are cold when they are used.
 type crew int
 
 const (
-	// leastWidth and mostWidth bound how many read at once. With answers after 20 ms 256 can make 12,800 reads a second.
-	leastWidth, mostWidth crew = 4, 256
+	// leastWidth and mostWidth bound how many are made at once. With answers after 20 ms 256 can make 12,800 reads a second.
+	leastWidth, mostWidth crew = waveSize, 256
+	// firstWidth is how many there are at the very first.
+	firstWidth crew = 4
 	// lookEvery is after how many ticks the width is looked at.
 	lookEvery = 4
 )

@@ -14,11 +14,12 @@ func TestCrew(t *testing.T) {
 		look look
 		want crew
 	}{
-		{"the least", 4, look{false, 0}, 4},
-		{"a quarter is at work: no more than needed", 16, look{false, 4}, 12},
-		{"… step by step", 12, look{false, 4}, 9},
-		{"… with some to spare", 9, look{false, 4}, 8},
-		{"enough is not made more", 8, look{false, 7.9}, 8},
+		{"the first", firstWidth, look{false, 0}, 16},
+		{"the least", 16, look{false, 0}, 16},
+		{"a quarter is at work: no more than needed", 64, look{false, 16}, 48},
+		{"… step by step", 48, look{false, 16}, 36},
+		{"… with some to spare", 30, look{false, 16}, 26},
+		{"enough is not made more", 26, look{false, 25.9}, 26},
 		{"many hang, and nothing waits", 100, look{false, 90}, 100},
 		{"behind", 4, look{true, 4}, 6},
 		{"behind, though few are at work", 16, look{true, 1}, 24},
@@ -42,7 +43,7 @@ func TestCrewFollowsTheNeed(t *testing.T) {
 		{0.02, 10_000, 200, 256},
 		{1, 10_000, 256, 256},
 		{30, 100, 256, 256}, // they hang
-		{0.001, 100, 4, 4},
+		{0.001, 100, 16, 16},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@ type Feed struct {
 	share *Share
 	ctx   context.Context
 	after *Feed // in a list of the scheduler
+	light bool  // the next read will probably bring nothing, and soon; nobody changes it while the feed is in such a list
 
 	// Of whoever has the turn, which is one goroutine at a time.
 	poll  Poll
@@ -170,6 +171,7 @@ func (f *Feed) Last(ctx context.Context) (Page, error) {
 		f.mu.Unlock()
 		if err = pause(ctx, time.Until(f.poll.began.Add(readSpacing))); err == nil {
 			var l lane
+			f.poll.began = time.Now()
 			_, err = f.read(ctx, &l)
 			l.close()
 		}
@@ -302,8 +304,10 @@ func (f *Feed) rouse() {
 	}
 }
 
-func (f *Feed) doing(d Doing) {
+func (f *Feed) doing(d Doing) { f.since(d, time.Now()) }
+
+func (f *Feed) since(d Doing, now time.Time) {
 	if f.status.Doing != d {
-		f.status.Doing, f.status.Since = d, time.Now()
+		f.status.Doing, f.status.Since = d, now
 	}
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // Scheduler makes the reads of many feeds when they are due. All share one clock of ticks, so that ten thousand idle shards cost forty
-// wake-ups a second and not ten thousand, and a few goroutines that read, so that they do not need a deep stack each. There are more of
-// those while due reads wait, up to a bound that also keeps a start with many shards from becoming a storm, and less when they idle.
+// wake-ups a second and not ten thousand, and a few goroutines that read, so that they do not need a deep stack each. What is due together
+// and probably brings nothing is read in waves. More reads are made at once while due ones wait, up to a bound that also keeps a start with many
+// shards from becoming a storm, and less when they idle.
 //
 // The zero Scheduler is ready. Close it at the end, after its feeds.
 type Scheduler struct {
@@ -25,16 +26,25 @@ type Scheduler struct {
 
 	ready   feeds
 	waiting int // feeds in ready
-	waited  int // … that were there one tick ago
+	light   int // … of which so many can be part of a wave
+	waited  int // feeds in ready that were there one tick ago
 
-	width   crew // how many goroutines may read at once
-	working int  // … are not parked
-	turning int  // … have a read under way
-	parked  []chan bool
+	width  crew // how many reads may be under way at once
+	flying int  // … are; a wave's all count until each is over
+	ending int  // … have ended in this tick
+	ended  int  // … in the tick before
+	coming int  // goroutines that were woken to read and have not begun
+	parked []chan bool
+	spare  int // the least that were parked since the look
+
+	lanes []*lane // that are free; the one that was used last at the end
+	waves []*wave // that are over, to be used again
+	aloft []*wave // with reads that nobody waits for yet
+	late  []*wave // … that wait for a goroutine of their own
 
 	looked  int           // the tick at which the width was looked at
 	behind  int           // ticks in a row at which due reads had waited for one
-	spent   time.Duration // by all that had a read under way since the look, up to counted
+	spent   time.Duration // by all reads that were under way since the look, up to counted
 	counted time.Time
 }
 
@@ -43,6 +53,8 @@ const (
 	tick = 25 * time.Millisecond
 	// wheelTicks is more than twice as many as the longest interval has: the pacer sleeps for half of it at most.
 	wheelTicks = 8192
+	// leastParked is how many goroutines stay when there is nothing to do.
+	leastParked = 4
 )
 
 // feeds is a list.
@@ -64,6 +76,14 @@ func (l *feeds) pop() *Feed {
 	return f
 }
 
+// unpop undoes a pop.
+func (l *feeds) unpop(f *Feed) {
+	if f.after = l.first; l.first == nil {
+		l.last = f
+	}
+	l.first = f
+}
+
 // at has a feed take its turn when it is due, to the next tick. It must not wait for one already.
 func (s *Scheduler) at(f *Feed, due time.Time) {
 	s.mu.Lock()
@@ -72,21 +92,16 @@ func (s *Scheduler) at(f *Feed, due time.Time) {
 		return
 	}
 	s.start()
-	now := time.Now()
-	if !due.After(now) {
-		s.ready.push(f)
-		s.waiting++
+	t := int((due.Sub(s.began) + tick - 1) / tick)
+	if t <= s.cursor || t < s.next && !due.After(time.Now()) {
+		s.queue(f)
 		s.staff()
 		return
 	}
-	t := max(int((due.Sub(s.began)+tick-1)/tick), s.cursor+1)
 	t = min(t, s.cursor+wheelTicks-1)
 	s.wheel[t%wheelTicks].push(f)
 	s.placed++
-	if t < s.next {
-		s.next = t
-		s.wake()
-	}
+	s.by(t)
 }
 
 // Close ends the goroutines and waits for them.
@@ -104,13 +119,17 @@ func (s *Scheduler) Close() {
 	}
 	s.mu.Unlock()
 	s.running.Wait()
+	for _, l := range s.lanes {
+		l.close()
+	}
+	s.lanes = nil
 }
 
 // busy reports whether due reads wait because as many as may read at once are at it.
 func (s *Scheduler) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting > 0 && s.working >= int(mostWidth)
+	return s.waiting > 0 && s.flying >= int(mostWidth)
 }
 
 // What follows is called with the lock held, but for the goroutines.
@@ -120,7 +139,7 @@ func (s *Scheduler) start() {
 		return
 	}
 	s.wheel = make([]feeds, wheelTicks)
-	s.began, s.width, s.next = time.Now(), leastWidth, wheelTicks
+	s.began, s.width, s.next = time.Now(), firstWidth, wheelTicks
 	s.counted = s.began
 	s.poke, s.closing = make(chan struct{}, 1), make(chan struct{})
 	s.running.Go(s.pace)
@@ -133,6 +152,22 @@ func (s *Scheduler) wake() {
 	}
 }
 
+// by has the pacer wake at a tick, if not before.
+func (s *Scheduler) by(t int) {
+	if s.next > t {
+		s.next = t
+		s.wake()
+	}
+}
+
+func (s *Scheduler) queue(f *Feed) {
+	s.ready.push(f)
+	s.waiting++
+	if f.light {
+		s.light++
+	}
+}
+
 // pace deals with each tick in which something is due.
 func (s *Scheduler) pace() {
 	timer := time.NewTimer(tick)
@@ -141,9 +176,13 @@ func (s *Scheduler) pace() {
 		s.mu.Lock()
 		now := int(time.Since(s.began) / tick)
 		s.advance(now)
+		unused := s.unused(now)
 		s.next = s.upcoming()
 		until := time.Until(s.began.Add(time.Duration(s.next) * tick))
 		s.mu.Unlock()
+		for _, l := range unused {
+			l.close()
+		}
 		timer.Reset(until)
 		select {
 		case <-timer.C:
@@ -165,13 +204,14 @@ func (s *Scheduler) advance(now int) {
 		for t := s.cursor + 1; t <= min(now, s.cursor+wheelTicks-1) && s.placed > 0; t++ {
 			slot := &s.wheel[t%wheelTicks]
 			for slot.first != nil {
-				s.ready.push(slot.pop())
-				s.waiting++
+				s.queue(slot.pop())
 				s.placed--
 			}
 		}
 		s.cursor = now
 		s.waited = s.waiting
+		s.ended, s.ending = s.ending, 0
+		s.mind(now)
 	}
 	if now-s.looked >= lookEvery {
 		s.look(now)
@@ -179,26 +219,30 @@ func (s *Scheduler) advance(now int) {
 	s.staff()
 }
 
-// look adjusts how many may read.
+// look adjusts how many may read, and lets goroutines go that were not needed, step by step.
 func (s *Scheduler) look(now int) {
-	s.count(0)
+	s.count(0, time.Now())
 	length := time.Duration(now-s.looked) * tick
 	s.width = s.width.adjust(look{s.behind >= lookEvery, float64(s.spent) / float64(length)})
 	s.looked, s.spent = now, 0
-	for len(s.parked) > 0 && len(s.parked)+s.working > int(s.width) { // those that have been so for longest
+	for n := (s.spare + 3) / 4; n > 0 && len(s.parked) > leastParked; n-- { // those that have been so for longest
 		s.parked[0] <- false
 		s.parked = append(s.parked[:0], s.parked[1:]...)
 	}
+	s.spare = len(s.parked)
 }
 
 // upcoming is the next tick in which there is something to do.
 func (s *Scheduler) upcoming() int {
-	if s.waiting > 0 {
+	if s.waiting > 0 || len(s.aloft) > 0 {
 		return s.cursor + 1
 	}
 	far := s.cursor + wheelTicks/2
-	if s.width > leastWidth {
+	if s.width > leastWidth || len(s.parked) > leastParked {
 		far = max(s.looked+lookEvery, s.cursor+1)
+	}
+	if len(s.lanes) > 0 {
+		far = min(far, max(s.lanes[0].used+unusedTicks, s.cursor+1))
 	}
 	if s.placed > 0 {
 		for t := s.cursor + 1; t < far; t++ {
@@ -210,60 +254,9 @@ func (s *Scheduler) upcoming() int {
 	return far
 }
 
-// staff has goroutines read what is ready, as many as may.
-func (s *Scheduler) staff() {
-	for s.working-s.turning < s.waiting && s.working < int(s.width) {
-		s.working++
-		if last := len(s.parked) - 1; last >= 0 {
-			s.parked[last] <- true
-			s.parked = s.parked[:last]
-			continue
-		}
-		s.running.Go(s.read)
-	}
-	if s.working-s.turning < s.waiting && s.next > s.cursor+1 {
-		s.next = s.cursor + 1 // to see whether they are enough
-		s.wake()
-	}
-}
-
-// read makes reads as long as some are due.
-func (s *Scheduler) read() {
-	wake := make(chan bool, 1)
-	var l lane
-	defer l.close()
-	for f := (*Feed)(nil); ; {
-		s.mu.Lock()
-		if f != nil {
-			f = nil
-			s.count(-1)
-		}
-		if s.closed {
-			s.mu.Unlock()
-			return
-		}
-		if s.ready.first == nil || s.working > int(s.width) {
-			s.working--
-			s.parked = append(s.parked, wake)
-			s.mu.Unlock()
-			l.park()
-			if !<-wake {
-				return
-			}
-			continue
-		}
-		f = s.ready.pop()
-		s.waiting--
-		s.count(1)
-		s.mu.Unlock()
-		f.turn(&l)
-	}
-}
-
-// count notes that so many more have a read under way.
-func (s *Scheduler) count(more int) {
-	now := time.Now()
-	s.spent += time.Duration(s.turning) * now.Sub(s.counted)
+// count notes that so many more reads are under way.
+func (s *Scheduler) count(more int, now time.Time) {
+	s.spent += time.Duration(s.flying) * now.Sub(s.counted)
 	s.counted = now
-	s.turning += more
+	s.flying += more
 }

@@ -8,35 +8,51 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// turn makes one read and has the next one scheduled. The scheduler calls it, with what its goroutine keeps.
-func (f *Feed) turn(l *lane) {
+// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The scheduler calls them, with what the turn needs for a
+// call; the one that finishes may be another goroutine than the one that began.
+
+// begin takes what the read needs. It reports whether there is one.
+func (f *Feed) begin(l *lane) bool {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.held || f.state != scheduled {
-		f.mu.Unlock()
-		return
+		return false
 	}
 	if f.ctx.Err() != nil { // though its handler may not know yet
 		f.state, f.held = parked, true
 		f.rouse()
-		f.mu.Unlock()
-		return
+		return false
 	}
-	if !f.reserve(time.Now()) {
-		f.mu.Unlock()
-		return
+	now := time.Now()
+	if !f.reserve(now) {
+		return false
 	}
 	f.state, f.short = turning, false
 	if f.status.Trying.IsZero() {
-		f.status.Trying = time.Now()
+		f.status.Trying = now
 	}
 	calls := f.Calls
 	if calls == nil {
 		calls = f.ctx
 	}
-	ctx, end := l.context(calls)
-	f.end = end
-	f.mu.Unlock()
+	_, f.end = l.context(calls)
+	f.poll.began = now
+	if f.poll.iterator == "" {
+		f.since(Positioning, now)
+	} else {
+		f.since(Reading, now)
+	}
+	return true
+}
 
+// ask sends the request, if that can be done apart from waiting for the answer.
+func (f *Feed) ask(l *lane) bool {
+	return f.poll.iterator != "" && f.poll.Caller.Ask(l.ctx, f.request(l))
+}
+
+// finish makes the read, or what is left of it, and has the next one scheduled.
+func (f *Feed) finish(l *lane) {
+	ctx := l.ctx
 	tip, err := f.read(ctx, l)
 	var wait time.Duration
 	read := err == nil
@@ -46,6 +62,7 @@ func (f *Feed) turn(l *lane) {
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now := time.Now()
 	ended := ctx.Err() != nil || f.ctx.Err() != nil
 	f.end = nil // it is the next turn's, whoever has that
 	if f.state == turning {
@@ -54,25 +71,27 @@ func (f *Feed) turn(l *lane) {
 	if read || f.short { // or the handler has something to do
 		f.status.Trying = time.Time{}
 	}
+	f.light = false
 	switch {
 	case ended:
 		f.held = true
 	case err != nil:
 		f.err = err
-		f.doing(BackingOff)
+		f.since(BackingOff, now)
 	case wait > 0:
-		f.poll.due = time.Now().Add(wait)
-		f.doing(BackingOff)
+		f.poll.due = now.Add(wait)
+		f.since(BackingOff, now)
 	case f.state == over:
-		f.doing(Ended)
+		f.since(Ended, now)
 	case f.needs > 0:
-		f.doing(AwaitingMemory)
+		f.since(AwaitingMemory, now)
 	case !f.roomy():
-		f.doing(AwaitingHandler)
+		f.since(AwaitingHandler, now)
 	case tip:
-		f.doing(AtTip)
+		f.since(AtTip, now)
+		f.light = now.Sub(f.poll.began) < slow && f.poll.Caller.Splits()
 	default:
-		f.doing(Pacing)
+		f.since(Pacing, now)
 	}
 	if f.state == parked && f.err == nil && f.needs == 0 {
 		f.resume()
@@ -129,19 +148,15 @@ func (f *Feed) reserve(now time.Time) bool {
 func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	defer f.ungrant()
 	p := &f.poll
-	p.began = time.Now()
 	if p.iterator == "" {
-		f.now(Positioning)
 		l.park()
 		if err := p.open(ctx); err != nil {
 			return false, err
 		}
+		f.now(Reading)
 	}
-	f.now(Reading)
-	request := p.request()
-	request.Limit, request.Window, request.Line = min(f.limit, p.Limit), max(window, f.granted), &l.line
 	next := f.part()
-	rest, err := p.Caller.Read(ctx, request, &next.wire)
+	rest, err := p.Caller.Read(ctx, f.request(l), &next.wire)
 	size, memory, records, begun := 0, 0, 0, p.From
 	for err == nil {
 		next.Page, err = p.check(ctx, &next.wire)
@@ -163,7 +178,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 			f.adapt(nil, records, size, memory, tip)
 			return tip, nil
 		}
-		if err = f.await(ctx, rest.Left()); err == nil {
+		if err = f.await(ctx, l, rest.Left()); err == nil {
 			next = f.part()
 			err = rest.Next(&next.wire)
 		}
@@ -187,6 +202,13 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 		return false, nil
 	}
 	return false, err
+}
+
+// request is what the read asks for.
+func (f *Feed) request(l *lane) wire.Request {
+	r := f.poll.request()
+	r.Limit, r.Window, r.Line = min(f.limit, f.poll.Limit), max(window, f.granted), &l.line
+	return r
 }
 
 // part is an empty one.
@@ -240,7 +262,7 @@ func (f *Feed) deliver(p *part, last bool) {
 
 // await waits for room in the queue and for memory for the next part of an answer, of which so many bytes are left (-1 for unknown). It does
 // not let an answer hang on its connection for long, nor others wait for it.
-func (f *Feed) await(ctx context.Context, left int64) error {
+func (f *Feed) await(ctx context.Context, l *lane, left int64) error {
 	need := window
 	if left >= 0 { // and what is carried over, and rounding
 		need = int(min(left+left/4+4<<10, window))
@@ -275,6 +297,7 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 		}
 		f.mu.Unlock()
 		if timer == nil {
+			f.sched.leave(l.of)
 			timer, again = time.NewTimer(bound), time.NewTimer(tick)
 		}
 		again.Reset(tick) // nobody tells when memory is given back

@@ -194,6 +194,7 @@ func (c *Caller) Close() {
 func (c *Caller) GetRecords(ctx context.Context, req Request, p *Page) error {
 	p.empty()
 	l := live(ctx, &req, c.opts.Timeout, c.slow)
+	l.window = 0
 	defer l.end()
 	_, err := c.getRecords(l, &req, p)
 	if err != nil {
@@ -205,17 +206,12 @@ func (c *Caller) GetRecords(ctx context.Context, req Request, p *Page) error {
 func (c *Caller) getRecords(l *life, req *Request, p *Page) (*Rest, error) {
 	switch c.path {
 	case OwnCall:
-		cred, err := c.credentials.Retrieve(l)
-		if err != nil {
-			return nil, operationError(fmt.Errorf("get credentials: %w", err))
-		}
-		ep, err := c.endpointFor(l, &cred, req.StreamARN)
-		if err != nil {
+		if err := c.prepare(l, req); err != nil {
 			return nil, err
 		}
-		if ep.reason == "" {
-			return c.choose(&ep.format, req, p, func(f Format) (*Rest, error) {
-				rest, err := c.own(l, ep, &cred, f, req, p)
+		if l.ep.reason == "" {
+			return c.choose(&l.ep.format, l, req, p, func(f Format) (*Rest, error) {
+				rest, err := c.own(l, f, req, p)
 				if err != nil {
 					err = operationError(err)
 				}
@@ -225,15 +221,30 @@ func (c *Caller) getRecords(l *life, req *Request, p *Page) (*Rest, error) {
 	case PlainSDK:
 		return nil, c.plainSDK(l, req, p)
 	}
-	return c.choose(c.choiceFor(req.StreamARN), req, p, func(f Format) (*Rest, error) { return nil, c.underSDK(l, f, req, p) })
+	return c.choose(c.choiceFor(req.StreamARN), l, req, p, func(f Format) (*Rest, error) { return nil, c.underSDK(l, f, req, p) })
+}
+
+// prepare finds out what the call is made with.
+func (c *Caller) prepare(l *life, req *Request) (err error) {
+	if l.ep != nil {
+		return nil
+	}
+	if l.cred, err = c.credentials.Retrieve(l); err != nil {
+		return operationError(fmt.Errorf("get credentials: %w", err))
+	}
+	l.ep, err = c.endpointFor(l, &l.cred, req.StreamARN)
+	return err
 }
 
 // choose makes a call in the format that is right for an endpoint as far as is known, and learns from it.
-func (c *Caller) choose(choice *formatChoice, req *Request, p *Page, call func(Format) (*Rest, error)) (*Rest, error) {
+func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *Page, call func(Format) (*Rest, error)) (*Rest, error) {
 	if f := c.opts.Format; f != Auto {
 		return call(f)
 	}
 	state := choice.load()
+	if l.asked {
+		state = l.state
+	}
 	rest, err := call(state.format())
 	if c.learn(choice, req.StreamARN, state, outcomeOf(err, p), err) {
 		p.empty()

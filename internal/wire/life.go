@@ -6,15 +6,26 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/weir-go/weir/internal/http1"
 )
 
 // Line is the way of calls that one goroutine makes one after the other: it keeps their connection, see [Request.Line]. The zero Line is ready.
 // One goroutine at a time may use it.
-type Line struct{ line http1.Line }
+type Line struct {
+	line  http1.Line
+	asked *life // of a call whose answer was not read yet; nil if there is none
+}
 
-// Park lets others have the connection. Call it when no call follows at once.
-func (l *Line) Park() { l.line.Park() }
+// Park lets others have the connection. Call it when no call follows at once. A call that was only asked is given up.
+func (l *Line) Park() {
+	l.line.Park()
+	if asked := l.asked; asked != nil {
+		l.asked = nil
+		asked.end()
+	}
+}
 
 // life is that of a call, whose answer may be read long after the call was made. It is a context that ends with the caller's or when
 // the bound is over. Most calls never wait for that: our own HTTP client has the bound as a deadline, so a timer is made only for who asks for Done.
@@ -22,6 +33,12 @@ type life struct {
 	caller context.Context
 	line   *Line // may be nil
 	window int   // how much of the answer is read at a time; 0 for all of it
+
+	// What the call is made with.
+	cred  aws.Credentials
+	ep    *endpoint   // nil until it is known
+	state formatState // of the endpoint when it was asked
+	asked bool        // the answer waits on line
 
 	mu     sync.Mutex
 	bound  http1.Bound
@@ -31,8 +48,13 @@ type life struct {
 	timer  *time.Timer // ends inner
 }
 
-// live begins the life of a call, which ends after d with a cause. It has to be ended.
+// live begins the life of a call, which ends after d with a cause, or returns that of the one that was asked. It has to be ended.
 func live(ctx context.Context, req *Request, d time.Duration, cause error) *life {
+	if req.Line != nil && req.Line.asked != nil {
+		l := req.Line.asked
+		req.Line.asked = nil
+		return l
+	}
 	return &life{caller: ctx, line: req.Line, bound: http1.Bound{At: time.Now().Add(d), Why: cause}}
 }
 

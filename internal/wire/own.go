@@ -32,8 +32,8 @@ var (
 )
 
 // own makes one call and reads the answer into p. With a life to live it may leave the rest of a large answer for later.
-func (c *Caller) own(l *life, ep *endpoint, cred *aws.Credentials, f Format, req *Request, p *Page) (*Rest, error) {
-	a, err := c.send(l, ep, cred, f, req)
+func (c *Caller) own(l *life, f Format, req *Request, p *Page) (*Rest, error) {
+	a, err := c.send(l, f, req)
 	if err != nil {
 		return nil, l.sendError(err)
 	}
@@ -62,27 +62,47 @@ func (c *Caller) own(l *life, ep *endpoint, cred *aws.Credentials, f Format, req
 }
 
 // send makes the call over our own HTTP client, or over net/http where that does something that ours does not.
-func (c *Caller) send(l *life, ep *endpoint, cred *aws.Credentials, f Format, req *Request) (answer, error) {
-	now := time.Now().Add(time.Duration(c.skew.Load()))
-	if ep.lean == nil || !ep.writable(cred) || httptrace.ContextClientTrace(l) != nil {
-		resp, err := c.http.Do(ep.request(now, cred, f, req).WithContext(l)) //nolint:bodyclose // the answer is the caller's
+func (c *Caller) send(l *life, f Format, req *Request) (answer, error) {
+	ep := l.ep
+	var again bool
+	var err error
+	if l.asked {
+		l.asked = false
+		if l.answer, again, err = l.line.line.Answer(l.caller); !again {
+			return l.answered(err)
+		}
+	}
+	if !c.byHand(l) {
+		resp, err := c.http.Do(ep.request(c.now(), &l.cred, f, req).WithContext(l)) //nolint:bodyclose // the answer is the caller's
 		if err != nil {
 			return answer{}, err
 		}
 		return fullAnswer(resp), nil
 	}
 	d := drafts.Get().(*draft)
-	var err error
-	if message := ep.message(d, now, cred, f, req); l.line != nil {
-		l.answer, err = l.line.line.Do(l.caller, ep.lean, message, true, l.bound)
+	if message := ep.message(d, c.now(), &l.cred, f, req); l.line != nil {
+		l.answer, err = l.line.line.Do(l.caller, ep.lean, message, !again, l.bound)
 	} else {
 		l.answer, err = ep.lean.Do(l.caller, message, true, l.bound)
 	}
 	drafts.Put(d)
+	return l.answered(err)
+}
+
+// byHand reports whether our own HTTP client makes the call.
+func (c *Caller) byHand(l *life) bool {
+	return l.ep.lean != nil && l.ep.writable(&l.cred) && httptrace.ContextClientTrace(l) == nil
+}
+
+// now is the time by the service's clock.
+func (c *Caller) now() time.Time { return time.Now().Add(time.Duration(c.skew.Load())) }
+
+// answered is what our own HTTP client brought.
+func (l *life) answered(err error) (answer, error) {
 	if err != nil {
-		return answer{}, &url.Error{Op: "Post", URL: ep.url.Redacted(), Err: err}
+		return answer{}, &url.Error{Op: "Post", URL: l.ep.url.Redacted(), Err: err}
 	}
-	return leanAnswer(l.answer, ep.url), nil
+	return leanAnswer(l.answer, l.ep.url), nil
 }
 
 // request is a signed request at the time now, for the service's clock.
