@@ -2,5 +2,5 @@
 
 package sim
 
-// raced is whether the race detector makes everything ten times slower.
+// raced is whether the race detector looks on: it makes everything ten times slower, and the order of goroutines random.
 const raced = true

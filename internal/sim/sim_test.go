@@ -81,7 +81,7 @@ func TestSimulations(t *testing.T) {
 			}
 			o := Options{Workers: *flagWorkers, Lasts: *flagLasts}
 			if raced && o.Lasts == 0 {
-				o.Lasts = time.Minute
+				o.Lasts = 2 * time.Minute
 			}
 			before := cpuTime()
 			r := Run(t, seed+uint64(i), p, o)
