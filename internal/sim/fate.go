@@ -81,6 +81,10 @@ func (w *world) admitStore(c *call) {
 	if f != "" && f != TornView && f != TornApply && f != StoreTwice {
 		w.keepsFromStore(c, w.settings.failover/2)
 	}
+	if f == "" && c.op == "beat" && l.lastWord > 0 {
+		w.lastWord(c, there, d.span(w.settings.failover/5, w.settings.failover*9/20))
+		return
+	}
 	if f == "" {
 		w.after(there, func() { w.answerStore(c, w.effect(c), back) })
 		return
@@ -107,6 +111,20 @@ func (w *world) answerStore(c *call, r reply, back time.Duration) {
 			return
 		}
 		w.answer(c, r)
+	})
+}
+
+// lastWord cuts a worker off from the store as soon as its beat has had its effect there. The answer still arrives, late: whoever trusted its
+// leases from then on would do so for longer than the store's silence about it lasts.
+func (w *world) lastWord(c *call, there, back time.Duration) {
+	l := c.life
+	span := l.lastWord
+	l.lastWord = 0
+	w.after(there, func() {
+		r := w.effect(c)
+		l.cutOff = max(l.cutOff, w.now()+int64(span))
+		w.faults(l.who, span)
+		w.after(back, func() { w.answer(c, r) })
 	})
 }
 

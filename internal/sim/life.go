@@ -43,6 +43,7 @@ type life struct {
 	done     chan struct{} // Run has returned
 	paused   int64         // until then
 	cutOff   int64         // from the store, until then
+	lastWord time.Duration // how long, from the effect of the next beat on
 	leads    int64         // what a leader asks of the store fails until then
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted

@@ -100,6 +100,10 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 		w.faults(l.who, span)
 	case Isolated:
 		span := d.span(time.Second, 12*failover)
+		if d.chance(.4) { // right after a beat that reached the store, and whose answer takes its time
+			l.lastWord = span
+			return
+		}
 		l.cutOff = w.now() + int64(span)
 		w.faults(l.who, span)
 	case NoService:
@@ -122,7 +126,7 @@ func (w *world) settle() {
 	w.settleStreams()
 	w.outage = 0
 	for _, l := range w.lives {
-		l.cutOff, l.leads, l.unread, l.paused = 0, 0, 0, min(l.paused, w.now()+int64(time.Second))
+		l.cutOff, l.lastWord, l.leads, l.unread, l.paused = 0, 0, 0, 0, min(l.paused, w.now()+int64(time.Second))
 		if l == leader {
 			l.leads = math.MaxInt64
 		}
