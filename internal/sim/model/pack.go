@@ -4,16 +4,20 @@ import "crypto/md5"
 
 // Pack makes one payload of many, all of one key, as the Kinesis Producer Library does.
 func Pack(key string, payloads [][]byte) []byte {
-	field := func(b []byte, number byte, v []byte) []byte {
-		b = varint(append(b, number<<3|2), len(v))
-		return append(b, v...)
-	}
-	message := field(nil, 1, []byte(key))
+	size := 4 + 6 + len(key) + md5.Size
 	for _, p := range payloads {
-		message = field(message, 3, field([]byte{1 << 3, 0}, 3, p))
+		size += len(p) + 14
 	}
-	sum := md5.Sum(message)
-	return append(append([]byte{0xf3, 0x89, 0x9a, 0xc2}, message...), sum[:]...)
+	b := append(make([]byte, 0, size), 0xf3, 0x89, 0x9a, 0xc2)
+	b = append(varint(append(b, 1<<3|2), len(key)), key...)
+	for _, p := range payloads {
+		inner := len(varint([]byte{1 << 3, 0, 3<<3 | 2}, len(p))) + len(p)
+		b = varint(append(b, 3<<3|2), inner)
+		b = varint(append(b, 1<<3, 0, 3<<3|2), len(p))
+		b = append(b, p...)
+	}
+	sum := md5.Sum(b[4:])
+	return append(b, sum[:]...)
 }
 
 func varint(b []byte, n int) []byte {
