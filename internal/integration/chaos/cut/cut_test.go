@@ -215,7 +215,7 @@ func nobodyGetsIn(t *testing.T, p *Proxy, want error) {
 	if err == nil { // the end may be there before connecting has returned, or after
 		defer c.Close()
 		_, err = client{t, c, bufio.NewReader(c)}.hears(patience)
-		if want == syscall.ECONNREFUSED || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		if errors.Is(want, syscall.ECONNREFUSED) || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("somebody got in, and then: %v", err)
 		}
 		return
