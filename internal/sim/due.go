@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/sim/model"
 	"github.com/weir-go/weir/lease"
 )
@@ -293,7 +294,11 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			return
 		}
 		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.handles[about(l.Stream, l.Shard)])
-		w.within(at, 2*s.beat+s.idle+retryMax+2*time.Second, what, say)
+		may := 2*s.beat + s.idle + retryMax + 2*time.Second
+		if w.profile.Reading == weir.FanOut { // a consumer to find, a subscription that another has, and one that is refused for a while
+			may += 20 * time.Second
+		}
+		w.within(at, may, what, say)
 	}
 }
 

@@ -266,6 +266,8 @@ func (w *world) admitRead(c *call, asked model.Call) {
 		kinds = append(kinds, BrokenBody, BrokenAnswer, Expired, EmptyPage, ShortPage, NoChildren)
 	case "GetShardIterator":
 		kinds = append(kinds, AtForAfter)
+	case "SubscribeToShard":
+		kinds = append(kinds, InUse, AtForAfter)
 	default:
 		kinds = append(kinds, BrokenBody)
 	}
@@ -295,7 +297,7 @@ func (w *world) admitRead(c *call, asked model.Call) {
 	switch f {
 	case Throttled:
 		code := "ProvisionedThroughputExceededException"
-		if asked.Op == "ListShards" || asked.Op == "DescribeStreamSummary" {
+		if asked.Op != "GetRecords" && asked.Op != "GetShardIterator" {
 			code = "LimitExceededException"
 		}
 		fails(400, code)
@@ -306,6 +308,9 @@ func (w *world) admitRead(c *call, asked model.Call) {
 		} else {
 			w.after(there, func() { w.answer(c, reply{err: errConnection}) })
 		}
+		return
+	case InUse:
+		fails(400, "ResourceInUseException")
 		return
 	case Expired:
 		fails(400, "ExpiredIteratorException")
@@ -331,7 +336,12 @@ func (w *world) admitRead(c *call, asked model.Call) {
 		if asked.Tip() && !broken {
 			l.pins[asked.Stream] = w.now()
 		}
-		a := httpAnswer{Answer: w.service.Do(asked, whim, w.clock()), broken: broken}
+		a := httpAnswer{broken: broken}
+		if asked.Op == "SubscribeToShard" {
+			a.sub, a.Answer = w.service.Subscribe(asked, whim, w.clock())
+		} else {
+			a.Answer = w.service.Do(asked, whim, w.clock())
+		}
 		if garbled {
 			a.Body = a.Body[:len(a.Body)*2/3]
 		}

@@ -69,6 +69,17 @@ const (
 	Renames      Fault = "stream named or not" // by Options.StreamsFunc
 )
 
+// What may become of a subscription's next event.
+const (
+	EventTwice  Fault = "event twice"
+	EventCut    Fault = "event cut" // the connection breaks in the middle of it
+	EventSilent Fault = "events stop"
+	EventEnds   Fault = "events end" // as they do after five minutes
+	EventError  Fault = "event is an error"
+	EventSlow   Fault = "event slow"
+	InUse       Fault = "subscription in use"
+)
+
 // What may become of a call of Options.StreamsFunc.
 const (
 	NamesFail   Fault = "naming fails"
@@ -86,6 +97,7 @@ type Profile struct {
 	Repeats bool // records may be handled again
 	Large   bool // records of 160 KiB, so that answers come in parts
 	Start   weir.Position
+	Reading weir.Reading
 	Streams [2]int // how many there are; with a second number Options.StreamsFunc names all but the first
 	Records time.Duration
 	Idle    [2]time.Duration
@@ -144,6 +156,12 @@ var Profiles = []Profile{
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
 	},
 	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{10, 50}, Shards: [2]int{1, 6}},
+	{
+		Name: "fanout", Reading: weir.FanOut, Rates: all(handlerFaults, workerFaults, shapeFaults, map[Fault]float64{
+			EventTwice: .02, EventCut: .01, EventSilent: .003, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03,
+			Throttled: .02, ServerError: .01, ServiceSlow: .01, Silent: .003, NoService: 10, StoreFails: .005,
+		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8},
+	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 

@@ -18,6 +18,7 @@ type service struct{ l *life }
 type httpAnswer struct {
 	model.Answer
 	broken bool
+	sub    *model.Subscription
 	date   time.Time
 }
 
@@ -52,9 +53,15 @@ func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.broken {
 		content = io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), brokenOff{})
 	}
+	var stream io.ReadCloser = io.NopCloser(content)
+	length := int64(len(a.Body))
+	if a.sub != nil {
+		kind, length = "application/vnd.amazon.eventstream", -1
+		stream = newEvents(s.l, what, r.Context(), a.Body, a.sub)
+	}
 	return &http.Response{
 		StatusCode: a.Status, Status: http.StatusText(a.Status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		ContentLength: int64(len(a.Body)), Body: io.NopCloser(content),
+		ContentLength: length, Body: stream,
 		Header: http.Header{
 			"Content-Type": {kind}, "X-Amzn-Requestid": {"sim"}, "Date": {a.date.UTC().Format(http.TimeFormat)},
 		},

@@ -286,6 +286,8 @@ func (w *world) admit(c *call) {
 		w.admitHandling(c, body)
 	case model.Call:
 		w.admitRead(c, body)
+	case *events:
+		w.admitEvent(c, body)
 	case namesCall:
 		w.admitNames(c)
 	default:

@@ -20,6 +20,8 @@ type Call struct {
 	token         string // iterator
 	limit         int
 	filter        string
+	consumer      string // its name, or its ARN in SubscribeToShard
+	loose         bool   // positions need not be those of records
 }
 
 // Answer is what goes back. Body is in the format that the call came in.
@@ -53,16 +55,29 @@ func Read(target, contentType string, body []byte) (Call, error) {
 		}
 	} else {
 		var in struct {
-			StreamName, StreamARN, ShardId, ShardIteratorType, StartingSequenceNumber, ShardIterator, NextToken string
-			Timestamp                                                                                           float64
-			Limit                                                                                               int
-			ShardFilter                                                                                         *struct{ Type string }
+			StreamName, StreamARN, ShardId, ShardIteratorType, StartingSequenceNumber, ShardIterator, NextToken, ConsumerName, ConsumerARN string
+			Timestamp                                                                                                                      float64
+			Limit                                                                                                                          int
+			StartingPosition                                                                                                               struct {
+				Type, SequenceNumber string
+				Timestamp            float64
+			}
+			ShardFilter *struct{ Type string }
 		}
 		if err := json.Unmarshal(body, &in); err != nil {
 			return c, err
 		}
 		c.Stream, c.Shard, c.kind, c.start, c.token, c.limit = in.StreamName, in.ShardId, in.ShardIteratorType, in.StartingSequenceNumber, in.ShardIterator, in.Limit
 		c.at = time.UnixMilli(int64(in.Timestamp*1000 + 0.5))
+		c.consumer = in.ConsumerName
+		if c.Stream == "" {
+			c.Stream = streamOf(in.StreamARN)
+		}
+		if op == "SubscribeToShard" {
+			c.Stream, c.consumer = streamOf(in.ConsumerARN), in.ConsumerARN
+			c.kind, c.start = in.StartingPosition.Type, in.StartingPosition.SequenceNumber
+			c.at = time.UnixMilli(int64(in.StartingPosition.Timestamp*1000 + 0.5))
+		}
 		if in.ShardFilter != nil {
 			c.filter = in.ShardFilter.Type
 		}
@@ -127,12 +142,14 @@ func (s *Service) Do(c Call, w Whim, now time.Time) Answer {
 		return answer(map[string]any{"StreamDescriptionSummary": map[string]any{
 			"StreamName": st.Name, "StreamStatus": "ACTIVE", "StreamCreationTimestamp": float64(st.Born.UnixMilli()) / 1000,
 			"OpenShardCount": len(st.Open()), "RetentionPeriodHours": 24, "EnhancedMonitoring": []any{},
-			"StreamARN": "arn:aws:kinesis:us-east-1:123456789012:stream/" + st.Name,
+			"StreamARN": st.arn(),
 		}})
 	case "GetShardIterator":
 		return st.iterator(c, w, now)
 	case "GetRecords":
 		return st.records(c, w, now)
+	case "DescribeStreamConsumer", "RegisterStreamConsumer":
+		return st.consumers(c, now)
 	}
 	return Fail(400, "UnknownOperationException", c.Op)
 }
@@ -173,27 +190,32 @@ func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
 	if sh == nil {
 		return Fail(400, "ResourceNotFoundException", "no shard "+c.Shard)
 	}
-	it := iterator{stream: st.Name, shard: sh.ID, life: st.Life, issued: now.UnixMilli()}
+	after, fail := sh.place(c, w)
+	if fail.Status != 0 {
+		return fail
+	}
+	it := iterator{stream: st.Name, shard: sh.ID, life: st.Life, issued: now.UnixMilli(), after: after}
+	return answer(map[string]any{"ShardIterator": it.String()})
+}
+
+// place is the sequence number behind which a position lies. The error has no status when there is none.
+func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 	switch c.kind {
 	case "TRIM_HORIZON":
-		it.after = 0
+		return 0, fail
 	case "LATEST":
-		it.after = 1<<63 - 1
 		if n := len(sh.Records); n > 0 {
-			it.after = sh.Records[n-1].Seq
-		} else {
-			it.after = sh.Start
+			return sh.Records[n-1].Seq, fail
 		}
+		return sh.Start, fail
 	case "AT_TIMESTAMP":
-		it.after = 1 << 63
 		i := sort.Search(len(sh.Records), func(i int) bool { return !sh.Records[i].Arrival.Before(c.at) })
 		if i < len(sh.Records) {
-			it.after = sh.Records[i].Seq - 1
+			return sh.Records[i].Seq - 1, fail
 		} else if n := len(sh.Records); n > 0 {
-			it.after = sh.Records[n-1].Seq
-		} else {
-			it.after = sh.Start
+			return sh.Records[n-1].Seq, fail
 		}
+		return sh.Start, fail
 	case "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER":
 		n, ok := seqOf(c.start)
 		i, found := slices.BinarySearchFunc(sh.Records, n, func(r Record, n uint64) int {
@@ -205,17 +227,18 @@ func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
 			}
 			return 0
 		})
+		if c.loose && !found && n >= sh.Start {
+			found, i = true, max(i, sh.Trimmed)
+		}
 		if !ok || !found || i < sh.Trimmed {
-			return Fail(400, "InvalidArgumentException", "StartingSequenceNumber "+c.start+" is not in shard "+sh.ID)
+			return 0, Fail(400, "InvalidArgumentException", "StartingSequenceNumber "+c.start+" is not in shard "+sh.ID)
 		}
-		it.after = n
 		if c.kind == "AT_SEQUENCE_NUMBER" || w.FromStart {
-			it.after--
+			n--
 		}
-	default:
-		return Fail(400, "ValidationException", "iterator type "+c.kind)
+		return n, fail
 	}
-	return answer(map[string]any{"ShardIterator": it.String()})
+	return 0, Fail(400, "ValidationException", "iterator type "+c.kind)
 }
 
 func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
@@ -229,9 +252,27 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 	case now.Sub(time.UnixMilli(it.issued)) > iteratorLife:
 		return Fail(400, "ExpiredIteratorException", "iterator of "+time.UnixMilli(it.issued).String())
 	}
-	from := sort.Search(len(sh.Records), func(i int) bool { return sh.Records[i].Seq > it.after })
+	page, to, behind := sh.page(it.after, c.limit, w, now)
+	if len(page) > 0 {
+		it.after = page[len(page)-1].Seq
+	}
+	out := pageCBOR{records: page, behind: behind}
+	if !sh.Closed.IsZero() && to == len(sh.Records) {
+		if !w.NoKids {
+			out.children = append(out.children, sh.Children...)
+		}
+	} else {
+		it.issued = now.UnixMilli()
+		out.next = it.String()
+	}
+	return Answer{Status: 200, Body: out.encode(), CBOR: true}
+}
+
+// page is what comes behind a sequence number, at most so many; to is where it ends among the shard's records.
+func (sh *Shard) page(after uint64, limit int, w Whim, now time.Time) (page []Record, to int, behind int64) {
+	from := sort.Search(len(sh.Records), func(i int) bool { return sh.Records[i].Seq > after })
 	from = max(from, sh.Trimmed)
-	to := min(len(sh.Records), from+c.limit)
+	to = min(len(sh.Records), from+limit)
 	if w.Most > 0 {
 		to = min(to, from+w.Most)
 	}
@@ -244,24 +285,10 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 	if w.Empty {
 		to = from
 	}
-	page := sh.Records[from:to]
-	if len(page) > 0 {
-		it.after = page[len(page)-1].Seq
-	}
-	behind := int64(0)
 	if to < len(sh.Records) {
 		behind = max(now.Sub(sh.Records[to].Arrival).Milliseconds(), 1)
 	}
-	out := pageCBOR{records: page, behind: behind}
-	if !sh.Closed.IsZero() && to == len(sh.Records) {
-		if !w.NoKids {
-			out.children = append(out.children, sh.Children...)
-		}
-	} else {
-		it.issued = now.UnixMilli()
-		out.next = it.String()
-	}
-	return Answer{Status: 200, Body: out.encode(), CBOR: true}
+	return sh.Records[from:to], to, behind
 }
 
 // Fail is an error of the service.

@@ -24,6 +24,7 @@ type Stream struct {
 	Born   time.Time
 	Life   int64 // tells it from others of its name
 	Shards []*Shard
+	made   map[string]time.Time // consumers
 }
 
 // Shard holds its records in order.
@@ -37,6 +38,7 @@ type Shard struct {
 	Records  []Record // all there ever were
 	Trimmed  int      // how many of them have expired
 	GoneAt   time.Time
+	sub      *Subscription // of the consumer
 }
 
 // Record is one as Kinesis knows it.
