@@ -53,7 +53,7 @@ func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.broken {
 		content = io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), brokenOff{})
 	}
-	var stream io.ReadCloser = io.NopCloser(content)
+	stream := io.NopCloser(content)
 	length := int64(len(a.Body))
 	if a.sub != nil {
 		kind, length = "application/vnd.amazon.eventstream", -1
