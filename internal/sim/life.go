@@ -97,12 +97,12 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	if len(w.streams) > 1 {
 		names = l.named
 	}
-	if w.profile.Reading == weir.FanOut {
+	if w.reading == weir.FanOut {
 		o.stall = max(o.stall, 130*time.Second) // 2 min is the least, by the fastest clock
 	}
 	return weir.Options{
 		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: quiet,
-		Start: w.profile.Start, Reading: w.profile.Reading, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
+		Start: w.profile.Start, Reading: w.reading, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),

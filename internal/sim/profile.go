@@ -97,8 +97,8 @@ type Profile struct {
 	Repeats bool // records may be handled again
 	Large   bool // records of 160 KiB, so that answers come in parts
 	Start   weir.Position
-	Reading weir.Reading
-	Streams [2]int // how many there are; with a second number Options.StreamsFunc names all but the first
+	Pushed  float64 // the part of the simulations that read by fan-out
+	Streams [2]int  // how many there are; with a second number Options.StreamsFunc names all but the first
 	Records time.Duration
 	Idle    [2]time.Duration
 }
@@ -143,21 +143,21 @@ var Profiles = []Profile{
 	{Name: "crashes", Rates: all(workerFaults, map[Fault]float64{Split: 30, Merge: 20}), Repeats: true, Workers: [2]int{2, 12}, Shards: [2]int{2, 10}},
 	{Name: "stormy", Rates: all(storeFaults, serviceFaults, handlerFaults, workerFaults, shapeFaults), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 8}},
 	{Name: "retention", Rates: all(serviceFaults, workerFaults, shapeFaults, map[Fault]float64{Trim: 120}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
-	{Name: "recreate", Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 20, StoreFails: .01}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
+	{Name: "recreate", Pushed: .3, Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 20, StoreFails: .01}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
 	{Name: "large", Large: true, Records: 4 * time.Second, Rates: all(serviceFaults, handlerFaults, map[Fault]float64{Crash: 20, Split: 10}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}},
 	{
-		Name: "latest", Start: weir.Latest, Rates: all(storeFaults, serviceFaults, map[Fault]float64{
+		Name: "latest", Start: weir.Latest, Pushed: .3, Rates: all(storeFaults, serviceFaults, map[Fault]float64{
 			CrashBefore: .003, CrashAfter: .003, TornApply: .06, ApplyBreaks: .06, Split: 300, Merge: 200, Crash: 60, Leaves: 60,
 		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 8}, Lasts: [2]time.Duration{30 * time.Second, 3 * time.Minute}, Records: 300 * time.Millisecond,
 	},
 	{
-		Name: "streams", Streams: [2]int{2, 4}, Rates: all(workerFaults, map[Fault]float64{
+		Name: "streams", Streams: [2]int{2, 4}, Pushed: .3, Rates: all(workerFaults, map[Fault]float64{
 			Renames: 60, NamesFail: .1, NamesSilent: .03, Recreate: 10, Split: 40, Merge: 20, StoreFails: .01, ServerError: .01, Throttled: .02, Silent: .003,
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
 	},
 	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{10, 50}, Shards: [2]int{1, 6}},
 	{
-		Name: "fanout", Reading: weir.FanOut, Rates: all(handlerFaults, workerFaults, shapeFaults, map[Fault]float64{
+		Name: "fanout", Pushed: 1, Rates: all(handlerFaults, workerFaults, shapeFaults, map[Fault]float64{
 			EventTwice: .02, EventCut: .01, EventSilent: .003, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03,
 			Throttled: .02, ServerError: .01, ServiceSlow: .01, Silent: .003, NoService: 10, StoreFails: .005,
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8},

@@ -78,9 +78,10 @@ func (w *world) admitEvent(c *call, e *events) {
 	case EventSilent:
 		w.keepsFromReading(l, c.about, silence)
 		return
-	case EventTwice, "":
-	default:
+	case EventSlow:
 		w.keepsFromReading(l, c.about, silence)
+	case EventCut, EventError:
+		w.keepsFromReading(l, c.about, 2*retryMax)
 	}
 	there := d.often(20*time.Millisecond, 300*time.Millisecond)
 	if l.paused > w.now() {

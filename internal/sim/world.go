@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/internal/sim/model"
 	"github.com/weir-go/weir/lease"
@@ -37,7 +38,8 @@ type world struct {
 	stage    int
 	steps    int
 	skew     time.Duration // of the service's clock
-	beats    int           // that were sent
+	reading  weir.Reading
+	beats    int // that were sent
 
 	workers []*worker
 	lives   []*life
@@ -98,6 +100,9 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	w.history.all = o.Whole
 	skew := roll(seed, "skew")
 	w.skew = skew.span(-10*time.Minute, 10*time.Minute)
+	if pushed := roll(seed, "pushed"); pushed.chance(w.profile.Pushed) {
+		w.reading = weir.FanOut
+	}
 	w.prepare(o)
 	w.drive()
 	w.end()
