@@ -81,9 +81,9 @@ func (t *Term) park(err error) (next func() error) {
 	if t.again == nil {
 		t.again = t.goOn
 	}
-	if t.drained != nil {
-		t.drained(nil)
-		t.reading, t.drained = nil, nil
+	if t.reading != nil {
+		t.reading.end(nil)
+		t.reading = nil
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (r *reading) context() context.Context {
 	defer t.mu.Unlock()
 	if t.reading == nil {
 		// Not made from Context, which would keep the room for it while the reader is parked.
-		t.reading, t.drained = context.WithCancelCause(t.stretch)
+		t.reading = await(t.stretch)
 		t.isOver()
 	}
 	return t.reading
@@ -132,8 +132,8 @@ func (t *Term) isOver() bool {
 	if !t.draining && cause == nil {
 		return false
 	}
-	if t.drained != nil {
-		t.drained(cause)
+	if t.reading != nil {
+		t.reading.end(cause)
 	}
 	return true
 }
@@ -176,8 +176,8 @@ func (c *termContext) context() context.Context {
 		if t.ended { // first, and with its own cause
 			from = context.WithoutCancel(from)
 		}
-		if t.waits, t.end = context.WithCancelCause(from); t.ended {
-			t.end(t.why)
+		if t.waits = await(from); t.ended {
+			t.waits.end(t.why)
 		}
 	}
 	return t.waits

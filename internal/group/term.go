@@ -21,31 +21,40 @@ type Term struct {
 
 	mu       sync.Mutex
 	reader   readerState
-	woken    bool                    // while it runs: not to be parked
-	next     func() error            // what a parked reader goes on with
-	again    func()                  // goOn, made once
-	ended    bool                    // Context has, before trust; why says with what
-	why      error                   // may be nil
-	waits    context.Context         // nil until somebody waits with Context
-	end      context.CancelCauseFunc // of waits
-	draining bool                    // nothing new is to be begun
-	reading  context.Context         // nil until the reader waits with it, and while it is parked
-	drained  context.CancelCauseFunc // of reading
-	at       shard.Position          // done by the handler
-	saved    shard.Position          // in the store
-	finished bool                    // at is End; children may be set
+	woken    bool       // while it runs: not to be parked
+	ended    bool       // Context has, before trust; why says with what
+	draining bool       // nothing new is to be begun
+	finished bool       // at is End; children may be set
+	returned bool       // the reader has returned
+	wanted   bool       // … because the lease was wanted back
+	lost     bool       // the store says that the lease is not ours any more, at this epoch
+	stalled  bool       // the reader gave the lease up
+	left     bool       // … and was left behind
+	load     lease.Load // what the shard brings
+	told     lease.Load // … as the store knows it
+	toldAt   time.Time
+
+	next     func() error   // what a parked reader goes on with
+	again    func()         // goOn, made once
+	why      error          // that Context has ended with; may be nil
+	waits    *awaited       // nil until somebody waits with Context
+	reading  *awaited       // nil until the reader waits with Reading, and while it is parked
+	at       shard.Position // done by the handler
+	saved    shard.Position // in the store
 	children []shard.Shard
 	waiters  []waiter
-	returned bool // the reader has returned
-	wanted   bool // … because the lease was wanted back
-	err      error
-	lost     bool // the store says that the lease is not ours any more, at this epoch
-	stalled  bool // the reader gave the lease up
-	left     bool // … and was left behind
+	err      error // that the reader returned
+}
 
-	load   lease.Load // what the shard brings
-	told   lease.Load // … as the store knows it
-	toldAt time.Time
+// awaited is a context that somebody waits with.
+type awaited struct {
+	context.Context
+	end context.CancelCauseFunc
+}
+
+func await(from context.Context) *awaited {
+	ctx, end := context.WithCancelCause(from)
+	return &awaited{ctx, end}
 }
 
 // A load that is not reported by the way, with a position, is worth a write of its own when it differs by this many classes
@@ -203,7 +212,7 @@ func (t *Term) cancel(cause error) {
 		t.ended, t.why = true, cause
 	}
 	if t.waits != nil {
-		t.end(cause)
+		t.waits.end(cause)
 	}
 	t.mu.Unlock()
 	t.ends()

@@ -25,7 +25,6 @@ type Feed struct {
 	share *Share
 	ctx   context.Context
 	after *Feed // in a list of the scheduler
-	light bool  // the next read will probably bring nothing, and soon; nobody changes it while the feed is in such a list
 
 	// Of whoever has the turn, which is one goroutine at a time.
 	poll  Poll
@@ -35,14 +34,15 @@ type Feed struct {
 	state   feedState
 	held    bool // no more turns
 	gone    bool // nobody wants what comes
-	queue   []*part
-	parts   int // queued, or handed over and not released
-	bytes   int // … of memory
 	atTip   bool
 	hungry  bool // Next had nothing to hand over since the last read
 	asleep  bool // whoever takes pages wants to be woken
+	short   bool // the last read lacked memory: the next one waits until everything was handled
+	light   bool // the next one will probably bring nothing, and soon; not changed while the feed is in a list of the scheduler
+	queue   []*part
+	parts   int // queued, or handed over and not released
+	bytes   int // … of memory
 	err     error
-	short   bool               // the last read lacked memory: the next one waits until everything was handled
 	needs   int                // bytes that the next read waits for
 	granted int                // bytes that it may take
 	expects int                // bytes of memory that the next answer will probably need; 0 when it will probably be small

@@ -49,6 +49,10 @@ func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func(
 	return from, nothing
 }
 
+// surplus is for how long a connection is kept that nobody uses. Those that were used last are used first, so it is one that only a burst
+// needed, such as a start, and the next burst is not likely to come soon. Each is 15 KB or so.
+const surplus = 10 * time.Second
+
 // leanClient makes our own HTTP client, with the same settings. It is nil when they ask for what that does not do. proxy has to
 // be asked which requests go through one, for those are net/http's.
 func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, proxy func(*http.Request) (*url.URL, error)) {
@@ -82,6 +86,9 @@ func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, pr
 		o.MaxConns = opts.MaxConns
 	}
 	o.Timeout = max(timeout, 0)
+	if o.IdleTimeout <= 0 || o.IdleTimeout > surplus {
+		o.IdleTimeout = surplus
+	}
 	if read > 0 && read < opts.Timeout { // a longer one is never over before the call is
 		o.ReadTimeout = read
 	}
