@@ -21,6 +21,13 @@ func quietWorker() *worker {
 	})
 }
 
+func TestBeatsSayTheWorkersTimes(t *testing.T) {
+	w := quietWorker()
+	if r, _ := w.report(); r.Times != w.cfg.Times || r.Times == (lease.Times{}) || !r.First {
+		t.Errorf("the first beat says %v, the worker has %v", r.Times, w.cfg.Times)
+	}
+}
+
 // A reader may return its error right after the loop looked for errors: the same beat then gives the lease back and the term
 // is dropped, and the error must still end Run.
 func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {

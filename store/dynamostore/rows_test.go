@@ -115,16 +115,17 @@ func TestWorkerRows(t *testing.T) {
 
 	got, err := decodeWorker(row(func(it item) {
 		it[attrName], it[attrEnded], it[attrLeaving], it[attrWeight] = text("w"), yes(), yes(), text("2.5")
+		it[attrTimes] = text("1s/5s/30s")
 		it[attrDrain], it[attrTroubles] = yes(), text(`[{"Stream":"s","Shard":"1","State":"stalled","For":1000000000,"Why":"w"}]`)
 		it[attrMaxLeases], it[attrHolds], it[attrTold], it[attrFreed], it[attrUnsettled] =
 			n("7"), n("18446744073709551615"), n("3"), n("4"), yes()
 	}))
 	want := workerRow{Worker: lease.Worker{Session: "s-1", Name: "w", Beat: 5, Ended: true, Leaving: true, Weight: 2.5, MaxLeases: 7,
-		Holds: math.MaxUint64, Drain: true, Troubles: []lease.Trouble{{Key: lease.Key{Stream: "s", Shard: "1"}, State: "stalled", For: time.Second, Why: "w"}}}, told: 3, freed: 4, unsettled: true}
+		Holds: math.MaxUint64, Drain: true, Times: lease.DefaultTimes, Troubles: []lease.Trouble{{Key: lease.Key{Stream: "s", Shard: "1"}, State: "stalled", For: time.Second, Why: "w"}}}, told: 3, freed: 4, unsettled: true}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := decodeWorker(row(func(item) {})); err != nil || got.Weight != 1 {
+	if got, err := decodeWorker(row(func(item) {})); err != nil || got.Weight != 1 || got.Times != (lease.Times{}) {
 		t.Errorf("a plain row is %+v, %v", got, err)
 	}
 
@@ -137,6 +138,8 @@ func TestWorkerRows(t *testing.T) {
 		"no number of weight": func(it item) { it[attrWeight] = text("NaN") },
 		"a huge cap":          func(it item) { it[attrMaxLeases] = n("9223372036854775808") },
 		"troubles of text":    func(it item) { it[attrTroubles] = text("many") },
+		"times out of bounds": func(it item) { it[attrTimes] = text("1s/0s/30s") },
+		"a number of times":   func(it item) { it[attrTimes] = n("5") },
 		"a flag that is text": func(it item) { it[attrEnded] = text("true") },
 	} {
 		if w, err := decodeWorker(row(change)); err == nil {

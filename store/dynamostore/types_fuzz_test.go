@@ -15,7 +15,7 @@ func FuzzAttributeTypes(f *testing.F) {
 	f.Add(uint8(7), uint8(7), "x")
 	names := []string{
 		attrApp, attrRow, attrEpoch, attrPosition, attrPositionKey, attrRangeStart, attrRangeEnd, attrOwner, attrBeat, attrHolds, attrWeight, attrTerm,
-		attrTroubles, attrMaxLeases, attrEnded, attrLeaving, attrDrain, attrTold, attrFreed, attrUnsettled, attrName,
+		attrTroubles, attrMaxLeases, attrEnded, attrLeaving, attrDrain, attrTold, attrFreed, attrUnsettled, attrName, attrTimes,
 		attrHeir, attrRevoked, attrLast, attrShunned, attrLoad, attrBorn, attrParents, attrSession, attrChanges, attrToken, attrPaused,
 	}
 	f.Fuzz(func(t *testing.T, which, kind uint8, value string) {

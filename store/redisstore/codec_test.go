@@ -76,6 +76,7 @@ func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add("s\x001", `{"f":"{\"start\":\"0\",\"end\":\"7\"}","e":"3","o":"a","p":"17+3","k":"4:002:17:0000000003","w":"3","b":"0"}`)
 	f.Add("s\x00", `{"b":"1","e":"0","d":"1","x":"{\"weight\":2,\"troubles\":[{\"why\":\"\"}]}"}`)
+	f.Add("s", `{"b":"1","e":"0","d":"0","t":"1s/5s/30s","x":"{}"}`)
 	f.Add("", `[]`)
 	f.Fuzz(func(t *testing.T, field, value string) {
 		if l, err := decodeLease(field, value); err == nil {
@@ -95,7 +96,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		if w, err := decodeSession(field, value); err != nil && w.Session != "" {
 			t.Errorf("an error and a worker: %v", w)
-		} else if err == nil && (!(w.Weight > 0) || w.MaxLeases < 0) {
+		} else if err == nil && (!(w.Weight > 0) || w.MaxLeases < 0 || w.Times != (lease.Times{}) && w.Times.Failover < w.Times.Beat) {
 			t.Errorf("%q is read as %+v", value, w)
 		}
 		d := decoder{values: []any{field, value, int64(3), nil, []any{value}}}
@@ -107,6 +108,20 @@ func FuzzDecode(f *testing.F) {
 			t.Error("an answer of nonsense is no error")
 		}
 	})
+}
+
+func TestTimesOfASession(t *testing.T) {
+	for times, want := range map[string]lease.Times{`"1s/5s/30s"`: lease.DefaultTimes, `""`: {}, `null`: {}} {
+		w, err := decodeSession("a", `{"b":"1","e":"0","d":"0","t":`+times+`,"x":"{}"}`)
+		if err != nil || w.Times != want {
+			t.Errorf("%s is read as %+v, %v", times, w, err)
+		}
+	}
+	for _, times := range []string{`"1s"`, `"1s/0s/30s"`, `5`} {
+		if w, err := decodeSession("a", `{"b":"1","e":"0","d":"0","t":`+times+`,"x":"{}"}`); err == nil || w.Session != "" {
+			t.Errorf("%s is read as %+v, %v", times, w, err)
+		}
+	}
 }
 
 func TestAnAnswerThatIsShortIsAnError(t *testing.T) {
