@@ -253,6 +253,9 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	r.opts.Logger.Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
 		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
 	l.term.Abandon()
+	if s, ok := l.source.(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
+		s.Stop()
+	}
 	if f := r.opts.Events.Stalled; f != nil {
 		f(e)
 	}

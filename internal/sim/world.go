@@ -308,7 +308,8 @@ func (w *world) answer(c *call, r reply) {
 	}
 	if now := w.now(); l.paused > now && !c.gone.Load() {
 		d := w.dice(c, "after the pause")
-		w.after(time.Duration(l.paused-now)+d.span(1, time.Millisecond), func() { w.answer(c, r) })
+		// A pause may come to last for less than it was to.
+		w.after(min(time.Duration(l.paused-now), 5*time.Second)+d.span(1, time.Millisecond), func() { w.answer(c, r) })
 		return
 	}
 	if h, ok := c.body.(*handling); ok {

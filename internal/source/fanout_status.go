@@ -46,6 +46,16 @@ func (f *Fanout) follow(sub *subscription) {
 	f.live = sub
 }
 
+// Stop ends the subscription, if there is one, while somebody is handling what it brought: for a reader that is left behind, because its handler ignores
+// that it is to end. It may be called at any time.
+func (f *Fanout) Stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.live != nil {
+		f.live.wire.Stop()
+	}
+}
+
 // describe says what the subscription is at.
 func (s *subscription) describe(to *Status) {
 	s.mu.Lock()

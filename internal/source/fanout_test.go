@@ -246,6 +246,22 @@ func TestFanOutChangesHands(t *testing.T) {
 	}
 }
 
+// A reader that is left behind does not call Close for a while.
+func TestFanOutIsStoppedByOthers(t *testing.T) {
+	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
+		p.fan.Stop() // nothing to stop
+		p.send()
+		p.all(time.Second)
+		p.fan.Stop()
+		synctest.Wait()
+		select {
+		case <-p.fan.sub.done:
+		default:
+			t.Error("the subscription is still read")
+		}
+	})
+}
+
 func TestFanOutConsumerIsRemovedAndRegisteredAgain(t *testing.T) {
 	for _, delay := range []time.Duration{0, 8 * time.Second} { // of CREATING and DELETING
 		t.Run(delay.String(), func(t *testing.T) {
