@@ -45,6 +45,7 @@ func newDuties() duties {
 type hindered struct {
 	store    int64
 	beat     int64 // when a beat last had its effect, perhaps long after a crash
+	begun    int64 // when its first beat had its effect
 	unbeaten int64 // as store, of its beats alone: with the next that succeeds a leader's own watchdog begins anew
 	resigned int64
 	stopping int64 // since when it stops
@@ -56,6 +57,9 @@ func newHindered() hindered { return hindered{reads: map[string]int64{}, handles
 
 // keeps notes that a call to the store goes wrong, and is waited for so long.
 func (w *world) keepsFromStore(c *call, d time.Duration) {
+	if c.op == "leave" { // which is tried for so long
+		d = w.settings.failover
+	}
 	h, until := &c.life.hindered, w.now()+int64(d+w.settings.beat)
 	h.store = max(h.store, until)
 	if c.op == "beat" {
@@ -88,7 +92,7 @@ func (w *world) ready(lead bool) int64 {
 		if l == nil || l.stopping || l.session == "" {
 			continue
 		}
-		at := max(l.began+int64(2*w.settings.beat), l.fromStore(), w.outage)
+		at := max(l.hindered.begun+int64(2*w.settings.beat), l.fromStore(), w.outage)
 		if lead {
 			at = max(at, l.hindered.resigned, l.leads)
 		}

@@ -25,12 +25,38 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	if c.op == "apply" || c.op == "lead" || releases { // few calls, and all of them matter
 		often = 8
 	}
-	for _, f := range kinds {
-		if p := often * w.profile.Rates[f]; p > 0 && d.chance(p) && w.strikes(f, c.id(f)) {
-			return f
+	for _, o := range w.oddsOf(c.op, kinds) {
+		if d.chance(often*o.chance) && w.strikes(o.fault, c.id(o.fault)) {
+			return o.fault
 		}
 	}
 	return ""
+}
+
+// odds are how likely a fault strikes a call.
+type odds struct {
+	fault  Fault
+	chance float64
+}
+
+// oddsOf returns those of kinds that there are in the profile. It remembers them by what is called and how many kinds it may be struck by.
+func (w *world) oddsOf(op string, kinds []Fault) []odds {
+	key := oddsKey{op, len(kinds)}
+	known, ok := w.odds[key]
+	if !ok {
+		for _, f := range kinds {
+			if p := w.profile.Rates[f]; p > 0 {
+				known = append(known, odds{f, p})
+			}
+		}
+		w.odds[key] = known
+	}
+	return known
+}
+
+type oddsKey struct {
+	op    string
+	kinds int
 }
 
 // admitStore decides what becomes of a call to the store: when it has its effect, if it has, and when and how it is answered.
@@ -170,6 +196,9 @@ func (w *world) effect(c *call) (r reply) {
 		o, err := w.store.Beat(ctx, "app", b.report)
 		r = reply{o, err}
 		if err == nil {
+			if c.life.session == "" {
+				c.life.hindered.begun = w.now()
+			}
 			c.life.session, w.books.of[b.report.Session] = b.report.Session, c.life
 			c.life.hindered.beat = w.now()
 		}

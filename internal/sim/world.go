@@ -29,6 +29,7 @@ type world struct {
 	planted  func([]string) string
 	settings settings
 
+	odds     map[oddsKey][]odds // of calls, as far as known
 	gate     gate
 	calendar calendar
 	history  history
@@ -94,7 +95,7 @@ type Options struct {
 func simulate(seed uint64, p Profile, o Options) Result {
 	w := &world{
 		seed: seed, profile: p.filled(), allowed: o.Allowed, planted: o.Breaks, began: time.Now(), store: memstore.New(), service: model.New(), judge: judge.New(),
-		counts: map[Fault]int{}, written: map[string]int{}, books: newBooks(), duties: newDuties(),
+		counts: map[Fault]int{}, written: map[string]int{}, books: newBooks(), duties: newDuties(), odds: map[oddsKey][]odds{},
 	}
 	w.gate.poke = make(chan struct{}, 1)
 	w.history.all = o.Whole
