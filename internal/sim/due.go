@@ -58,7 +58,7 @@ func newHindered() hindered { return hindered{reads: map[string]int64{}, handles
 // keeps notes that a call to the store goes wrong, and is waited for so long.
 func (w *world) keepsFromStore(c *call, d time.Duration) {
 	if c.op == "leave" { // which is tried for so long
-		d = w.settings.failover
+		d = max(d, w.settings.failover)
 	}
 	h, until := &c.life.hindered, w.now()+int64(d+w.settings.beat)
 	h.store = max(h.store, until)

@@ -77,6 +77,7 @@ func (w *world) admitStore(c *call) {
 	now := w.now()
 	if l.paused > now { // it was frozen right before it sent
 		there += time.Duration(l.paused - now)
+		w.keepsFromStore(c, there) // also if all pauses end before
 	}
 	leads := c.op == "view" || c.op == "apply"
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
