@@ -9,7 +9,8 @@
 //	err = store.Migrate(ctx) // once, by whoever sets the application up
 //
 // Tables are never made unasked. Who may not make them gives [Store.Schema] to somebody who may; a call that misses them fails
-// with [lease.ErrSetup] and says so.
+// with [lease.ErrSetup] and says so. So does one that finds tables of an older version, until Migrate was called again or the
+// statements of [Store.SchemaSince] were run.
 //
 // # Transactions
 //
