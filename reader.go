@@ -246,7 +246,7 @@ func (r *reading) yield(got read, yield func(*Batch, error) bool) bool {
 	batch := func(records []Record, end bool) *Batch {
 		return &Batch{Stream: r.source.Name, Shard: got.shard, Records: records, Behind: got.page.Behind, End: end}
 	}
-	err := s.unpack.each(got.page.Records, 10000, func(run []Record) error {
+	err := s.unpack.each(got.page, 10000, func(run []Record) error {
 		if !yield(batch(run, false), nil) {
 			return errLeft
 		}
@@ -318,7 +318,7 @@ func (r *reading) follow(ctx context.Context, id string, at shard.Position) {
 		if r.consumers != nil {
 			got.over = make(chan struct{}) // what comes next is read meanwhile by the subscription
 		} else {
-			got.page.Records = slices.Clone(page.Records) // the next page is read while the caller still has this one
+			page.Keep() // the next page is read while the caller still has this one
 		}
 		if !hand(got) {
 			return

@@ -118,8 +118,15 @@ func (l *shardLoop) take(page source.Page) (over bool, err error) {
 	defer unpackers.Put(unpack)
 	unpack.set(l.opts.Aggregates, l.term.Lease.Range, l.term.Lease.Position)
 	unpack.reuse = l.opts.ReuseBuffers
+	last := ""
+	if n := len(page.Records); n > 0 {
+		last = page.Records[n-1].SequenceNumber // the handler may change the records
+	}
+	if !l.opts.ReuseBuffers {
+		page.Keep()
+	}
 	var pending []Record // one run is held back, because the last one carries the end
-	err = unpack.each(page.Records, l.opts.Batch, func(run []Record) error {
+	err = unpack.each(page, l.opts.Batch, func(run []Record) error {
 		before := pending
 		pending = run
 		if before == nil {
@@ -136,8 +143,8 @@ func (l *shardLoop) take(page source.Page) (over bool, err error) {
 	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.opts.Events.Unpacked != nil {
 		l.opts.Events.Unpacked(c)
 	}
-	if n := len(page.Records); n > 0 { // also past what was dropped
-		done, err := shard.After(strings.Clone(page.Records[n-1].SequenceNumber))
+	if last != "" { // also past what was dropped
+		done, err := shard.After(strings.Clone(last))
 		if err != nil {
 			return false, err // cannot be: the source has checked it
 		}
@@ -174,6 +181,10 @@ func (l *shardLoop) handle(b *Batch) error {
 	for i := range b.Records {
 		bytes += len(b.Records[i].Data)
 	}
+	var done Position // the handler may change the records
+	if records > 0 {
+		done = b.Records[records-1].Position()
+	}
 	var failed error
 	for attempt := 1; ; attempt++ {
 		if err := l.term.Check(); err != nil {
@@ -184,8 +195,8 @@ func (l *shardLoop) handle(b *Batch) error {
 		err := call(l.term.Context(), l.handler, b)
 		took := time.Since(began)
 		if err == nil {
-			if n := len(b.Records); n > 0 {
-				l.term.Advance(b.Records[n-1].Position())
+			if records > 0 {
+				l.term.Advance(done)
 			}
 			l.fared(bytes)
 			if f := l.opts.Events.BatchHandled; f != nil {

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/weir-go/weir/aggregate"
@@ -50,22 +51,30 @@ func (u *unpacker) set(mode Aggregates, own shard.HashRange, resume Position) {
 	}
 }
 
-// each hands the records of a page over in runs of size at most, in order. A run is new memory each time, or with reuse
-// valid until the run after the next is begun. The first error ends it.
-func (u *unpacker) each(page []source.Record, size int, hand func([]Record) error) error {
+// each hands the records of a page over in runs of size at most, in order. A run is in the memory of the page's records if there is nothing
+// to unpack; else it is new memory each time, or with reuse valid until the run after the next is begun. The first error ends it.
+func (u *unpacker) each(page source.Page, size int, hand func([]Record) error) error {
+	if u.mode == KeepPacked || !page.Marked {
+		// Nearly all pages of nearly all streams.
+		for run := range slices.Chunk(whole(page.Records), size) {
+			if err := hand(run); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	var run []Record
-	for i := range page {
-		r := &page[i]
-		if u.mode != KeepPacked && aggregate.Marked(r.Data) {
+	for i := range page.Records {
+		r := &page.Records[i]
+		if aggregate.Marked(r.Data) {
 			var err error
-			if run, err = u.add(run, r, len(page)-i, size, hand); err != nil {
+			if run, err = u.add(run, r, len(page.Records)-i, size, hand); err != nil {
 				return err
 			}
 			continue
 		}
-		// Nearly all records of nearly all streams come here.
 		if run == nil {
-			run = u.begin(min(len(page)-i, size))
+			run = u.begin(min(len(page.Records)-i, size))
 		}
 		if run = append(run, newRecord(r)); len(run) == size {
 			full := run

@@ -15,24 +15,15 @@ var errBroken = errors.New("the service sent a broken event")
 // pageOf makes a page of an event, and says where to go on. The records of it that from covers are left out. The end of a shard is no
 // continuation together with children; one without the other is a broken event.
 func pageOf(w *wire.Page, from shard.Position) (page Page, at shard.Position, continuation string, err error) {
-	page, at = Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, memory: w}, from
-	// Every record is compared, as cheaply as can be, so that no broken event makes a checkpoint go back or skip; the ends are checked
-	// to be numbers.
+	page, at = Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, memory: w}, from
+	if err := placed(w); err != nil {
+		return Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
+	}
 	skip := 0
-	for i := range page.Records {
-		seq := page.Records[i].SequenceNumber
-		if i == 0 || i == len(page.Records)-1 {
-			if _, err := shard.After(seq); err != nil {
-				return Page{}, from, "", fmt.Errorf("%w: a record that cannot be placed: %w", errBroken, err)
-			}
-		}
-		if i > 0 && shard.CompareSequence(page.Records[i-1].SequenceNumber, seq) >= 0 {
-			return Page{}, from, "", fmt.Errorf("%w: record %.140s after %.140s", errBroken, seq, page.Records[i-1].SequenceNumber)
-		}
-		if skip == i && covers(from, seq) {
-			skip = i + 1 // an event that was sent twice, or a server that starts at the position instead of after it
-			page.Bytes -= len(page.Records[i].Data) + len(page.Records[i].Key)
-		}
+	for skip < len(page.Records) && covers(from, page.Records[skip].SequenceNumber) {
+		// An event that was sent twice, or a server that starts at the position instead of after it.
+		page.Bytes -= len(page.Records[skip].Data) + len(page.Records[skip].Key)
+		skip++
 	}
 	if page.Records = page.Records[skip:]; len(page.Records) > 0 {
 		// A copy, because the page's memory may be used again.

@@ -452,10 +452,9 @@ func FuzzPageOf(f *testing.F) {
 		if err != nil {
 			at = shard.Oldest
 		}
-		ev := &wire.Page{
-			Records: []Record{{SequenceNumber: first, Data: []byte("x")}, {SequenceNumber: second}}, Bytes: 1, Next: continuation,
-			Behind: time.Duration(behind),
-		}
+		ev := &wire.Page{Next: continuation, Behind: time.Duration(behind)}
+		ev.Append(Record{SequenceNumber: first, Data: []byte("x")})
+		ev.Append(Record{SequenceNumber: second})
 		if child != "" {
 			ev.Children = []types.ChildShard{{ShardId: &child, ParentShards: []string{"p"}, HashKeyRange: &types.HashKeyRange{StartingHashKey: &first, EndingHashKey: &second}}}
 		}

@@ -24,6 +24,7 @@ type Record = wire.Record
 type Page struct {
 	Records  []Record
 	Bytes    int           // of data and keys
+	Marked   bool          // a record may be an aggregate
 	Behind   time.Duration // how far the read was behind the tip; negative when the service did not say
 	End      bool          // the shard is closed and this was the last of it
 	Children []shard.Shard // with End: what the service named; may be empty
@@ -40,6 +41,16 @@ func (p *Page) Release() {
 	if p.part != nil {
 		p.part.release()
 		p.part = nil
+	}
+}
+
+// Keep leaves the slice of the records to the caller for good. What they refer to is still the page's where memory is used again.
+func (p *Page) Keep() {
+	switch {
+	case p.part != nil:
+		p.part.wire.Records = nil
+	case p.memory != nil:
+		p.memory.Records = nil
 	}
 }
 
@@ -227,25 +238,13 @@ func (p *Poll) deliver(w *wire.Page, page Page) (err error) {
 
 // check looks at what was read, whole or in part, and leaves out what is not asked for.
 func (p *Poll) check(ctx context.Context, w *wire.Page) (Page, error) {
-	page := Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind}
-	// Every record is compared, as cheaply as can be, so that no broken answer makes a checkpoint go back or skip; the ends are
-	// checked to be numbers.
-	for _, i := range [...]int{0, len(page.Records) - 1} {
-		if i < len(page.Records) && i >= 0 {
-			if _, err := shard.After(page.Records[i].SequenceNumber); err != nil {
-				return Page{}, fmt.Errorf("the service returned a record that cannot be placed: %w", err)
-			}
-		}
+	page := Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked}
+	if err := placed(w); err != nil {
+		return Page{}, err
 	}
 	skip := 0
-	for i := range page.Records {
-		if i > 0 && shard.CompareSequence(page.Records[i-1].SequenceNumber, page.Records[i].SequenceNumber) >= 0 {
-			return Page{}, fmt.Errorf("the service returned record %.140s after %.140s",
-				page.Records[i].SequenceNumber, page.Records[i-1].SequenceNumber)
-		}
-		if skip == i && p.From.Kind() == shard.Sequence && p.covers(page.Records[i].SequenceNumber) {
-			skip = i + 1 // a server that starts at the position instead of after it
-		}
+	for skip < len(page.Records) && p.From.Kind() == shard.Sequence && p.covers(page.Records[skip].SequenceNumber) {
+		skip++ // a server that starts at the position instead of after it
 	}
 	if len(page.Records) > 0 {
 		p.resolve(&page.Records[0])
@@ -264,6 +263,22 @@ func (p *Poll) check(ctx context.Context, w *wire.Page) (Page, error) {
 		page.End, page.Children, err = p.closed(ctx)
 	}
 	return page, err
+}
+
+// placed says what is wrong with the places of records. All were compared when they were decoded, so that no broken answer makes a checkpoint go
+// back or skip; the ends are checked to be numbers.
+func placed(w *wire.Page) error {
+	for _, i := range [...]int{0, len(w.Records) - 1} {
+		if i < len(w.Records) && i >= 0 {
+			if _, err := shard.After(w.Records[i].SequenceNumber); err != nil {
+				return fmt.Errorf("the service returned a record that cannot be placed: %w", err)
+			}
+		}
+	}
+	if i := w.Misplaced; i > 0 {
+		return fmt.Errorf("the service returned record %.140s after %.140s", w.Records[i].SequenceNumber, w.Records[i-1].SequenceNumber)
+	}
+	return nil
 }
 
 // covers reports whether all of the record with number seq lies before the position, which is one of a record.

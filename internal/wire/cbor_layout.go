@@ -1,6 +1,10 @@
 package wire
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weir-go/weir/shard"
+)
 
 // cborLayout is how the records of an answer are laid out: the first byte of each, and its members in order. Servers lay
 // all of them out alike, so a record that looks like one before it is read without looking anything up.
@@ -35,16 +39,31 @@ const (
 	cborKeyName        = "\x6cPartitionKey"
 	cborSequenceName   = "\x6eSequenceNumber"
 	cborEncryptionName = "\x6eEncryptionType"
-	cborArrivalName    = "\x78\x1bApproximateArrivalTimestamp"
+	cborNone           = "\x64NONE" // what follows EncryptionType
+	cborArrivalHalf    = "\x78\x1bApproximateArr"
+	cborArrivalRest    = "ivalTimestamp"
 )
 
 // cborRoom is what has to follow a name for its value to be looked at without asking again: the longest head that is looked
 // for, or a time with its tag. Only the last record of an answer may end sooner, and is read the long way then.
 const cborRoom = 10
 
-// read reads the record at b[i:] into r and returns where it ends, or 0 if it is not laid out so; r is as it was then.
+// usualDigits is the length of the service's sequence numbers.
+const usualDigits = 56
+
+// read reads the record at b[i:] into r and returns where it ends, 0 if it is not laid out so, or less if it may be but b ends before it does.
+// What r holds then is to be overwritten.
+//
+// Names are compared in steps of two words at most, which the compiler does in place because they are constants. Values that nearly always have
+// the same length are asked for that first: the processor then goes on before it has seen the length.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
-	if l.n == 0 || i >= len(b) || b[i] != l.head {
+	if l.n == 0 {
+		return 0
+	}
+	if i >= len(b) {
+		return -1
+	}
+	if b[i] != l.head {
 		return 0
 	}
 	i++
@@ -55,51 +74,75 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 		encrypted     bool
 	)
 	for _, f := range l.members[:l.n] {
-		// The name, which is compared in one or two steps because it is a constant.
 		rest := b[i:]
 		major := byte(cborText)
 		switch f {
 		case fieldData:
 			const name = cborDataName
-			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
+			if len(rest) < len(name)+cborRoom {
+				return -1
+			}
+			if string(rest[:len(name)]) != name {
 				return 0
 			}
 			i += len(name)
 			major = cborBytes
 		case fieldKey:
 			const name = cborKeyName
-			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
+			if len(rest) < len(name)+cborRoom {
+				return -1
+			}
+			if string(rest[:len(name)]) != name {
 				return 0
 			}
 			i += len(name)
 		case fieldSequence:
-			const name = cborSequenceName
-			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
+			const name, end = cborSequenceName, len(cborSequenceName) + 2 + usualDigits
+			if len(rest) < end {
+				return -1
+			}
+			if string(rest[:len(name)]) != name {
 				return 0
+			}
+			if rest[len(name)] == cborText|24 && rest[len(name)+1] == usualDigits {
+				sequence = text(rest[len(name)+2 : end])
+				i += end
+				continue
 			}
 			i += len(name)
 		case fieldEncryption:
-			const name = cborEncryptionName
-			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
+			const name, end = cborEncryptionName, len(cborEncryptionName) + len(cborNone)
+			if len(rest) < len(name)+cborRoom {
+				return -1
+			}
+			if string(rest[:len(name)]) != name {
 				return 0
+			}
+			if string(rest[len(name):end]) == cborNone {
+				i += end
+				continue
 			}
 			i += len(name)
 		case fieldArrival:
-			const name = cborArrivalName
-			if len(rest) < len(name)+cborRoom || string(rest[:len(name)]) != name {
+			const half, name = len(cborArrivalHalf), len(cborArrivalHalf) + len(cborArrivalRest)
+			if len(rest) < name+cborRoom {
+				return -1
+			}
+			if string(rest[:half]) != cborArrivalHalf || string(rest[half:name]) != cborArrivalRest {
 				return 0
 			}
-			if i += len(name); b[i] == cborTag|1 {
-				i++
+			end := name + 9
+			if rest[name] == cborTag|1 {
+				end++
 			}
-			if b[i] != cborUint|27 {
+			if rest[end-9] != cborUint|27 {
 				return 0
 			}
 			// Eight bytes are milliseconds, unless the value is absurd.
-			if arrival = be64(b[i+1:]); arrival < 1e11 || arrival > maxArrival {
+			if arrival = be64(rest[end-8:]); arrival < 1e11 || arrival > maxArrival {
 				return 0
 			}
-			i += 9
+			i += end
 			continue
 		}
 		// A string of a length that stands in front.
@@ -121,7 +164,7 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 			return 0
 		}
 		if n < 0 || n > len(b)-i {
-			return 0
+			return -1
 		}
 		switch value := b[i : i+n : i+n]; f {
 		case fieldData:
@@ -136,11 +179,16 @@ func (l *cborLayout) read(b []byte, i int, r *Record) int {
 		i += n
 	}
 	if l.head == cborMap|cborOpen {
-		if i >= len(b) || b[i] != cborBreak {
+		if i >= len(b) {
+			return -1
+		}
+		if b[i] != cborBreak {
 			return 0
 		}
 		i++
 	}
-	*r = Record{Data: data, Key: key, SequenceNumber: sequence, Arrival: int64(arrival), Encrypted: encrypted}
+	// Not as a whole: while garbage is collected that takes a detour for the pointers.
+	r.Data, r.Key, r.SequenceNumber = data, key, sequence
+	r.Arrival, r.Done, r.Encrypted = int64(arrival), shard.Whole, encrypted
 	return i
 }

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/weir-go/weir/shard"
+
 // records appends the records of the list that comes next.
 func (d *cborReader) records(p *Page) error {
 	n, err := d.begin(cborArray, 1, "an array")
@@ -24,13 +26,13 @@ func (d *cborReader) records(p *Page) error {
 		} else if err := d.record(r, p); err != nil {
 			return err
 		}
-		p.Bytes += len(r.Data) + len(r.Key)
+		p.added(r)
 	}
 }
 
 // record reads one record in any form, and learns how it is laid out: servers write all of them alike.
 func (d *cborReader) record(r *Record, p *Page) error {
-	*r = Record{}
+	*r = Record{Done: shard.Whole}
 	null, err := d.null()
 	if err != nil || null {
 		return err

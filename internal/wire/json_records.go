@@ -1,6 +1,10 @@
 package wire
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/weir-go/weir/shard"
+)
 
 // records appends the records of the list that comes next.
 func (d *jsonReader) records(p *Page) error {
@@ -20,12 +24,12 @@ func (d *jsonReader) records(p *Page) error {
 		if err := d.record(r); err != nil {
 			return err
 		}
-		p.Bytes += len(r.Data) + len(r.Key)
+		p.added(r)
 	}
 }
 
 func (d *jsonReader) record(r *Record) error {
-	*r = Record{}
+	*r = Record{Done: shard.Whole}
 	if null, err := d.null(); err != nil || null {
 		return err
 	}

@@ -19,6 +19,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 	"github.com/aws/smithy-go/transport/http/protocol/rpcv2"
+
+	"github.com/weir-go/weir/shard"
 )
 
 func floatBits(f float64) uint64 { return math.Float64bits(f) }
@@ -67,13 +69,16 @@ const oddTime = math.MinInt64
 
 // differ says where two pages differ, "" for nowhere. sameTime judges arrival times.
 func differ(got, want *Page, sameTime func(got, want int64) bool) string {
+	if misplaced, marked := noted(got.Records); got.Misplaced != misplaced || got.Marked != marked {
+		return fmt.Sprintf("misplaced %d, marked %v, want %d, %v", got.Misplaced, got.Marked, misplaced, marked)
+	}
 	if len(got.Records) != len(want.Records) {
 		return fmt.Sprintf("%d records, want %d", len(got.Records), len(want.Records))
 	}
 	for i := range got.Records {
 		g, w := &got.Records[i], &want.Records[i]
 		if !bytes.Equal(g.Data, w.Data) || (g.Data == nil) != (w.Data == nil) || g.Key != w.Key || g.SequenceNumber != w.SequenceNumber ||
-			g.Encrypted != w.Encrypted || !sameTime(g.Arrival, w.Arrival) {
+			g.Encrypted != w.Encrypted || g.Done != shard.Whole || !sameTime(g.Arrival, w.Arrival) {
 			return fmt.Sprintf("record %d is %+v, want %+v", i, *g, *w)
 		}
 	}
@@ -89,6 +94,17 @@ func differ(got, want *Page, sameTime func(got, want int64) bool) string {
 		}
 	}
 	return ""
+}
+
+// noted is what a page should say about its records.
+func noted(records []Record) (misplaced int, marked bool) {
+	for i, r := range records {
+		if misplaced == 0 && i > 0 && shard.CompareSequence(records[i-1].SequenceNumber, r.SequenceNumber) >= 0 {
+			misplaced = i
+		}
+		marked = marked || bytes.HasPrefix(r.Data, []byte("\xf3\x89\x9a\xc2"))
+	}
+	return misplaced, marked
 }
 
 func equalTime(a, b int64) bool { return a == b }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/aggregate"
 )
 
 // Record is one record of a page. Data, Key and SequenceNumber lie in the page's body: they are valid for as long as the
@@ -12,8 +14,9 @@ type Record struct {
 	Data           []byte
 	Key            string // the partition key; empty when the producer gave none
 	SequenceNumber string
-	Arrival        int64 // Unix milliseconds; 0 when the service did not say
-	Encrypted      bool  // by the service, with a KMS key
+	Arrival        int64  // Unix milliseconds; 0 when the service did not say
+	Done           uint32 // shard.Whole; who takes records apart counts here
+	Encrypted      bool   // by the service, with a KMS key
 }
 
 // Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use. A page may be used again
@@ -24,6 +27,10 @@ type Page struct {
 	Records []Record
 	// Bytes of data and keys of all records.
 	Bytes int
+	// Misplaced is the index of the first record whose number is not higher than that of the one before; 0 when there is none.
+	Misplaced int
+	// Marked says that a record begins as an aggregate does, so that one of them may be one.
+	Marked bool
 	// Last says that the page is all of the answer, or the last part of it ([Caller.Read]). Next, Behind and Children of
 	// other parts mean nothing yet.
 	Last bool
@@ -63,20 +70,57 @@ func (p *Page) finish(stale []Record) {
 // usualRecords is the most that the service returns, and what is made room for at first at most.
 const usualRecords = 10_000
 
-// slot appends a record to fill, which may hold what was there before. left is how many bytes of the answer follow.
+// slot appends a record to fill, which may hold what was there before; added has to follow. left is how many bytes of the answer follow.
 func (p *Page) slot(left int) *Record {
 	n := len(p.Records)
 	if n == cap(p.Records) {
 		// As many more as there may be if they are like those before, whose numbers, times and names of members are not in Bytes.
 		more := 1
 		if n > 0 {
-			per := p.Bytes/n + 64
+			per := p.Bytes/n + 128
 			more = max(n, min(left/per+1, usualRecords-n))
 		}
 		p.reserve(n + more)
 	}
 	p.Records = p.Records[:n+1]
 	return &p.Records[n]
+}
+
+// added counts the record that was appended last, and looks at it while it is in the processor's cache.
+func (p *Page) added(r *Record) {
+	p.Bytes += len(r.Data) + len(r.Key)
+	if aggregate.Marked(r.Data) {
+		p.Marked = true
+	}
+	if i := len(p.Records) - 1; i > 0 && p.Misplaced == 0 && !ascending(p.Records[i-1].SequenceNumber, r.SequenceNumber) {
+		p.Misplaced = i
+	}
+}
+
+// ascending reports whether b is higher than a, as [shard.CompareSequence] does, but faster for numbers that begin alike.
+func ascending(a, b string) bool {
+	if len(a) != len(b) {
+		return len(a) < len(b)
+	}
+	i := 0
+	for ; i <= len(a)-8; i += 8 {
+		if x, y := word(a, i), word(b, i); x != y {
+			return x < y
+		}
+	}
+	return a[i:] < b[i:]
+}
+
+// word is eight bytes of s, which compare as they do.
+func word(s string, i int) uint64 {
+	return uint64(s[i+7]) | uint64(s[i+6])<<8 | uint64(s[i+5])<<16 | uint64(s[i+4])<<24 |
+		uint64(s[i+3])<<32 | uint64(s[i+2])<<40 | uint64(s[i+1])<<48 | uint64(s[i])<<56
+}
+
+// Append adds a record as if it had been decoded last.
+func (p *Page) Append(r Record) {
+	p.Records = append(p.Records, r)
+	p.added(&r)
 }
 
 // reserve makes room for n records in all.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -8,20 +9,22 @@ import (
 )
 
 // partsReader reads a CBOR answer part by part: as many whole records as a window of the answer holds, then the next window.
-// So an answer of 10 MiB needs no more memory than one of half a MiB, and stays in the processor's cache. What a window ends
-// in the middle of is carried over to the next one. Not for concurrent use.
+// So an answer of 10 MiB needs no more memory than one of half a MiB. What a window ends in the middle of is carried over to the
+// next one. A window is filled piece by piece, and each piece decoded while it is in the processor's cache. Not for concurrent use.
 type partsReader struct {
 	body   io.Reader
 	left   int64 // bytes of the answer that were not read; -1 when its length is not known
 	read   int   // bytes of the answer so far
 	window int   // bytes
+	piece  int   // bytes that are read before they are looked at; usualPiece when 0
 	rd     *reading
 
 	carry  []byte // read, but not understood yet
 	memory Memory // … and what was taken for it
 	held   int
-	failed error // of what comes next
-	layout cborLayout
+	failed error      // of what comes next
+	cbor   cborReader // of the window
+	ahead  int        // bytes of it that are still to be read, 0 when that is not known
 	at     partsPlace
 	open   int // members of the answer still to come; -1 until a break
 	list   int // records still to come; -1 until a break
@@ -29,6 +32,9 @@ type partsReader struct {
 	had    bool
 	rest   Page // Next, Behind and Children so far
 }
+
+// usualPiece is a few records of TLS.
+const usualPiece = 64 << 10
 
 // partsPlace is where in an answer a part ends.
 type partsPlace uint8
@@ -62,14 +68,18 @@ func (pr *partsReader) part(p *Page) error {
 	}
 	n := copy(b, pr.carry)
 	pr.carry = pr.carry[:0]
+	d := &pr.cbor
+	d.i = 0
 	for {
 		var err error
-		if n, err = pr.fill(b, n); err != nil {
+		if n, err = pr.fill(b[:min(len(b), n+cmp.Or(pr.piece, usualPiece))], n); err != nil {
 			return err
 		}
-		d := &cborReader{b: b[:n], layout: pr.layout}
+		d.b, pr.ahead = b[:n], 0
+		if pr.left > 0 {
+			pr.ahead = len(b) - n
+		}
 		err = pr.parse(d, p)
-		pr.layout = d.layout
 		switch {
 		case err != nil:
 			return err
@@ -84,12 +94,15 @@ func (pr *partsReader) part(p *Page) error {
 			return nil
 		case pr.left == 0:
 			return d.short()
+		case n < len(b):
+			continue
 		case len(p.Records) > 0:
 			pr.keep(b[d.i:n], p)
 			return nil
 		}
 		// Not one record in all of the window. What has been understood is done with.
 		rest := b[d.i:n]
+		d.i = 0
 		if len(rest) == len(b) {
 			if len(b) == pr.rd.most {
 				return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.rd.most)
@@ -161,6 +174,9 @@ func (pr *partsReader) wantEnd(d *cborReader) error {
 	return nil
 }
 
+// errMore is what is wrong with a record that goes on after what was read. It is made once: there is one for each piece.
+var errMore error = &MalformedError{Format: CBOR, What: shortAnswer, short: true}
+
 // parse reads what is whole of the window. d.i is where it stopped.
 func (pr *partsReader) parse(d *cborReader, p *Page) error {
 	for pr.at != afterAnswer {
@@ -180,13 +196,22 @@ func (pr *partsReader) parse(d *cborReader, p *Page) error {
 		if err == nil {
 			continue
 		}
-		if malformed := (*MalformedError)(nil); !errors.As(err, &malformed) || !malformed.short || pr.left == 0 {
+		if pr.left == 0 || !isShort(err) {
 			return err
 		}
 		d.i, pr.open, pr.list = from, open, list
 		return nil
 	}
 	return nil
+}
+
+// isShort reports whether err may only mean that more has to be read.
+func isShort(err error) bool {
+	if err == errMore { //nolint:errorlint // the usual case, without an allocation
+		return true
+	}
+	malformed := (*MalformedError)(nil)
+	return errors.As(err, &malformed) && malformed.short
 }
 
 // begin is that of the reader, but what a window does not hold may follow.
@@ -273,12 +298,15 @@ func (pr *partsReader) record(d *cborReader, p *Page) error {
 		return d.malformed("too many records")
 	}
 	n := len(p.Records)
-	r := p.slot(len(d.b) - d.i)
+	r := p.slot(len(d.b) + pr.ahead - d.i)
 	if next := d.layout.read(d.b, d.i, r); next > 0 {
 		d.i = next
 	} else {
-		if err = d.whole(); err == nil {
-			err = d.record(r, p)
+		err = errMore
+		if next == 0 || pr.left == 0 {
+			if err = d.whole(); err == nil {
+				err = d.record(r, p)
+			}
 		}
 		if err != nil {
 			*r = Record{}
@@ -287,6 +315,6 @@ func (pr *partsReader) record(d *cborReader, p *Page) error {
 		}
 	}
 	pr.count++
-	p.Bytes += len(r.Data) + len(r.Key)
+	p.added(r)
 	return nil
 }

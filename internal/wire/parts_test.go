@@ -19,7 +19,7 @@ import (
 
 // readParts reads an answer in parts and puts them together again.
 func readParts(body io.Reader, length int64, window int, reuse bool) (all *Page, parts int, err error) {
-	pr := &partsReader{body: body, left: length, window: window, rd: &reading{reuse: reuse, most: mostBody}}
+	pr := &partsReader{body: body, left: length, window: window, piece: window/3 + 1, rd: &reading{reuse: reuse, most: mostBody}}
 	all = &Page{Behind: -1}
 	var p Page
 	for {
@@ -36,6 +36,10 @@ func readParts(body io.Reader, length int64, window int, reuse bool) (all *Page,
 			all.Records = append(all.Records, r)
 		}
 		all.Bytes += p.Bytes
+		if misplaced, marked := noted(p.Records); p.Misplaced != misplaced || p.Marked != marked {
+			return all, parts, fmt.Errorf("misplaced %d, marked %v, want %d, %v", p.Misplaced, p.Marked, misplaced, marked)
+		}
+		all.Misplaced, all.Marked = noted(all.Records)
 		if p.Last {
 			all.Next, all.Behind, all.Children, all.Last = p.Next, p.Behind, p.Children, true
 			return all, parts, nil

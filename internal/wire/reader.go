@@ -98,7 +98,7 @@ func (d *decoding) end() {
 
 func (d *decoding) readMember(name []byte) error {
 	if string(name) == "Records" {
-		d.p.Records, d.p.Bytes = d.p.Records[:0], 0
+		d.p.Records, d.p.Bytes, d.p.Misplaced, d.p.Marked = d.p.Records[:0], 0, 0, false
 		return d.r.records(d.p)
 	}
 	return readMember(d.r, d.p, name, d.next)

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/weir-go/weir/shard"
 )
 
 // underSDK makes one call through the client, with a protocol that reads the answer into p.
@@ -140,13 +142,12 @@ func (p *Page) fill(out *kinesis.GetRecordsOutput) {
 		in := &out.Records[i]
 		r := Record{
 			Data: in.Data[:len(in.Data):len(in.Data)], Key: aws.ToString(in.PartitionKey), SequenceNumber: aws.ToString(in.SequenceNumber),
-			Encrypted: in.EncryptionType == types.EncryptionTypeKms,
+			Done: shard.Whole, Encrypted: in.EncryptionType == types.EncryptionTypeKms,
 		}
 		if t := in.ApproximateArrivalTimestamp; t != nil {
 			r.Arrival = t.UnixMilli()
 		}
-		p.Bytes += len(r.Data) + len(r.Key)
-		p.Records = append(p.Records, r)
+		p.Append(r)
 	}
 	p.Last = true
 	if p.Memory != nil && p.Bytes > 0 {

@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/shard"
+)
+
+func FuzzAscending(f *testing.F) {
+	const usual = "49590338271490256608559692538361571095921575989136588898"
+	f.Add(usual, usual)
+	f.Add(usual, usual[:55]+"9")
+	f.Add(usual, "5"+usual[1:])
+	f.Add(usual, usual[:30]+"9"+usual[31:])
+	f.Add("9", "10")
+	f.Add("", "12345678")
+	f.Add("12345678", "12345679")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		for _, c := range [][2]string{{a, b}, {b, a}, {a, a}} {
+			if got, want := ascending(c[0], c[1]), shard.CompareSequence(c[0], c[1]) < 0; got != want {
+				t.Errorf("from %q to %q: %v", c[0], c[1], got)
+			}
+		}
+	})
+}
+
+// Where the first record stands that is not after the one before, and whether one may be an aggregate, is noted however an answer is read.
+func TestWhatIsNotedOfRecords(t *testing.T) {
+	const marked = "\xf3\x89\x9a\xc2 and more"
+	for _, c := range []struct {
+		name    string
+		numbers []string
+		data    string // of the last
+		want    int
+	}{
+		{"in order", []string{"8", "9", "10", "11"}, "plain", 0},
+		{"one twice", []string{"8", "9", "9", "10"}, "plain", 2},
+		{"the second before the first", []string{"10", "9", "11", "12"}, "plain", 1},
+		{"two of them", []string{"7", "6", "5", "4"}, "plain", 1},
+		{"the last has none", []string{"1", "2", "3", ""}, "plain", 3},
+		{"an aggregate", []string{"8", "9", "10", "11"}, marked, 0},
+		{"too short for one", []string{"8", "9", "10", "11"}, marked[:3], 0},
+		{"all", []string{"1", "2", "3", "3"}, marked, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			page := &Page{Behind: -1}
+			for i, number := range c.numbers {
+				data := "plain"
+				if i == len(c.numbers)-1 {
+					data = c.data
+				}
+				page.Append(Record{Data: []byte(data), Key: "k", SequenceNumber: number, Arrival: 1_700_000_000_000, Done: shard.Whole})
+			}
+			judge := func(how string, p *Page) {
+				if p.Misplaced != c.want || p.Marked != strings.HasPrefix(c.data, marked) {
+					t.Errorf("%s: misplaced %d, marked %v", how, p.Misplaced, p.Marked)
+				}
+			}
+			judge("appended", page)
+			var got Page
+			for _, st := range []cborStyle{{}, {open: true, chunks: true}, {extra: true}} {
+				mustDecode(t, CBOR, st.encode(page), &got)
+				judge("CBOR", &got)
+			}
+			mustDecode(t, JSON, (&jsonStyle{}).encode(page), &got)
+			judge("JSON", &got)
+			mustDecode(t, CBOR, (&cborStyle{}).encode(&Page{}), &got)
+			if got.Misplaced != 0 || got.Marked {
+				t.Error("what was noted of one page is still there in the next")
+			}
+		})
+	}
+}
+
+// What a server writes that repeats a member counts once.
+func TestNothingIsNotedOfRecordsThatAreReplaced(t *testing.T) {
+	var p Page
+	body := "\xa2\x67Records\x82\xa2\x6eSequenceNumber\x612\x64Data\x44\xf3\x89\x9a\xc2\xa1\x6eSequenceNumber\x611\x67Records\x81\xa1\x6eSequenceNumber\x611"
+	mustDecode(t, CBOR, []byte(body), &p)
+	if len(p.Records) != 1 || p.Misplaced != 0 || p.Marked {
+		t.Errorf("%+v", p)
+	}
+}
