@@ -44,10 +44,14 @@ type leadership struct {
 func (w *worker) followLeader(began time.Time) time.Duration {
 	l := w.leader
 	dead, wait := w.follow.See(l, w.cfg.Times, began, time.Now())
+	if w.lead != nil && w.lead.ended() {
+		w.endLeadership()
+		if w.stopping.IsZero() {
+			return w.cfg.Times.Beat
+		}
+	}
 	if w.lead != nil {
 		switch {
-		case w.lead.ended():
-			w.endLeadership()
 		case w.lead.deposed(l, w.session):
 			w.endLeadership()
 		case w.lead.stuck():
@@ -58,7 +62,12 @@ func (w *worker) followLeader(began time.Time) time.Duration {
 		}
 		return w.cfg.Times.Beat
 	}
-	if !w.stopping.IsZero() || w.trust.context(nil).Err() != nil {
+	switch {
+	case !w.stopping.IsZero() && l.Session == w.session:
+		// The stop timeout is over and a handler goes on: the session lives, and leads nobody.
+		w.resign()
+		return w.cfg.Times.Beat
+	case !w.stopping.IsZero() || w.trust.context(nil).Err() != nil:
 		return w.cfg.Times.Beat
 	}
 	switch {

@@ -486,6 +486,8 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.checkpoint > 0:
 		w.judge.Done(h.judge, v.checkpoint, w.wall())
 		return // it goes on
+	case v.kind == HandlerStops:
+		c.life.stopping = true
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.judge.Acked(h.judge, n)

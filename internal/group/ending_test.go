@@ -1,0 +1,65 @@
+package group
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// A leader that is to stop, with a handler that goes on when the stop timeout is over, lives for a while longer. Somebody else leads then.
+func TestALeaderThatWaitsForAHandlerLeadsNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		release := make(chan struct{})
+		join := func(name string, read func(*Term) error) (stop func(), done chan error) {
+			ctx, stop := context.WithCancel(t.Context())
+			done = make(chan error, 1)
+			go func() {
+				done <- Run(ctx, Config{
+					Store: store, App: "app", Worker: name, Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+					Stop: 4 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Read: read,
+					Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+					List: func(context.Context, string, shard.Position) (Listing, error) {
+						return Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
+					},
+				})
+			}()
+			time.Sleep(5 * time.Second)
+			return stop, done
+		}
+		leads := func() string {
+			v, err := store.View(t.Context(), "app", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range v.Workers {
+				if w.Session == v.Leader.Session {
+					return w.Name
+				}
+			}
+			return ""
+		}
+		stopA, a := join("a", func(*Term) error { <-release; return nil })
+		stopB, b := join("b", func(term *Term) error { <-term.Reading().Done(); return nil })
+		stopA()
+		for range 7 {
+			time.Sleep(time.Second)
+			t.Logf("%q leads", leads())
+		}
+		if got := leads(); got != "b" {
+			t.Errorf("%q leads 3 s after the stop timeout", got)
+		}
+		close(release)
+		stopB()
+		if errA, errB := <-a, <-b; errA != nil || errB != nil {
+			t.Error(errA, errB)
+		}
+	})
+}
