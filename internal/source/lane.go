@@ -9,8 +9,7 @@ import (
 // lane is what is kept from one turn to the next: the connection of its calls, and a context for them. Turns are short and many, and what
 // each would make and unmake costs as much as the read.
 type lane struct {
-	of    *wave // nil if it is of none
-	used  int   // the tick of the scheduler at which it was last
+	used  int // the tick of the scheduler at which it was last
 	line  wire.Line
 	calls context.Context // that ctx was made from
 	ctx   context.Context

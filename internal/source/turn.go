@@ -178,7 +178,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 			f.adapt(nil, records, size, memory, tip)
 			return tip, nil
 		}
-		if err = f.await(ctx, l, rest.Left()); err == nil {
+		if err = f.await(ctx, rest.Left()); err == nil {
 			next = f.part()
 			err = rest.Next(&next.wire)
 		}
@@ -262,7 +262,7 @@ func (f *Feed) deliver(p *part, last bool) {
 
 // await waits for room in the queue and for memory for the next part of an answer, of which so many bytes are left (-1 for unknown). It does
 // not let an answer hang on its connection for long, nor others wait for it.
-func (f *Feed) await(ctx context.Context, l *lane, left int64) error {
+func (f *Feed) await(ctx context.Context, left int64) error {
 	need := window
 	if left >= 0 { // and what is carried over, and rounding
 		need = int(min(left+left/4+4<<10, window))
@@ -297,7 +297,6 @@ func (f *Feed) await(ctx context.Context, l *lane, left int64) error {
 		}
 		f.mu.Unlock()
 		if timer == nil {
-			f.sched.leave(l.of)
 			timer, again = time.NewTimer(bound), time.NewTimer(tick)
 		}
 		again.Reset(tick) // nobody tells when memory is given back

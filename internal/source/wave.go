@@ -33,19 +33,6 @@ const (
 	unusedTicks = 40
 )
 
-// leave has another goroutine go on with a wave whose reader is about to wait for something else. It must not be called with the lock.
-func (s *Scheduler) leave(w *wave) {
-	if w == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w.taken < w.size && !s.closed {
-		s.late = append(s.late, w)
-		s.staff()
-	}
-}
-
 // read makes reads as long as some are due.
 func (s *Scheduler) read() {
 	wake := make(chan bool, 1)
@@ -118,8 +105,7 @@ func (s *Scheduler) ask(w *wave) {
 	s.mu.Unlock()
 	n, begun := 0, 0
 	for asked := true; asked && begun < most; begun++ {
-		f, l := w.feeds[begun], w.lanes[n]
-		if l.of = w; f.begin(l) {
+		if f, l := w.feeds[begun], w.lanes[n]; f.begin(l) {
 			asked = most > 1 && f.ask(l)
 			w.feeds[n] = f
 			n++
@@ -197,7 +183,7 @@ func (s *Scheduler) lane() *lane {
 
 // free keeps a lane for the next read.
 func (s *Scheduler) free(l *lane, now time.Time) {
-	l.of, l.used = nil, s.tickOf(now)
+	l.used = s.tickOf(now)
 	s.lanes = append(s.lanes, l)
 }
 

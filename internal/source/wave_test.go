@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,7 +116,7 @@ const longestPause = time.Second + 2*tick
 
 // What is due together is asked for together, by few goroutines.
 func TestIdleShardsAreReadInWaves(t *testing.T) {
-	const shards, delay = 600, 10 * time.Millisecond
+	const shards, delay = 400, 10 * time.Millisecond
 	idling(t, shards, delay, func(s *seaside) {
 		time.Sleep(5 * time.Second) // for goroutines to go that the start needed
 		calls, most, longest := s.during(10*time.Second, nil)
@@ -132,11 +131,6 @@ func TestIdleShardsAreReadInWaves(t *testing.T) {
 		}
 		s.sched.mu.Lock()
 		n := len(s.sched.parked) + s.sched.coming
-		for _, l := range s.sched.lanes {
-			if l.of != nil {
-				t.Error("a free lane is part of a wave")
-			}
-		}
 		lanes := len(s.sched.lanes) + s.sched.flying
 		s.sched.mu.Unlock()
 		if n > leastParked+4 {
@@ -150,8 +144,8 @@ func TestIdleShardsAreReadInWaves(t *testing.T) {
 
 // An answer that does not come holds up nobody for more than a few ticks, however many do not.
 func TestAHungAnswerHoldsUpNobody(t *testing.T) {
-	const shards, each = 600, 29
-	for _, hang := range []time.Duration{10 * time.Second, time.Minute} { // the latter until the call is given up
+	const shards, each = 300, 17
+	for _, hang := range []time.Duration{7 * time.Second, time.Minute} { // the latter until the call is given up
 		idling(t, shards, 10*time.Millisecond, func(s *seaside) {
 			hung := map[string]bool{}
 			began := time.Now()
@@ -173,11 +167,11 @@ func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 			if len(except) < shards/each/2 {
 				t.Fatalf("%d calls hang: the test shows nothing", len(except))
 			}
-			if _, _, longest := s.during(8*time.Second, except); longest > longestPause+10*tick {
+			if _, _, longest := s.during(5*time.Second, except); longest > longestPause+10*tick {
 				t.Errorf("a shard was left alone for %v while others hung", longest)
 			}
-			time.Sleep(20 * time.Second)
-			if _, _, longest := s.during(5*time.Second, nil); longest > longestPause+2*tick {
+			time.Sleep(min(hang, 20*time.Second))
+			if _, _, longest := s.during(3*time.Second, nil); longest > longestPause+2*tick {
 				t.Errorf("a shard is left alone for %v after others hung", longest)
 			}
 		})
@@ -339,19 +333,4 @@ func TestRoomForWaves(t *testing.T) {
 			t.Errorf("%s: %d and %d, want %d and %d", c.name, all, waves, c.all, c.waves)
 		}
 	}
-}
-
-// What a read of an idle shard costs in objects on the heap, from the tick to the next: that of the call and no more.
-func TestAllocationsOfAWave(t *testing.T) {
-	const shards = 400
-	idling(t, shards, time.Millisecond, func(s *seaside) {
-		time.Sleep(5 * time.Second)
-		before := s.srv.Requests("GetRecords")
-		var m0, m1 runtime.MemStats
-		runtime.ReadMemStats(&m0)
-		time.Sleep(5 * time.Second)
-		runtime.ReadMemStats(&m1)
-		n := s.srv.Requests("GetRecords") - before
-		t.Logf("%.1f objects a read, those of the server included", float64(m1.Mallocs-m0.Mallocs)/float64(n))
-	})
 }
