@@ -155,7 +155,7 @@ var Profiles = []Profile{
 			Renames: 60, NamesFail: .1, NamesSilent: .03, Recreate: 10, Split: 40, Merge: 20, StoreFails: .01, ServerError: .01, Throttled: .02, Silent: .003,
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
 	},
-	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{10, 50}, Shards: [2]int{1, 6}},
+	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{1, 6}, Lasts: [2]time.Duration{8 * time.Minute, 24 * time.Minute}},
 	{
 		Name: "fanout", Pushed: 1, Rates: all(handlerFaults, workerFaults, shapeFaults, map[Fault]float64{
 			EventTwice: .02, EventCut: .01, EventSilent: .003, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03,
