@@ -6,6 +6,9 @@
 // before, head and body in one piece, and returns when the head of the answer is there. The [Response] is read to its end and
 // closed, which gives the connection back.
 //
+// A [Line] keeps the connection from one request to the next, and can be asked now and read later, so that one goroutine has many
+// requests under way and waits for all of them at once.
+//
 // What it leaves out, on purpose: redirects, cookies, proxies, compression, HTTP/2, traces, and requests of unknown length.
 // [FromTransport] takes the settings of a net/http transport, and says so when they ask for any of that.
 //

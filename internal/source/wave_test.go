@@ -178,6 +178,37 @@ func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 	}
 }
 
+// Who is always slow to answer is read alone, and holds up nobody at all.
+func TestSlowShardsAreReadAlone(t *testing.T) {
+	const shards = 300
+	idling(t, shards, 10*time.Millisecond, func(s *seaside) {
+		lame := map[string]bool{}
+		for i, shard := range s.shards {
+			if i%4 == 0 {
+				lame[shard] = true
+			}
+		}
+		s.faults(func(shard string, _ int) kinesistest.Fault {
+			if lame[shard] {
+				return kinesistest.Fault{Delay: 2 * slow}
+			}
+			return kinesistest.Fault{}
+		})
+		time.Sleep(3 * time.Second)
+		if _, _, longest := s.during(5*time.Second, lame); longest > longestPause {
+			t.Errorf("a shard was left alone for %v beside others that are slow", longest)
+		}
+		for i, f := range s.open {
+			f.mu.Lock()
+			light := f.light
+			f.mu.Unlock()
+			if light == lame[s.shards[i]] {
+				t.Fatalf("shard %d: slow %v, read in waves %v", i, lame[s.shards[i]], light)
+			}
+		}
+	})
+}
+
 // All answers of a wave that begin to hang, at once: each read behind another gets its turn while those hang.
 func TestAWaveOfHungAnswersIsSpread(t *testing.T) {
 	const shards = 100
