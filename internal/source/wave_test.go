@@ -64,8 +64,8 @@ func idling(t *testing.T, shards int, delay time.Duration, f func(s *seaside)) {
 			})
 		}
 		time.Sleep(5 * time.Second)
+		defer s.stopAll()
 		f(s)
-		s.stopAll()
 	})
 }
 
