@@ -3,6 +3,7 @@ package weir_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -75,19 +76,25 @@ func (s *told) reasons() []string {
 // holders are the names of the workers that hold a lease of "s", sorted and once each.
 func holders(t *testing.T, store lease.Store) (names []string) {
 	t.Helper()
+	return slices.Sorted(maps.Keys(held(t, store)))
+}
+
+// held is how many leases each worker has that has any.
+func held(t *testing.T, store lease.Store) map[string]int {
+	t.Helper()
 	v, err := store.View(t.Context(), "app", "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := map[string]int{}
 	for _, l := range v.Leases {
 		for _, w := range v.Workers {
 			if w.Session == l.Owner {
-				names = append(names, w.Name)
+				n[w.Name]++
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return n
 }
 
 func TestAWorkerThatIsCutOffFromTheServiceGivesItsShardsAway(t *testing.T) {
