@@ -56,7 +56,9 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 					}
 					time.Sleep(9 * time.Second)
 				}
-				if n := len(events.all()); n != before || n > (shards+1)/2 {
+				// By fan-out it reads on as long as one of its subscriptions lasts, so it is not cut off before the last has ended, and may be
+				// given another shard in place of one that it gave up.
+				if n := len(events.all()); n != before || (reading == weir.Polling && n > (shards+1)/2) {
 					t.Errorf("%d shards, %v: %d leases were given up, then %d", shards, reading, before, n)
 				}
 				a.down.Store(false)
