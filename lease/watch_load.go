@@ -16,21 +16,26 @@ type movement struct {
 func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
 		first := w.epochs == nil
-		loads, epochs := make(map[Key]Load, len(v.Leases)), make(map[Key]uint64, len(v.Leases))
 		if first {
-			w.moved = map[Key]movement{}
+			w.moved, w.loads, w.epochs = map[Key]movement{}, make(map[Key]Load, len(v.Leases)), make(map[Key]uint64, len(v.Leases))
 		}
+		open := 0
 		for i := range v.Leases {
 			l := &v.Leases[i]
 			if !l.Finished() {
-				loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
+				w.loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
+				open++
 			}
-			epochs[l.Key] = l.Epoch
-			if !first && w.epochs[l.Key] != l.Epoch {
-				w.moved[l.Key] = movement{l.Epoch, now}
+			if epoch, known := w.epochs[l.Key]; !known || epoch != l.Epoch {
+				w.epochs[l.Key] = l.Epoch
+				if !first {
+					w.moved[l.Key] = movement{l.Epoch, now}
+				}
 			}
 		}
-		w.loads, w.epochs = loads, epochs
+		if len(w.epochs) > len(v.Leases) || len(w.loads) > open {
+			w.forget(v)
+		}
 	}
 	f.Loads, f.Cooling, f.Recent = w.loads, make(map[Key]uint64, len(w.moved)), map[Key]uint64{}
 	for k, m := range w.moved {
@@ -43,6 +48,20 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 			f.Recent[k] = m.epoch
 		}
 	}
+}
+
+// forget lets go of leases that are no more, and of the loads of those that are finished.
+func (w *Watch) forget(v View) {
+	there, open := make(map[Key]bool, len(v.Leases)), make(map[Key]bool, len(v.Leases))
+	for i := range v.Leases {
+		l := &v.Leases[i]
+		there[l.Key] = true
+		if !l.Finished() {
+			open[l.Key] = true
+		}
+	}
+	prune(w.epochs, there)
+	prune(w.loads, open)
 }
 
 // steady takes noise of one class out of a load: what was believed moves only as far as it has to, to stay within one class
