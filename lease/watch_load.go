@@ -1,6 +1,9 @@
 package lease
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // coolDown is how long a lease that changed hands is not moved for its load: it has a backlog to read, and time to show what it brings.
 const coolDown = 3 * time.Minute
@@ -17,7 +20,10 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
 		first := w.epochs == nil
 		if first {
-			w.moved, w.loads, w.epochs = map[Key]movement{}, make(map[Key]Load, len(v.Leases)), make(map[Key]uint64, len(v.Leases))
+			w.moved = map[Key]movement{}
+		}
+		if first || len(v.Leases) > 2*len(w.epochs) { // a map that has grown by itself is up to twice as large
+			w.loads, w.epochs = sized(w.loads, len(v.Leases)), sized(w.epochs, len(v.Leases))
 		}
 		open := 0
 		for i := range v.Leases {
@@ -48,6 +54,13 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 			f.Recent[k] = m.epoch
 		}
 	}
+}
+
+// sized is a copy of m with room for n.
+func sized[V any](m map[Key]V, n int) map[Key]V {
+	to := make(map[Key]V, n)
+	maps.Copy(to, m)
+	return to
 }
 
 // forget lets go of leases that are no more, and of the loads of those that are finished.
