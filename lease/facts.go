@@ -16,7 +16,8 @@ type Facts struct {
 	Untold map[string]bool
 	// Loads are the loads of leases without their noise, see [Watch]; a lease that is not here counts with its own.
 	Loads map[Key]Load
-	// Cooling are the leases, with their epochs, that changed hands so lately that they are not moved for their load.
+	// Cooling are the leases, with their epochs, that changed hands so lately that they are not moved for their load, and for shares only
+	// where there are no others.
 	Cooling map[Key]uint64
 	// Recent are the leases, with their epochs, that changed hands or were finished within the last beat interval.
 	Recent map[Key]uint64

@@ -146,11 +146,12 @@ type planner struct {
 	movesLeft     int      // how many more there may be
 	paused        map[string]bool
 	recent        map[Key]uint64 // Facts.Recent
+	cooling       map[Key]uint64 // Facts.Cooling
 }
 
 // survey sorts out who is who, which leases have work, and for whom each of them counts.
 func survey(v View, f Facts) *planner {
-	p := &planner{leases: newLineage(v.Leases, f.Gone), paused: make(map[string]bool, len(v.Paused)), recent: f.Recent}
+	p := &planner{leases: newLineage(v.Leases, f.Gone), paused: make(map[string]bool, len(v.Paused)), recent: f.Recent, cooling: f.Cooling}
 	for _, stream := range v.Paused {
 		p.paused[stream] = true
 	}

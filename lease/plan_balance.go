@@ -226,12 +226,27 @@ func (p *planner) shed(below *needy) {
 		if h.room >= 0 {
 			continue
 		}
-		// A child that has hardly begun to be read is not handed on before it was.
-		keeps := slices.DeleteFunc(slices.Clone(h.keeps), func(e *entry) bool { return len(e.Parents) > 0 && current(p.recent, e.Lease) })
-		n := min(-h.room, len(keeps))
-		for i := range n {
-			// Spread over the list, which is sorted: a worker that joins gets some of each stream.
-			offers = append(offers, offer{keeps[i*len(keeps)/n], -h.room - i})
+		var rested, moved, fresh []*entry
+		for _, e := range h.keeps {
+			switch {
+			case current(p.recent, e.Lease):
+				if len(e.Parents) == 0 { // a child that has hardly begun to be read is handed on after it was
+					fresh = append(fresh, e)
+				}
+			case current(p.cooling, e.Lease):
+				moved = append(moved, e)
+			default:
+				rested = append(rested, e)
+			}
+		}
+		// What changed hands lately did so for a reason: whoever gave it up as stuck is not to have it back before anybody read it.
+		n := -h.room
+		var give []*entry
+		for _, list := range [][]*entry{rested, moved, fresh} {
+			give = append(give, spread(list, min(n-len(give), len(list)))...)
+		}
+		for i, e := range give {
+			offers = append(offers, offer{e, -h.room - i})
 		}
 	}
 	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(b.above, a.above) })
@@ -246,6 +261,15 @@ func (p *planner) shed(below *needy) {
 		o.decision, o.to, o.why = Handoff, to, whyShare
 		p.movesLeft--
 	}
+}
+
+// spread takes n of a sorted list, from all over it: a worker that joins gets some of each stream.
+func spread(list []*entry, n int) []*entry {
+	some := make([]*entry, n)
+	for i := range some {
+		some[i] = list[i*len(list)/n]
+	}
+	return some
 }
 
 // needy is a heap of the sessions below their share, the one furthest below on top.
