@@ -105,6 +105,7 @@ type run struct {
 	budget    *source.Budget
 	consumers *source.Consumers // nil when it polls
 	naming    naming
+	setups    sync.Map // source.Stream to *source.Setup
 	births    births
 
 	probes     sync.WaitGroup
@@ -132,9 +133,7 @@ func (r *run) loop(t *group.Term) *shardLoop {
 		opts: &r.opts, handler: r.handler, term: t,
 	}
 	poll := source.Poll{
-		Client: r.client, Caller: r.caller, Stream: r.naming.source(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position,
-		Limit: r.opts.Batch, Idle: r.opts.IdleInterval, Failed: l.readFailed,
-		IfExpired: source.IfExpired(r.opts.Expired), Expired: l.expired,
+		Setup: r.setup(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position, Limit: r.opts.Batch, Failed: l.readFailed, Expired: l.expired,
 	}
 	if r.consumers == nil {
 		f := source.NewFeed(t.Context(), poll, &r.scheduler, r.budget.Share())
@@ -144,6 +143,18 @@ func (r *run) loop(t *group.Term) *shardLoop {
 		l.source = r.pages(l, poll, r.consumers)
 	}
 	return l
+}
+
+// setup is what a stream's shards are read with.
+func (r *run) setup(stream string) *source.Setup {
+	of := r.naming.source(stream)
+	if known, ok := r.setups.Load(of); ok {
+		return known.(*source.Setup)
+	}
+	known, _ := r.setups.LoadOrStore(of, &source.Setup{
+		Client: r.client, Caller: r.caller, Stream: of, Idle: r.opts.IdleInterval, IfExpired: source.IfExpired(r.opts.Expired),
+	})
+	return known.(*source.Setup)
 }
 
 // noStream is err as the group knows it.

@@ -103,7 +103,7 @@ func TestWhatHasNotExpiredIsNotReported(t *testing.T) {
 			from shard.Position
 			want string
 		}{{after, "2"}, {part, "1 2"}, {shard.Oldest, "1 2"}, {shard.At(time.Now().Add(-time.Hour)), "1 2"}} {
-			p.poll = &Poll{Client: p.poll.Client, Caller: p.poll.Caller, Stream: p.poll.Stream, Shard: p.shard, From: test.from, Limit: 100, Idle: time.Second}
+			p.poll = &Poll{Setup: p.poll.Setup, Shard: p.shard, From: test.from, Limit: 100}
 			p.poll.Expired = func(e Expiry) { t.Errorf("from %s: told that %s expired", test.from, e.At) }
 			p.want(test.want)
 			time.Sleep(2 * time.Second)

@@ -143,7 +143,7 @@ func fanOutMany(t *testing.T, shards, budget int, handle func(m *many, i int, p 
 		for i, id := range srv.OpenShards("s") {
 			fan := &Fanout{
 				Poll: Poll{
-					Client: client, Caller: made, Stream: Stream{Name: "s"}, Shard: id, From: shard.Oldest, Limit: 10000, Idle: time.Second,
+					Setup: &Setup{Client: client, Caller: made, Stream: Stream{Name: "s"}, Idle: time.Second}, Shard: id, From: shard.Oldest, Limit: 10000,
 					Failed: func(error, bool, time.Duration) { m.told.Add(1) },
 				},
 				Share: m.budget.Share(), Consumers: consumers,

@@ -62,8 +62,8 @@ func fanOut(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, p *fanned
 func (p *fanned) reader() *Fanout {
 	return &Fanout{
 		Poll: Poll{
-			Client: p.client, Caller: caller(p.t, p.client), Stream: Stream{Name: "s"}, Shard: p.shard, From: shard.Oldest,
-			Limit: 10000, Idle: time.Second, Failed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) },
+			Setup: &Setup{Client: p.client, Caller: caller(p.t, p.client), Stream: Stream{Name: "s"}, Idle: time.Second},
+			Shard: p.shard, From: shard.Oldest, Limit: 10000, Failed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) },
 		},
 		Share:     p.budget.Share(),
 		Consumers: &Consumers{Client: p.client, Name: "c", Found: func(Stream, string, bool) { p.ready++ }},

@@ -88,7 +88,10 @@ func (c counted) Read(b []byte) (int, error) {
 }
 
 func (s *fed) feed(i int, change ...func(*Poll)) *Feed {
-	p := Poll{Client: s.client, Caller: s.caller, Stream: Stream{Name: "s"}, Shard: s.shards[i], From: shard.Oldest, Limit: 10_000, Idle: time.Second}
+	p := Poll{
+		Setup: &Setup{Client: s.client, Caller: s.caller, Stream: Stream{Name: "s"}, Idle: time.Second},
+		Shard: s.shards[i], From: shard.Oldest, Limit: 10_000,
+	}
 	for _, c := range change {
 		c(&p)
 	}

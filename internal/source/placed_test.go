@@ -38,7 +38,7 @@ func TestRecordsHaveTheirPlaces(t *testing.T) {
 			for n := range strings.FieldsSeq(c.numbers) {
 				w.Append(Record{SequenceNumber: n, Data: []byte("x")})
 			}
-			p := &Poll{From: from}
+			p := &Poll{Setup: new(Setup), From: from}
 			page, err := p.check(t.Context(), w)
 			if c.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wrong) || p.From != from {

@@ -54,26 +54,31 @@ func (p *Page) Keep() {
 	}
 }
 
-// Poll reads one shard with GetRecords. One goroutine at a time may use it.
-type Poll struct {
+// Setup is what the shards of a stream are read with. They share it.
+type Setup struct {
 	Client *kinesis.Client
 	Caller *wire.Caller // of Client
 	Stream Stream
-	Shard  string
-	From   shard.Position // where to begin; not Latest, which has no place of its own: pin it first
-	Limit  int            // records a page, 1 to 10,000
-	Idle   time.Duration  // between two reads at the tip
-	// Failed hears of each failure that is going to be tried again. May be nil.
-	Failed func(err error, throttled bool, next time.Duration)
+	Idle   time.Duration // between two reads at the tip
 	// IfExpired says what becomes of a From that the service refuses.
 	IfExpired IfExpired
+}
+
+// Poll reads one shard with GetRecords. One goroutine at a time may use it.
+type Poll struct {
+	*Setup
+	Shard string
+	From  shard.Position // where to begin; not Latest, which has no place of its own: pin it first
+	Limit int            // records a page, 1 to 10,000
+	// Failed hears of each failure that is going to be tried again. May be nil.
+	Failed func(err error, throttled bool, next time.Duration)
 	// Expired hears when records after From have left the stream, or may have. May be nil.
 	Expired func(Expiry)
 
 	page     *wire.Page // nil while none was read whole
 	iterator string
-	begun    bool      // an iterator has been asked for
 	doubt    *doubt    // about the position that reading began at
+	begun    bool      // an iterator has been asked for
 	made     bool      // the iterator is being made, or was since the last page
 	settled  bool      // has been at the tip
 	began    time.Time // the last read

@@ -39,7 +39,10 @@ func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
 		srv.CreateStream("s", 1)
 		p := &polled{t: t, srv: srv, shard: srv.OpenShards("s")[0]}
 		client := srv.Client()
-		p.poll = &Poll{Client: client, Caller: caller(t, client), Stream: Stream{Name: "s"}, Shard: p.shard, From: shard.Oldest, Limit: 10000, Idle: time.Second}
+		p.poll = &Poll{
+			Setup: &Setup{Client: client, Caller: caller(t, client), Stream: Stream{Name: "s"}, Idle: time.Second},
+			Shard: p.shard, From: shard.Oldest, Limit: 10000,
+		}
 		p.poll.Failed = func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) }
 		f(p)
 	})
@@ -261,7 +264,7 @@ func TestPositions(t *testing.T) {
 		}{
 			{shard.Oldest, "1 2"}, {after, "2"}, {before, "1 2"}, {shard.At(middle), "2"},
 		} {
-			p.poll = &Poll{Client: p.poll.Client, Caller: p.poll.Caller, Stream: p.poll.Stream, Shard: p.shard, From: test.from, Limit: 100, Idle: time.Second}
+			p.poll = &Poll{Setup: p.poll.Setup, Shard: p.shard, From: test.from, Limit: 100}
 			p.want(test.want)
 			time.Sleep(2 * time.Second)
 		}
