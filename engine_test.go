@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
@@ -72,6 +73,51 @@ func TestLargePagesSurviveHandOffs(t *testing.T) {
 		s.judge()
 		if s.again != 0 {
 			t.Errorf("%d records were handled again although every hand-off was orderly", s.again)
+		}
+	})
+}
+
+// A page can be of many batches where records are aggregates, and their handling take longer than a stop may: what was not begun is left to the next
+// owner, which goes on inside of the aggregate, and nothing is done twice.
+func TestAStopLeavesTheRestOfAPage(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		s, store := newSink(t), memstore.New()
+		var packed aggregate.Builder
+		for i := range 200 {
+			key := fmt.Sprintf("key-%d", i%10)
+			if err := packed.Add(key, "", s.next(key)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		srv.Put("s", "key", packed.Append(nil))
+		slowly := func(ctx context.Context, b *weir.Batch) error {
+			select {
+			case <-time.After(3 * time.Second):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			return s.handle(ctx, b)
+		}
+		stop := start(t, srv.Client(), store, weir.Options{Batch: 10}, slowly)
+		until(t, "a batch handled", time.Minute, func() bool { return s.missing() < 200 })
+		began := time.Now()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 7*time.Second { // the batch under way, and a beat or two
+			t.Errorf("Run returned after %v, although no batch takes longer than 3 s", took)
+		}
+		if left := s.missing(); left < 150 {
+			t.Errorf("%d records were left to the next owner, of 200", left)
+		}
+		stop = start(t, srv.Client(), store, weir.Options{}, s.handle)
+		until(t, "the rest handled", 10*time.Second, func() bool { return s.missing() == 0 })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		s.judge()
+		if s.again != 0 {
+			t.Errorf("%d records were handled again", s.again)
 		}
 	})
 }

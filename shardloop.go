@@ -91,7 +91,7 @@ func (l *shardLoop) read() error {
 			continue
 		}
 		atTip = ahead || page.Behind == 0
-		if over, err := l.take(page); over || err != nil {
+		if over, err := l.take(page, time.Time{}); over || err != nil {
 			return ended(err)
 		}
 	}
@@ -106,12 +106,16 @@ func (l *shardLoop) last() error {
 	if err != nil {
 		return nil
 	}
-	_, err = l.take(page)
+	_, err = l.take(page, time.Now().Add(l.opts.BeatInterval))
 	return err
 }
 
-// take handles a page, in batches, and notes how far that is. It reports whether the shard has ended.
-func (l *shardLoop) take(page source.Page) (over bool, err error) {
+// errForHeir ends a term whose lease is wanted back before all batches of a page were begun: the next owner reads them again.
+var errForHeir = errors.New("weir: what is left of the page is for the next owner")
+
+// take handles a page, in batches, and notes how far that is. It reports whether the shard has ended. When the lease is wanted back, and it is
+// later than until, it begins no other batch than the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
+func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
 	defer l.enter("", 0, nil)
 	defer page.Release()
 	unpack := unpackers.Get().(*unpacker)
@@ -125,6 +129,14 @@ func (l *shardLoop) take(page source.Page) (over bool, err error) {
 	if !l.opts.ReuseBuffers {
 		page.Keep()
 	}
+	begun := false
+	next := func(records []Record, end bool) error {
+		if begun && l.term.Reading().Err() != nil && !time.Now().Before(until) {
+			return errForHeir
+		}
+		begun = true
+		return l.handle(l.batch(page, records, end))
+	}
 	var pending []Record // one run is held back, because the last one carries the end
 	err = unpack.each(page, l.opts.Batch, func(run []Record) error {
 		before := pending
@@ -132,10 +144,10 @@ func (l *shardLoop) take(page source.Page) (over bool, err error) {
 		if before == nil {
 			return nil
 		}
-		return l.handle(l.batch(page, before, false))
+		return next(before, false)
 	})
 	if err == nil && (len(pending) > 0 || page.End) {
-		err = l.handle(l.batch(page, pending, page.End))
+		err = next(pending, page.End)
 	}
 	if err != nil {
 		return false, err
