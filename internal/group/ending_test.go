@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"testing"
@@ -62,4 +63,53 @@ func TestALeaderThatWaitsForAHandlerLeadsNoMore(t *testing.T) {
 			t.Error(errA, errB)
 		}
 	})
+}
+
+// mute is a store whose answers to beats are lost.
+type mute struct {
+	lease.Store
+	gone bool // it does not answer a farewell either
+}
+
+func (m mute) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if _, err := m.Store.Beat(ctx, app, r); err != nil {
+		return lease.Orders{}, err
+	}
+	return lease.Orders{}, errors.New("the answer was lost")
+}
+
+func (m mute) Leave(ctx context.Context, app string, r lease.Report) error {
+	if m.gone {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return m.Store.Leave(ctx, app, r)
+}
+
+// A first beat whose answer never came has made a session, which would be given leases: it is not left behind. A store that is silent does not keep
+// a worker that holds nothing for more than a beat.
+func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := quietWorker()
+			store := w.cfg.Store
+			w.cfg.Store, w.cfg.Stop = mute{store, gone}, 4*time.Second
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- w.run(ctx) }()
+			time.Sleep(w.cfg.Times.Beat / 10)
+			began := time.Now()
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > w.cfg.Times.Beat {
+				t.Errorf("a worker that no store has answered stopped after %v", took)
+			}
+			v, err := store.View(t.Context(), "app", "")
+			if left := len(v.Workers) > 0; err != nil || left != gone {
+				t.Errorf("the sessions %v are left (%v)", v.Workers, err)
+			}
+		})
+	}
 }

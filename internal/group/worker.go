@@ -391,14 +391,18 @@ func (w *worker) stopped() bool {
 // leave tells the store that the session is over. It tries for the failover time at most: after that the others see a
 // dead session, and nothing is lost but a little time.
 func (w *worker) leave(ctx context.Context) {
-	if w.first {
-		return // the store never answered: there is no session, or one that nobody is behind
+	within := w.cfg.Times.Failover
+	if w.first { // the store never answered: there is no session, or one that would be given leases until it is seen to be dead
+		within = w.cfg.Times.Beat
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.cfg.Times.Failover)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
 		report, _ := w.report()
 		err := w.cfg.Store.Leave(ctx, w.cfg.App, report)
+		if w.first {
+			return
+		}
 		if err == nil {
 			for _, t := range sorted(w.terms) {
 				w.drop(t)
