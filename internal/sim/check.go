@@ -140,6 +140,20 @@ func (w *world) streamOf(l *lease.Lease) *model.Stream {
 	return nil
 }
 
+// overran tells the judge that a handler took longer than a hand-off may: what it is at work on is handled again. Whether the wish itself was followed in
+// time is a duty of its own.
+func (w *world) overran(l *life, about string) {
+	if l == nil {
+		return
+	}
+	for c := range l.parked {
+		if c.op == "handle" && c.about == about && !c.gone.Load() {
+			w.judge.Fault(l.who, w.wall())
+			return
+		}
+	}
+}
+
 // compare checks what may become of a lease from one step to the next.
 func (w *world) compare(before, now *lease.Lease, here map[lease.Key]*lease.Lease) {
 	switch {
@@ -160,6 +174,9 @@ func (w *world) compare(before, now *lease.Lease, here map[lease.Key]*lease.Leas
 	w.books.at[epochOf{about(now.Stream, now.Shard), now.Epoch}] = name
 	if now.Position != before.Position {
 		w.passes(name, now.Position)
+	}
+	if now.Revoked != "" && now.Revoked == before.Owner && before.Heir != "" {
+		w.overran(w.books.of[before.Owner], about(now.Stream, now.Shard))
 	}
 	if now.Owner == "" || now.Owner == before.Owner {
 		return

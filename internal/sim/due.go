@@ -322,6 +322,9 @@ func (w *world) unsettled(wrong string) {
 	since := max(d.settle+int64(stillPutting), d.late)
 	for _, st := range w.streams {
 		since = max(since, w.learned(st))
+		if st.anew > 0 {
+			since = max(since, st.anew+int64(s.learnsOfStream()))
+		}
 	}
 	for _, wk := range w.workers {
 		if wk.life == nil {

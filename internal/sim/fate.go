@@ -149,8 +149,10 @@ func (w *world) lastWord(c *call, there, back time.Duration) {
 	l.lastWord = 0
 	w.after(there, func() {
 		r := w.effect(c)
-		l.cutOff = max(l.cutOff, w.now()+int64(span))
-		w.faults(l.who, span)
+		if w.stage < settling { // the beat of a worker that was paused may get there later
+			l.cutOff = max(l.cutOff, w.now()+int64(span))
+			w.faults(l.who, span)
+		}
 		w.after(back, func() { w.answer(c, r) })
 	})
 }

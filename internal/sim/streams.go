@@ -18,6 +18,7 @@ type stream struct {
 	deleted bool          // it has been
 	named   bool          // Options.StreamsFunc names it, or Options.Stream does
 	since   int64         // when that was last changed; no time before the first change
+	anew    int64         // when it was last made again, 0 if it never was
 }
 
 // makeStreams makes what the application reads. The first stream is named by Options.Stream, the others by Options.StreamsFunc.
@@ -172,6 +173,7 @@ func (w *world) create(st *stream, shards int) {
 	if st.deleted {
 		// Until a listing shows that it is another one, its shards are taken for those of the old one that have not been begun.
 		w.faults(judge.Worker{}, w.settings.learnsOfStream())
+		st.anew = w.now()
 	}
 	st.deleted = false
 	w.born(st)
