@@ -133,12 +133,10 @@ func (r *run) loop(t *group.Term) *shardLoop {
 		opts: &r.opts, handler: r.handler, term: t,
 	}
 	poll := source.Poll{
-		Setup: r.setup(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position, Limit: r.opts.Batch, Failed: l.readFailed, Expired: l.expired,
+		Setup: r.setup(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position, Limit: int32(r.opts.Batch), Hears: l,
 	}
 	if r.consumers == nil {
-		f := source.NewFeed(t.Context(), poll, &r.scheduler, r.budget.Share())
-		f.Wake, f.Calls = t.Wake, t.Trust()
-		l.source = f
+		l.source = source.NewFeed(l, poll, &r.scheduler, r.budget)
 	} else {
 		l.source = r.pages(l, poll, r.consumers)
 	}

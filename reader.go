@@ -299,11 +299,11 @@ func (r *reading) follow(ctx context.Context, id string, at shard.Position) {
 		Setup: &source.Setup{Client: r.client, Caller: r.caller, Stream: r.source, Idle: r.opts.IdleInterval},
 		Shard: id, From: at, Limit: 10000,
 	}
-	poll.Failed = func(err error, _ bool, _ time.Duration) {
+	poll.Hears = &source.Hearing{OnFailed: func(err error, _ bool, _ time.Duration) {
 		if failures++; failures%lasting == 0 || errors.Is(err, source.ErrNoPosition) {
 			hand(read{err: fmt.Errorf("weir: reading shard %s of stream %s: %w", id, r.source.Name, err)})
 		}
-	}
+	}}
 	from := r.from(poll)
 	defer from.Close()
 	for {

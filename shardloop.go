@@ -84,7 +84,7 @@ func (l *shardLoop) read() error {
 				"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
 			return ended(l.term.Finish(l.term.Context(), nil))
 		default: // the stream is gone; it may come back, or the application be stopped
-			l.readFailed(err, false, l.opts.IdleInterval)
+			l.Failed(err, false, l.opts.IdleInterval)
 			if wait(l.term.Reading(), l.opts.IdleInterval) != nil {
 				return nil
 			}
@@ -284,7 +284,19 @@ func (l *shardLoop) handlerFailed(b *Batch, err error, attempt int, next time.Du
 	}
 }
 
-func (l *shardLoop) readFailed(err error, throttled bool, next time.Duration) {
+// The loop is its feed's [source.Owner].
+
+// Context ends reading.
+func (l *shardLoop) Context() context.Context { return l.term.Context() }
+
+// Calls is what all shards' calls are made with.
+func (l *shardLoop) Calls() context.Context { return l.term.Trust() }
+
+// Wake has the loop go on.
+func (l *shardLoop) Wake() { l.term.Wake() }
+
+// Failed tells of a read that failed and is tried again.
+func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	person := errors.Is(err, source.ErrNoPosition) || errors.Is(err, source.ErrNoStream)
 	l.note(func(v *vigil) { v.same = throttled || person })
 	level := l.opts.Logger.Debug
@@ -300,7 +312,8 @@ func (l *shardLoop) readFailed(err error, throttled bool, next time.Duration) {
 	}
 }
 
-func (l *shardLoop) expired(e source.Expiry) {
+// Expired tells of records that have left the stream, or may have, and were not handled.
+func (l *shardLoop) Expired(e source.Expiry) {
 	key := l.term.Lease.Key
 	l.opts.Logger.Error("records have left the stream, or may have, that were not handled", "stream", key.Stream, "shard", key.Shard,
 		"position", e.At, "next", e.Next, "from", e.From, "to", e.To, "err", e.Err)

@@ -20,7 +20,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/source", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/source", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -28,12 +28,13 @@ var rows = []row{
 	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
 	{
 		pkg: "internal/group", why: "the acting half of lease: beats, leadership, terms; it sees no record and no AWS",
-		ours: []string{"shard", "lease", "internal/jitter"}, tests: []string{"store/memstore", "store/storetest"},
+		ours: []string{"shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
 	},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
+	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/source", why: "listing and reading Kinesis; it sees no lease",
-		ours: []string{"shard", "internal/jitter", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{"shard", "internal/jitter", "internal/mono", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
 	{

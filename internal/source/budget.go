@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +57,7 @@ func (b *Budget) InUse() int {
 // Share is what one shard takes from a budget. Several goroutines may use it.
 type Share struct {
 	b                 *Budget
-	own, common, over int // in use
+	own, common, over int32 // in use
 	closed            bool
 }
 
@@ -69,10 +70,17 @@ type taker struct {
 
 // Share opens a share, which costs nothing until something is taken. It has to be closed.
 func (b *Budget) Share() *Share {
+	s := new(Share)
+	b.open(s)
+	return s
+}
+
+// open makes s a share.
+func (b *Budget) open(s *Share) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shares++
-	return &Share{b: b}
+	*s = Share{b: b}
 }
 
 // Close gives back all that the share still holds, and fails who waits for it.
@@ -83,7 +91,7 @@ func (s *Share) Close() {
 	if s.closed {
 		return
 	}
-	s.give(s.own + s.common + s.over)
+	s.give(int(s.own) + int(s.common) + int(s.over))
 	s.closed = true
 	b.shares--
 	b.wake()
@@ -145,7 +153,7 @@ func (s *Share) Owe(n int) {
 		return
 	}
 	if s.take(n, n) == 0 {
-		s.common += n
+		s.common += int32(n)
 		s.b.common += n
 	}
 }
@@ -171,15 +179,15 @@ func (s *Share) take(least, most int) int {
 	if s.closed || most <= 0 {
 		return 0
 	}
-	own := max(0, min(b.guarantee()-s.own, b.half-b.reserved))
-	common := max(0, min(commonMost-s.common, b.half-b.common))
+	own := max(0, min(b.guarantee()-int(s.own), b.half-b.reserved, math.MaxInt32-int(s.own)))
+	common := max(0, min(commonMost-int(s.common), b.half-b.common))
 	n := min(most, own+common)
 	if n < max(least, 1) {
 		return 0
 	}
 	own = min(own, n)
-	s.own, b.reserved = s.own+own, b.reserved+own
-	s.common, b.common = s.common+n-own, b.common+n-own
+	s.own, b.reserved = s.own+int32(own), b.reserved+own
+	s.common, b.common = s.common+int32(n-own), b.common+n-own
 	return n
 }
 
@@ -189,10 +197,10 @@ func (s *Share) grant(n int) bool {
 		return true
 	}
 	b := s.b
-	if s.closed || s.over > 0 || !b.mayExceed(n, time.Now()) || (n <= b.guarantee() && s.own+s.common > 0) {
+	if s.closed || s.over > 0 || n > math.MaxInt32 || !b.mayExceed(n, time.Now()) || (n <= b.guarantee() && s.own+s.common > 0) {
 		return false
 	}
-	s.over = n
+	s.over = int32(n)
 	b.over, b.overs, b.overAt = b.over+n, b.overs+1, time.Now()
 	return true
 }
@@ -210,12 +218,12 @@ func (b *Budget) mayExceed(n int, now time.Time) bool {
 
 func (s *Share) give(n int) {
 	b := s.b
-	common := min(n, s.common)
-	own := min(n-common, s.own)
-	over := min(n-common-own, s.over)
-	s.common, b.common = s.common-common, b.common-common
-	s.own, b.reserved = s.own-own, b.reserved-own
-	s.over, b.over = s.over-over, b.over-over
+	common := min(n, int(s.common))
+	own := min(n-common, int(s.own))
+	over := min(n-common-own, int(s.over))
+	s.common, b.common = s.common-int32(common), b.common-common
+	s.own, b.reserved = s.own-int32(own), b.reserved-own
+	s.over, b.over = s.over-int32(over), b.over-over
 	if over > 0 && s.over == 0 {
 		b.overs--
 	}

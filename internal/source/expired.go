@@ -101,8 +101,8 @@ func (p *Poll) leave(ctx context.Context, refusal error) bool {
 }
 
 func (p *Poll) tell(e Expiry) {
-	if p.Expired != nil {
-		p.Expired(e)
+	if p.Hears != nil {
+		p.Hears.Expired(e)
 	}
 }
 

@@ -36,7 +36,7 @@ type Fanout struct {
 	refused      time.Time // since when others are in the way; zero when they are not
 	polling      bool
 	due          time.Time // while polling: the next subscription to try
-	limit        int       // of Poll, at first
+	limit        int32     // of Poll, at first
 
 	mu     sync.Mutex
 	status Status

@@ -44,7 +44,7 @@ func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 				}
 				var told []Expiry
 				p.fan.Poll.From, p.fan.Poll.IfExpired = from, test.policy
-				p.fan.Poll.Expired = func(e Expiry) { told = append(told, e) }
+				p.fan.Poll.Hears.(*Hearing).OnExpired = func(e Expiry) { told = append(told, e) }
 				go func() {
 					time.Sleep(90 * time.Second)
 					p.srv.Put("s", "k", []byte("4"))
@@ -103,7 +103,7 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			p.fan = p.reader()
 			p.fan.Poll.From = from
-			p.fan.Poll.Expired = func(e Expiry) { t.Errorf("from %s: told that %s expired", from, e.At) }
+			p.fan.Poll.Hears = &Hearing{OnExpired: func(e Expiry) { t.Errorf("from %s: told that %s expired", from, e.At) }}
 			for end := time.Now().Add(7 * time.Minute); time.Now().Before(end); { // over a subscription that ends
 				page, err := p.fan.Next(t.Context())
 				if err != nil {

@@ -74,14 +74,27 @@ func (m *pageMemory) Give(n int) { m.share.Give(n) }
 // askForLess has the fallback poll fewer records at a time when there is no memory for an answer, until fan-out is back.
 func (f *Fanout) askForLess() {
 	f.limit = f.Poll.Limit
-	report := f.Poll.Failed
-	f.Poll.Failed = func(err error, throttled bool, next time.Duration) {
-		if short := (*wire.NoMemoryError)(nil); errors.As(err, &short) && f.Poll.Limit > 1 {
-			f.Poll.Limit = max(f.Poll.Limit/4, 1)
-			return
-		}
-		if report != nil {
-			report(err, throttled, next)
-		}
+	f.Poll.Hears = &modest{f.Poll.Hears, &f.Poll}
+}
+
+// modest is what askForLess has hear of failures.
+type modest struct {
+	Hearer // may be nil
+	poll   *Poll
+}
+
+func (m *modest) Failed(err error, throttled bool, next time.Duration) {
+	if short := (*wire.NoMemoryError)(nil); errors.As(err, &short) && m.poll.Limit > 1 {
+		m.poll.Limit = max(m.poll.Limit/4, 1)
+		return
+	}
+	if m.Hearer != nil {
+		m.Hearer.Failed(err, throttled, next)
+	}
+}
+
+func (m *modest) Expired(e Expiry) {
+	if m.Hearer != nil {
+		m.Hearer.Expired(e)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -13,45 +14,66 @@ import (
 // handler has something to do at most one more part waits for it; an answer that brought nothing wakes nobody.
 //
 // Next, Last and Close are for one goroutine at a time.
+//
+// Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are small.
 type Feed struct {
-	// Wake, if it is set before the first Next, makes Next fail with [ErrEmpty] where it would wait. It is called once after that, when
-	// there is something; it must not block.
-	Wake func()
-	// Calls, if it is set before the first Next, is what calls are made with in place of NewFeed's context, which then only ends reading
-	// between two of them. A context keeps room for each that was ever made from it, which adds up when every shard has its own.
-	Calls context.Context
+	mu sync.Mutex // guards what is not said to be somebody else's
 
 	sched *Scheduler
-	share *Share
-	ctx   context.Context
+	share Share
 	after *Feed // in a list of the scheduler
 
 	// Of whoever has the turn, which is one goroutine at a time.
 	poll  Poll
-	limit int // records a read; at most poll.Limit
+	limit int32 // records a read; at most poll.Limit
 
-	mu      sync.Mutex
-	state   feedState
-	held    bool // no more turns
-	gone    bool // nobody wants what comes
-	atTip   bool
-	hungry  bool // Next had nothing to hand over since the last read
-	asleep  bool // whoever takes pages wants to be woken
-	short   bool // the last read lacked memory: the next one waits until everything was handled
-	light   bool // the next one will probably bring nothing, and soon; not changed while the feed is in a list of the scheduler
-	queue   []*part
-	parts   int // queued, or handed over and not released
-	bytes   int // … of memory
-	err     error
-	needs   int                // bytes that the next read waits for
-	granted int                // bytes that it may take
-	expects int                // bytes of memory that the next answer will probably need; 0 when it will probably be small
-	had     int                // bytes that the last reservation got, if it was less than it should have been; 0 if not
-	starved time.Time          // since when it waits for those, with nothing of its own to be handled
+	parts   int32 // queued, or handed over and not released
+	bytes   int32 // … of memory
+	needs   int32 // bytes that the next read waits for
+	granted int32 // bytes that it may take
+	expects int32 // bytes of memory that the next answer will probably need; 0 when it will probably be small
+	had     int32 // bytes that the last reservation got, if it was less than it should have been; 0 if not
+
+	state  feedState
+	held   bool // no more turns
+	gone   bool // nobody wants what comes
+	atTip  bool
+	hungry bool // Next had nothing to hand over since the last read
+	asleep bool // whoever takes pages wants to be woken
+	short  bool // the last read lacked memory: the next one waits until everything was handled
+	light  bool // the next one will probably bring nothing, and soon; not changed while the feed is in a list of the scheduler
+	doing  Doing
+	// Waits, if it is set before the first Next, makes Next wait where it would fail with [ErrEmpty].
+	Waits bool
+
+	since   mono.Time     // it is doing that
+	trying  mono.Time     // see [Status]
+	behind  time.Duration // see [Status]
+	starved mono.Time     // since when it waits for needs, with nothing of its own to be handled
+	queue   *part
+	fault   *fault             // nil while all is well
 	wake    chan struct{}      // not nil once somebody waits instead of being called
 	end     context.CancelFunc // of the read that is under way; nil if there is none
 	room    chan struct{}      // not nil while a turn waits for room
-	status  Status
+}
+
+// Owner is who a Feed reads for.
+type Owner interface {
+	Hearer
+	// Context ends reading.
+	Context() context.Context
+	// Calls is what calls are made with. It may end later than Context, which then only ends reading between two of them: a context keeps
+	// room for each that was ever made from it, which adds up when every shard has its own.
+	Calls() context.Context
+	// Wake is called once after Next failed with [ErrEmpty], when there is something. It must not block.
+	Wake()
+}
+
+// fault is what is wrong with reading.
+type fault struct {
+	ends    error // what Next is to fail with; nil if reading goes on
+	last    error // why the last read failed; nil when it did not
+	attempt int   // reads in a row that have failed
 }
 
 type feedState uint8
@@ -67,6 +89,7 @@ const (
 type part struct {
 	Page
 	f     *Feed
+	next  *part // in the queue
 	wire  wire.Page
 	bytes int // of memory
 }
@@ -96,14 +119,16 @@ var (
 	errSlow = errors.New("the handler does not take what was read")
 )
 
-// NewFeed makes a feed that begins to read with the first Next. What poll says holds; memory is taken from share, which is the
-// feed's from now on. ctx ends reading.
-func NewFeed(ctx context.Context, poll Poll, sched *Scheduler, share *Share) *Feed {
-	return &Feed{
-		sched: sched, share: share, ctx: ctx, poll: poll, limit: poll.Limit, expects: window,
-		status: Status{Since: time.Now(), Behind: -1},
-	}
+// NewFeed makes a feed that begins to read with the first Next. What poll says holds, but that it is the owner who hears of it; memory is
+// taken from a share of the budget of its own.
+func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *Budget) *Feed {
+	f := &Feed{sched: sched, poll: poll, limit: poll.Limit, expects: window, since: mono.Now(), behind: -1}
+	f.poll.Hears = owner
+	budget.open(&f.share)
+	return f
 }
+
+func (f *Feed) owner() Owner { return f.poll.Hears.(Owner) }
 
 // Next waits for the next page that has records or ends the shard, or a part of one, and hands it over; it counts as delivered then. The
 // errors are ctx's cause, ones that wrap [ErrNoShard] or [ErrNoStream], and [ErrEmpty].
@@ -113,17 +138,17 @@ func (f *Feed) Next(ctx context.Context) (Page, error) {
 			return Page{}, context.Cause(ctx)
 		}
 		f.mu.Lock()
-		if len(f.queue) > 0 {
+		if f.queue != nil {
 			return f.hand(), nil
 		}
-		if err := f.err; err != nil {
-			f.err = nil
+		if err := f.ends(); err != nil {
+			f.fault.ends = nil
 			f.mu.Unlock()
 			return Page{}, err
 		}
 		if needs := f.needs; needs > 0 {
 			f.mu.Unlock()
-			if err := f.share.Take(ctx, needs); err != nil {
+			if err := f.share.Take(ctx, int(needs)); err != nil {
 				return Page{}, err
 			}
 			f.mu.Lock()
@@ -131,7 +156,7 @@ func (f *Feed) Next(ctx context.Context) (Page, error) {
 		}
 		f.hungry, f.asleep = true, true
 		f.resume()
-		if f.Wake != nil {
+		if !f.Waits {
 			f.mu.Unlock()
 			return Page{}, ErrEmpty
 		}
@@ -151,7 +176,7 @@ func (f *Feed) Next(ctx context.Context) (Page, error) {
 // without trying again: for a reader that is about to give the shard away, so that the next one has less to catch up with.
 func (f *Feed) Last(ctx context.Context) (Page, error) {
 	f.mu.Lock()
-	if !f.atTip || len(f.queue) > 0 || f.gone {
+	if !f.atTip || f.queue != nil || f.gone {
 		f.mu.Unlock()
 		return Page{}, errAhead
 	}
@@ -167,17 +192,17 @@ func (f *Feed) Last(ctx context.Context) (Page, error) {
 		f.mu.Lock()
 	}
 	var err error
-	if len(f.queue) == 0 {
+	if f.queue == nil {
 		f.mu.Unlock()
-		if err = pause(ctx, time.Until(f.poll.began.Add(readSpacing))); err == nil {
+		if err = pause(ctx, mono.Until(f.poll.began.Add(readSpacing))); err == nil {
 			var l lane
-			f.poll.began = time.Now()
+			f.poll.began = mono.Now()
 			_, err = f.read(ctx, &l)
 			l.close()
 		}
 		f.mu.Lock()
 	}
-	if len(f.queue) == 0 {
+	if f.queue == nil {
 		f.mu.Unlock()
 		return Page{}, err
 	}
@@ -200,8 +225,10 @@ func (f *Feed) Close() {
 	queue := f.queue
 	f.queue = nil
 	f.mu.Unlock()
-	for _, p := range queue {
+	for p := queue; p != nil; {
+		next := p.next
 		p.release()
+		p = next
 	}
 	f.share.Close()
 }
@@ -210,8 +237,11 @@ func (f *Feed) Close() {
 func (f *Feed) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := f.status
-	for _, p := range f.queue {
+	s := Status{Doing: f.doing, Since: f.since.Time(), Trying: f.trying.Time(), Behind: f.behind}
+	if f.fault != nil {
+		s.Attempt, s.Err = f.fault.attempt, f.fault.last
+	}
+	for p := f.queue; p != nil; p = p.next {
 		s.Buffered += len(p.Records)
 	}
 	return s
@@ -219,11 +249,8 @@ func (f *Feed) Status() Status {
 
 // hand returns the first part of the queue, and unlocks.
 func (f *Feed) hand() Page {
-	p := f.queue[0]
-	f.queue[0] = nil
-	if f.queue = f.queue[1:]; len(f.queue) == 0 {
-		f.queue = nil
-	}
+	p := f.queue
+	f.queue, p.next = p.next, nil
 	f.roomier()
 	f.mu.Unlock()
 	return p.Page
@@ -241,7 +268,7 @@ func (p *part) release() {
 	partPool.Put(p)
 	f.mu.Lock()
 	f.parts--
-	f.bytes -= bytes
+	f.bytes -= int32(bytes)
 	f.roomier()
 	f.mu.Unlock()
 }
@@ -253,7 +280,7 @@ func (f *Feed) roomy() bool {
 	if f.short {
 		return f.parts == 0
 	}
-	return len(f.queue) == 0 && f.parts <= 1 || f.bytes < window/2 && f.parts < 8
+	return f.queue == nil && f.parts <= 1 || f.bytes < window/2 && f.parts < 8
 }
 
 // fits reports whether there is room for another part of an answer that has begun.
@@ -267,7 +294,7 @@ func (f *Feed) roomier() {
 		default:
 		}
 	}
-	if f.roomy() && f.needs == 0 && f.err == nil {
+	if f.roomy() && f.needs == 0 && f.ends() == nil {
 		f.resume()
 	}
 }
@@ -295,7 +322,7 @@ func (f *Feed) rouse() {
 	}
 	f.asleep = false
 	if f.wake == nil {
-		f.Wake()
+		f.owner().Wake()
 		return
 	}
 	select {
@@ -304,10 +331,36 @@ func (f *Feed) rouse() {
 	}
 }
 
-func (f *Feed) doing(d Doing) { f.since(d, time.Now()) }
+func (f *Feed) now(d Doing) { f.from(d, mono.Now()) }
 
-func (f *Feed) since(d Doing, now time.Time) {
-	if f.status.Doing != d {
-		f.status.Doing, f.status.Since = d, now
+func (f *Feed) from(d Doing, now mono.Time) {
+	if f.doing != d {
+		f.doing, f.since = d, now
+	}
+}
+
+// ends is what Next is to fail with.
+func (f *Feed) ends() error {
+	if f.fault == nil {
+		return nil
+	}
+	return f.fault.ends
+}
+
+// wrong returns what is wrong, to be changed.
+func (f *Feed) wrong() *fault {
+	if f.fault == nil {
+		f.fault = new(fault)
+	}
+	return f.fault
+}
+
+// fine notes that a read brought something.
+func (f *Feed) fine() {
+	f.poll.failures = 0
+	if f.ends() == nil {
+		f.fault = nil
+	} else {
+		*f.fault = fault{ends: f.fault.ends}
 	}
 }

@@ -95,10 +95,42 @@ func (s *fed) feed(i int, change ...func(*Poll)) *Feed {
 	for _, c := range change {
 		c(&p)
 	}
-	f := NewFeed(s.t.Context(), p, s.sched, s.budget.Share())
+	f := NewFeed(&owner{s.t.Context(), p.Hears, func() {}}, p, s.sched, s.budget)
+	f.Waits = true
 	s.open = append(s.open, f)
 	return f
 }
+
+// owner reads for a test.
+type owner struct {
+	ctx   context.Context
+	hears Hearer // may be nil
+	wake  func()
+}
+
+func (o *owner) Context() context.Context { return o.ctx }
+func (o *owner) Calls() context.Context   { return o.ctx }
+func (o *owner) Wake()                    { o.wake() }
+
+func (o *owner) Failed(err error, throttled bool, next time.Duration) {
+	if o.hears != nil {
+		o.hears.Failed(err, throttled, next)
+	}
+}
+
+func (o *owner) Expired(e Expiry) {
+	if o.hears != nil {
+		o.hears.Expired(e)
+	}
+}
+
+// trusting is an owner that ends before what its calls are made with.
+type trusting struct {
+	owner
+	trust context.Context
+}
+
+func (o *trusting) Calls() context.Context { return o.trust }
 
 // put puts n records of so many bytes into the first shard, each beginning with its number.
 func (s *fed) put(from, n, size int) {
@@ -181,7 +213,7 @@ func TestFailuresWithinALargeAnswerLoseAndRepeatNothing(t *testing.T) {
 					return kinesistest.Fault{}
 				})
 				fails := 0
-				f := s.feed(0, func(p *Poll) { p.Failed = func(error, bool, time.Duration) { fails++ } })
+				f := s.feed(0, func(p *Poll) { p.Hears = &Hearing{OnFailed: func(error, bool, time.Duration) { fails++ }} })
 				s.take(f, 0, 3000, 0)
 				if fails == 0 {
 					t.Error("nothing failed: the test shows nothing")
@@ -523,7 +555,7 @@ func TestLimitsOfRecords(t *testing.T) {
 		"not less than one":                {1, 400_000, 0, 0, 1},
 		"not less than one, large records": {1, 400_000, 3, 3_000_000, 1},
 	} {
-		if got := slower(test.limit, test.room, test.records, test.bytes); got != test.want {
+		if got := slower(int32(test.limit), test.room, test.records, test.bytes); int(got) != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
@@ -549,8 +581,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 		var woken atomic.Int32
 		ctx, cancel := context.WithCancel(s.t.Context())
 		defer cancel()
-		f := NewFeed(ctx, s.feed(0).poll, s.sched, s.budget.Share())
-		f.Wake, f.Calls = func() { woken.Add(1) }, s.t.Context()
+		f := NewFeed(&trusting{owner{ctx, nil, func() { woken.Add(1) }}, s.t.Context()}, s.feed(0).poll, s.sched, s.budget)
 		s.open = append(s.open, f)
 		nothing := func() {
 			t.Helper()

@@ -35,13 +35,13 @@ func pace(bytes int, tip bool, pause time.Duration) time.Duration {
 }
 
 // slower is the limit of records after an answer whose records were too many for who takes them: what fits into room by their mean size.
-func slower(limit, room, records, bytes int) int {
+func slower(limit int32, room, records, bytes int) int32 {
 	if records == 0 || bytes == 0 {
 		return max(limit/2, 1)
 	}
-	fits := int(int64(room) * int64(records) / int64(bytes))
-	return max(min(fits, limit-1), 1)
+	fits := int64(room) * int64(records) / int64(bytes)
+	return int32(max(min(fits, int64(limit-1)), 1))
 }
 
 // faster is the limit after an answer that was as large as asked for and whose records were waited for.
-func faster(limit, most int) int { return min(2*limit, most) }
+func faster(limit, most int32) int32 { return min(2*limit, most) }

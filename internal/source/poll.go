@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
@@ -68,34 +70,60 @@ type Setup struct {
 type Poll struct {
 	*Setup
 	Shard string
-	From  shard.Position // where to begin; not Latest, which has no place of its own: pin it first
-	Limit int            // records a page, 1 to 10,000
-	// Failed hears of each failure that is going to be tried again. May be nil.
-	Failed func(err error, throttled bool, next time.Duration)
-	// Expired hears when records after From have left the stream, or may have. May be nil.
-	Expired func(Expiry)
+	// From is where to begin; not Latest, which has no place of its own: pin it first.
+	From  shard.Position
+	Hears Hearer // what becomes of reading; may be nil
+	Limit int32  // records a page, 1 to 10,000
 
-	page     *wire.Page // nil while none was read whole
+	failures uint8 // in a row
+	begun    bool  // an iterator has been asked for
+	made     bool  // the iterator is being made, or was since the last page
+	settled  bool  // has been at the tip
 	iterator string
-	doubt    *doubt    // about the position that reading began at
-	begun    bool      // an iterator has been asked for
-	made     bool      // the iterator is being made, or was since the last page
-	settled  bool      // has been at the tip
-	began    time.Time // the last read
-	due      time.Time // no read before
-	retry    backoff
+	page     *wire.Page // nil while none was read whole
+	doubt    *doubt     // about the position that reading began at
+	began    mono.Time  // the last read
+	due      mono.Time  // no read before
+}
+
+// Hearer hears what becomes of reading a shard.
+type Hearer interface {
+	// Failed hears of each failure that is going to be tried again.
+	Failed(err error, throttled bool, next time.Duration)
+	// Expired hears when records after where reading began have left the stream, or may have.
+	Expired(Expiry)
+}
+
+// Hearing is a Hearer made of functions, each of which may be nil.
+type Hearing struct {
+	OnFailed  func(err error, throttled bool, next time.Duration)
+	OnExpired func(Expiry)
+}
+
+// Failed calls OnFailed.
+func (h *Hearing) Failed(err error, throttled bool, next time.Duration) {
+	if h.OnFailed != nil {
+		h.OnFailed(err, throttled, next)
+	}
+}
+
+// Expired calls OnExpired.
+func (h *Hearing) Expired(e Expiry) {
+	if h.OnExpired != nil {
+		h.OnExpired(e)
+	}
 }
 
 // Next returns the next page, empty ones included, when it is due. It tries for as long as trying can help; its errors are
 // ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (Page, error) {
 	for {
-		if err := pause(ctx, time.Until(p.due)); err != nil {
+		if err := pause(ctx, mono.Until(p.due)); err != nil {
 			return Page{}, err
 		}
 		page, err := p.read(ctx)
 		if err == nil {
-			p.retry.reset()
+			p.failures = 0
 			return page, nil
 		}
 		if ctx.Err() != nil {
@@ -105,14 +133,14 @@ func (p *Poll) Next(ctx context.Context) (Page, error) {
 		if err != nil {
 			return Page{}, err
 		}
-		p.due = time.Now().Add(wait)
+		p.due = mono.Now().Add(wait)
 	}
 }
 
 // Last reads once more, without waiting for the idle interval and without trying again: for a reader that is about to give
 // the shard away, so that the next one has less to catch up with.
 func (p *Poll) Last(ctx context.Context) (Page, error) {
-	if err := pause(ctx, time.Until(p.began.Add(readSpacing))); err != nil {
+	if err := pause(ctx, mono.Until(p.began.Add(readSpacing))); err != nil {
 		return Page{}, err
 	}
 	return p.read(ctx)
@@ -123,43 +151,42 @@ func (p *Poll) Close() {}
 
 // judge decides what a failed read means: how long to wait before the next, or an error that ends reading.
 func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
-	if p.retry.high == 0 {
-		p.retry = backoff{low: 50 * time.Millisecond, high: 10 * time.Second}
-	}
+	retry := backoff{low: 50 * time.Millisecond, high: 10 * time.Second, failures: int(p.failures)}
+	defer func() { p.failures = uint8(min(retry.failures, math.MaxUint8)) }()
 	throttled := false
 	var wait time.Duration
 	switch c := code(failed); {
 	case c == "ExpiredIteratorException":
 		p.iterator = "" // made anew from the position; the position has not moved
-		wait = p.retry.next()
+		wait = retry.next()
 	case Throttled(failed):
 		throttled = true
-		wait = time.Second + p.retry.next()
+		wait = time.Second + retry.next()
 	case c == "ResourceNotFoundException":
 		if gone := p.gone(ctx); gone != nil {
 			return 0, gone
 		}
 		p.iterator = ""
-		wait = p.retry.next()
+		wait = retry.next()
 	case errors.Is(failed, wire.ErrTooLarge) && p.Limit > 1:
 		p.Limit = max(p.Limit/2, 1)
-		wait = p.retry.next()
+		wait = retry.next()
 	case c == "InvalidArgumentException" && !p.made:
 		p.iterator = "" // the iterator is not known any more: a server that was restarted, or a new one
-		wait = p.retry.next()
+		wait = retry.next()
 	case c == "InvalidArgumentException":
 		p.iterator = ""
 		failed = noPosition(p.From, failed)
-		wait = p.retry.next()
+		wait = retry.next()
 		if !p.leave(ctx, failed) {
 			// Waiting rarely helps, but skipping loses records and giving up stops the shard. So: loudly, slowly, in place.
 			wait = max(wait, 5*time.Second)
 		}
 	default:
-		wait = p.retry.next()
+		wait = retry.next()
 	}
-	if p.Failed != nil {
-		p.Failed(failed, throttled, wait)
+	if p.Hears != nil {
+		p.Hears.Failed(failed, throttled, wait)
 	}
 	return wait, nil
 }
@@ -181,7 +208,7 @@ func (p *Poll) gone(ctx context.Context) error {
 
 // read reads a whole page.
 func (p *Poll) read(ctx context.Context) (Page, error) {
-	p.began = time.Now()
+	p.began = mono.Now()
 	if err := p.open(ctx); err != nil {
 		return Page{}, err
 	}
@@ -225,7 +252,7 @@ func (p *Poll) open(ctx context.Context) error {
 }
 
 func (p *Poll) request() wire.Request {
-	return wire.Request{Iterator: p.iterator, Limit: p.Limit, StreamARN: p.Stream.ARN}
+	return wire.Request{Iterator: p.iterator, Limit: int(p.Limit), StreamARN: p.Stream.ARN}
 }
 
 // deliver notes that a page, or a part of one, counts as delivered.

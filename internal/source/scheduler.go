@@ -3,6 +3,8 @@ package source
 import (
 	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/mono"
 )
 
 // Scheduler makes the reads of many feeds when they are due. All share one clock of ticks, so that ten thousand idle shards cost forty
@@ -14,7 +16,7 @@ import (
 type Scheduler struct {
 	mu      sync.Mutex
 	running sync.WaitGroup
-	began   time.Time
+	began   mono.Time
 	closed  bool
 	closing chan struct{}
 
@@ -45,7 +47,7 @@ type Scheduler struct {
 	looked  int           // the tick at which the width was looked at
 	behind  int           // ticks in a row at which due reads had waited for one
 	spent   time.Duration // by all reads that were under way since the look, up to counted
-	counted time.Time
+	counted mono.Time
 }
 
 const (
@@ -84,16 +86,19 @@ func (l *feeds) unpop(f *Feed) {
 	l.first = f
 }
 
-// at has a feed take its turn when it is due, to the next tick. It must not wait for one already.
-func (s *Scheduler) at(f *Feed, due time.Time) {
+// at has a feed take its turn when it is due, to the next tick; at once when that is zero. It must not wait for one already.
+func (s *Scheduler) at(f *Feed, due mono.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
 	s.start()
-	t := int((due.Sub(s.began) + tick - 1) / tick)
-	if t <= s.cursor || t < s.next && !due.After(time.Now()) {
+	t := 0
+	if !due.IsZero() {
+		t = int((due.Sub(s.began) + tick - 1) / tick)
+	}
+	if t <= s.cursor || t < s.next && due <= mono.Now() {
 		s.queue(f)
 		s.staff()
 		return
@@ -139,7 +144,7 @@ func (s *Scheduler) start() {
 		return
 	}
 	s.wheel = make([]feeds, wheelTicks)
-	s.began, s.width, s.next = time.Now(), firstWidth, wheelTicks
+	s.began, s.width, s.next = mono.Now(), firstWidth, wheelTicks
 	s.counted = s.began
 	s.poke, s.closing = make(chan struct{}, 1), make(chan struct{})
 	s.running.Go(s.pace)
@@ -174,11 +179,11 @@ func (s *Scheduler) pace() {
 	defer timer.Stop()
 	for {
 		s.mu.Lock()
-		now := int(time.Since(s.began) / tick)
+		now := s.tickOf(mono.Now())
 		s.advance(now)
 		unused := s.unused(now)
 		s.next = s.upcoming()
-		until := time.Until(s.began.Add(time.Duration(s.next) * tick))
+		until := mono.Until(s.began.Add(time.Duration(s.next) * tick))
 		s.mu.Unlock()
 		for _, l := range unused {
 			l.close()
@@ -221,7 +226,7 @@ func (s *Scheduler) advance(now int) {
 
 // look adjusts how many may read, and lets goroutines go that were not needed, step by step.
 func (s *Scheduler) look(now int) {
-	s.count(0, time.Now())
+	s.count(0, mono.Now())
 	length := time.Duration(now-s.looked) * tick
 	s.width = s.width.adjust(look{s.behind >= lookEvery, float64(s.spent) / float64(length)})
 	s.looked, s.spent = now, 0
@@ -255,7 +260,7 @@ func (s *Scheduler) upcoming() int {
 }
 
 // count notes that so many more reads are under way.
-func (s *Scheduler) count(more int, now time.Time) {
+func (s *Scheduler) count(more int, now mono.Time) {
 	s.spent += time.Duration(s.flying) * now.Sub(s.counted)
 	s.counted = now
 	s.flying += more

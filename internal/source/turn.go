@@ -3,8 +3,10 @@ package source
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -18,29 +20,26 @@ func (f *Feed) begin(l *lane) bool {
 	if f.held || f.state != scheduled {
 		return false
 	}
-	if f.ctx.Err() != nil { // though its handler may not know yet
+	owner := f.owner()
+	if owner.Context().Err() != nil { // though its handler may not know yet
 		f.state, f.held = parked, true
 		f.rouse()
 		return false
 	}
-	now := time.Now()
+	now := mono.Now()
 	if !f.reserve(now) {
 		return false
 	}
 	f.state, f.short = turning, false
-	if f.status.Trying.IsZero() {
-		f.status.Trying = now
+	if f.trying.IsZero() {
+		f.trying = now
 	}
-	calls := f.Calls
-	if calls == nil {
-		calls = f.ctx
-	}
-	_, f.end = l.context(calls)
+	_, f.end = l.context(owner.Calls())
 	f.poll.began = now
 	if f.poll.iterator == "" {
-		f.since(Positioning, now)
+		f.from(Positioning, now)
 	} else {
-		f.since(Reading, now)
+		f.from(Reading, now)
 	}
 	return true
 }
@@ -62,41 +61,41 @@ func (f *Feed) finish(l *lane) {
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
-	ended := ctx.Err() != nil || f.ctx.Err() != nil
+	now := mono.Now()
+	ended := ctx.Err() != nil || f.owner().Context().Err() != nil
 	f.end = nil // it is the next turn's, whoever has that
 	if f.state == turning {
 		f.state = parked
 	}
 	if read || f.short { // or the handler has something to do
-		f.status.Trying = time.Time{}
+		f.trying = 0
 	}
 	f.light = false
 	switch {
 	case ended:
 		f.held = true
 	case err != nil:
-		f.err = err
-		f.since(BackingOff, now)
+		f.wrong().ends = err
+		f.from(BackingOff, now)
 	case wait > 0:
 		f.poll.due = now.Add(wait)
-		f.since(BackingOff, now)
+		f.from(BackingOff, now)
 	case f.state == over:
-		f.since(Ended, now)
+		f.from(Ended, now)
 	case f.needs > 0:
-		f.since(AwaitingMemory, now)
+		f.from(AwaitingMemory, now)
 	case !f.roomy():
-		f.since(AwaitingHandler, now)
+		f.from(AwaitingHandler, now)
 	case tip:
-		f.since(AtTip, now)
+		f.from(AtTip, now)
 		f.light = now.Sub(f.poll.began) < slow && f.poll.Caller.Splits()
 	default:
-		f.since(Pacing, now)
+		f.from(Pacing, now)
 	}
-	if f.state == parked && f.err == nil && f.needs == 0 {
+	if f.state == parked && f.ends() == nil && f.needs == 0 {
 		f.resume()
 	}
-	if f.held || f.err != nil || (f.needs > 0 && len(f.queue) == 0) {
+	if f.held || f.ends() != nil || (f.needs > 0 && f.queue == nil) {
 		f.rouse()
 	}
 }
@@ -104,42 +103,42 @@ func (f *Feed) finish(l *lane) {
 // reserve takes the memory that the next answer will probably need, so that it need not be given up when half of it has come. As long as
 // there is less it puts the turn off: others give it back. That has an end, after which as much is asked for as there is memory, and from
 // then on not less than that is waited for. It is called with the lock held.
-func (f *Feed) reserve(now time.Time) bool {
-	want := min(f.expects, ahead)
+func (f *Feed) reserve(now mono.Time) bool {
+	want := min(int(f.expects), ahead)
 	if want == 0 || f.granted > 0 || f.limit == 1 {
 		return true
 	}
 	least := want
 	if f.had > 0 {
-		least = min(want, f.had)
+		least = min(want, int(f.had))
 	}
 	have := f.share.TryTake(least, want)
 	switch {
 	case have > 0:
 	case f.parts > 0: // its own handler has what it needs
 		f.short, f.state = true, parked
-		f.doing(AwaitingHandler)
+		f.from(AwaitingHandler, now)
 		return false
 	case f.starved.IsZero() || now.Sub(f.starved) < frugality:
 		if f.starved.IsZero() {
 			f.starved = now
 		}
-		f.doing(AwaitingMemory)
-		if f.status.Trying.IsZero() {
-			f.status.Trying = now
+		f.from(AwaitingMemory, now)
+		if f.trying.IsZero() {
+			f.trying = now
 		}
 		f.sched.at(f, now.Add(haste))
 		return false
 	default:
 		have = f.share.TryTake(1, want)
 	}
-	f.starved, f.granted = time.Time{}, have
+	f.starved, f.granted = 0, int32(have)
 	switch {
 	case have == want:
 		f.had = 0
 	case have > 0:
-		f.had = have
-		f.limit = slower(f.limit, have, f.limit, f.expects)
+		f.had = int32(have)
+		f.limit = slower(f.limit, have, int(f.limit), int(f.expects))
 	}
 	return true
 }
@@ -153,7 +152,9 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 		if err := p.open(ctx); err != nil {
 			return false, err
 		}
+		f.mu.Lock()
 		f.now(Reading)
+		f.mu.Unlock()
 	}
 	next := f.part()
 	rest, err := p.Caller.Read(ctx, f.request(l), &next.wire)
@@ -207,7 +208,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 // request is what the read asks for.
 func (f *Feed) request(l *lane) wire.Request {
 	r := f.poll.request()
-	r.Limit, r.Window, r.Line = min(f.limit, f.poll.Limit), max(window, f.granted), &l.line
+	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, int(f.granted)), &l.line
 	return r
 }
 
@@ -231,16 +232,16 @@ func (f *Feed) deliver(p *part, last bool) {
 	f.mu.Lock()
 	if last {
 		f.atTip = p.Behind == 0
-		f.status.Behind = p.Behind
+		f.behind = p.Behind
 	} else {
 		f.atTip = false
 		// How far an answer is behind stands at its end.
-		if p.Behind = f.status.Behind; p.Behind == 0 {
+		if p.Behind = f.behind; p.Behind == 0 {
 			p.Behind = -1
 		}
 	}
-	f.status.Err, f.status.Attempt, f.status.Trying = nil, 0, time.Now()
-	f.poll.retry.reset()
+	f.trying = mono.Now()
+	f.fine()
 	if p.End {
 		f.state = over
 	}
@@ -253,9 +254,13 @@ func (f *Feed) deliver(p *part, last bool) {
 	if p.bytes == 0 {
 		p.bytes = p.Bytes
 	}
-	f.queue = append(f.queue, p)
+	end := &f.queue
+	for *end != nil {
+		end = &(*end).next
+	}
+	*end = p
 	f.parts++
-	f.bytes += p.bytes
+	f.bytes += int32(p.bytes)
 	f.rouse()
 	f.mu.Unlock()
 }
@@ -276,7 +281,7 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 	defer func() {
 		f.mu.Lock()
 		f.room = nil
-		f.doing(Reading)
+		f.now(Reading)
 		f.mu.Unlock()
 		if timer != nil {
 			timer.Stop()
@@ -291,9 +296,9 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 			return nil
 		}
 		f.room = room
-		f.doing(AwaitingHandler)
+		f.now(AwaitingHandler)
 		if fits {
-			f.doing(AwaitingMemory)
+			f.now(AwaitingMemory)
 		}
 		f.mu.Unlock()
 		if timer == nil {
@@ -316,10 +321,10 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 
 // grant makes sure that the next part may take so many bytes. It is called with the lock held.
 func (f *Feed) grant(need int) bool {
-	if f.granted < need {
-		f.granted += f.share.TryTake(need-f.granted, need-f.granted)
+	if more := need - int(f.granted); more > 0 {
+		f.granted += int32(f.share.TryTake(more, more))
 	}
-	return f.granted >= need
+	return int(f.granted) >= need
 }
 
 // adapt sets the limit of the next read, and how much memory it expects to need, by what became of this one, which needed so much.
@@ -330,7 +335,7 @@ func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	limit := min(f.limit, most)
 	short := lacking(err)
 	switch {
-	case err == nil && f.hungry && records >= limit && limit < most:
+	case err == nil && f.hungry && records >= int(limit) && limit < most:
 		f.limit = faster(limit, most)
 	case errors.Is(err, errSlow):
 		f.limit = slower(limit, window*7/8, records, bytes)
@@ -339,14 +344,14 @@ func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	case short != nil && limit > 1:
 		have := f.share.TryTake(1, short.Bytes)
 		f.share.Give(have)
-		f.limit = slower(limit, have, limit, short.Bytes)
+		f.limit = slower(limit, have, int(limit), short.Bytes)
 	}
 	f.hungry = false
 	switch {
 	case tip:
 		f.expects, f.had = 0, 0
 	case records > 0:
-		f.expects = int(int64(memory) * int64(min(f.limit, most)) / int64(records))
+		f.expects = int32(min(int64(memory)*int64(min(f.limit, most))/int64(records), math.MaxInt32))
 	}
 }
 
@@ -366,8 +371,9 @@ func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 	short := lacking(failed)
 	if short == nil {
 		f.mu.Lock()
-		f.status.Err = failed
-		f.status.Attempt++
+		wrong := f.wrong()
+		wrong.last = failed
+		wrong.attempt++
 		f.mu.Unlock()
 		return f.poll.judge(ctx, failed)
 	}
@@ -379,15 +385,9 @@ func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 		f.short = true
 	case f.limit == 1 || short.Bytes <= 64<<10: // asking for less does not help
 		f.limit = 1
-		f.needs = short.Bytes
+		f.needs = int32(short.Bytes)
 	}
 	return 0, nil
-}
-
-func (f *Feed) now(d Doing) {
-	f.mu.Lock()
-	f.doing(d)
-	f.mu.Unlock()
 }
 
 // The feed is its pages' [wire.Memory]: what was waited for is taken first.
@@ -395,8 +395,8 @@ func (f *Feed) now(d Doing) {
 // TryTake takes between least and most bytes, or none.
 func (f *Feed) TryTake(least, most int) int {
 	f.mu.Lock()
-	n := min(f.granted, most)
-	f.granted -= n
+	n := min(int(f.granted), most)
+	f.granted -= int32(n)
 	f.mu.Unlock()
 	if n == most {
 		return n
@@ -421,5 +421,5 @@ func (f *Feed) ungrant() {
 	n := f.granted
 	f.granted = 0
 	f.mu.Unlock()
-	f.share.Give(n)
+	f.share.Give(int(n))
 }

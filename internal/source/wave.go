@@ -2,7 +2,8 @@ package source
 
 import (
 	"slices"
-	"time"
+
+	"github.com/weir-go/weir/internal/mono"
 )
 
 // wave is reads that are made together: first all are asked for, each on a lane of its own, and only then the answers are taken, one after the
@@ -82,9 +83,10 @@ func (s *Scheduler) board() (w *wave, asked bool) {
 	if room <= 0 || s.waiting == 0 {
 		return nil, false
 	}
-	w = new(wave)
 	if n := len(s.waves); n > 0 {
 		w, s.waves = s.waves[n-1], s.waves[:n-1]
+	} else {
+		w = new(wave)
 	}
 	for n := 0; n < room && s.waiting > 0 && (n == 0 || s.ready.first.light); n++ {
 		f := s.ready.pop()
@@ -95,7 +97,7 @@ func (s *Scheduler) board() (w *wave, asked bool) {
 		}
 		s.light--
 	}
-	s.count(w.left, time.Now())
+	s.count(w.left, mono.Now())
 	return w, false
 }
 
@@ -112,7 +114,7 @@ func (s *Scheduler) ask(w *wave) {
 		}
 	}
 	s.mu.Lock()
-	now := time.Now()
+	now := mono.Now()
 	s.count(n-most, now)
 	for i := most - 1; i >= begun; i-- {
 		s.ready.unpop(w.feeds[i])
@@ -147,7 +149,7 @@ func (s *Scheduler) take(w *wave) bool {
 	s.mu.Unlock()
 	f.finish(l)
 	s.mu.Lock()
-	now := time.Now()
+	now := mono.Now()
 	s.count(-1, now)
 	s.ending++
 	s.free(l, now)
@@ -182,12 +184,12 @@ func (s *Scheduler) lane() *lane {
 }
 
 // free keeps a lane for the next read.
-func (s *Scheduler) free(l *lane, now time.Time) {
+func (s *Scheduler) free(l *lane, now mono.Time) {
 	l.used = s.tickOf(now)
 	s.lanes = append(s.lanes, l)
 }
 
-func (s *Scheduler) tickOf(now time.Time) int { return int(now.Sub(s.began) / tick) }
+func (s *Scheduler) tickOf(now mono.Time) int { return int(now.Sub(s.began) / tick) }
 
 // mind has others go on with waves that have not moved.
 func (s *Scheduler) mind(now int) {

@@ -48,7 +48,7 @@ func idling(t *testing.T, shards int, delay time.Duration, f func(s *seaside)) {
 			return fault
 		})
 		for i := range shards {
-			f := s.feed(i, func(p *Poll) { p.Failed = func(error, bool, time.Duration) { s.fails.Add(1) } })
+			f := s.feed(i, func(p *Poll) { p.Hears = &Hearing{OnFailed: func(error, bool, time.Duration) { s.fails.Add(1) }} })
 			ctx, cancel := context.WithCancel(s.t.Context())
 			ended := make(chan struct{})
 			go func() {
