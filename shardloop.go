@@ -24,6 +24,7 @@ type shardLoop struct {
 	term    *group.Term
 	source  pages
 	begun   bool
+	absent  uint8        // reads in a row that were told that the stream does not exist
 	again   func() error // run, made once
 
 	mu      sync.Mutex
@@ -34,6 +35,9 @@ type shardLoop struct {
 	rate    rate  // of what is handled
 	vigil
 }
+
+// absentPause bounds the pause between two reads of a stream that does not exist: all its shards ask, and say so.
+const absentPause = 10 * time.Second
 
 // run returns nil when the term is over or the shard has ended, and the handler's [Stop]. It parks while there is nothing to handle.
 func (l *shardLoop) run() error {
@@ -72,6 +76,7 @@ func (l *shardLoop) read() error {
 		}
 		switch {
 		case err == nil:
+			l.absent = 0
 		case errors.Is(err, source.ErrEmpty):
 			return err
 		case l.term.Reading().Err() != nil:
@@ -84,8 +89,10 @@ func (l *shardLoop) read() error {
 				"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
 			return ended(l.term.Finish(l.term.Context(), nil))
 		default: // the stream is gone; it may come back, or the application be stopped
-			l.Failed(err, false, l.opts.IdleInterval)
-			if wait(l.term.Reading(), l.opts.IdleInterval) != nil {
+			l.absent = min(l.absent+1, 30)
+			next := retryPause(l.opts.IdleInterval, max(absentPause, l.opts.IdleInterval), int(l.absent))
+			l.Failed(err, false, next)
+			if wait(l.term.Reading(), next) != nil {
 				return nil
 			}
 			continue

@@ -139,7 +139,11 @@ func (l *shardLoop) vitals() vitals {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := vitals{vigil: l.vigil, state: l.state, since: l.since, err: l.err, reading: ShardState(r.Doing.String()), trying: later(r.Trying, l.asked)}
+	asked := l.asked
+	if r.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
+		asked = time.Time{}
+	}
+	v := vitals{vigil: l.vigil, state: l.state, since: l.since, err: l.err, reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
 	if v.err == nil && v.state == "" {
 		v.err = r.Err
 	}

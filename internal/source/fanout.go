@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
@@ -37,6 +38,7 @@ type Fanout struct {
 	polling      bool
 	due          time.Time // while polling: the next subscription to try
 	limit        int32     // of Poll, at first
+	rest         Doing     // while polling: what the wait for the next read is
 
 	mu     sync.Mutex
 	status Status
@@ -138,10 +140,18 @@ func (f *Fanout) poll(ctx context.Context) (page Page, due bool, err error) {
 	until, cancel := context.WithDeadline(ctx, f.due)
 	defer cancel()
 	f.Poll.whole().Memory = &pageMemory{f.Share, until, &f.Poll}
-	f.doing(Reading)
-	page, err = f.Poll.Next(until)
+	wait := mono.Until(f.Poll.due)
+	if wait > 0 {
+		f.doing(f.rest)
+	}
+	if err = pause(until, wait); err == nil {
+		f.doing(Reading)
+		page, err = f.Poll.Next(until)
+	}
 	if err == nil {
+		f.failing(nil)
 		f.behind(page.Behind)
+		f.rests(page)
 	}
 	if err == nil && len(page.Records) > 0 {
 		f.continuation = "" // the position is further

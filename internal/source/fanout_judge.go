@@ -67,7 +67,9 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 	if what == ended && served { // five minutes, usually. When it was less, the spacing of calls still holds
 		return 0, nil
 	}
-	f.failing(err)
+	if !f.polling { // else that is how reading stands
+		f.failing(err)
+	}
 	switch what {
 	case lost:
 		return 0, err

@@ -74,19 +74,24 @@ func (m *pageMemory) Give(n int) { m.share.Give(n) }
 // askForLess has the fallback poll fewer records at a time when there is no memory for an answer, until fan-out is back.
 func (f *Fanout) askForLess() {
 	f.limit = f.Poll.Limit
-	f.Poll.Hears = &modest{f.Poll.Hears, &f.Poll}
+	f.Poll.Hears = &modest{f.Poll.Hears, f}
 }
 
 // modest is what askForLess has hear of failures.
 type modest struct {
 	Hearer // may be nil
-	poll   *Poll
+	f      *Fanout
 }
 
 func (m *modest) Failed(err error, throttled bool, next time.Duration) {
-	if short := (*wire.NoMemoryError)(nil); errors.As(err, &short) && m.poll.Limit > 1 {
-		m.poll.Limit = max(m.poll.Limit/4, 1)
+	if short := (*wire.NoMemoryError)(nil); errors.As(err, &short) && m.f.Poll.Limit > 1 {
+		m.f.Poll.Limit = max(m.f.Poll.Limit/4, 1)
+		m.f.doing(AwaitingMemory)
 		return
+	}
+	if m.f.polling { // else it is about subscriptions, which are judged
+		m.f.failing(err)
+		m.f.doing(BackingOff)
 	}
 	if m.Hearer != nil {
 		m.Hearer.Failed(err, throttled, next)

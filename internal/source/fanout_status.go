@@ -21,6 +21,15 @@ func (f *Fanout) doing(d Doing) {
 	}
 }
 
+// rests names the wait for the next read, after one by polling.
+func (f *Fanout) rests(page Page) {
+	f.rest = Pacing
+	if page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0) {
+		f.rest = AtTip
+	}
+	f.doing(f.rest)
+}
+
 // failing notes a failure, nil when all is well again.
 func (f *Fanout) failing(err error) {
 	f.mu.Lock()
