@@ -29,7 +29,10 @@ func (s server) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	status, answer := s(r.Context(), operation, body)
+	status, answer := 400, `{"__type":"ValidationException","message":"`+operation+` is not consistent"}`
+	if readsConsistently(operation, body) {
+		status, answer = s(r.Context(), operation, body)
+	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -37,6 +40,22 @@ func (s server) Do(r *http.Request) (*http.Response, error) {
 		StatusCode: status, Body: io.NopCloser(bytes.NewBufferString(answer)), Request: r,
 		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
 	}, nil
+}
+
+// readsConsistently holds each read of each test to what the store may believe. The servers of the integration tests answer all reads
+// alike, so nothing but this tells.
+func readsConsistently(operation string, body map[string]any) bool {
+	switch operation {
+	case "GetItem", "Query", "Scan":
+		return body["ConsistentRead"] == true
+	case "BatchGetItem":
+		for _, of := range body["RequestItems"].(map[string]any) {
+			if of.(map[string]any)["ConsistentRead"] != true {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (s server) store(table string) *Store {
@@ -313,6 +332,22 @@ func TestPartsOfAnAnswerArePutTogether(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestApplicationsOfSeveralPages(t *testing.T) {
+	s := server(func(_ context.Context, operation string, body map[string]any) (int, string) {
+		if operation != "Scan" {
+			return 400, refusal("UnknownOperationException")
+		}
+		if body["ExclusiveStartKey"] == nil { // in the order of a hash
+			return 200, `{"Items":[{"app":{"S":"c"}},{"app":{"S":"a"}}],"LastEvaluatedKey":{"app":{"S":"a"},"row":{"S":"group/leader"}}}`
+		}
+		return 200, `{"Items":[{"app":{"S":"a"}},{"app":{"S":"b"}}]}`
+	}).store("weir")
+	apps, err := s.Apps(t.Context())
+	if err != nil || !slices.Equal(apps, []string{"a", "b", "c"}) {
+		t.Errorf("%q, %v", apps, err)
+	}
 }
 
 func must(b []byte, err error) []byte {
