@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -44,6 +45,9 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 	return c, nil
 }
 
+// poison has reused buffers filled with nonsense once they are released. It is for tests.
+var poison atomic.Bool
+
 // Run joins the application and handles the shards that fall to this worker, until ctx ends, the handler returns
 // [Stop], or something fails that no retry mends. It returns nil after an orderly stop: handlers have finished their
 // batches (or were told to stop after Options.StopTimeout), progress is saved, the leases are with others or free, and
@@ -57,7 +61,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")
 	}
-	caller, err := wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Switched: c.switched})
+	caller, err := wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: poison.Load(), Switched: c.switched})
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
 	}
