@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/lease"
@@ -133,8 +134,7 @@ func (r *run) read(t *group.Term) error {
 
 func (r *run) loop(t *group.Term) *shardLoop {
 	l := &shardLoop{
-		in: r, rate: rate{t.Lease.Load.Bytes(), time.Now()},
-		opts: &r.opts, handler: r.handler, term: t,
+		in: r, rate: rate{t.Lease.Load.Bytes(), mono.Now()}, term: t,
 	}
 	poll := source.Poll{
 		Setup: r.setup(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position, Limit: int32(r.opts.Batch), Hears: l,

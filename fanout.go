@@ -74,11 +74,11 @@ func (l *shardLoop) readingChanged(why error) {
 	e := ReadingChanged{Stream: key.Stream, Shard: key.Shard, Reading: FanOut, Err: why}
 	if why != nil {
 		e.Reading = Polling
-		l.opts.Logger.Warn("no fan-out; polling meanwhile, and trying again every minute", "stream", key.Stream, "shard", key.Shard, "err", why)
+		l.in.opts.Logger.Warn("no fan-out; polling meanwhile, and trying again every minute", "stream", key.Stream, "shard", key.Shard, "err", why)
 	} else {
-		l.opts.Logger.Info("fan-out is back", "stream", key.Stream, "shard", key.Shard)
+		l.in.opts.Logger.Info("fan-out is back", "stream", key.Stream, "shard", key.Shard)
 	}
-	if f := l.opts.Events.ReadingChanged; f != nil {
+	if f := l.in.opts.Events.ReadingChanged; f != nil {
 		f(e)
 	}
 }

@@ -26,7 +26,7 @@ func (c *Consumer) Live() error {
 			all = append(all, fmt.Errorf("no beat for %v", stuck.Round(time.Second)))
 		}
 		for key, l := range r.abandoned {
-			all = append(all, fmt.Errorf("the handler of %s ignores since %v that its context has ended", key, now.Sub(l.ended).Round(time.Second)))
+			all = append(all, fmt.Errorf("the handler of %s ignores since %v that its context has ended", key, now.Sub(l.ended.Time()).Round(time.Second)))
 		}
 	}
 	return errors.Join(all...)

@@ -3,7 +3,9 @@ package weir
 import (
 	"reflect"
 	"testing"
+	"unsafe"
 
+	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -25,5 +27,19 @@ func TestARecordIsLaidOutAsItWasRead(t *testing.T) {
 	}
 	if len(whole(nil)) != 0 {
 		t.Error("records of nothing")
+	}
+}
+
+// Each idle shard has one of each, and of its feed. They have the sizes of the heap's classes: one byte more takes 16 or 32, and twice that of
+// the process.
+func TestWhatAShardIsReadWithIsSmall(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("pointers have another size")
+	}
+	if n := unsafe.Sizeof(shardLoop{}); n > 144 {
+		t.Errorf("a loop has %d bytes", n)
+	}
+	if n := unsafe.Sizeof(group.Term{}); n > 288 {
+		t.Errorf("a term has %d bytes", n)
 	}
 }

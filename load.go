@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -13,19 +14,19 @@ const loadSpan = time.Minute
 // rate is an average of bytes per second in which what is older counts less and less.
 type rate struct {
 	value float64
-	at    time.Time
+	at    mono.Time
 }
 
 // add takes in bytes that were handled until now.
 func (r *rate) add(bytes int, now time.Time) {
-	*r = rate{r.now(now) + float64(bytes)/loadSpan.Seconds(), now}
+	*r = rate{r.now(now) + float64(bytes)/loadSpan.Seconds(), mono.Of(now)}
 }
 
 func (r rate) now(now time.Time) float64 {
 	if r.at.IsZero() {
 		return r.value
 	}
-	return r.value * math.Exp(-max(now.Sub(r.at), 0).Seconds()/loadSpan.Seconds())
+	return r.value * math.Exp(-max(mono.Of(now).Sub(r.at), 0).Seconds()/loadSpan.Seconds())
 }
 
 // fared notes that something was handled, or that there was nothing.

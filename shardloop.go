@@ -11,33 +11,36 @@ import (
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
 
 // shardLoop takes one held lease from source to checkpoint: read a page, handle it until that succeeds, note how far that
 // is, and so on until the shard ends or the term does.
+//
+// Of thousands most idle, so there is little in it.
 type shardLoop struct {
-	in      *run
-	opts    *Options
-	handler Handler
-	term    *group.Term
-	source  pages
-	begun   bool
-	absent  uint8        // reads in a row that were told that the stream does not exist
-	again   func() error // run, made once
+	in     *run
+	term   *group.Term
+	source pages
 
 	mu      sync.Mutex
 	state   ShardState // of handling; empty when there is nothing to handle
-	since   time.Time
-	attempt int
+	since   mono.Time
 	err     error // of the handler
 	rate    rate  // of what is handled
-	vigil
+	attempt int32
+	begun   bool  // of whoever runs it, as is
+	absent  uint8 // reads in a row that were told that the stream does not exist
+	notes
 }
 
 // absentPause bounds the pause between two reads of a stream that does not exist: all its shards ask, and say so.
 const absentPause = 10 * time.Second
+
+// Resume is run.
+func (l *shardLoop) Resume() error { return l.run() }
 
 // run returns nil when the term is over or the shard has ended, and the handler's [Stop]. It parks while there is nothing to handle.
 func (l *shardLoop) run() error {
@@ -54,10 +57,7 @@ func (l *shardLoop) run() error {
 	l.begun = true
 	err := l.read()
 	if parks = errors.Is(err, source.ErrEmpty); parks {
-		if l.again == nil {
-			l.again = l.run
-		}
-		return l.term.Park(l.again)
+		return l.term.Park(l)
 	}
 	return err
 }
@@ -68,11 +68,11 @@ func (l *shardLoop) read() error {
 	ahead := atTip
 	for {
 		if !ahead {
-			l.note(func(v *vigil) { v.asked = time.Now() })
+			l.note(func(n *notes) { n.asked = mono.Now() })
 		}
 		page, err := l.source.Next(l.term.Reading())
 		if !ahead {
-			l.note(func(v *vigil) { v.asked = time.Time{} })
+			l.note(func(n *notes) { n.asked = 0 })
 		}
 		switch {
 		case err == nil:
@@ -85,12 +85,12 @@ func (l *shardLoop) read() error {
 			}
 			return nil
 		case errors.Is(err, source.ErrNoShard):
-			l.opts.Logger.Error("a shard left the stream before it was read to its end; what it still held has expired",
+			l.in.opts.Logger.Error("a shard left the stream before it was read to its end; what it still held has expired",
 				"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
 			return ended(l.term.Finish(l.term.Context(), nil))
 		default: // the stream is gone; it may come back, or the application be stopped
 			l.absent = min(l.absent+1, 30)
-			next := retryPause(l.opts.IdleInterval, max(absentPause, l.opts.IdleInterval), int(l.absent))
+			next := retryPause(l.in.opts.IdleInterval, max(absentPause, l.in.opts.IdleInterval), int(l.absent))
 			l.Failed(err, false, next)
 			if wait(l.term.Reading(), next) != nil {
 				return nil
@@ -107,13 +107,13 @@ func (l *shardLoop) read() error {
 // last handles what has come since the last read at the tip, when the lease is wanted back: otherwise that would have to
 // wait for the next owner. It has one try and a beat's time for the read.
 func (l *shardLoop) last() error {
-	ctx, cancel := context.WithTimeout(l.term.Context(), l.opts.BeatInterval)
+	ctx, cancel := context.WithTimeout(l.term.Context(), l.in.opts.BeatInterval)
 	page, err := l.source.Last(ctx)
 	cancel()
 	if err != nil {
 		return nil
 	}
-	_, err = l.take(page, time.Now().Add(l.opts.BeatInterval))
+	_, err = l.take(page, time.Now().Add(l.in.opts.BeatInterval))
 	return err
 }
 
@@ -127,13 +127,13 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	defer page.Release()
 	unpack := unpackers.Get().(*unpacker)
 	defer unpackers.Put(unpack)
-	unpack.set(l.opts.Aggregates, l.term.Lease.Range, l.term.Lease.Position)
-	unpack.reuse = l.opts.ReuseBuffers
+	unpack.set(l.in.opts.Aggregates, l.term.Lease.Range, l.term.Lease.Position)
+	unpack.reuse = l.in.opts.ReuseBuffers
 	last := ""
 	if n := len(page.Records); n > 0 {
 		last = page.Records[n-1].SequenceNumber // the handler may change the records
 	}
-	if !l.opts.ReuseBuffers {
+	if !l.in.opts.ReuseBuffers {
 		page.Keep()
 	}
 	begun := false
@@ -145,7 +145,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 		return l.handle(l.batch(page, records, end))
 	}
 	var pending []Record // one run is held back, because the last one carries the end
-	err = unpack.each(page, l.opts.Batch, func(run []Record) error {
+	err = unpack.each(page, l.in.opts.Batch, func(run []Record) error {
 		before := pending
 		pending = run
 		if before == nil {
@@ -159,8 +159,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.opts.Events.Unpacked != nil {
-		l.opts.Events.Unpacked(c)
+	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.opts.Events.Unpacked != nil {
+		l.in.opts.Events.Unpacked(c)
 	}
 	if last != "" { // also past what was dropped
 		done, err := shard.After(strings.Clone(last))
@@ -211,14 +211,14 @@ func (l *shardLoop) handle(b *Batch) error {
 		}
 		l.enter(ShardHandling, attempt-1, failed)
 		began := time.Now()
-		err := call(l.term.Context(), l.handler, b)
+		err := call(l.term.Context(), l.in.handler, b)
 		took := time.Since(began)
 		if err == nil {
 			if records > 0 {
 				l.term.Advance(done)
 			}
 			l.fared(bytes)
-			if f := l.opts.Events.BatchHandled; f != nil {
+			if f := l.in.opts.Events.BatchHandled; f != nil {
 				f(BatchHandled{
 					Stream: b.Stream, Shard: b.Shard, Records: records, Bytes: bytes, Behind: b.Behind, Took: took, Attempts: attempt,
 				})
@@ -233,7 +233,7 @@ func (l *shardLoop) handle(b *Batch) error {
 			l.cutShort(began, cause)
 			return cause
 		}
-		next := retryPause(l.opts.RetryMin, l.opts.RetryMax, attempt)
+		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
 		failed = err
 		l.enter(ShardRetrying, attempt, failed)
 		l.handlerFailed(b, err, attempt, next)
@@ -284,9 +284,9 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 func (l *shardLoop) handlerFailed(b *Batch, err error, attempt int, next time.Duration) {
-	l.opts.Logger.Warn("the handler failed; the batch will be handled again", "stream", b.Stream, "shard", b.Shard,
+	l.in.opts.Logger.Warn("the handler failed; the batch will be handled again", "stream", b.Stream, "shard", b.Shard,
 		"records", len(b.Records), "attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
-	if f := l.opts.Events.HandlerFailed; f != nil {
+	if f := l.in.opts.Events.HandlerFailed; f != nil {
 		f(HandlerFailed{Stream: b.Stream, Shard: b.Shard, Err: err, Attempt: attempt, Next: next})
 	}
 }
@@ -305,14 +305,14 @@ func (l *shardLoop) Wake() { l.term.Wake() }
 // Failed tells of a read that failed and is tried again.
 func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	person := errors.Is(err, source.ErrNoPosition) || errors.Is(err, source.ErrNoStream)
-	l.note(func(v *vigil) { v.same = throttled || person })
-	level := l.opts.Logger.Debug
+	l.note(func(n *notes) { n.same = throttled || person })
+	level := l.in.opts.Logger.Debug
 	if person {
-		level = l.opts.Logger.Error // who is needed
+		level = l.in.opts.Logger.Error // who is needed
 	}
 	level("reading failed; trying again", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
-	if f := l.opts.Events.ReadFailed; f != nil {
+	if f := l.in.opts.Events.ReadFailed; f != nil {
 		f(ReadFailed{
 			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
 		})
@@ -322,9 +322,9 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 // Expired tells of records that have left the stream, or may have, and were not handled.
 func (l *shardLoop) Expired(e source.Expiry) {
 	key := l.term.Lease.Key
-	l.opts.Logger.Error("records have left the stream, or may have, that were not handled", "stream", key.Stream, "shard", key.Shard,
+	l.in.opts.Logger.Error("records have left the stream, or may have, that were not handled", "stream", key.Stream, "shard", key.Shard,
 		"position", e.At, "next", e.Next, "from", e.From, "to", e.To, "err", e.Err)
-	if f := l.opts.Events.PositionExpired; f != nil {
+	if f := l.in.opts.Events.PositionExpired; f != nil {
 		f(PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
 	}
 }

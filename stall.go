@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 )
@@ -22,6 +23,21 @@ type vigil struct {
 	tries   int           // terms of the shard in a row that stalled before this one
 	ended   time.Time     // when the term's context was seen to have ended
 	left    chan struct{} // not nil once the reader was abandoned, closed when it returns
+}
+
+// notes is a vigil as a shardLoop keeps it.
+type notes struct {
+	asked, failing, ended mono.Time
+	left                  chan struct{}
+	tries                 int32
+	same, well, told      bool
+}
+
+func (n *notes) vigil() vigil {
+	return vigil{
+		asked: n.asked.Time(), failing: n.failing.Time(), ended: n.ended.Time(), left: n.left, tries: int(n.tries),
+		same: n.same, well: n.well, told: n.told,
+	}
 }
 
 const (
@@ -139,11 +155,11 @@ func (l *shardLoop) vitals() vitals {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	asked := l.asked
+	asked := l.asked.Time()
 	if r.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
 		asked = time.Time{}
 	}
-	v := vitals{vigil: l.vigil, state: l.state, since: l.since, err: l.err, reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
+	v := vitals{vigil: l.vigil(), state: l.state, since: l.since.Time(), err: l.err, reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
 	if v.err == nil && v.state == "" {
 		v.err = r.Err
 	}
@@ -167,12 +183,12 @@ func (r *run) look() []lease.Trouble {
 		key := l.term.Lease.Key
 		l.term.SetLoad(l.load(now))
 		if l.term.Context().Err() != nil {
-			l.note(func(v *vigil) { v.ended = cmp.Or(v.ended, now) })
+			l.note(func(n *notes) { n.ended = cmp.Or(n.ended, mono.Of(now)) })
 		}
 		b, v := r.bounds(now), l.vitals()
 		if v.well && len(r.stalls) > 0 {
 			delete(r.stalls, key)
-			l.note(func(v *vigil) { v.tries = 0 })
+			l.note(func(n *notes) { n.tries = 0 })
 		}
 		sign := v.sign(now, r.suspectAfter())
 		if signs[sign] = true; sign == inVain && v.trying.Before(since) {
@@ -211,10 +227,10 @@ func (r *run) acts(l *shardLoop, v vitals, what verdict, since, now time.Time) f
 	e := Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: cmp.Or(v.state, v.reading), Since: since, Err: v.err}
 	if what == stalls {
 		r.stalls[key] = memory{v.tries + 1, now}
-		l.note(func(v *vigil) { v.ended = now })
+		l.note(func(n *notes) { n.ended = mono.Of(now) })
 		return func() { r.giveUp(l, e) }
 	}
-	l.note(func(v *vigil) { v.left = make(chan struct{}) })
+	l.note(func(n *notes) { n.left = make(chan struct{}) })
 	r.abandoned[key] = l
 	e.Abandoned = true
 	return func() { r.abandon(l, e) }
@@ -222,7 +238,7 @@ func (r *run) acts(l *shardLoop, v vitals, what verdict, since, now time.Time) f
 
 // tells has it said, once, that a handler takes long.
 func (r *run) tells(l *shardLoop, since time.Time) func() {
-	l.note(func(v *vigil) { v.told = true })
+	l.note(func(n *notes) { n.told = true })
 	return func() {
 		r.opts.Logger.Warn("a handler has been at work for long", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "since", since)
 	}
@@ -238,10 +254,10 @@ func (r *run) bounds(now time.Time) bounds {
 }
 
 // note changes what l notes.
-func (l *shardLoop) note(f func(*vigil)) {
+func (l *shardLoop) note(f func(*notes)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f(&l.vigil)
+	f(&l.notes)
 }
 
 func (r *run) giveUp(l *shardLoop, e Stalled) {
@@ -271,9 +287,9 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 		return
 	}
 	key := l.term.Lease.Key
-	l.opts.Logger.Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
+	l.in.opts.Logger.Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
 		"stream", key.Stream, "shard", key.Shard, "since", began)
-	if f := l.opts.Events.Stalled; f != nil {
+	if f := l.in.opts.Events.Stalled; f != nil {
 		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
 	}
 }
@@ -287,7 +303,7 @@ func (r *run) await(l *shardLoop) bool {
 	if tries == 0 && before == nil {
 		return true
 	}
-	l.note(func(v *vigil) { v.tries = tries })
+	l.note(func(n *notes) { n.tries = int32(tries) })
 	l.enter(ShardBlocked, 0, nil)
 	defer l.enter("", 0, nil)
 	if wait(l.term.Reading(), retryPause(r.opts.RetryMin, min(r.opts.RetryMax, r.opts.StallAfter/2), max(tries, 1))) != nil {
@@ -313,7 +329,7 @@ func (r *run) outlast(deadline time.Time) error {
 		var names []string
 		for key, l := range r.abandoned {
 			one = l
-			names = append(names, fmt.Sprintf("%s (told %v ago)", key, time.Since(l.vigil.ended).Round(time.Second)))
+			names = append(names, fmt.Sprintf("%s (told %v ago)", key, mono.Since(l.ended).Round(time.Second)))
 		}
 		r.mu.Unlock()
 		if one == nil {

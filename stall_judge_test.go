@@ -90,7 +90,7 @@ func TestTheRateFollowsWhatIsHandled(t *testing.T) {
 	if v := r.now(now.Add(-time.Hour)); v > 1050 {
 		t.Errorf("a clock that goes back makes it %.0f", v)
 	}
-	if v := (rate{5, time.Time{}}).now(now); v != 5 {
+	if v := (rate{5, 0}).now(now); v != 5 {
 		t.Errorf("%v", v)
 	}
 }

@@ -2,9 +2,11 @@ package weir
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
 )
 
@@ -107,13 +109,13 @@ func (l *shardLoop) status() ShardStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state != "" {
-		s.State, s.Since = l.state, l.since
+		s.State, s.Since = l.state, l.since.Time()
 		if l.err != nil {
-			s.Attempt, s.Err = l.attempt, l.err
+			s.Attempt, s.Err = int(l.attempt), l.err
 		}
 	}
 	if l.left != nil {
-		s.State, s.Since = ShardAbandoned, l.ended
+		s.State, s.Since = ShardAbandoned, l.ended.Time()
 	}
 	return s
 }
@@ -122,9 +124,9 @@ func (l *shardLoop) status() ShardStatus {
 func (l *shardLoop) enter(state ShardState, attempt int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state, l.since, l.attempt, l.err, l.told = state, time.Now(), attempt, err, false
+	l.state, l.since, l.attempt, l.err, l.told = state, mono.Now(), int32(min(attempt, math.MaxInt32)), err, false
 	if err == nil {
-		l.failing = time.Time{}
+		l.failing = 0
 	} else if l.failing.IsZero() {
 		l.failing = l.since
 	}

@@ -22,9 +22,15 @@ var (
 	errGone   = errors.New("weir: the handler ended its goroutine")
 )
 
+// Resumer is a reader that was parked.
+type Resumer interface {
+	// Resume reads on. It returns as the reader that parked would have, or parks again.
+	Resume() error
+}
+
 // Park is for a reader that has nothing to do. It returns at once what Park returns; next goes on in its place, as late as possible: when
 // Wake was called, or when Reading ends. A Wake since the reader began or went on counts.
-func (t *Term) Park(next func() error) error {
+func (t *Term) Park(next Resumer) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next = next
@@ -40,14 +46,14 @@ func (t *Term) Wake() {
 		t.woken = true
 	case readerParked:
 		t.reader = readerRuns
-		go t.again()
+		go t.goOn()
 	case readerDone:
 	}
 }
 
-func (t *Term) goOn() { t.run(t.next) }
+func (t *Term) goOn() { t.run(nil) }
 
-// run reads until the reader has returned or is parked.
+// run reads until the reader has returned or is parked: it begins with read, or goes on if that is nil.
 func (t *Term) run(read func() error) {
 	err := errGone
 	defer func() {
@@ -58,16 +64,19 @@ func (t *Term) run(read func() error) {
 			t.over(err)
 		}
 	}()
-	for read != nil {
-		err = errGone
-		err = read()
-		read = t.park(err)
+	for next := t.next; read != nil || next != nil; next = t.park(err) {
+		if err = errGone; read != nil {
+			err = read()
+			read = nil
+		} else {
+			err = next.Resume()
+		}
 	}
 }
 
 // park parks a reader that returned with err, unless that is no wish to, or was overtaken by a reason to go on: then it returns what
 // with.
-func (t *Term) park(err error) (next func() error) {
+func (t *Term) park(err error) (next Resumer) {
 	if !errors.Is(err, errParked) {
 		return nil
 	}
@@ -78,9 +87,6 @@ func (t *Term) park(err error) (next func() error) {
 		return t.next
 	}
 	t.reader = readerParked
-	if t.again == nil {
-		t.again = t.goOn
-	}
 	if t.reading != nil {
 		t.reading.end(nil)
 		t.reading = nil
@@ -143,10 +149,10 @@ func (t *Term) cause() error {
 	switch {
 	case !t.ended:
 		return context.Cause(t.stretch)
-	case t.why == nil:
+	case t.seldom().why == nil:
 		return context.Canceled
 	}
-	return t.why
+	return t.rare.why
 }
 
 // termContext is Term.Context. An idle shard only ever asks it for Err, so what one waits with is made when one does: ten thousand
@@ -177,7 +183,7 @@ func (c *termContext) context() context.Context {
 			from = context.WithoutCancel(from)
 		}
 		if t.waits = await(from); t.ended {
-			t.waits.end(t.why)
+			t.waits.end(t.seldom().why)
 		}
 	}
 	return t.waits

@@ -22,6 +22,11 @@ type parking struct {
 	gone    atomic.Bool
 }
 
+// resumed is a reader that goes on with a function.
+type resumed func() error
+
+func (r resumed) Resume() error { return r() }
+
 func newParking() *parking {
 	p := &parking{trust: newTrust(5 * time.Second)}
 	p.trust.extend(time.Now())
@@ -39,7 +44,7 @@ func (p *parking) read() error {
 	if p.Reading().Err() != nil {
 		return nil
 	}
-	return p.Park(p.read)
+	return p.Park(resumed(p.read))
 }
 
 func TestWhatWakesAParkedReader(t *testing.T) {
@@ -100,7 +105,7 @@ func TestAReaderThatIsWokenWhileItParksGoesOn(t *testing.T) {
 			p := newParking()
 			go p.run(func() error {
 				meanwhile(p)
-				return p.Park(p.read)
+				return p.Park(resumed(p.read))
 			})
 			synctest.Wait()
 			if p.began.Load() != 1 {
@@ -159,7 +164,7 @@ func TestNoWakeIsLost(t *testing.T) {
 			if p.Reading().Err() != nil {
 				return nil
 			}
-			return p.Park(read)
+			return p.Park(resumed(read))
 		}
 		go p.run(read)
 		for range 4 {
@@ -189,10 +194,10 @@ func TestAGoroutineThatEndsItselfAfterParkingEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParking()
 		go p.run(func() error {
-			return p.Park(func() error {
+			return p.Park(resumed(func() error {
 				runtime.Goexit()
 				return nil
-			})
+			}))
 		})
 		synctest.Wait()
 		p.Wake()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -12,7 +13,7 @@ import (
 // Term is one stretch of holding one lease: from the orders that gave it to its release, loss or end. The beat loop makes
 // it; the reader that Config.Read runs for it moves it forward. Its methods may be called concurrently, but for those of the reader.
 type Term struct {
-	Lease lease.Lease // as of the start of the term; Position is where to resume
+	Lease Held
 
 	stretch context.Context // of trust
 	trust   *trust
@@ -32,18 +33,47 @@ type Term struct {
 	left     bool       // … and was left behind
 	load     lease.Load // what the shard brings
 	told     lease.Load // … as the store knows it
-	toldAt   time.Time
+	toldAt   mono.Time
 
-	next     func() error   // what a parked reader goes on with
-	again    func()         // goOn, made once
-	why      error          // that Context has ended with; may be nil
-	waits    *awaited       // nil until somebody waits with Context
-	reading  *awaited       // nil until the reader waits with Reading, and while it is parked
-	at       shard.Position // done by the handler
-	saved    shard.Position // in the store
+	next    Resumer        // what a parked reader goes on with
+	waits   *awaited       // nil until somebody waits with Context
+	reading *awaited       // nil until the reader waits with Reading, and while it is parked
+	at      shard.Position // done by the handler
+	saved   shard.Position // in the store
+	rare    *rare          // nil for most
+}
+
+// Held is what a reader has to know of the lease that it holds, as of the start of the term.
+type Held struct {
+	lease.Key
+	Range    shard.HashRange
+	Position shard.Position // where to resume
+	Epoch    uint64
+	Load     lease.Load
+}
+
+// rare is what few terms have at a time.
+type rare struct {
+	why      error // that Context has ended with; may be nil
+	err      error // that the reader returned
 	children []shard.Shard
 	waiters  []waiter
-	err      error // that the reader returned
+}
+
+// rarely returns what is rare, to be changed. It is called with the lock held.
+func (t *Term) rarely() *rare {
+	if t.rare == nil {
+		t.rare = new(rare)
+	}
+	return t.rare
+}
+
+// seldom is rarely, to be looked at.
+func (t *Term) seldom() rare {
+	if t.rare == nil {
+		return rare{}
+	}
+	return *t.rare
 }
 
 // awaited is a context that somebody waits with.
@@ -71,7 +101,8 @@ type waiter struct {
 
 func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 	t := &Term{
-		Lease: l, trust: tr, poke: poke, gone: func() {}, at: l.Position, saved: l.Position, told: l.Load, toldAt: time.Now(),
+		Lease: Held{l.Key, l.Range, l.Position, l.Epoch, l.Load},
+		trust: tr, poke: poke, gone: func() {}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
 	}
 	t.stretch = tr.context(t)
 	return t
@@ -117,7 +148,7 @@ func (t *Term) Save(ctx context.Context, p shard.Position) error {
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
 	t.mu.Lock()
 	if !t.left {
-		t.at, t.finished, t.children = shard.End, true, children
+		t.at, t.finished, t.rarely().children = shard.End, true, children
 	}
 	t.mu.Unlock()
 	return t.wait(ctx, shard.End)
@@ -134,7 +165,8 @@ func (t *Term) wait(ctx context.Context, p shard.Position) error {
 		t.mu.Unlock()
 		return nil
 	}
-	t.waiters = append(t.waiters, w)
+	r := t.rarely()
+	r.waiters = append(r.waiters, w)
 	t.mu.Unlock()
 	t.poke()
 	select {
@@ -209,7 +241,10 @@ func (t *Term) drain() {
 func (t *Term) cancel(cause error) {
 	t.mu.Lock()
 	if !t.ended && t.stretch.Err() == nil {
-		t.ended, t.why = true, cause
+		t.ended = true
+		if cause != nil {
+			t.rarely().why = cause
+		}
 	}
 	if t.waits != nil {
 		t.waits.end(cause)
@@ -225,7 +260,10 @@ func (t *Term) over(err error) {
 		t.mu.Unlock()
 		return
 	}
-	t.returned, t.err, t.wanted = true, err, t.draining && t.cause() == nil
+	t.returned, t.wanted = true, t.draining && t.cause() == nil
+	if err != nil {
+		t.rarely().err = err
+	}
 	t.mu.Unlock()
 	t.cancel(nil)
 	t.trust.forget(t)
@@ -243,13 +281,13 @@ func (t *Term) progress() (lease.Progress, bool) {
 		return p, p.Release
 	}
 	if t.at.Compare(t.saved) > 0 {
-		p.Position, p.Children = t.at, t.children
+		p.Position, p.Children = t.at, t.seldom().children
 	}
 	// A reader that returned because trust ran out has not given the lease back: the store may still say it is ours.
-	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.err != nil)
+	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.seldom().err != nil)
 	p.Stalled = p.Release && t.stalled
 	said := p.Release || !p.Position.IsZero()
-	if t.load != t.told && (said || t.tellLoad(time.Now())) {
+	if t.load != t.told && (said || t.tellLoad(mono.Now())) {
 		p.Load, said = t.load, true
 	}
 	return p, said
@@ -257,7 +295,7 @@ func (t *Term) progress() (lease.Progress, bool) {
 
 // tellLoad reports whether the load is worth a report of its own. An idle shard of which nothing was said is not: it
 // counts as idle anyway.
-func (t *Term) tellLoad(now time.Time) bool {
+func (t *Term) tellLoad(now mono.Time) bool {
 	step := max(t.load, t.told) - min(t.load, t.told)
 	return t.load != 0 && step >= loadStep && now.Sub(t.toldAt) >= loadPause
 }
@@ -267,7 +305,7 @@ func (t *Term) tellLoad(now time.Time) bool {
 func (t *Term) settle(p lease.Progress, held bool) (over bool) {
 	t.mu.Lock()
 	if held && p.Load != 0 {
-		t.told, t.toldAt = p.Load, time.Now()
+		t.told, t.toldAt = p.Load, mono.Now()
 	}
 	if held && p.Position.Compare(t.saved) > 0 {
 		t.saved = p.Position
@@ -281,24 +319,32 @@ func (t *Term) settle(p lease.Progress, held bool) (over bool) {
 		t.lost = true
 	}
 	lost := t.lost
-	kept := t.waiters[:0]
-	for _, w := range t.waiters {
-		switch {
-		case w.at.Compare(t.saved) <= 0:
-			w.done <- nil
-		case lost || gone:
-			w.done <- ErrLeaseLost
-		default:
-			kept = append(kept, w)
-		}
-	}
-	t.waiters = kept
+	t.answer(lost || gone)
 	returned := t.returned
 	t.mu.Unlock()
 	if lost {
 		t.cancel(ErrLeaseLost)
 	}
 	return gone && returned
+}
+
+// answer tells those who wait what has become of their positions. It is called with the lock held.
+func (t *Term) answer(lost bool) {
+	if len(t.seldom().waiters) == 0 {
+		return
+	}
+	kept := t.rare.waiters[:0]
+	for _, w := range t.rare.waiters {
+		switch {
+		case w.at.Compare(t.saved) <= 0:
+			w.done <- nil
+		case lost:
+			w.done <- ErrLeaseLost
+		default:
+			kept = append(kept, w)
+		}
+	}
+	t.rare.waiters = kept
 }
 
 // lose is settle for a session that is over as a whole.
@@ -314,5 +360,5 @@ type termState struct {
 func (t *Term) state() termState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return termState{t.returned, t.wanted, t.lost, t.finished, t.stalled, t.err}
+	return termState{t.returned, t.wanted, t.lost, t.finished, t.stalled, t.seldom().err}
 }
