@@ -64,7 +64,7 @@ A second Ctrl-C or SIGTERM ends it at once.
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
   weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
   weir consume --stream flights --app look --store memory: --from 15m`,
-		Args: cobra.NoArgs,
+		Args: o.fanOut.args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(o.streams) == 0 {
 				return usagef("%s needs --stream", cmd.CommandPath())

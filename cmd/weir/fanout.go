@@ -24,7 +24,7 @@ type fanOutFlag struct {
 }
 
 // fanOutDefault is the flag's value when none is given; no consumer can have this name.
-const fanOutDefault = "<app>"
+const fanOutDefault = "<NAME>"
 
 var consumerForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
@@ -44,8 +44,16 @@ func (f *fanOutFlag) Set(s string) error {
 }
 
 func (f *fanOutFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "fan-out", "have records pushed, by the registered consumer `NAME`; see \"weir fanout\" for what that costs")
+	cmd.Flags().Var(f, "fan-out", "have records pushed``, by the registered consumer NAME or one named like the application; see \"weir fanout\" for what that costs")
 	cmd.Flags().Lookup("fan-out").NoOptDefVal = fanOutDefault
+}
+
+// args is what is wrong with a command line's arguments. A name without the equals sign is one of them.
+func (f *fanOutFlag) args(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && f.on && f.name == "" {
+		return usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
+	}
+	return cobra.NoArgs(cmd, args)
 }
 
 func (f *fanOutFlag) reading() weir.Reading {

@@ -115,3 +115,18 @@ func TestDemoByFanOut(t *testing.T) {
 		t.Errorf("verdict %+v\n%s", r.Verdict, said)
 	}
 }
+
+// A name that is given as for weir tail, without the equals sign, is not taken for a command.
+func TestTheNameOfAConsumerNeedsAnEqualsSign(t *testing.T) {
+	for args, want := range map[string]string{
+		"--fan-out pushed": "--fan-out=pushed", "pushed --fan-out": "--fan-out=pushed", "--fan-out=pushed other": `"other"`, "other": `"other"`,
+	} {
+		c := start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:"}, strings.Fields(args)...)...)
+		if code := c.wait(t); code != exitUsage || !strings.Contains(c.err.String(), want) {
+			t.Errorf("%s: code %d, %s", args, code, c.err.String())
+		}
+	}
+	if help := mustRun(t, "", "consume", "--help"); !strings.Contains(help, "--fan-out[=<NAME>] ") {
+		t.Errorf("the help says\n%s", help)
+	}
+}
