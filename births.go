@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
@@ -62,7 +64,7 @@ func (r *run) ask(ctx context.Context, s source.Stream, b birth) (birth, error) 
 	switch {
 	case err == nil:
 		return birth{born, time.Now(), b.starts}, nil
-	case source.Refused(err):
+	case source.Refused(err) && !unsigned(err): // else it mends itself, or nothing works
 		r.births.mu.Lock()
 		said := r.births.refused
 		r.births.refused = true
@@ -75,6 +77,20 @@ func (r *run) ask(ctx context.Context, s source.Stream, b birth) (birth, error) 
 	default:
 		return birth{b.born, time.Time{}, b.starts}, fmt.Errorf("asking when the stream was created: %w", err)
 	}
+}
+
+// unsigned reports whether err says that a call was not signed as it should be: by a clock that is off, or with credentials that are over.
+func unsigned(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture", "AuthFailure",
+		"ExpiredTokenException", "ExpiredToken", "UnrecognizedClientException", "InvalidClientTokenId", "IncompleteSignature", "IncompleteSignatureException":
+		return true
+	}
+	return false
 }
 
 func (all *births) of(name string) birth {

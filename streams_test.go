@@ -234,3 +234,34 @@ func (l *lines) count(what string) (n int) {
 	}
 	return n
 }
+
+// A call that is refused because our clock is off, or credentials are over, says nothing about permissions: it is made again soon.
+func TestASignatureThatIsRefusedIsNoLackOfPermission(t *testing.T) {
+	for _, code := range []string{"InvalidSignatureException", "ExpiredTokenException"} {
+		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+			asked := 0
+			srv.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault {
+				if asked++; asked > 2 {
+					return kinesistest.Fault{}
+				}
+				return kinesistest.Fault{Err: &kinesistest.Error{Code: code}}
+			})
+			store := memstore.New()
+			var log lines
+			s := &seen{data: map[string]int{}}
+			stop := start(t, srv.Client(), store, weir.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, s.handle)
+			srv.Put("s", "k", []byte("1"))
+			time.Sleep(30 * time.Second)
+			view, err := store.View(t.Context(), "app", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := log.count("no permission to ask"); n != 0 || s.all() != "s 1" || len(view.Leases) != 1 || view.Leases[0].Born == 0 {
+				t.Errorf("%s: it was said %d times; handled %q; leases %+v", code, n, s.all(), view.Leases)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
