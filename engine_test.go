@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -264,11 +265,15 @@ func TestAnExpiredCheckpointFollowsThePolicy(t *testing.T) {
 			}
 			close(got)
 			first := <-got
-			if first != want || (len(told) == 1) != (want != "") {
-				t.Errorf("policy %d: went on with %q, want %q; told %v", policy, first, want, told)
+			if first != want || len(told) != 1 {
+				t.Fatalf("policy %d: went on with %q, want %q; told %v", policy, first, want, told)
 			}
-			if len(told) > 0 && (told[0].Shard == "" || told[0].Stream != "s" || told[0].Err == nil || !told[0].To.After(told[0].From)) {
-				t.Errorf("told %+v", told[0])
+			e := told[0]
+			if e.Shard == "" || e.Stream != "s" || e.Err == nil || e.Position.Kind() != shard.Sequence || (e.Next == e.Position) != (want == "") {
+				t.Errorf("policy %d: told %+v", policy, e)
+			}
+			if want != "" && !e.To.After(e.From) {
+				t.Errorf("policy %d: told of %v to %v", policy, e.From, e.To)
 			}
 		})
 	}

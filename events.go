@@ -80,7 +80,8 @@ type ReadFailed struct {
 	Next          time.Duration
 }
 
-// PositionExpired is what [Events].PositionExpired gets.
+// PositionExpired is what [Events].PositionExpired gets. With [FailExpired] it is told once a lease, Next is Position, and From and To are zero: nothing
+// was skipped, and the shard waits there.
 type PositionExpired struct {
 	Stream, Shard string
 	Position      Position // that expired; everything before it was handled

@@ -33,6 +33,7 @@ type shardLoop struct {
 	attempt int32
 	begun   bool  // of whoever runs it, as is
 	absent  uint8 // reads in a row that were told that the stream does not exist
+	refused bool  // that the service refuses the position was told; of whoever reads
 	notes
 }
 
@@ -316,6 +317,12 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 		f(ReadFailed{
 			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
 		})
+	}
+	if at := l.term.At(); errors.Is(err, source.ErrNoPosition) && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.refused {
+		l.refused = true
+		if f := l.in.opts.Events.PositionExpired; f != nil {
+			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
+		}
 	}
 }
 
