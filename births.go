@@ -23,9 +23,9 @@ type births struct {
 }
 
 type birth struct {
-	born   int64             // Unix milliseconds, 0 when it is not known
-	asked  time.Time         // zero: ask with the next listing
-	starts map[string]string // of its shards, by ID: their first sequence numbers
+	born   int64                   // Unix milliseconds, 0 when it is not known
+	asked  time.Time               // zero: ask with the next listing
+	starts map[string]source.Start // of its shards, by ID
 }
 
 // askAgain is after how long it is asked again without a reason.
@@ -110,7 +110,7 @@ func (all *births) set(name string, b birth) {
 
 // others reports whether a listing shows other shards than one before: a shard's first sequence number never changes, and not all of
 // them leave a stream at once.
-func others(before, now map[string]string) bool {
+func others(before, now map[string]source.Start) bool {
 	same := 0
 	for id, start := range before {
 		switch s, here := now[id]; {

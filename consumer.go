@@ -168,7 +168,7 @@ func noStream(name string, err error) error {
 }
 
 // list also returns where each shard starts.
-func list(ctx context.Context, client *kinesis.Client, s source.Stream, start shard.Position) (group.Listing, map[string]string, error) {
+func list(ctx context.Context, client *kinesis.Client, s source.Stream, start shard.Position) (group.Listing, map[string]source.Start, error) {
 	var begin map[string]shard.Position
 	switch start.Kind() {
 	case shard.Tip:

@@ -16,9 +16,10 @@ type Watch struct {
 	untold   map[string]*still[disagreement]
 	suspect  Leader
 	sums     map[string]uint64 // fingerprints by owner, of the leases last seen
-	loads    map[Key]Load      // without noise
+	loads    map[Key]Load      // without noise, of those that brought any
 	epochs   map[Key]uint64    // of the leases last seen, nil before the first view
-	moved    map[Key]movement  // lately
+	moves    []movement        // lately, the oldest first
+	cooling  map[Key]uint64    // the epochs after them
 }
 
 // still is how long something has been seen unchanged.

@@ -33,3 +33,30 @@ func TestAWatchForgetsLeases(t *testing.T) {
 		t.Errorf("one that is back is not among those that moved: %v", f.Cooling)
 	}
 }
+
+// A lease that changes hands twice cools down from the second time on; one that brings nothing takes no room among the loads.
+func TestAWatchCoolsFromTheLastMove(t *testing.T) {
+	w := lease.NewWatch(lease.DefaultTimes, lease.Leader{})
+	began := time.Unix(1000, 0)
+	see := func(after time.Duration, first, second uint64) lease.Facts {
+		now := began.Add(after)
+		return w.See(lease.View{Leases: []lease.Lease{
+			{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: first, Position: shard.Oldest, Load: 1},
+			{Key: lease.Key{Stream: "s", Shard: "2"}, Epoch: second, Position: shard.Oldest},
+		}}, now, now)
+	}
+	one, two := lease.Key{Stream: "s", Shard: "1"}, lease.Key{Stream: "s", Shard: "2"}
+	see(0, 1, 1)
+	if f := see(time.Minute, 2, 2); f.Cooling[one] != 2 || f.Cooling[two] != 2 || len(f.Recent) != 2 || len(f.Loads) != 1 {
+		t.Errorf("after both moved: %+v", f)
+	}
+	if f := see(2*time.Minute, 3, 2); f.Cooling[one] != 3 || f.Cooling[two] != 2 || len(f.Recent) != 1 || f.Recent[one] != 3 {
+		t.Errorf("after one moved again: %+v", f)
+	}
+	if f := see(4*time.Minute, 3, 2); f.Cooling[one] != 3 || len(f.Cooling) != 1 || len(f.Recent) != 0 {
+		t.Errorf("when the other one has cooled down: %+v", f)
+	}
+	if f := see(5*time.Minute, 3, 2); len(f.Cooling) != 0 {
+		t.Errorf("when both have: %+v", f)
+	}
+}

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -10,6 +11,7 @@ const coolDown = 3 * time.Minute
 
 // movement is a change of hands, or an end, that a leader saw.
 type movement struct {
+	Key
 	epoch uint64
 	at    time.Time
 }
@@ -20,39 +22,63 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
 		first := w.epochs == nil
 		if first {
-			w.moved = map[Key]movement{}
+			w.loads, w.cooling = map[Key]Load{}, map[Key]uint64{}
 		}
 		if first || len(v.Leases) > 2*len(w.epochs) { // a map that has grown by itself is up to twice as large
-			w.loads, w.epochs = sized(w.loads, len(v.Leases)), sized(w.epochs, len(v.Leases))
+			w.epochs = sized(w.epochs, len(v.Leases))
 		}
-		open := 0
-		for i := range v.Leases {
-			l := &v.Leases[i]
-			if !l.Finished() {
-				w.loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
-				open++
-			}
-			if epoch, known := w.epochs[l.Key]; !known || epoch != l.Epoch {
-				w.epochs[l.Key] = l.Epoch
-				if !first {
-					w.moved[l.Key] = movement{l.Epoch, now}
-				}
-			}
-		}
-		if len(w.epochs) > len(v.Leases) || len(w.loads) > open {
+		w.seeMoves(v, now, first)
+		if len(w.epochs) > len(v.Leases) {
 			w.forget(v)
 		}
 	}
-	f.Loads, f.Cooling, f.Recent = w.loads, make(map[Key]uint64, len(w.moved)), map[Key]uint64{}
-	for k, m := range w.moved {
-		if now.Sub(m.at) >= coolDown || w.epochs[k] != m.epoch {
-			delete(w.moved, k)
-			continue
+	w.cool(now)
+	f.Loads, f.Cooling, f.Recent = w.loads, w.cooling, map[Key]uint64{}
+	for i := len(w.moves) - 1; i >= 0 && now.Sub(w.moves[i].at) < w.times.Beat; i-- {
+		if m := &w.moves[i]; w.cooling[m.Key] == m.epoch {
+			f.Recent[m.Key] = m.epoch
 		}
-		f.Cooling[k] = m.epoch
-		if now.Sub(m.at) < w.times.Beat {
-			f.Recent[k] = m.epoch
+	}
+}
+
+// seeMoves takes in the loads and the epochs of a view's leases.
+func (w *Watch) seeMoves(v View, now time.Time, first bool) {
+	for i := range v.Leases {
+		l := &v.Leases[i]
+		switch {
+		case l.Finished():
+			delete(w.loads, l.Key)
+		case l.Load != 0: // what was believed of the others stands
+			w.loads[l.Key] = steady(w.loads[l.Key], min(l.Load, MaxLoad))
 		}
+		if epoch, known := w.epochs[l.Key]; !known || epoch != l.Epoch {
+			w.epochs[l.Key] = l.Epoch
+			if !first {
+				if len(w.moves) == cap(w.moves) {
+					w.moves = slices.Grow(w.moves, min(len(v.Leases), max(len(w.moves), 16)))
+				}
+				w.moves = append(w.moves, movement{l.Key, l.Epoch, now})
+				w.cooling[l.Key] = l.Epoch
+			}
+		}
+	}
+}
+
+// cool lets go of the movements that were too long ago, and of what stands for them unless it has moved again.
+func (w *Watch) cool(now time.Time) {
+	n := 0
+	for n < len(w.moves) && now.Sub(w.moves[n].at) >= coolDown {
+		if m := &w.moves[n]; w.cooling[m.Key] == m.epoch {
+			delete(w.cooling, m.Key)
+		}
+		n++
+	}
+	switch {
+	case n == 0:
+	case n == len(w.moves):
+		w.moves, w.cooling = nil, map[Key]uint64{} // many leases move at once, and rarely
+	default:
+		w.moves = slices.Delete(w.moves, 0, n)
 	}
 }
 
@@ -63,18 +89,15 @@ func sized[V any](m map[Key]V, n int) map[Key]V {
 	return to
 }
 
-// forget lets go of leases that are no more, and of the loads of those that are finished.
+// forget lets go of leases that are no more.
 func (w *Watch) forget(v View) {
-	there, open := make(map[Key]bool, len(v.Leases)), make(map[Key]bool, len(v.Leases))
+	there := make(map[Key]bool, len(v.Leases))
 	for i := range v.Leases {
-		l := &v.Leases[i]
-		there[l.Key] = true
-		if !l.Finished() {
-			open[l.Key] = true
-		}
+		there[v.Leases[i].Key] = true
 	}
 	prune(w.epochs, there)
-	prune(w.loads, open)
+	prune(w.loads, there)
+	prune(w.cooling, there)
 }
 
 // steady takes noise of one class out of a load: what was believed moves only as far as it has to, to stay within one class

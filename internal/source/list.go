@@ -3,6 +3,8 @@ package source
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,11 +25,16 @@ func List(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 	return shards, date, err
 }
 
-// ListStarts is List, and also returns the first sequence number of each shard that has one, by ID: another one under the same ID is another
+// Start stands for the first sequence number of a shard, in this process: whoever remembers those of thousands of shards need not keep them.
+type Start uint64
+
+var startSeed = maphash.MakeSeed()
+
+// ListStarts is List, and also returns the start of each shard that has one, by ID: another one under the same ID is another
 // shard, of a stream that was made anew.
 func ListStarts(
 	ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter,
-) ([]shard.Shard, map[string]string, time.Time, error) {
+) ([]shard.Shard, map[string]Start, time.Time, error) {
 	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
 	for {
 		shards, starts, date, err := list(ctx, client, s, filter)
@@ -51,10 +58,10 @@ func ListStarts(
 	}
 }
 
-func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, map[string]string, time.Time, error) {
+func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, map[string]Start, time.Time, error) {
 	var (
 		all    []shard.Shard
-		starts = map[string]string{}
+		starts map[string]Start
 		date   time.Time
 		in     = &kinesis.ListShardsInput{ShardFilter: filter}
 	)
@@ -69,6 +76,9 @@ func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 		if date.IsZero() {
 			date, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
 		}
+		if starts == nil { // mostly there is one page
+			all, starts = make([]shard.Shard, 0, len(out.Shards)), make(map[string]Start, len(out.Shards))
+		}
 		for _, listed := range out.Shards {
 			sh, err := fromSDK(listed)
 			if err != nil {
@@ -76,7 +86,7 @@ func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 			}
 			all = append(all, sh)
 			if listed.SequenceNumberRange != nil {
-				starts[sh.ID] = aws.ToString(listed.SequenceNumberRange.StartingSequenceNumber)
+				starts[sh.ID] = Start(maphash.String(startSeed, aws.ToString(listed.SequenceNumberRange.StartingSequenceNumber)))
 			}
 		}
 		if aws.ToString(out.NextToken) == "" {
@@ -90,13 +100,14 @@ func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 }
 
 func fromSDK(in types.Shard) (shard.Shard, error) {
-	sh := shard.Shard{ID: aws.ToString(in.ShardId)}
+	// Copies: the SDK's strings lie in the answer, which is many times as large and would be kept as long as they are.
+	sh := shard.Shard{ID: strings.Clone(aws.ToString(in.ShardId))}
 	if sh.ID == "" || len(sh.ID) > 128 {
 		return sh, fmt.Errorf("the service listed a shard with the ID %.140q", sh.ID)
 	}
 	for _, p := range []*string{in.ParentShardId, in.AdjacentParentShardId} {
 		if id := aws.ToString(p); id != "" {
-			sh.Parents = append(sh.Parents, id)
+			sh.Parents = append(sh.Parents, strings.Clone(id))
 		}
 	}
 	if in.SequenceNumberRange != nil {
