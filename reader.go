@@ -218,7 +218,7 @@ func (r *reading) loop(ctx context.Context, yield func(*Batch, error) bool) {
 		}
 		if got.err != nil {
 			if errors.Is(got.err, source.ErrNoShard) {
-				r.end(got.shard, nil) // its children do not wait for what has expired
+				r.end(got.shard, got.page.Children) // which do not wait for what has expired
 			}
 			if !yield(nil, got.err) {
 				return
@@ -275,8 +275,31 @@ func (r *reading) start(ctx context.Context) {
 		s.started = true
 		s.unpack = newUnpacker(r.opts.Aggregates, s.Range, s.at)
 		r.active++
-		at := s.at
-		r.running.Go(func() { r.follow(ctx, id, at) })
+		at, keys := s.at, s.Range
+		r.running.Go(func() { r.follow(ctx, id, at, keys) })
+	}
+}
+
+// heirs are the shards that have, or had, keys of one that has left the stream without having said which its children are. Those that are not known yet
+// descend from it, because what had its keys before is.
+func (r *reading) heirs(ctx context.Context, keys shard.HashRange, failed func(error)) (heirs []shard.Shard) {
+	for failures := 0; ; {
+		listing, _, err := list(ctx, r.client, r.source, shard.Oldest)
+		switch {
+		case err == nil:
+			return slices.DeleteFunc(listing.Shards, func(s shard.Shard) bool {
+				return s.Range.End.Compare(keys.Start) < 0 || keys.End.Compare(s.Range.Start) < 0
+			})
+		case errors.Is(err, source.ErrNoStream):
+			failed(notFound(err))
+			return nil
+		}
+		if failures++; failures%lasting == 0 {
+			failed(err)
+		}
+		if wait(ctx, r.opts.IdleInterval) != nil {
+			return nil
+		}
 	}
 }
 
@@ -284,7 +307,7 @@ func (r *reading) start(ctx context.Context) {
 const lasting = 5
 
 // follow reads one shard and hands its pages over, until the shard ends or ctx does.
-func (r *reading) follow(ctx context.Context, id string, at shard.Position) {
+func (r *reading) follow(ctx context.Context, id string, at shard.Position, keys shard.HashRange) {
 	hand := func(got read) bool {
 		got.shard = id
 		select {
@@ -309,8 +332,12 @@ func (r *reading) follow(ctx context.Context, id string, at shard.Position) {
 	for {
 		page, err := from.Next(ctx)
 		if err != nil {
+			got := read{err: notFound(err), last: true}
+			if errors.Is(err, source.ErrNoShard) {
+				got.page.Children = r.heirs(ctx, keys, func(err error) { hand(read{err: err}) })
+			}
 			if ctx.Err() == nil {
-				hand(read{err: notFound(err), last: true})
+				hand(got)
 			}
 			return
 		}

@@ -1,0 +1,76 @@
+package weir_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// A shard that left the stream while nobody read it is said to be lost, and its children are read.
+func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		t.Run(reading.String(), func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+				store := memstore.New()
+				s := &seen{data: map[string]int{}}
+				var log lines
+				opts := weir.Options{Reading: reading, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				stop := start(t, srv.Client(), store, opts, s.handle)
+				srv.Put("s", "k", []byte("1"))
+				time.Sleep(10 * time.Second)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				srv.Put("s", "k", []byte("lost"))
+				srv.Split("s", srv.OpenShards("s")[0])
+				time.Sleep(50 * time.Hour)
+				srv.Put("s", "k", []byte("2"))
+				stop = start(t, srv.Client(), store, opts, s.handle)
+				time.Sleep(30 * time.Second)
+				if n := log.count("a shard left the stream"); n != 1 || s.all() != "s 1, s 2" {
+					t.Errorf("said %d times; handled %q", n, s.all())
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		srv.Put("s", "k", []byte("1"))
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s", Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for rec, err := range r.Records(t.Context()) {
+			if err != nil {
+				got = append(got, err.Error())
+				continue
+			}
+			switch got = append(got, string(rec.Data)); string(rec.Data) {
+			case "1": // and then nothing is taken for two days
+				srv.Put("s", "k", []byte("2"))
+				time.Sleep(5 * time.Second)
+				srv.Put("s", "k", []byte("lost"))
+				srv.Split("s", srv.OpenShards("s")[0])
+				time.Sleep(50 * time.Hour)
+				srv.Put("s", "k", []byte("3"))
+			}
+			if string(rec.Data) == "3" {
+				break
+			}
+		}
+		if len(got) != 4 || got[1] != "2" || !strings.Contains(got[2], "has left the stream") || got[3] != "3" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
