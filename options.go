@@ -33,7 +33,7 @@ var (
 func At(t time.Time) Position { return shard.At(t) }
 
 // Expired says what becomes of a checkpoint that the service refuses, because its records have left the stream or because the stream was
-// deleted and made again under its name. [Events].PositionExpired tells of each.
+// deleted and made again under its name. [Events].PositionExpired tells of each, whatever the policy.
 //
 // Instead of refusing, the service may go on with the oldest record there is. That is noticed, because reading begins at the last record
 // that was handled, and reported; whether anything was lost between the two nobody can tell, so reading goes on whatever the policy is.

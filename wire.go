@@ -15,7 +15,8 @@ const (
 	// UnderSDK calls through the SDK with a decoder of our own, so that your middleware and tracing see every call; the output
 	// they see has no Records.
 	UnderSDK
-	// SDKWire leaves everything to the SDK. It costs about ten times as much and is there for comparison and doubt.
+	// SDKWire leaves everything to the SDK. It costs about ten times as much and is there for comparison and doubt. The SDK does not ask for memory:
+	// Options.MaxMemory is exceeded by what answers need that are under way.
 	SDKWire
 )
 
