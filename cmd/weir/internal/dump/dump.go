@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -30,6 +32,7 @@ const (
 	kind      = "progress"
 	maxLine   = 64 << 10
 	maxLeases = 1_000_000
+	maxEpoch  = 1 << 62 // an epoch has to have room to grow
 )
 
 // File is the content of a dump.
@@ -185,6 +188,13 @@ func parseLease(text []byte) (lease.Lease, error) {
 	}
 	if in.Epoch == 0 {
 		return lease.Lease{}, errors.New("its epoch is missing or 0: epochs begin with 1")
+	}
+	if in.Epoch > maxEpoch {
+		return lease.Lease{}, fmt.Errorf("its epoch %d is above 2^62, so it could not change hands any more", in.Epoch)
+	}
+	// The service's own names have none; in a table they would do things to the terminal.
+	if strings.ContainsFunc(in.Stream+in.Shard+strings.Join(in.Parents, ""), unicode.IsControl) {
+		return lease.Lease{}, fmt.Errorf("a control character is in the name of a stream or shard: %q, %q, %q", in.Stream, in.Shard, in.Parents)
 	}
 	hashes, err := shard.ParseHashRange(in.Range[0], in.Range[1])
 	if err != nil {
