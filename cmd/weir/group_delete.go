@@ -64,6 +64,15 @@ func (o *deleteOptions) run(ctx context.Context, t terminal, url storeURL) error
 			return err
 		}
 	}
+	// The look, and even more the answer, took their time. Nothing that Remove does depends on what was seen.
+	now, err := store.view(ctx, o.app)
+	if err != nil {
+		return err
+	}
+	if running := stirring(view, now); len(running) > 0 {
+		return runningError{running}
+	}
+	view = now
 	path, err := dumpProgress(o.app, view, o.dump, time.Now())
 	if err != nil {
 		return fmt.Errorf("nothing was deleted, because the progress could not be saved: %w", err)

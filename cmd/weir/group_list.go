@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -133,8 +134,11 @@ func appsText(all []appInfo) string {
 	fmt.Fprintln(w, "APPLICATION\tLEASES\tHELD\tFINISHED\tWORKERS\tLEADER\tSTREAMS")
 	for _, a := range all {
 		streams := listed(a.Streams)
-		if len(a.Paused) > 0 {
-			streams += strings.TrimSuffix(pausedText(a.Paused), ".")
+		switch {
+		case slices.Contains(a.Paused, ""):
+			streams += " (paused)"
+		case len(a.Paused) > 0:
+			streams += " (paused: " + listed(a.Paused) + ")"
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", a.App, a.Leases, a.Held, a.Finished, a.Workers, cmp.Or(a.Leader, "-"), streams)
 	}

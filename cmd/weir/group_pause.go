@@ -128,13 +128,21 @@ func (r pauseReport) text(what string, on bool) string {
 	case on:
 		return fmt.Sprintf("%s was paused already; %s still held", what, held)
 	case len(r.Paused) > 0 && !r.Changed:
-		return fmt.Sprintf("%s was not paused;%s", what, pausedText(r.Paused))
+		return fmt.Sprintf("%s was not paused; %s", what, r.still())
 	case !r.Changed:
 		return fmt.Sprintf("%s was not paused", what)
 	case len(r.Paused) > 0:
-		return fmt.Sprintf("%s is not paused any more; still:%s", what, pausedText(r.Paused))
+		return fmt.Sprintf("%s is not paused any more; %s", what, r.still())
 	}
 	return fmt.Sprintf("%s is not paused any more; %s held", what, held)
+}
+
+// still says what is paused after a resume.
+func (r pauseReport) still() string {
+	if slices.Contains(r.Paused, "") {
+		return `the whole application is paused: "weir group resume" without --stream ends that`
+	}
+	return "still paused: " + listed(r.Paused)
 }
 
 // heldOf are the leases of a stream, "" for all, that somebody holds.

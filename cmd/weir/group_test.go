@@ -136,7 +136,7 @@ func TestGroupWithARunningWorker(t *testing.T) {
 		if text := mustRun(t, "", "group", "pause", store, "--app=a", "--stream=s", "--wait=1m"); text != "stream s of a is paused; 0 leases are still held\n" {
 			t.Errorf("paused: %s", text)
 		}
-		if text := mustRun(t, "", "group", "resume", store, "--app=a"); text != "application a was not paused; Paused: s.\n" {
+		if text := mustRun(t, "", "group", "resume", store, "--app=a"); text != "application a was not paused; still paused: s\n" {
 			t.Errorf("resumed: %s", text)
 		}
 		if text := mustRun(t, "", "group", "resume", store, "--app=a", "--stream=s", "--wait=1m"); text != "stream s of a is not paused any more; 2 leases are held\n" {
