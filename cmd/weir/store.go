@@ -218,6 +218,7 @@ have a write. redis-cluster:// takes further servers as &addr=HOST:PORT, and so 
 needs ?master_name=NAME; user and password before the @ are for the sentinels there, ?username= and ?password= for the servers.`,
 		Example: `  weir store create --store dynamodb:weir
   weir store create --store sqlite:weir.db
+  weir store create --store dynamodb:weir --print
   weir store create --store postgres://weir@db/shop
   weir store create --store postgres://weir@db/shop --print | psql
   weir store create --store postgres://weir@db/shop --print --since 1 | psql`,
@@ -252,7 +253,7 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
 		},
 	}
 	registerStore(cmd, &url)
-	cmd.Flags().BoolVar(&print, "print", false, "print the statements for Postgres or MySQL instead of running them")
+	cmd.Flags().BoolVar(&print, "print", false, "print what makes it instead of doing so: statements for Postgres or MySQL; for DynamoDB, the AWS CLI's command, Terraform and CloudFormation")
 	cmd.Flags().IntVar(&since, "since", 0, "with --print: only what brings tables of this older version up to date")
 	f.register(cmd, true)
 	return cmd
@@ -260,8 +261,14 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
 
 // printSchema prints the statements that would be run, on tables of a version or, for 0, where there are none.
 func printSchema(t terminal, u storeURL, since int) error {
-	if u.kind != storeServer {
-		return usagef("--print is for Postgres and MySQL: nothing else is made by statements")
+	switch {
+	case u.kind == storeDynamo && since == 0:
+		_, err := fmt.Fprintln(t.out, dynamostore.Definitions(u.name[strings.LastIndex(u.name, "/")+1:]))
+		return err
+	case u.kind == storeDynamo:
+		return usagef("--since is for Postgres and MySQL: a DynamoDB table has no versions")
+	case u.kind != storeServer:
+		return usagef("--print is for Postgres, MySQL and DynamoDB: nothing else is made by statements")
 	}
 	place, err := serverstore.Parse(u.name)
 	if err != nil {

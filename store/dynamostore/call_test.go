@@ -170,7 +170,8 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 	}{
 		{"a missing table", func(context.Context, string, map[string]any) (int, string) {
 			return 400, refusal("ResourceNotFoundException")
-		}, []string{"no table mine", "eu-central-1", "aws dynamodb create-table --table-name mine", `resource "aws_dynamodb_table"`, `name         = "mine"`}},
+		}, []string{"no table mine", "eu-central-1", "aws dynamodb create-table --table-name mine", `resource "aws_dynamodb_table"`, `name         = "mine"`,
+			"AWS::DynamoDB::Table", "TableName: mine"}},
 		{"no permission", func(context.Context, string, map[string]any) (int, string) {
 			return 400, refusal("AccessDeniedException")
 		}, []string{"not allowed", "dynamodb:UpdateItem", "dynamodb:Query", "table/mine", "the server's own words"}},

@@ -139,11 +139,11 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 			}
 		}
 		return fmt.Errorf("dynamostore: %w: there is no table %s%s; it is created on request only, once. %s\n(%w)",
-			lease.ErrSetup, s.name(), s.place(), createHelp(s.name()), err)
+			lease.ErrSetup, s.name(), s.place(), Definitions(s.name()), err)
 	case "AccessDeniedException":
 		if what == creating {
 			return fmt.Errorf("dynamostore: %w: creating table %s is not allowed; it needs dynamodb:CreateTable, or create it by other means. %s\n(%w)",
-				lease.ErrSetup, s.name(), createHelp(s.name()), err)
+				lease.ErrSetup, s.name(), Definitions(s.name()), err)
 		}
 		if what == scanning {
 			return fmt.Errorf("dynamostore: %w: listing the applications of table %s is not allowed; it needs dynamodb:Scan, which workers need not have (%w)",
@@ -189,8 +189,9 @@ func (s *Store) policyResource() string {
 	return "arn:aws:dynamodb:" + region + ":*:table/" + s.table
 }
 
-// createHelp shows how to make the table without weir.
-func createHelp(table string) string {
+// Definitions shows how to make a table of that name by other means than [Store.CreateTable]: with the AWS command line, Terraform and
+// CloudFormation.
+func Definitions(table string) string {
 	return `With the AWS command line:
 
   aws dynamodb create-table --table-name ` + table + ` --billing-mode PAY_PER_REQUEST \
@@ -212,7 +213,22 @@ With Terraform:
       name = "row"
       type = "S"
     }
-  }`
+  }
+
+With CloudFormation:
+
+  Resources:
+    Weir:
+      Type: AWS::DynamoDB::Table
+      Properties:
+        TableName: ` + table + `
+        BillingMode: PAY_PER_REQUEST
+        AttributeDefinitions:
+          - {AttributeName: app, AttributeType: S}
+          - {AttributeName: row, AttributeType: S}
+        KeySchema:
+          - {AttributeName: app, KeyType: HASH}
+          - {AttributeName: row, KeyType: RANGE}`
 }
 
 // Policy is the IAM policy, as JSON, that lets a worker use the table with the given ARN, and no more.
