@@ -26,9 +26,6 @@ func (l *lane) context(calls context.Context) (context.Context, context.CancelFu
 	return l.ctx, l.end
 }
 
-// park lets others have the connection.
-func (l *lane) park() { l.line.Park() }
-
 // close ends the context, too.
 func (l *lane) close() {
 	l.line.Park()

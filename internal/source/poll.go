@@ -209,7 +209,7 @@ func (p *Poll) gone(ctx context.Context) error {
 // read reads a whole page.
 func (p *Poll) read(ctx context.Context) (Page, error) {
 	p.began = mono.Now()
-	if err := p.open(ctx); err != nil {
+	if err := p.open(ctx, nil); err != nil {
 		return Page{}, err
 	}
 	w := p.whole()
@@ -237,16 +237,14 @@ func (p *Poll) whole() *wire.Page {
 	return p.page
 }
 
-// open makes an iterator at the position unless there is one.
-func (p *Poll) open(ctx context.Context) error {
+// open makes an iterator at the position unless there is one. line may be nil.
+func (p *Poll) open(ctx context.Context, line *wire.Line) error {
 	if p.iterator != "" {
 		return nil
 	}
 	p.begin()
 	p.made = true // whatever is wrong with it now is wrong with the position
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	it, err := p.iterate(ctx)
+	it, err := p.iterate(ctx, line)
 	p.iterator = it
 	return err
 }
@@ -352,7 +350,7 @@ func (p *Poll) schedule(bytes int, page Page) (tip bool) {
 	return tip
 }
 
-func (p *Poll) iterate(ctx context.Context) (string, error) {
+func (p *Poll) iterate(ctx context.Context, line *wire.Line) (string, error) {
 	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(p.Shard)}
 	in.StreamName, in.StreamARN = p.Stream.nameAndARN()
 	switch p.From.Kind() {
@@ -369,12 +367,5 @@ func (p *Poll) iterate(ctx context.Context) (string, error) {
 	default:
 		return "", fmt.Errorf("%w: %q is no place in a shard", ErrNoPosition, p.From)
 	}
-	out, err := p.Client.GetShardIterator(ctx, in, once)
-	if err != nil {
-		return "", err
-	}
-	if aws.ToString(out.ShardIterator) == "" {
-		return "", errors.New("the service returned no shard iterator")
-	}
-	return *out.ShardIterator, nil
+	return p.Caller.Iterator(ctx, in, line)
 }

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -43,15 +42,12 @@ func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s S
 func probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, id *string) error {
 	in := &kinesis.GetShardIteratorInput{ShardId: id, ShardIteratorType: types.ShardIteratorTypeLatest}
 	in.StreamName, in.StreamARN = s.nameAndARN()
-	at, err := client.GetShardIterator(ctx, in, once)
+	at, err := caller.Iterator(ctx, in, nil)
 	if err != nil {
 		return unlessForAll(err)
 	}
-	if aws.ToString(at.ShardIterator) == "" {
-		return errors.New("the service returned no shard iterator")
-	}
 	var page wire.Page
-	if err := caller.GetRecords(ctx, wire.Request{Iterator: *at.ShardIterator, Limit: 1, StreamARN: s.ARN}, &page); err != nil {
+	if err := caller.GetRecords(ctx, wire.Request{Iterator: at, Limit: 1, StreamARN: s.ARN}, &page); err != nil {
 		return unlessForAll(err)
 	}
 	page.Release()

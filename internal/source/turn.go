@@ -148,8 +148,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	defer f.ungrant()
 	p := &f.poll
 	if p.iterator == "" {
-		l.park()
-		if err := p.open(ctx); err != nil {
+		if err := p.open(ctx, &l.line); err != nil {
 			return false, err
 		}
 		f.mu.Lock()

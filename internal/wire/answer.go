@@ -17,6 +17,7 @@ type answer struct {
 	lean   *http1.Response // or
 	full   *http.Response
 	url    *url.URL // that lean came from
+	target []string // of its request, if that was not GetRecords
 }
 
 func fullAnswer(resp *http.Response) answer {
@@ -62,12 +63,16 @@ func (a *answer) response() *http.Response {
 	if a.lean == nil {
 		return a.full
 	}
+	of := a.target
+	if of == nil {
+		of = targetValue
+	}
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), StatusCode: a.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: a.lean.Header(), ContentLength: a.length, Body: http.NoBody,
 		Request: &http.Request{
 			Method: http.MethodPost, URL: a.url, Host: a.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Header: http.Header{"X-Amz-Target": targetValue},
+			Header: http.Header{"X-Amz-Target": of},
 		},
 	}
 }

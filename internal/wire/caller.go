@@ -225,14 +225,18 @@ func (c *Caller) getRecords(l *life, req *Request, p *Page) (*Rest, error) {
 }
 
 // prepare finds out what the call is made with.
-func (c *Caller) prepare(l *life, req *Request) (err error) {
+func (c *Caller) prepare(l *life, req *Request) error {
+	return c.prepareFor(l, operation, req.StreamARN)
+}
+
+func (c *Caller) prepareFor(l *life, operation, arn string) (err error) {
 	if l.ep != nil {
 		return nil
 	}
 	if l.cred, err = c.credentials.Retrieve(l); err != nil {
-		return operationError(fmt.Errorf("get credentials: %w", err))
+		return errorOf(operation, fmt.Errorf("get credentials: %w", err))
 	}
-	l.ep, err = c.endpointFor(l, &l.cred, req.StreamARN)
+	l.ep, err = c.endpointFor(l, &l.cred, arn)
 	return err
 }
 

@@ -21,6 +21,6 @@
 // differs.
 //
 // Servers other than AWS may not speak CBOR, or have flaws in it. An endpoint that refuses it, or whose answers cannot be read,
-// is asked in JSON with the same iterator at once, and remembered if that works ([Options.Format]). GetShardIterator stays with
-// the SDK: it is rare, and a known server reads CBOR's times wrongly without saying so.
+// is asked in JSON with the same iterator at once, and remembered if that works ([Options.Format]). GetShardIterator is always asked in
+// JSON ([Caller.Iterator]): it is rare, and a known server reads CBOR's times wrongly without saying so.
 package wire

@@ -20,16 +20,40 @@ import (
 type template struct {
 	key   *signingKey
 	token string
-	// text is each format's own.
-	text [2]templateText
-	// after stands behind the date in what is signed.
-	after         string
-	authorization string // up to the signature
+	text  [calls]templateText
+	// authorization is up to the signature.
+	authorization string
 }
 
+// templateText is each call's own.
 type templateText struct {
 	head   string // of the request, up to the date
 	signed string // what is signed of it, up to the date
+	after  string // … and after it, up to the hash of the body
+}
+
+// call is one that is written by hand, in its format.
+type call uint8
+
+const (
+	recordsCBOR call = iota
+	recordsJSON
+	iteratorJSON
+	calls
+)
+
+func (c call) contentType() string {
+	if c == recordsCBOR {
+		return cborType
+	}
+	return jsonType
+}
+
+func (c call) target() string {
+	if c == iteratorJSON {
+		return iteratorTarget
+	}
+	return target
 }
 
 // templates keeps the template in use, and the time as requests carry it.
@@ -66,14 +90,14 @@ func (ep *endpoint) templateFor(cred *aws.Credentials, at string) *template {
 		field = "X-Amz-Security-Token: " + strings.TrimSpace(t.token) + "\r\n"
 		signedToken = "x-amz-security-token:" + canonical(t.token) + "\n"
 	}
-	for i, contentType := range []string{cborType, jsonType} {
-		t.text[i] = templateText{
+	for c := range calls {
+		t.text[c] = templateText{
 			head: "POST " + ep.url.RequestURI() + " HTTP/1.1\r\nHost: " + ep.host + "\r\nUser-Agent: " + ep.agent[0] +
-				"\r\nContent-Type: " + contentType + "\r\nX-Amz-Target: " + target + "\r\nAccept-Encoding: identity\r\n" + field + "X-Amz-Date: ",
-			signed: "POST\n" + ep.path + "\n\ncontent-type:" + contentType + "\nhost:" + ep.host + "\nx-amz-date:",
+				"\r\nContent-Type: " + c.contentType() + "\r\nX-Amz-Target: " + c.target() + "\r\nAccept-Encoding: identity\r\n" + field + "X-Amz-Date: ",
+			signed: "POST\n" + ep.path + "\n\ncontent-type:" + c.contentType() + "\nhost:" + ep.host + "\nx-amz-date:",
+			after:  "\n" + signedToken + "x-amz-target:" + c.target() + "\n\n" + names + "\n",
 		}
 	}
-	t.after = "\n" + signedToken + "x-amz-target:" + target + "\n\n" + names + "\n"
 	t.authorization = "\r\nAuthorization: " + algorithm + " Credential=" + key.id + "/" + key.scope + ", SignedHeaders=" + names + ", Signature="
 	ep.templates.now.Store(t)
 	return t
@@ -87,15 +111,21 @@ type draft struct{ message, body, scratch []byte }
 // message writes a signed request at the time now, for the service's clock: head and body in one piece. It lives until the
 // draft is used again.
 func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f Format, req *Request) []byte {
-	at := ep.templates.signedAt(now)
-	t := ep.templateFor(cred, at)
-	text := &t.text[0]
+	of := recordsCBOR
 	if f == JSON {
-		text = &t.text[1]
+		of = recordsJSON
 	}
 	d.body = req.appendTo(d.body[:0], f)
+	return ep.signed(d, now, cred, of)
+}
+
+// signed is message for a body that was written.
+func (ep *endpoint) signed(d *draft, now time.Time, cred *aws.Credentials, of call) []byte {
+	at := ep.templates.signedAt(now)
+	t := ep.templateFor(cred, at)
+	text := &t.text[of]
 	sum := sha256.Sum256(d.body)
-	b := append(append(append(d.scratch[:0], text.signed...), at...), t.after...)
+	b := append(append(append(d.scratch[:0], text.signed...), at...), text.after...)
 	b = hex.AppendEncode(b, sum[:])
 	sum = sha256.Sum256(b)
 	signature := t.key.signature(&b, at, sum)

@@ -197,7 +197,9 @@ func canceled(cause, err error) error {
 	return &aws.RequestCanceledError{Err: err}
 }
 
-func operationError(err error) error {
+func operationError(err error) error { return errorOf(operation, err) }
+
+func errorOf(operation string, err error) error {
 	return &smithy.OperationError{ServiceID: kinesis.ServiceID, OperationName: operation, Err: err}
 }
 

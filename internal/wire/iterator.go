@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/http1"
+)
+
+const (
+	iteratorOperation = "GetShardIterator"
+	iteratorTarget    = "Kinesis_20131202." + iteratorOperation
+)
+
+var iteratorTargetValue = []string{iteratorTarget}
+
+// ErrNoIterator says that an answer to GetShardIterator had none.
+var ErrNoIterator = errors.New("the service returned no shard iterator")
+
+// Iterator makes a GetShardIterator call, without retries: one of our own, in JSON, where the path is [OwnCall] and our own HTTP client may make
+// it, and one of the SDK's else. A start with thousands of shards makes as many of them, each of which costs the SDK 25 KB. line may be nil; it is parked
+// where it is not used. Errors are those of [Caller.GetRecords], and [ErrNoIterator].
+func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line) (string, error) {
+	l := &life{caller: ctx, line: line, bound: http1.Bound{At: time.Now().Add(c.opts.Timeout), Why: c.slow}}
+	defer l.end()
+	if c.path == OwnCall && c.lean != nil {
+		if err := c.prepareFor(l, iteratorOperation, aws.ToString(in.StreamARN)); err != nil {
+			return "", err
+		}
+		if l.ep.reason == "" && c.byHand(l) {
+			it, err := c.iterator(l, in)
+			if err != nil {
+				err = errorOf(iteratorOperation, err)
+			}
+			return it, err
+		}
+	}
+	if line != nil {
+		line.Park()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, c.slow)
+	defer cancel()
+	out, err := c.client.GetShardIterator(ctx, in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
+	switch {
+	case err != nil:
+		return "", err
+	case aws.ToString(out.ShardIterator) == "":
+		return "", ErrNoIterator
+	}
+	return *out.ShardIterator, nil
+}
+
+func (c *Caller) iterator(l *life, in *kinesis.GetShardIteratorInput) (string, error) {
+	d := drafts.Get().(*draft)
+	d.body = appendIteratorInput(d.body[:0], in)
+	message := l.ep.signed(d, c.now(), &l.cred, iteratorJSON)
+	var err error
+	if l.line != nil {
+		l.answer, err = l.line.line.Do(l.caller, l.ep.lean, message, true, l.bound)
+	} else {
+		l.answer, err = l.ep.lean.Do(l.caller, message, true, l.bound)
+	}
+	drafts.Put(d)
+	a, err := l.answered(err)
+	if err != nil {
+		return "", l.sendError(err)
+	}
+	defer func() { _ = a.body.Close() }() // whatever was read is all that matters
+	a.target = iteratorTargetValue
+	it := ""
+	if a.status == http.StatusOK {
+		it, err = readIterator(&a)
+	} else {
+		err = readAPIError(l, &a)
+		c.learnSkew(&a, err)
+	}
+	switch {
+	case err == nil:
+		return it, nil
+	case l.over(err) && !isAPIError(err):
+		err = l.sendError(err)
+	}
+	return "", responseError(&a, err)
+}
+
+// readIterator reads a good answer.
+func readIterator(a *answer) (it string, err error) {
+	if e := a.encoding(); e != "" {
+		return "", &smithy.DeserializationError{Err: &unexpectedError{JSON, "the encoding " + e}}
+	}
+	body, err := readAtMost(a.body, 2*maxIterator)
+	if err != nil {
+		return "", incomplete(len(body), err)
+	}
+	contentType := a.field("Content-Type")
+	f, ok := formatOf(contentType, body)
+	if !ok {
+		return "", &smithy.DeserializationError{Err: &unexpectedError{JSON, fmt.Sprintf("the type %.100q", contentType)}}
+	}
+	r := newReader(f, body)
+	err = r.object(func(name []byte) error {
+		if string(name) != "ShardIterator" {
+			return r.skip()
+		}
+		s, err := r.text()
+		if err == nil && len(s) > maxIterator {
+			err = r.malformed("ShardIterator is longer than 64 KiB")
+		}
+		it = string(s)
+		return err
+	})
+	if err == nil {
+		err = r.end()
+	}
+	if err != nil {
+		return "", deserialization(err)
+	}
+	if it == "" {
+		return "", ErrNoIterator
+	}
+	return it, nil
+}
+
+// appendIteratorInput writes the body of a request, in JSON: a known server reads CBOR's times wrongly without saying so.
+func appendIteratorInput(b []byte, in *kinesis.GetShardIteratorInput) []byte {
+	b = append(b, '{')
+	for _, m := range [...]struct{ name, value string }{
+		{"ShardId", aws.ToString(in.ShardId)}, {"ShardIteratorType", string(in.ShardIteratorType)}, {"StreamARN", aws.ToString(in.StreamARN)},
+		{"StreamName", aws.ToString(in.StreamName)}, {"StartingSequenceNumber", aws.ToString(in.StartingSequenceNumber)},
+	} {
+		if m.value == "" {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), m.name...), `":`...)
+		b = appendQuoted(b, m.value)
+	}
+	if in.Timestamp != nil {
+		b = strconv.AppendFloat(append(b, `,"Timestamp":`...), float64(in.Timestamp.UnixMilli())/1000, 'f', -1, 64)
+	}
+	return append(b, '}')
+}
