@@ -111,7 +111,7 @@ func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker
 		return n
 	}
 	if o.wait > 0 && !o.off {
-		if view, err = await(ctx, t, store, o.app, o.wait, "leases are still held by "+worker, held); err != nil {
+		if view, err = await(ctx, t, store, o.app, o.wait, "still held by "+worker, held); err != nil {
 			return err
 		}
 	}

@@ -105,12 +105,10 @@ func summary(app string, v lease.View) appInfo {
 	if a.Streams == nil {
 		a.Streams = []string{}
 	}
+	a.Held = heldOf(v, "")
 	for _, l := range v.Leases {
 		if l.Finished() {
 			a.Finished++
-		}
-		if l.Owner != "" {
-			a.Held++
 		}
 	}
 	for _, w := range v.Workers {

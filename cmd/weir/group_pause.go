@@ -99,10 +99,10 @@ func (o *pauseOptions) run(ctx context.Context, t terminal, url storeURL, on boo
 		what = fmt.Sprintf("stream %s of %s", o.stream, o.app)
 	}
 	if o.wait > 0 {
-		what := "leases are still held"
+		what := "still held"
 		left := func(v lease.View) int { return heldOf(v, o.stream) }
 		if !on {
-			what = "leases are held by nobody"
+			what = "held by nobody"
 			left = func(v lease.View) int { return unread(v, o.stream) }
 		}
 		if view, err = await(ctx, t, store, o.app, o.wait, what, left); err != nil {
@@ -145,10 +145,20 @@ func (r pauseReport) still() string {
 	return "still paused: " + listed(r.Paused)
 }
 
+// endedOf are the sessions that have ended, and no session at all. Leases name an ended one until they are given out anew, which a pause puts off.
+func endedOf(v lease.View) map[string]bool {
+	ended := map[string]bool{"": true}
+	for _, w := range v.Workers {
+		ended[w.Session] = w.Ended
+	}
+	return ended
+}
+
 // heldOf are the leases of a stream, "" for all, that somebody holds.
 func heldOf(v lease.View, stream string) (n int) {
+	ended := endedOf(v)
 	for _, l := range v.Leases {
-		if l.Owner != "" && (stream == "" || l.Stream == stream) {
+		if !ended[l.Owner] && (stream == "" || l.Stream == stream) {
 			n++
 		}
 	}
@@ -157,16 +167,16 @@ func heldOf(v lease.View, stream string) (n int) {
 
 // unread are the leases of a stream, "" for all, that could be read and that nobody holds.
 func unread(v lease.View, stream string) (n int) {
-	waiting := lease.Waiting(v.Leases, nil)
+	waiting, ended := lease.Waiting(v.Leases, nil), endedOf(v)
 	for _, l := range v.Leases {
-		if l.Owner == "" && !l.Finished() && waiting[l.Key] == nil && !isPaused(v.Paused, l.Stream) && (stream == "" || l.Stream == stream) {
+		if ended[l.Owner] && !l.Finished() && waiting[l.Key] == nil && !isPaused(v.Paused, l.Stream) && (stream == "" || l.Stream == stream) {
 			n++
 		}
 	}
 	return n
 }
 
-// await looks until nothing is left, and fails after length.
+// await looks until no lease is left that is what says, and fails after length.
 func await(ctx context.Context, t terminal, store openStore, app string, length time.Duration, what string, left func(lease.View) int) (lease.View, error) {
 	first, err := store.view(ctx, app)
 	if err != nil {
@@ -176,20 +186,24 @@ func await(ctx context.Context, t terminal, store openStore, app string, length 
 	if n == 0 {
 		return last, nil
 	}
-	t.note("%d %s; waiting for up to %v", n, what, length)
+	t.note("%s; waiting for up to %v", these(n, what), length)
 	err = watch(ctx, store, app, first, length, func(now lease.View) bool {
 		last, n = now, left(now)
 		return n > 0
 	})
 	switch {
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
-		return last, plainError{fmt.Sprintf("stopped before it was done: %d %s; what was asked for stands", n, what), err}
+		return last, plainError{fmt.Sprintf("stopped before it was done: %s; what was asked for stands", these(n, what)), err}
 	case err != nil:
 		return last, store.trouble(err)
 	case n > 0:
-		return last, fmt.Errorf("%d %s after %v: what was asked for stands, \"weir group describe\" shows how far it is", n, what, length)
+		return last, fmt.Errorf("%s after %v: what was asked for stands, \"weir group describe\" shows how far it is", these(n, what), length)
 	}
 	return last, nil
+}
+
+func these(leases int, what string) string {
+	return some(leases, "lease") + plural(leases, " is ", " are ") + what
 }
 
 func registerWait(cmd *cobra.Command, wait *time.Duration) {
