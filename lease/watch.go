@@ -18,6 +18,7 @@ type Watch struct {
 	sums     map[string]uint64 // fingerprints by owner, of the leases last seen
 	loads    map[Key]Load      // without noise, of those that brought any
 	epochs   map[Key]uint64    // of the leases last seen, nil before the first view
+	began    time.Time         // the first of them
 	moves    []movement        // lately, the oldest first
 	cooling  map[Key]uint64    // the epochs after them
 }

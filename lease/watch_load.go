@@ -13,7 +13,7 @@ const coolDown = 3 * time.Minute
 type movement struct {
 	Key
 	epoch uint64
-	at    time.Time
+	at    time.Duration // since the first view
 }
 
 // seeLoads fills in what the leases weigh and which of them changed hands or ended lately. The facts share the watch's maps until
@@ -22,7 +22,7 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
 		first := w.epochs == nil
 		if first {
-			w.loads, w.cooling = map[Key]Load{}, map[Key]uint64{}
+			w.began, w.loads, w.cooling = now, map[Key]Load{}, map[Key]uint64{}
 		}
 		if first || len(v.Leases) > 2*len(w.epochs) { // a map that has grown by itself is up to twice as large
 			w.epochs = sized(w.epochs, len(v.Leases))
@@ -34,7 +34,7 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	}
 	w.cool(now)
 	f.Loads, f.Cooling, f.Recent = w.loads, w.cooling, map[Key]uint64{}
-	for i := len(w.moves) - 1; i >= 0 && now.Sub(w.moves[i].at) < w.times.Beat; i-- {
+	for i := len(w.moves) - 1; i >= 0 && now.Sub(w.began)-w.moves[i].at < w.times.Beat; i-- {
 		if m := &w.moves[i]; w.cooling[m.Key] == m.epoch {
 			f.Recent[m.Key] = m.epoch
 		}
@@ -54,20 +54,28 @@ func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 		if epoch, known := w.epochs[l.Key]; !known || epoch != l.Epoch {
 			w.epochs[l.Key] = l.Epoch
 			if !first {
-				if len(w.moves) == cap(w.moves) {
-					w.moves = slices.Grow(w.moves, min(len(v.Leases), max(len(w.moves), 16)))
-				}
-				w.moves = append(w.moves, movement{l.Key, l.Epoch, now})
-				w.cooling[l.Key] = l.Epoch
+				w.moveTo(l.Key, l.Epoch, now, len(v.Leases)-i)
 			}
 		}
 	}
 }
 
+// moveTo notes a movement, of at most so many more.
+func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
+	if len(w.moves) == cap(w.moves) { // those that have moved again need no room; and many leases move at once, or few
+		w.moves = slices.DeleteFunc(w.moves, func(m movement) bool { return w.cooling[m.Key] != m.epoch })
+		grown := make([]movement, len(w.moves), len(w.moves)+min(more, max(len(w.moves), 16)))
+		copy(grown, w.moves)
+		w.moves = grown
+	}
+	w.moves = append(w.moves, movement{k, epoch, now.Sub(w.began)})
+	w.cooling[k] = epoch
+}
+
 // cool lets go of the movements that were too long ago, and of what stands for them unless it has moved again.
 func (w *Watch) cool(now time.Time) {
 	n := 0
-	for n < len(w.moves) && now.Sub(w.moves[n].at) >= coolDown {
+	for n < len(w.moves) && now.Sub(w.began)-w.moves[n].at >= coolDown {
 		if m := &w.moves[n]; w.cooling[m.Key] == m.epoch {
 			delete(w.cooling, m.Key)
 		}

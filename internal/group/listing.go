@@ -249,8 +249,17 @@ func (s *listings) take(r result, cfg Config) error {
 // to read are not its business.
 func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
-	for _, l := range v.Leases {
-		byStream[l.Stream] = append(byStream[l.Stream], l)
+	for rest := v.Leases; len(rest) > 0; { // mostly those of one stream after the other: thousands need not be copied
+		stream, n := rest[0].Stream, 1
+		for n < len(rest) && rest[n].Stream == stream {
+			n++
+		}
+		if of := byStream[stream]; of != nil {
+			byStream[stream] = append(of, rest[:n]...)
+		} else {
+			byStream[stream] = rest[:n:n]
+		}
+		rest = rest[n:]
 	}
 	var actions []lease.Action
 	for _, name := range slices.Sorted(maps.Keys(s.streams)) {

@@ -62,8 +62,8 @@ func (f *Feed) finish(l *lane) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := mono.Now()
-	ended := ctx.Err() != nil || f.owner().Context().Err() != nil
-	f.end = nil // it is the next turn's, whoever has that
+	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil // else the next turn sees it
+	f.end = nil                                                           // it is the next turn's, whoever has that
 	if f.state == turning {
 		f.state = parked
 	}
