@@ -106,6 +106,8 @@ func TestExplain(t *testing.T) {
 		"an unknown host":          {call(at(&net.DNSError{Name: "kinesis.nowhere", IsNotFound: true})), "the host kinesis.nowhere cannot be found"},
 		"a connection that broke":  {call(at(syscall.ECONNRESET)), "the server at http://127.0.0.1:4567 closed the connection"},
 		"no answer in time":        {call(at(context.DeadlineExceeded)), "Kinesis at http://127.0.0.1:4567 did not answer in time"},
+		"a store that is silent":   {context.DeadlineExceeded, "no answer came in time"},
+		"a file that is locked":    {fmt.Errorf("sqlstore: the database stayed locked by others: %w", context.DeadlineExceeded), "sqlstore: the database stayed locked by others"},
 		"anything else of a call":  {call(at(errors.New("x509: unknown authority"))), "Kinesis at http://127.0.0.1:4567 failed: x509: unknown authority"},
 		"a throttle":               {call(&smithy.GenericAPIError{Code: "ThrottlingException", Message: "Rate exceeded."}), "Kinesis GetRecords is beyond a limit of the service (Rate exceeded): try again later"},
 		"an answer without reason": {call(&smithy.GenericAPIError{Code: "AccessDeniedException"}), "no permission for Kinesis GetRecords (no reason given)"},
