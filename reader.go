@@ -46,6 +46,9 @@ type ReaderOptions struct {
 
 // Reader reads a stream without an application: no store, no checkpoint, nothing shared with others. Its methods may be
 // called concurrently; each call reads anew.
+//
+// By polling it may have up to two answers of each shard in memory, of 10 MiB each if the shard is that far behind: there is no bound for all shards
+// together, as a [Consumer] has. By fan-out there is one, of 128 MiB.
 type Reader struct {
 	client *kinesis.Client
 	opts   ReaderOptions
