@@ -8,6 +8,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/sim/model"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 )
 
 // Something is always due of somebody: of the leader to give a free lease out, of an owner to answer a wish, to read, or to leave when it stops. A duty
@@ -273,6 +274,9 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
+		if leader := w.books.of[w.leader]; leader != nil && w.profile.Start.Kind() == shard.Tip { // nothing is given out before a leader has listed
+			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
+		}
 		if w.readable(l, sh) {
 			w.within(ordered, 3*s.beat, what, say)
 		} else {

@@ -227,6 +227,9 @@ func (w *world) effect(c *call) (r reply) {
 		r = reply{won, err}
 		if won {
 			w.leader = b.session
+			if c.life.dead.Load() { // a call that took its time made one lead that nobody is behind: the others have to find that out
+				w.duties.leaderless = w.now()
+			}
 		}
 		if b.session == "" {
 			c.life.hindered.resigned = w.now() + int64(2*w.settings.failover)
@@ -281,8 +284,9 @@ func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer 
 func (w *world) admitRead(c *call, asked model.Call) {
 	l, d := c.life, w.dice(c, "")
 	there := d.often(2*time.Millisecond, 60*time.Millisecond)
-	if l.paused > w.now() {
+	if l.paused > w.now() { // also if all pauses end before
 		there += time.Duration(l.paused - w.now())
+		w.keepsFromReading(l, c.about, min(there, callWithin)+retryMax)
 	}
 	if l.unread > w.now() {
 		w.keepsFromReading(l, c.about, callWithin+retryMax)
@@ -423,10 +427,13 @@ func (w *world) admitHandling(c *call, h *handling) {
 		}
 		h.judge.IDs = append(h.judge.IDs, id)
 	}
+	leased := w.books.shardAt(about(b.Stream, b.Shard), b.Epoch)
 	if len(h.judge.IDs) > 0 {
 		shard = w.books.home[h.judge.IDs[0]]
+		st := w.streamNamed(b.Stream)
+		h.judge.Stale = shard != leased && st != nil && st.anew > 0
 	} else {
-		shard = w.books.shardAt(about(b.Stream, b.Shard), b.Epoch)
+		shard = leased
 	}
 	h.judge.Shard = shard
 	w.judge.Begin(h.judge, w.wall())

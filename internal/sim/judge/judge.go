@@ -48,6 +48,9 @@ type Batch struct {
 	IDs    []ID
 	End    bool
 	Alive  func() bool // its context has not ended
+	// Stale says that it was read by a lease of a stream that had been deleted and made anew since: it does not count, and all of it is to be handled
+	// again. Only from then on there is an order.
+	Stale bool
 }
 
 // Judge takes in what happens as it happens. The first thing that breaks a promise is kept. Not for concurrent use.
@@ -194,6 +197,14 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 		j.breaks("%s begins with %s at epoch %d after somebody began at %d", b.Worker, b.Shard, b.Epoch, s.epoch)
 	}
 	s.epoch = max(s.epoch, b.Epoch)
+	if b.Stale {
+		for _, id := range b.IDs {
+			if r := j.record(id); r == nil || r.shard != b.Shard {
+				j.breaks("%s is handed %s in %s, which nobody put there", b.Worker, id, b.Shard)
+			}
+		}
+		return
+	}
 	for _, p := range s.parents {
 		if left := j.shard(p).left; left > 0 {
 			j.breaks("%s hands %s to its handler while %d records of its parent %s are not handled", b.Worker, b.Shard, left, p)
@@ -261,6 +272,9 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 // Done notes that the handler is done with the first n records of a batch. They count once Acked says so, but a checkpoint may pass them.
 func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	j.now = now
+	if b.Stale {
+		return
+	}
 	if s := j.shard(b.Shard); b.End && n == len(b.IDs) {
 		s.over = true
 	}
@@ -284,6 +298,9 @@ func (j *Judge) Done(b *Batch, n int, now time.Time) {
 
 // Acked notes that the handler may rely on what Done said.
 func (j *Judge) Acked(b *Batch, n int) {
+	if b.Stale {
+		return
+	}
 	for _, id := range b.IDs[:n] {
 		if r := j.record(id); r != nil {
 			r.acked = true

@@ -80,6 +80,19 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 			c.Put(ID{"z", 2}, "solo", start)
 			c.handles(one, "solo", 1, ID{"z", 2}, ID{"z", 1})
 		}, "although z/1"},
+		{"a lease of a deleted stream reads the new one", func(c *court) {
+			c.Born("grandchild", "solo")
+			c.Put(ID{"z", 1}, "solo", start)
+			c.Put(ID{"z", 2}, "grandchild", start)
+			b := &Batch{Worker: one, Shard: "grandchild", Epoch: 1, IDs: []ID{{"z", 2}}, Alive: yes, Stale: true}
+			c.Begin(b, c.now)
+			c.Done(b, 1, c.now)
+			c.Acked(b, 1)
+			c.Ended(b)
+			if _, left := c.Waits("grandchild"); left != 1 {
+				c.breaks("%d are left, and what a stale lease brought does not count", left)
+			}
+		}, ""},
 		{"a record that nobody put", func(c *court) { c.handles(one, "parent", 1, ID{"k", 9}) }, "which nobody put there"},
 		{"a record of another shard", func(c *court) { c.handles(one, "parent", 1, k2) }, "which nobody put there"},
 		{"two workers at once", func(c *court) {
