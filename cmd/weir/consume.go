@@ -80,6 +80,9 @@ A second Ctrl-C or SIGTERM ends it at once.
 			if err != nil {
 				return err
 			}
+			if o.batch < 1 || o.batch > 10_000 {
+				return usagef("--batch %d: want 1 to 10000", o.batch)
+			}
 			if o.health != "" {
 				if o.health, err = healthAddr(o.health); err != nil {
 					return err
@@ -94,7 +97,7 @@ A second Ctrl-C or SIGTERM ends it at once.
 	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are)")
 	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
-	cmd.Flags().IntVar(&o.batch, "batch", 0, "at most so many records in a batch, 1 to 10000 (default 10000)")
+	cmd.Flags().IntVar(&o.batch, "batch", 10_000, "at most so many records in a batch, 1 to 10000")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
 	cmd.Flags().DurationVar(&o.stop, "stop-timeout", 30*time.Second, "how long batches may take to finish when the worker is ended")
 	cmd.Flags().DurationVar(&o.handler, "handler-timeout", 0, "how long a batch may take before its shard goes to another worker; 0 is no limit")

@@ -21,7 +21,7 @@ func healthAddr(addr string) (string, error) {
 		host = "127.0.0.1"
 	}
 	addr = net.JoinHostPort(host, port)
-	return addr, checkAddr(addr)
+	return addr, checkAddr("--health", addr)
 }
 
 // healthNote says where the checks are, and who learns what from them.
@@ -37,7 +37,7 @@ func healthNote(addr net.Addr) string {
 func serveHealth(ctx context.Context, t terminal, addr string, c *weir.Consumer) (stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, listenError(addr, err)
+		return nil, listenError("--health", addr, err)
 	}
 	server := &http.Server{
 		Handler: c.Health(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,

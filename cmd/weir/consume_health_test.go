@@ -88,3 +88,26 @@ func TestConsumeSaysWhatAStopCutsShort(t *testing.T) {
 		t.Errorf("it said %s", said)
 	}
 }
+
+// A flag that is wrong is called by its name.
+func TestWrongFlagsOfAWorkerAreNamed(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	args := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=memory:"}
+	if _, said := refused(t, exitUsage, append(args, "--health=0.0.0.0:99999")...); !strings.Contains(said, `--health "0.0.0.0:99999"`) {
+		t.Errorf("an address that is none: %s", said)
+	}
+	if _, said := refused(t, exitFailed, append(args, "--health="+taken.Addr().String())...); !strings.Contains(said, "choose a port with --health") {
+		t.Errorf("an address that is taken: %s", said)
+	}
+	for _, batch := range []string{"0", "-1", "10001"} {
+		if _, said := refused(t, exitUsage, append(args, "--batch="+batch)...); !strings.Contains(said, "--batch "+batch+": want 1 to 10000") {
+			t.Errorf("a batch of %s: %s", batch, said)
+		}
+	}
+}

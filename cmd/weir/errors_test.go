@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 		"a bad place to start":    {"tail --stream s --from yesterday " + endpoint, 2, `--from "yesterday"`},
 		"a start in the future":   {"tail --stream s --from 2200-01-01T00:00:00Z " + endpoint, 2, "in the future"},
 		"a bad application name":  {"consume --stream s --app a/b --store memory: " + endpoint, 2, "Options.App"},
-		"a bad batch size":        {"consume --stream s --app a --batch 10001 --store memory: " + endpoint, 2, "Options.Batch 10001"},
+		"a bad batch size":        {"consume --stream s --app a --batch 10001 --store memory: " + endpoint, 2, "--batch 10001"},
 		"a store without kind":    {"consume --stream s --app a --store here " + endpoint, 2, "use memory:"},
 		"a store of unknown kind": {"consume --stream s --app a --store redis:x " + endpoint, 2, "sqlite:PATH"},
 		"a file without path":     {"consume --stream s --app a --store sqlite: " + endpoint, 2, "names no file"},

@@ -45,7 +45,7 @@ machines and containers may call it by any IP address; a name by which they do i
 			if caFile != "" && !cfg.TLS {
 				return usagef("--ca-file is for --tls")
 			}
-			if err := checkAddr(cfg.Addr); err != nil {
+			if err := checkAddr("--addr", cfg.Addr); err != nil {
 				return err
 			}
 			for _, h := range cfg.Hosts {
@@ -55,7 +55,7 @@ machines and containers may call it by any IP address; a name by which they do i
 			}
 			server, err := kinesistest.Start(cfg)
 			if err != nil {
-				return listenError(cfg.Addr, err)
+				return listenError("--addr", cfg.Addr, err)
 			}
 			defer func() { err = errors.Join(err, server.Close()) }()
 			if caFile != "" {
@@ -115,21 +115,22 @@ func parseStreams(list []string) ([]wantedStream, error) {
 	return all, nil
 }
 
-func checkAddr(addr string) error {
+// checkAddr checks what a flag says to listen on.
+func checkAddr(flag, addr string) error {
 	if _, port, err := net.SplitHostPort(addr); err == nil {
 		if n, err := strconv.ParseUint(port, 10, 16); err == nil && n <= 65535 {
 			return nil
 		}
 	}
-	return usagef("--addr %q: write it like 127.0.0.1:4567", addr)
+	return usagef("%s %q: write it like 127.0.0.1:4567", flag, addr)
 }
 
-func listenError(addr string, err error) error {
+func listenError(flag, addr string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("the address %s is taken by another program, perhaps another weir local: stop that one, or choose a port with --addr", addr)
+		return fmt.Errorf("the address %s is taken by another program, perhaps another weir: stop that one, or choose a port with %s", addr, flag)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("this user may not listen on %s: choose a port above 1023 with --addr", addr)
+		return fmt.Errorf("this user may not listen on %s: choose a port above 1023 with %s", addr, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("this machine has no address %s: try 127.0.0.1:4567", addr)
 	}
