@@ -10,9 +10,6 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// stuckAfter is how old an unhandled record has to be before a checkpoint that stands still is more than a slow batch.
-const stuckAfter = time.Minute
-
 // Diagnose says what is wrong, the worst first.
 func Diagnose(f Facts) []Finding {
 	p := newPatient(f)
@@ -46,11 +43,12 @@ type patient struct {
 	taking   int // workers that beat and take leases
 	room     int // leases that these may hold beyond what they do; -1 is no bound
 	running  int // workers that beat, or of which that was not to be seen yet
+	stuck    map[lease.Key]bool
 	findings []Finding
 }
 
 func newPatient(f Facts) *patient {
-	p := &patient{Facts: f, first: map[lease.Key]lease.Lease{}, second: map[lease.Key]lease.Lease{}, names: map[string]string{}}
+	p := &patient{Facts: f, first: map[lease.Key]lease.Lease{}, second: map[lease.Key]lease.Lease{}, names: map[string]string{}, stuck: map[lease.Key]bool{}}
 	held := map[string]int{}
 	for _, l := range f.First.Leases {
 		p.first[l.Key] = l
@@ -221,6 +219,7 @@ func (p *patient) given() {
 // held looks at shards that are held and do not get on.
 func (p *patient) held() {
 	failed := map[failure][]lease.Key{}
+	var stood []stand
 	for _, l := range p.toRead() {
 		seen, asked := p.Shards[l.Key]
 		if !asked {
@@ -231,12 +230,12 @@ func (p *patient) held() {
 		if !known || seen.First.Err != "" || seen.Second.Err != "" || l.Owner == "" || before.Owner != l.Owner || before.Epoch != l.Epoch || !p.Beats[l.Owner] {
 			continue
 		}
-		if l.Position == before.Position && seen.First.Waits && seen.Second.Waits && seen.Second.Age >= stuckAfter {
-			p.found(Error, "stuck-shard", l.Key.String(), "look at what the handler of "+p.names[l.Owner]+" does with it, and at its log",
-				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; %s holds it", l.Key, p.Apart, rough(seen.Second.Age), p.names[l.Owner])
+		if l.Position == before.Position && seen.First.Waits && seen.Second.Waits {
+			stood = append(stood, stand{l.Key, l.Owner, seen.Second.Age})
 		}
 	}
 	p.unreadable(failed)
+	p.stood(stood)
 }
 
 // failure is why shards of a stream cannot be read: mostly the same for all of them.
@@ -289,11 +288,14 @@ func (p *patient) troubles() {
 		for _, t := range w.Troubles {
 			if t.Key == (lease.Key{}) {
 				p.found(Warning, "worker-trouble", p.names[w.Session], "look at its network, its credentials and its log; others get its shards until it can read again",
-					"worker %s says that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), strings.Join(strings.Fields(t.Why), " "))
+					"worker %s says that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), oneLine(t.Why))
 				continue
 			}
+			if p.stuck[t.Key] {
+				continue // that was said with more weight
+			}
 			p.found(Warning, "worker-trouble", t.Key.String(), "look at the log of "+p.names[w.Session],
-				"worker %s says of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), strings.Join(strings.Fields(t.Why), " "))
+				"worker %s says of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), oneLine(t.Why))
 		}
 	}
 }

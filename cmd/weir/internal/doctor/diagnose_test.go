@@ -93,7 +93,30 @@ func TestDiagnose(t *testing.T) {
 		"all is well":               {func(*Facts) {}, "", nil},
 		"a slow batch is not stuck": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 59 * time.Second}) }, "", nil},
 		"a checkpoint stands still while old records wait": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 3 * time.Minute}) },
-			"error stuck-shard s/1", []string{"has not moved for 6s", "the oldest for 3m0s", "ann holds it"}},
+			"warning no-checkpoint ann", []string{"no checkpoint of s/1 for 6s", "the oldest for 3m0s", "all is well", "--watch 2m0s"}},
+		"a worker that is young has old records, and slow batches": {func(f *Facts) {
+			f.Apart = 2 * time.Second
+			f.look("2", Look{Waits: true, Age: 47 * time.Minute})
+			f.look("3", Look{Waits: true, Age: 48 * time.Minute})
+		}, "warning no-checkpoint bob", []string{"worker bob has made no checkpoint of 2 shards, s/3 among them, for 2s", "the oldest for 48m0s"}},
+		"slow batches of two workers": {func(f *Facts) {
+			f.look("1", Look{Waits: true, Age: time.Hour})
+			f.look("2", Look{Waits: true, Age: time.Hour})
+		}, "warning no-checkpoint ann\nwarning no-checkpoint bob", []string{"of s/1 for 6s"}},
+		"a checkpoint stands still for longer than workers bear in silence": {func(f *Facts) {
+			f.Apart = stallAfter
+			f.look("1", Look{Waits: true, Age: 3 * time.Minute})
+		}, "error stuck-shard s/1", []string{"has not moved for 2m0s", "the oldest for 3m0s", "ann holds it"}},
+		"a checkpoint stands still and its worker complains": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), State: "in the handler", For: 150 * time.Second, Why: "a\nb"}, {Key: key("3"), State: "blocked"}}
+			})
+		}, "error stuck-shard s/2\nwarning worker-trouble s/3", []string{"has not moved for 6s", "bob holds it, and says: in the handler for 2m30s: a b"}},
+		"a complaint about another shard is none about this one": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
+			f.worker("B", func(w *lease.Worker) { w.Troubles = []lease.Trouble{{Key: key("3"), State: "blocked"}} })
+		}, "warning no-checkpoint bob\nwarning worker-trouble s/3", nil},
 		"a checkpoint far behind that moves": {func(f *Facts) {
 			f.look("1", Look{Waits: true, Age: 3 * time.Minute})
 			f.Second.Leases[1].Position = at(t, "101")
@@ -318,6 +341,27 @@ func TestDiagnose(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestStanding(t *testing.T) {
+	for _, c := range []struct {
+		apart, age time.Duration
+		complains  bool
+		want       Severity
+	}{
+		{2 * time.Second, 0, false, ""},
+		{2 * time.Second, waitsLong - 1, true, ""},
+		{stallAfter, waitsLong - 1, false, ""},
+		{2 * time.Second, waitsLong, false, Warning},
+		{2 * time.Second, 48 * time.Minute, false, Warning},
+		{stallAfter - 1, 48 * time.Minute, false, Warning},
+		{stallAfter, waitsLong, false, Error},
+		{2 * time.Second, waitsLong, true, Error},
+	} {
+		if got := standing(c.apart, c.age, c.complains); got != c.want {
+			t.Errorf("apart %v, age %v, complains %v: %q, want %q", c.apart, c.age, c.complains, got, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,84 @@
+package doctor
+
+import (
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+const (
+	// waitsLong is how old an unhandled record has to be before a checkpoint that stands still is worth a word.
+	waitsLong = time.Minute
+	// stallAfter is weir.Options.StallAfter's default: a worker complains by itself of what takes longer. Its own is not in the store.
+	stallAfter = 2 * time.Minute
+)
+
+// stand is a shard whose checkpoint did not move while it was looked at, although records wait.
+type stand struct {
+	lease.Key
+	owner string
+	age   time.Duration // of the oldest record that waits
+}
+
+// standing says how bad it is that a checkpoint has stood still for so long: a batch may take any time, so that alone proves nothing. It is ""
+// when it is not worth a word.
+func standing(apart, age time.Duration, complains bool) Severity {
+	switch {
+	case age < waitsLong:
+		return ""
+	case complains, apart >= stallAfter:
+		return Error
+	}
+	return Warning
+}
+
+// stood is about shards whose checkpoints stood still. Those that may have nothing but slow batches are named once for each worker.
+func (p *patient) stood(all []stand) {
+	slow := map[string][]stand{}
+	for _, s := range all {
+		name := p.names[s.owner]
+		t, complains := p.complaint(s.owner, s.Key)
+		switch standing(p.Apart, s.age, complains) {
+		case Error:
+			p.stuck[s.Key] = true
+			says := ""
+			if complains {
+				says = ", and says: " + t.State + " for " + rough(t.For)
+				if t.Why != "" {
+					says += ": " + oneLine(t.Why)
+				}
+			}
+			p.found(Error, "stuck-shard", s.String(), "look at what the handler of "+name+" does with it, and at its log",
+				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; %s holds it%s", s.Key, p.Apart, rough(s.age), name, says)
+		case Warning:
+			slow[s.owner] = append(slow[s.owner], s)
+		}
+	}
+	for owner, shards := range slow {
+		name, oldest := p.names[owner], shards[0]
+		for _, s := range shards {
+			if s.age > oldest.age {
+				oldest = s
+			}
+		}
+		among := oldest.String()
+		if n := len(shards); n > 1 {
+			among = count(n, "shard") + ", " + oldest.String() + " among them,"
+		}
+		p.found(Warning, "no-checkpoint", name, "if the handler takes longer than that for a batch, all is well; else look for longer, such as with --watch "+stallAfter.String(),
+			"worker %s has made no checkpoint of %s for %v although records wait, the oldest for %s", name, among, p.Apart, rough(oldest.age))
+	}
+}
+
+// complaint is what a worker says of one of its shards, if anything.
+func (p *patient) complaint(session string, k lease.Key) (lease.Trouble, bool) {
+	for _, t := range p.workerOf(session).Troubles {
+		if t.Key == k {
+			return t, true
+		}
+	}
+	return lease.Trouble{}, false
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
