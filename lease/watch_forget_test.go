@@ -32,6 +32,9 @@ func TestAWatchForgetsLeases(t *testing.T) {
 	if f = see(of("1"), of("3"), of("4")); f.Cooling[key("1")] != 2 {
 		t.Errorf("one that is back is not among those that moved: %v", f.Cooling)
 	}
+	if f = see(of("3"), of("4")); len(f.Cooling) != 1 || f.Cooling[key("4")] != 2 {
+		t.Errorf("cooling are %v, of which one is no more", f.Cooling)
+	}
 }
 
 // A lease that changes hands twice cools down from the second time on; one that brings nothing takes no room among the loads.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -159,4 +160,23 @@ func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A view need not be sorted: whichever way its leases come, none is made again.
+func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
+	of := func(stream, id string) lease.Lease {
+		return lease.Lease{Key: lease.Key{Stream: stream, Shard: id}, Epoch: 2, Position: shard.Oldest}
+	}
+	s := newListings([]string{"a", "b"})
+	for _, l := range s.streams {
+		l.fresh, l.latest = true, &Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}}
+	}
+	v := lease.View{Leases: []lease.Lease{of("a", "1"), of("b", "1"), of("a", "2"), of("b", "2")}}
+	before := slices.Clone(v.Leases)
+	if got := s.actions(v, lease.Facts{}, Config{Log: slog.New(slog.DiscardHandler)}); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	if !slices.EqualFunc(v.Leases, before, func(x, y lease.Lease) bool { return x.Key == y.Key }) {
+		t.Errorf("the view has become %v", v.Leases)
+	}
 }

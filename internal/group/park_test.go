@@ -189,6 +189,45 @@ func TestNoWakeIsLost(t *testing.T) {
 	}
 }
 
+// … also when it was woken before it was parked.
+func TestAGoroutineThatEndsItselfWhileItGoesOnEndsTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParking()
+		go p.run(func() error {
+			p.Wake()
+			return p.Park(resumed(func() error {
+				runtime.Goexit()
+				return nil
+			}))
+		})
+		synctest.Wait()
+		if s := p.state(); !s.returned || !errors.Is(s.err, errGone) {
+			t.Errorf("the term is %+v", s)
+		}
+		p.trust.end(nil)
+	})
+}
+
+// Who waits for a position to be saved hears when the lease was given back without it.
+func TestGivenBackWithoutWhatIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParking()
+		saved := make(chan error, 1)
+		at, err := shard.After("5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { saved <- p.Save(t.Context(), at) }()
+		synctest.Wait()
+		began := time.Now()
+		p.settle(lease.Progress{Release: true}, false)
+		if err := <-saved; !errors.Is(err, ErrLeaseLost) || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		p.trust.end(nil)
+	})
+}
+
 // A handler that ends its goroutine ends the term, also when the reader was parked before.
 func TestAGoroutineThatEndsItselfAfterParkingEndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

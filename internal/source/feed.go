@@ -355,12 +355,5 @@ func (f *Feed) wrong() *fault {
 	return f.fault
 }
 
-// fine notes that a read brought something.
-func (f *Feed) fine() {
-	f.poll.failures = 0
-	if f.ends() == nil {
-		f.fault = nil
-	} else {
-		*f.fault = fault{ends: f.fault.ends}
-	}
-}
+// fine notes that a read brought something. There is none while Next is to fail.
+func (f *Feed) fine() { f.poll.failures, f.fault = 0, nil }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"reflect"
 	"strings"
 	"testing"
@@ -116,7 +117,13 @@ func TestErrorsOfIteratorsAreThoseOfTheSDK(t *testing.T) {
 	server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	stream(t, server.Client())
 	in := &kinesis.GetShardIteratorInput{ShardIteratorType: types.ShardIteratorTypeTrimHorizon, StreamName: aws.String("s"), ShardId: aws.String("shardId-000000000000")}
-	own, sdk := newCaller(t, server.Client(), Options{}), newCaller(t, server.Client(), Options{Path: PlainSDK})
+	plain := kinesis.New(server.Client().Options(), func(o *kinesis.Options) {
+		o.HTTPClient, o.Protocol = &http.Client{Transport: server.Transport()}, server.Client().Options().Protocol
+	})
+	own, sdk := newCaller(t, plain, Options{}), newCaller(t, server.Client(), Options{Path: PlainSDK})
+	if !own.Splits() {
+		t.Fatal("the caller makes no calls of its own")
+	}
 	for _, code := range []string{
 		"ProvisionedThroughputExceededException", "ResourceNotFoundException", "InvalidArgumentException", "AccessDeniedException", "InternalFailure", "SomethingNew",
 	} {
@@ -132,6 +139,9 @@ func TestErrorsOfIteratorsAreThoseOfTheSDK(t *testing.T) {
 			)
 			if !errors.As(err, &api) || !errors.As(err, &op) || !errors.As(err, &response) || response.RequestID == "" {
 				t.Fatalf("%s: %v", code, err)
+			}
+			if of := response.Response.Request.Header.Get("X-Amz-Target"); of != iteratorTarget {
+				t.Errorf("the error says that it is about %s", of)
 			}
 			return fmt.Sprint(api.ErrorCode(), api.ErrorMessage(), op.Service(), op.Operation(), response.HTTPStatusCode(), fmt.Sprintf("%T", api))
 		}
@@ -237,5 +247,39 @@ func TestIteratorsWithoutCredentials(t *testing.T) {
 	var op *smithy.OperationError
 	if !errors.As(err, &op) || op.Operation() != iteratorOperation || !strings.Contains(err.Error(), "none today") {
 		t.Error(err)
+	}
+}
+
+// A call that the SDK makes leaves the line's connection to others meanwhile.
+func TestIteratorsOfTheSDKParkTheLine(t *testing.T) {
+	server := newFake(t, func(w http.ResponseWriter, r seen) {
+		write(w, 200, r.Header.Get("Content-Type"), map[string]string{cborType: "\xa0", jsonType: `{"ShardIterator":"x"}`}[r.Header.Get("Content-Type")])
+	})
+	c := newCaller(t, fakeClient(server.URL), Options{})
+	var line Line
+	var p Page
+	if err := c.GetRecords(t.Context(), Request{Iterator: "it", Line: &line}, &p); err != nil || reflect.ValueOf(line).IsZero() {
+		t.Fatalf("no connection is kept: %v", err)
+	}
+	traced := httptrace.WithClientTrace(t.Context(), new(httptrace.ClientTrace))
+	if it, err := c.Iterator(traced, iteratorInputs()["the oldest"], &line); err != nil || it != "x" || !reflect.ValueOf(line).IsZero() {
+		t.Errorf("%q, %v with a line that is not parked", it, err)
+	}
+}
+
+func TestIteratorsCorrectTheClock(t *testing.T) {
+	server := newFake(t, func(w http.ResponseWriter, r seen) {
+		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+		if at, err := time.Parse(timeForm, r.Header.Get("X-Amz-Date")); err != nil || time.Since(at) < 50*time.Minute {
+			write(w, 403, jsonType, `{"__type":"InvalidSignatureException","message":"too late"}`)
+			return
+		}
+		write(w, 200, jsonType, `{"ShardIterator":"x"}`)
+	})
+	c := newCaller(t, fakeClient(server.URL), Options{})
+	for _, good := range []bool{false, true} {
+		if _, err := c.Iterator(t.Context(), iteratorInputs()["the oldest"], nil); (err == nil) != good {
+			t.Errorf("good: %t, %v", good, err)
+		}
 	}
 }
