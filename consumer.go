@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -46,8 +46,8 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 	return c, nil
 }
 
-// poison has reused buffers filled with nonsense once they are released. It is for tests.
-var poison atomic.Bool
+// poisonVariable in the environment has reused buffers filled with nonsense once they are released; see Options.ReuseBuffers.
+const poisonVariable = "WEIR_POISON"
 
 // Run joins the application and handles the shards that fall to this worker, until ctx ends, the handler returns
 // [Stop], or something fails that no retry mends. It returns nil after an orderly stop: handlers have finished their
@@ -62,7 +62,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")
 	}
-	caller, err := wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: poison.Load(), Switched: c.switched})
+	caller, err := wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "", Switched: c.switched})
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
 	}

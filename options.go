@@ -86,6 +86,7 @@ type Options struct {
 	Wire Wire
 	// ReuseBuffers makes the memory of a batch be used again after the handler has returned: Data, PartitionKey and SequenceNumber
 	// are then valid until that and no longer. It saves a good part of the cost of reading, for handlers that copy what they keep.
+	// With WEIR_POISON=1 in the environment of a test that memory is filled with nonsense first, so that a handler which keeps some of it shows.
 	ReuseBuffers bool
 	// MaxMemory bounds the bytes of records that were read and not yet handled, of all shards together, 16 MiB to 1 TiB. Defaults to 128 MiB.
 	// Half of it goes to whoever is fast, 2 MiB a shard at most; the other half is guaranteed in equal shares, so that a handler that is slow

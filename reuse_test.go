@@ -15,8 +15,7 @@ import (
 // With ReuseBuffers a batch is whole until its handler has returned, also one that was unpacked and is part of a page, and not for much longer:
 // what is released is filled with nonsense here, so that it shows.
 func TestReusedBuffersLastAsLongAsTheHandler(t *testing.T) {
-	weir.Poison(true)
-	defer weir.Poison(false)
+	t.Setenv("WEIR_POISON", "1")
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
 			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
