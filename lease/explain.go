@@ -14,6 +14,7 @@ const (
 	whyShare
 	whyLoad
 	whyPaused
+	whyOver
 	whyBack
 	whyHeirless
 	whyOverdue
@@ -80,6 +81,8 @@ func (e *entry) because() string {
 		return fmt.Sprintf("to even out load between the two (its own is %s)", e.Load)
 	case whyPaused:
 		return "its stream is paused"
+	case whyOver:
+		return "its stream is paused, and that worker has ended"
 	case whyBack:
 		return fmt.Sprintf("%s has its share without it", e.heir.session)
 	case whyHeirless:

@@ -33,7 +33,7 @@ const defaultMovesInFlight = 256
 // keeps that until it gives it back itself. When all are cut off they are equally bad, and it makes no difference.
 //
 // Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are asked to hand them to
-// [Nobody], and they count in nobody's share.
+// [Nobody], those of sessions that are over are revoked, which nobody has to acknowledge, and they count in nobody's share.
 //
 // # Shares
 //
@@ -96,7 +96,7 @@ type holder struct {
 	session  string
 	standing standing
 	beat     uint64 // of a dying one: the count in Facts.Dead
-	named    bool   // by a lease, as its owner, its heir, or whom it was revoked from
+	named    bool   // by a lease, as its owner or its heir
 	weight   float64
 	limit    int  // Worker.MaxLeases
 	drain    bool // it is leaving only because an operator wants it emptied
@@ -162,9 +162,8 @@ func survey(v View, f Facts) *planner {
 	}
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		for _, session := range [...]string{l.Owner, l.Heir, l.Revoked} {
-			// Nobody will ever acknowledge for a session that is over, nor be given a finished lease.
-			if h := p.sessions[session]; h != nil && !l.Finished() {
+		for _, session := range [...]string{l.Owner, l.Heir} { // one that is over acknowledges nothing, so who was revoked does not count
+			if h := p.sessions[session]; h != nil && !l.Finished() { // nobody is given a finished lease
 				h.named = true
 			}
 		}
@@ -301,7 +300,10 @@ func (p *planner) count(e *entry, f Facts) {
 // retire sees to it that nobody holds a paused lease.
 func (p *planner) retire(e *entry, owner *holder, f Facts) {
 	switch {
-	case owner == nil || owner.standing == over || owner.standing == dying:
+	case e.Owner != "" && (owner == nil || owner.standing == over):
+		e.decision, e.why = Revoke, whyOver
+		return
+	case owner == nil || owner.standing == dying:
 		if e.Revoked != "" && p.leases.trusted(e.Lease) {
 			p.sessions[e.Revoked].fill(true)
 		}

@@ -201,6 +201,9 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 				t.Errorf("%v: though it has hardly begun to be read: %v", a, l)
 			}
 		case lease.Revoke:
+			if m.rests(l) && m.isOver(l.Owner) {
+				continue
+			}
 			if m.facts.Overdue[a.Key] != a.Epoch || !m.lives(l.Owner) || l.Heir == l.Owner ||
 				(!m.rests(l) && !m.takes(l.Heir)) || (m.rests(l) && l.Heir != lease.Nobody) {
 				t.Errorf("%v: though it is %v", a, l)
@@ -216,6 +219,9 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 		if m.rests(l) && !l.Finished() && m.lives(l.Owner) && l.Heir != lease.Nobody && !touched[k] {
 			t.Errorf("%v rests, and nothing is done about it", l)
 		}
+		if m.rests(l) && !l.Finished() && l.Owner != "" && m.isOver(l.Owner) && !touched[k] {
+			t.Errorf("%v rests, and stays its dead owner's", l)
+		}
 	}
 	for s, w := range m.workers {
 		_, ended := byKind[lease.EndSession][s]
@@ -223,7 +229,7 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 		_, forgotten := byKind[lease.Forget][s]
 		named := false
 		for _, l := range m.leases {
-			named = named || !l.Finished() && (l.Owner == s || l.Heir == s || l.Revoked == s)
+			named = named || !l.Finished() && (l.Owner == s || l.Heir == s)
 		}
 		if want := !w.Ended && !m.lives(s); ended != want {
 			t.Errorf("%s is ended: %v, want %v", s, ended, want)
@@ -239,8 +245,12 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 
 // free is the contract's rule about who may be given a lease at once, written down a second time.
 func (m *model) free(l *lease.Lease) bool {
-	isOver := func(s string) bool { return m.workers[s] == nil || m.workers[s].Ended }
 	ripe, known := m.facts.Ripe[l.Key]
-	return !l.Finished() && (l.Owner == "" || isOver(l.Owner)) &&
-		(l.Revoked == "" || isOver(l.Revoked) || known && ripe == l.Epoch)
+	return !l.Finished() && (l.Owner == "" || m.isOver(l.Owner)) &&
+		(l.Revoked == "" || m.isOver(l.Revoked) || known && ripe == l.Epoch)
+}
+
+// isOver says that a session that is named has ended, as far as the rows say, or has none.
+func (m *model) isOver(session string) bool {
+	return session != "" && (m.workers[session] == nil || m.workers[session].Ended)
 }

@@ -119,8 +119,8 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	revoked, wished := map[Key]bool{}, map[Key]bool{}
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		// Of a finished lease the revocation stays when its session dies; there is nothing left to wait for.
-		if l.Revoked != "" && !(l.Finished() && w.sessions[l.Revoked] == nil) {
+		// A session that is over trusts nothing any more, so there is nothing to wait for, and nobody to tell.
+		if l.Revoked != "" && w.sessions[l.Revoked] != nil {
 			revoked[l.Key] = true
 			r := track(w.revoked, l.Key, revocation{l.Epoch, l.Revoked}, step)
 			switch {

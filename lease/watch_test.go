@@ -213,23 +213,27 @@ func TestFollowCountsLikeTheLeader(t *testing.T) {
 	}
 }
 
-// A finished lease keeps the revocation of a session that died before it could acknowledge: nothing waits for that.
-func TestWatchForgetsTheDeadOfFinishedLeases(t *testing.T) {
-	watch := NewWatch(Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Minute}, Leader{})
-	now := time.Unix(1_000_000, 0)
-	v := View{
-		Leases:  []Lease{{Key: Key{Stream: "s", Shard: "1"}, Epoch: 3, Revoked: "a", Position: shard.End}},
-		Workers: []Worker{{Session: "a", Beat: 1}},
-	}
-	if f := watch.See(v, now, now); !f.Untold["a"] {
-		t.Errorf("while it lives: %+v", f)
-	}
-	v.Workers[0].Ended = true
-	if f := watch.See(v, now.Add(time.Second), now.Add(time.Second)); f.Any() {
-		t.Errorf("when it has ended: %+v", f)
-	}
-	v.Workers = nil
-	if f := watch.See(v, now.Add(2*time.Second), now.Add(2*time.Second)); f.Any() {
-		t.Errorf("when it is gone: %+v", f)
+// A lease keeps the revocation of a session that died before it could acknowledge: nothing waits for that, and nobody is told.
+func TestWatchForgetsTheDeadOfRevokedLeases(t *testing.T) {
+	for name, position := range map[string]shard.Position{"finished": shard.End, "paused": shard.Oldest} {
+		t.Run(name, func(t *testing.T) {
+			watch := NewWatch(Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Minute}, Leader{})
+			now := time.Unix(1_000_000, 0)
+			v := View{
+				Leases:  []Lease{{Key: Key{Stream: "s", Shard: "1"}, Epoch: 3, Revoked: "a", Position: position}},
+				Workers: []Worker{{Session: "a", Beat: 1}},
+			}
+			if f := watch.See(v, now, now); !f.Untold["a"] {
+				t.Errorf("while it lives: %+v", f)
+			}
+			v.Workers[0].Ended = true
+			if f := watch.See(v, now.Add(time.Second), now.Add(time.Second)); f.Any() {
+				t.Errorf("when it has ended: %+v", f)
+			}
+			v.Workers = nil
+			if f := watch.See(v, now.Add(2*time.Second), now.Add(2*time.Second)); f.Any() {
+				t.Errorf("when it is gone: %+v", f)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/weir-go/weir/lease"
@@ -98,6 +99,27 @@ var actionCases = []testCase{
 		l.Epoch, l.Revoked, l.Last = 3, "a", "a"
 		e.want(l)
 		e.held(e.beat("a"))
+	}},
+	{"a lease of a session that has ended can be revoked, and the session be forgotten", func(e *env) {
+		e.start("a", "b")
+		e.owned("a", "1")
+		e.must(handoff("1", 2, lease.Nobody))
+		e.end("a")
+		e.must(revoke("1", 2), forget("a"))
+		l := fresh("1")
+		l.Epoch, l.Revoked, l.Last = 3, "a", "a"
+		e.want(l)
+		equal(e, "workers", len(e.view().Workers), 1)
+		e.unchanged(func() {
+			report := lease.Report{Session: "a", Progress: []lease.Progress{at("1", 2, seq(60)), release("1", 2)}}
+			if _, err := e.store.Beat(e.ctx, e.app, report); !errors.Is(err, lease.ErrSessionOver) {
+				e.Errorf("a beat of a session that was forgotten: %v", err)
+			}
+		})
+		e.must(assign("1", 3, "b"))
+		l.Epoch, l.Owner, l.Revoked, l.Last = 4, "b", "", "b"
+		e.want(l)
+		e.held(e.beat("b"), k("1"))
 	}},
 	{"a revocation needs an owner", func(e *env) {
 		e.start("a")
