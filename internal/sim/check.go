@@ -21,6 +21,7 @@ type books struct {
 	at     map[epochOf]string        // which shard a lease was of, at an epoch
 	last   map[lease.Key]lease.Lease // as of the last look
 	of     map[string]*life          // whose session is whose
+	ghosts map[string]bool           // sessions of which a beat came when their workers had gone
 	early  map[judge.ID]bool         // put before the application's start
 	pinned map[int64]bool            // the lives of streams in which it has started
 }
@@ -40,7 +41,7 @@ type epochOf struct {
 func newBooks() books {
 	return books{
 		home: map[judge.ID]string{}, kept: map[string][]container{}, passed: map[string]int{}, at: map[epochOf]string{},
-		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
+		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, ghosts: map[string]bool{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
 	}
 }
 

@@ -201,6 +201,9 @@ func (w *world) effect(c *call) (r reply) {
 				c.life.hindered.begun = w.now()
 			}
 			c.life.session, w.books.of[b.report.Session] = b.report.Session, c.life
+			if c.life.of.life != c.life {
+				w.books.ghosts[b.report.Session] = true
+			}
 			c.life.hindered.beat = w.now()
 		}
 		w.look(len(b.report.Progress) > 0)

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -226,18 +227,20 @@ func (w *world) emptied() {
 	if err != nil {
 		w.breaks("%v", err)
 	}
-	kept := map[string]bool{}
+	kept := maps.Clone(w.books.ghosts) // the next leader finds out about these
 	for _, l := range v.Leases { // a lease that was handed to somebody who has left is free: that session has no row
 		if !w.streamNamed(l.Stream).named { // what the dead had is left to them
 			kept[l.Owner], kept[l.Heir], kept[l.Revoked] = true, true, true
 			continue
 		}
-		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool { return s.Session == l.Owner || s.Session == l.Revoked }) {
+		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {
+			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session]
+		}) {
 			w.breaks("everybody has stopped, and this lease is not free: %s", l)
 		}
 	}
 	for _, s := range v.Workers {
-		if !s.Ended || !kept[s.Session] {
+		if !kept[s.Session] || !s.Ended && !w.books.ghosts[s.Session] {
 			w.breaks("everybody has stopped, and a session is left: %+v", s)
 		}
 	}
