@@ -41,7 +41,7 @@ func (p *planner) sentence(a Action, e *entry) string {
 	case Tell:
 		return fmt.Sprintf("tell %s to read its leases: what it believes to hold is not what the store says", a.Session)
 	case Forget:
-		return fmt.Sprintf("forget %s: it has ended and no lease names it", a.Session)
+		return fmt.Sprintf("forget %s: it has ended and holds no lease", a.Session)
 	case Assign:
 		return fmt.Sprintf("give %s to %s: %s", a.Key, a.Session, e.because())
 	case Revoke:

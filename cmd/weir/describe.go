@@ -78,12 +78,15 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	if s := v.Leader.Session; s != "" {
 		d.Leader = &leaderInfo{nameOf(s), s, v.Leader.Term}
 	}
-	finished, known := map[lease.Key]bool{}, map[lease.Key]bool{}
-	for _, l := range v.Leases {
-		finished[l.Key], known[l.Key] = l.Finished(), true
-	}
+	over, waiting := overIn(v), waitingIn(v)
 	held, load := map[string]int{}, map[string]float64{}
 	for _, l := range v.Leases {
+		if over(l.Owner) {
+			l.Owner, l.Heir = "", ""
+		}
+		if over(l.Revoked) {
+			l.Revoked = ""
+		}
 		held[l.Owner]++
 		load[l.Owner] += l.Load.Bytes()
 		if stream != "" && l.Stream != stream {
@@ -98,10 +101,6 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 			info.Created = time.UnixMilli(l.Born).UTC().Format(time.RFC3339)
 		}
 		paused := isPaused(v.Paused, l.Stream)
-		waits := slices.ContainsFunc(l.Parents, func(id string) bool {
-			parent := lease.Key{Stream: l.Stream, Shard: id}
-			return known[parent] && !finished[parent]
-		})
 		switch {
 		case l.Finished():
 			info.State = "finished"
@@ -115,7 +114,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 			info.State = "revoked"
 		case paused:
 			info.State = "paused"
-		case waits:
+		case waiting[l.Key] != nil:
 			info.State = "waiting"
 		default:
 			info.State = "free"

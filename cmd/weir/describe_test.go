@@ -40,6 +40,9 @@ func exampleView(t *testing.T) lease.View {
 			{Key: key("shardId-4"), Epoch: 3, Revoked: "S3", Position: shard.Oldest},
 			{Key: key("shardId-5"), Epoch: 1, Position: shard.Latest},
 			{Key: key("shardId-6"), Epoch: 2, Owner: "gone", Position: shard.Oldest},
+			{Key: key("shardId-7"), Epoch: 2, Owner: "S3", Heir: "S2", Position: shard.Oldest},
+			{Key: key("shardId-8"), Epoch: 3, Revoked: "S4", Position: shard.Oldest},
+			{Key: key("shardId-9"), Parents: []string{"shardId-unknown"}, Epoch: 1, Position: shard.Oldest},
 			{Key: lease.Key{Stream: "other", Shard: "shardId-0"}, Epoch: 2, Owner: "S1", Position: shard.Oldest},
 		},
 	}
@@ -77,14 +80,17 @@ s       0      finished  -              9      -       -        end
 s       1      moving    alpha → beta   4      1.5 s   1 MiB/s  123
 s       2      pausing   beta → nobody  2      ?       2 B/s    99+3
 s       3      paused    -              1      3h0m0s  -        oldest
-s       4      revoked   -              3      20 ms   -        oldest
+s       4      paused    -              3      20 ms   -        oldest
 s       5      paused    -              1      ?       -        latest
-s       6      held      gone           2      ?       -        oldest
+s       6      paused    -              2      ?       -        oldest
+s       7      paused    -              2      ?       -        oldest
+s       8      revoked   -              3      ?       -        oldest
+s       9      paused    -              1      ?       -        oldest
 `
 	if got := d.text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	states := map[string]string{"shardId-3": "waiting", "shardId-5": "free"}
+	states := map[string]string{"shardId-3": "waiting", "shardId-4": "free", "shardId-5": "free", "shardId-6": "free", "shardId-7": "free", "shardId-8": "revoked", "shardId-9": "waiting"}
 	for _, l := range describe("billing", "s", exampleView(t), nil, 0, nil).Leases {
 		if want := states[l.Shard]; want != "" && l.State != want {
 			t.Errorf("without a pause %s is %s, want %s", l.Shard, l.State, want)

@@ -145,20 +145,31 @@ func (r pauseReport) still() string {
 	return "still paused: " + listed(r.Paused)
 }
 
-// endedOf are the sessions that have ended, and no session at all. Leases name an ended one until they are given out anew, which a pause puts off.
-func endedOf(v lease.View) map[string]bool {
-	ended := map[string]bool{"": true}
+// overIn says which sessions hold nothing, whatever leases name them: those that have ended or have no row, and no session at all.
+func overIn(v lease.View) func(session string) bool {
+	runs := map[string]bool{}
 	for _, w := range v.Workers {
-		ended[w.Session] = w.Ended
+		runs[w.Session] = !w.Ended && w.Session != ""
 	}
-	return ended
+	return func(session string) bool { return !runs[session] }
+}
+
+// waitingIn are the leases that may not be given out yet, as far as a view shows. Nobody waits for what a session that is over may acknowledge.
+func waitingIn(v lease.View) map[lease.Key][]lease.Key {
+	over, leases := overIn(v), slices.Clone(v.Leases)
+	for i := range leases {
+		if over(leases[i].Revoked) {
+			leases[i].Revoked = ""
+		}
+	}
+	return lease.Waiting(leases, nil)
 }
 
 // heldOf are the leases of a stream, "" for all, that somebody holds.
 func heldOf(v lease.View, stream string) (n int) {
-	ended := endedOf(v)
+	over := overIn(v)
 	for _, l := range v.Leases {
-		if !ended[l.Owner] && (stream == "" || l.Stream == stream) {
+		if !over(l.Owner) && (stream == "" || l.Stream == stream) {
 			n++
 		}
 	}
@@ -167,9 +178,9 @@ func heldOf(v lease.View, stream string) (n int) {
 
 // unread are the leases of a stream, "" for all, that could be read and that nobody holds.
 func unread(v lease.View, stream string) (n int) {
-	waiting, ended := lease.Waiting(v.Leases, nil), endedOf(v)
+	waiting, over := waitingIn(v), overIn(v)
 	for _, l := range v.Leases {
-		if ended[l.Owner] && !l.Finished() && waiting[l.Key] == nil && !isPaused(v.Paused, l.Stream) && (stream == "" || l.Stream == stream) {
+		if over(l.Owner) && !l.Finished() && waiting[l.Key] == nil && !isPaused(v.Paused, l.Stream) && (stream == "" || l.Stream == stream) {
 			n++
 		}
 	}

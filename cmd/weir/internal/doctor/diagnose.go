@@ -44,11 +44,12 @@ type patient struct {
 	room     int // leases that these may hold beyond what they do; -1 is no bound
 	running  int // workers that beat, or of which that was not to be seen yet
 	stuck    map[lease.Key]bool
+	lives    map[string]bool // sessions that have a row and have not ended
 	findings []Finding
 }
 
 func newPatient(f Facts) *patient {
-	p := &patient{Facts: f, first: map[lease.Key]lease.Lease{}, second: map[lease.Key]lease.Lease{}, names: map[string]string{}, stuck: map[lease.Key]bool{}}
+	p := &patient{Facts: f, first: map[lease.Key]lease.Lease{}, second: map[lease.Key]lease.Lease{}, names: map[string]string{}, stuck: map[lease.Key]bool{}, lives: map[string]bool{}}
 	held := map[string]int{}
 	for _, l := range f.First.Leases {
 		p.first[l.Key] = l
@@ -74,7 +75,16 @@ func newPatient(f Facts) *patient {
 			}
 		}
 	}
-	p.waiting = lease.Waiting(f.Second.Leases, gone)
+	for _, w := range f.Second.Workers {
+		p.lives[w.Session] = !w.Ended
+	}
+	named := slices.Clone(f.Second.Leases)
+	for i := range named {
+		if p.over(named[i].Revoked) {
+			named[i].Revoked = "" // nobody waits for what it will not acknowledge
+		}
+	}
+	p.waiting = lease.Waiting(named, gone)
 	for _, w := range slices.Concat(f.First.Workers, f.Second.Workers) {
 		p.names[w.Session] = cmp.Or(w.Name, w.Session)
 	}
@@ -102,6 +112,9 @@ func (p *patient) found(s Severity, code, about, do, text string, args ...any) {
 }
 
 func (p *patient) beats(w lease.Worker) bool { return !w.Ended && p.Beats[w.Session] }
+
+// over reports whether a session has ended or has no row, so that it holds nothing and acknowledges nothing. No session is over, too.
+func (p *patient) over(session string) bool { return !p.lives[session] }
 
 // unseen reports whether there was too little time to see the worker beat.
 func (p *patient) unseen(w lease.Worker) bool {
@@ -143,10 +156,8 @@ func (p *patient) workers() {
 			"no worker beats, so nobody reads the %s that could be read", count(len(p.toRead()), "shard"))
 	}
 	named := map[string]int{}
-	for _, l := range p.Second.Leases {
-		for _, s := range []string{l.Owner, l.Heir, l.Revoked} {
-			named[s]++
-		}
+	for _, l := range p.toRead() { // the others nobody is to hold now
+		named[l.Owner]++
 	}
 	was := map[string]lease.Worker{}
 	for _, w := range p.First.Workers {
@@ -195,7 +206,7 @@ func (p *patient) given() {
 	var free []lease.Lease
 	for _, l := range p.toRead() {
 		before, known := p.first[l.Key]
-		if l.Owner == "" && l.Revoked == "" && known && before.Owner == "" && before.Epoch == l.Epoch {
+		if l.Owner == "" && p.over(l.Revoked) && known && before.Owner == "" && before.Epoch == l.Epoch {
 			free = append(free, l)
 		}
 	}
@@ -325,7 +336,7 @@ func (p *patient) blocked() {
 		case !there:
 			p.found(Warning, "parent-unknown", k.String(), "it mends itself when the leader lists the stream; if it stays, look at the leader's log",
 				"%s for %s, which has no lease", children, k)
-		case l.Owner == "" && p.running > 0:
+		case p.over(l.Owner) && p.running > 0:
 			p.found(Info, "waiting", k.String(), "nothing: order needs it; see the other findings about "+k.String(), "%s for the end of %s, which nobody holds now", children, k)
 		default:
 			behind := ""

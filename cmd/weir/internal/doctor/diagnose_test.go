@@ -179,6 +179,19 @@ func TestDiagnose(t *testing.T) {
 			f.Beats["B"] = false
 			f.worker("B", func(w *lease.Worker) { w.Ended = true })
 		}, "warning ended-session bob", []string{"2 leases are"}},
+		"a session that ended in a pause": {func(f *Facts) {
+			f.Beats["B"] = false
+			f.worker("B", func(w *lease.Worker) { w.Ended = true })
+			f.First.Paused, f.Second.Paused = []string{"s"}, []string{"s"}
+		}, "warning paused s", nil},
+		"a lease that was revoked from a session that ended, and is not given out": {func(f *Facts) {
+			f.Beats["B"] = false
+			f.worker("B", func(w *lease.Worker) { w.Ended = true })
+			for _, id := range []string{"2", "3"} {
+				f.lease(id, func(l *lease.Lease) { l.Owner, l.Revoked = "", "B" })
+			}
+		}, "error not-given-out billing", []string{"2 leases are nobody's, s/2"}},
+		"a parent that was moved to its end, and whose worker has ended": {func(f *Facts) { f.lease("0", func(l *lease.Lease) { l.Revoked = "gone" }) }, "", nil},
 		"a session that ended and is not cleared away yet": {func(f *Facts) {
 			for _, v := range []*lease.View{&f.First, &f.Second} {
 				v.Workers = append(v.Workers, lease.Worker{Session: "C", Name: "cid", Ended: true})
