@@ -56,16 +56,16 @@ func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 				got = append(got, err.Error())
 				continue
 			}
-			switch got = append(got, string(rec.Data)); string(rec.Data) {
+			switch got = append(got, string(rec.Data[:1])); got[len(got)-1] {
 			case "1": // and then nothing is taken for two days
-				srv.Put("s", "k", []byte("2"))
+				srv.Put("s", "k", append([]byte("2"), make([]byte, 1<<19)...)) // and no more is read ahead
 				time.Sleep(5 * time.Second)
 				srv.Put("s", "k", []byte("lost"))
 				srv.Split("s", srv.OpenShards("s")[0])
 				time.Sleep(50 * time.Hour)
 				srv.Put("s", "k", []byte("3"))
 			}
-			if string(rec.Data) == "3" {
+			if got[len(got)-1] == "3" {
 				break
 			}
 		}

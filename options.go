@@ -136,6 +136,17 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// checkMemory sets the default of MaxMemory, and says what is wrong with another.
+func checkMemory(options string, bytes *int) error {
+	if *bytes == 0 {
+		*bytes = 128 << 20
+	}
+	if *bytes < 16<<20 || int64(*bytes) > 1<<40 {
+		return fmt.Errorf("weir: %s.MaxMemory %d must be between 16 MiB and 1 TiB", options, *bytes)
+	}
+	return nil
+}
+
 var (
 	appForm    = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 	streamForm = appForm
@@ -209,11 +220,8 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	if o.Batch < 1 || o.Batch > 10000 {
 		bad("Options.Batch %d must be between 1 and 10,000", o.Batch)
 	}
-	if o.MaxMemory == 0 {
-		o.MaxMemory = 128 << 20
-	}
-	if o.MaxMemory < 16<<20 || int64(o.MaxMemory) > 1<<40 {
-		bad("Options.MaxMemory %d must be between 16 MiB and 1 TiB", o.MaxMemory)
+	if err := checkMemory("Options", &o.MaxMemory); err != nil {
+		problems = append(problems, err)
 	}
 	if o.Aggregates < Unpack || o.Aggregates > KeepPacked {
 		bad("Options.Aggregates %d must be Unpack, UnpackOwn or KeepPacked", o.Aggregates)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir/internal/source"
 )
@@ -21,9 +22,6 @@ const (
 	// KeptConsumer is registered if it is not there, and left registered.
 	KeptConsumer
 )
-
-// readerMemory bounds the events that a Reader has read by fan-out and not yet yielded, of all shards together.
-const readerMemory = 128 << 20
 
 // checkFanOut returns what is wrong with the options of fan-out.
 func (o *ReaderOptions) checkFanOut() error {
@@ -45,7 +43,6 @@ func (o *ReaderOptions) checkFanOut() error {
 
 // fanOut finds the consumer, or registers it. What it returns removes it, if that is asked for, when nobody reads any more.
 func (r *reading) fanOut(ctx context.Context) (leave func(), err error) {
-	r.budget = source.NewBudget(readerMemory)
 	r.consumers = &source.Consumers{
 		Client: r.client, Name: r.opts.FanOutName, Existing: r.opts.FanOutConsumer == ExistingConsumer,
 		Found: func(s source.Stream, arn string, registered bool) {
@@ -67,19 +64,56 @@ func (r *reading) fanOut(ctx context.Context) (leave func(), err error) {
 	return leave, err
 }
 
-// pages is what a shard is read from.
-func (r *reading) from(poll source.Poll) pages {
-	if r.consumers == nil {
-		return &poll
+// follow reads one shard by fan-out and hands what comes over, until the shard ends or ctx does.
+func (r *reading) follow(s *readShard, poll source.Poll) {
+	hand := func(got read) bool {
+		got.over = make(chan struct{}) // what comes next is read meanwhile by the subscription
+		r.ready.tell(s, got)
+		select {
+		case <-got.over:
+			return true
+		case <-r.ctx.Done():
+			return false
+		}
 	}
-	return &source.Fanout{
-		Poll: poll, Consumers: r.consumers, Share: r.budget.Share(),
-		Changed: func(why error) {
-			if why != nil {
-				r.opts.Logger.Warn("no fan-out; polling meanwhile, and trying again every minute", "stream", r.source.Name, "shard", poll.Shard, "err", why)
-			} else {
-				r.opts.Logger.Info("fan-out is back", "stream", r.source.Name, "shard", poll.Shard)
-			}
-		},
+	failures := 0
+	poll.Hears = &source.Hearing{OnFailed: func(err error, _ bool, _ time.Duration) {
+		if failures++; failures%lasting == 0 || errors.Is(err, source.ErrNoPosition) {
+			hand(read{err: s.failed(err)})
+		}
+	}}
+	from := &source.Fanout{Poll: poll, Consumers: r.consumers, Share: r.budget.Share(), Changed: func(why error) { r.changed(s.ID, why) }}
+	defer from.Close()
+	for {
+		page, err := from.Next(r.ctx)
+		switch {
+		case err == nil:
+		case errors.Is(err, source.ErrNoShard):
+			r.lose(s, err)
+			return
+		case r.ctx.Err() == nil:
+			hand(read{err: notFound(err), last: true})
+			return
+		default:
+			return
+		}
+		failures = 0
+		got := read{page: page, last: r.over(page)}
+		if !hand(got) {
+			return
+		}
+		page.Release()
+		if got.last {
+			return
+		}
+	}
+}
+
+// changed tells once of each change, not of each failure.
+func (r *reading) changed(id string, why error) {
+	if why != nil {
+		r.opts.Logger.Warn("no fan-out; polling meanwhile, and trying again every minute", "stream", r.source.Name, "shard", id, "err", why)
+	} else {
+		r.opts.Logger.Info("fan-out is back", "stream", r.source.Name, "shard", id)
 	}
 }

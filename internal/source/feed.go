@@ -13,7 +13,7 @@ import (
 // Feed reads one shard ahead of who handles its records: a Scheduler makes the reads, and Next hands over what they brought. While the
 // handler has something to do at most one more part waits for it; an answer that brought nothing wakes nobody.
 //
-// Next, Last and Close are for one goroutine at a time.
+// Next, Try, AwaitMemory, Last and Close are for one goroutine at a time.
 //
 // Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are small.
 type Feed struct {
@@ -45,6 +45,8 @@ type Feed struct {
 	doing  Doing
 	// Waits, if it is set before the first Next, makes Next wait where it would fail with [ErrEmpty].
 	Waits bool
+	// Tips, if it is set before the first Next, makes an answer from the tip that brought nothing a page, too.
+	Tips bool
 
 	since   mono.Time     // it is doing that
 	trying  mono.Time     // see [Status]
@@ -132,7 +134,27 @@ func (f *Feed) owner() Owner { return f.poll.Hears.(Owner) }
 
 // Next waits for the next page that has records or ends the shard, or a part of one, and hands it over; it counts as delivered then. The
 // errors are ctx's cause, ones that wrap [ErrNoShard] or [ErrNoStream], and [ErrEmpty].
-func (f *Feed) Next(ctx context.Context) (Page, error) {
+func (f *Feed) Next(ctx context.Context) (Page, error) { return f.next(ctx, true) }
+
+// Try is Next for who takes from many feeds, and must not wait for the memory that one of them lacks: it fails with [ErrNoMemory] instead.
+// Then the feed goes on with the first Try after AwaitMemory.
+func (f *Feed) Try(ctx context.Context) (Page, error) { return f.next(ctx, false) }
+
+// AwaitMemory waits for the memory that Try lacked. Its errors wrap [ErrNoMemory].
+func (f *Feed) AwaitMemory(ctx context.Context) error {
+	f.mu.Lock()
+	needs := f.needs
+	f.mu.Unlock()
+	if err := f.share.Take(ctx, int(needs)); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.needs, f.granted = 0, needs
+	f.mu.Unlock()
+	return nil
+}
+
+func (f *Feed) next(ctx context.Context, waits bool) (Page, error) {
 	for {
 		if ctx.Err() != nil {
 			return Page{}, context.Cause(ctx)
@@ -146,13 +168,15 @@ func (f *Feed) Next(ctx context.Context) (Page, error) {
 			f.mu.Unlock()
 			return Page{}, err
 		}
-		if needs := f.needs; needs > 0 {
+		if f.needs > 0 {
 			f.mu.Unlock()
-			if err := f.share.Take(ctx, int(needs)); err != nil {
+			if !waits {
+				return Page{}, ErrNoMemory
+			}
+			if err := f.AwaitMemory(ctx); err != nil {
 				return Page{}, err
 			}
 			f.mu.Lock()
-			f.needs, f.granted = 0, needs
 		}
 		f.hungry, f.asleep = true, true
 		f.resume()

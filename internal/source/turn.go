@@ -244,7 +244,8 @@ func (f *Feed) deliver(p *part, last bool) {
 	if p.End {
 		f.state = over
 	}
-	if f.gone || (len(p.Records) == 0 && !p.End) {
+	tip := f.Tips && last && p.Behind <= 0
+	if f.gone || (len(p.Records) == 0 && !p.End && !tip) {
 		f.mu.Unlock()
 		p.drop()
 		return

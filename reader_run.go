@@ -1,0 +1,239 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/shard"
+)
+
+// reading is one run of a Reader. The goroutine that iterates owns it: it takes from the shards that have something, in turn. Shards that are
+// polled have no goroutine, those that are read by fan-out have one each.
+type reading struct {
+	*Reader
+	ctx       context.Context // ends with the iteration
+	setup     *source.Setup
+	budget    *source.Budget
+	scheduler source.Scheduler
+	consumers *source.Consumers // nil when it polls
+	known     map[string]*readShard
+	active    int
+	ready     readyShards
+	running   sync.WaitGroup
+	lost      errands // shards that have left the stream, whose children are not known yet
+	crowded   errands // shards whose next record needs more memory than there was
+}
+
+func (r *Reader) reading() *reading {
+	return &reading{
+		Reader: r, budget: source.NewBudget(r.opts.MaxMemory), known: map[string]*readShard{},
+		ready: readyShards{poke: make(chan struct{}, 1)},
+	}
+}
+
+var errReaderLeft = errors.New("weir: the reader was left")
+
+// run yields what the stream has until ctx ends, the caller wants no more or there is nothing more to read.
+func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
+	caller, err := wire.NewCaller(r.client, wire.Options{})
+	if err != nil {
+		yield(nil, fmt.Errorf("weir: %w", err))
+		return
+	}
+	defer caller.Close()
+	r.setup = &source.Setup{Client: r.client, Caller: caller, Stream: r.source, Idle: r.opts.IdleInterval}
+	if r.opts.Reading == FanOut {
+		leave, err := r.fanOut(ctx)
+		defer leave()
+		if err != nil {
+			yield(nil, notFound(err))
+			return
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.ctx = ctx
+	defer r.close()
+	defer cancel(errReaderLeft)
+
+	listing, _, err := list(ctx, r.client, r.source, r.opts.Start)
+	if err == nil {
+		err = r.begin(listing)
+	}
+	if err != nil {
+		yield(nil, notFound(err))
+		return
+	}
+	r.loop(yield)
+}
+
+// close returns when every goroutine has ended. ctx is over.
+func (r *reading) close() {
+	r.running.Wait()
+	for _, s := range r.known {
+		s.stop()
+	}
+	r.scheduler.Close()
+}
+
+// read is what there is of a shard: a page or an error.
+type read struct {
+	*readShard
+	page source.Page
+	err  error
+	last bool
+	over chan struct{} // if not nil, it is closed when the caller is done with the page, which goes back then
+}
+
+// done says that nothing of it is needed any more.
+func (got *read) done() {
+	if got.over != nil {
+		close(got.over)
+	} else {
+		got.page.Release()
+	}
+}
+
+// begin decides which shards are read, and from where.
+func (r *reading) begin(listing group.Listing) error {
+	graph := shard.NewGraph(listing.Shards)
+	for _, id := range r.opts.Shards {
+		if _, ok := graph.Shard(id); !ok {
+			return fmt.Errorf("weir: stream %s has no shard %q", r.source.Name, id)
+		}
+	}
+	wanted := map[string]bool{}
+	for _, l := range group.NewLeases(r.source.Name, listing, nil, true) {
+		id := l.Shard
+		wanted[id] = len(r.opts.Shards) == 0 || slices.Contains(r.opts.Shards, id) ||
+			slices.ContainsFunc(graph.Parents(id), func(p string) bool { return wanted[p] })
+		sh, _ := graph.Shard(id)
+		r.known[id] = &readShard{Shard: sh, in: r, at: l.Position, done: !wanted[id] || l.Finished()}
+	}
+	r.start()
+	return nil
+}
+
+// start begins to read every shard whose parents are done.
+func (r *reading) start() {
+	for _, s := range r.known {
+		waits := slices.ContainsFunc(s.Parents, func(p string) bool { return r.known[p] != nil && !r.known[p].done })
+		if s.started || s.done || waits {
+			continue
+		}
+		s.started = true
+		r.active++
+		poll := source.Poll{Setup: r.setup, Shard: s.ID, From: s.at, Limit: 10000}
+		if r.consumers != nil {
+			r.running.Go(func() { r.follow(s, poll) })
+			continue
+		}
+		s.feed = source.NewFeed(s, poll, &r.scheduler, r.budget)
+		s.feed.Tips = r.opts.UntilTip
+		r.ready.push(s)
+	}
+}
+
+func (r *reading) loop(yield func(*Batch, error) bool) {
+	for r.active > 0 {
+		got, err := r.next()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		more := r.hand(&got, yield)
+		got.done()
+		if !more {
+			return
+		}
+		if got.last {
+			r.active--
+			got.stop()
+		} else {
+			r.ready.push(got.readShard)
+		}
+	}
+}
+
+// hand hands over what there is of a shard. It reports whether the caller wants more.
+func (r *reading) hand(got *read, yield func(*Batch, error) bool) bool {
+	if got.err != nil {
+		if errors.Is(got.err, source.ErrNoShard) {
+			r.end(got) // children do not wait for what has expired
+		}
+		return yield(nil, got.err)
+	}
+	if !r.batches(got, yield) {
+		return false
+	}
+	if got.page.End {
+		r.end(got)
+	}
+	return true
+}
+
+var errLeft = errors.New("the caller has left the iteration")
+
+// batches yields a page. It reports whether the caller wants more.
+func (r *reading) batches(got *read, yield func(*Batch, error) bool) bool {
+	page := got.page
+	page.Keep() // the records are the caller's for good
+	batch := func(records []Record, end bool) *Batch {
+		return &Batch{Stream: r.source.Name, Shard: got.ID, Records: records, Behind: page.Behind, End: end}
+	}
+	unpack := unpackers.Get().(*unpacker)
+	defer unpackers.Put(unpack)
+	unpack.set(r.opts.Aggregates, got.Range, got.at)
+	err := unpack.each(page, 10000, func(run []Record) error {
+		if !yield(batch(run, false), nil) {
+			return errLeft
+		}
+		return nil
+	})
+	return err == nil && (!page.End || yield(batch(nil, true), nil))
+}
+
+// end notes that a shard was read to its end, or is gone, and learns of its children, which are read from now on if they wait for no other.
+func (r *reading) end(got *read) {
+	got.readShard.done = true
+	for _, c := range got.page.Children {
+		if r.known[c.ID] == nil {
+			r.known[c.ID] = &readShard{Shard: c, in: r, at: shard.Oldest}
+		}
+	}
+	r.start()
+}
+
+// heirs finds the shards that have, or had, keys of those that have left the stream without having said which their children are. Those that are not
+// known yet descend from them, because what had their keys before is.
+func (r *reading) heirs(lost []*readShard) {
+	for failures := 0; ; {
+		listing, _, err := list(r.ctx, r.client, r.source, shard.Oldest)
+		if err == nil || errors.Is(err, source.ErrNoStream) {
+			for _, s := range lost {
+				got := read{err: notFound(err), last: true}
+				if err == nil {
+					got.err = s.lost
+				}
+				for _, heir := range listing.Shards {
+					if heir.Range.End.Compare(s.Range.Start) >= 0 && s.Range.End.Compare(heir.Range.Start) >= 0 {
+						got.page.Children = append(got.page.Children, heir)
+					}
+				}
+				r.ready.tell(s, got)
+			}
+			return
+		}
+		if failures++; failures%lasting == 0 {
+			r.ready.tell(lost[0], read{err: err})
+		}
+		if wait(r.ctx, r.opts.IdleInterval) != nil {
+			return
+		}
+	}
+}
