@@ -228,7 +228,7 @@ func (w *world) emptied() {
 		w.breaks("%v", err)
 	}
 	kept := maps.Clone(w.books.ghosts) // the next leader finds out about these
-	for _, l := range v.Leases { // a lease that was handed to somebody who has left is free: that session has no row
+	for _, l := range v.Leases {       // a lease that was handed to somebody who has left is free: that session has no row
 		if !w.streamNamed(l.Stream).named { // what the dead had is left to them
 			kept[l.Owner], kept[l.Heir], kept[l.Revoked] = true, true, true
 			continue
