@@ -34,10 +34,15 @@ func (f *Fanout) rests(page Page) {
 func (f *Fanout) failing(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.status.Err = err; err == nil {
+	switch f.status.Err = err; {
+	case err == nil:
 		f.status.Attempt = 0
-	} else {
+	case Throttled(err):
 		f.status.Attempt++
+		f.status.Throttled++
+	default:
+		f.status.Attempt++
+		f.status.Failed++
 	}
 }
 

@@ -53,7 +53,7 @@ type Feed struct {
 	behind  time.Duration // see [Status]
 	starved mono.Time     // since when it waits for needs, with nothing of its own to be handled
 	queue   *part
-	fault   *fault             // nil while all is well
+	fault   *fault             // nil while all has been well
 	wake    chan struct{}      // not nil once somebody waits instead of being called
 	end     context.CancelFunc // of the read that is under way; nil if there is none
 	room    chan struct{}      // not nil while a turn waits for room
@@ -71,11 +71,13 @@ type Owner interface {
 	Wake()
 }
 
-// fault is what is wrong with reading.
+// fault is what is, or was, wrong with reading.
 type fault struct {
-	ends    error // what Next is to fail with; nil if reading goes on
-	last    error // why the last read failed; nil when it did not
-	attempt int   // reads in a row that have failed
+	ends      error  // what Next is to fail with; nil if reading goes on
+	last      error  // why the last read failed; nil when it did not
+	attempt   int32  // reads in a row that have failed
+	throttled uint32 // see [Status]
+	failed    uint32 // … too
 }
 
 type feedState uint8
@@ -124,7 +126,7 @@ var (
 // NewFeed makes a feed that begins to read with the first Next. What poll says holds, but that it is the owner who hears of it; memory is
 // taken from a share of the budget of its own.
 func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *Budget) *Feed {
-	f := &Feed{sched: sched, poll: poll, limit: poll.Limit, expects: window, since: mono.Now(), behind: -1}
+	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), expects: window, since: mono.Now(), behind: -1}
 	f.poll.Hears = owner
 	budget.open(&f.share)
 	return f
@@ -218,7 +220,7 @@ func (f *Feed) Last(ctx context.Context) (Page, error) {
 	var err error
 	if f.queue == nil {
 		f.mu.Unlock()
-		if err = pause(ctx, mono.Until(f.poll.began.Add(readSpacing))); err == nil {
+		if err = pause(ctx, mono.Until(f.poll.began.Add(f.poll.spacing(0)))); err == nil {
 			var l lane
 			f.poll.began = mono.Now()
 			_, err = f.read(ctx, &l)
@@ -263,7 +265,8 @@ func (f *Feed) Status() Status {
 	defer f.mu.Unlock()
 	s := Status{Doing: f.doing, Since: f.since.Time(), Trying: f.trying.Time(), Behind: f.behind}
 	if f.fault != nil {
-		s.Attempt, s.Err = f.fault.attempt, f.fault.last
+		s.Attempt, s.Err = int(f.fault.attempt), f.fault.last
+		s.Throttled, s.Failed = int(f.fault.throttled), int(f.fault.failed)
 	}
 	for p := f.queue; p != nil; p = p.next {
 		s.Buffered += len(p.Records)
@@ -380,4 +383,9 @@ func (f *Feed) wrong() *fault {
 }
 
 // fine notes that a read brought something. There is none while Next is to fail.
-func (f *Feed) fine() { f.poll.failures, f.fault = 0, nil }
+func (f *Feed) fine() {
+	f.poll.failures = 0
+	if was := f.fault; was != nil {
+		*was = fault{throttled: was.throttled, failed: was.failed}
+	}
+}

@@ -513,39 +513,6 @@ func TestAFeedSaysWhatIsGoneAndGoesOn(t *testing.T) {
 	})
 }
 
-func TestPace(t *testing.T) {
-	for name, test := range map[string]struct {
-		bytes int
-		tip   bool
-		pause time.Duration
-		want  time.Duration
-	}{
-		"behind, little read":           {1000, false, time.Second, 200 * time.Millisecond},
-		"behind, a second's worth":      {2 << 20, false, time.Second, time.Second},
-		"behind, a full page":           {10 << 20, false, time.Second, 5 * time.Second},
-		"at the tip":                    {0, true, time.Second, time.Second},
-		"at the tip after a large page": {10 << 20, true, time.Second, 5 * time.Second},
-		"at the tip, never too fast":    {0, true, time.Millisecond, 200 * time.Millisecond},
-	} {
-		if got := pace(test.bytes, test.tip, test.pause); got != test.want {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
-	}
-	seen := map[bool]map[time.Duration]bool{false: {}, true: {}}
-	for range 1000 {
-		for _, first := range []bool{false, true} {
-			p := idlePause(time.Second, first)
-			if p > time.Second || p < readSpacing || (!first && p < 800*time.Millisecond) {
-				t.Fatalf("a pause of %v, first %v", p, first)
-			}
-			seen[first][p/(10*time.Millisecond)] = true
-		}
-	}
-	if len(seen[false]) < 15 || len(seen[true]) < 60 {
-		t.Errorf("the jitter has only %d and %d values", len(seen[false]), len(seen[true]))
-	}
-}
-
 func TestLimitsOfRecords(t *testing.T) {
 	for name, test := range map[string]struct{ limit, room, records, bytes, want int }{
 		"what fits":                        {10_000, 400_000, 500, 500_000, 400},

@@ -61,10 +61,23 @@ type Setup struct {
 	Client *kinesis.Client
 	Caller *wire.Caller // of Client
 	Stream Stream
-	Idle   time.Duration // between two reads at the tip
+	Idle   time.Duration // between two reads at the tip that bring nothing
+	// ReadShare is this application's share of what a shard gives to all who poll it, more than 0 and up to 1; 0 is 1.
+	ReadShare float64
 	// IfExpired says what becomes of a From that the service refuses.
 	IfExpired IfExpired
 }
+
+// readShare is ReadShare, as it counts.
+func (s *Setup) readShare() float64 {
+	if s.ReadShare == 0 {
+		return 1
+	}
+	return s.ReadShare
+}
+
+// spacing is how long after the beginning of a read that brought so many bytes the next one may begin.
+func (s *Setup) spacing(bytes int) time.Duration { return spacing(bytes, s.readShare()) }
 
 // Poll reads one shard with GetRecords. One goroutine at a time may use it.
 type Poll struct {
@@ -78,12 +91,18 @@ type Poll struct {
 	failures uint8 // in a row
 	begun    bool  // an iterator has been asked for
 	made     bool  // the iterator is being made, or was since the last page
-	settled  bool  // has been at the tip
+	tempo    tempo
 	iterator string
-	page     *wire.Page // nil while none was read whole
-	doubt    *doubt     // about the position that reading began at
-	began    mono.Time  // the last read
-	due      mono.Time  // no read before
+	page     *whole    // nil while none was read whole
+	doubt    *doubt    // about the position that reading began at
+	began    mono.Time // the last read
+	due      mono.Time // no read before
+}
+
+// whole is what pages are read into, one after the other, and how many records the next one is to have.
+type whole struct {
+	wire.Page
+	limit int32
 }
 
 // Hearer hears what becomes of reading a shard.
@@ -133,14 +152,14 @@ func (p *Poll) Next(ctx context.Context) (Page, error) {
 		if err != nil {
 			return Page{}, err
 		}
-		p.due = mono.Now().Add(wait)
+		p.due = later(p.due, mono.Now().Add(wait))
 	}
 }
 
 // Last reads once more, without waiting for the idle interval and without trying again: for a reader that is about to give
 // the shard away, so that the next one has less to catch up with.
 func (p *Poll) Last(ctx context.Context) (Page, error) {
-	if err := pause(ctx, mono.Until(p.began.Add(readSpacing))); err != nil {
+	if err := pause(ctx, mono.Until(p.began.Add(p.spacing(0)))); err != nil {
 		return Page{}, err
 	}
 	return p.read(ctx)
@@ -161,6 +180,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		wait = retry.next()
 	case Throttled(failed):
 		throttled = true
+		p.tempo = p.tempo.throttled()
 		wait = time.Second + retry.next()
 	case c == "ResourceNotFoundException":
 		if gone := p.gone(ctx); gone != nil {
@@ -212,10 +232,14 @@ func (p *Poll) read(ctx context.Context) (Page, error) {
 	if err := p.open(ctx, nil); err != nil {
 		return Page{}, err
 	}
-	w := p.whole()
-	if err := p.Caller.GetRecords(ctx, p.request(), w); err != nil {
+	p.due = p.began.Add(p.spacing(0)) // also should it fail: the service may have counted it
+	all := p.whole()
+	w, request := &all.Page, p.request()
+	request.Limit = int(min(all.limit, p.Limit))
+	if err := p.Caller.GetRecords(ctx, request, w); err != nil {
 		return Page{}, err
 	}
+	p.due = p.began.Add(p.spacing(w.Bytes))
 	page, err := p.check(ctx, w)
 	if err == nil {
 		err = p.deliver(w, page)
@@ -224,15 +248,15 @@ func (p *Poll) read(ctx context.Context) (Page, error) {
 		w.Release()
 		return Page{}, err
 	}
+	all.limit = portion(int32(request.Limit), p.Limit, answerRoom(p.readShare()), len(w.Records), w.Bytes)
 	page.memory = w
 	p.schedule(page.Bytes, page)
 	return page, nil
 }
 
-// whole is what pages are read into, one after the other.
-func (p *Poll) whole() *wire.Page {
+func (p *Poll) whole() *whole {
 	if p.page == nil {
-		p.page = new(wire.Page)
+		p.page = &whole{limit: firstLimit(p.readShare(), p.Limit)}
 	}
 	return p.page
 }
@@ -341,12 +365,17 @@ func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
 // schedule sets when the next read is due, after one that brought so many bytes and ended with page.
 func (p *Poll) schedule(bytes int, page Page) (tip bool) {
 	tip = page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0)
+	next := p.tempo.after(tip, bytes > 0)
 	var pause time.Duration
 	if tip {
-		pause = idlePause(p.Idle, !p.settled)
-		p.settled = true
+		t := p.tempo
+		if t != unsettled {
+			t = next
+		}
+		pause = idlePause(p.Idle, p.spacing(0), t)
 	}
-	p.due = p.began.Add(pace(bytes, tip, pause))
+	p.tempo = next
+	p.due = p.began.Add(pace(bytes, p.readShare(), tip, pause))
 	return tip
 }
 

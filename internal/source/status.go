@@ -44,8 +44,10 @@ type Status struct {
 	Since   time.Time
 	Attempt int // reads in a row that have failed
 	// Trying is since when reads have been tried without one that succeeded; zero when nothing is to be read, or not yet. Only of a Feed.
-	Trying   time.Time
-	Err      error // why the last of them did; nil when the last read succeeded
-	Behind   time.Duration
-	Buffered int // records read, that the handler has not begun with
+	Trying time.Time
+	Err    error // why the last of them did; nil when the last read succeeded
+	// Throttled is how many calls were throttled, and Failed how many failed otherwise, since the beginning.
+	Throttled, Failed int
+	Behind            time.Duration
+	Buffered          int // records read, that the handler has not begun with
 }

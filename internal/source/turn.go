@@ -27,6 +27,10 @@ func (f *Feed) begin(l *lane) bool {
 		return false
 	}
 	now := mono.Now()
+	if due := f.poll.due; !due.IsZero() && due.Sub(now) > tick { // further ahead than the wheel goes
+		f.sched.at(f, due)
+		return false
+	}
 	if !f.reserve(now) {
 		return false
 	}
@@ -78,7 +82,7 @@ func (f *Feed) finish(l *lane) {
 		f.wrong().ends = err
 		f.from(BackingOff, now)
 	case wait > 0:
-		f.poll.due = now.Add(wait)
+		f.poll.due = later(f.poll.due, now.Add(wait))
 		f.from(BackingOff, now)
 	case f.state == over:
 		f.from(Ended, now)
@@ -193,12 +197,12 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 		}
 	}
 	f.adapt(err, records, size, memory, false)
+	// The service counts all of the answer, and perhaps one that did not come.
+	if rest != nil {
+		size = max(size, int(min(rest.Size(), 10<<20)))
+	}
+	p.due = p.began.Add(p.spacing(size))
 	if errors.Is(err, errSlow) {
-		// The service counts all of the answer.
-		if n := rest.Size(); n > int64(size) {
-			size = int(min(n, 10<<20))
-		}
-		p.due = p.began.Add(spacing(size))
 		return false, nil
 	}
 	return false, err
@@ -333,10 +337,10 @@ func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	defer f.mu.Unlock()
 	most := f.poll.Limit
 	limit := min(f.limit, most)
-	short := lacking(err)
+	short, room := lacking(err), answerRoom(f.poll.readShare())
 	switch {
-	case err == nil && f.hungry && records >= int(limit) && limit < most:
-		f.limit = faster(limit, most)
+	case err == nil && (f.hungry || bytes > room):
+		f.limit = portion(limit, most, room, records, bytes)
 	case errors.Is(err, errSlow):
 		f.limit = slower(limit, window*7/8, records, bytes)
 	case short != nil && records > 0:
@@ -374,10 +378,15 @@ func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 		wrong := f.wrong()
 		wrong.last = failed
 		wrong.attempt++
+		if Throttled(failed) {
+			wrong.throttled++
+		} else {
+			wrong.failed++
+		}
 		f.mu.Unlock()
 		return f.poll.judge(ctx, failed)
 	}
-	f.poll.due = f.poll.began.Add(spacing(short.Bytes))
+	f.poll.due = later(f.poll.due, f.poll.began.Add(f.poll.spacing(short.Bytes)))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
