@@ -17,31 +17,39 @@ func watchBeats(ctx context.Context, store lease.Store, app string, first lease.
 		return nil
 	}
 	seen := map[string]bool{}
-	alive := 0
-	for _, w := range first.Workers {
-		if !w.Ended {
-			alive++
-		}
-	}
 	_ = watch(ctx, store, app, first, length, func(now lease.View) bool { // what was seen until then is the answer
 		for _, w := range stirring(first, now) {
 			seen[w.Session] = true
 		}
-		return len(seen) < alive
+		return len(seen) < alive(first)
 	})
 	return seen
 }
 
+// alive is how many sessions have not ended.
+func alive(v lease.View) (n int) {
+	for _, w := range v.Workers {
+		if !w.Ended {
+			n++
+		}
+	}
+	return n
+}
+
 // refuseWhileRunning fails if a worker beats, or starts, while it looks for so long. Without sessions it need not look at all.
 func refuseWhileRunning(ctx context.Context, t terminal, store openStore, app string, first lease.View, length time.Duration) error {
-	if !slices.ContainsFunc(first.Workers, func(w lease.Worker) bool { return !w.Ended }) {
+	if alive(first) == 0 {
 		return nil
 	}
 	t.note("there are workers in the store; looking for up to %v whether they run", length)
 	var running []lease.Worker
+	var enough time.Time // since one was seen, the others have had the time to beat, too
 	err := watch(ctx, store, app, first, length, func(now lease.View) bool {
 		running = stirring(first, now)
-		return len(running) == 0
+		if len(running) > 0 && enough.IsZero() {
+			enough = time.Now().Add((&looking{}).forBeats(first) * 3 / 4)
+		}
+		return len(running) == 0 || len(running) < alive(first) && time.Now().Before(enough)
 	})
 	if err != nil {
 		return fmt.Errorf("whether workers run could not be seen: %w", store.trouble(err))

@@ -44,6 +44,44 @@ func (b *blind) View(ctx context.Context, app, since string) (lease.View, error)
 	return b.Store.View(ctx, app, since)
 }
 
+// All that run are named, not only the one whose beat came first.
+func TestAllThatRunAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		for i, name := range []string{"ann", "bob", "cid"} {
+			if _, err := mem.Beat(ctx, "a", lease.Report{Session: name, Name: name, First: true}); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				tick := time.NewTicker(time.Second + time.Duration(i)*300*time.Millisecond)
+				defer tick.Stop()
+				for name != "cid" { // who is dead
+					select {
+					case <-ctx.Done():
+						return
+					case <-tick.C:
+						_, _ = mem.Beat(ctx, "a", lease.Report{Session: name, Name: name})
+					}
+				}
+			}()
+		}
+		first, err := mem.View(ctx, "a", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = refuseWhileRunning(ctx, silent, openStore{Store: mem}, "a", first, 5*time.Second)
+		if want := "workers run: ann, bob; stop them first"; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		cancel()
+	})
+}
+
 // Nobody is taken for gone who was not looked at for long enough.
 func TestRefuseWhileRunning(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ func (t terminal) canAsk() bool { return t.asks || isTerminal(t.in) }
 
 // confirm asks for a word, and fails unless it is typed. Ctrl-C ends it.
 func confirm(ctx context.Context, t terminal, question, word string) error {
-	fmt.Fprintf(t.err, "%s Type %s to do so: ", question, word)
+	_ = textf(t.err, "%s Type %s to do so: ", question, word)
 	typed := make(chan string, 1)
 	go func() { // ends with the line, or with the process
 		line, _ := bufio.NewReader(t.in).ReadString('\n') // no line is no
@@ -224,7 +224,7 @@ func stepsText(steps []change.Step) string {
 		if len(s.Actions) == 0 {
 			to = "stays"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.From.String(), "no lease"), to, s.Why)
+		_ = textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.From.String(), "no lease"), to, s.Why)
 	}
 	_ = w.Flush() // into memory
 	return trailing.ReplaceAllString(b.String(), "")

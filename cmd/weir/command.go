@@ -34,7 +34,7 @@ type terminal struct {
 
 // note tells the person something that is neither result nor error.
 func (t terminal) note(format string, args ...any) {
-	fmt.Fprint(t.err, redact.Text(fmt.Sprintf("weir: "+format+"\n", args...)))
+	fmt.Fprint(t.err, escape(redact.Text(fmt.Sprintf("weir: "+format+"\n", args...)), "\n\t"))
 }
 
 // noteWriter writes a log whose lines come one at a time, without the passwords that an error may quote.

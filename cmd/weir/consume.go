@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -31,6 +33,7 @@ type consumeOptions struct {
 	newTable bool
 	verbose  bool
 	health   string
+	expired  expired
 	stop     time.Duration
 	handler  time.Duration
 }
@@ -102,6 +105,7 @@ A second Ctrl-C or SIGTERM ends it at once.
 	cmd.Flags().DurationVar(&o.stop, "stop-timeout", 30*time.Second, "how long batches may take to finish when the worker is ended")
 	cmd.Flags().DurationVar(&o.handler, "handler-timeout", 0, "how long a batch may take before its shard goes to another worker; 0 is no limit")
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
+	o.expired.register(cmd)
 	o.fanOut.register(cmd)
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "say on standard error which shards are taken and given back")
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
@@ -123,11 +127,12 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	options := weir.Options{
 		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
 		Reading: o.fanOut.reading(), FanOutName: o.fanOut.name, StopTimeout: o.stop, HandlerTimeout: o.handler,
-		Logger: slog.New(slog.NewTextHandler(noteWriter{t.err}, &slog.HandlerOptions{Level: level})),
-		Events: reports(t),
+		Expired: o.expired.policy(),
+		Logger:  slog.New(untold{slog.NewTextHandler(noteWriter{t.err}, &slog.HandlerOptions{Level: level})}),
+		Events:  reports(t, o.expired.policy()),
 	}
 	if _, err := weir.New(client, memstore.New(), options); err != nil { // before a store is made for nothing
-		return usageError{err}
+		return usageError{flagged(err)}
 	}
 	var handler weir.Handler = printer{newOutlet(t), o.out}
 	if o.exec != "" {
@@ -179,8 +184,25 @@ func orderly(ctx context.Context, err error) error {
 	return err
 }
 
+// untold leaves out of a log what reports tells.
+type untold struct{ slog.Handler }
+
+var toldByReports = []string{"reading failed; trying again", "a shard makes no progress; its lease is given up",
+	"a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
+	"records have left the stream, or may have, that were not handled"}
+
+func (h untold) Handle(ctx context.Context, r slog.Record) error {
+	if slices.Contains(toldByReports, r.Message) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h untold) WithAttrs(attrs []slog.Attr) slog.Handler { return untold{h.Handler.WithAttrs(attrs)} }
+func (h untold) WithGroup(name string) slog.Handler       { return untold{h.Handler.WithGroup(name)} }
+
 // reports says what a person has to know although retrying may mend it: once when it begins, not each time.
-func reports(t terminal) weir.Events {
+func reports(t terminal, policy weir.Expired) weir.Events {
 	var mu sync.Mutex
 	last := map[string]time.Time{}
 	again := func(what string) bool { // at most every ten seconds
@@ -195,8 +217,18 @@ func reports(t terminal) weir.Events {
 	}
 	return weir.Events{
 		ReadFailed: func(e weir.ReadFailed) {
-			if !e.Throttled && again("read "+e.Shard) {
+			switch {
+			case e.Throttled || !again("read "+e.Shard):
+			case errors.Is(e.Err, source.ErrNoPosition) && policy != weir.FailExpired: // PositionExpired tells of it
+			case errors.Is(e.Err, source.ErrNoPosition):
+				t.note("%s cannot be read where its checkpoint is; move that with \"weir group reset --shard\", or start workers with --expired oldest or latest: %s", e.Shard, explain(e.Err))
+			default:
 				t.note("%s cannot be read; trying again: %s", e.Shard, explain(e.Err))
+			}
+		},
+		PositionExpired: func(e weir.PositionExpired) {
+			if e.Next != e.Position { // else it stays, which ReadFailed is about
+				t.note("records of %s after its checkpoint %s have left the stream, or may have, without being handled; it goes on at %s", e.Shard, e.Position, e.Next)
 			}
 		},
 		ReadingChanged: func(e weir.ReadingChanged) {

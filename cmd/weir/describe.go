@@ -168,7 +168,7 @@ func (d description) text() string {
 	if d.Leader != nil {
 		leader = fmt.Sprintf("%s leads (term %d)", d.Leader.Worker, d.Leader.Term)
 	}
-	fmt.Fprintf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
+	_ = textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tBEATS\tFAILOVER\tSESSION")
 	for _, info := range d.Workers {
@@ -176,7 +176,7 @@ func (d description) text() string {
 		if info.Drain {
 			state += ", draining"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%v\t%v\t%s\n", info.Worker, state, info.Leases, rate(info.Load),
+		_ = textf(w, "%s\t%s\t%d\t%s\t%v\t%v\t%s\n", info.Worker, state, info.Leases, rate(info.Load),
 			time.Duration(info.Beat)*time.Millisecond, time.Duration(info.Failover)*time.Millisecond, info.Session)
 	}
 	if len(d.Workers) == 0 {
@@ -190,7 +190,7 @@ func (d description) text() string {
 			if tr.Stream == "" {
 				of = "itself"
 			}
-			fmt.Fprintf(&b, "%s says: %s %s for %s: %s\n", info.Worker, of, tr.State, age(tr.ForMS), oneLine(tr.Why))
+			_ = textf(&b, "%s says: %s %s for %s: %s\n", info.Worker, of, tr.State, age(tr.ForMS), oneLine(tr.Why))
 		}
 		if len(info.Troubles) > 0 {
 			b.WriteString("\n")
@@ -207,7 +207,7 @@ func (d description) text() string {
 		if l.load != 0 {
 			load = l.load.String()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, shortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
+		_ = textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, shortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
 	}
 	_ = w.Flush() // into memory
 	return b.String()

@@ -116,9 +116,9 @@ func (r doctorReport) text() string {
 	if n := count[doctor.Error] + count[doctor.Warning]; n > 0 {
 		verdict = fmt.Sprintf("%s and %s", some(count[doctor.Error], "error"), some(count[doctor.Warning], "warning"))
 	}
-	fmt.Fprintf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, some(r.Leases, "lease"), some(r.Workers, "worker")+plural(r.Workers, " beats", " beat"), leader)
+	_ = textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, some(r.Leases, "lease"), some(r.Workers, "worker")+plural(r.Workers, " beats", " beat"), leader)
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "\n%-7s  %s\n         → %s\n", f.Severity, f.Text, f.Do)
+		_ = textf(&b, "\n%-7s  %s\n         → %s\n", f.Severity, f.Text, f.Do)
 	}
 	return b.String()
 }

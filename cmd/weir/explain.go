@@ -24,7 +24,7 @@ func explained(err error) string {
 	if errors.As(err, &told) {
 		return told.text
 	}
-	text := oneLine(err.Error())
+	text := strings.ReplaceAll(oneLine(err.Error()), ": weir: ", ": ")
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
 		return "stopped before it was done"
 	}
@@ -57,7 +57,12 @@ func explained(err error) string {
 	case errors.Is(err, lease.ErrSetup):
 		return setupText(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("%snothing answers%s: is the server running, and is that the right endpoint?", about, endpoint)
+		if !fromSDK && place == nil {
+			return fmt.Sprintf("nothing answers%s, where the store should be: is the server running, and is --store right?", addressOf(err))
+		}
+		return fmt.Sprintf("%snothing answers%s: is %s running there, and is that the right endpoint?", about, endpoint, service)
+	case errors.As(err, &dns) && !fromSDK && place == nil:
+		return fmt.Sprintf("the host %s, where the store should be, cannot be found: check --store", dns.Name)
 	case errors.As(err, &dns):
 		return fmt.Sprintf("%sthe host %s cannot be found: check the endpoint and the region", about, dns.Name)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
@@ -118,8 +123,11 @@ func setupText(err error) string {
 	if _, after, found := strings.Cut(text, lease.ErrSetup.Error()+": "); found {
 		text = after
 	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(parameters.Replace(text))
 }
+
+// parameters puts what a store calls its options in the words of a store's URL.
+var parameters = strings.NewReplacer("Options.Prefix", "weir_prefix in the store's URL", "Options.Schema", "weir_schema in the store's URL")
 
 func isTimeout(err error) bool {
 	var t net.Error
@@ -135,6 +143,15 @@ func rootCause(err error) string {
 		}
 		err = inner
 	}
+}
+
+// addressOf is where a call over the network went, as far as its error says so.
+func addressOf(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Addr != nil {
+		return " at " + op.Addr.String()
+	}
+	return ""
 }
 
 // isAccessDenied reports whether an error is the service's word that the caller may not do this.

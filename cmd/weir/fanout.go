@@ -127,13 +127,13 @@ func fanoutListCommand(t terminal) *cobra.Command {
 
 func consumersText(stream string, all []registered) string {
 	if len(all) == 0 {
-		return fmt.Sprintf("No consumer is registered with stream %s.\n", stream)
+		return fmt.Sprintf("No consumer is registered with stream %s.\n", visible(stream))
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSTATUS\tSINCE\tARN")
 	for _, c := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Status, c.Created.UTC().Format(time.RFC3339), c.ARN)
+		_ = textf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Status, c.Created.UTC().Format(time.RFC3339), c.ARN)
 	}
 	_ = w.Flush() // into memory
 	return b.String()
@@ -202,12 +202,12 @@ func removeConsumer(ctx context.Context, t terminal, client *kinesis.Client, str
 	if _, err := client.DeregisterStreamConsumer(ctx, &kinesis.DeregisterStreamConsumerInput{StreamARN: &arn, ConsumerName: &name}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(t.out, "consumer %s of stream %s is being removed\n", name, stream)
+	err = textf(t.out, "consumer %s of stream %s is being removed\n", name, stream)
 	return err
 }
 
-// mostConsumers bounds a listing, against a server whose paging never ends; AWS allows 50.
-const mostConsumers = 10_000
+// mostPages bounds a listing, against a server whose paging never ends; AWS allows 50 consumers, and has them on one page.
+const mostPages = 100
 
 // listConsumers returns the stream's ARN and its consumers.
 func listConsumers(ctx context.Context, client *kinesis.Client, stream string) (arn string, all []registered, err error) {
@@ -225,7 +225,7 @@ func listConsumers(ctx context.Context, client *kinesis.Client, stream string) (
 	}
 	all = []registered{}
 	in := &kinesis.ListStreamConsumersInput{StreamARN: &arn}
-	for {
+	for range mostPages {
 		out, err := client.ListStreamConsumers(ctx, in)
 		if err != nil {
 			return "", nil, err
@@ -238,9 +238,10 @@ func listConsumers(ctx context.Context, client *kinesis.Client, stream string) (
 		if aws.ToString(out.NextToken) == "" {
 			return arn, all, nil
 		}
-		if len(all) > mostConsumers {
-			return "", nil, fmt.Errorf("the listing of consumers of stream %s does not end after %d", stream, len(all))
+		if aws.ToString(out.NextToken) == aws.ToString(in.NextToken) {
+			break
 		}
 		in.NextToken = out.NextToken
 	}
+	return "", nil, fmt.Errorf("the service's listing of the consumers of stream %s does not end", stream)
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -128,5 +131,27 @@ func TestTheNameOfAConsumerNeedsAnEqualsSign(t *testing.T) {
 	}
 	if help := mustRun(t, "", "consume", "--help"); !strings.Contains(help, "--fan-out[=<NAME>] ") {
 		t.Errorf("the help says\n%s", help)
+	}
+}
+
+// A server whose listing never ends is found out, whether it repeats a token or makes new ones.
+func TestAListingOfConsumersThatNeverEnds(t *testing.T) {
+	for name, same := range map[string]bool{"one token": true, "new tokens": false} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				token := "t"
+				if asked++; !same {
+					token = fmt.Sprintf("t%d", asked)
+				}
+				w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+				fmt.Fprintf(w, `{"Consumers":[],"NextToken":%q}`, token)
+			}))
+			defer s.Close()
+			c := start(t, "", "fanout", "list", "--endpoint="+s.URL, "--stream=arn:aws:kinesis:us-east-1:000000000000:stream/s")
+			if code := c.wait(t); code != exitFailed || !strings.Contains(c.err.String(), "does not end") || asked > mostPages {
+				t.Errorf("exit code %d after %d pages, %s", code, asked, c.err)
+			}
+		})
 	}
 }

@@ -100,7 +100,7 @@ func (g *target) url(cmd *cobra.Command, flags ...string) (storeURL, error) {
 	}
 	if cmd.Flags().Lookup("app") != nil {
 		if err := lease.CheckApp(g.app); err != nil {
-			return url, usageError{err}
+			return url, usagef("--app: %s", strings.TrimPrefix(err.Error(), "lease: "))
 		}
 	}
 	return url, nil
@@ -124,7 +124,15 @@ func (g *target) open(ctx context.Context, t terminal, url storeURL) (openStore,
 }
 
 func (g *target) absent() error {
-	return fmt.Errorf("there is no application %s in that store: check --app and --store; \"weir group list\" shows what is there", g.app)
+	return fmt.Errorf("there is no application %s in that store: check --app and --store; \"weir group list\" shows what is there", visible(g.app))
+}
+
+// checkNew refuses the name of an application that no worker could have. Who looks after one that is there may call it what it is called.
+func (g *target) checkNew() error {
+	if consumerForm.MatchString(g.app) {
+		return nil
+	}
+	return usagef("--app %.140q: no worker can have an application of that name: use 1 to 128 of a-z, A-Z, 0-9, _ . -", g.app)
 }
 
 // admin is what the store offers beside its contract.

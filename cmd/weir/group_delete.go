@@ -88,6 +88,6 @@ func (o *deleteOptions) run(ctx context.Context, t terminal, url storeURL) error
 			Dump   string `json:"dump"`
 		}{o.app, len(view.Leases), path})
 	}
-	_, err = fmt.Fprintf(t.out, "application %s and its %s are deleted\n", o.app, some(len(view.Leases), "lease"))
+	err = textf(t.out, "application %s and its %s are deleted\n", o.app, some(len(view.Leases), "lease"))
 	return err
 }

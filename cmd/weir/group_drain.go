@@ -120,10 +120,10 @@ func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker
 		return json.NewEncoder(t.out).Encode(report)
 	}
 	if o.off {
-		_, err = fmt.Fprintf(t.out, "%s takes leases again\n", worker)
+		err = textf(t.out, "%s takes leases again\n", worker)
 		return err
 	}
-	_, err = fmt.Fprintf(t.out, "%s is being drained; it holds %s\n", worker, some(report.Held, "lease"))
+	err = textf(t.out, "%s is being drained; it holds %s\n", worker, some(report.Held, "lease"))
 	return err
 }
 

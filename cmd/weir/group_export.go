@@ -96,6 +96,9 @@ A SQLite file is made if need be, other stores have to be there: see "weir store
 			if err != nil {
 				return err
 			}
+			if err := o.checkNew(); err != nil {
+				return err
+			}
 			if args[0] == "-" && !o.yes {
 				return usagef("%s - reads its leases where it would read the answer to its question: give --yes, too", cmd.CommandPath())
 			}
@@ -164,7 +167,7 @@ func (o *importOptions) run(ctx context.Context, t terminal, url storeURL, path 
 	if o.out == formatJSON {
 		err = errors.Join(err, json.NewEncoder(t.out).Encode(report))
 	} else if err == nil {
-		_, err = fmt.Fprintf(t.out, "\n%s brought, %d were there already.%s\n", some(out.done, "lease"), len(steps)-n, pausedText(file.Paused))
+		err = textf(t.out, "\n%s brought, %d were there already.%s\n", some(out.done, "lease"), len(steps)-n, pausedText(file.Paused))
 	}
 	return errors.Join(out.failure("brought"), err)
 }

@@ -148,7 +148,7 @@ func lagsOf(app string, v lease.View, lags map[lease.Key]lag) lagReport {
 
 func (r lagReport) text() string {
 	if len(r.Shards) == 0 {
-		return fmt.Sprintf("Application %s has no shard that is not finished.\n", r.App)
+		return fmt.Sprintf("Application %s has no shard that is not finished.\n", visible(r.App))
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -158,15 +158,15 @@ func (r lagReport) text() string {
 		if s.Lag != nil {
 			text = age(*s.Lag)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text)
+		_ = textf(w, "%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text)
 	}
 	_ = w.Flush() // into memory
-	fmt.Fprintf(&b, "\n%s, %d behind", some(len(r.Shards), "shard"), r.Behind)
+	_ = textf(&b, "\n%s, %d behind", some(len(r.Shards), "shard"), r.Behind)
 	if r.Worst != nil {
-		fmt.Fprintf(&b, "; the worst by %s", age(*r.Worst))
+		_ = textf(&b, "; the worst by %s", age(*r.Worst))
 	}
 	if r.Unknown > 0 {
-		fmt.Fprintf(&b, "; not known of %d", r.Unknown)
+		_ = textf(&b, "; not known of %d", r.Unknown)
 	}
 	b.WriteString(".\n")
 	return b.String()

@@ -138,7 +138,7 @@ func appsText(all []appInfo) string {
 		case len(a.Paused) > 0:
 			streams += " (paused: " + listed(a.Paused) + ")"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", a.App, a.Leases, a.Held, a.Finished, a.Workers, cmp.Or(a.Leader, "-"), streams)
+		_ = textf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", a.App, a.Leases, a.Held, a.Finished, a.Workers, cmp.Or(a.Leader, "-"), streams)
 	}
 	_ = w.Flush() // into memory
 	return b.String()

@@ -116,8 +116,7 @@ func (o *pauseOptions) run(ctx context.Context, t terminal, url storeURL, on boo
 	if o.out == formatJSON {
 		return json.NewEncoder(t.out).Encode(report)
 	}
-	_, err = fmt.Fprintln(t.out, report.text(what, on))
-	return err
+	return textf(t.out, "%s\n", report.text(what, on))
 }
 
 func (r pauseReport) text(what string, on bool) string {

@@ -171,15 +171,15 @@ func planNote(v lease.View, f lease.Facts, actions int) string {
 func (r planReport) text() string {
 	var b strings.Builder
 	if len(r.Actions) == 0 {
-		fmt.Fprintf(&b, "Nothing would move: %s.\n", cmp.Or(r.Note, "everybody has what is due"))
+		_ = textf(&b, "Nothing would move: %s.\n", cmp.Or(r.Note, "everybody has what is due"))
 	} else {
 		for i, a := range r.Actions {
-			fmt.Fprintf(&b, "%3d. %s\n", i+1, a.Explain)
+			_ = textf(&b, "%3d. %s\n", i+1, a.Explain)
 		}
-		fmt.Fprintf(&b, "\n%s; %s.\n", some(len(r.Actions), "action"), r.Note)
+		_ = textf(&b, "\n%s; %s.\n", some(len(r.Actions), "action"), r.Note)
 	}
 	if r.Waiting > 0 {
-		fmt.Fprintf(&b, "%s for the end of %s parents.\n", some(r.Waiting, "shard")+plural(r.Waiting, " waits", " wait"), plural(r.Waiting, "its", "their"))
+		_ = textf(&b, "%s for the end of %s parents.\n", some(r.Waiting, "shard")+plural(r.Waiting, " waits", " wait"), plural(r.Waiting, "its", "their"))
 	}
 	return b.String()
 }

@@ -149,6 +149,11 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 	if err != nil {
 		return err
 	}
+	if len(view.Leases)+len(view.Workers)+len(view.Paused) == 0 {
+		if err := o.checkNew(); err != nil {
+			return err
+		}
+	}
 	if len(o.streams) == 0 {
 		if o.streams = streamsOf(view.Leases); len(o.streams) == 0 {
 			return fmt.Errorf("application %s has no leases in that store: check --app and --store, or name a --stream to prepare it before its first worker", o.app)
@@ -206,14 +211,14 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 func (r resetReport) conclude(t terminal, out outcome, n int, dry bool) (err error) {
 	switch {
 	case dry:
-		_, err = fmt.Fprintf(t.out, "\n%s would move; nothing was changed.\n", some(n, "checkpoint"))
+		err = textf(t.out, "\n%s would move; nothing was changed.\n", some(n, "checkpoint"))
 	case n == 0:
-		_, err = fmt.Fprintf(t.out, "\nEverything is there already.\n")
+		err = textf(t.out, "\nEverything is there already.\n")
 	default:
-		_, err = fmt.Fprintf(t.out, "\n%s moved.\n", some(out.done, "checkpoint"))
+		err = textf(t.out, "\n%s moved.\n", some(out.done, "checkpoint"))
 		for _, s := range r.Steps {
 			if s.State == stepMeanwhile || s.State == stepLeft {
-				fmt.Fprintf(t.out, "%s/%s: %s\n", s.Stream, shortID(s.Shard), s.State)
+				err = errors.Join(err, textf(t.out, "%s/%s: %s\n", s.Stream, shortID(s.Shard), s.State))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -97,6 +98,9 @@ func (s openStore) view(ctx context.Context, app string) (lease.View, error) {
 
 // trouble puts an error of the store in the words of this command.
 func (s openStore) trouble(err error) error {
+	if s.url.kind == storeServer && errors.Is(err, syscall.ECONNREFUSED) {
+		return plainError{fmt.Sprintf("nothing answers%s, where the store %s should be: is the server running, and is --store right?", addressOf(err), redact.URL(s.url.name)), err}
+	}
 	var table *types.ResourceNotFoundException
 	if errors.As(err, &table) {
 		return plainError{fmt.Sprintf("there is no DynamoDB table %s%s: make it once, with \"weir store create --store %s:%s\", or let a worker do it, with \"weir consume --create-store\"",
@@ -144,7 +148,7 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 		}
 		server, err := place.Open()
 		if err != nil {
-			return openStore{}, err
+			return openStore{}, usagef("%s", parameters.Replace(oneLine(err.Error())))
 		}
 		if newTable {
 			if err := server.Create(ctx); err != nil {

@@ -120,7 +120,7 @@ func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) e
 	}
 	reader, err := o.reader(client, t, from)
 	if err != nil {
-		return usageError{err}
+		return usageError{flagged(err)}
 	}
 	left := o.limit
 	var buf []byte

@@ -169,6 +169,9 @@ func parseHeader(text []byte) (header, error) {
 		if err := (lease.Action{Kind: lease.Pause, Stream: stream}).Check(); err != nil {
 			return h, fmt.Errorf("line 1: %w", err)
 		}
+		if strings.ContainsFunc(stream, unicode.IsControl) {
+			return h, fmt.Errorf("line 1: a control character is in the name of a stream that is paused: %q", stream)
+		}
 	}
 	return h, lease.CheckApp(h.App)
 }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A checkpoint that the service refuses is told once and with what to do, and --expired says where to go on.
+func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	shardID, _ := server.Put("s", "k", []byte("one"))
+	dir := t.TempDir()
+	file := filepath.Join(dir, "dump")
+	text := fmt.Sprintf(`{"weir":"progress","version":1,"app":"a","leases":1}
+{"stream":"s","shard":%q,"range":["0","340282366920938463463374607431768211455"],"epoch":1,"position":"17"}
+`, shardID)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range []string{"", "fail", "oldest", "latest"} {
+		t.Run(policy, func(t *testing.T) {
+			store := "--store=sqlite:" + filepath.Join(dir, policy+".db")
+			mustRun(t, "", "group", "import", store, "--app=a", "--yes", file)
+			args := []string{"consume", endpoint, store, "--stream=s", "--app=a"}
+			if policy != "" {
+				args = append(args, "--expired="+policy)
+			}
+			c := start(t, "", args...)
+			told := "cannot be read where its checkpoint is"
+			if policy == "oldest" || policy == "latest" {
+				told = "have left the stream, or may have, without being handled; it goes on at"
+			}
+			c.err.await(t, "what happened", func(s string) bool { return strings.Contains(s, told) })
+			if policy == "oldest" {
+				c.out.await(t, "the record", func(s string) bool { return s == "one\n" })
+			}
+			c.interrupt(t)
+			if said := c.err.String(); strings.Contains(said, "level=ERROR") || strings.Count(said, "checkpoint") != 1 {
+				t.Errorf("it says %s", said)
+			}
+			if policy != "oldest" && c.out.String() != "" {
+				t.Errorf("it handled %q", c.out)
+			}
+		})
+	}
+}

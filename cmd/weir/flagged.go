@@ -1,0 +1,26 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// flags are the flags that fill options in, by the names that errors of package weir have for them.
+var flags = map[string]string{
+	"App": "app", "Stream": "stream", "Streams": "stream", "Worker": "worker", "Start": "from", "Batch": "batch", "FanOutName": "fan-out",
+	"StopTimeout": "stop-timeout", "HandlerTimeout": "handler-timeout", "Expired": "expired", "Shards": "shard", "ReadShare": "read-share",
+}
+
+var optionForm = regexp.MustCompile(`(weir: )?\b(Reader)?Options\.([A-Za-z]+)`)
+
+// flagged is an error about options in the words of a command line.
+func flagged(err error) error {
+	text := optionForm.ReplaceAllStringFunc(err.Error(), func(found string) string {
+		if flag, ok := flags[found[strings.LastIndex(found, ".")+1:]]; ok {
+			return "--" + flag
+		}
+		return found
+	})
+	return errors.New(strings.ReplaceAll(text, "\n", "; "))
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/weir-go/weir/cmd/weir/internal/change"
+	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+func TestVisible(t *testing.T) {
+	for given, want := range map[string]string{
+		"":                           "",
+		"shard 7 → ann, größer":      "shard 7 → ann, größer",
+		"a\nb\tc":                    `a\nb\tc`,
+		"\x1b[2Jgone\a":              `\x1b[2Jgone\a`,
+		"\u009b31m":                  `\u009b31m`,
+		"\u202etxt":                  `\u202etxt`,
+		"bad \xff byte \x80, \ufffd": `bad \xff byte \x80, ` + "\ufffd",
+		`a "name" with \ in it`:      `a "name" with \ in it`,
+	} {
+		if got := visible(given); got != want {
+			t.Errorf("%q is shown as %s, want %s", given, got, want)
+		}
+		if again := visible(visible(given)); again != visible(given) {
+			t.Errorf("%q is shown otherwise the second time: %s", given, again)
+		}
+	}
+}
+
+// Whatever names are in a store or come from a service, they break no line of what people see and steer no terminal.
+func TestNamesDoNothingToTheTerminal(t *testing.T) {
+	const evil = "x\n\t\x1b]0;owned\a\u009b2J\r\u202e"
+	v := lease.View{
+		Paused: []string{evil}, Leader: lease.Leader{Session: "S1", Term: 1},
+		Workers: []lease.Worker{{Session: "S1", Name: evil, Troubles: []lease.Trouble{{Key: lease.Key{Stream: evil, Shard: evil}, State: evil, Why: evil}}}, {Session: evil, Name: "b"}},
+		Leases: []lease.Lease{
+			{Key: lease.Key{Stream: evil, Shard: evil}, Epoch: 1, Owner: "S1", Heir: evil, Position: shard.Oldest},
+			{Key: lease.Key{Stream: "s", Shard: evil}, Epoch: 1, Position: shard.Oldest},
+		},
+	}
+	var said bytes.Buffer
+	to := terminal{in: strings.NewReader(""), out: &said, err: &said}
+	to.note("%s", evil)
+	_ = confirm(t.Context(), to, "Delete "+evil+"?", evil) // nobody answers
+	outcome := outcome{state: map[lease.Key]string{v.Leases[0].Key: stepLeft}, left: 1}
+	steps := []change.Step{{Key: v.Leases[0].Key, Why: evil}}
+	if err := (resetReport{App: evil, Steps: stepInfos(steps, outcome.state)}).conclude(to, outcome, 1, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		text  string
+		lines int
+	}{
+		"describe": {describe(evil, "", v, nil, 0, nil).text(), 11},
+		"list":     {appsText([]appInfo{summary(evil, v)}), 2},
+		"lag":      {lagsOf(evil, v, map[lease.Key]lag{v.Leases[0].Key: {age: time.Second}}).text(), 4},
+		"no lag":   {lagReport{App: evil}.text(), 1},
+		"plan":     {planOf(evil, v, lease.Facts{}).text(), 4},
+		"steps":    {stepsText(steps), 2},
+		"fanout":   {consumersText(evil, []registered{{Name: evil, Status: evil, ARN: evil}}), 2},
+		"nobody":   {consumersText(evil, nil), 1},
+		"doctor":   {doctorReport{App: evil, Leader: evil, Findings: []doctor.Finding{{Severity: doctor.Error, Text: evil, Do: evil}}}.text(), 4},
+		"notes":    {said.String(), strings.Count(said.String(), "\n")},
+	} {
+		text := strings.ReplaceAll(c.text, "\n", "")
+		if name == "notes" {
+			text = strings.ReplaceAll(text, "\t", "") // an error may have a block of its own
+		}
+		if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%s shows %q", name, c.text)
+		}
+		if n := strings.Count(c.text, "\n"); n != c.lines {
+			t.Errorf("%s has %d lines, want %d:\n%s", name, n, c.lines, c.text)
+		}
+		if !strings.Contains(text, `\x1b]0;owned`) {
+			t.Errorf("%s does not show what the name is: %s", name, c.text)
+		}
+	}
+}
