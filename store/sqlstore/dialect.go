@@ -36,6 +36,8 @@ type dialect struct {
 	schema [][]string
 	// server says that the database is one: asked over a network, by transactions that run beside each other.
 	server bool
+	// quote makes a name of a schema out of one that may be a reserved word. Of servers only.
+	quote func(string) string
 	// dollars says that parameters are written $1, $2 instead of ?.
 	dollars bool
 	// oneWriter says that writers lock the whole database, so that those of one process had better queue up.

@@ -10,6 +10,7 @@ import (
 var mysql = &dialect{
 	name:   "MySQL",
 	server: true,
+	quote:  func(name string) string { return "`" + name + "`" },
 	// Names are bytes: the collations that compare text by its bytes ignore spaces at its end. Statements that make tables
 	// end a transaction here, so they have to bear being repeated.
 	schema: [][]string{{

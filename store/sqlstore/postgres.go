@@ -11,6 +11,7 @@ var postgres = &dialect{
 	name:    "Postgres",
 	server:  true,
 	dollars: true,
+	quote:   func(name string) string { return `"` + strings.ToLower(name) + `"` },
 	schema: [][]string{{
 		// Text is compared by its bytes. Rows that change with each beat get room on their page, so that no index has to change.
 		`CREATE TABLE {applications} (

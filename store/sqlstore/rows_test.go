@@ -106,8 +106,8 @@ func FuzzDecodeLease(f *testing.F) {
 func TestSchemaSince(t *testing.T) {
 	for d, want := range map[Dialect]string{
 		SQLite:   "ALTER TABLE a_sessions ADD COLUMN times TEXT NOT NULL DEFAULT '';\nUPDATE a_schema SET version = 2;\n",
-		Postgres: "ALTER TABLE b.a_sessions ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT '';\nUPDATE b.a_schema SET version = 2;\n",
-		MySQL:    "ALTER TABLE b.a_sessions ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT '';\nUPDATE b.a_schema SET version = 2;\n",
+		Postgres: "ALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT '';\nUPDATE \"b\".a_schema SET version = 2;\n",
+		MySQL:    "ALTER TABLE `b`.a_sessions ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT '';\nUPDATE `b`.a_schema SET version = 2;\n",
 	} {
 		o := Options{Dialect: d, Prefix: "a_"}
 		if d != SQLite {

@@ -21,7 +21,8 @@ type Options struct {
 	// underscores, at most 30. All processes of an application use the same one.
 	Prefix string
 	// Schema is where the tables are: a schema of Postgres, a database of MySQL. "", the default, is the one that the
-	// connection has chosen. It has to exist; the form is that of Prefix.
+	// connection has chosen. It has to exist; the form is that of Prefix, and reserved words are names like all others. On Postgres
+	// upper case is lower case, as in a statement without quotes.
 	Schema string
 }
 
@@ -63,11 +64,11 @@ func New(db *sql.DB, o Options) (*Store, error) {
 		return nil, fmt.Errorf("sqlstore: Options.Schema %.60q: want a letter or underscore, then letters, digits and underscores, at most 30, "+
 			"and a Dialect that has schemas", o.Schema)
 	}
-	place := o.Prefix
+	place, said := o.Prefix, o.Prefix
 	if o.Schema != "" {
-		place = o.Schema + "." + o.Prefix
+		place, said = d.quote(o.Schema)+"."+o.Prefix, o.Schema+"."+o.Prefix
 	}
-	s := &Store{db: db, dialect: d, prefix: place, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", place+"schema",
+	s := &Store{db: db, dialect: d, prefix: said, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", place+"schema",
 		"{applications}", place+"applications", "{sessions}", place+"sessions", "{leases}", place+"leases")}
 	if d.oneWriter {
 		s.turn = make(chan struct{}, 1)

@@ -42,6 +42,26 @@ func TestNewRefusesOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
+// A schema may have the name of a reserved word, which servers take only in quotes; what Postgres makes of upper case stays as it was.
+func TestTheSchemaIsQuoted(t *testing.T) {
+	db := sql.OpenDB(nil)
+	defer func() { _ = db.Close() }()
+	for want, o := range map[string]Options{
+		`"user".weir_leases`:  {Dialect: Postgres, Schema: "user"},
+		`"shop".weir_leases`:  {Dialect: Postgres, Schema: "Shop"},
+		"`Order`.x_leases":    {Dialect: MySQL, Schema: "Order", Prefix: "x_"},
+		"EXISTS weir_leases ": {Dialect: MySQL},
+	} {
+		s, err := New(db, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(s.Schema(), want) || !strings.HasPrefix(s.prefix, strings.TrimPrefix(o.Schema+".", ".")) {
+			t.Errorf("%+v: no %s in, or the wrong prefix %q for people:\n%s", o, want, s.prefix, s.Schema())
+		}
+	}
+}
+
 func TestErrorsOfDriversAreToldApart(t *testing.T) {
 	for _, c := range []struct {
 		text  string

@@ -15,7 +15,7 @@ var mariadb = sqltest.Server{
 	Kind:  sqltest.Kind{Driver: "mysql", Dialect: sqlstore.MySQL},
 	Start: servers.MariaDB,
 	DSN:   (*servers.Database).MySQLDSN,
-	Other: "CREATE DATABASE other",
+	Other: "CREATE DATABASE `order`",
 	Tables: "SELECT group_concat(table_name, '.', column_name, ' ', column_type, ' ', column_key ORDER BY table_name, ordinal_position) " +
 		"FROM information_schema.columns WHERE table_schema = database()",
 

@@ -17,7 +17,7 @@ var postgres = sqltest.Server{
 	Start: servers.Postgres,
 	DSN:   (*servers.Database).PostgresURL,
 	Home:  "postgres",
-	Other: "CREATE SCHEMA other",
+	Other: `CREATE SCHEMA "order"`,
 	Tables: `SELECT string_agg(table_name || '.' || column_name || ' ' || data_type || ' ' || coalesce(collation_name, ''), E'\n'
 		ORDER BY table_name, ordinal_position) || (SELECT string_agg(indexdef, E'\n' ORDER BY indexdef) FROM pg_indexes WHERE schemaname = 'public')
 		FROM information_schema.columns WHERE table_schema = 'public'`,

@@ -140,7 +140,7 @@ func prefixes(t *testing.T, s Server, d *servers.Database) {
 	dsn := s.Fresh(t, d)
 	_, db := s.Migrated(t, dsn)
 	Exec(t, db, s.Other)
-	for _, o := range []sqlstore.Options{{Prefix: "other_"}, {Schema: "other"}, {Schema: "other", Prefix: "x_"}} {
+	for _, o := range []sqlstore.Options{{Prefix: "other_"}, {Schema: "order"}, {Schema: "order", Prefix: "x_"}} {
 		other, _ := s.Open(t, dsn, o)
 		if _, err := other.View(t.Context(), "app", ""); !errors.Is(err, lease.ErrSetup) {
 			t.Errorf("%+v: View = %v", o, err)

@@ -83,7 +83,7 @@ type Server struct {
 	Start  func(testing.TB) *servers.Database
 	DSN    func(d *servers.Database, database string) string
 	Home   string                                      // the database from which others are made
-	Other  string                                      // makes a schema named other
+	Other  string                                      // makes a schema named order, which is a reserved word
 	Tables string                                      // asks for all that Migrate makes, as one text
 	Setup  func(Server, *servers.Database) []SetupCase // what can be wrong with this one alone, nil for nothing
 
