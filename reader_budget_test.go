@@ -1,0 +1,299 @@
+package weir_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// receiving is a client of srv, and how many bytes it has received.
+func receiving(t *testing.T, srv *kinesistest.Server) (*kinesis.Client, *atomic.Int64) {
+	t.Helper()
+	received := new(atomic.Int64)
+	transport := srv.Transport()
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		return receivingConn{c, received}, err
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} }), received
+}
+
+type receivingConn struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (c receivingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// behind puts so many records of so many bytes, and some small ones, into each shard of "s".
+func behind(srv *kinesistest.Server, records, size int) {
+	open := srv.OpenShards("s")
+	keys := map[string]string{}
+	for i := 0; len(keys) < len(open); i++ {
+		key := fmt.Sprint("k", i)
+		id, _ := srv.Put("s", key, nil)
+		keys[id] = key
+	}
+	data := bytes.Repeat([]byte{'x'}, size)
+	for _, key := range keys {
+		for range records {
+			srv.Put("s", key, data)
+		}
+	}
+}
+
+func reader(t *testing.T, client *kinesis.Client, opts weir.ReaderOptions) *weir.Reader {
+	t.Helper()
+	opts.Stream, opts.Logger = "s", quiet
+	r, err := weir.NewReader(client, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// However many shards are behind, and however long the loop takes for what it was given, no more is read than the memory allows; and all of it comes.
+func TestReaderKeepsToItsMemory(t *testing.T) {
+	const (
+		shards = 32
+		size   = 1000
+		most   = 16 << 20
+		slack  = shards * 128 << 10 // what connections hold that no part has room for
+	)
+	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {
+		behind(srv, 3000, size)
+		all := len(srv.Records("s"))
+		client, received := receiving(t, srv)
+		batches, bytes := weir.Counted(t.Context(), reader(t, client, weir.ReaderOptions{UntilTip: true, MaxMemory: most}))
+		records, highest := 0, 0
+		for b, err := range batches {
+			if err != nil {
+				t.Fatal(err)
+			}
+			records += len(b.Records)
+			if records == len(b.Records) { // the first
+				time.Sleep(5 * time.Minute)
+				if n := received.Load(); n > most+slack {
+					t.Errorf("%d bytes were received while the first batch was handled", n)
+				}
+				if n := bytes(); n < most/4 {
+					t.Errorf("only %d bytes are read ahead", n)
+				}
+			}
+			highest = max(highest, bytes())
+		}
+		if records != all {
+			t.Errorf("%d of %d records", records, all)
+		}
+		if highest > most {
+			t.Errorf("%d bytes were in memory", highest)
+		}
+		if n := bytes(); n != 0 {
+			t.Errorf("%d bytes are in memory in the end", n)
+		}
+	})
+}
+
+// Records that are larger than what each of many shards is sure of are waited for without holding up the loop, which is what gives memory back.
+func TestReaderReadsRecordsLargerThanAShare(t *testing.T) {
+	const shards, each = 48, 3 // of 16 MiB each is sure of 170 KiB
+	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {
+		behind(srv, each, 1<<20-10)
+		all := len(srv.Records("s"))
+		batches, bytes := weir.Counted(t.Context(), reader(t, srv.Client(), weir.ReaderOptions{UntilTip: true, MaxMemory: 16 << 20}))
+		records := 0
+		for b, err := range batches {
+			if err != nil {
+				t.Fatal(err)
+			}
+			records += len(b.Records)
+			if n := bytes(); n > 16<<20+1<<20+1<<19 { // and one record more, with what is around it
+				t.Errorf("%d bytes are in memory", n)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if records != all {
+			t.Errorf("%d of %d records", records, all)
+		}
+	})
+}
+
+// Shards that are behind take turns, however much each has.
+func TestReaderTakesShardsInTurn(t *testing.T) {
+	const shards = 4
+	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {
+		behind(srv, 6000, 1000)
+		var order []string
+		for b, err := range reader(t, srv.Client(), weir.ReaderOptions{}).Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second) // in which every shard reads on
+			if order = append(order, b.Shard); len(order) == 6*shards {
+				break
+			}
+		}
+		for i := shards; i+shards <= len(order); i += shards {
+			if turn := slices.Compact(slices.Sorted(slices.Values(order[i : i+shards]))); len(turn) != shards {
+				t.Errorf("batches %d to %d are of %d shards, want %d: %q", i, i+shards, len(turn), shards, order)
+				break
+			}
+		}
+	})
+}
+
+// reads is how many goroutines of ours there are, the server's left out.
+func reads() (n int) {
+	stacks := make([]byte, 64<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(stack, "weir/internal/source.") || strings.Contains(stack, "weir.(*reading)") {
+			n++
+		}
+	}
+	return n
+}
+
+// A shard that is polled and has nothing new has no goroutine, and what comes is yielded all the same.
+func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
+	const shards = 1000
+	bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var got []string
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for rec, err := range reader(t, srv.Client(), weir.ReaderOptions{IdleInterval: 10 * time.Second}).Records(ctx) {
+				if err == nil {
+					got = append(got, string(rec.Data))
+				}
+			}
+		}()
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := reads(); n > 100 || n < 2 {
+			t.Errorf("%d goroutines read %d shards", n, shards)
+		}
+		for i := range 5 {
+			srv.Put("s", fmt.Sprint(i), []byte{byte('0' + i)})
+			time.Sleep(12 * time.Second)
+		}
+		cancel()
+		<-ended
+		if !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) {
+			t.Errorf("got %q", got)
+		}
+		if n := reads(); n != 0 {
+			t.Errorf("%d goroutines are left", n)
+		}
+	})
+}
+
+// Order holds over splits and merges while the loop is so slow that answers are given up and asked for again.
+func TestReaderKeepsOrderWhileTheLoopIsSlow(t *testing.T) {
+	bubbleWith(t, kinesistest.Config{NoLimits: true}, 2, func(t *testing.T, srv *kinesistest.Server) {
+		s := newSink(t)
+		long := strings.Repeat("k", 240)
+		put := func() {
+			for range 300 {
+				for k := range 20 {
+					key := fmt.Sprint(long, k)
+					srv.Put("s", key, s.next(key))
+				}
+			}
+		}
+		put()
+		open := srv.OpenShards("s")
+		merged := srv.Merge("s", open[0], open[1])
+		s.born(merged, open...)
+		put()
+		lower, upper := srv.Split("s", merged)
+		s.born(lower, merged)
+		s.born(upper, merged)
+		put()
+		reads, batches := srv.Requests("GetRecords"), 0
+		for b, err := range reader(t, srv.Client(), weir.ReaderOptions{UntilTip: true, MaxMemory: 16 << 20}).Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave := s.enter(t.Context(), b)
+			time.Sleep(1500 * time.Millisecond)
+			if err := s.write(b); err != nil {
+				t.Error(err)
+			}
+			leave()
+			batches++
+		}
+		s.judge()
+		if s.again != 0 {
+			t.Errorf("%d records came twice", s.again)
+		}
+		if n := srv.Requests("GetRecords") - reads; batches < 12 {
+			t.Errorf("%d batches of %d reads: nothing was read in parts", batches, n)
+		}
+	})
+}
+
+// A loop that is left, or panics, in the middle of a page leaves nothing behind.
+func TestReaderThatIsLeftLeavesNothing(t *testing.T) {
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		for name, end := range map[string]func(){"left": func() {}, "panics": func() { panic("in the loop") }} {
+			t.Run(reading.String()+", "+name, func(t *testing.T) {
+				bubbleWith(t, kinesistest.Config{NoLimits: true}, 16, func(t *testing.T, srv *kinesistest.Server) {
+					behind(srv, 2000, 1000)
+					opts := weir.ReaderOptions{MaxMemory: 16 << 20, Reading: reading}
+					if reading == weir.FanOut {
+						opts.FanOutName, opts.FanOutConsumer = "me", weir.TemporaryConsumer
+					}
+					batches, bytes := weir.Counted(t.Context(), reader(t, srv.Client(), opts))
+					func() {
+						defer func() { _ = recover() }()
+						n := 0
+						for _, err := range batches {
+							if err != nil {
+								t.Fatal(err)
+							}
+							if n++; n == 3 {
+								time.Sleep(5 * time.Second)
+								end()
+								break
+							}
+						}
+					}()
+					if n := bytes(); n != 0 {
+						t.Errorf("%d bytes are in memory", n)
+					}
+					before := srv.Requests("GetRecords") + srv.Requests("SubscribeToShard")
+					if n := reads(); n != 0 {
+						t.Errorf("%d goroutines are left", n)
+					}
+					time.Sleep(time.Minute)
+					if n := srv.Requests("GetRecords") + srv.Requests("SubscribeToShard") - before; n != 0 {
+						t.Errorf("%d more reads", n)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package weir_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// gone writes so much to the shards of "s" that nobody reads it all ahead, splits them and lets them leave the stream; the children get a record
+// each, at least.
+func gone(srv *kinesistest.Server) {
+	for i := range 20 {
+		srv.Put("s", string(rune('a'+i)), make([]byte, 1<<20-10))
+		time.Sleep(time.Second)
+	}
+	for _, id := range srv.OpenShards("s") {
+		srv.Split("s", id)
+	}
+	time.Sleep(50 * time.Hour)
+	behind(srv, 0, 0)
+}
+
+// Shards that have left the stream are said to be lost, each once, and their children are read; also when listing them fails for a while, of which the
+// caller hears.
+func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		for name, c := range map[string]struct {
+			shards  int
+			failing time.Duration
+		}{"listed at once": {3, 0}, "listed later": {1, time.Minute}} {
+			t.Run(reading.String()+", "+name, func(t *testing.T) {
+				bubble(t, c.shards, func(t *testing.T, srv *kinesistest.Server) {
+					opts := weir.ReaderOptions{Reading: reading}
+					if reading == weir.FanOut {
+						opts.FanOutName, opts.FanOutConsumer = "me", weir.TemporaryConsumer
+					}
+					srv.Put("s", "k", []byte("1"))
+					open := srv.OpenShards("s")
+					began, lists := false, 0
+					var since time.Time
+					srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
+						if lists++; began && lists > c.shards && time.Since(since) < c.failing { // each shard asks once whether it has left
+							return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
+						}
+						return kinesistest.Fault{}
+					})
+					lost, failed, read := 0, 0, map[string]bool{}
+					for b, err := range reader(t, srv.Client(), opts).Batches(t.Context()) {
+						switch {
+						case err != nil && strings.Contains(err.Error(), "has left the stream"):
+							lost++
+						case err != nil && strings.Contains(err.Error(), "InternalFailure"):
+							failed++
+						case err != nil:
+							t.Error(err)
+						case !began:
+							gone(srv)
+							began, since, lists = true, time.Now(), 0
+						case !slices.Contains(open, b.Shard):
+							read[b.Shard] = true
+						}
+						if len(read) == 2*c.shards {
+							break
+						}
+					}
+					if lost == 0 || lost > c.shards || (failed > 0) != (c.failing > 0) {
+						t.Errorf("%d shards were said to be lost, %d failures; %v were read", lost, failed, slices.Sorted(maps.Keys(read)))
+					}
+				})
+			})
+		}
+	}
+}
+
+// A stream that is gone ends reading, whenever that shows.
+func TestReaderEndsWithItsStream(t *testing.T) {
+	for name, end := range map[string]func(*kinesistest.Server){
+		"gone": func(srv *kinesistest.Server) { srv.DeleteStream("s") },
+		"gone after its shards": func(srv *kinesistest.Server) {
+			n := 0
+			srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
+				if n++; n > 1 { // the shard has asked whether it has left
+					return kinesistest.Fault{Err: &kinesistest.Error{Code: "ResourceNotFoundException"}}
+				}
+				return kinesistest.Fault{}
+			})
+			gone(srv)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+				srv.Put("s", "k", []byte("1"))
+				var last error
+				records := 0
+				for _, err := range reader(t, srv.Client(), weir.ReaderOptions{}).Records(t.Context()) {
+					if last = err; err == nil {
+						if records++; records == 1 {
+							end(srv)
+						}
+					}
+				}
+				if records == 0 || !errors.Is(last, weir.ErrStreamNotFound) {
+					t.Errorf("%d records, and in the end %v", records, last)
+				}
+			})
+		})
+	}
+}
