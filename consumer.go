@@ -154,7 +154,8 @@ func (r *run) setup(stream string) *source.Setup {
 		return known.(*source.Setup)
 	}
 	known, _ := r.setups.LoadOrStore(of, &source.Setup{
-		Client: r.client, Caller: r.caller, Stream: of, Idle: r.opts.IdleInterval, IfExpired: source.IfExpired(r.opts.Expired),
+		Client: r.client, Caller: r.caller, Stream: of, Idle: r.opts.IdleInterval, ReadShare: r.opts.ReadShare,
+		IfExpired: source.IfExpired(r.opts.Expired),
 	})
 	return known.(*source.Setup)
 }

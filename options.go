@@ -93,9 +93,17 @@ type Options struct {
 	// or hangs stops its own shard only. It is exceeded only by a single record larger than a share, one shard at a time; while handlers
 	// keep such records for longer than 5 s by one more, or by several that are half of it together.
 	MaxMemory int
-	// IdleInterval is the pause between two reads of a shard with nothing new, 200 ms to 1 min. Defaults to 1 s. While there is more
+	// IdleInterval is the pause between two reads of a shard with nothing new, 200 ms to 1 min, give or take a fifth. Defaults to 1 s. After a
+	// read at the tip that brought records it is half of that, and again all of it after one that brought none. After a read that was throttled, because others
+	// read the shard too, it is twice as much, and up to four times but no more than 5 s; each read takes a quarter of IdleInterval back, and it is
+	// not halved again for another 240 reads. While there is more
 	// to read weir reads on at once, within the service's limits. The KCL calls it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
+	// ReadShare is this application's share of the five reads and 2 MiB a second that a shard gives to all who poll it together, 0.01 to 1.
+	// Defaults to 1. With 0.5 for each of two applications neither starves or throttles the other when it has to catch up. With less than 1
+	// answers are small as well: a second's worth each. Each worker keeps to it for each shard that it reads; a shard that changes hands may be read once more
+	// than that. It does not concern fan-out, but for shards that are polled meanwhile.
+	ReadShare float64
 	// RetryMin and RetryMax bound the pause, doubling with jitter, before a batch whose handler failed is handled
 	// again. They default to 100 ms and 30 s. Batches are retried until they succeed.
 	RetryMin, RetryMax time.Duration
@@ -243,6 +251,9 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	if o.Wire < AutoWire || o.Wire > SDKWire {
 		bad("Options.Wire %d must be AutoWire, UnderSDK or SDKWire", o.Wire)
 	}
+	if err := checkReadShare("Options", &o.ReadShare); err != nil {
+		problems = append(problems, err)
+	}
 	if o.Weight == 0 {
 		o.Weight = 1
 	}
@@ -256,6 +267,18 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		o.Logger = slog.Default()
 	}
 	return o, streams, errors.Join(problems...)
+}
+
+// checkReadShare fills the default in, or returns what is wrong with the ReadShare of options.
+func checkReadShare(of string, share *float64) error {
+	const least = 0.01 // a read every 20 s
+	if *share == 0 {
+		*share = 1
+	}
+	if !(*share >= least && *share <= 1) { // also if it is not a number
+		return fmt.Errorf("weir: %s.ReadShare %v must be between %v and 1", of, *share, least)
+	}
+	return nil
 }
 
 func (o Options) streams(client *kinesis.Client) ([]stream, error) {

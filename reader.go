@@ -28,6 +28,8 @@ type ReaderOptions struct {
 	UntilTip bool
 	// IdleInterval is as in [Options].
 	IdleInterval time.Duration
+	// ReadShare is as in [Options], this Reader's share.
+	ReadShare float64
 	// MaxMemory bounds the bytes of records that were read and not yet yielded, or are being handled in the body of the loop, of all shards together,
 	// 16 MiB to 1 TiB. Defaults to 128 MiB. It is shared out and exceeded as in [Options].
 	MaxMemory int
@@ -82,6 +84,9 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	}
 	if opts.IdleInterval < 200*time.Millisecond || opts.IdleInterval > time.Minute {
 		problems = append(problems, fmt.Errorf("weir: ReaderOptions.IdleInterval %v must be between 200ms and 1m", opts.IdleInterval))
+	}
+	if err := checkReadShare("ReaderOptions", &opts.ReadShare); err != nil {
+		problems = append(problems, err)
 	}
 	if err := checkMemory("ReaderOptions", &opts.MaxMemory); err != nil {
 		problems = append(problems, err)

@@ -47,7 +47,7 @@ func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
 		return
 	}
 	defer caller.Close()
-	r.setup = &source.Setup{Client: r.client, Caller: caller, Stream: r.source, Idle: r.opts.IdleInterval}
+	r.setup = &source.Setup{Client: r.client, Caller: caller, Stream: r.source, Idle: r.opts.IdleInterval, ReadShare: r.opts.ReadShare}
 	if r.opts.Reading == FanOut {
 		leave, err := r.fanOut(ctx)
 		defer leave()

@@ -16,7 +16,7 @@ type ShardState string
 const (
 	// ShardStarting: the lease was just taken; nothing has been asked for yet.
 	ShardStarting ShardState = "starting"
-	// ShardAtTip: everything is handled; the next read is due after Options.IdleInterval.
+	// ShardAtTip: everything is handled; the next read is due after an idle interval; see Options.IdleInterval.
 	ShardAtTip ShardState = "at the tip"
 	// ShardPacing: there is more to read, as soon as the service's limits allow.
 	ShardPacing ShardState = "pacing"
@@ -58,6 +58,8 @@ type ShardStatus struct {
 	ReadingSince  time.Time
 	Attempt       int           // failures in a row, of the handler or else of reading; 0 when all is well
 	Err           error         // the last of them; nil when all is well
+	Throttled     int           // reads that the service throttled, since the lease was taken
+	Failed        int           // … that failed otherwise
 	Behind        time.Duration // of the last answer; negative when not known
 	Buffered      int           // records that were read and wait to be handled
 }
@@ -103,7 +105,7 @@ func (l *shardLoop) status() ShardStatus {
 	if from, ok := l.source.(interface{ Status() source.Status }); ok {
 		r := from.Status()
 		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
-		s.Behind, s.Buffered = r.Behind, r.Buffered
+		s.Behind, s.Buffered, s.Throttled, s.Failed = r.Behind, r.Buffered, r.Throttled, r.Failed
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
 	l.mu.Lock()

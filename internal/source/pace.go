@@ -37,11 +37,14 @@ func later(due, at mono.Time) mono.Time {
 	return due
 }
 
+// anyRoom is more than any answer has.
+const anyRoom = math.MaxInt32
+
 // answerRoom is how many bytes an answer should have at most. Who has a share of a shard leaves the others theirs at any moment, and not only on
 // average: an answer of 10 MiB shuts all of them out for five seconds, but answers of a second's worth each, of shares that are one together, nobody.
 func answerRoom(share float64) int {
 	if share == 1 {
-		return math.MaxInt32
+		return anyRoom
 	}
 	return int(share * readBandwidth * max(1, spacing(0, share).Seconds()))
 }
@@ -51,7 +54,7 @@ func firstLimit(share float64, most int32) int32 {
 	if share == 1 {
 		return most
 	}
-	return min(most, 16)
+	return min(most, 4)
 }
 
 // tempo is how often a shard is read at its tip, by what became of its last reads.
@@ -62,7 +65,7 @@ const (
 	brisk                  // the last read brought something: more may follow
 	calm                   // it brought nothing
 	// Beyond, it is how many reads ago one was throttled, because others read the shard as well. It is read no sooner than when it is calm until
-	// that is forgotten, and while it is more than wary less often.
+	// that is forgotten, and from wary on less often.
 	wary    = calm + 240
 	slowest = wary + 3*quarters
 	// quarters is how many reads it takes to take back what one that was throttled has added to the interval.
@@ -89,18 +92,18 @@ func (t tempo) throttled() tempo {
 	if t == unsettled { // it reads as much as it may, and who begins to do that at the same time is soon done
 		return t
 	}
-	more := max(int(t)-int(wary), 0)
+	more := max(int(t)-int(wary)+1, 0)
 	return tempo(min(int(wary)+quarters+2*more, int(slowest)))
 }
 
 // interval is the time between two reads at the tip: idle, but half of that while there is something; after a read that was throttled twice as
-// much, and up to four times, of which each read takes a quarter of idle back. It is not less than least, nor made more than mostStretched.
+// much, and up to four times, of which each further read takes a quarter of idle back. It is not less than least, nor made more than mostStretched.
 func (t tempo) interval(idle, least time.Duration) time.Duration {
 	switch d := max(idle, least); {
 	case t == brisk:
 		return max(idle/2, least)
-	case t > wary:
-		return min(d+d/quarters*time.Duration(t-wary), max(d, mostStretched))
+	case t >= wary:
+		return min(d+d/quarters*time.Duration(t-wary+1), max(d, mostStretched))
 	default:
 		return d
 	}
@@ -128,15 +131,17 @@ func slower(limit int32, room, records, bytes int) int32 {
 // faster is the limit after an answer that was as large as asked for and whose records were waited for.
 func faster(limit, most int32) int32 { return min(2*limit, most) }
 
-// portion is the limit after an answer of who has a share of the shard: as many records as fit into room, which is found out step by step.
+// portion is the limit after an answer that nobody kept from being larger: as many records as fit into room, which is found out step by step.
 func portion(limit, most int32, room, records, bytes int) int32 {
 	switch {
 	case bytes > room:
 		return slower(limit, room, records, bytes)
-	case records >= int(limit) && bytes > 0:
-		return max(min(faster(limit, most), fitting(room, records, bytes)), 1)
+	case records < int(limit) || bytes == 0:
+		return limit
+	case room == anyRoom:
+		return faster(limit, most)
 	}
-	return limit
+	return max(min(4*limit, most, fitting(room, records, bytes)), 1)
 }
 
 // fitting is how many records fit into room by their mean size; bytes is not 0.

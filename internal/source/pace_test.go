@@ -39,12 +39,13 @@ func TestAnswersLeaveRoomForTheSharesOfOthers(t *testing.T) {
 			t.Errorf("a share of %v has room for %d bytes, want %d", share, got, want)
 		}
 	}
-	if firstLimit(1, 10_000) != 10_000 || firstLimit(.99, 10_000) != 16 || firstLimit(.5, 3) != 3 {
+	if firstLimit(1, 10_000) != 10_000 || firstLimit(.99, 10_000) != 4 || firstLimit(.5, 3) != 3 {
 		t.Error("the first read asks for another number of records than it should")
 	}
 	for name, test := range map[string]struct{ limit, most, room, records, bytes, want int }{
-		"full and small":               {16, 10_000, 1 << 20, 16, 1600, 32},
+		"full and small":               {16, 10_000, 1 << 20, 16, 1600, 64},
 		"full, and as large as it may": {1000, 10_000, 1 << 20, 1000, 1 << 20, 1000},
+		"full, and fits three times":   {1000, 10_000, 3 << 20, 1000, 1 << 20, 3000},
 		"full, and nearly that":        {1000, 10_000, 1 << 20, 1000, 1e6, 1048},
 		"full, at the most":            {8000, 10_000, 1 << 20, 8000, 1000, 10_000},
 		"too large":                    {16, 10_000, 1 << 20, 16, 16 << 20, 1},
@@ -82,33 +83,35 @@ func TestTempo(t *testing.T) {
 		return all
 	}
 	for reads, want := range map[string]time.Duration{
-		"":                          second,
-		"e":                         second,
-		"r":                         second / 2,
-		"rr":                        second / 2,
-		"re":                        second,
-		"ere":                       second,
-		"rb":                        second / 2,
-		"eb":                        second,
-		"et":                        2 * second,
-		"rt":                        2 * second,
-		"bbt":                       second, // it was not at its tip
-		"ett":                       4 * second,
-		"ettt":                      4 * second,
-		"ete":                       1750 * time.Millisecond,
-		"etr":                       1750 * time.Millisecond,
-		"etb":                       1750 * time.Millisecond,
-		"eteee":                     1250 * time.Millisecond,
-		"et" + many("r", 3) + "t":   2500 * time.Millisecond,
-		"et" + many("e", 4):         second,
-		"et" + many("r", 4):         second,
-		"et" + many("r", 243):       second,
-		"et" + many("r", 244):       second, // forgotten
-		"et" + many("r", 245):       second / 2,
-		"et" + many("r", 100) + "t": 2 * second,
+		"":                           second,
+		"e":                          second,
+		"r":                          second / 2,
+		"rr":                         second / 2,
+		"re":                         second,
+		"ere":                        second,
+		"rb":                         second / 2,
+		"eb":                         second,
+		"bbte":                       second, // it was not at its tip
+		"ete":                        2 * second,
+		"etr":                        2 * second,
+		"rte":                        2 * second,
+		"etb":                        2 * second,
+		"etee":                       1750 * time.Millisecond,
+		"etrr":                       1750 * time.Millisecond,
+		"eteeee":                     1250 * time.Millisecond,
+		"ette":                       4 * second,
+		"etete":                      4 * second,
+		"ettte":                      4 * second,
+		"eteete":                     3500 * time.Millisecond,
+		"et" + many("e", 5):          second,
+		"et" + many("r", 5):          second,
+		"et" + many("r", 243):        second,
+		"et" + many("r", 244):        second, // forgotten
+		"et" + many("r", 245):        second / 2,
+		"et" + many("r", 100) + "tr": 2 * second,
 		"et" + many("r", 100) + "t" + many("r", 200): second,
-		"ett" + many("e", 12):                        second,
-		"ett" + many("e", 11):                        1250 * time.Millisecond,
+		"ett" + many("e", 13):                        second,
+		"ett" + many("e", 12):                        1250 * time.Millisecond,
 	} {
 		if got := after(reads).interval(idle, readSpacing); got != want {
 			t.Errorf("after %q every %v, want %v", reads, got, want)
@@ -121,7 +124,7 @@ func TestTempo(t *testing.T) {
 		"never faster than allowed":       {brisk, 300 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond},
 		"… by a share":                    {brisk, second, 700 * time.Millisecond, 700 * time.Millisecond},
 		"… though it is idle more often":  {calm, second, 2 * second, 2 * second},
-		"stretched from what is allowed":  {slowest, second / 5, second, 4 * second},
+		"stretched from what is allowed":  {slowest - 1, second / 5, second, 4 * second},
 		"stretched by so much at most":    {slowest, 2 * second, second / 5, 5 * second},
 		"a long interval is not shorter":  {slowest, time.Minute, second / 5, time.Minute},
 		"a long interval while it brings": {brisk, time.Minute, second / 5, 30 * second},
@@ -144,7 +147,7 @@ func TestPausesKeepShardsOutOfStep(t *testing.T) {
 		"the first of a share":  {unsettled, 1000 * ms, 2000 * ms, 2000 * ms, 2000 * ms, 1},
 		"calm":                  {calm, 1000 * ms, 200 * ms, 800 * ms, 1000 * ms, 15},
 		"brisk":                 {brisk, 1000 * ms, 200 * ms, 400 * ms, 500 * ms, 8},
-		"throttled":             {wary + quarters, 1000 * ms, 200 * ms, 1600 * ms, 2000 * ms, 30},
+		"throttled":             {wary + quarters - 1, 1000 * ms, 200 * ms, 1600 * ms, 2000 * ms, 30},
 		"as fast as is allowed": {calm, 200 * ms, 200 * ms, 200 * ms, 240 * ms, 4},
 		"a share":               {calm, 1000 * ms, 1000 * ms, 1000 * ms, 1200 * ms, 15},
 	} {
