@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/integration/servers"
+	"github.com/weir-go/weir/internal/leaktest"
 )
 
 // TestMain makes the test binary a worker when it was started as one.
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runWorker(told))
 	}
 	flag.Parse()
-	os.Exit(m.Run())
+	os.Exit(leaktest.Run(m))
 }
 
 // TestAShortStorm is the command itself, on a file, with short times.
