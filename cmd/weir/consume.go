@@ -36,6 +36,7 @@ type consumeOptions struct {
 	expired  expired
 	stop     time.Duration
 	handler  time.Duration
+	share    readShare
 }
 
 func consumeCommand(t terminal) *cobra.Command {
@@ -86,6 +87,9 @@ A second Ctrl-C or SIGTERM ends it at once.
 			if o.batch < 1 || o.batch > 10_000 {
 				return usagef("--batch %d: want 1 to 10000", o.batch)
 			}
+			if err := o.share.check(); err != nil {
+				return err
+			}
 			if o.health != "" {
 				if o.health, err = healthAddr(o.health); err != nil {
 					return err
@@ -107,6 +111,7 @@ A second Ctrl-C or SIGTERM ends it at once.
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
 	o.expired.register(cmd)
 	o.fanOut.register(cmd)
+	o.share.register(cmd)
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "say on standard error which shards are taken and given back")
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text hands on the data, json an object about each record")
@@ -127,9 +132,10 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	options := weir.Options{
 		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
 		Reading: o.fanOut.reading(), FanOutName: o.fanOut.name, StopTimeout: o.stop, HandlerTimeout: o.handler,
-		Expired: o.expired.policy(),
-		Logger:  slog.New(untold{slog.NewTextHandler(noteWriter{t.err}, &slog.HandlerOptions{Level: level})}),
-		Events:  reports(t, o.expired.policy()),
+		ReadShare: float64(o.share),
+		Expired:   o.expired.policy(),
+		Logger:    slog.New(untold{slog.NewTextHandler(noteWriter{t.err}, &slog.HandlerOptions{Level: level})}),
+		Events:    reports(t, o.expired.policy()),
 	}
 	if _, err := weir.New(client, memstore.New(), options); err != nil { // before a store is made for nothing
 		return usageError{flagged(err)}
@@ -205,6 +211,7 @@ func (h untold) WithGroup(name string) slog.Handler       { return untold{h.Hand
 func reports(t terminal, policy weir.Expired) weir.Events {
 	var mu sync.Mutex
 	last := map[string]time.Time{}
+	var throttled throttles
 	again := func(what string) bool { // at most every ten seconds
 		mu.Lock()
 		defer mu.Unlock()
@@ -218,7 +225,12 @@ func reports(t terminal, policy weir.Expired) weir.Events {
 	return weir.Events{
 		ReadFailed: func(e weir.ReadFailed) {
 			switch {
-			case e.Throttled || !again("read "+e.Shard):
+			case e.Throttled && errors.Is(e.Err, source.ErrSubscribed): // the one before it ends soon
+			case e.Throttled:
+				if throttled.add(time.Now()) {
+					t.note("reads are throttled again and again, now of %s: more is read from the stream than it allows; see --read-share", e.Shard)
+				}
+			case !again("read " + e.Shard):
 			case errors.Is(e.Err, source.ErrNoPosition) && policy != weir.FailExpired: // PositionExpired tells of it
 			case errors.Is(e.Err, source.ErrNoPosition):
 				t.note("%s cannot be read where its checkpoint is; move that with \"weir group reset --shard\", or start workers with --expired oldest or latest: %s", e.Shard, explain(e.Err))

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/source"
+)
+
+func TestReadShareIsAFlag(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	for range 20 {
+		server.Put("s", "k", make([]byte, 50_000))
+	}
+	for _, command := range []string{"consume --app a --store memory:", "tail"} {
+		for value, want := range map[string]string{
+			"0": "--read-share 0: want 0.01 to 1", "1.5": "--read-share 1.5 must be between 0.01 and 1", "-1": "--read-share -1 must be", "NaN": "--read-share NaN must be",
+			"half": `"--read-share"`,
+		} {
+			args := append(strings.Fields(command), "--stream=s", endpoint, "--read-share="+value)
+			c := start(t, "", args...)
+			if code := c.wait(t); code != 2 || !strings.Contains(c.err.String(), want) {
+				t.Errorf("%s with %s: code %d, %q", command, value, code, c.err)
+			}
+		}
+	}
+	before := server.Requests("GetRecords")
+	began := time.Now()
+	mustRun(t, "", "tail", endpoint, "--stream=s", "--until-tip", "--read-share=0.5")
+	if n := server.Requests("GetRecords") - before; n < 2 || time.Since(began) < time.Duration(n-1)*390*time.Millisecond {
+		t.Errorf("%d reads in %v", n, time.Since(began))
+	}
+}
+
+func TestManyThrottledReadsAreTold(t *testing.T) {
+	var c throttles
+	now, told := time.Now(), 0
+	for range 300 { // one a second
+		if c.add(now) {
+			told++
+		}
+		now = now.Add(time.Second)
+	}
+	if told != 5 {
+		t.Errorf("told %d times in five minutes", told)
+	}
+	for range 300 { // one in ten seconds
+		now = now.Add(10 * time.Second)
+		if c.add(now) {
+			t.Fatal("told of a few")
+		}
+	}
+	var out strings.Builder
+	events := reports(terminal{err: &out}, weir.FailExpired)
+	for range 30 {
+		events.ReadFailed(weir.ReadFailed{Shard: "shard", Throttled: true, Err: source.ErrSubscribed}) // nobody's fault
+	}
+	if out.Len() > 0 {
+		t.Errorf("told %q", out.String())
+	}
+	for range 30 {
+		events.ReadFailed(weir.ReadFailed{Shard: "shard", Throttled: true, Err: errors.New("slow down")})
+	}
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "--read-share") || !strings.Contains(got, "shard") {
+		t.Errorf("told %q", got)
+	}
+}
