@@ -93,11 +93,11 @@ type Options struct {
 	// or hangs stops its own shard only. It is exceeded only by a single record larger than a share, one shard at a time; while handlers
 	// keep such records for longer than 5 s by one more, or by several that are half of it together.
 	MaxMemory int
-	// IdleInterval is the pause between two reads of a shard with nothing new, 200 ms to 1 min, give or take a fifth. Defaults to 1 s. After a
-	// read at the tip that brought records it is half of that, and again all of it after one that brought none. After a read that was throttled, because others
-	// read the shard too, it is twice as much, and up to four times but no more than 5 s; each read takes a quarter of IdleInterval back, and it is
-	// not halved again for another 240 reads. While there is more
-	// to read weir reads on at once, within the service's limits. The KCL calls it idleTimeBetweenReadsInMillis.
+	// IdleInterval is the pause between two reads of a shard with nothing new, less up to a fifth, so that shards are not read in step; 200 ms to
+	// 1 min. Defaults to 1 s. While reads at the tip bring records it is half of that. After a read that was throttled, because others read the shard
+	// too, it is twice as long, and up to four times, though not stretched beyond 5 s; then each read takes a quarter of IdleInterval back, and it is not
+	// halved again for another 240 reads. It is never shorter than the service and ReadShare allow. While there is more to read weir reads on
+	// at once, within these limits. The KCL calls it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
 	// ReadShare is this application's share of the five reads and 2 MiB a second that a shard gives to all who poll it together, 0.01 to 1.
 	// Defaults to 1. With 0.5 for each of two applications neither starves or throttles the other when it has to catch up. With less than 1
