@@ -101,7 +101,7 @@ func TestExplain(t *testing.T) {
 		"lines become one":         {errors.New("a\n  b"), "a b"},
 		"a lib's prefix goes":      {errors.New("weir: stream name is bad"), "stream name is bad"},
 		"an interruption":          {fmt.Errorf("x: %w", context.Canceled), "stopped before it was done"},
-		"a refused connection":     {call(at(syscall.ECONNREFUSED)), "nothing answers at http://127.0.0.1:4567: is the server running, and is that the right endpoint?"},
+		"a refused connection":     {call(at(syscall.ECONNREFUSED)), "nothing answers at http://127.0.0.1:4567: is Kinesis running there, and is that the right endpoint?"},
 		"where we were":            {fmt.Errorf("stream s: %w", call(at(syscall.ECONNREFUSED))), "stream s: nothing answers at http://127.0.0.1:4567"},
 		"an unknown host":          {call(at(&net.DNSError{Name: "kinesis.nowhere", IsNotFound: true})), "the host kinesis.nowhere cannot be found"},
 		"a connection that broke":  {call(at(syscall.ECONNRESET)), "the server at http://127.0.0.1:4567 closed the connection"},

@@ -7,9 +7,9 @@ import (
 
 func TestURLs(t *testing.T) {
 	for s, schema := range map[string]string{
-		"postgres://weir:p%40ss@127.0.0.1/shop?sslmode=disable&weir_prefix=x_&weir_schema=jobs": "CREATE TABLE jobs.x_leases",
+		"postgres://weir:p%40ss@127.0.0.1/shop?sslmode=disable&weir_prefix=x_&weir_schema=jobs": `CREATE TABLE "jobs".x_leases`,
 		"postgresql://127.0.0.1:5432/shop":                                                                        "CREATE TABLE weir_leases",
-		"mysql://weir:p%40ss@127.0.0.1/shop?tls=false&weir_schema=jobs":                                           "CREATE TABLE IF NOT EXISTS jobs.weir_leases",
+		"mysql://weir:p%40ss@127.0.0.1/shop?tls=false&weir_schema=jobs":                                           "CREATE TABLE IF NOT EXISTS `jobs`.weir_leases",
 		"mariadb://127.0.0.1:3307/shop":                                                                           "CREATE TABLE IF NOT EXISTS weir_leases",
 		"redis://:pass@127.0.0.1:6379/1?weir_replicas=2&weir_prefix=w:":                                           "",
 		"rediss://127.0.0.1:6379":                                                                                 "",
