@@ -181,3 +181,29 @@ func TestAPollKeepsToTheShare(t *testing.T) {
 		}
 	})
 }
+
+// What a feed adapts to its share although its handler is busy, and its last read too.
+func TestABusyFeedKeepsToTheShare(t *testing.T) {
+	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
+		f := s.feed(0, func(p *Poll) { p.ReadShare = .5 })
+		f.limit, f.hungry = 1000, false
+		f.adapt(nil, 1000, 4<<20, 4<<20, false)
+		if f.limit != 250 {
+			t.Errorf("a limit of %d after an answer that was four times too large", f.limit)
+		}
+		f.adapt(nil, 250, 250_000, 250_000, false)
+		if f.limit != 250 {
+			t.Errorf("a limit of %d although nobody waits for more", f.limit)
+		}
+	})
+	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
+		f := s.feed(0, func(p *Poll) { p.ReadShare = .1 })
+		s.put(0, 1, 100)
+		s.take(f, 0, 1, 0)
+		began := time.Now()
+		_, err := f.Last(s.t.Context())
+		if took := time.Since(began); err != nil || took < 1900*time.Millisecond || took > 2100*time.Millisecond {
+			t.Errorf("the last read came after %v, %v", took, err)
+		}
+	})
+}
