@@ -189,3 +189,48 @@ func TestReaderLeavesWhatItHandedOutAlone(t *testing.T) {
 		s.judge()
 	})
 }
+
+// What is read after a failure that lasted comes after it, also when the loop was busy with another shard meanwhile.
+func TestReaderYieldsWhatComesAfterAFailure(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		first, _ := srv.Put("s", "a", []byte("first"))
+		other := slices.DeleteFunc(srv.OpenShards("s"), func(id string) bool { return id == first })[0]
+		failures := 0
+		srv.Control("GetShardIterator", func(c *kinesistest.Call) kinesistest.Fault {
+			if c.Shard != other {
+				return kinesistest.Fault{}
+			}
+			if failures++; failures > 5 {
+				return kinesistest.Fault{}
+			}
+			return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
+		})
+		for i, id := 0, first; id != other; i++ {
+			id, _ = srv.Put("s", string(rune('b'+i)), []byte("other"))
+		}
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed, busy := false, false
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for b, err := range r.Batches(ctx) {
+			switch {
+			case err != nil && strings.Contains(err.Error(), "InternalFailure"):
+				failed = true
+			case err != nil:
+				t.Fatal(err)
+			case b.Shard == first && !busy:
+				busy = true
+				time.Sleep(10 * time.Minute)
+			}
+			if err == nil && b.Shard == other {
+				break
+			}
+		}
+		if !failed || !busy {
+			t.Errorf("failed %t, busy %t", failed, busy)
+		}
+	})
+}
