@@ -38,11 +38,6 @@ type unpacker struct {
 // unpackers are for shards that have something to unpack now, so that the others need none.
 var unpackers = sync.Pool{New: func() any { return new(unpacker) }}
 
-func newUnpacker(mode Aggregates, own shard.HashRange, resume Position) (u unpacker) {
-	u.set(mode, own, resume)
-	return u
-}
-
 // set prepares for a shard. Memory is kept.
 func (u *unpacker) set(mode Aggregates, own shard.HashRange, resume Position) {
 	u.mode, u.resume, u.reuse, u.count = mode, resume, false, Unpacked{}
