@@ -49,6 +49,42 @@ func TestReaderReadsParentsBeforeChildren(t *testing.T) {
 	}
 }
 
+// What a Reader has yielded is the caller's for good, whatever is read after it.
+func TestWhatAReaderYieldedStays(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		r, err := weir.NewReader(srv.Client(), weir.ReaderOptions{Stream: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSink(t)
+		fill(srv, s, 10, 5)
+		var kept [][]weir.Record
+		var then [][]string
+		records := 0
+		for b, err := range r.Batches(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			var data []string
+			for _, rec := range b.Records {
+				data = append(data, rec.PartitionKey+"|"+string(rec.Data))
+			}
+			kept, then = append(kept, b.Records), append(then, data)
+			if records += len(b.Records); records >= 500 {
+				break
+			}
+			fill(srv, s, 10, 2)
+		}
+		for i, batch := range kept {
+			for n, rec := range batch {
+				if now := rec.PartitionKey + "|" + string(rec.Data); now != then[i][n] {
+					t.Fatalf("record %d of batch %d was %q and is %q", n, i, then[i][n], now)
+				}
+			}
+		}
+	})
+}
+
 func TestReaderFollowsUntilItIsLeft(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("before"))
