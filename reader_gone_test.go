@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,9 +43,12 @@ func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 					}
 					srv.Put("s", "k", []byte("1"))
 					open := srv.OpenShards("s")
+					var mu sync.Mutex
 					began, lists := false, 0
 					var since time.Time
 					srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
+						mu.Lock()
+						defer mu.Unlock()
 						if lists++; began && lists > c.shards && time.Since(since) < c.failing { // each shard asks once whether it has left
 							return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
 						}
@@ -61,7 +65,9 @@ func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 							t.Error(err)
 						case !began:
 							gone(srv)
+							mu.Lock()
 							began, since, lists = true, time.Now(), 0
+							mu.Unlock()
 						case !slices.Contains(open, b.Shard):
 							read[b.Shard] = true
 						}
