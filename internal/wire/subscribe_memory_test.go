@@ -1,0 +1,167 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// wallet is a WaitingMemory that counts.
+type wallet struct {
+	purse
+	mu   sync.Mutex
+	open chan struct{} // closed when it gives
+	no   error         // what it says instead
+}
+
+func (w *wallet) Take(ctx context.Context, n int) error {
+	if w.no != nil {
+		return w.no
+	}
+	select {
+	case <-w.open:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.take(n)
+	return nil
+}
+
+// An event's memory is waited for, as long as it takes and not as silence, and given back once.
+func TestSubscriptionWaitsForMemory(t *testing.T) {
+	inBubble(t, kinesistest.Config{TLS: true}, func(t *testing.T, s *subscribed, path Path) {
+		c := newCaller(t, s.client, Options{Path: path, Reuse: true})
+		s.srv.Put("s", "k", make([]byte, 100_000))
+		w := &wallet{open: make(chan struct{}), purse: purse{left: 1 << 30}}
+		p := Page{Memory: w}
+		sub := s.subscribe(t, c)
+		began := time.Now()
+		time.AfterFunc(100*time.Second, func() { close(w.open) })
+		if err := sub.Next(2*time.Second, &p); err != nil || len(p.Records) != 1 {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); path != PlainSDK && took != 100*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if w.used < 100_000 || w.used > 200_000 {
+			t.Errorf("%d bytes were taken", w.used)
+		}
+		p.Release()
+		p.Release()
+		if w.used != 0 {
+			t.Errorf("%d bytes were not given back", w.used)
+		}
+		if path == PlainSDK {
+			return
+		}
+		w.open = make(chan struct{})
+		s.srv.Put("s", "k", make([]byte, 100_000))
+		w.no = errors.New("no more")
+		if err := sub.Next(30*time.Second, &p); !errors.Is(err, w.no) || w.used != 0 {
+			t.Errorf("refused: %v, %d bytes taken", err, w.used)
+		}
+		w.no = nil
+		time.Sleep(5 * time.Second)
+		sub = s.subscribe(t, c)
+		time.AfterFunc(3*time.Second, sub.Stop)
+		if err := sub.Next(30*time.Second, &p); !errors.Is(err, ErrClosed) || w.used != 0 {
+			t.Errorf("stopped while it waits: %v, %d bytes taken", err, w.used)
+		}
+	})
+}
+
+// Many subscriptions of one Caller do not get in each other's way.
+func TestManySubscriptionsAtOnce(t *testing.T) {
+	for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
+		srv, err := kinesistest.Start(kinesistest.Config{TLS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.CreateStream("s", 8)
+		client := srv.Client()
+		out, err := client.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: aws.String(srv.StreamARN("s")), ConsumerName: aws.String("c")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 400 {
+			srv.Put("s", fmt.Sprint("key", i), bytes.Repeat([]byte{byte(i)}, 1000))
+		}
+		c := newCaller(t, client, Options{Path: path, Reuse: true})
+		var total sync.WaitGroup
+		var mu sync.Mutex
+		got := 0
+		for _, shard := range srv.OpenShards("s") {
+			total.Go(func() {
+				sub, err := c.Subscribe(t.Context(), SubscribeRequest{ConsumerARN: *out.Consumer.ConsumerARN, Shard: shard, At: fromOldest})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer sub.Close()
+				var p Page
+				for behind := time.Duration(1); behind != 0; behind = p.Behind {
+					p.Release()
+					if err := sub.Next(10*time.Second, &p); err != nil {
+						t.Error(err)
+						return
+					}
+					for _, r := range p.Records {
+						if len(r.Data) != 1000 || bytes.Count(r.Data, r.Data[:1]) != 1000 {
+							t.Errorf("%.20q", r.Data)
+						}
+					}
+					mu.Lock()
+					got += len(p.Records)
+					mu.Unlock()
+				}
+			})
+		}
+		total.Wait()
+		if got != 400 {
+			t.Errorf("%s: %d records", path, got)
+		}
+		_ = srv.Close()
+	}
+}
+
+// What a page of a thousand records costs in objects on the heap when it comes as an event.
+func TestAllocationsOfAnEvent(t *testing.T) {
+	const records = 1000
+	for _, format := range []Format{JSON, CBOR} {
+		payload := string((&jsonStyle{time: "e"}).encode(samplePage(records, 1024)))
+		if format == CBOR {
+			payload = string((&cborStyle{}).encode(samplePage(records, 1024)))
+		}
+		in := eventMessage(t, "SubscribeToShardEvent", format.contentType(), payload)
+		const runs = 10
+		body := io.NopCloser(bytes.NewReader(bytes.Repeat(in, runs+1)))
+		c := newCaller(t, fakeClient("http://localhost"), Options{Reuse: true})
+		sub := &Subscription{c: c, resp: &http.Response{}}
+		sub.ctx, sub.cancel = context.WithCancelCause(t.Context())
+		sub.events = &framedEvents{body: body, frames: newFrameReader(body, mostBody)}
+		var p Page
+		n := testing.AllocsPerRun(runs, func() {
+			if err := sub.Next(time.Minute, &p); err != nil || len(p.Records) != records {
+				t.Fatal(err, len(p.Records))
+			}
+			p.Release()
+		})
+		t.Logf("%s: %.0f allocations for %d records", format, n, records)
+		if n > 15 {
+			t.Errorf("%s: %.0f allocations", format, n)
+		}
+	}
+}
