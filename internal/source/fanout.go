@@ -142,7 +142,7 @@ func (f *Fanout) poll(ctx context.Context) (page Page, due bool, err error) {
 	f.Poll.whole().Memory = &pageMemory{f.Share, until, &f.Poll}
 	wait := mono.Until(f.Poll.due)
 	if wait > 0 {
-		f.doing(f.rest)
+		f.doing(f.waits())
 	}
 	if err = pause(until, wait); err == nil {
 		f.doing(Reading)

@@ -30,6 +30,16 @@ func (f *Fanout) rests(page Page) {
 	f.doing(f.rest)
 }
 
+// waits names the wait for the next read by polling, also when a subscription was tried since the last one.
+func (f *Fanout) waits() Doing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.status.Err != nil {
+		return BackingOff
+	}
+	return f.rest
+}
+
 // failing notes a failure, nil when all is well again.
 func (f *Fanout) failing(err error) {
 	f.mu.Lock()

@@ -83,9 +83,9 @@ func TestTheIdleIntervalAdapts(t *testing.T) {
 		for throttle.Load() {
 			time.Sleep(10 * time.Millisecond)
 		}
-		// One after 1 s and something, then after 2, 1.75, 1.5, 1.25 and 1 s, each up to a fifth less: the second 2.6 to 3.2 s from now, the third up to 5 s.
+		// One after 1 s and something, then after 2, 1.75, 1.5, 1.25 and 1 s, each up to a fifth less: the second 2.6 to 3.2 s from now, the fourth up to 6.5 s, the sixth after 7 s.
 		expect("just after a throttled read", 2500*time.Millisecond, 1, 1)
-		expect("… and then", 5*time.Second, 2, 4)
+		expect("… and then", 5*time.Second, 3, 5)
 		expect("a while after a throttled read", 40*time.Second, 40, 50)
 		flowing.Store(true)
 		expect("… also while there is something", 40*time.Second, 40, 52)
