@@ -105,8 +105,12 @@ type confirmations struct {
 	steady bool // nobody disturbs the server
 }
 
-// own notes who owned a shard at an epoch, which can only be one.
+// own notes who owned a shard at an epoch, which can only be one. After a failover of Redis nobody owns a lease for a while, under a name that each
+// server makes up: the one that was replaced and the new one do not make the same.
 func (c *confirmations) own(shard string, epoch uint64, session string) {
+	if strings.HasPrefix(session, "lost:") {
+		return
+	}
 	k := fmt.Sprintf("%s at epoch %d", shard, epoch)
 	if was, ok := c.owner[k]; ok && was != session {
 		c.Errorf("%s was owned by %s and %s", k, was, session)
