@@ -50,6 +50,11 @@ func (b *beginning) start(configured shard.Position) shard.Position {
 	return b.pin
 }
 
+// agrees reports whether a listing that begins at pin may make the leases that are missing.
+func (b *beginning) agrees(pin shard.Position) bool {
+	return b == nil || b.none || b.pin.IsZero() || b.pin == pin
+}
+
 // pinned reports whether a start becomes a time when the application first sees a stream.
 func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time

@@ -180,3 +180,115 @@ func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
 		t.Errorf("the view has become %v", v.Leases)
 	}
 }
+
+// What a listing that begins at a later time than the leases that there are may begin itself, and what it may not.
+func TestWhereNewLeasesBegin(t *testing.T) {
+	split := []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"1"}}, {ID: "4", Parents: []string{"3", "2"}}, {ID: "5", Parents: []string{"4"}}}
+	tip := map[string]shard.Position{"5": later}
+	everywhere := func(at shard.Position) map[string]shard.Position {
+		return map[string]shard.Position{"1": at, "2": at, "3": at, "4": at, "5": at}
+	}
+	stands := func(id string, at shard.Position) lease.Lease {
+		return lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Epoch: 1, Position: at}
+	}
+	for _, tt := range []struct {
+		name   string
+		begin  map[string]shard.Position
+		leases []lease.Lease
+		want   map[string]shard.Position
+	}{
+		{"none is there", tip, nil, map[string]shard.Position{"1": shard.End, "2": shard.End, "3": shard.End, "4": shard.End, "5": later}},
+		{"their ancestors began earlier", tip, []lease.Lease{stands("1", noon), stands("2", noon)},
+			map[string]shard.Position{"3": shard.Oldest, "4": shard.Oldest, "5": shard.Oldest}},
+		{"one of their ancestors did", tip, []lease.Lease{stands("1", noon), stands("2", shard.End)},
+			map[string]shard.Position{"3": shard.Oldest, "4": shard.Oldest, "5": shard.Oldest}},
+		{"their ancestors ended before the start", tip, []lease.Lease{stands("1", shard.End), stands("2", shard.End)},
+			map[string]shard.Position{"3": shard.End, "4": shard.End, "5": later}},
+		{"their ancestors begin at the same time", everywhere(noon), []lease.Lease{stands("1", noon), stands("2", noon)},
+			map[string]shard.Position{"3": noon, "4": noon, "5": noon}},
+		{"their ancestors began at another time", everywhere(later), []lease.Lease{stands("1", noon), stands("2", later)},
+			map[string]shard.Position{"3": shard.Oldest, "4": shard.Oldest, "5": shard.Oldest}},
+	} {
+		got := map[string]shard.Position{}
+		for _, made := range NewLeases("s", Listing{Shards: split, Begin: tt.begin}, tt.leases, true) {
+			got[made.Shard] = made.Position
+		}
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %v, not %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A leader whose leases could not be made yet does not begin later for that: what was put meanwhile is read.
+func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newListings([]string{"s"})
+		var starts []shard.Position
+		cfg := Config{
+			Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
+			List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
+				starts = append(starts, start)
+				if start.Kind() == shard.Tip {
+					start = shard.At(time.Now())
+				}
+				return Listing{Shards: []shard.Shard{{ID: "1"}}, Begin: map[string]shard.Position{"1": start}}, nil
+			},
+		}
+		first := shard.At(time.Now())
+		look := func(v lease.View, want ...shard.Position) {
+			t.Helper()
+			s.begin(t.Context(), v, cfg)
+			synctest.Wait()
+			select {
+			case r := <-s.results:
+				if err := s.take(r, cfg); err != nil {
+					t.Error(err)
+				}
+			default:
+			}
+			if !slices.Equal(starts, want) {
+				t.Errorf("it was listed from %v, not %v", starts, want)
+			}
+		}
+		look(lease.View{}, shard.Latest)
+		time.Sleep(2 * time.Minute)
+		look(lease.View{}, shard.Latest, first)
+		made := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: "a", Position: first}}}
+		look(made, shard.Latest, first)
+		time.Sleep(2 * time.Minute)
+		look(made, shard.Latest, first, shard.Position{})
+		// Somebody deleted the application's leases: it begins anew.
+		time.Sleep(2 * time.Minute)
+		look(lease.View{}, shard.Latest, first, shard.Position{}, shard.Latest)
+	})
+}
+
+// Leases of an earlier leader that come while the next one lists say where the application begins, not that listing.
+func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newListings([]string{"s"})
+		cfg := Config{
+			Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
+			List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
+				if start.Kind() == shard.Tip {
+					start = later
+				}
+				return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}, Begin: map[string]shard.Position{"1": start, "2": start}}, nil
+			},
+		}
+		s.begin(t.Context(), lease.View{}, cfg)
+		view := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 1, Position: noon}}}
+		for i, want := range []int{0, 1} {
+			if err := s.take(<-s.results, cfg); err != nil {
+				t.Fatal(err)
+			}
+			s.begin(t.Context(), view, cfg)
+			got := s.actions(view, lease.Facts{}, cfg)
+			if len(got) != want || want > 0 && got[0].Lease.Position != noon {
+				t.Errorf("after %d listings: %v", i+1, got)
+			}
+			time.Sleep(time.Second)
+			s.begin(t.Context(), view, cfg)
+		}
+	})
+}

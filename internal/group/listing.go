@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,18 @@ type Listing struct {
 	Born int64
 }
 
+// pin is the time at which a listing with a start begins, zero when there is not one such time.
+func (l *Listing) pin() shard.Position {
+	var pin shard.Position
+	for _, at := range l.Begin {
+		if at.Kind() != shard.Time || !pin.IsZero() && at != pin {
+			return shard.Position{}
+		}
+		pin = at
+	}
+	return pin
+}
+
 // listings is what a leader knows of the streams, and the listings under way. Only the leadership's goroutine uses it.
 type listings struct {
 	named   []string
@@ -48,7 +61,8 @@ type listed struct {
 	running bool
 	retry   time.Time // not before
 	errors  int
-	fresh   bool // the latest was made for a stream without leases
+	fresh   bool           // the latest was made for a stream without leases
+	pin     shard.Position // where it begins; zero when leases show that, or there is not one such time
 	absent  map[string]int
 	reborn  int64     // the birth that was logged
 	again   time.Time // list again unless that was done since: a shard may have a lease only now that an old one of its name has gone
@@ -148,7 +162,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 		l.running = true
 		start := shard.Position{}
 		if fresh {
-			start = young.start(cfg.Start)
+			start = young.start(cmp.Or(l.pin, cfg.Start)) // what could not be applied yet is not to begin later
 		}
 		s.running.Go(func() {
 			select {
@@ -222,7 +236,10 @@ func (s *listings) take(r result, cfg Config) error {
 	}
 	l.errors, l.retry = 0, time.Time{}
 	s.news = true
-	l.latest, l.began, l.fresh = &r.Listing, r.began, r.fresh
+	l.latest, l.began, l.fresh, l.pin = &r.Listing, r.began, r.fresh, shard.Position{}
+	if r.fresh {
+		l.pin = r.pin()
+	}
 
 	here := make(map[string]bool, len(r.Shards))
 	for _, sh := range r.Shards {
@@ -269,6 +286,10 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		}
 		if len(byStream[name]) == 0 && !l.fresh {
 			continue // the leases were deleted meanwhile: begin with a fresh listing
+		}
+		if l.fresh && len(l.latest.Shards) > 0 && !s.beginnings[name].agrees(l.latest.pin()) {
+			l.again = l.began.Add(1) // an earlier leader's leases came while this listing was made
+			continue
 		}
 		listing := *l.latest
 		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
@@ -325,9 +346,12 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh bool) []lease.Lease {
 	have := make(map[string]bool, len(existing))
 	followed := map[string]bool{} // the shard is read, or was: its children are read from their beginning
+	// Of these, the ones that began elsewhere than this listing would, and their descendants: what came since then is not skipped.
+	earlier := map[string]bool{}
 	for _, l := range existing {
 		have[l.Shard] = true
 		followed[l.Shard] = !tombstone(l)
+		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])
 	}
 	graph := shard.NewGraph(listing.Shards)
 	var made []lease.Lease
@@ -337,12 +361,11 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 		}
 		sh, _ := graph.Shard(id)
 		begin, begins := listing.Begin[id]
-		// Made by an earlier leader's listing, which may have begun elsewhere: what came between is not skipped.
-		inherits := slices.ContainsFunc(graph.Parents(id), func(p string) bool { return have[p] && followed[p] })
-		descends := slices.ContainsFunc(graph.Parents(id), func(p string) bool { return followed[p] })
+		earlier[id] = slices.ContainsFunc(sh.Parents, func(p string) bool { return earlier[p] })
+		descends := slices.ContainsFunc(sh.Parents, func(p string) bool { return followed[p] })
 		at := shard.Oldest
 		switch {
-		case begins && !inherits:
+		case begins && !earlier[id]:
 			at = begin
 		case fresh && listing.Begin != nil && !descends:
 			at = shard.End // before the start: a tombstone, so that nobody waits for it or reads it
