@@ -39,14 +39,7 @@ type fanned struct {
 
 func fanOut(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, p *fanned)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		cfg.InMemory = true
-		srv, err := kinesistest.Start(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer srv.Close()
-		srv.CreateStream("s", 1)
+	served(t, cfg, 1, func(t *testing.T, srv *kinesistest.Server) {
 		p := &fanned{t: t, budget: NewBudget(128 << 20), srv: srv, shard: srv.OpenShards("s")[0], client: srv.Client()}
 		p.fan = p.reader()
 		defer func() {

@@ -3,12 +3,13 @@ package source
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -27,6 +28,7 @@ type fed struct {
 	sched  *Scheduler
 	budget *Budget
 	got    atomic.Int64 // bytes that the client received
+	mute   atomic.Int64 // connections that the server closed before it had answered anything
 	shards []string
 	open   []*Feed
 	hogs   []*Share
@@ -35,22 +37,16 @@ type fed struct {
 // feeding runs f in a bubble, and makes sure that everything has ended and all memory is given back afterwards.
 func feeding(t *testing.T, cfg kinesistest.Config, shards, memory int, f func(s *fed)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		cfg.InMemory = true
-		srv, err := kinesistest.Start(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer srv.Close()
-		srv.CreateStream("s", shards)
+	served(t, cfg, shards, func(t *testing.T, srv *kinesistest.Server) {
 		s := &fed{t: t, srv: srv, sched: new(Scheduler), budget: NewBudget(memory), shards: srv.OpenShards("s")}
 		transport := srv.Transport()
 		dial := transport.DialContext
 		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := dial(ctx, network, address)
-			return counted{c, &s.got}, err
+			return &counted{Conn: c, fed: s}, err
 		}
 		s.client = srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
+		var err error
 		if s.caller, err = wire.NewCaller(s.client, wire.Options{Reuse: true, Poison: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -72,15 +68,19 @@ func feeding(t *testing.T, cfg kinesistest.Config, shards, memory int, f func(s 
 	})
 }
 
-// counted counts what is read.
+// counted is a connection of which is known what came through it.
 type counted struct {
 	net.Conn
-	n *atomic.Int64
+	fed *fed
+	got int64
 }
 
-func (c counted) Read(b []byte) (int, error) {
+func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.n.Add(int64(n))
+	c.fed.got.Add(int64(n))
+	if c.got += int64(n); c.got == 0 && errors.Is(err, io.EOF) {
+		c.fed.mute.Add(1)
+	}
 	return n, err
 }
 

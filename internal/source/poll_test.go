@@ -27,7 +27,8 @@ type polled struct {
 	fails []error
 }
 
-func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
+// served runs f in a bubble with an embedded Kinesis that has stream "s".
+func served(t *testing.T, cfg kinesistest.Config, shards int, f func(t *testing.T, srv *kinesistest.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cfg.InMemory = true
@@ -36,7 +37,14 @@ func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
 			t.Fatal(err)
 		}
 		defer srv.Close()
-		srv.CreateStream("s", 1)
+		srv.CreateStream("s", shards)
+		f(t, srv)
+	})
+}
+
+func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
+	t.Helper()
+	served(t, cfg, 1, func(t *testing.T, srv *kinesistest.Server) {
 		p := &polled{t: t, srv: srv, shard: srv.OpenShards("s")[0]}
 		client := srv.Client()
 		p.poll = &Poll{

@@ -108,11 +108,9 @@ type confirmations struct {
 // own notes who owned a shard at an epoch, which can only be one. After a failover of Redis nobody owns a lease for a while, under a name that each
 // server makes up: the one that was replaced and the new one do not make the same.
 func (c *confirmations) own(shard string, epoch uint64, session string) {
-	if strings.HasPrefix(session, "lost:") {
-		return
-	}
 	k := fmt.Sprintf("%s at epoch %d", shard, epoch)
-	if was, ok := c.owner[k]; ok && was != session {
+	nobody := strings.HasPrefix(c.owner[k], "lost:") && strings.HasPrefix(session, "lost:")
+	if was, ok := c.owner[k]; ok && was != session && !nobody {
 		c.Errorf("%s was owned by %s and %s", k, was, session)
 	}
 	c.owner[k] = session
