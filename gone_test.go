@@ -43,6 +43,36 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	}
 }
 
+// Who finds that shards have left has just listed the stream: their child does not wait until the leader's listing has come, which takes its time.
+func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		t.Run(reading.String(), func(t *testing.T) {
+			bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+				store := memstore.New()
+				s := &seen{data: map[string]int{}}
+				opts := weir.Options{Stream: srv.StreamARN("s"), Reading: reading} // of a name fan-out would ask for the ARN
+				stop := start(t, srv.Client(), store, opts, s.handle)
+				time.Sleep(10 * time.Second)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				open := srv.OpenShards("s")
+				srv.Merge("s", open[0], open[1])
+				time.Sleep(50 * time.Hour)
+				srv.Put("s", "k", []byte("1"))
+				srv.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault { // with which the leader's listing begins
+					return kinesistest.Fault{Delay: 15 * time.Second}
+				})
+				stop = start(t, srv.Client(), store, opts, s.handle)
+				until(t, "the child is read", 5*time.Second, func() bool { return s.all() == "s 1" })
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "k", []byte("1"))

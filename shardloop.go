@@ -88,7 +88,9 @@ func (l *shardLoop) read() error {
 		case errors.Is(err, source.ErrNoShard):
 			l.in.opts.Logger.Error("a shard left the stream before it was read to its end; what it still held has expired",
 				"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
-			return ended(l.term.Finish(l.term.Context(), nil))
+			gone := new(source.GoneError)
+			_ = errors.As(err, &gone) // nothing else wraps it
+			return ended(l.term.Finish(l.term.Context(), gone.Children))
 		default: // the stream is gone; it may come back, or the application be stopped
 			l.absent = min(l.absent+1, 30)
 			next := retryPause(l.in.opts.IdleInterval, max(absentPause, l.in.opts.IdleInterval), int(l.absent))

@@ -211,21 +211,6 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	return wait, nil
 }
 
-// gone tells a shard that has left from a stream that has, and both from an answer that was merely out of date.
-func (p *Poll) gone(ctx context.Context) error {
-	shards, _, err := List(ctx, p.Client, p.Stream, nil)
-	switch {
-	case errors.Is(err, ErrNoStream):
-		return err
-	case err != nil:
-		return nil // not known: go on trying
-	case slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == p.Shard }):
-		return nil
-	default:
-		return fmt.Errorf("%w: %s of stream %s", ErrNoShard, p.Shard, p.Stream.Name)
-	}
-}
-
 // read reads a whole page.
 func (p *Poll) read(ctx context.Context) (Page, error) {
 	p.began = mono.Now()
@@ -349,17 +334,8 @@ func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
 	if err != nil {
 		return false, nil, err
 	}
-	closed := false
-	var kids []shard.Shard
-	for _, s := range shards {
-		if s.ID == p.Shard {
-			closed = s.Closed
-		}
-		if slices.Contains(s.Parents, p.Shard) {
-			kids = append(kids, s)
-		}
-	}
-	return closed, kids, nil
+	closed := slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == p.Shard && s.Closed })
+	return closed, childrenOf(p.Shard, shards), nil
 }
 
 // schedule sets when the next read is due, after one that brought so many bytes and ended with page.
