@@ -274,7 +274,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
-		if leader := w.books.of[w.leader]; leader != nil && w.profile.Start.Kind() == shard.Tip { // nothing is given out before a leader has listed
+		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) { // nothing is given out before a leader has listed
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
 		if w.readable(l, sh) {
