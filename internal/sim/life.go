@@ -102,7 +102,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	}
 	return weir.Options{
 		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: quiet,
-		Start: w.profile.Start, Reading: w.reading, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
+		Start: w.starts, Reading: w.reading, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),

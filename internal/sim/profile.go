@@ -97,6 +97,7 @@ type Profile struct {
 	Repeats bool // records may be handled again
 	Large   bool // records of 160 KiB, so that answers come in parts
 	Start   weir.Position
+	Since   bool    // Options.Start is a time of the stream's first half minute, after which the workers begin
 	Pushed  float64 // the part of the simulations that read by fan-out
 	Streams [2]int  // how many there are; with a second number Options.StreamsFunc names all but the first
 	Records time.Duration
@@ -149,6 +150,11 @@ var Profiles = []Profile{
 		Name: "latest", Start: weir.Latest, Pushed: .3, Rates: all(storeFaults, serviceFaults, map[Fault]float64{
 			CrashBefore: .003, CrashAfter: .003, TornApply: .06, ApplyBreaks: .06, Split: 300, Merge: 200, Crash: 60, Leaves: 60,
 		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 8}, Lasts: [2]time.Duration{30 * time.Second, 3 * time.Minute}, Records: 300 * time.Millisecond,
+	},
+	{
+		Name: "since", Since: true, Pushed: .3, Rates: all(storeFaults, serviceFaults, map[Fault]float64{
+			CrashBefore: .003, CrashAfter: .003, TornApply: .06, ApplyBreaks: .06, Split: 300, Merge: 200, Crash: 60, Leaves: 60,
+		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 8}, Lasts: [2]time.Duration{time.Minute, 4 * time.Minute}, Records: 300 * time.Millisecond,
 	},
 	{
 		Name: "streams", Streams: [2]int{2, 4}, Pushed: .3, Rates: all(workerFaults, map[Fault]float64{

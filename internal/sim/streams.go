@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/internal/sim/model"
+	"github.com/weir-go/weir/shard"
 )
 
 // stream is one that the application reads, or may come to read.
@@ -260,6 +261,10 @@ func (w *world) write(st *stream, d *dice) {
 	for _, id := range ids {
 		w.books.home[id] = name
 		w.judge.Put(id, name, w.wall())
+		if w.starts.Kind() == shard.Time && r.Arrival.Before(w.starts.Time()) {
+			w.judge.Exempt(id)
+			w.books.early[id] = true
+		}
 	}
 	w.note(nil, "put", name, 0, ids[0].String()+" "+model.Number(r.Seq))
 }

@@ -40,6 +40,7 @@ type world struct {
 	steps    int
 	skew     time.Duration // of the service's clock
 	reading  weir.Reading
+	starts   weir.Position
 	beats    int // that were sent
 
 	workers []*worker
@@ -144,11 +145,12 @@ func (w *world) prepare(o Options) {
 	}
 	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
 	w.makeStreams(shards)
+	late := w.begin()
 	for i := range n {
 		// Rates within 4.5 % of true time: any two differ by less than a tenth.
 		wk := &worker{name: fmt.Sprintf("w%d", i), rate: 1 + (float64(d.below(90001))-45000)/1e6}
 		w.workers = append(w.workers, wk)
-		w.after(d.span(0, 10*time.Second), func() { w.start(wk) })
+		w.after(late+d.span(0, 10*time.Second), func() { w.start(wk) })
 	}
 	w.after(d.span(0, time.Second), w.put)
 	w.script()

@@ -14,7 +14,7 @@ func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 // seconds.
 func (w *world) pins(by *life, name string) {
 	st := w.streamNamed(name).now
-	if st == nil || w.profile.Start.Kind() != shard.Tip || w.books.pinned[st.Life] {
+	if st == nil || w.starts.Kind() != shard.Tip || w.books.pinned[st.Life] {
 		return
 	}
 	w.books.pinned[st.Life] = true
@@ -29,4 +29,15 @@ func (w *world) pins(by *life, name string) {
 			}
 		}
 	}
+}
+
+// begin decides where the application begins, and returns how long after the stream its workers do.
+func (w *world) begin() (late time.Duration) {
+	w.starts = w.profile.Start
+	if w.profile.Since {
+		d := roll(w.seed, "since")
+		late = 30 * time.Second
+		w.starts = shard.At(w.clock().Add(d.span(-time.Second, late)))
+	}
+	return late
 }
