@@ -223,22 +223,22 @@ func (w *world) leavesInTime(l *life) {
 // unborn: a shard without a lease gets one when its parents end, or with the next listing.
 func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	d, s := &w.duties, w.settings
-	ended := len(sh.Parents) > 0
+	named := false // by who finished a parent: at its end, or when that had left the stream
 	for _, p := range sh.Parents {
 		l, known := w.books.last[lease.Key{Stream: st.name, Shard: p.ID}]
 		switch {
 		case !known && p.GoneAt.IsZero(), known && !l.Finished():
 			delete(d.missing, sh) // it waits for that
 			return
-		case !known || w.streamOf(&l) == nil || !w.judge.Over(nameOf(st.now, p.ID)):
-			ended = false // a parent that expired names no children
+		case known && w.streamOf(&l) != nil && l.Epoch > 1: // a tombstone of before the start was finished by nobody
+			named = true
 		}
 	}
 	if _, known := d.missing[sh]; !known {
 		d.missing[sh] = w.now()
 	}
 	say := func() string { return about(st.name, sh.ID) + " has no lease although its parents are finished," }
-	if ended && !d.former[sh] {
+	if named && !d.former[sh] {
 		w.within(d.missing[sh], s.beat, "child", say)
 		return
 	}
