@@ -209,6 +209,44 @@ func TestFanOutWithASlowHandler(t *testing.T) {
 	})
 }
 
+// Who leaves a handler behind leaves no subscription behind: the next owner would be refused its own, and poll.
+func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		entered, hang := make(chan struct{}), make(chan struct{})
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
+			App: "app", Stream: "s", Logger: quiet, Reading: weir.FanOut, HandlerTimeout: time.Minute,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- c.Run(ctx, weir.HandlerFunc(func(context.Context, *weir.Batch) error {
+				close(entered)
+				<-hang
+				return nil
+			}))
+		}()
+		until(t, "a subscription", time.Minute, func() bool { return len(srv.Subscriptions("s")) == 1 })
+		srv.Put("s", "k", []byte("x"))
+		<-entered
+		time.Sleep(50 * time.Second) // its time is not over yet
+		if n := len(srv.Subscriptions("s")); n != 1 {
+			t.Errorf("%d subscriptions while the handler has time", n)
+		}
+		time.Sleep(50 * time.Second) // the hand-off timeout is over, a subscription's five minutes are not
+		if left := srv.Subscriptions("s"); len(left) > 0 {
+			t.Errorf("when it has been left behind: %v", left)
+		}
+		close(hang)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestFanOutOfAStreamGivenByARN(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)

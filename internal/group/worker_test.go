@@ -2,8 +2,10 @@ package group
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,5 +182,25 @@ func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {
 		if got := retryAfter(time.Second, c.failures, c.trusted); got != c.want*time.Millisecond {
 			t.Errorf("%d failures, trusted %t: %v, want %v ms", c.failures, c.trusted, got, int(c.want))
 		}
+	}
+}
+
+// What happens to many terms at once happens in the order of their shards, so that the same events have the same story, whatever a map's order is.
+func TestTermsAreInTheOrderOfTheirShards(t *testing.T) {
+	terms := map[lease.Key]*Term{}
+	var want []lease.Key
+	for _, stream := range []string{"a", "b"} {
+		for i := range 20 {
+			key := lease.Key{Stream: stream, Shard: fmt.Sprintf("%02d", i)}
+			want = append(want, key)
+			terms[key] = &Term{Lease: Held{Key: key}}
+		}
+	}
+	var got []lease.Key
+	for _, term := range sorted(terms) {
+		got = append(got, term.Lease.Key)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the order is %v", got)
 	}
 }
