@@ -345,11 +345,16 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 // from its beginning.
 func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh bool) []lease.Lease {
 	have := make(map[string]bool, len(existing))
+	for _, l := range existing {
+		have[l.Shard] = true
+	}
+	if !slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return !have[s.ID] }) {
+		return nil // nearly always
+	}
 	followed := map[string]bool{} // the shard is read, or was: its children are read from their beginning
 	// Of these, the ones that began elsewhere than this listing would, and their descendants: what came since then is not skipped.
 	earlier := map[string]bool{}
 	for _, l := range existing {
-		have[l.Shard] = true
 		followed[l.Shard] = !tombstone(l)
 		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])
 	}

@@ -67,7 +67,7 @@ func (w *worker) run(ctx context.Context) error {
 	defer w.running.Wait()
 	defer w.trust.end(ErrLeaseLost) // ends the leadership too
 
-	done := ctx.Done()
+	done, goOn := ctx.Done(), context.WithoutCancel(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -93,10 +93,10 @@ func (w *worker) run(ctx context.Context) error {
 		default:
 			w.fatal = err // a handler that asks to stop while Run stops already: its error is not to be swallowed
 		}
-		next := w.beat(context.WithoutCancel(ctx))
+		next := w.beat(goOn)
 		if !w.stopping.IsZero() && w.stopped() {
 			w.endLeadership()
-			w.leave(context.WithoutCancel(ctx))
+			w.leave(goOn)
 			return w.fatal
 		}
 		timer.Reset(next)
@@ -186,10 +186,13 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	if w.cfg.Troubles != nil {
 		r.Troubles = w.cfg.Troubles()
 	}
-	sent := map[*Term]lease.Progress{}
+	var sent map[*Term]lease.Progress // most beats say nothing of any
 	for _, t := range w.terms {
 		p, some := t.progress()
 		if some {
+			if sent == nil {
+				sent = map[*Term]lease.Progress{}
+			}
 			r.Progress = append(r.Progress, p)
 			sent[t] = p
 		}

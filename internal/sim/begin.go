@@ -19,7 +19,7 @@ func (w *world) pins(by *life, name string) {
 	}
 	w.books.pinned[st.Life] = true
 	for _, sh := range st.Shards {
-		for _, c := range w.books.kept[nameOf(st, sh.ID)] {
+		for _, c := range w.books.kept[sh.Name] {
 			if c.at >= by.pins[name] {
 				break
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/internal/sim/model"
@@ -46,7 +45,7 @@ func newBooks() books {
 }
 
 // nameOf tells shards of streams apart that had one name after the other.
-func nameOf(st *model.Stream, id string) string { return strconv.FormatInt(st.Life, 10) + "/" + id }
+func nameOf(st *model.Stream, id string) string { return model.NameOf(st.Life, id) }
 
 func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
 
@@ -55,6 +54,7 @@ func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id
 type trusted struct {
 	until int64
 	held  map[lease.Key]uint64
+	spare map[lease.Key]uint64 // for the next answer
 }
 
 // gives notes what a beat gives back: from when it is sent on the worker does not trust that any more.
@@ -74,8 +74,9 @@ func (w *world) trusts(l *life, sent int64, r lease.Report, o lease.Orders) {
 	if sent+limit <= now {
 		return
 	}
-	t := trusted{sent + limit, nil}
-	if len(o.Held) > 0 {
+	t := trusted{until: sent + limit, held: l.trusted.spare, spare: l.trusted.held}
+	clear(t.held)
+	if len(o.Held) > 0 && t.held == nil {
 		t.held = make(map[lease.Key]uint64, len(o.Held))
 	}
 	for _, h := range o.Held {
@@ -103,10 +104,7 @@ func (w *world) look(changed bool) {
 		w.breaks("the store cannot be looked at: %v", err)
 		return
 	}
-	here := make(map[lease.Key]*lease.Lease, len(v.Leases))
-	for i := range v.Leases {
-		here[v.Leases[i].Key] = &v.Leases[i]
-	}
+	here := leases(v.Leases)
 	for i := range v.Leases {
 		now := &v.Leases[i]
 		before, known := w.books.last[now.Key]
@@ -121,12 +119,24 @@ func (w *world) look(changed bool) {
 	}
 	if len(w.books.last) > len(here) {
 		for _, key := range slices.SortedFunc(maps.Keys(w.books.last), lease.Key.Compare) {
-			if here[key] == nil {
+			if here.of(key) == nil {
 				w.removed(w.books.last[key])
 				delete(w.books.last, key)
 			}
 		}
 	}
+}
+
+// leases are those of a view, which come in the order of their keys.
+type leases []lease.Lease
+
+// of is the lease of a key, nil if there is none.
+func (all leases) of(key lease.Key) *lease.Lease {
+	i, found := slices.BinarySearchFunc(all, key, func(l lease.Lease, key lease.Key) int { return l.Key.Compare(key) })
+	if !found {
+		return nil
+	}
+	return &all[i]
 }
 
 func same(a, b *lease.Lease) bool {
@@ -147,7 +157,7 @@ func (w *world) overran(l *life, about string) {
 	if l == nil {
 		return
 	}
-	for c := range l.parked {
+	for _, c := range l.parked {
 		if c.op == "handle" && c.about == about && !c.gone.Load() {
 			w.judge.Fault(l.who, w.wall())
 			return
@@ -156,7 +166,7 @@ func (w *world) overran(l *life, about string) {
 }
 
 // compare checks what may become of a lease from one step to the next.
-func (w *world) compare(before, now *lease.Lease, here map[lease.Key]*lease.Lease) {
+func (w *world) compare(before, now *lease.Lease, here leases) {
 	switch {
 	case now.Epoch < before.Epoch:
 		w.breaks("the epoch of %s falls from %d to %d", now.Key, before.Epoch, now.Epoch)
@@ -194,7 +204,7 @@ func (w *world) compare(before, now *lease.Lease, here map[lease.Key]*lease.Leas
 			continue
 		}
 		for _, p := range sh.Parents { // as the service knows them, not as the lease does
-			parent := here[lease.Key{Stream: now.Stream, Shard: p.ID}]
+			parent := here.of(lease.Key{Stream: now.Stream, Shard: p.ID})
 			if parent == nil && p.GoneAt.IsZero() || parent != nil && !parent.Finished() {
 				w.breaks("%s is given out before its parent %s is finished", now.Key, p.ID)
 			}
@@ -281,7 +291,7 @@ func (w *world) well() string {
 		shares[owner]++
 	}
 	for _, st := range w.streams {
-		for _, sh := range st.shards() {
+		for sh := range st.shards() {
 			if st.named && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
 				return "nobody knows of " + about(st.name, sh.ID)
 			}

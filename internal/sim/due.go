@@ -174,7 +174,7 @@ func (w *world) overdue() {
 // overdueOf looks for what is overdue of a stream.
 func (w *world) overdueOf(st *stream, led, takers int64) {
 	d := &w.duties
-	for _, sh := range st.shards() {
+	for sh := range st.shards() {
 		key := lease.Key{Stream: st.name, Shard: sh.ID}
 		l, known := w.books.last[key]
 		switch {
@@ -196,7 +196,7 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 
 // noteHandlers notes which shards have a handler at work.
 func (w *world) noteHandlers(l *life) {
-	for c := range l.parked {
+	for _, c := range l.parked {
 		if c.op == "handle" && !c.gone.Load() {
 			l.hindered.handles[c.about] = w.now()
 			if w.stage == settling && c.sent < w.duties.settle {
@@ -270,7 +270,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		d = &duty{what, l.Epoch, l.Heir, owner, now}
 		w.duties.leases[l.Key] = d
 	}
-	say := func() string { return fmt.Sprintf("%s (%s)", l, what) }
+	say := func() string { return fmt.Sprintf("%s (%s)", *l, what) } // a copy, so that l stays where it is
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
@@ -297,7 +297,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
 		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.handles[about(l.Stream, l.Shard)]), 3*s.beat, "wish, idle", say)
 	case "read":
-		since, left := w.judge.Waits(nameOf(w.streamOf(l), l.Shard))
+		since, left := w.judge.Waits(sh.Name)
 		if left == 0 || owner.stopping {
 			return
 		}

@@ -124,6 +124,15 @@ var (
 	ofApply = append(slices.Clone(ofStore), TornApply, ApplyBreaks)
 )
 
+// What may strike a call to Kinesis.
+var (
+	ofEach         = []Fault{Throttled, ServerError, ServiceSlow, Silent}
+	ofRecords      = append(slices.Clone(ofEach), BrokenBody, BrokenAnswer, Expired, EmptyPage, ShortPage, NoChildren)
+	ofIterator     = append(slices.Clone(ofEach), AtForAfter)
+	ofSubscription = append(slices.Clone(ofEach), InUse, AtForAfter)
+	ofService      = append(slices.Clone(ofEach), BrokenBody)
+)
+
 // answerStore sends the answer of a call to the store on its way.
 func (w *world) answerStore(c *call, r reply, back time.Duration) {
 	if back == 0 {
@@ -296,17 +305,15 @@ func (w *world) admitRead(c *call, asked model.Call) {
 		}
 		return
 	}
-	kinds := []Fault{Throttled, ServerError, ServiceSlow, Silent}
+	kinds := ofService
 	var whim model.Whim
 	switch asked.Op {
 	case "GetRecords":
-		kinds = append(kinds, BrokenBody, BrokenAnswer, Expired, EmptyPage, ShortPage, NoChildren)
+		kinds = ofRecords
 	case "GetShardIterator":
-		kinds = append(kinds, AtForAfter)
+		kinds = ofIterator
 	case "SubscribeToShard":
-		kinds = append(kinds, InUse, AtForAfter)
-	default:
-		kinds = append(kinds, BrokenBody)
+		kinds = ofSubscription
 	}
 	f := w.pick(c, &d, kinds...)
 	w.note(l, c.op, c.about, c.n, string(f))
@@ -319,7 +326,7 @@ func (w *world) admitRead(c *call, asked model.Call) {
 	}
 	back := d.often(0, 40*time.Millisecond)
 	give := func(a httpAnswer) {
-		a.date = w.clock()
+		a.date = w.date()
 		r := reply{value: a}
 		if back < 10*time.Millisecond {
 			w.answer(c, r)
@@ -370,6 +377,7 @@ func (w *world) admitRead(c *call, asked model.Call) {
 		whim.FromStart = true
 	}
 	w.after(there, func() {
+		asked := c.body.(model.Call) // so that the one outside needs no memory of its own
 		if asked.Tip() && !broken {
 			l.pins[asked.Stream] = w.now()
 		}

@@ -27,6 +27,7 @@ type call struct {
 	deaf  bool // does not hear that ctx has ended
 	body  any  // for whoever decides its fate
 	sent  int64
+	slot  int // among the parked
 	reply chan reply
 	gone  atomic.Bool // nobody waits any more
 }

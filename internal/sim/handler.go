@@ -3,7 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,10 +68,13 @@ func idOf(data []byte) (judge.ID, bool) {
 
 // payload is the data of a record, n-th of its key.
 func payload(id judge.ID, size int) []byte {
-	b := fmt.Appendf(make([]byte, 0, size+40), "%s %d|", id.Key, id.N)
-	if n := len(b); n < size {
-		b = append(b, filling[n:size]...)
+	var most [64]byte
+	name := append(strconv.AppendInt(append(append(most[:0], id.Key...), ' '), int64(id.N), 10), '|')
+	if len(name) >= size {
+		return slices.Clone(name)
 	}
+	b := append([]byte(nil), filling[:size]...) // clears no memory first, as make does
+	copy(b, name)
 	return b
 }
 

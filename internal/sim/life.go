@@ -36,8 +36,8 @@ type life struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	dead   atomic.Bool
-	counts map[counted]int // calls
-	parked map[*call]struct{}
+	counts map[counted]*int // calls
+	parked []*call          // in no order
 
 	stopping bool
 	done     chan struct{} // Run has returned
@@ -60,12 +60,49 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level:
 // counted is what calls of a life are numbered by.
 type counted struct{ op, about string }
 
+// number is the next one of a call like c.
+func (l *life) number(c *call) int {
+	n := l.counts[counted{c.op, c.about}]
+	if n == nil {
+		n = new(int)
+		l.counts[counted{c.op, c.about}] = n
+	}
+	*n++
+	return *n
+}
+
+// park has a call wait for its answer.
+func (l *life) park(c *call) {
+	c.slot = len(l.parked)
+	l.parked = append(l.parked, c)
+}
+
+// unpark forgets a call, if that has not been done.
+func (l *life) unpark(c *call) {
+	if c.slot >= len(l.parked) || l.parked[c.slot] != c {
+		return // one of its answers came before
+	}
+	last := len(l.parked) - 1
+	moved := l.parked[last]
+	l.parked[c.slot], moved.slot = moved, c.slot
+	l.parked[last] = nil
+	l.parked = l.parked[:last]
+}
+
+// unparkAll tells everybody who waits that it is over.
+func (l *life) unparkAll() {
+	for _, c := range l.parked {
+		c.reply <- reply{err: errDead}
+	}
+	l.parked = nil
+}
+
 // start begins a life of a worker.
 func (w *world) start(of *worker) {
 	of.lifes++
 	l := &life{
 		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
-		counts: map[counted]int{}, parked: map[*call]struct{}{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
+		counts: map[counted]*int{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
@@ -119,10 +156,7 @@ func (w *world) crash(l *life, why string) {
 	w.judge.Fault(l.who, w.wall())
 	l.dead.Store(true)
 	l.trusted = trusted{}
-	for c := range l.parked {
-		c.reply <- reply{err: errDead}
-	}
-	clear(l.parked)
+	l.unparkAll()
 	l.cancel()
 	w.ends(l)
 }
@@ -155,7 +189,7 @@ func (w *world) returned(l *life, err error) {
 		what = err.Error()
 	}
 	w.note(l, "returned", "", 0, what)
-	for c := range l.parked {
+	for _, c := range l.parked {
 		if !c.gone.Load() && c.op != "handle" {
 			w.breaks("Run of %s has returned while a call (%s) was under way", l.who, c.op)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/weir-go/weir/internal/sim/model"
 )
@@ -19,16 +18,31 @@ type httpAnswer struct {
 	model.Answer
 	broken bool
 	sub    *model.Subscription
-	date   time.Time
+	date   string // as in its header
 }
+
+// date is what the service's clock shows, as answers say it: the same for a second.
+func (w *world) date() string {
+	now := w.clock()
+	if second := now.Unix(); second != w.dated.second {
+		w.dated.second, w.dated.text = second, now.UTC().Format(http.TimeFormat)
+	}
+	return w.dated.text
+}
+
+// content is what an answer has.
+type content struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*content) Close() error { return nil }
 
 // RoundTrip implements http.RoundTripper.
 func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
+		body = make([]byte, max(r.ContentLength, 0))
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return nil, fmt.Errorf("sim: a request's body is not as long as it says: %w", err)
 		}
 		_ = r.Body.Close()
 	}
@@ -49,21 +63,25 @@ func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.CBOR {
 		kind = "application/x-amz-cbor-1.1"
 	}
-	content := io.Reader(bytes.NewReader(a.Body))
-	if a.broken {
-		content = io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), brokenOff{})
-	}
-	stream := io.NopCloser(content)
 	length := int64(len(a.Body))
-	if a.sub != nil {
+	var stream io.ReadCloser
+	switch {
+	case a.sub != nil:
 		kind, length = "application/vnd.amazon.eventstream", -1
 		stream = newEvents(s.l, what, r.Context(), a.Body, a.sub)
+	case a.broken:
+		stream = io.NopCloser(io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), brokenOff{}))
+	default:
+		whole := new(content)
+		whole.Reset(a.Body)
+		stream = whole
 	}
+	headers := []string{kind, "sim", a.date}
 	return &http.Response{
 		StatusCode: a.Status, Status: http.StatusText(a.Status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		ContentLength: length, Body: stream,
 		Header: http.Header{
-			"Content-Type": {kind}, "X-Amzn-Requestid": {"sim"}, "Date": {a.date.UTC().Format(http.TimeFormat)},
+			"Content-Type": headers[:1:1], "X-Amzn-Requestid": headers[1:2:2], "Date": headers[2:],
 		},
 	}, nil
 }

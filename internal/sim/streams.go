@@ -3,8 +3,8 @@ package sim
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/weir-go/weir/internal/sim/judge"
@@ -159,7 +159,7 @@ func (w *world) reshapes(f Fault, id string, d *dice) {
 // expires has the judge know that a record has left the stream.
 func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
 	number := model.Number(r.Seq)
-	for _, c := range w.books.kept[nameOf(st.now, sh.ID)] {
+	for _, c := range w.books.kept[sh.Name] {
 		if c.number == number {
 			for _, id := range c.ids {
 				w.judge.Exempt(id)
@@ -206,9 +206,9 @@ func (w *world) born(st *stream) {
 	for _, sh := range st.now.Shards {
 		var parents []string
 		for _, p := range sh.Parents {
-			parents = append(parents, nameOf(st.now, p.ID))
+			parents = append(parents, p.Name)
 		}
-		w.judge.Born(nameOf(st.now, sh.ID), parents...)
+		w.judge.Born(sh.Name, parents...)
 	}
 }
 
@@ -256,7 +256,7 @@ func (w *world) write(st *stream, d *dice) {
 		data = model.Pack(key, payloads)
 	}
 	sh, r := w.service.Put(st.now, key, data, w.clock())
-	name := nameOf(st.now, sh.ID)
+	name := sh.Name
 	w.books.kept[name] = append(w.books.kept[name], container{model.Number(r.Seq), ids, w.now()})
 	for _, id := range ids {
 		w.books.home[id] = name
@@ -294,15 +294,21 @@ func (w *world) unnamed(st *stream, led int64) {
 			if st.since == math.MinInt64 {
 				since = max(0, led)
 			}
-			w.within(since, s.handoff+s.failover+6*s.beat, "unnamed", func() string { return fmt.Sprintf("%s of a stream that is not named", &l) })
+			w.within(since, s.handoff+s.failover+6*s.beat, "unnamed", func() string { return fmt.Sprintf("%s of a stream that is not named", l) })
 		}
 	}
 }
 
 // shards are those of a stream in the order of their making; those that have left are left out.
-func (st *stream) shards() []*model.Shard {
-	if st.now == nil {
-		return nil
+func (st *stream) shards() iter.Seq[*model.Shard] {
+	return func(yield func(*model.Shard) bool) {
+		if st.now == nil {
+			return
+		}
+		for _, sh := range st.now.Shards {
+			if sh.GoneAt.IsZero() && !yield(sh) {
+				return
+			}
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(st.now.Shards), func(sh *model.Shard) bool { return !sh.GoneAt.IsZero() })
 }

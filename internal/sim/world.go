@@ -39,9 +39,13 @@ type world struct {
 	stage    int
 	steps    int
 	skew     time.Duration // of the service's clock
-	reading  weir.Reading
-	starts   weir.Position
-	beats    int // that were sent
+	dated    struct {      // the last of its dates that was asked for
+		second int64
+		text   string
+	}
+	reading weir.Reading
+	starts  weir.Position
+	beats   int // that were sent
 
 	workers []*worker
 	lives   []*life
@@ -243,10 +247,7 @@ func (w *world) end() {
 	w.stage = over
 	for _, l := range w.lives {
 		l.dead.Store(true)
-		for c := range l.parked {
-			c.reply <- reply{err: errDead}
-		}
-		clear(l.parked)
+		l.unparkAll()
 		l.cancel()
 	}
 	for range 600 {
@@ -285,10 +286,8 @@ func (w *world) admit(c *call) {
 		c.reply <- reply{err: errDead}
 		return
 	}
-	name := counted{c.op, c.about}
-	c.n, c.sent = l.counts[name]+1, w.now()
-	l.counts[name] = c.n
-	l.parked[c] = struct{}{}
+	c.n, c.sent = l.number(c), w.now()
+	l.park(c)
 	switch body := c.body.(type) {
 	case *handling:
 		w.admitHandling(c, body)
@@ -309,16 +308,16 @@ func (w *world) answer(c *call, r reply) {
 	if l.dead.Load() {
 		return
 	}
-	if now := w.now(); l.paused > now && !c.gone.Load() {
-		d := w.dice(c, "after the pause")
-		// A pause may come to last for less than it was to.
-		w.after(min(time.Duration(l.paused-now), 5*time.Second)+d.span(1, time.Millisecond), func() { w.answer(c, r) })
+	if l.paused > w.now() && !c.gone.Load() {
+		w.postpone(c, r)
 		return
 	}
 	if h, ok := c.body.(*handling); ok {
-		w.handled(c, h, &r)
+		changed := r // of few calls, so that the answers to all others need no memory of their own
+		w.handled(c, h, &changed)
+		r = changed
 	}
-	delete(l.parked, c)
+	l.unpark(c)
 	if c.gone.Load() {
 		return
 	}
@@ -332,6 +331,12 @@ func (w *world) answer(c *call, r reply) {
 		w.trusts(l, c.sent, b.report, o)
 	}
 	c.reply <- r
+}
+
+// postpone answers a call when the pause is over, which may come to last for less than it was to.
+func (w *world) postpone(c *call, r reply) {
+	d := w.dice(c, "after the pause")
+	w.after(min(time.Duration(c.life.paused-w.now()), 5*time.Second)+d.span(1, time.Millisecond), func() { w.answer(c, r) })
 }
 
 // dice are those of a call.

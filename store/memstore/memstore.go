@@ -81,10 +81,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	for _, p := range r.Progress {
 		a.progress(r.Session, p)
 	}
-	return lease.Orders{
-		Held:   a.list(func(l *lease.Lease) bool { return l.Owner == r.Session }),
-		Leader: a.leads(),
-	}, nil
+	return lease.Orders{Held: a.list(r.Session), Leader: a.leads()}, nil
 }
 
 // View implements [lease.Store].
@@ -99,7 +96,7 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 		Revision: fmt.Sprintf("%d.%d", a.life, a.revision), Leader: a.leads(), Paused: slices.Sorted(maps.Keys(a.paused)),
 	}
 	if v.Same = v.Revision == since; !v.Same {
-		v.Leases = a.list(func(*lease.Lease) bool { return true })
+		v.Leases = a.list("")
 	}
 	if a.workers == nil {
 		a.workers = slices.SortedFunc(maps.Values(a.sessions), func(x, y *lease.Worker) int { return strings.Compare(x.Session, y.Session) })
@@ -363,26 +360,29 @@ func (a *application) own(l *lease.Lease, session string) {
 	a.revision++
 }
 
-// list returns copies of the leases that want holds for, sorted by key.
-func (a *application) list(want func(*lease.Lease) bool) []lease.Lease {
+// list returns copies of the leases that owner has, of all for "", sorted by key.
+func (a *application) list(owner string) []lease.Lease {
 	if a.sorted == nil {
 		a.sorted = slices.SortedFunc(maps.Values(a.leases), func(x, y *lease.Lease) int { return x.Key.Compare(y.Key) })
 	}
-	n := 0
+	n, parents := 0, 0
 	for _, l := range a.sorted {
-		if want(l) {
-			n++
+		if owner == "" || l.Owner == owner {
+			n, parents = n+1, parents+len(l.Parents)
 		}
 	}
 	if n == 0 {
 		return nil
 	}
-	some := make([]lease.Lease, 0, n) // once, because there may be many
+	some, of := make([]lease.Lease, 0, n), make([]string, 0, parents) // once, because there may be many
 	for _, l := range a.sorted {
-		if want(l) {
-			c := *l
-			c.Parents = slices.Clone(l.Parents)
-			some = append(some, c)
+		if owner == "" || l.Owner == owner {
+			some = append(some, *l)
+			if l.Parents != nil {
+				from := len(of)
+				of = append(of, l.Parents...)
+				some[len(some)-1].Parents = of[from:len(of):len(of)]
+			}
 		}
 	}
 	return some

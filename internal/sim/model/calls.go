@@ -42,16 +42,20 @@ func Read(target, contentType string, body []byte) (Call, error) {
 	_, op, _ := strings.Cut(target, ".")
 	c := Call{Op: op}
 	if strings.Contains(contentType, "cbor") {
-		fields, err := readCBOR(body)
+		c.limit = 10000
+		err := readCBOR(body, func(name, text []byte, n uint64) {
+			switch string(name) {
+			case "ShardIterator":
+				c.token = string(text)
+			case "Limit":
+				c.limit = int(n)
+			}
+		})
 		if err != nil {
 			return c, fmt.Errorf("model: %s in CBOR: %w", op, err)
 		}
 		if op != "GetRecords" {
 			return c, fmt.Errorf("model: %s does not come in CBOR", op)
-		}
-		c.token, c.limit = fields["ShardIterator"], 10000
-		if n, err := strconv.Atoi(fields["Limit"]); err == nil {
-			c.limit = n
 		}
 	} else {
 		var in struct {
@@ -109,9 +113,13 @@ func (i iterator) String() string {
 }
 
 func parseIterator(s string) (i iterator, ok bool) {
-	parts := strings.Split(s, "|")
-	if len(parts) != 5 {
-		return i, false
+	var parts [5]string
+	for n := range parts {
+		part, rest, more := strings.Cut(s, "|")
+		if more != (n < 4) {
+			return i, false
+		}
+		parts[n], s = part, rest
 	}
 	var errs [3]error
 	i.stream, i.shard = parts[0], parts[1]

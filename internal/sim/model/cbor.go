@@ -3,7 +3,6 @@ package model
 import (
 	"encoding/binary"
 	"errors"
-	"strconv"
 )
 
 // pageCBOR is an answer to GetRecords.
@@ -78,8 +77,8 @@ func text(b []byte, s string) []byte { return append(head(b, 3, uint64(len(s))),
 
 var errCBOR = errors.New("not the CBOR of a request")
 
-// readCBOR reads a map of texts and numbers, which is all that a request for records is.
-func readCBOR(b []byte) (map[string]string, error) {
+// readCBOR reads a map of texts and numbers, which is all that a request for records is. The texts are parts of b.
+func readCBOR(b []byte, field func(name, text []byte, n uint64)) error {
 	next := func() (major byte, n uint64, ok bool) {
 		if len(b) == 0 {
 			return 0, 0, false
@@ -100,32 +99,30 @@ func readCBOR(b []byte) (map[string]string, error) {
 		b = b[size:]
 		return major, n, true
 	}
-	value := func() (string, bool) {
+	value := func() (text []byte, n uint64, ok bool) {
 		major, n, ok := next()
 		switch {
 		case !ok:
-			return "", false
+			return nil, 0, false
 		case major == 0:
-			return strconv.FormatUint(n, 10), true
+			return nil, n, true
 		case major != 3 || uint64(len(b)) < n:
-			return "", false
+			return nil, 0, false
 		}
-		s := string(b[:n])
-		b = b[n:]
-		return s, true
+		text, b = b[:n], b[n:]
+		return text, 0, true
 	}
 	major, n, ok := next()
 	if !ok || major != 5 {
-		return nil, errCBOR
+		return errCBOR
 	}
-	fields := map[string]string{}
 	for range n {
-		name, ok1 := value()
-		v, ok2 := value()
+		name, _, ok1 := value()
+		text, n, ok2 := value()
 		if !ok1 || !ok2 {
-			return nil, errCBOR
+			return errCBOR
 		}
-		fields[name] = v
+		field(name, text, n)
 	}
-	return fields, nil
+	return nil
 }

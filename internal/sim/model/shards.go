@@ -30,6 +30,7 @@ type Stream struct {
 // Shard holds its records in order.
 type Shard struct {
 	ID       string
+	Name     string // of the stream's life too
 	Parents  []*Shard
 	Children []*Shard
 	Lo, Hi   uint64 // of the hash keys, their upper 64 bits
@@ -95,13 +96,17 @@ func (s *Service) Stream(name string) *Stream { return s.streams[name] }
 
 func (s *Service) add(st *Stream, lo, hi uint64, parents ...*Shard) *Shard {
 	s.seq++
-	sh := &Shard{ID: fmt.Sprintf("shardId-%012d", len(st.Shards)), Parents: parents, Lo: lo, Hi: hi, Start: s.seq}
+	id := fmt.Sprintf("shardId-%012d", len(st.Shards))
+	sh := &Shard{ID: id, Name: NameOf(st.Life, id), Parents: parents, Lo: lo, Hi: hi, Start: s.seq}
 	for _, p := range parents {
 		p.Children = append(p.Children, sh)
 	}
 	st.Shards = append(st.Shards, sh)
 	return sh
 }
+
+// NameOf tells shards apart that had one ID, in streams of one name that lived one after the other.
+func NameOf(life int64, id string) string { return strconv.FormatInt(life, 10) + "/" + id }
 
 // Put appends a record to the shard that takes its key.
 func (s *Service) Put(st *Stream, key string, data []byte, now time.Time) (*Shard, Record) {
