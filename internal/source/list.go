@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,13 +103,13 @@ func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 func fromSDK(in types.Shard) (shard.Shard, error) {
 	// Copies: the SDK's strings lie in the answer, which is many times as large and would be kept as long as they are.
 	sh := shard.Shard{ID: strings.Clone(aws.ToString(in.ShardId))}
-	if sh.ID == "" || len(sh.ID) > 128 {
-		return sh, fmt.Errorf("the service listed a shard with the ID %.140q", sh.ID)
-	}
 	for _, p := range []*string{in.ParentShardId, in.AdjacentParentShardId} {
 		if id := aws.ToString(p); id != "" {
 			sh.Parents = append(sh.Parents, strings.Clone(id))
 		}
+	}
+	if !named(sh) {
+		return sh, fmt.Errorf("the service listed a shard with the ID %.140q and the parents %.140q", sh.ID, sh.Parents)
 	}
 	if in.SequenceNumberRange != nil {
 		sh.Closed = aws.ToString(in.SequenceNumberRange.EndingSequenceNumber) != ""
@@ -127,11 +128,24 @@ func hashRange(r *types.HashKeyRange) (shard.HashRange, error) {
 	return shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey))
 }
 
+// named reports whether a shard and its parents have names as Kinesis gives them, so that every store takes its lease.
+func named(s shard.Shard) bool {
+	odd := func(id string) bool {
+		return id == "" || len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+		})
+	}
+	return !odd(s.ID) && !slices.ContainsFunc(s.Parents, odd)
+}
+
 func children(in []types.ChildShard) ([]shard.Shard, error) {
+	if len(in) > mostChildren {
+		return nil, fmt.Errorf("the service named %d child shards", len(in))
+	}
 	all := make([]shard.Shard, 0, len(in))
 	for _, c := range in {
 		sh := shard.Shard{ID: aws.ToString(c.ShardId), Parents: c.ParentShards}
-		if sh.ID == "" || len(sh.ID) > 128 || len(c.ParentShards) > 2 {
+		if !named(sh) || len(c.ParentShards) > 2 {
 			return nil, fmt.Errorf("the service named a child shard %.140q with %d parents", sh.ID, len(c.ParentShards))
 		}
 		var err error
