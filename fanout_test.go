@@ -209,7 +209,7 @@ func TestFanOutWithASlowHandler(t *testing.T) {
 	})
 }
 
-// Who leaves a handler behind leaves no subscription behind: the next owner would be refused its own, and poll.
+// Who leaves a handler behind leaves no subscription behind, whose place the next owner's would have to take.
 func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		entered, hang := make(chan struct{}), make(chan struct{})
