@@ -83,12 +83,13 @@ func (w *Watch) See(v View, began, ended time.Time) Facts {
 }
 
 func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
-	here := make(map[string]bool, len(v.Workers))
-	for _, worker := range v.Workers {
+	living := 0
+	for i := range v.Workers {
+		worker := &v.Workers[i]
 		if worker.Ended {
 			continue
 		}
-		here[worker.Session] = true
+		living++
 		beat := track(w.sessions, worker.Session, worker.Beat, step)
 		if beat.time >= w.times.Failover || (worker.Session == w.suspect.Session && worker.Beat == w.suspect.Beat) {
 			f.Dead[worker.Session] = worker.Beat
@@ -109,6 +110,15 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 		if worker.Beat >= known.seen+4 {
 			f.Untold[worker.Session] = true
 			known.seen = worker.Beat
+		}
+	}
+	if len(w.sessions) == living && len(w.untold) == 0 {
+		return // nearly always: nobody is remembered who is not there
+	}
+	here := make(map[string]bool, living)
+	for i := range v.Workers {
+		if worker := &v.Workers[i]; !worker.Ended {
+			here[worker.Session] = true
 		}
 	}
 	prune(w.sessions, here)

@@ -89,6 +89,10 @@ func (g *gate) empty() bool {
 func (g *gate) take() []*call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	select { // what pokes for is taken now
+	case <-g.poke:
+	default:
+	}
 	all := g.arrived
 	g.arrived, g.taken = g.taken[:0], all // what take returned is used until the next take
 	if len(all) > 1 {
