@@ -162,35 +162,50 @@ func (s *Service) Do(c Call, w Whim, now time.Time) Answer {
 	return Fail(400, "UnknownOperationException", c.Op)
 }
 
-func (st *Stream) list(filter string) []any {
-	all := []any{}
+// The fields of what is answered stand in the order of their names. There are many answers, and maps would cost several times as much.
+type (
+	listed struct {
+		AdjacentParentShardId string `json:",omitempty"`
+		HashKeyRange          hashes
+		ParentShardId         string `json:",omitempty"`
+		SequenceNumberRange   struct {
+			EndingSequenceNumber   string `json:",omitempty"`
+			StartingSequenceNumber string
+		}
+		ShardId string
+	}
+	hashes struct{ EndingHashKey, StartingHashKey string }
+)
+
+func (st *Stream) list(filter string) []listed {
+	all := make([]listed, 0, len(st.Shards))
 	for _, sh := range st.Shards {
 		if !sh.GoneAt.IsZero() || filter == "AT_LATEST" && !sh.Closed.IsZero() {
 			continue
 		}
-		numbers := map[string]any{"StartingSequenceNumber": Number(sh.Start)}
+		one := listed{ShardId: sh.ID, HashKeyRange: sh.hashes}
+		one.SequenceNumberRange.StartingSequenceNumber = Number(sh.Start)
 		if !sh.Closed.IsZero() {
 			end := sh.Start
 			if n := len(sh.Records); n > 0 {
 				end = sh.Records[n-1].Seq
 			}
-			numbers["EndingSequenceNumber"] = Number(end)
+			one.SequenceNumberRange.EndingSequenceNumber = Number(end)
 		}
-		one := map[string]any{"ShardId": sh.ID, "HashKeyRange": sh.hashes(), "SequenceNumberRange": numbers}
 		for i, p := range sh.Parents {
-			one[[]string{"ParentShardId", "AdjacentParentShardId"}[i]] = p.ID
+			*[]*string{&one.ParentShardId, &one.AdjacentParentShardId}[i] = p.ID
 		}
 		all = append(all, one)
 	}
 	return all
 }
 
-func (sh *Shard) hashes() map[string]string {
+func hashesOf(lo, hi uint64) hashes {
 	wide := func(n uint64, low uint64) string {
 		b := new(big.Int).Lsh(new(big.Int).SetUint64(n), 64)
 		return b.Add(b, new(big.Int).SetUint64(low)).String()
 	}
-	return map[string]string{"StartingHashKey": wide(sh.Lo, 0), "EndingHashKey": wide(sh.Hi, 1<<64-1)}
+	return hashes{StartingHashKey: wide(lo, 0), EndingHashKey: wide(hi, 1<<64-1)}
 }
 
 func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
@@ -203,7 +218,7 @@ func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
 		return fail
 	}
 	it := iterator{stream: st.Name, shard: sh.ID, life: st.Life, issued: now.UnixMilli(), after: after}
-	return answer(map[string]any{"ShardIterator": it.String()})
+	return answer(struct{ ShardIterator string }{it.String()})
 }
 
 // place is the sequence number behind which a position lies. The error has no status when there is none.
@@ -309,7 +324,7 @@ func Fail(status int, code, message string) Answer {
 func answer(body any) Answer {
 	b, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // of maps and strings
+		panic(err) // of texts and numbers
 	}
 	return Answer{Status: 200, Body: b}
 }

@@ -49,10 +49,9 @@ func (p *pageCBOR) encode() []byte {
 			for _, parent := range c.Parents {
 				b = text(b, parent.ID)
 			}
-			hashes := c.hashes()
 			b = head(text(b, "HashKeyRange"), 5, 2)
-			b = text(text(b, "StartingHashKey"), hashes["StartingHashKey"])
-			b = text(text(b, "EndingHashKey"), hashes["EndingHashKey"])
+			b = text(text(b, "StartingHashKey"), c.hashes.StartingHashKey)
+			b = text(text(b, "EndingHashKey"), c.hashes.EndingHashKey)
 		}
 	}
 	return b

@@ -115,6 +115,27 @@ func (sub *Subscription) Quiet(now time.Time) bool {
 		(n == 0 || sub.sh.Records[n-1].Seq <= sub.after || sub.sh.Trimmed == n)
 }
 
+// What an event says, in the order of its names.
+type (
+	event struct {
+		ChildShards                []born `json:",omitempty"`
+		ContinuationSequenceNumber string `json:",omitempty"`
+		MillisBehindLatest         int64
+		Records                    []pushed
+	}
+	born struct {
+		HashKeyRange hashes
+		ParentShards []string
+		ShardId      string
+	}
+	pushed struct {
+		ApproximateArrivalTimestamp float64
+		Data                        []byte
+		PartitionKey                string
+		SequenceNumber              string
+	}
+)
+
 // Next is the next message, nil at the end of the stream.
 func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 	switch {
@@ -128,32 +149,26 @@ func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 	if len(page) > 0 {
 		sub.after = page[len(page)-1].Seq
 	}
-	event := map[string]any{"MillisBehindLatest": behind}
-	records := make([]any, 0, len(page))
+	e := event{MillisBehindLatest: behind, Records: make([]pushed, 0, len(page))}
 	for _, r := range page {
-		records = append(records, map[string]any{
-			"SequenceNumber": Number(r.Seq), "ApproximateArrivalTimestamp": float64(r.Arrival.UnixMilli()) / 1000, "Data": r.Data, "PartitionKey": r.Key,
-		})
+		e.Records = append(e.Records, pushed{float64(r.Arrival.UnixMilli()) / 1000, r.Data, r.Key, Number(r.Seq)})
 	}
-	event["Records"] = records
 	if !sub.sh.Closed.IsZero() && to == len(sub.sh.Records) {
-		var children []any
 		for _, c := range sub.sh.Children {
 			var parents []string
 			for _, p := range c.Parents {
 				parents = append(parents, p.ID)
 			}
-			children = append(children, map[string]any{"ShardId": c.ID, "ParentShards": parents, "HashKeyRange": c.hashes()})
+			e.ChildShards = append(e.ChildShards, born{c.hashes, parents, c.ID})
 		}
-		event["ChildShards"] = children
 		sub.over = true
 		sub.sh.sub = nil
 	} else {
-		event["ContinuationSequenceNumber"] = Number(max(sub.after, sub.sh.Start))
+		e.ContinuationSequenceNumber = Number(max(sub.after, sub.sh.Start))
 	}
-	body, err := json.Marshal(event)
+	body, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // of maps and strings
+		panic(err) // of texts and numbers
 	}
 	sub.last = message("SubscribeToShardEvent", body)
 	return sub.last

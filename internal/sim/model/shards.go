@@ -39,6 +39,7 @@ type Shard struct {
 	Records  []Record // all there ever were
 	Trimmed  int      // how many of them have expired
 	GoneAt   time.Time
+	hashes   hashes
 	sub      *Subscription // of the consumer
 }
 
@@ -97,7 +98,7 @@ func (s *Service) Stream(name string) *Stream { return s.streams[name] }
 func (s *Service) add(st *Stream, lo, hi uint64, parents ...*Shard) *Shard {
 	s.seq++
 	id := fmt.Sprintf("shardId-%012d", len(st.Shards))
-	sh := &Shard{ID: id, Name: NameOf(st.Life, id), Parents: parents, Lo: lo, Hi: hi, Start: s.seq}
+	sh := &Shard{ID: id, Name: NameOf(st.Life, id), Parents: parents, Lo: lo, Hi: hi, Start: s.seq, hashes: hashesOf(lo, hi)}
 	for _, p := range parents {
 		p.Children = append(p.Children, sh)
 	}
