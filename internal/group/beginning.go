@@ -55,6 +55,16 @@ func (b *beginning) agrees(pin shard.Position) bool {
 	return b == nil || b.none || b.pin.IsZero() || b.pin == pin
 }
 
+// pinnedFirst returns of new leases those that show where the application begins, and all when there are none such: what else there is to make comes
+// when they are there. Of a leader that dies meanwhile tombstones alone would not say it.
+func pinnedFirst(made []lease.Lease) []lease.Lease {
+	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
+	if slices.ContainsFunc(made, shows) {
+		return slices.DeleteFunc(made, func(l lease.Lease) bool { return !shows(l) })
+	}
+	return made
+}
+
 // pinned reports whether a start becomes a time when the application first sees a stream.
 func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time

@@ -306,7 +306,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			}
 		}
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) { // else a listing comes that says where it begins
-			for _, made := range NewLeases(name, listing, byStream[name], l.fresh) {
+			for _, made := range pinnedFirst(NewLeases(name, listing, byStream[name], l.fresh)) {
 				actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
 			}
 		}
