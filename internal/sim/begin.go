@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -10,22 +11,30 @@ import (
 func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 
 // pins takes in that an application that starts at the tip has its first lease in the stream: what was put since whoever made that learned
-// which shards are open has to be handled, whatever becomes of the other leases; what was put before must not be. The service's clock shows
-// seconds.
-func (w *world) pins(by *life, name string) {
-	st := w.streamNamed(name).now
-	if st == nil || w.starts.Kind() != shard.Tip || w.books.pinned[st.Life] {
+// which shards are open has to be handled, whatever becomes of the other leases; what was put before must not be, unless leases that an earlier
+// leader wanted come late: theirs may be. The service's clock shows seconds.
+func (w *world) pins(by *life, made *lease.Lease) {
+	st := w.streamNamed(made.Stream).now
+	if st == nil || w.starts.Kind() != shard.Tip {
+		return
+	}
+	first := !w.books.pinned[st.Life]
+	if !first && made.Position.Kind() != shard.Time {
 		return
 	}
 	w.books.pinned[st.Life] = true
+	pin := by.pins[made.Stream]
 	for _, sh := range st.Shards {
 		for _, c := range w.books.kept[sh.Name] {
-			if c.at >= by.pins[name] {
+			if first && c.at >= pin {
 				break
 			}
+			early := c.at < pin-int64(1100*time.Millisecond)
 			for _, id := range c.ids {
-				w.judge.Exempt(id)
-				w.books.early[id] = c.at < by.pins[name]-int64(1100*time.Millisecond)
+				if first {
+					w.judge.Exempt(id)
+				}
+				w.books.early[id] = early && (first || w.books.early[id])
 			}
 		}
 	}

@@ -227,7 +227,7 @@ func (w *world) effect(c *call) (r reply) {
 			if did[i] {
 				w.note(c.life, "·", a.Key.Shard, 0, a.String())
 				if a.Kind == lease.Create {
-					w.pins(c.life, a.Lease.Stream)
+					w.pins(c.life, &b.actions[i].Lease)
 				}
 			}
 		}
