@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -66,16 +65,10 @@ func idOf(data []byte) (judge.ID, bool) {
 	return judge.ID{Key: key, N: count}, ok && err == nil
 }
 
-// payload is the data of a record, n-th of its key.
-func payload(id judge.ID, size int) []byte {
-	var most [64]byte
-	name := append(strconv.AppendInt(append(append(most[:0], id.Key...), ' '), int64(id.N), 10), '|')
-	if len(name) >= size {
-		return slices.Clone(name)
-	}
-	b := append([]byte(nil), filling[:size]...) // clears no memory first, as make does
-	copy(b, name)
-	return b
+// payload is the data of a record, n-th of its key: its name, and what all records consist of beside that.
+func payload(id judge.ID, size int) (name, rest []byte) {
+	name = append(strconv.AppendInt(append(append(make([]byte, 0, len(id.Key)+12), id.Key...), ' '), int64(id.N), 10), '|')
+	return name, filling[min(len(name), size):size]
 }
 
 // filling is what records consist of.

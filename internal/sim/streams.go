@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/internal/sim/judge"
@@ -245,17 +246,19 @@ func (w *world) write(st *stream, d *dice) {
 		}
 	}
 	var ids []judge.ID
+	var data, rest []byte
 	var payloads [][]byte
 	for range many {
 		w.written[key]++
 		ids = append(ids, judge.ID{Key: key, N: w.written[key]})
-		payloads = append(payloads, payload(ids[len(ids)-1], size))
+		if data, rest = payload(ids[len(ids)-1], size); many > 1 {
+			payloads = append(payloads, slices.Concat(data, rest))
+		}
 	}
-	data := payloads[0]
 	if many > 1 {
-		data = model.Pack(key, payloads)
+		data, rest = model.Pack(key, payloads), nil
 	}
-	sh, r := w.service.Put(st.now, key, data, w.clock())
+	sh, r := w.service.Put(st.now, key, data, rest, w.clock())
 	name := sh.Name
 	w.books.kept[name] = append(w.books.kept[name], container{model.Number(r.Seq), ids, w.now()})
 	for _, id := range ids {

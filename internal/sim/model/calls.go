@@ -301,7 +301,7 @@ func (sh *Shard) page(after uint64, limit int, w Whim, now time.Time) (page []Re
 	}
 	size := 0
 	for i := from; i < to; i++ { // at least one
-		if size += len(sh.Records[i].Data); size > mostBytes && i > from {
+		if size += sh.Records[i].size(); size > mostBytes && i > from {
 			to = i
 		}
 	}

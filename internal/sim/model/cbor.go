@@ -16,7 +16,7 @@ type pageCBOR struct {
 func (p *pageCBOR) encode() []byte {
 	size := 256
 	for _, r := range p.records {
-		size += len(r.Data) + 128
+		size += r.size() + 128
 	}
 	b := make([]byte, 0, size)
 	members := 2
@@ -34,7 +34,7 @@ func (p *pageCBOR) encode() []byte {
 		b = head(text(b, "ApproximateArrivalTimestamp"), 6, 1)
 		b = head(b, 0, uint64(r.Arrival.UnixMilli()))
 		b = text(text(b, "PartitionKey"), r.Key)
-		b = append(head(text(b, "Data"), 2, uint64(len(r.Data))), r.Data...)
+		b = append(append(head(text(b, "Data"), 2, uint64(r.size())), r.Data...), r.Rest...)
 	}
 	b = head(text(b, "MillisBehindLatest"), 0, uint64(p.behind))
 	if p.next != "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"time"
 )
@@ -151,7 +152,7 @@ func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 	}
 	e := event{MillisBehindLatest: behind, Records: make([]pushed, 0, len(page))}
 	for _, r := range page {
-		e.Records = append(e.Records, pushed{float64(r.Arrival.UnixMilli()) / 1000, r.Data, r.Key, Number(r.Seq)})
+		e.Records = append(e.Records, pushed{float64(r.Arrival.UnixMilli()) / 1000, slices.Concat(r.Data, r.Rest), r.Key, Number(r.Seq)})
 	}
 	if !sub.sh.Closed.IsZero() && to == len(sub.sh.Records) {
 		for _, c := range sub.sh.Children {

@@ -22,8 +22,8 @@ func payloadOf(t *testing.T, m []byte) []byte {
 func TestSubscriptions(t *testing.T) {
 	s := New()
 	st := s.Create("s", 1, start)
-	_, first := s.Put(st, "k", []byte("one"), start)
-	s.Put(st, "k", []byte("two"), start)
+	_, first := s.Put(st, "k", []byte("one"), nil, start)
+	s.Put(st, "k", []byte("two"), nil, start)
 	asks := func(after string, now time.Time) (*Subscription, Answer) {
 		in := `{"ConsumerARN":"` + st.consumerARN("c") + `","ShardId":"shardId-000000000000","StartingPosition":{` + after + `}}`
 		c, err := Read("Kinesis_20131202.SubscribeToShard", "application/x-amz-json-1.1", []byte(in))

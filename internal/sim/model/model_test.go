@@ -58,7 +58,7 @@ func TestReadingFollowsPositions(t *testing.T) {
 	st := s.Create("s", 1, start)
 	var all []Record
 	for i := range 4 {
-		_, r := s.Put(st, "k", []byte{byte(i)}, start.Add(time.Duration(i)*time.Second))
+		_, r := s.Put(st, "k", []byte{byte(i)}, nil, start.Add(time.Duration(i)*time.Second))
 		all = append(all, r)
 	}
 	for _, tt := range []struct {

@@ -48,8 +48,11 @@ type Record struct {
 	Seq     uint64
 	Key     string
 	Data    []byte
+	Rest    []byte // of the data, which may be that of many records
 	Arrival time.Time
 }
+
+func (r *Record) size() int { return len(r.Data) + len(r.Rest) }
 
 // New returns a Service without streams.
 func New() *Service { return &Service{streams: map[string]*Stream{}, seq: 1000} }
@@ -110,12 +113,12 @@ func (s *Service) add(st *Stream, lo, hi uint64, parents ...*Shard) *Shard {
 func NameOf(life int64, id string) string { return strconv.FormatInt(life, 10) + "/" + id }
 
 // Put appends a record to the shard that takes its key.
-func (s *Service) Put(st *Stream, key string, data []byte, now time.Time) (*Shard, Record) {
+func (s *Service) Put(st *Stream, key string, data, rest []byte, now time.Time) (*Shard, Record) {
 	h := Hash(key)
 	for _, sh := range st.Shards {
 		if sh.Closed.IsZero() && sh.Lo <= h && h <= sh.Hi {
 			s.seq += 1 + h%3
-			r := Record{Seq: s.seq, Key: key, Data: data, Arrival: now}
+			r := Record{Seq: s.seq, Key: key, Data: data, Rest: rest, Arrival: now}
 			sh.Records = append(sh.Records, r)
 			return sh, r
 		}
