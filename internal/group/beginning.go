@@ -70,12 +70,12 @@ func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
 
-// unlisted adds to those that nobody is to hold the streams that have not begun and were not listed by this leader: as long as nobody reads them,
-// where they are to begin shows in the leases that there are.
+// unlisted adds to those that nobody is to hold the streams that have not begun and of which this leader has not listed the shards and seen all of
+// their leases: as long as nobody reads them, where they are to begin shows in the leases that there are.
 func (s *listings) unlisted(paused []string) []string {
 	all := paused
 	for name := range s.beginnings {
-		if l := s.streams[name]; l != nil && (l.latest == nil || !l.fresh) {
+		if l := s.streams[name]; l != nil && (l.latest == nil || !l.fresh || l.making) {
 			all = append(slices.Clip(all), name)
 		}
 	}

@@ -66,7 +66,7 @@ func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		began := time.Now()
 		starts := map[string]shard.Position{}
-		early := false
+		early, late := false, false
 		var mu sync.Mutex
 		done := make(chan error)
 		go func() {
@@ -84,6 +84,7 @@ func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 				Read: func(term *Term) error {
 					mu.Lock()
 					early = early || time.Since(began) < 3*time.Second
+					late = late || time.Since(began) > 3*time.Second+100*time.Millisecond
 					starts[term.Lease.Shard] = term.Lease.Position
 					mu.Unlock()
 					<-term.Reading().Done()
@@ -94,8 +95,8 @@ func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		mu.Lock()
-		if want := (map[string]shard.Position{"1": noon, "2": noon}); !reflect.DeepEqual(starts, want) || early {
-			t.Errorf("it begins at %v, early: %t", starts, early)
+		if want := (map[string]shard.Position{"1": noon, "2": noon}); !reflect.DeepEqual(starts, want) || early || late {
+			t.Errorf("it begins at %v, early: %t, late: %t", starts, early, late)
 		}
 		mu.Unlock()
 		stop()
@@ -294,6 +295,45 @@ func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			s.begin(t.Context(), view, cfg)
+		}
+	})
+}
+
+// Nobody is given a lease of a stream before all are there that say where the application begins, and those that say what lies before that: the
+// next listing, or the next leader, takes a shard that lacks one for a new one once somebody has begun.
+func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newListings([]string{"s"})
+		cfg := Config{
+			Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
+			List: func(context.Context, string, shard.Position) (Listing, error) {
+				return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2", Parents: []string{"1"}}}, Begin: map[string]shard.Position{"2": noon}}, nil
+			},
+		}
+		var view lease.View
+		look := func() []lease.Action {
+			s.begin(t.Context(), view, cfg)
+			return s.actions(view, lease.Facts{}, cfg)
+		}
+		look()
+		if err := s.take(<-s.results, cfg); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"2", "1", ""} {
+			got := look()
+			if want == "" && len(got) == 0 {
+				break
+			}
+			if len(got) != 1 || got[0].Lease.Shard != want {
+				t.Fatalf("look %d: %v", i, got)
+			}
+			if off := s.unlisted(nil); i > 0 && !slices.Equal(off, []string{"s"}) {
+				t.Errorf("look %d: %q are nobody's to hold", i, off)
+			}
+			view.Leases = append(view.Leases, got[0].Lease)
+		}
+		if off := s.unlisted(nil); len(off) > 0 {
+			t.Errorf("when all are there %q are nobody's to hold", off)
 		}
 	})
 }

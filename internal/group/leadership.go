@@ -283,14 +283,16 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.settled = false
 	}
 	facts.Gone = l.streams.gone
-	view.Paused = l.streams.unlisted(view.Paused)
+	paused := view.Paused
+	view.Paused = l.streams.unlisted(paused)
 	l.noteAlone(view, facts)
 
 	// In steady state a look costs nothing but the look: what led to no action before leads to none now.
 	var actions []lease.Action
 	if !l.settled || facts.Any() || !l.planned.is(view) {
-		l.planned = rosterOf(view)
 		actions = l.streams.actions(view, facts, l.cfg)
+		view.Paused = l.streams.unlisted(paused) // of some it has just seen all leases
+		l.planned = rosterOf(view)
 		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
 	}
 	if len(actions) == 0 {

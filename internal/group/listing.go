@@ -62,6 +62,7 @@ type listed struct {
 	retry   time.Time // not before
 	errors  int
 	fresh   bool           // the latest was made for a stream without leases
+	making  bool           // of which it is not known yet that all are there
 	pin     shard.Position // where it begins; zero when leases show that, or there is not one such time
 	absent  map[string]int
 	reborn  int64     // the birth that was logged
@@ -236,7 +237,7 @@ func (s *listings) take(r result, cfg Config) error {
 	}
 	l.errors, l.retry = 0, time.Time{}
 	s.news = true
-	l.latest, l.began, l.fresh, l.pin = &r.Listing, r.began, r.fresh, shard.Position{}
+	l.latest, l.began, l.fresh, l.making, l.pin = &r.Listing, r.began, r.fresh, r.fresh, shard.Position{}
 	if r.fresh {
 		l.pin = r.pin()
 	}
@@ -306,7 +307,9 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			}
 		}
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) { // else a listing comes that says where it begins
-			for _, made := range pinnedFirst(NewLeases(name, listing, byStream[name], l.fresh)) {
+			missing := NewLeases(name, listing, byStream[name], l.fresh)
+			l.making = l.fresh && len(missing) > 0
+			for _, made := range pinnedFirst(missing) {
 				actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
 			}
 		}
