@@ -162,8 +162,9 @@ func TestReaderTakesShardsInTurn(t *testing.T) {
 	})
 }
 
-// reads is how many goroutines of ours there are, the server's left out.
+// reads is how many goroutines of ours there are, the server's left out, and those that are about to end.
 func reads() (n int) {
+	synctest.Wait()
 	stacks := make([]byte, 64<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
