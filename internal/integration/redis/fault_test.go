@@ -179,14 +179,17 @@ func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilTrustIsOver(t *testing
 	}
 }
 
-// replicate makes a server follow another, and waits until it has everything.
+// replicate has a server follow another. It returns when the follower is sent what is written: both sides call the link up before that, and as
+// long as nothing was written WAIT finds that everybody has it.
 func replicate(t testing.TB, primary, replica *servers.Database) {
 	t.Helper()
 	host, port, _ := strings.Cut(primary.Addr, ":")
 	say(t, client(t, replica.Addr), "REPLICAOF", host, port)
 	p := client(t, primary.Addr)
 	deadline := time.Now().Add(30 * time.Second)
-	for say(t, p, "WAIT", 1, 1000) != int64(1) || !strings.Contains(say(t, client(t, replica.Addr), "INFO", "replication").(string), "master_link_status:up") {
+	follower := client(t, replica.Addr)
+	for say(t, p, "WAIT", 1, 1000) != int64(1) || !strings.Contains(say(t, follower, "INFO", "replication").(string), "master_link_status:up") ||
+		!strings.Contains(say(t, p, "INFO", "replication").(string), "state=online") {
 		if time.Now().After(deadline) {
 			t.Fatal("the replica does not follow")
 		}
