@@ -165,6 +165,24 @@ func (w *world) overran(l *life, about string) {
 	}
 }
 
+// notTheirs are the leases that a report names and that its session did not have at the epochs it says: they are not to change by it.
+func (w *world) notTheirs(r lease.Report) (leases []lease.Lease) {
+	for _, p := range r.Progress {
+		if l, ok := w.books.last[p.Key]; ok && (l.Owner != r.Session || l.Epoch != p.Epoch) {
+			leases = append(leases, l)
+		}
+	}
+	return leases
+}
+
+func (w *world) untouched(leases []lease.Lease) {
+	for _, l := range leases {
+		if now := w.books.last[l.Key]; now.Epoch != l.Epoch || now.Owner != l.Owner || now.Position != l.Position {
+			w.breaks("a report of another epoch or owner changes %s into %s", &l, &now)
+		}
+	}
+}
+
 // compare checks what may become of a lease from one step to the next.
 func (w *world) compare(before, now *lease.Lease, here leases) {
 	switch {

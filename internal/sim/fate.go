@@ -215,7 +215,11 @@ func (w *world) effect(c *call) (r reply) {
 			}
 			c.life.hindered.beat = w.now()
 		}
-		w.look(len(b.report.Progress) > 0)
+		if len(b.report.Progress) > 0 {
+			others := w.notTheirs(b.report)
+			w.look(true)
+			w.untouched(others)
+		}
 	case viewCall:
 		v, err := w.store.View(ctx, "app", b.since)
 		r = reply{v, err}
