@@ -62,8 +62,8 @@ type listed struct {
 	retry   time.Time // not before
 	errors  int
 	fresh   bool           // the latest was made for a stream without leases
-	making  bool           // of which it is not known yet that all are there
-	pin     shard.Position // where it begins; zero when leases show that, or there is not one such time
+	making  bool           // the leases that it asked for are not known to be there yet, all of them
+	pin     shard.Position // where a fresh one begins, so that the next one does too; zero for others, or without one such time
 	absent  map[string]int
 	reborn  int64     // the birth that was logged
 	again   time.Time // list again unless that was done since: a shard may have a lease only now that an old one of its name has gone

@@ -166,17 +166,18 @@ func (w *world) overran(l *life, about string) {
 }
 
 // notTheirs are the leases that a report names and that its session did not have at the epochs it says: they are not to change by it.
-func (w *world) notTheirs(r lease.Report) (leases []lease.Lease) {
+func (w *world) notTheirs(r lease.Report) (others []lease.Lease) {
 	for _, p := range r.Progress {
 		if l, ok := w.books.last[p.Key]; ok && (l.Owner != r.Session || l.Epoch != p.Epoch) {
-			leases = append(leases, l)
+			others = append(others, l)
 		}
 	}
-	return leases
+	return others
 }
 
-func (w *world) untouched(leases []lease.Lease) {
-	for _, l := range leases {
+// untouched checks that leases are as they were before the report that did not concern them.
+func (w *world) untouched(others []lease.Lease) {
+	for _, l := range others {
 		if now := w.books.last[l.Key]; now.Epoch != l.Epoch || now.Owner != l.Owner || now.Position != l.Position {
 			w.breaks("a report of another epoch or owner changes %s into %s", &l, &now)
 		}
