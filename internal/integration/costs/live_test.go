@@ -22,7 +22,9 @@ import (
 // TestTwentyWorkersOnAThousandLeases runs whole consumers for a while, in which nothing is put, and counts.
 func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	const leases, workers = 1000, 20
-	length := 10 * time.Second
+	const promised = 80_000 // write units an hour
+	// A worker that beats once a second may do so 21 times in a window of 20 s. In a shorter one that alone could exceed what is promised.
+	length := 20 * time.Second
 	if *full {
 		length = time.Minute
 	}
@@ -87,8 +89,10 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 
 	var took time.Duration
 	var c cost
-	for range 3 {
+	perHour := func(n float64) float64 { return n * float64(time.Hour) / float64(took) }
+	for range 6 {
 		// What is promised is what idling costs; on a machine that stood still for seconds calls fail, and are made again, and leases may move late.
+		// Such a window shows nothing if it cost too much, and all the more if it did not.
 		failures.Store(0)
 		before := holders(t, looking)
 		meter.Take()
@@ -97,16 +101,15 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		<-over.C
 		took, c = time.Since(began), ofCapacity(meter.Take())
 		moved := before.moved(holders(t, looking))
-		if failures.Load() == 0 && len(moved) == 0 {
+		if failures.Load() == 0 && len(moved) == 0 || perHour(c.writes) <= promised {
 			break
 		}
-		t.Logf("%d calls failed meanwhile, %d leases or sessions changed: %.2000v", failures.Load(), len(moved), moved)
+		t.Logf("%s; %d calls failed meanwhile, %d leases or sessions changed: %.2000v", c.said(), failures.Load(), len(moved), moved)
 	}
-	perHour := func(n float64) float64 { return n * float64(time.Hour) / float64(took) }
 	t.Logf("%d idle workers on %d leases for %v: %s; %.0f write units, %.0f read units", workers, leases, took.Round(time.Second),
 		c.said(), c.writes, c.reads)
-	t.Logf("per hour: %.0f requests, %.0f write units (promised: 80,000 at most), %.0f read units", perHour(float64(c.requests)), perHour(c.writes), perHour(c.reads))
-	if perHour(c.writes) > 80_000 {
+	t.Logf("per hour: %.0f requests, %.0f write units (promised: %d at most), %.0f read units", perHour(float64(c.requests)), perHour(c.writes), promised, perHour(c.reads))
+	if perHour(c.writes) > promised {
 		t.Errorf("%.0f writes per hour", perHour(c.writes))
 	}
 	if c.writes != float64(c.kinds["UpdateItem"]) || c.kinds["Scan"]+c.kinds["PutItem"]+c.kinds["DeleteItem"] > 0 {
