@@ -10,8 +10,7 @@ import (
 // beginning is how far an application has got that has leases in a stream, but has not begun to read it: the leader that first saw the
 // stream may have died before it had made them all.
 type beginning struct {
-	pin  shard.Position // the time that the application's start was pinned to; zero when that is not known
-	none bool           // there is not one such time
+	pin shard.Position // the earliest time that a lease begins at, which the application's start was pinned to; zero when none shows it
 }
 
 // beginnings are those of the streams of which no lease ever had an owner.
@@ -27,10 +26,7 @@ func beginnings(leases []lease.Lease) map[string]*beginning {
 		case b == nil:
 		case l.Epoch != 1 || l.Owner != "" || l.Last != "" || l.Revoked != "":
 			all[l.Stream] = nil
-		case l.Finished():
-		case l.Position.Kind() != shard.Time || !b.pin.IsZero() && b.pin != l.Position:
-			b.none = true
-		default:
+		case l.Position.Kind() == shard.Time && (b.pin.IsZero() || l.Position.Compare(b.pin) < 0):
 			b.pin = l.Position
 		}
 	}
@@ -44,19 +40,46 @@ func beginnings(leases []lease.Lease) map[string]*beginning {
 
 // start is where an application begins in a stream: where an earlier leader has begun to make it begin, if that shows.
 func (b *beginning) start(configured shard.Position) shard.Position {
-	if b == nil || b.none || b.pin.IsZero() {
+	if b == nil || b.pin.IsZero() {
 		return configured
 	}
 	return b.pin
 }
 
-// agrees reports whether a listing that begins at pin may make the leases that are missing.
+// agrees reports whether a listing of a stream as of the time pin may make the leases that are missing.
 func (b *beginning) agrees(pin shard.Position) bool {
-	return b == nil || b.none || b.pin.IsZero() || b.pin == pin
+	return b == nil || b.pin.IsZero() || b.pin == pin
 }
 
-// pinnedFirst returns of new leases those that show where the application begins, and all when there are none such: what else there is to make comes
-// when they are there. Of a leader that dies meanwhile tombstones alone would not say it.
+// first returns, of the leases that a stream lacks, those that are made now; the others follow when they are there. existing says that it has
+// some, pin where the listing begins.
+//
+// A start is claimed before anything else is made: leaders that do not know of each other all try to make the lease of the stream's oldest shard,
+// each at its own time, and only one can be made. Whoever sees it makes all others at its time, so no two leases of a stream begin at
+// different times, however late and in whatever order the leaders' calls reach the store.
+func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bool) []lease.Lease {
+	begun, shows := b == nil && existing, b != nil && !b.pin.IsZero()
+	if !begun && !shows && !pin.IsZero() {
+		return claim(missing, pin)
+	}
+	return pinnedFirst(missing)
+}
+
+// claim returns the first of missing, which are in the order of the shards' lineage, at pin, also if its shard ended before: that depends on when
+// a leader has listed, and which is the oldest shard does not. What descends from a shard that is read claims nothing. All are returned when
+// there is none to claim with.
+func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
+	for _, l := range missing {
+		if l.Position.Kind() == shard.Time || l.Position.IsEnd() {
+			l.Position = pin
+			return []lease.Lease{l}
+		}
+	}
+	return missing
+}
+
+// pinnedFirst returns of new leases those that begin at a time, and all when there are none such: what else there is to make comes when they are
+// there. Where only leases were made that do not say where a stream begins, its other shards would be taken for new ones.
 func pinnedFirst(made []lease.Lease) []lease.Lease {
 	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
 	if slices.ContainsFunc(made, shows) {

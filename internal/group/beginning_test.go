@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,8 +37,8 @@ func TestBeginnings(t *testing.T) {
 		start shard.Position
 	}{
 		{"nobody has begun", one(func(*lease.Lease) {}), true, noon},
-		{"from another time", one(func(l *lease.Lease) { l.Position = later }), true, shard.Latest},
-		{"from the beginning", one(func(l *lease.Lease) { l.Position = shard.Oldest }), true, shard.Latest},
+		{"from a later time", one(func(l *lease.Lease) { l.Position = later }), true, noon},
+		{"from the beginning", one(func(l *lease.Lease) { l.Position = shard.Oldest }), true, noon},
 		{"somebody has begun", one(func(l *lease.Lease) { l.Epoch, l.Owner = 2, "a" }), false, shard.Latest},
 		{"somebody had begun", one(func(l *lease.Lease) { l.Last = "a" }), false, shard.Latest},
 		{"it was moved", one(func(l *lease.Lease) { l.Epoch = 2 }), false, shard.Latest},
@@ -168,6 +169,53 @@ func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 	})
 }
 
+// Who claims the start goes on with the listing it has: shards that were over then are not read, but for the one that it was claimed with.
+func TestAStartThatWasClaimedNeedsNoOtherListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		ctx, stop := context.WithCancel(t.Context())
+		var listings atomic.Int32
+		done := make(chan error)
+		go func() {
+			done <- Run(ctx, Config{
+				Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+				Stop: time.Second, Streams: []string{"s"}, Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
+				List: func(context.Context, string, shard.Position) (Listing, error) {
+					listings.Add(1)
+					return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3"}}, Begin: map[string]shard.Position{"3": noon}}, nil
+				},
+				Read: func(term *Term) error {
+					<-term.Reading().Done()
+					return nil
+				},
+			})
+		}()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		v, err := store.View(t.Context(), "app", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]shard.Position{}
+		for _, l := range v.Leases {
+			got[l.Shard] = l.Position
+			if (l.Owner == "") != l.Finished() {
+				t.Errorf("%s is not as it should be", l)
+			}
+		}
+		if want := (map[string]shard.Position{"1": noon, "2": shard.End, "3": noon}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v, not %v", got, want)
+		}
+		if n := listings.Load(); n != 1 {
+			t.Errorf("it was listed %d times", n)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A view need not be sorted: whichever way its leases come, none is made again.
 func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
 	of := func(stream, id string) lease.Lease {
@@ -210,6 +258,10 @@ func TestWhereNewLeasesBegin(t *testing.T) {
 			map[string]shard.Position{"3": shard.Oldest, "4": shard.Oldest, "5": shard.Oldest}},
 		{"their ancestors ended before the start", tip, []lease.Lease{stands("1", shard.End), stands("2", shard.End)},
 			map[string]shard.Position{"3": shard.End, "4": shard.End, "5": later}},
+		{"the start was claimed with one that ended before it", tip, []lease.Lease{stands("1", later)},
+			map[string]shard.Position{"2": shard.End, "3": shard.End, "4": shard.End, "5": later}},
+		{"it was claimed with one that was split while the shards were listed", map[string]shard.Position{"1": later, "2": later}, []lease.Lease{stands("1", later)},
+			map[string]shard.Position{"2": later, "3": shard.Oldest, "4": shard.Oldest, "5": shard.Oldest}},
 		{"their ancestors begin at the same time", everywhere(noon), []lease.Lease{stands("1", noon), stands("2", noon)},
 			map[string]shard.Position{"3": noon, "4": noon, "5": noon}},
 		{"their ancestors began at another time", everywhere(later), []lease.Lease{stands("1", noon), stands("2", later)},
@@ -299,15 +351,17 @@ func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 	})
 }
 
-// Nobody is given a lease of a stream before all are there that say where the application begins, and those that say what lies before that: the
-// next listing, or the next leader, takes a shard that lacks one for a new one once somebody has begun.
+// Nobody is given a lease of a stream before all are there, the one that claims where the application begins, those of the shards that are open then, and those
+// that say what lies before: the next listing, or the next leader, takes a shard that lacks one for a new one once somebody has begun.
 func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
 		cfg := Config{
 			Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
 			List: func(context.Context, string, shard.Position) (Listing, error) {
-				return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2", Parents: []string{"1"}}}, Begin: map[string]shard.Position{"2": noon}}, nil
+				return Listing{
+					Shards: []shard.Shard{{ID: "1"}, {ID: "2", Parents: []string{"1"}}, {ID: "3"}}, Begin: map[string]shard.Position{"2": noon},
+				}, nil
 			},
 		}
 		var view lease.View
@@ -319,7 +373,7 @@ func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 		if err := s.take(<-s.results, cfg); err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []string{"2", "1", ""} {
+		for i, want := range []string{"1", "2", "3", ""} {
 			got := look()
 			if want == "" && len(got) == 0 {
 				break
@@ -331,6 +385,7 @@ func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 				t.Errorf("look %d: %q are nobody's to hold", i, off)
 			}
 			view.Leases = append(view.Leases, got[0].Lease)
+			s.made(got[0].Lease)
 		}
 		if off := s.unlisted(nil); len(off) > 0 {
 			t.Errorf("when all are there %q are nobody's to hold", off)

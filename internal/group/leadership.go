@@ -347,8 +347,12 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 	}
 	now := time.Now()
 	for i, a := range actions {
-		if a.Kind == lease.Tell && did[i] {
+		switch {
+		case !did[i]:
+		case a.Kind == lease.Tell:
 			l.watch.Told(a.Session, now)
+		case a.Kind == lease.Create:
+			l.streams.made(a.Lease)
 		}
 		l.cfg.Log.Debug("leader", "app", l.cfg.App, "action", a.String(), "done", did[i])
 	}

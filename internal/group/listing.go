@@ -64,6 +64,7 @@ type listed struct {
 	fresh   bool           // the latest was made for a stream without leases
 	making  bool           // the leases that it asked for are not known to be there yet, all of them
 	pin     shard.Position // where a fresh one begins, so that the next one does too; zero for others, or without one such time
+	claimed shard.Position // the time that the latest was made for, or that the store let it claim: where it agrees that the application begins
 	absent  map[string]int
 	reborn  int64     // the birth that was logged
 	again   time.Time // list again unless that was done since: a shard may have a lease only now that an old one of its name has gone
@@ -73,6 +74,7 @@ type result struct {
 	stream string
 	Listing
 	began time.Time
+	start shard.Position
 	fresh bool
 	err   error
 }
@@ -175,7 +177,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 			began := time.Now()
 			listing, err := cfg.List(ctx, name, start)
 			select {
-			case s.results <- result{name, listing, began, fresh, err}:
+			case s.results <- result{name, listing, began, start, fresh, err}:
 			case <-ctx.Done():
 			}
 		})
@@ -237,9 +239,12 @@ func (s *listings) take(r result, cfg Config) error {
 	}
 	l.errors, l.retry = 0, time.Time{}
 	s.news = true
-	l.latest, l.began, l.fresh, l.making, l.pin = &r.Listing, r.began, r.fresh, r.fresh, shard.Position{}
+	l.latest, l.began, l.fresh, l.making, l.pin, l.claimed = &r.Listing, r.began, r.fresh, r.fresh, shard.Position{}, shard.Position{}
 	if r.fresh {
 		l.pin = r.pin()
+	}
+	if r.start == l.pin {
+		l.claimed = l.pin
 	}
 
 	here := make(map[string]bool, len(r.Shards))
@@ -288,8 +293,8 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		if len(byStream[name]) == 0 && !l.fresh {
 			continue // the leases were deleted meanwhile: begin with a fresh listing
 		}
-		if l.fresh && len(l.latest.Shards) > 0 && !s.beginnings[name].agrees(l.latest.pin()) {
-			l.again = l.began.Add(1) // an earlier leader's leases came while this listing was made
+		if l.fresh && len(l.latest.Shards) > 0 && !s.beginnings[name].agrees(l.claimed) {
+			l.again = l.began.Add(1) // another leader's claim was first, or nobody knows whose it is
 			continue
 		}
 		listing := *l.latest
@@ -309,7 +314,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		if anew || l.fresh || !rootless(name, listing, byStream[name]) { // else a listing comes that says where it begins
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
 			l.making = l.fresh && len(missing) > 0
-			for _, made := range pinnedFirst(missing) {
+			for _, made := range s.beginnings[name].first(missing, listing.pin(), len(byStream[name]) > 0) {
 				actions = append(actions, lease.Action{Kind: lease.Create, Lease: made})
 			}
 		}
@@ -319,6 +324,14 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		}
 	}
 	return actions
+}
+
+// made takes in that the store says that an action of this leader, and nobody else's, made a lease. So if that is the first of its stream, the application
+// begins where the leader's listing does.
+func (s *listings) made(of lease.Lease) {
+	if l := s.streams[of.Stream]; l != nil && of.Position == l.pin {
+		l.claimed = l.pin
+	}
 }
 
 // tombstones are the leases of finished shards that two listings in a row did not name: nobody can ask for them again.
@@ -354,11 +367,13 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	if !slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return !have[s.ID] }) {
 		return nil // nearly always
 	}
-	followed := map[string]bool{} // the shard is read, or was: its children are read from their beginning
+	followed, pin := map[string]bool{}, listing.pin() // followed: the shard is read, or was: its children are read from their beginning
 	// Of these, the ones that began elsewhere than this listing would, and their descendants: what came since then is not skipped.
 	earlier := map[string]bool{}
 	for _, l := range existing {
-		followed[l.Shard] = !tombstone(l)
+		_, begins := listing.Begin[l.Shard]
+		over := !begins && l.Position == pin // at the pin, though it ended before: the start was claimed with it
+		followed[l.Shard] = !tombstone(l) && !over
 		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])
 	}
 	graph := shard.NewGraph(listing.Shards)
