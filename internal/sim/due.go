@@ -194,14 +194,17 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 	}
 }
 
-// noteHandlers notes which shards have a handler at work.
+// noteHandlers notes which shards have a handler at work, and whether something of before the faults ended is still under way in the user's code.
 func (w *world) noteHandlers(l *life) {
 	for _, c := range l.parked {
-		if c.op == "handle" && !c.gone.Load() {
+		if c.op != "handle" && c.op != "streams" || c.gone.Load() {
+			continue
+		}
+		if c.op == "handle" {
 			l.hindered.handles[c.about] = w.now()
-			if w.stage == settling && c.sent < w.duties.settle {
-				w.duties.late = w.now()
-			}
+		}
+		if w.stage == settling && c.sent < w.duties.settle {
+			w.duties.late = w.now()
 		}
 	}
 }
