@@ -27,7 +27,8 @@ type call struct {
 	deaf  bool // does not hear that ctx has ended
 	body  any  // for whoever decides its fate
 	sent  int64
-	slot  int // among the parked
+	pins  map[string]int64 // of a call that makes leases: the life's, as of then
+	slot  int              // among the parked
 	reply chan reply
 	gone  atomic.Bool // nobody waits any more
 }
