@@ -86,6 +86,7 @@ type Caller struct {
 	fixSkew     bool
 	skew        atomic.Int64 // of the service's clock against ours, nanoseconds
 	http        doer
+	posts       doer         // the same for requests of our own
 	streams     streamClient // for subscriptions
 	closeIdle   func()
 	lean        *http1.Client                         // nil when net/http makes all calls
@@ -168,6 +169,7 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	}
 	c.credentials, c.fixSkew = of.Credentials, !of.DisableClockSkewCorrection
 	c.http, c.closeIdle = ownClient(of.HTTPClient, opts.MaxConns)
+	c.posts = poster(c.http)
 	c.lean, c.proxy = leanClient(of.HTTPClient, opts)
 	return c, nil
 }

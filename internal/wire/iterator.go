@@ -25,17 +25,16 @@ var iteratorTargetValue = []string{iteratorTarget}
 // ErrNoIterator says that an answer to GetShardIterator had none.
 var ErrNoIterator = errors.New("the service returned no shard iterator")
 
-// Iterator makes a GetShardIterator call, without retries: one of our own, in JSON, where the path is [OwnCall] and our own HTTP client may make
-// it, and one of the SDK's else. A start with thousands of shards makes as many of them, each of which costs the SDK 25 KB. line may be nil; it is parked
+// Iterator makes a GetShardIterator call, without retries: one of our own, in JSON, where the path is [OwnCall], and one of the SDK's else. A start with thousands of shards makes as many of them, each of which costs the SDK 25 KB. line may be nil; it is parked
 // where it is not used. Errors are those of [Caller.GetRecords], and [ErrNoIterator].
 func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line) (string, error) {
 	l := &life{caller: ctx, line: line, bound: http1.Bound{At: time.Now().Add(c.opts.Timeout), Why: c.slow}}
 	defer l.end()
-	if c.path == OwnCall && c.lean != nil {
+	if c.path == OwnCall {
 		if err := c.prepareFor(l, iteratorOperation, aws.ToString(in.StreamARN)); err != nil {
 			return "", err
 		}
-		if l.ep.reason == "" && c.byHand(l) {
+		if l.ep.reason == "" {
 			it, err := c.iterator(l, in)
 			if err != nil {
 				err = errorOf(iteratorOperation, err)
@@ -59,17 +58,7 @@ func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput
 }
 
 func (c *Caller) iterator(l *life, in *kinesis.GetShardIteratorInput) (string, error) {
-	d := drafts.Get().(*draft)
-	d.body = appendIteratorInput(d.body[:0], in)
-	message := l.ep.signed(d, c.now(), &l.cred, iteratorJSON)
-	var err error
-	if l.line != nil {
-		l.answer, err = l.line.line.Do(l.caller, l.ep.lean, message, true, l.bound)
-	} else {
-		l.answer, err = l.ep.lean.Do(l.caller, message, true, l.bound)
-	}
-	drafts.Put(d)
-	a, err := l.answered(err)
+	a, err := c.askIterator(l, in)
 	if err != nil {
 		return "", l.sendError(err)
 	}
@@ -89,6 +78,27 @@ func (c *Caller) iterator(l *life, in *kinesis.GetShardIteratorInput) (string, e
 		err = l.sendError(err)
 	}
 	return "", responseError(&a, err)
+}
+
+// askIterator makes the call as [Caller.send] does.
+func (c *Caller) askIterator(l *life, in *kinesis.GetShardIteratorInput) (answer, error) {
+	if !c.byHand(l) {
+		if l.line != nil {
+			l.line.Park()
+		}
+		return c.post(l, iteratorJSON, appendIteratorInput(make([]byte, 0, 256), in))
+	}
+	d := drafts.Get().(*draft)
+	d.body = appendIteratorInput(d.body[:0], in)
+	message := l.ep.signed(d, c.now(), &l.cred, iteratorJSON)
+	var err error
+	if l.line != nil {
+		l.answer, err = l.line.line.Do(l.caller, l.ep.lean, message, true, l.bound)
+	} else {
+		l.answer, err = l.ep.lean.Do(l.caller, message, true, l.bound)
+	}
+	drafts.Put(d)
+	return l.answered(err)
 }
 
 // readIterator reads a good answer.

@@ -21,7 +21,9 @@ type template struct {
 	key   *signingKey
 	token string
 	text  [calls]templateText
-	// authorization is up to the signature.
+	// credential is the value of Authorization up to the signature, and
+	credential string
+	// authorization the whole field.
 	authorization string
 }
 
@@ -41,6 +43,14 @@ const (
 	iteratorJSON
 	calls
 )
+
+// callFor is GetRecords in a format.
+func callFor(f Format) call {
+	if f == JSON {
+		return recordsJSON
+	}
+	return recordsCBOR
+}
 
 func (c call) contentType() string {
 	if c == recordsCBOR {
@@ -98,7 +108,8 @@ func (ep *endpoint) templateFor(cred *aws.Credentials, at string) *template {
 			after:  "\n" + signedToken + "x-amz-target:" + c.target() + "\n\n" + names + "\n",
 		}
 	}
-	t.authorization = "\r\nAuthorization: " + algorithm + " Credential=" + key.id + "/" + key.scope + ", SignedHeaders=" + names + ", Signature="
+	t.credential = algorithm + " Credential=" + key.id + "/" + key.scope + ", SignedHeaders=" + names + ", Signature="
+	t.authorization = "\r\nAuthorization: " + t.credential
 	ep.templates.now.Store(t)
 	return t
 }
@@ -111,31 +122,33 @@ type draft struct{ message, body, scratch []byte }
 // message writes a signed request at the time now, for the service's clock: head and body in one piece. It lives until the
 // draft is used again.
 func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f Format, req *Request) []byte {
-	of := recordsCBOR
-	if f == JSON {
-		of = recordsJSON
-	}
 	d.body = req.appendTo(d.body[:0], f)
-	return ep.signed(d, now, cred, of)
+	return ep.signed(d, now, cred, callFor(f))
 }
 
 // signed is message for a body that was written.
 func (ep *endpoint) signed(d *draft, now time.Time, cred *aws.Credentials, of call) []byte {
 	at := ep.templates.signedAt(now)
 	t := ep.templateFor(cred, at)
+	signature := t.signature(d, of, at, d.body)
+	m := append(append(append(d.message[:0], t.text[of].head...), at...), t.authorization...)
+	m = append(append(m, signature...), "\r\nContent-Length: "...)
+	m = append(strconv.AppendInt(m, int64(len(d.body)), 10), "\r\n\r\n"...)
+	d.message = append(m, d.body...)
+	return d.message
+}
+
+// signature is that of a request with a body, in hexadecimal digits. It lives until the draft is used again.
+func (t *template) signature(d *draft, of call, at string, body []byte) []byte {
 	text := &t.text[of]
-	sum := sha256.Sum256(d.body)
+	sum := sha256.Sum256(body)
 	b := append(append(append(d.scratch[:0], text.signed...), at...), text.after...)
 	b = hex.AppendEncode(b, sum[:])
 	sum = sha256.Sum256(b)
 	signature := t.key.signature(&b, at, sum)
-	d.scratch = b
-
-	m := append(append(append(d.message[:0], text.head...), at...), t.authorization...)
-	m = append(hex.AppendEncode(m, signature), "\r\nContent-Length: "...)
-	m = append(strconv.AppendInt(m, int64(len(d.body)), 10), "\r\n\r\n"...)
-	d.message = append(m, d.body...)
-	return d.message
+	n := len(signature)
+	d.scratch = hex.AppendEncode(signature, signature)
+	return d.scratch[n:]
 }
 
 // writable reports whether a request with these credentials can be written by hand. net/http says what is wrong with others.

@@ -1,11 +1,9 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -73,11 +71,7 @@ func (c *Caller) send(l *life, f Format, req *Request) (answer, error) {
 		}
 	}
 	if !c.byHand(l) {
-		resp, err := c.http.Do(ep.request(c.now(), &l.cred, f, req).WithContext(l)) //nolint:bodyclose // the answer is the caller's
-		if err != nil {
-			return answer{}, err
-		}
-		return fullAnswer(resp), nil
+		return c.post(l, callFor(f), req.appendTo(make([]byte, 0, 96+len(req.Iterator)+len(req.StreamARN)), f))
 	}
 	d := drafts.Get().(*draft)
 	if message := ep.message(d, c.now(), &l.cred, f, req); l.line != nil {
@@ -103,42 +97,6 @@ func (l *life) answered(err error) (answer, error) {
 		return answer{}, &url.Error{Op: "Post", URL: l.ep.url.Redacted(), Err: err}
 	}
 	return leanAnswer(l.answer, l.ep.url), nil
-}
-
-// request is a signed request at the time now, for the service's clock.
-func (ep *endpoint) request(now time.Time, cred *aws.Credentials, f Format, req *Request) *http.Request {
-	body := req.appendTo(make([]byte, 0, 96+len(req.Iterator)+len(req.StreamARN)), f)
-	at := signedAt(now)
-	content := cborValue
-	if f == JSON {
-		content = jsonValue
-	}
-	h := make(http.Header, 9)
-	h["Content-Type"] = content
-	h["X-Amz-Target"] = targetValue
-	h["User-Agent"] = ep.agent
-	h["Accept-Encoding"] = identity
-	h["Idempotency-Key"] = safeToRepeat
-	values := []string{at, cred.SessionToken, ""}
-	h["X-Amz-Date"] = values[0:1:1]
-
-	signed := make([]header, 0, 5)
-	signed = append(signed, header{"content-type", content[0]}, header{"host", ep.host}, header{"x-amz-date", at})
-	if cred.SessionToken != "" {
-		h["X-Amz-Security-Token"] = values[1:2:2]
-		signed = append(signed, header{"x-amz-security-token", canonical(cred.SessionToken)})
-	}
-	signed = append(signed, header{"x-amz-target", target})
-	values[2] = ep.signer.sign(cred, at, ep.path, signed, body)
-	h["Authorization"] = values[2:3:3]
-
-	return &http.Request{
-		Method: http.MethodPost, URL: ep.url, Host: ep.host, Header: h,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body:          io.NopCloser(bytes.NewReader(body)),
-		ContentLength: int64(len(body)),
-		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
-	}
 }
 
 // page reads the body of a good answer to a request in the format asked into p.

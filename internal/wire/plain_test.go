@@ -193,9 +193,9 @@ func TestStrangeRequestsStayWithTheSDK(t *testing.T) {
 	cred := aws.Credentials{AccessKeyID: "A", SecretAccessKey: "s"}
 	request := func() *http.Request {
 		u := mustParse(t, "http://localhost/")
-		ep := &endpoint{url: u, host: "localhost", path: "/"}
+		ep := &endpoint{url: u, host: "localhost", path: "/", agent: []string{"x"}}
 		ep.signer.region, ep.signer.service = "r", "kinesis"
-		r := ep.request(time.Now(), &cred, CBOR, &Request{})
+		r := ep.request(t.Context(), time.Now(), &cred, recordsCBOR, (&Request{}).appendTo(nil, CBOR))
 		r.Header.Del("Idempotency-Key")
 		return r
 	}

@@ -67,7 +67,8 @@ func TestSignaturesAreThoseOfTheSDK(t *testing.T) {
 				time.Date(2026, 2, 1, 1, 0, 0, 0, time.FixedZone("east", 3600)), time.Date(2026, 2, 1, 0, 0, 1, 0, time.UTC),
 			} {
 				for j, cred := range ids {
-					r := ep.request(at, &cred, []Format{CBOR, JSON}[(i+j)%2], &Request{Iterator: strings.Repeat("i", 30*i), Limit: 5 * j, StreamARN: "arn:aws:x"})
+					f := []Format{CBOR, JSON}[(i+j)%2]
+					r := ep.request(t.Context(), at, &cred, callFor(f), (&Request{Iterator: strings.Repeat("i", 30*i), Limit: 5 * j, StreamARN: "arn:aws:x"}).appendTo(nil, f))
 					body, err := io.ReadAll(r.Body)
 					if err != nil {
 						t.Fatal(err)
@@ -88,7 +89,7 @@ func TestSignaturesAreThoseOfTheSDK(t *testing.T) {
 // Many goroutines with changing credentials share one signer.
 func TestSigningAtOnce(t *testing.T) {
 	u := mustParse(t, "http://localhost/")
-	ep := &endpoint{url: u, host: "localhost", path: endpointPath(u)}
+	ep := &endpoint{url: u, host: "localhost", path: endpointPath(u), agent: []string{"x"}}
 	ep.signer.region, ep.signer.service = "r", "kinesis"
 	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	var wg sync.WaitGroup
@@ -96,7 +97,7 @@ func TestSigningAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for i := range 50 {
 				cred := aws.Credentials{AccessKeyID: "A", SecretAccessKey: fmt.Sprint((g + i) % 3)}
-				r := ep.request(at, &cred, CBOR, &Request{Iterator: fmt.Sprint(i)})
+				r := ep.request(t.Context(), at, &cred, recordsCBOR, (&Request{Iterator: fmt.Sprint(i)}).appendTo(nil, CBOR))
 				body, _ := io.ReadAll(r.Body)
 				if got, want := r.Header.Get("Authorization"), sdkSigns(t, r, body, "r", cred); got != want {
 					t.Errorf("%s, want %s", got, want)
