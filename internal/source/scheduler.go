@@ -20,11 +20,10 @@ type Scheduler struct {
 	closed  bool
 	closing chan struct{}
 
-	wheel  []feeds // by tick; a feed is at most so many ticks away
-	cursor int     // the last tick that was dealt with
-	placed int     // feeds in the wheel
-	next   int     // the tick that the pacer sleeps until
-	poke   chan struct{}
+	wheel  wheel
+	cursor int           // the last tick that was dealt with
+	next   int           // the tick that the pacer sleeps until
+	poke   chan struct{} // nil until there is a pacer
 
 	ready   feeds
 	waiting int // feeds in ready
@@ -53,8 +52,6 @@ type Scheduler struct {
 const (
 	// tick is how far reads are gathered.
 	tick = 25 * time.Millisecond
-	// wheelTicks is more than twice as many as the longest interval has: the pacer sleeps for half of it at most.
-	wheelTicks = 8192
 	// leastParked is how many goroutines stay when there is nothing to do.
 	leastParked = 4
 )
@@ -104,8 +101,7 @@ func (s *Scheduler) at(f *Feed, due mono.Time) {
 		return
 	}
 	t = min(t, s.cursor+wheelTicks-1)
-	s.wheel[t%wheelTicks].push(f)
-	s.placed++
+	s.wheel.place(f, t)
 	s.by(t)
 }
 
@@ -140,10 +136,9 @@ func (s *Scheduler) busy() bool {
 // What follows is called with the lock held, but for the goroutines.
 
 func (s *Scheduler) start() {
-	if s.wheel != nil {
+	if s.poke != nil {
 		return
 	}
-	s.wheel = make([]feeds, wheelTicks)
 	s.began, s.width, s.next = mono.Now(), firstWidth, wheelTicks
 	s.counted = s.began
 	s.poke, s.closing = make(chan struct{}, 1), make(chan struct{})
@@ -206,12 +201,9 @@ func (s *Scheduler) advance(now int) {
 		} else {
 			s.behind = 0
 		}
-		for t := s.cursor + 1; t <= min(now, s.cursor+wheelTicks-1) && s.placed > 0; t++ {
-			slot := &s.wheel[t%wheelTicks]
-			for slot.first != nil {
-				s.queue(slot.pop())
-				s.placed--
-			}
+		end := min(now, s.cursor+wheelTicks-1) + 1
+		for t := s.wheel.next(s.cursor+1, end); t < end; t = s.wheel.next(t+1, end) {
+			s.wheel.take(t, s.queue)
 		}
 		s.cursor = now
 		s.waited = s.waiting
@@ -249,14 +241,7 @@ func (s *Scheduler) upcoming() int {
 	if len(s.lanes) > 0 {
 		far = min(far, max(s.lanes[0].used+unusedTicks, s.cursor+1))
 	}
-	if s.placed > 0 {
-		for t := s.cursor + 1; t < far; t++ {
-			if s.wheel[t%wheelTicks].first != nil {
-				return t
-			}
-		}
-	}
-	return far
+	return s.wheel.next(s.cursor+1, far)
 }
 
 // count notes that so many more reads are under way.
