@@ -19,6 +19,7 @@ type books struct {
 	passed map[string]int            // how many of these the checkpoint has passed
 	at     map[epochOf]string        // which shard a lease was of, at an epoch
 	last   map[lease.Key]lease.Lease // as of the last look
+	view   leases                    // the same, in order
 	of     map[string]*life          // whose session is whose
 	ghosts map[string]bool           // sessions of which a beat came when their workers had gone
 	early  map[judge.ID]bool         // put before the application's start
@@ -104,13 +105,17 @@ func (w *world) look(changed bool) {
 		w.breaks("the store cannot be looked at: %v", err)
 		return
 	}
-	here := leases(v.Leases)
+	here, were := leases(v.Leases), w.books.view
+	w.books.view = here
 	for i := range v.Leases {
 		now := &v.Leases[i]
-		before, known := w.books.last[now.Key]
-		if known && same(&before, now) {
-			continue
+		for len(were) > 0 && were[0].Key.Compare(now.Key) < 0 {
+			were = were[1:] // it is there no more
 		}
+		if len(were) > 0 && were[0].Key == now.Key && same(&were[0], now) {
+			continue // as most are
+		}
+		before, known := w.books.last[now.Key]
 		if !known {
 			before = lease.Lease{Key: now.Key, Born: now.Born}
 		}
@@ -324,11 +329,7 @@ func (w *world) well() string {
 		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
 	}
 	for _, s := range v.Workers {
-		l := w.books.of[s.Session]
-		switch lives := l != nil && l.of.life == l; {
-		case !lives && !s.Ended:
-			return "nobody has found out that " + s.Name + " is dead"
-		case !lives && !keeps[s.Session], lives && s.Ended:
+		if l := w.books.of[s.Session]; (s.Ended || l == nil || l.of.life != l) && !keeps[s.Session] {
 			return "the session " + s.Name + " is still there"
 		}
 	}

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -19,8 +18,10 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 		return ""
 	}
 	often := 1.0
-	b, _ := c.body.(beatCall)
-	releases := slices.ContainsFunc(b.report.Progress, func(p lease.Progress) bool { return p.Release })
+	releases := false
+	if b, ok := c.body.(*beatCall); ok {
+		releases = slices.ContainsFunc(b.report.Progress, func(p lease.Progress) bool { return p.Release })
+	}
 	if c.op == "apply" || c.op == "lead" || releases { // few calls, and all of them matter
 		often = 8
 	}
@@ -66,7 +67,7 @@ func (w *world) admitStore(c *call) {
 	if d.chance(.3) {
 		back = d.often(time.Millisecond, 25*time.Millisecond)
 	}
-	if b, ok := c.body.(beatCall); ok {
+	if b, ok := c.body.(*beatCall); ok {
 		w.beats++
 		w.gives(l, b.report)
 	}
@@ -91,11 +92,8 @@ func (w *world) admitStore(c *call) {
 	if c.op == "view" {
 		kinds = ofView
 	}
-	if a, ok := c.body.(applyCall); ok {
-		c.pins = maps.Clone(l.pins)
-		if len(a.actions) > 1 {
-			kinds = ofApply
-		}
+	if a, ok := c.body.(applyCall); ok && len(a.actions) > 1 {
+		kinds = ofApply
 	}
 	f := w.pick(c, &d, kinds...)
 	w.note(l, c.op, c.about, c.n, string(f))
@@ -206,7 +204,7 @@ func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration
 func (w *world) effect(c *call) (r reply) {
 	ctx := context.Background()
 	switch b := c.body.(type) {
-	case beatCall:
+	case *beatCall:
 		o, err := w.store.Beat(ctx, "app", b.report)
 		r = reply{o, err}
 		if err == nil {
@@ -235,7 +233,7 @@ func (w *world) effect(c *call) (r reply) {
 			if did[i] {
 				w.note(c.life, "·", a.Key.Shard, 0, a.String())
 				if a.Kind == lease.Create {
-					w.pins(c.pins, &b.actions[i].Lease)
+					w.pins(c.life, &b.actions[i].Lease)
 				}
 			}
 		}
@@ -280,7 +278,7 @@ func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer 
 	all := c.body.(applyCall).actions
 	n := 1 + d.below(len(all)-1)
 	part := func(actions []lease.Action) reply {
-		return w.effect(&call{life: c.life, op: c.op, about: c.about, n: c.n, body: applyCall{actions}, pins: c.pins})
+		return w.effect(&call{life: c.life, op: c.op, about: c.about, n: c.n, body: applyCall{actions}})
 	}
 	pause := d.span(time.Millisecond, 400*time.Millisecond)
 	w.after(there, func() {
@@ -299,7 +297,7 @@ func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer 
 }
 
 // admitRead decides what becomes of a call to Kinesis.
-func (w *world) admitRead(c *call, asked model.Call) {
+func (w *world) admitRead(c *call, asked *model.Call) {
 	l, d := c.life, w.dice(c, "")
 	there := d.often(2*time.Millisecond, 60*time.Millisecond)
 	if l.paused > w.now() { // also if all pauses end before
@@ -385,15 +383,15 @@ func (w *world) admitRead(c *call, asked model.Call) {
 		whim.FromStart = true
 	}
 	w.after(there, func() {
-		asked := c.body.(model.Call) // so that the one outside needs no memory of its own
+		asked := c.body.(*model.Call) // so that the one outside needs no memory of its own
 		if asked.Tip() && !broken {
 			l.pins[asked.Stream] = w.now()
 		}
 		a := httpAnswer{broken: broken}
 		if asked.Op == "SubscribeToShard" {
-			a.sub, a.Answer = w.service.Subscribe(asked, whim, w.clock())
+			a.sub, a.Answer = w.service.Subscribe(*asked, whim, w.clock())
 		} else {
-			a.Answer = w.service.Do(asked, whim, w.clock())
+			a.Answer = w.service.Do(*asked, whim, w.clock())
 		}
 		if garbled {
 			a.Body = a.Body[:len(a.Body)*2/3]

@@ -14,6 +14,7 @@ type gate struct {
 	mu      sync.Mutex
 	arrived []*call
 	taken   []*call
+	free    []chan struct{} // of calls that have been answered
 	poke    chan struct{}
 }
 
@@ -27,10 +28,11 @@ type call struct {
 	deaf  bool // does not hear that ctx has ended
 	body  any  // for whoever decides its fate
 	sent  int64
-	pins  map[string]int64 // of a call that makes leases: the life's, as of then
-	slot  int              // among the parked
-	reply chan reply
-	gone  atomic.Bool // nobody waits any more
+	slot  int           // among the parked
+	reply reply         // once
+	done  chan struct{} // says so
+	over  bool          // it has been answered; the driver's
+	gone  atomic.Bool   // nobody waits any more
 }
 
 type reply struct {
@@ -48,36 +50,50 @@ func (g *gate) wait(c *call) reply {
 	if err := context.Cause(c.ctx); err != nil && !c.deaf {
 		return reply{err: err}
 	}
-	c.reply = make(chan reply, 1)
+	g.arrives(c, true)
+	if c.deaf {
+		<-c.done
+	} else {
+		select {
+		case <-c.done:
+		case <-c.ctx.Done():
+			c.gone.Store(true)
+			return reply{err: context.Cause(c.ctx)}
+		}
+	}
 	g.mu.Lock()
+	g.free = append(g.free, c.done)
+	g.mu.Unlock()
+	return c.reply
+}
+
+// arrives puts a call before the driver.
+func (g *gate) arrives(c *call, waits bool) {
+	g.mu.Lock()
+	if last := len(g.free) - 1; !waits {
+	} else if last >= 0 {
+		c.done, g.free = g.free[last], g.free[:last]
+	} else {
+		c.done = make(chan struct{}, 1)
+	}
 	g.arrived = append(g.arrived, c)
 	g.mu.Unlock()
 	select {
 	case g.poke <- struct{}{}:
 	default:
 	}
-	if c.deaf {
-		return <-c.reply
-	}
-	select {
-	case r := <-c.reply:
-		return r
-	case <-c.ctx.Done():
-		c.gone.Store(true)
-		return reply{err: context.Cause(c.ctx)}
+}
+
+// answer lets a call go on. Only its first answer counts.
+func (c *call) answer(r reply) {
+	if !c.over {
+		c.over, c.reply = true, r
+		c.done <- struct{}{}
 	}
 }
 
 // tell has the driver know of something that nobody waits for.
-func (g *gate) tell(c *call) {
-	g.mu.Lock()
-	g.arrived = append(g.arrived, c)
-	g.mu.Unlock()
-	select {
-	case g.poke <- struct{}{}:
-	default:
-	}
-}
+func (g *gate) tell(c *call) { g.arrives(c, false) }
 
 // empty reports whether nothing has arrived since the last take.
 func (g *gate) empty() bool {

@@ -92,7 +92,7 @@ func (l *life) unpark(c *call) {
 // unparkAll tells everybody who waits that it is over.
 func (l *life) unparkAll() {
 	for _, c := range l.parked {
-		c.reply <- reply{err: errDead}
+		c.answer(reply{err: errDead})
 	}
 	l.parked = nil
 }
@@ -119,6 +119,7 @@ func (w *world) start(of *worker) {
 		w.breaks("the options of a worker are refused: %v", err)
 		return
 	}
+	w.stirred = true
 	go func() {
 		err := c.Run(l.ctx, weir.HandlerFunc(l.handle))
 		close(l.done)
@@ -158,6 +159,7 @@ func (w *world) crash(l *life, why string) {
 	l.trusted = trusted{}
 	l.unparkAll()
 	l.cancel()
+	w.stirred = true
 	w.ends(l)
 }
 
@@ -209,6 +211,7 @@ var errStop = errors.New("sim: a handler asked to stop")
 type store struct{ l *life }
 
 type beatCall struct {
+	call   call // so that there is one thing on the heap for both
 	report lease.Report
 }
 type viewCall struct{ since string }
@@ -220,7 +223,11 @@ type leadCall struct {
 type leaveCall struct{ report lease.Report }
 
 func ask[T any](ctx context.Context, s store, op string, body any) (T, error) {
-	r := s.l.w.gate.wait(&call{life: s.l, op: op, ctx: ctx, body: body})
+	return asked[T](&call{life: s.l, op: op, ctx: ctx, body: body})
+}
+
+func asked[T any](c *call) (T, error) {
+	r := c.life.w.gate.wait(c)
 	v, _ := r.value.(T)
 	return v, r.err
 }
@@ -228,7 +235,9 @@ func ask[T any](ctx context.Context, s store, op string, body any) (T, error) {
 // The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is over.
 
 func (s store) Beat(ctx context.Context, _ string, r lease.Report) (lease.Orders, error) {
-	o, err := ask[lease.Orders](ctx, s, "beat", beatCall{r})
+	b := &beatCall{call: call{life: s.l, op: "beat", ctx: ctx}, report: r}
+	b.call.body = b
+	o, err := asked[lease.Orders](&b.call)
 	if errors.Is(err, errDead) {
 		return lease.Orders{}, nil
 	}

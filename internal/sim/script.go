@@ -112,6 +112,7 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 	case Leaves:
 		l.stopping = true
 		l.cancel()
+		w.stirred = true
 	}
 }
 
@@ -194,6 +195,7 @@ func (w *world) leave() {
 		if wk.life != nil && !wk.life.stopping {
 			wk.life.stopping = true
 			wk.life.cancel()
+			w.stirred = true
 		}
 	}
 	began, most := w.now(), w.settings.stopsWithin()

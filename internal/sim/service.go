@@ -30,11 +30,20 @@ func (w *world) date() string {
 	return w.dated.text
 }
 
-// content is what an answer has.
-type content struct{ bytes.Reader }
+// exchange is a request and its answer, with nearly all that they consist of.
+type exchange struct {
+	call   call
+	asked  model.Call
+	answer http.Response
+	fields [3]string
+	body   bytes.Reader
+}
+
+// Read implements io.Reader, of the answer's body.
+func (e *exchange) Read(b []byte) (int, error) { return e.body.Read(b) }
 
 // Close implements io.Closer.
-func (*content) Close() error { return nil }
+func (e *exchange) Close() error { return nil }
 
 // RoundTrip implements http.RoundTripper.
 func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -46,44 +55,45 @@ func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		_ = r.Body.Close()
 	}
-	asked, err := model.Read(r.Header.Get("X-Amz-Target"), r.Header.Get("Content-Type"), body)
-	if err != nil {
+	e := new(exchange)
+	var err error
+	if e.asked, err = model.Read(r.Header.Get("X-Amz-Target"), r.Header.Get("Content-Type"), body); err != nil {
 		return nil, fmt.Errorf("sim: a request that the model does not understand: %w", err)
 	}
-	what := asked.Stream
-	if asked.Shard != "" {
-		what = about(asked.Stream, asked.Shard)
+	what := e.asked.Stream
+	if e.asked.Shard != "" {
+		what = about(e.asked.Stream, e.asked.Shard)
 	}
-	got := s.l.w.gate.wait(&call{life: s.l, op: asked.Op, about: what, ctx: r.Context(), body: asked})
+	e.call = call{life: s.l, op: e.asked.Op, about: what, ctx: r.Context(), body: &e.asked}
+	got := s.l.w.gate.wait(&e.call)
 	if got.err != nil {
 		return nil, got.err
 	}
 	a := got.value.(httpAnswer)
-	kind := "application/x-amz-json-1.1"
+	e.fields = [...]string{"application/x-amz-json-1.1", "sim", a.date}
 	if a.CBOR {
-		kind = "application/x-amz-cbor-1.1"
+		e.fields[0] = "application/x-amz-cbor-1.1"
 	}
 	length := int64(len(a.Body))
 	var stream io.ReadCloser
 	switch {
 	case a.sub != nil:
-		kind, length = "application/vnd.amazon.eventstream", -1
+		e.fields[0], length = "application/vnd.amazon.eventstream", -1
 		stream = newEvents(s.l, what, r.Context(), a.Body, a.sub)
 	case a.broken:
 		stream = io.NopCloser(io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), brokenOff{}))
 	default:
-		whole := new(content)
-		whole.Reset(a.Body)
-		stream = whole
+		e.body.Reset(a.Body)
+		stream = e
 	}
-	headers := []string{kind, "sim", a.date}
-	return &http.Response{
+	e.answer = http.Response{
 		StatusCode: a.Status, Status: http.StatusText(a.Status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		ContentLength: length, Body: stream,
 		Header: http.Header{
-			"Content-Type": headers[:1:1], "X-Amzn-Requestid": headers[1:2:2], "Date": headers[2:],
+			"Content-Type": e.fields[:1:1], "X-Amzn-Requestid": e.fields[1:2:2], "Date": e.fields[2:],
 		},
-	}, nil
+	}
+	return &e.answer, nil
 }
 
 var errConnection = errors.New("sim: the connection broke")

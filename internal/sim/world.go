@@ -35,6 +35,7 @@ type world struct {
 	history  history
 	began    time.Time
 	instant  int64       // as of the last time that the driver waited
+	stirred  bool        // somebody in weir may have something to do since all was quiet
 	calm     atomic.Bool // nothing goes wrong any more; read by handlers too
 	stage    int
 	steps    int
@@ -205,10 +206,14 @@ func (w *world) strikes(f Fault, id string) bool {
 func (w *world) drive() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	w.stirred = true
 	for w.stage != over {
-		synctest.Wait()
-		for _, c := range w.gate.take() {
-			w.admit(c)
+		if w.stirred {
+			w.stirred = false
+			synctest.Wait()
+			for _, c := range w.gate.take() {
+				w.admit(c)
+			}
 		}
 		if w.planted != nil && w.wrong == "" {
 			w.wrong = w.planted(w.struck)
@@ -228,9 +233,11 @@ func (w *world) drive() {
 				w.passed()
 			case <-w.gate.poke:
 				w.passed()
+				w.stirred = true
 				continue
 			}
 			if !w.gate.empty() {
+				w.stirred = true
 				continue
 			}
 		}
@@ -253,8 +260,8 @@ func (w *world) end() {
 	for range 600 {
 		synctest.Wait()
 		for _, c := range w.gate.take() {
-			if c.reply != nil {
-				c.reply <- reply{err: errDead}
+			if c.done != nil {
+				c.answer(reply{err: errDead})
 			}
 		}
 		left := 0
@@ -283,7 +290,8 @@ func (w *world) admit(c *call) {
 		return
 	}
 	if l.dead.Load() {
-		c.reply <- reply{err: errDead}
+		c.answer(reply{err: errDead})
+		w.stirred = true
 		return
 	}
 	c.n, c.sent = l.number(c), w.now()
@@ -291,7 +299,7 @@ func (w *world) admit(c *call) {
 	switch body := c.body.(type) {
 	case *handling:
 		w.admitHandling(c, body)
-	case model.Call:
+	case *model.Call:
 		w.admitRead(c, body)
 	case *events:
 		w.admitEvent(c, body)
@@ -326,11 +334,12 @@ func (w *world) answer(c *call, r reply) {
 		what = r.err.Error()
 	}
 	w.noteOf(c, " answered", what)
-	if b, ok := c.body.(beatCall); ok && r.err == nil {
+	if b, ok := c.body.(*beatCall); ok && r.err == nil {
 		o, _ := r.value.(lease.Orders)
 		w.trusts(l, c.sent, b.report, o)
 	}
-	c.reply <- r
+	c.answer(r)
+	w.stirred = true
 }
 
 // postpone answers a call when the pause is over, which may come to last for less than it was to.

@@ -240,20 +240,40 @@ func (j *Judge) count(b *Batch) int {
 
 // inOrder sees that the records of the key before id are done, or come before it in the same batch.
 func (j *Judge) inOrder(b *Batch, i int, id ID) {
-	if id.N <= j.low[id.Key]+1 {
+	low := j.low[id.Key]
+	if id.N <= low+1 || j.follows(b.IDs[:i], id, low) {
 		return
 	}
 	ahead := map[ID]bool{}
 	for _, before := range b.IDs[:i] {
 		ahead[before] = true
 	}
-	for n := j.low[id.Key] + 1; n < id.N; n++ {
+	for n := low + 1; n < id.N; n++ {
 		before := ID{id.Key, n}
 		if r := j.record(before); !r.done && !r.exempt && !ahead[before] {
 			j.breaks("%s is handed %s in %s although %s of %s was not handled", b.Worker, id, b.Shard, before, r.shard)
 			return
 		}
 	}
+}
+
+// follows reports whether those of the key between low and id that are neither done nor exempt stand among others in order, as they nearly always do.
+func (j *Judge) follows(others []ID, id ID, low int) bool {
+	for n := id.N - 1; n > low; n-- {
+		before := ID{id.Key, n}
+		if r := j.record(before); r.done || r.exempt {
+			continue
+		}
+		i := len(others) - 1
+		for i >= 0 && others[i] != before {
+			i--
+		}
+		if i < 0 {
+			return false
+		}
+		others = others[:i]
+	}
+	return true
 }
 
 // explained sees that there is a reason for handling a record again.
