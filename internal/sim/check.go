@@ -329,7 +329,11 @@ func (w *world) well() string {
 		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
 	}
 	for _, s := range v.Workers {
-		if l := w.books.of[s.Session]; (s.Ended || l == nil || l.of.life != l) && !keeps[s.Session] {
+		l := w.books.of[s.Session]
+		switch lives := l != nil && l.of.life == l; {
+		case !lives && !s.Ended:
+			return "nobody has found out that " + s.Name + " is dead"
+		case !lives && !keeps[s.Session], lives && s.Ended:
 			return "the session " + s.Name + " is still there"
 		}
 	}

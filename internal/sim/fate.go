@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -92,8 +93,11 @@ func (w *world) admitStore(c *call) {
 	if c.op == "view" {
 		kinds = ofView
 	}
-	if a, ok := c.body.(applyCall); ok && len(a.actions) > 1 {
-		kinds = ofApply
+	if a, ok := c.body.(applyCall); ok {
+		c.pins = maps.Clone(l.pins)
+		if len(a.actions) > 1 {
+			kinds = ofApply
+		}
 	}
 	f := w.pick(c, &d, kinds...)
 	w.note(l, c.op, c.about, c.n, string(f))
@@ -233,7 +237,7 @@ func (w *world) effect(c *call) (r reply) {
 			if did[i] {
 				w.note(c.life, "·", a.Key.Shard, 0, a.String())
 				if a.Kind == lease.Create {
-					w.pins(c.life, &b.actions[i].Lease)
+					w.pins(c.pins, &b.actions[i].Lease)
 				}
 			}
 		}
@@ -278,7 +282,7 @@ func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer 
 	all := c.body.(applyCall).actions
 	n := 1 + d.below(len(all)-1)
 	part := func(actions []lease.Action) reply {
-		return w.effect(&call{life: c.life, op: c.op, about: c.about, n: c.n, body: applyCall{actions}})
+		return w.effect(&call{life: c.life, op: c.op, about: c.about, n: c.n, body: applyCall{actions}, pins: c.pins})
 	}
 	pause := d.span(time.Millisecond, 400*time.Millisecond)
 	w.after(there, func() {

@@ -28,11 +28,12 @@ type call struct {
 	deaf  bool // does not hear that ctx has ended
 	body  any  // for whoever decides its fate
 	sent  int64
-	slot  int           // among the parked
-	reply reply         // once
-	done  chan struct{} // says so
-	over  bool          // it has been answered; the driver's
-	gone  atomic.Bool   // nobody waits any more
+	pins  map[string]int64 // of a call that makes leases: the life's, as of then
+	slot  int              // among the parked
+	reply reply            // once
+	done  chan struct{}    // says so
+	over  bool             // it has been answered; the driver's
+	gone  atomic.Bool      // nobody waits any more
 }
 
 type reply struct {
