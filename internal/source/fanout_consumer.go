@@ -46,6 +46,8 @@ const (
 	registerTimeout = 30 * time.Second
 	// registerAgain is how long a failed search is the answer for everybody: a process with a thousand shards asks once.
 	registerAgain = 30 * time.Second
+	// absentAgain is that when the stream is not there, nor can it be polled meanwhile: it may be made again at any time.
+	absentAgain = 5 * time.Second
 )
 
 // errRefused is wrapped when the service will have no fan-out for us: no permission, or a limit. Asking again soon does not help.
@@ -75,7 +77,11 @@ func (c *Consumers) ARN(ctx context.Context, s Stream) (string, error) {
 	case ctx.Err() != nil: // the caller's end says nothing about the consumer
 		return "", context.Cause(ctx)
 	default:
-		con.failed, con.until = err, time.Now().Add(registerAgain)
+		again := registerAgain
+		if errors.Is(err, ErrNoStream) {
+			again = absentAgain
+		}
+		con.failed, con.until = err, time.Now().Add(again)
 		return "", err
 	}
 }

@@ -84,6 +84,27 @@ func TestConsumersAskOnceForManyShards(t *testing.T) {
 	})
 }
 
+// A stream that is not there may be made again soon, and nothing reads it meanwhile.
+func TestConsumersAskSoonAgainForAStreamThatIsNotThere(t *testing.T) {
+	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
+		c := Consumers{Client: p.client, Name: "c"}
+		p.srv.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault { return refusal("ResourceNotFoundException") })
+		for range 100 {
+			if _, err := c.ARN(t.Context(), Stream{Name: "s"}); !errors.Is(err, ErrNoStream) {
+				t.Fatal(err)
+			}
+		}
+		p.srv.Control("DescribeStreamSummary", nil)
+		if n := p.srv.Requests("DescribeStreamSummary"); n != 1 {
+			t.Errorf("the stream was asked for %d times", n)
+		}
+		time.Sleep(absentAgain)
+		if arn, err := c.ARN(t.Context(), Stream{Name: "s"}); err != nil {
+			t.Errorf("the stream is there again: %q, %v", arn, err)
+		}
+	})
+}
+
 // A consumer that is never ready holds reading up once.
 func TestConsumersWaitOnceForOneThatIsNeverReady(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
