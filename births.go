@@ -15,7 +15,7 @@ import (
 )
 
 // births are when streams were created, so that one that was deleted and made anew under its name is recognized. Asking takes a call of
-// its own, so it is done with the first listing, and again when a listing shows other shards under the names of those before.
+// its own, so it is done before the first listing and after the second, and again when a listing shows other shards under the names of those before.
 type births struct {
 	mu      sync.Mutex
 	streams map[string]birth
@@ -25,6 +25,7 @@ type births struct {
 type birth struct {
 	born   int64                   // Unix milliseconds, 0 when it is not known
 	asked  time.Time               // zero: ask with the next listing
+	sure   bool                    // that starts are of the stream that was created then: the answer was the same before and after
 	starts map[string]source.Start // of its shards, by ID
 }
 
@@ -36,15 +37,19 @@ func (r *run) list(ctx context.Context, name string, start shard.Position) (grou
 	s := r.naming.source(name)
 	b := r.births.of(name)
 	var err error
-	if b.asked.IsZero() || time.Since(b.asked) >= askAgain {
+	asks := b.asked.IsZero() || time.Since(b.asked) >= askAgain
+	if asks {
 		if b, err = r.ask(ctx, s, b); err != nil {
 			return group.Listing{}, noStream(name, err)
 		}
 	}
 	listing, starts, err := list(ctx, r.client, s, start)
-	if err == nil && others(b.starts, starts) {
-		// Before the listing, so that what is listed is of that birth or a later one, which the next listing shows.
-		if b, err = r.ask(ctx, s, b); err == nil {
+	if other := others(b.starts, starts); err == nil && (other || !b.sure && !asks) {
+		before := b.born
+		b, err = r.ask(ctx, s, b)
+		b.sure = err == nil && b.born == before && !other
+		if err == nil && !b.sure {
+			// After it was asked, so that what is listed is of that birth or a later one, which is asked for after the next listing.
 			listing, starts, err = list(ctx, r.client, s, start)
 		}
 	}
@@ -63,7 +68,7 @@ func (r *run) ask(ctx context.Context, s source.Stream, b birth) (birth, error) 
 	born, err := source.Born(ctx, r.client, s)
 	switch {
 	case err == nil:
-		return birth{born, time.Now(), b.starts}, nil
+		return birth{born, time.Now(), b.sure && born == b.born, b.starts}, nil
 	case source.Refused(err) && !unsigned(err): // else it mends itself, or nothing works
 		r.births.mu.Lock()
 		said := r.births.refused
@@ -73,9 +78,9 @@ func (r *run) ask(ctx context.Context, s source.Stream, b birth) (birth, error) 
 			r.opts.Logger.Warn("no permission to ask when a stream was created (kinesis:DescribeStreamSummary): one that is deleted and made "+
 				"anew under its name will only be noticed by checkpoints that are refused", "app", r.opts.App, "stream", s.Name, "err", err)
 		}
-		return birth{0, time.Now(), b.starts}, nil
+		return birth{0, time.Now(), true, b.starts}, nil // nobody will say more
 	default:
-		return birth{b.born, time.Time{}, b.starts}, fmt.Errorf("asking when the stream was created: %w", err)
+		return birth{b.born, time.Time{}, false, b.starts}, fmt.Errorf("asking when the stream was created: %w", err)
 	}
 }
 

@@ -168,7 +168,7 @@ func TestAStreamThatIsMadeAnewIsReadFromItsBeginning(t *testing.T) {
 				until(t, "it is read", 10*time.Second, func() bool { return s.all() == "s old" })
 				time.Sleep(5 * time.Minute)
 				asked := srv.Requests("DescribeStreamSummary")
-				if asked != 1 {
+				if asked != 2 { // before the first listing, and after the second
 					t.Errorf("asked %d times", asked)
 				}
 				srv.DeleteStream("s")
@@ -189,6 +189,45 @@ func TestAStreamThatIsMadeAnewIsReadFromItsBeginning(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Its birth is not that of the stream which is listed then: nothing else would show it for an hour.
+func TestAStreamThatIsMadeAnewBeforeItsFirstListing(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		srv.Control("ListShards", func(call *kinesistest.Call) kinesistest.Fault {
+			if call.N == 1 {
+				srv.DeleteStream("s")
+				time.Sleep(time.Second) // births are told apart by the millisecond
+				srv.CreateStream("s", 2)
+			}
+			return kinesistest.Fault{}
+		})
+		store, s := memstore.New(), &seen{data: map[string]int{}}
+		stop := start(t, srv.Client(), store, weir.Options{}, s.handle)
+		until(t, "it is listed", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
+		srv.Put("s", "k", []byte("new"))
+		until(t, "it is read", 10*time.Second, func() bool { return s.all() == "s new" })
+		born := func() (all []int64) {
+			v, err := store.View(t.Context(), "app", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range v.Leases {
+				all = append(all, l.Born)
+			}
+			return all
+		}
+		before := born()
+		until(t, "its birth is known", 2*time.Minute, func() bool { now := born(); return now[0] > before[0] && now[1] == now[0] })
+		asked := srv.Requests("DescribeStreamSummary")
+		time.Sleep(30 * time.Minute)
+		if n := srv.Requests("DescribeStreamSummary"); n > asked+1 {
+			t.Errorf("asked %d times, and %d times after that", asked, n-asked)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestNoPermissionToAskWhenAStreamWasCreatedIsSaidOnce(t *testing.T) {
