@@ -284,8 +284,8 @@ func (w *world) well() string {
 	}
 	shares := map[*life]int{}
 	for _, wk := range w.workers {
-		if wk.life == nil {
-			return wk.name + " does not live"
+		if wk.life == nil || wk.life.stopping {
+			return wk.name + " does not live, or stops"
 		}
 		shares[wk.life] = 0
 	}

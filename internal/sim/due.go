@@ -334,7 +334,7 @@ func (w *world) unsettled(wrong string) {
 		}
 	}
 	for _, wk := range w.workers {
-		if wk.life == nil {
+		if wk.life == nil || wk.life.stopping {
 			since = w.now()
 		} else {
 			since = max(since, wk.life.began)
