@@ -14,6 +14,7 @@ import (
 type tally struct {
 	claims map[string]int // by session that takes leases: kept, or heir of
 	wishes int            // of live owners that are not leaving, to an heir that takes them
+	idling int            // of these wishes, those for leases without work, which take the place of others too
 	load   map[string]int // everything that a session holds or is heir of, with and without work
 	idle   map[string]int // the part of it without work
 	going  map[string]int // the part of it that another is heir of, with work
@@ -63,6 +64,9 @@ func (m *model) tally() tally {
 			c.load[heir]++
 			if m.takes(l.Owner) || m.drains(l.Owner) {
 				c.wishes++
+				if !work {
+					c.idling++
+				}
 			}
 		}
 		c.load[l.Owner]++
@@ -196,7 +200,7 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 	if back > 0 && slices.ContainsFunc(workers, func(w apportioned) bool { return w.cap < before.work }) {
 		return // what came back made room below a cap, so the shares are others by now
 	}
-	if limit > before.work && capped >= before.work {
+	if limit-before.idling > before.work && capped >= before.work {
 		if moves+back != least {
 			t.Errorf("%d leases count for somebody else, %d would do", moves+back, least)
 		}
