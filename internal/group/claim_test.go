@@ -147,16 +147,16 @@ func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 
 // leads is a leader that looks a few times, or until it could give leases out if it is the last.
 func (h *lateLeaders) leads(who int, last bool) {
-	s, stage := newListings([]string{"s"}), h.stage // of its latest tip
+	s, stage, next := newListings([]string{"s"}), 0, 0 // of the tip that it goes by, and that is being listed
 	cfg := Config{
 		Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
 		List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
 			all, open := h.shards()
 			l := Listing{Shards: all, Begin: map[string]shard.Position{}}
 			if start.Kind() == shard.Tip {
-				stage = h.stage
+				next = h.stage
 				for _, id := range open {
-					l.Begin[id] = stageAt(stage)
+					l.Begin[id] = stageAt(next)
 				}
 				return l, nil
 			}
@@ -183,6 +183,7 @@ func (h *lateLeaders) leads(who int, last bool) {
 			h.t.Fatal(err)
 		}
 		s.begin(h.t.Context(), v, cfg)
+		synctest.Wait()
 		actions := s.actions(v, lease.Facts{}, cfg)
 		if len(v.Leases) > 0 && len(s.unlisted(nil)) == 0 {
 			h.begins()
@@ -201,12 +202,12 @@ func (h *lateLeaders) leads(who int, last bool) {
 			call.actions = actions[:h.rng.IntN(len(actions)+1)]
 			h.late = append(h.late, call)
 		}
-		synctest.Wait()
 		select {
 		case r := <-s.results:
 			if err := s.take(r, cfg); err != nil {
 				h.t.Fatal(err)
 			}
+			stage = next
 		default:
 		}
 	}
