@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/bits"
 	"slices"
 )
 
@@ -23,22 +24,27 @@ func HashOf(partitionKey string) HashKey {
 
 // ParseHashKey reads a decimal hash key, 0 to 2^128−1, without leading zeros.
 func ParseHashKey(s string) (HashKey, error) {
-	fail := fmt.Errorf("shard: hash key %.50q is not a decimal number from 0 to 2^128-1", s)
-	if s == "" || len(s) > 39 || (len(s) > 1 && s[0] == '0') {
-		return HashKey{}, fail
+	var k HashKey
+	ok := s != "" && len(s) <= 39 && (len(s) == 1 || s[0] != '0')
+	for i := 0; ok && i < len(s); i++ {
+		k, ok = k.appended(s[i])
 	}
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return HashKey{}, fail
-		}
+	if !ok {
+		return HashKey{}, fmt.Errorf("shard: hash key %.50q is not a decimal number from 0 to 2^128-1", s)
 	}
-	n, ok := new(big.Int).SetString(s, 10)
-	if !ok || n.BitLen() > 128 {
-		return HashKey{}, fail
+	return k, nil
+}
+
+// appended is ten times k and a digit; not ok when it is none, or when that is too much.
+func (k HashKey) appended(digit byte) (sum HashKey, ok bool) {
+	if digit < '0' || digit > '9' {
+		return HashKey{}, false
 	}
-	var b [16]byte
-	n.FillBytes(b[:])
-	return HashKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}, nil
+	tooMuch, hi := bits.Mul64(k.Hi, 10)
+	carried, lo := bits.Mul64(k.Lo, 10)
+	lo, carry := bits.Add64(lo, uint64(digit-'0'), 0)
+	hi, over := bits.Add64(hi, carried, carry)
+	return HashKey{hi, lo}, tooMuch == 0 && over == 0
 }
 
 func (k HashKey) big() *big.Int {
