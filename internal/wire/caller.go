@@ -96,8 +96,9 @@ type Caller struct {
 	held        atomic.Int32 // answers that are read in parts
 
 	resolving sync.Mutex
-	endpoints sync.Map // endpointKey to *endpoint
-	known     int      // endpoints, guarded by resolving
+	endpoints sync.Map                 // endpointKey to *endpoint
+	resolved  atomic.Pointer[resolved] // the last of them: most programs read one stream
+	known     int                      // endpoints, guarded by resolving
 
 	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
 }

@@ -40,8 +40,17 @@ const maxEndpoints = 10_000
 // endpointKey is what an endpoint depends on besides the client's options.
 type endpointKey struct{ arn, account string }
 
+// resolved is an endpoint and what for.
+type resolved struct {
+	endpointKey
+	*endpoint
+}
+
 // endpointFor returns the endpoint for calls about a stream, or about a consumer of one, which the SDK chooses.
 func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
+	if last := c.resolved.Load(); last != nil && last.arn == arn && last.account == cred.AccountID {
+		return last.endpoint, nil
+	}
 	key := endpointKey{arn, cred.AccountID}
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
@@ -62,6 +71,7 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 		c.known = 1
 	}
 	c.endpoints.Store(key, ep)
+	c.resolved.Store(&resolved{key, ep})
 	return ep, nil
 }
 
