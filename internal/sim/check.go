@@ -58,6 +58,19 @@ type trusted struct {
 	spare map[lease.Key]uint64 // for the next answer
 }
 
+// is reports whether leases are those that are trusted already.
+func (t *trusted) is(held []lease.Lease) bool {
+	if len(held) != len(t.held) {
+		return false
+	}
+	for i := range held {
+		if epoch, also := t.held[held[i].Key]; !also || epoch != held[i].Epoch {
+			return false
+		}
+	}
+	return true
+}
+
 // gives notes what a beat gives back: from when it is sent on the worker does not trust that any more.
 func (w *world) gives(l *life, r lease.Report) {
 	for _, p := range r.Progress {
@@ -73,6 +86,10 @@ func (w *world) trusts(l *life, sent int64, r lease.Report, o lease.Orders) {
 	limit := int64(float64(w.settings.failover) / l.of.rate * .9)
 	now := w.now()
 	if sent+limit <= now {
+		return
+	}
+	if l.trusted.until > now && l.trusted.is(o.Held) {
+		l.trusted.until = sent + limit
 		return
 	}
 	t := trusted{until: sent + limit, held: l.trusted.spare, spare: l.trusted.held}

@@ -17,6 +17,9 @@ func (w *world) deaf(l *life, b *weir.Batch) bool {
 	return d.chance(p)
 }
 
+// ofHandler is what may strike a handler; the last only one that has several records.
+var ofHandler = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, Checkpoints}
+
 // admitHandling judges what a handler is given, and decides how long it takes and what comes of it.
 func (w *world) admitHandling(c *call, h *handling) {
 	l, d := c.life, w.dice(c, "")
@@ -38,6 +41,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	b := h.batch
 	shard := ""
 	h.judge = &judge.Batch{Worker: l.who, Epoch: b.Epoch, End: b.End, Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	h.judge.IDs = make([]judge.ID, 0, len(b.Records))
 	for _, r := range b.Records {
 		id, ok := idOf(r.Data)
 		if !ok {
@@ -68,9 +72,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 		took = d.often(0, 30*time.Millisecond)
 	}
 	v := verdict{}
-	kinds := []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops}
+	kinds := ofHandler[:len(ofHandler)-1]
 	if len(b.Records) > 1 {
-		kinds = append(kinds, Checkpoints)
+		kinds = ofHandler
 	}
 	f := Fault("")
 	if c.deaf {

@@ -36,8 +36,8 @@ type life struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	dead   atomic.Bool
-	counts map[counted]*int // calls
-	parked []*call          // in no order
+	counts map[string][]counted // calls, by what they are about
+	parked []*call              // in no order
 
 	stopping bool
 	done     chan struct{} // Run has returned
@@ -57,18 +57,23 @@ const retryMax = 5 * time.Second
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 100}))
 
-// counted is what calls of a life are numbered by.
-type counted struct{ op, about string }
+// counted is how many calls of an op there were; there are few.
+type counted struct {
+	op string
+	n  int
+}
 
 // number is the next one of a call like c.
 func (l *life) number(c *call) int {
-	n := l.counts[counted{c.op, c.about}]
-	if n == nil {
-		n = new(int)
-		l.counts[counted{c.op, c.about}] = n
+	all := l.counts[c.about]
+	for i := range all {
+		if all[i].op == c.op {
+			all[i].n++
+			return all[i].n
+		}
 	}
-	*n++
-	return *n
+	l.counts[c.about] = append(all, counted{c.op, 1})
+	return 1
 }
 
 // park has a call wait for its answer.
@@ -102,7 +107,7 @@ func (w *world) start(of *worker) {
 	of.lifes++
 	l := &life{
 		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
-		counts: map[counted]*int{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
+		counts: map[string][]counted{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l

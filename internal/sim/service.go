@@ -37,13 +37,18 @@ type exchange struct {
 	answer http.Response
 	fields [3]string
 	body   bytes.Reader
+	whole  model.Answer // what is in body
 }
 
 // Read implements io.Reader, of the answer's body.
 func (e *exchange) Read(b []byte) (int, error) { return e.body.Read(b) }
 
 // Close implements io.Closer.
-func (e *exchange) Close() error { return nil }
+func (e *exchange) Close() error {
+	e.body.Reset(nil)
+	e.whole.Release()
+	return nil
+}
 
 // RoundTrip implements http.RoundTripper.
 func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -83,6 +88,7 @@ func (s service) RoundTrip(r *http.Request) (*http.Response, error) {
 	case a.broken:
 		stream = io.NopCloser(io.MultiReader(bytes.NewReader(a.Body[:len(a.Body)/2]), brokenOff{}))
 	default:
+		e.whole = a.Answer
 		e.body.Reset(a.Body)
 		stream = e
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weir-go/weir/internal/sim/judge"
@@ -233,7 +234,7 @@ func (w *world) put() {
 }
 
 func (w *world) write(st *stream, d *dice) {
-	key := fmt.Sprintf("%d:k%d", st.now.Life, d.below(w.settings.keys))
+	key := strconv.FormatInt(st.now.Life, 10) + ":k" + strconv.Itoa(d.below(w.settings.keys))
 	size := d.below(60)
 	if w.profile.Large {
 		size = largeRecord
@@ -245,7 +246,7 @@ func (w *world) write(st *stream, d *dice) {
 			size /= many
 		}
 	}
-	var ids []judge.ID
+	ids := make([]judge.ID, 0, many)
 	var data, rest []byte
 	var payloads [][]byte
 	for range many {
@@ -259,8 +260,8 @@ func (w *world) write(st *stream, d *dice) {
 		data, rest = model.Pack(key, payloads), nil
 	}
 	sh, r := w.service.Put(st.now, key, data, rest, w.clock())
-	name := sh.Name
-	w.books.kept[name] = append(w.books.kept[name], container{model.Number(r.Seq), ids, w.now()})
+	name, number := sh.Name, model.Number(r.Seq)
+	w.books.kept[name] = append(w.books.kept[name], container{number, ids, w.now()})
 	for _, id := range ids {
 		w.books.home[id] = name
 		w.judge.Put(id, name, w.wall())
@@ -269,7 +270,7 @@ func (w *world) write(st *stream, d *dice) {
 			w.books.early[id] = true
 		}
 	}
-	w.note(nil, "put", name, 0, ids[0].String()+" "+model.Number(r.Seq))
+	w.note(nil, "put", name, 0, ids[0].String()+" "+number)
 }
 
 // settleStreams has every stream be there, and nobody expect anything of those that are not named.

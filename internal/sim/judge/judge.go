@@ -26,7 +26,7 @@ type Worker struct {
 }
 
 // String is "name.life".
-func (w Worker) String() string { return fmt.Sprintf("%s.%d", w.Name, w.Life) }
+func (w Worker) String() string { return w.Name + "." + strconv.Itoa(w.Life) }
 
 // record is what is known about one.
 type record struct {

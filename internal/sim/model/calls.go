@@ -17,7 +17,8 @@ type Call struct {
 	Stream, Shard string
 	kind, start   string // of the iterator that is asked for
 	at            time.Time
-	token         string // iterator
+	it            iterator // as it was given
+	known         bool     // it is one of ours
 	limit         int
 	filter        string
 	consumer      string // its name, or its ARN in SubscribeToShard
@@ -46,7 +47,7 @@ func Read(target, contentType string, body []byte) (Call, error) {
 		err := readCBOR(body, func(name, text []byte, n uint64) {
 			switch string(name) {
 			case "ShardIterator":
-				c.token = string(text)
+				c.it, c.known = parseIterator(string(text))
 			case "Limit":
 				c.limit = int(n)
 			}
@@ -71,7 +72,8 @@ func Read(target, contentType string, body []byte) (Call, error) {
 		if err := json.Unmarshal(body, &in); err != nil {
 			return c, err
 		}
-		c.Stream, c.Shard, c.kind, c.start, c.token, c.limit = in.StreamName, in.ShardId, in.ShardIteratorType, in.StartingSequenceNumber, in.ShardIterator, in.Limit
+		c.Stream, c.Shard, c.kind, c.start, c.limit = in.StreamName, in.ShardId, in.ShardIteratorType, in.StartingSequenceNumber, in.Limit
+		c.it, c.known = parseIterator(in.ShardIterator)
 		c.at = time.UnixMilli(int64(in.Timestamp*1000 + 0.5))
 		c.consumer = in.ConsumerName
 		if c.Stream == "" {
@@ -87,8 +89,8 @@ func Read(target, contentType string, body []byte) (Call, error) {
 		}
 	}
 	if op == "GetRecords" {
-		if it, ok := parseIterator(c.token); ok {
-			c.Stream, c.Shard = it.stream, it.shard
+		if c.known {
+			c.Stream, c.Shard = c.it.stream, c.it.shard
 		}
 	}
 	return c, nil
@@ -265,10 +267,10 @@ func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 }
 
 func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
-	it, ok := parseIterator(c.token)
+	it := c.it
 	sh := st.shard(c.Shard)
 	switch {
-	case !ok || it.life != st.Life:
+	case !c.known || it.life != st.Life:
 		return Fail(400, "InvalidArgumentException", "the iterator is not of this stream")
 	case sh == nil:
 		return Fail(400, "ResourceNotFoundException", "no shard "+c.Shard)

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"errors"
+	"sync"
 )
 
 // pageCBOR is an answer to GetRecords.
@@ -18,7 +19,7 @@ func (p *pageCBOR) encode() []byte {
 	for _, r := range p.records {
 		size += r.size() + 128
 	}
-	b := make([]byte, 0, size)
+	b := room(size)
 	members := 2
 	if p.next != "" {
 		members++
@@ -55,6 +56,29 @@ func (p *pageCBOR) encode() []byte {
 		}
 	}
 	return b
+}
+
+// rooms are of large answers that have been read: making room for one costs as much as writing it.
+var rooms sync.Pool
+
+const largeRoom = 32 << 10
+
+func room(size int) []byte {
+	if size < largeRoom {
+		return make([]byte, 0, size)
+	}
+	if b, ok := rooms.Get().(*[]byte); ok && cap(*b) >= size {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, size)
+}
+
+// Release says that nobody reads the answer's body any more.
+func (a *Answer) Release() {
+	if b := a.Body; a.CBOR && cap(b) >= largeRoom {
+		rooms.Put(&b)
+	}
+	a.Body = nil
 }
 
 func head(b []byte, major byte, n uint64) []byte {

@@ -99,7 +99,8 @@ func TestIteratorsEnd(t *testing.T) {
 	st := s.Create("s", 1, start)
 	it := iterator{stream: "s", shard: st.Shards[0].ID, life: st.Life, issued: start.UnixMilli()}
 	read := func(token string, now time.Time) Answer {
-		return s.Do(Call{Op: "GetRecords", Stream: "s", Shard: st.Shards[0].ID, token: token, limit: 10}, Whim{}, now)
+		it, known := parseIterator(token)
+		return s.Do(Call{Op: "GetRecords", Stream: "s", Shard: st.Shards[0].ID, it: it, known: known, limit: 10}, Whim{}, now)
 	}
 	if a := read(it.String(), start.Add(4*time.Minute)); a.Status != 200 {
 		t.Errorf("after four minutes: %s", a.Body)
