@@ -67,7 +67,7 @@ func (w *Watch) See(v View, began, ended time.Time) Facts {
 	}
 	w.last = ended
 
-	f := Facts{Dead: map[string]uint64{}, Ripe: map[Key]uint64{}, Overdue: map[Key]uint64{}, Untold: map[string]bool{}}
+	var f Facts // whose maps are made for what is in them: most looks find nothing
 	if !v.Same || w.sums == nil {
 		w.sums = make(map[string]uint64, len(w.sums))
 		for i := range v.Leases {
@@ -92,7 +92,7 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 		living++
 		beat := track(w.sessions, worker.Session, worker.Beat, step)
 		if beat.time >= w.times.Failover || (worker.Session == w.suspect.Session && worker.Beat == w.suspect.Beat) {
-			f.Dead[worker.Session] = worker.Beat
+			put(&f.Dead, worker.Session, worker.Beat)
 		}
 
 		// A worker answers to new orders with its next beat, so only a difference that outlives several beats of a live
@@ -108,7 +108,7 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 			continue
 		}
 		if worker.Beat >= known.seen+4 {
-			f.Untold[worker.Session] = true
+			put(&f.Untold, worker.Session, true)
 			known.seen = worker.Beat
 		}
 	}
@@ -126,27 +126,27 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 }
 
 func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
-	revoked, wished := map[Key]bool{}, map[Key]bool{}
+	var revoked, wished map[Key]bool
 	for i := range v.Leases {
 		l := &v.Leases[i]
 		// A session that is over trusts nothing any more, so there is nothing to wait for, and nobody to tell.
 		if l.Revoked != "" && w.sessions[l.Revoked] != nil {
-			revoked[l.Key] = true
+			put(&revoked, l.Key, true)
 			r := track(w.revoked, l.Key, revocation{l.Epoch, l.Revoked}, step)
 			switch {
 			case !r.told:
 				// Whoever revoked it may have died before the old owner could learn of it: tell it (again), and only then
 				// begin to wait.
 				r.time = 0
-				f.Untold[l.Revoked] = true
+				put(&f.Untold, l.Revoked, true)
 			case r.time >= w.times.Failover:
-				f.Ripe[l.Key] = l.Epoch
+				put(&f.Ripe, l.Key, l.Epoch)
 			}
 		}
 		if l.Heir != "" {
-			wished[l.Key] = true
+			put(&wished, l.Key, true)
 			if track(w.wishes, l.Key, wish{l.Epoch, l.Heir}, step).time >= w.times.Handoff {
-				f.Overdue[l.Key] = l.Epoch
+				put(&f.Overdue, l.Key, l.Epoch)
 			}
 		}
 	}
@@ -193,6 +193,14 @@ func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step t
 		known.time += step
 	}
 	return known
+}
+
+// put sets an element of a map, which it makes if there is none.
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
 }
 
 func prune[K comparable, V any](m map[K]V, keep map[K]bool) {

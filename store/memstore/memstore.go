@@ -6,9 +6,9 @@ package memstore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -93,7 +93,10 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	defer s.mu.Unlock()
 	a := s.app(app)
 	v := lease.View{
-		Revision: fmt.Sprintf("%d.%d", a.life, a.revision), Leader: a.leads(), Paused: slices.Sorted(maps.Keys(a.paused)),
+		Revision: strconv.Itoa(a.life) + "." + strconv.FormatUint(a.revision, 10), Leader: a.leads(),
+	}
+	if len(a.paused) > 0 {
+		v.Paused = slices.Sorted(maps.Keys(a.paused))
 	}
 	if v.Same = v.Revision == since; !v.Same {
 		v.Leases = a.list("")
