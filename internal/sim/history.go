@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,7 +32,8 @@ const keptMoments = 6000
 // add takes in what happened; [history.seal] has to follow.
 func (h *history) add(m moment) *moment {
 	if h.recent == nil {
-		h.recent = make([]moment, 0, 2*keptMoments)
+		h.recent = slices.Grow(room, 2*keptMoments)
+		room = nil
 	}
 	if len(h.recent) >= 2*keptMoments && !h.all {
 		h.recent = append(h.recent[:0], h.recent[keptMoments:]...)
@@ -39,6 +41,12 @@ func (h *history) add(m moment) *moment {
 	h.recent = append(h.recent, m)
 	return &h.recent[len(h.recent)-1]
 }
+
+// room is that of the last history, for the next one: it is large, and most simulations are short.
+var room []moment
+
+// end lets go of a history that nobody needs any more.
+func (h *history) end() { room, h.recent = h.recent[:0], nil }
 
 // seal makes what was added last part of the hash.
 func (h *history) seal(m *moment) {

@@ -131,6 +131,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 			r.History = append(r.History, m.String())
 		}
 	}
+	w.history.end()
 	return r
 }
 
