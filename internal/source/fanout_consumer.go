@@ -112,7 +112,13 @@ func (c *Consumers) of(s Stream) *consumer {
 	return con
 }
 
+// take waits for the turn. Who need not wait has it also when ctx has ended: that a consumer was refused is to be noted then, too.
 func (con *consumer) take(ctx context.Context) error {
+	select {
+	case con.turn <- struct{}{}:
+		return nil
+	default:
+	}
 	select {
 	case con.turn <- struct{}{}:
 		return nil

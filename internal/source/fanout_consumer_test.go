@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -124,4 +125,25 @@ func TestConsumersWaitOnceForOneThatIsNeverReady(t *testing.T) {
 			t.Errorf("changes %v, %d consumers", p.modes, p.ready)
 		}
 	})
+}
+
+// A reader that has ended still says what it has learned.
+func TestARefusalCountsThoughItsReaderHasEnded(t *testing.T) {
+	t.Parallel()
+	var c Consumers
+	s := Stream{Name: "s"}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	con := c.of(s)
+	for range 100 { // a choice at random would be right now and then
+		con.arn = "refused"
+		if c.Forget(ended, s, "refused"); con.arn != "" {
+			t.Fatal("it is not forgotten")
+		}
+	}
+	con.turn <- struct{}{} // somebody searches
+	con.arn = "refused"
+	if c.Forget(ended, s, "refused"); con.arn == "" {
+		t.Error("it is forgotten without the turn")
+	}
 }
