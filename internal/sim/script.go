@@ -147,13 +147,25 @@ func (w *world) settle() {
 		switch {
 		case wrong == "" && passed > stillPutting+time.Second:
 			w.settled = max(int64(passed), 1)
-			w.after(5*time.Second, w.leave)
+			w.after(5*time.Second, func() {
+				if w.diedLate() {
+					w.settled = 0
+					again()
+					return
+				}
+				w.leave()
+			})
 		default:
 			w.unsettled(wrong)
 			w.after(time.Second, again)
 		}
 	}
 	w.after(time.Second, again)
+}
+
+// diedLate reports whether a worker is gone: of a fault of before, such as a crash with a call that a pause held back.
+func (w *world) diedLate() bool {
+	return slices.ContainsFunc(w.workers, func(wk *worker) bool { return wk.life == nil })
 }
 
 // stays chooses a leader and a reader that remain as good as cut off, if the seed says so and there are others.
