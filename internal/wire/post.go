@@ -34,7 +34,7 @@ func poster(own doer) doer {
 type direct struct{ transport http.RoundTripper }
 
 func (d direct) Do(r *http.Request) (*http.Response, error) {
-	resp, err := d.transport.RoundTrip(r) //nolint:bodyclose // it is the caller's
+	resp, err := d.transport.RoundTrip(r)
 	if err == nil && resp == nil {
 		err = errNoAnswer
 	}
