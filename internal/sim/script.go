@@ -126,9 +126,11 @@ func (w *world) settle() {
 	leader, reader := w.stays()
 	w.calm.Store(true)
 	w.settleStreams()
-	w.outage = 0
+	now := w.now() // when what hinders ends, which counts for what is due afterwards
+	w.outage = min(w.outage, now)
 	for _, l := range w.lives {
-		l.cutOff, l.lastWord, l.leads, l.unread, l.paused = 0, 0, 0, 0, min(l.paused, w.now()+int64(time.Second))
+		l.cutOff, l.leads, l.unread = min(l.cutOff, now), min(l.leads, now), min(l.unread, now)
+		l.lastWord, l.paused = 0, min(l.paused, now+int64(time.Second))
 		if l == leader {
 			l.leads = math.MaxInt64
 		}
@@ -201,7 +203,7 @@ func (w *world) leave() {
 	w.note(nil, "STOP", "", 0, "")
 	w.stage = stopping
 	for _, l := range w.lives {
-		l.leads, l.unread = 0, 0
+		l.leads, l.unread = min(l.leads, w.now()), min(l.unread, w.now())
 	}
 	for _, wk := range w.workers {
 		if wk.life != nil && !wk.life.stopping {
