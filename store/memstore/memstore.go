@@ -35,7 +35,8 @@ func New() *Store { return &Store{apps: map[string]*application{}} }
 // application is everything that is kept for one application.
 type application struct {
 	leases   map[lease.Key]*lease.Lease
-	sorted   []*lease.Lease // all of them by key, nil when that is not known
+	sorted   []*lease.Lease            // all of them by key, nil when that is not known
+	owned    map[string][]*lease.Lease // these by owner, nil when that is not known
 	sessions map[string]*lease.Worker
 	workers  []*lease.Worker // these by session, nil when that is not known
 	leader   string
@@ -304,7 +305,7 @@ func (a *application) apply(act lease.Action) bool {
 			return false
 		}
 		delete(a.leases, act.Key)
-		a.sorted = nil
+		a.sorted, a.owned = nil, nil
 	case lease.Move:
 		l.Position = act.Position
 		if act.Born != 0 {
@@ -318,7 +319,7 @@ func (a *application) apply(act lease.Action) bool {
 		if l.Owner != "" {
 			return false
 		}
-		*l = act.Lease
+		*l, a.owned = act.Lease, nil
 		l.Parents = slices.Clone(act.Lease.Parents)
 	case lease.Birth:
 		if l.Born != 0 {
@@ -348,14 +349,14 @@ func (a *application) create(l lease.Lease) bool {
 		return false
 	}
 	l.Parents = slices.Clone(l.Parents)
-	a.leases[l.Key], a.sorted = &l, nil
+	a.leases[l.Key], a.sorted, a.owned = &l, nil, nil
 	a.revision++
 	return true
 }
 
 // own makes session, or nobody for "", the owner of l and fences the one before.
 func (a *application) own(l *lease.Lease, session string) {
-	l.Owner, l.Heir = session, ""
+	l.Owner, l.Heir, a.owned = session, "", nil
 	if session != "" {
 		l.Last, l.Shunned = session, ""
 	}
@@ -368,24 +369,30 @@ func (a *application) list(owner string) []lease.Lease {
 	if a.sorted == nil {
 		a.sorted = slices.SortedFunc(maps.Values(a.leases), func(x, y *lease.Lease) int { return x.Key.Compare(y.Key) })
 	}
-	n, parents := 0, 0
-	for _, l := range a.sorted {
-		if owner == "" || l.Owner == owner {
-			n, parents = n+1, parents+len(l.Parents)
+	of := a.sorted
+	if owner != "" {
+		if a.owned == nil {
+			a.owned = map[string][]*lease.Lease{}
+			for _, l := range a.sorted {
+				a.owned[l.Owner] = append(a.owned[l.Owner], l)
+			}
 		}
+		of = a.owned[owner]
 	}
-	if n == 0 {
+	if len(of) == 0 {
 		return nil
 	}
-	some, of := make([]lease.Lease, 0, n), make([]string, 0, parents) // once, because there may be many
-	for _, l := range a.sorted {
-		if owner == "" || l.Owner == owner {
-			some = append(some, *l)
-			if l.Parents != nil {
-				from := len(of)
-				of = append(of, l.Parents...)
-				some[len(some)-1].Parents = of[from:len(of):len(of)]
-			}
+	parents := 0
+	for _, l := range of {
+		parents += len(l.Parents)
+	}
+	some, all := make([]lease.Lease, 0, len(of)), make([]string, 0, parents) // once, because there may be many
+	for _, l := range of {
+		some = append(some, *l)
+		if l.Parents != nil {
+			from := len(all)
+			all = append(all, l.Parents...)
+			some[len(some)-1].Parents = all[from:len(all):len(all)]
 		}
 	}
 	return some
