@@ -25,7 +25,8 @@ type backing interface {
 
 	// For files.
 	lock() (unlock func() error, err error)
-	endless() error // why its disk cannot be filled, nil if it can
+	held() (bool, error) // whether somebody has it locked, and does not let go
+	endless() error      // why its disk cannot be filled, nil if it can
 	fill() error
 	free() error
 }
@@ -63,6 +64,7 @@ type noFile struct{}
 var errNotThere = errors.New("this store cannot do that")
 
 func (noFile) lock() (func() error, error) { return nil, errNotThere }
+func (noFile) held() (bool, error)         { return false, nil }
 func (noFile) endless() error              { return errNotThere }
 func (noFile) fill() error                 { return errNotThere }
 func (noFile) free() error                 { return errNotThere }
@@ -129,7 +131,21 @@ func (f *sqlite) kill()               {}
 func (f *sqlite) start() error        { return errNotThere }
 
 // lock has somebody else write to the file for as long as it likes.
-func (f *sqlite) lock() (func() error, error) {
+func (f *sqlite) lock() (func() error, error) { return f.lockWithin(5 * time.Second) }
+
+// held asks for longer than any write takes, and for less than the shortest freeze.
+func (f *sqlite) held() (bool, error) {
+	unlock, err := f.lockWithin(250 * time.Millisecond)
+	if err != nil {
+		if strings.Contains(err.Error(), "locked") {
+			return true, nil
+		}
+		return false, err
+	}
+	return false, unlock()
+}
+
+func (f *sqlite) lockWithin(d time.Duration) (func() error, error) {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", f.place(""))
 	if err != nil {
@@ -137,7 +153,7 @@ func (f *sqlite) lock() (func() error, error) {
 	}
 	c, err := db.Conn(ctx)
 	if err == nil {
-		_, err = c.ExecContext(ctx, "PRAGMA busy_timeout = 5000")
+		_, err = c.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
 	}
 	if err == nil {
 		_, err = c.ExecContext(ctx, "BEGIN IMMEDIATE")

@@ -143,6 +143,25 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+func TestWhoHoldsAFile(t *testing.T) {
+	f := &sqlite{dir: t.TempDir()}
+	for _, want := range []bool{false, true, false} {
+		unlock := func() error { return nil }
+		if want {
+			var err error
+			if unlock, err = f.lock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if held, err := f.held(); held != want || err != nil {
+			t.Errorf("held: %t, %v, want %t", held, err, want)
+		}
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	b := times{beat: time.Second, failover: 5 * time.Second}
 	for _, c := range []struct {

@@ -60,14 +60,22 @@ func (s *stage) killAll(r round) error {
 	return errors.Join(append(errs, waiting)...)
 }
 
-// freeze stops processes in their tracks for a while.
+// freeze stops a process in its tracks for a while. One that was writing to a file keeps that locked, and then everybody does without the store.
 func (s *stage) freeze(f *verdict.Fault, l *life, d time.Duration, meanwhile func() error) error {
+	held := false
 	err := l.signal(syscall.SIGSTOP)
+	if err == nil {
+		held, err = s.backing.held()
+	}
 	if err == nil && meanwhile != nil {
 		err = meanwhile()
 	}
 	err = errors.Join(err, s.pause(time.Duration(f.From+int64(d)-now())))
 	f.To = now() // before it goes on
+	if held {
+		s.say("%s keeps the store's file locked", l.name)
+		until(s.part(f, verdict.Fault{Repeats: true}), f.To, s.times.takenOver())
+	}
 	return errors.Join(err, l.signal(syscall.SIGCONT))
 }
 
