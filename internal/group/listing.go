@@ -61,13 +61,19 @@ type listed struct {
 	running bool
 	retry   time.Time // not before
 	errors  int
-	fresh   bool           // the latest was made for a stream without leases
-	making  bool           // the leases that it asked for are not known to be there yet, all of them
-	pin     shard.Position // where a fresh one begins, so that the next one does too; zero for others, or without one such time
-	claimed shard.Position // the time that the latest was made for, or that the store let it claim: where it agrees that the application begins
-	absent  map[string]int
-	reborn  int64     // the birth that was logged
-	again   time.Time // list again unless that was done since: a shard may have a lease only now that an old one of its name has gone
+	fresh   bool               // the latest was made for a stream without leases
+	making  bool               // the leases that it asked for are not known to be there yet, all of them
+	pin     shard.Position     // where a fresh one begins, so that the next one does too; zero for others, or without one such time
+	claimed shard.Position     // the time that the latest was made for, or that the store let it claim: where it agrees that the application begins
+	absent  map[string]absence // of finished shards that the latest does not name
+	reborn  int64              // the birth that was logged
+	again   time.Time          // list again unless that was done since: a shard may have a lease only now that an old one of its name has gone
+}
+
+// absence is since when a finished lease is known whose shard is not listed.
+type absence struct {
+	seen  time.Time
+	first time.Time // when the first listing began that ought to have named it; zero before there is one
 }
 
 type result struct {
@@ -107,7 +113,7 @@ func (s *listings) name(streams []string) {
 	s.named = streams
 	for _, name := range streams {
 		if s.streams[name] == nil {
-			s.streams[name] = &listed{absent: map[string]int{}}
+			s.streams[name] = &listed{absent: map[string]absence{}}
 		}
 	}
 	for name := range s.streams {
@@ -334,7 +340,7 @@ func (s *listings) made(of lease.Lease) {
 	}
 }
 
-// tombstones are the leases of finished shards that two listings in a row did not name: nobody can ask for them again.
+// tombstones are the leases of finished shards that two listings in a row did not name, both begun when the leases had been seen: nobody can ask for them again.
 func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	var actions []lease.Action
 	here := make(map[string]bool, len(l.latest.Shards))
@@ -346,10 +352,14 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 			delete(l.absent, old.Shard)
 			continue
 		}
-		stamp := int(l.began.UnixNano())
-		if first, seen := l.absent[old.Shard]; !seen {
-			l.absent[old.Shard] = stamp
-		} else if first != stamp {
+		a, seen := l.absent[old.Shard]
+		switch {
+		case !seen:
+			l.absent[old.Shard] = absence{seen: time.Now()}
+		case !l.began.After(a.seen): // it may be older than the shard
+		case a.first.IsZero():
+			l.absent[old.Shard] = absence{a.seen, l.began}
+		case !l.began.Equal(a.first):
 			actions = append(actions, lease.Action{Kind: lease.Delete, Key: old.Key, Epoch: old.Epoch})
 		}
 	}
