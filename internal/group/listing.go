@@ -340,7 +340,8 @@ func (s *listings) made(of lease.Lease) {
 	}
 }
 
-// tombstones are the leases of finished shards that two listings in a row did not name, both begun when the leases had been seen: nobody can ask for them again.
+// tombstones are the leases of finished shards that two listings in a row did not name, both begun when the leases had been
+// seen: nobody can ask for them again.
 func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	var actions []lease.Action
 	here := make(map[string]bool, len(l.latest.Shards))

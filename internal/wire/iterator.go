@@ -26,7 +26,8 @@ var iteratorTargetValue = []string{iteratorTarget}
 var ErrNoIterator = errors.New("the service returned no shard iterator")
 
 // Iterator makes a GetShardIterator call, without retries: one of our own, in JSON, where the path is [OwnCall], and one of the SDK's else. A start with
-// thousands of shards makes as many of them, each of which costs the SDK 25 KB. line may be nil; it is parked where it is not used. Errors are those of [Caller.GetRecords], and [ErrNoIterator].
+// thousands of shards makes as many of them, each of which costs the SDK 25 KB. line may be nil; it is parked where it is not used.
+// Errors are those of [Caller.GetRecords], and [ErrNoIterator].
 func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line) (string, error) {
 	l := &life{caller: ctx, line: line, bound: http1.Bound{At: time.Now().Add(c.opts.Timeout), Why: c.slow}}
 	defer l.end()

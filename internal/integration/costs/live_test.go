@@ -92,7 +92,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	perHour := func(n float64) float64 { return n * float64(time.Hour) / float64(took) }
 	for range 6 {
 		// What is promised is what idling costs; on a machine that stood still for seconds calls fail, and are made again, and leases may move late.
-		// Such a window shows nothing if it cost too much, and all the more if it did not.
+		// Such a window shows nothing; the last one counts.
 		failures.Store(0)
 		before := holders(t, looking)
 		meter.Take()
@@ -101,7 +101,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		<-over.C
 		took, c = time.Since(began), ofCapacity(meter.Take())
 		moved := before.moved(holders(t, looking))
-		if failures.Load() == 0 && len(moved) == 0 || perHour(c.writes) <= promised {
+		if failures.Load() == 0 && len(moved) == 0 {
 			break
 		}
 		t.Logf("%s; %d calls failed meanwhile, %d leases or sessions changed: %.2000v", c.said(), failures.Load(), len(moved), moved)
