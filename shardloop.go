@@ -108,15 +108,16 @@ func (l *shardLoop) read() error {
 }
 
 // last handles what has come since the last read at the tip, when the lease is wanted back: otherwise that would have to
-// wait for the next owner. It has one try and a beat's time for the read.
+// wait for the next owner. It has one try and almost a beat's time for the read.
 func (l *shardLoop) last() error {
-	ctx, cancel := context.WithTimeout(l.term.Context(), l.in.opts.BeatInterval)
+	beat := l.in.opts.BeatInterval
+	ctx, cancel := context.WithTimeout(l.term.Context(), beat-jitter.Of(l.term.Lease.Shard, beat/16+1))
 	page, err := l.source.Last(ctx)
 	cancel()
 	if err != nil {
 		return nil
 	}
-	_, err = l.take(page, time.Now().Add(l.in.opts.BeatInterval))
+	_, err = l.take(page, time.Now().Add(beat))
 	return err
 }
 

@@ -24,11 +24,15 @@ func Replace(s Source) (restore func()) {
 }
 
 // N returns a duration of at least 0 and less than d, which must be positive.
-func N(d time.Duration) time.Duration {
+func N(d time.Duration) time.Duration { return Of("", d) }
+
+// Of is N for what many do at one instant, under a name each: a simulation gives each another duration, too. Otherwise their timers would end at one
+// instant as well, and the order of those is random.
+func Of(name string, d time.Duration) time.Duration {
 	if s := source.Load(); s != nil {
 		var of [8]byte
 		binary.LittleEndian.PutUint64(of[:], uint64(d))
-		return time.Duration((*s)(string(of[:])) % uint64(d))
+		return time.Duration((*s)(string(of[:])+name) % uint64(d))
 	}
 	return mrand.N(d)
 }

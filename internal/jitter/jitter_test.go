@@ -27,6 +27,9 @@ func TestASourceDecides(t *testing.T) {
 	if d := N(25); d != 3 {
 		t.Errorf("N(25) = %d, want 28 modulo 25", d)
 	}
+	if a, b := Of("one", 25), Of("another", 25); a != 6 || b != 10 {
+		t.Errorf("two that do it at one instant get %d and %d, want 31 and 35 modulo 25", a, b)
+	}
 	if a, b := Name("w"), Name("v"); a != b || a != "00000000000000150000" {
 		t.Errorf("two names are %q and %q", a, b)
 	}
