@@ -165,12 +165,27 @@ func same(a, b *lease.Lease) bool {
 	return a.Epoch == b.Epoch && a.Position == b.Position && a.Owner == b.Owner && a.Revoked == b.Revoked && a.Heir == b.Heir && a.Born == b.Born
 }
 
-// lifeOf is the stream that a lease is of, nil when it is gone.
+// streamOf is the stream that a lease is of, nil when it is gone.
 func (w *world) streamOf(l *lease.Lease) *model.Stream {
 	if st := w.streamNamed(l.Stream); st != nil && st.now != nil && (l.Born == 0 || st.now.Born.UnixMilli() == l.Born) {
 		return st.now
 	}
 	return nil
+}
+
+// nameOfLease is that of the shard that a lease is of, which may be one of a stream that is gone; "" if there never was one.
+func (w *world) nameOfLease(l *lease.Lease) string {
+	if st := w.streamOf(l); st != nil {
+		return nameOf(st, l.Shard)
+	}
+	if st := w.streamNamed(l.Stream); st != nil {
+		for _, past := range st.lives {
+			if past.Born.UnixMilli() == l.Born {
+				return nameOf(past, l.Shard)
+			}
+		}
+	}
+	return ""
 }
 
 // overran tells the judge that a handler took longer than a hand-off may: what it is at work on is handled again. Whether the wish itself was followed in
@@ -218,12 +233,12 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	if !anew && now.Position.Compare(before.Position) < 0 {
 		w.breaks("the checkpoint of %s goes back from %s to %s", now.Key, before.Position, now.Position)
 	}
+	w.books.at[epochOf{about(now.Stream, now.Shard), now.Epoch}] = w.nameOfLease(now)
 	st := w.streamOf(now)
 	if st == nil {
 		return
 	}
 	name := nameOf(st, now.Shard)
-	w.books.at[epochOf{about(now.Stream, now.Shard), now.Epoch}] = name
 	if now.Position != before.Position {
 		w.passes(name, now.Position)
 	}

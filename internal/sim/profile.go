@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -117,6 +118,10 @@ var handlerFaults = map[Fault]float64{
 	HandlerSlow: .01, HandlerFails: .02, HandlerPanics: .005, HandlerIgnores: .005, Checkpoints: .03,
 }
 
+var eventFaults = map[Fault]float64{
+	EventTwice: .02, EventCut: .01, EventSilent: .003, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03,
+}
+
 var workerFaults = map[Fault]float64{
 	CrashBefore: .0004, CrashAfter: .0004, CrashInHandler: .003, HandlerStops: .001,
 	Crash: 20, ShortPause: 30, LongPause: 20, Isolated: 20, LeaderCutOff: 15, Outage: 6, Leaves: 20, LeaderStuck: .2,
@@ -135,7 +140,9 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = []Profile{
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout")...)
+
+var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
 	{Name: "store", Rates: all(storeFaults, map[Fault]float64{Outage: 20, Isolated: 20, LeaderCutOff: 20, LeaderStuck: .4, Leaves: 120}), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 10}},
 	{Name: "kinesis", Rates: all(serviceFaults, map[Fault]float64{Split: 20, Merge: 15, NoService: 15, ReaderStuck: .3}), Workers: [2]int{1, 4}, Shards: [2]int{1, 8}},
@@ -163,12 +170,31 @@ var Profiles = []Profile{
 	},
 	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{1, 6}, Lasts: [2]time.Duration{8 * time.Minute, 24 * time.Minute}},
 	{
-		Name: "fanout", Pushed: 1, Rates: all(handlerFaults, workerFaults, shapeFaults, map[Fault]float64{
-			EventTwice: .02, EventCut: .01, EventSilent: .003, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03,
+		Name: "fanout", Pushed: 1, Rates: all(eventFaults, handlerFaults, workerFaults, shapeFaults, map[Fault]float64{
 			Throttled: .02, ServerError: .01, ServiceSlow: .01, Silent: .003, NoService: 10, StoreFails: .005,
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
+}
+
+// briefs are others again, for less than a minute and a half, with all that can go wrong with fan-out, and three times as much that comes at
+// its own time. Most goes wrong where something begins.
+func briefs(names ...string) (them []Profile) {
+	for _, name := range names {
+		p := long[slices.IndexFunc(long, func(p Profile) bool { return p.Name == name })]
+		p.Name, p.Pushed, p.Lasts = p.Name+"-brief", 1, [2]time.Duration{20 * time.Second, 90 * time.Second}
+		p.Rates = all(p.Rates, eventFaults)
+		for _, f := range []Fault{Expired, EmptyPage, ShortPage} {
+			delete(p.Rates, f) // of polling
+		}
+		for f, rate := range p.Rates {
+			if rate > 1 {
+				p.Rates[f] = 3 * rate
+			}
+		}
+		them = append(them, p)
+	}
+	return them
 }
 
 // ProfileNamed returns the profile of a name.

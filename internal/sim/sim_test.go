@@ -150,7 +150,7 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 		beats += a.beats
 		steps += a.steps
 		broken += a.broken
-		fmt.Printf("%-10s %4d seeds %9.1f worker hours, %.3f CPU s for each %10d beats %8d records handled %6d again, at most %v until all was well, %d broken\n",
+		fmt.Printf("%-14s %4d seeds %9.1f worker hours, %.3f CPU s for each %10d beats %8d records handled %6d again, at most %v until all was well, %d broken\n",
 			p.Name, a.seeds, a.lived.Hours(), a.cpu.Seconds()/a.lived.Hours(), a.beats, a.handled, a.again, a.settled.Round(time.Second), a.broken)
 		var counted []string
 		for _, f := range slices.Sorted(maps.Keys(p.Rates)) {

@@ -17,11 +17,12 @@ import (
 // stream is one that the application reads, or may come to read.
 type stream struct {
 	name    string
-	now     *model.Stream // nil while it is deleted
-	deleted bool          // it has been
-	named   bool          // Options.StreamsFunc names it, or Options.Stream does
-	since   int64         // when that was last changed; no time before the first change
-	anew    int64         // when it was last made again, 0 if it never was
+	now     *model.Stream   // nil while it is deleted
+	deleted bool            // it has been
+	named   bool            // Options.StreamsFunc names it, or Options.Stream does
+	since   int64           // when that was last changed; no time before the first change
+	anew    int64           // when it was last made again, 0 if it never was
+	lives   []*model.Stream // all that had the name
 }
 
 // makeStreams makes what the application reads. The first stream is named by Options.Stream, the others by Options.StreamsFunc.
@@ -173,6 +174,7 @@ func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
 // create makes a stream, or makes it anew.
 func (w *world) create(st *stream, shards int) {
 	st.now = w.service.Create(st.name, shards, w.clock())
+	st.lives = append(st.lives, st.now)
 	if st.deleted {
 		st.anew = w.now() // until a listing shows that it is another one, its shards are taken for those of the old one that have not been begun
 	}
