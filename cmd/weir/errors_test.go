@@ -167,7 +167,7 @@ func TestErrors(t *testing.T) {
 		"a line too large":          {"put --stream s " + large + " " + endpoint, 1, "line 2 is too large: the stream takes records of up to 1024 KiB, the key included; 1 record was put"},
 		"a port in use":             {"local --addr " + server.Addr(), 1, "is taken by another program"},
 		"an address of others":      {"local --addr 192.0.2.1:4567", 1, "this machine has no address 192.0.2.1:4567"},
-		"a shard of no stream":      {"tail --stream s --shard shardId-000000000009 " + endpoint, 1, "stream s: weir: the stream has no shard"},
+		"a shard of no stream":      {"tail --stream s --shard shardId-000000000009 " + endpoint, 1, "stream s: the stream has no shard"},
 		"no Postgres":               {"group list --store postgres://u:secret@" + port + "/d", 1, "nothing answers at " + port + ", where the store postgres://u:xxxxx@" + port + "/d should be"},
 		"no MySQL":                  {"group list --store mysql://u:secret@" + port + "/d", 1, "nothing answers at " + port + ", where the store mysql://"},
 		"no Redis":                  {"group describe --app a --store redis://" + port, 1, "nothing answers at " + port + ", where the store redis://"},
