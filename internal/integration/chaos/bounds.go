@@ -22,13 +22,42 @@ const (
 	readAgain = 10 * time.Second
 	// callEnds is when a call that is not answered is given up.
 	callEnds = 20 * time.Second
+	// probeEnds is when a try to subscribe is given up while the shard is polled.
+	probeEnds = 10 * time.Second
+	// silenceEnds is when a subscription is given up that brings nothing, not even an empty event.
+	silenceEnds = 30 * time.Second
+	// takeoverAfter is the service's, refusedPause the longest pause between two tries of a subscription that another one is in the way of.
+	takeoverAfter = 5 * time.Second
+	refusedPause  = 1500 * time.Millisecond
 )
 
 // kinesisBack is how long reading may take from when Kinesis is well again.
 func (t times) kinesisBack() time.Duration { return readAgain + t.moved() }
 
-// kinesisDead is how long reading may take when connections to Kinesis have died without a word.
-func (t times) kinesisDead() time.Duration { return callEnds + t.moved() }
+// kinesisDead is how long reading may take when connections to Kinesis have died without a word. A subscription ends sooner, when its connection
+// does not answer a ping; but a shard that is polled because fan-out failed before may be at a try to subscribe, and then read by a call that
+// is not answered either.
+func (t times) kinesisDead(pushed bool) time.Duration {
+	if pushed {
+		return probeEnds + callEnds + t.moved()
+	}
+	return callEnds + t.moved()
+}
+
+// fromFrozen is takenOver when the worker that is gone stands still with its subscriptions. The service lets nobody take over a younger one, so
+// the next owner may be refused until then, and tries once more after that.
+func (t times) fromFrozen(pushed bool) time.Duration {
+	if pushed {
+		return max(t.takenOver(), takeoverAfter+refusedPause)
+	}
+	return t.takenOver()
+}
+
+// subscribedAgain is how long reading may take when a subscription has ended: a call a second is allowed.
+func (t times) subscribedAgain() time.Duration { return time.Second + t.moved() }
+
+// silent is how long reading may take when nothing comes by a subscription any more although its connection is well.
+func (t times) silent() time.Duration { return silenceEnds + t.subscribedAgain() }
 
 // starting is what a process takes from its start to its first beat, when nobody else is there.
 const starting = time.Second

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -43,6 +44,9 @@ func TestAShortStorm(t *testing.T) {
 	if code != 0 || !r.clean() {
 		t.Fatalf("exit code %d: %q %q", code, r.Violations, r.Wrong)
 	}
+	if r.Reading != byBoth || r.Subscribed == 0 || r.Polled == 0 {
+		t.Errorf("read by %s, with %d subscriptions and %d polls", r.Reading, r.Subscribed, r.Polled)
+	}
 	if len(r.Kinds) < 2 || r.Put < 1000 || r.Handled < r.Put || r.Saves == 0 {
 		t.Errorf("too little happened: %s", &out)
 	}
@@ -83,7 +87,7 @@ func (l logger) Write(p []byte) (int, error) {
 
 func TestTheScriptIsTheSeeds(t *testing.T) {
 	text := func(seed uint64, store string) string {
-		s, err := newScript(seed, "all", store)
+		s, err := newScript(seed, "all", store, byBoth)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,19 +122,23 @@ func TestTheScriptIsTheSeeds(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	for _, c := range []struct {
-		profile, store string
-		kinds          int
-		err            string
+		profile, store, reading string
+		kinds                   int
+		err                     string
 	}{
-		{"workers", servers.SQLiteStore, 10, ""},
-		{"store", servers.SQLiteStore, 4, ""},
-		{"store", servers.PostgresStore, 5, ""},
-		{"kill; freeze, long", servers.SQLiteStore, 2, ""},
-		{"kill;workers", servers.SQLiteStore, 10, ""},
-		{"kill the store", servers.SQLiteStore, 0, "for a store of the kind SQLite"},
-		{"weather", servers.SQLiteStore, 0, `"weather"`},
+		{"workers", servers.SQLiteStore, "", 10, ""},
+		{"store", servers.SQLiteStore, "", 4, ""},
+		{"store", servers.PostgresStore, "", 5, ""},
+		{"kinesis", servers.SQLiteStore, "", 4, ""},
+		{"kinesis", servers.SQLiteStore, byFanOut, 4, ""},
+		{"kinesis", servers.SQLiteStore, byPolling, 3, ""},
+		{"kill; freeze, long", servers.SQLiteStore, "", 2, ""},
+		{"kill;workers", servers.SQLiteStore, "", 10, ""},
+		{"kill the store", servers.SQLiteStore, "", 0, "for a store of the kind SQLite"},
+		{"subscriptions end", servers.SQLiteStore, byPolling, 0, "with -reading polling"},
+		{"weather", servers.SQLiteStore, "", 0, `"weather"`},
 	} {
-		s, err := newScript(1, c.profile, c.store)
+		s, err := newScript(1, c.profile, c.store, cmp.Or(c.reading, byBoth))
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v", c.profile, err)
@@ -173,7 +181,13 @@ func TestBounds(t *testing.T) {
 		{"moved", b.moved(), 2 * time.Second},
 		{"children", b.children(), 3 * time.Second},
 		{"Kinesis back", b.kinesisBack(), 12 * time.Second},
-		{"Kinesis dead", b.kinesisDead(), 22 * time.Second},
+		{"Kinesis dead", b.kinesisDead(false), 22 * time.Second},
+		{"Kinesis dead, by fan-out", b.kinesisDead(true), 32 * time.Second},
+		{"taken over from one that is frozen", b.fromFrozen(false), 7 * time.Second},
+		{"the same by fan-out", b.fromFrozen(true), 7 * time.Second},
+		{"the same by fan-out, in a hurry", times{beat: 300 * time.Millisecond, failover: 1500 * time.Millisecond}.fromFrozen(true), 6500 * time.Millisecond},
+		{"subscribed again", b.subscribedAgain(), 3 * time.Second},
+		{"silent", b.silent(), 33 * time.Second},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %v, the documentation says %v", c.what, c.got, c.want)
@@ -182,7 +196,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather"} {
+	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions"} {
 		if code := command(strings.Fields(line), logger{t}, logger{t}); code != misused {
 			t.Errorf("%s: exit code %d", line, code)
 		}

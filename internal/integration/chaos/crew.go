@@ -4,24 +4,25 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/integration/chaos/cut"
 )
 
 // slot is a worker, whatever its process is at the moment, and its connections.
 type slot struct {
 	name           string
+	reading        weir.Reading
 	n              int // of its lives
 	life           *life
 	store, kinesis *cut.Proxy // store is nil where that is a file
 }
 
 // hire makes a worker with its connections and starts its first process.
-func (s *stage) hire(name string) (err error) {
-	w := &slot{name: name}
+func (s *stage) hire(n int) (err error) {
+	w := &slot{name: fmt.Sprintf("w%d", n), reading: readingOf(s.Reading, n)}
 	s.slots = append(s.slots, w)
-	if w.kinesis, err = cut.New(strings.TrimPrefix(s.server.URL(), "http://")); err != nil {
+	if w.kinesis, err = cut.New(s.server.Addr()); err != nil {
 		return err
 	}
 	if to := s.backing.address(); to != "" {
@@ -35,7 +36,10 @@ func (s *stage) hire(name string) (err error) {
 // start gives a worker its next process.
 func (s *stage) start(w *slot) (err error) {
 	w.n++
-	told := worker{Life: fmt.Sprintf("%s.%d", w.name, w.n), Kinesis: "http://" + w.kinesis.Addr(), Kind: s.Store, Beat: s.Beat, Failover: s.Failover}
+	told := worker{
+		Life: fmt.Sprintf("%s.%d", w.name, w.n), Kinesis: "https://" + w.kinesis.Addr(), CA: s.caFile(), Kind: s.Store,
+		Reading: w.reading, Beat: s.Beat, Failover: s.Failover,
+	}
 	if w.store != nil {
 		told.Place = s.backing.place(w.store.Addr())
 	} else {

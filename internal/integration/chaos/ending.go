@@ -41,6 +41,12 @@ func (s *stage) finish(puts int64) error {
 			s.blame("a process of %s is left", l.name)
 		}
 	}
+	var outdated int
+	s.subscribed, outdated = s.kinesis.counted()
+	s.polled = s.server.Requests("GetRecords")
+	if outdated > 0 {
+		s.blame("%d subscriptions were not over HTTP/2", outdated)
+	}
 	v, err := s.view()
 	if err != nil {
 		return err

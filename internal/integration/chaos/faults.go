@@ -92,7 +92,7 @@ func (s *stage) freezeLong(r round, leader bool) error {
 	v := s.victims(r, 1, leader)[0]
 	d := r.between(s.times.failover, 1.3, 3)
 	f := s.begin(r, verdict.Fault{Lives: []string{v.name}, Froze: true, Repeats: true}, "for %v", d.Round(10*time.Millisecond))
-	until(f, f.From, s.times.takenOver())
+	until(f, f.From, s.times.fromFrozen(s.pushed(nil)))
 	return s.freeze(f, v, d, nil)
 }
 
@@ -120,9 +120,10 @@ func (s *stage) freezeDuringHandOff(r round) error {
 		return err
 	}
 	f.From = now()
-	until(f, f.From, s.times.takenOver())
+	bound := s.times.fromFrozen(s.pushed(nil))
+	until(f, f.From, bound)
 	// What the one gives to the other waits for that one's end.
-	until(g, f.From, s.times.takenOver()+s.times.moved())
+	until(g, f.From, bound+s.times.moved())
 	err := s.freeze(f, frozen, d, nil)
 	err = errors.Join(err, leaving.wait(stopWithin))
 	g.To = now()
@@ -190,7 +191,7 @@ func (s *stage) cutKinesis(r round, all bool) error {
 	err := s.cutOff(f, mode, d, proxies, nil)
 	switch mode {
 	case cut.HalfOpen:
-		until(f, f.From, s.times.kinesisDead())
+		until(f, f.From, s.times.kinesisDead(s.pushed(lives)))
 	case cut.Delay:
 		until(f, f.To, s.times.moved())
 	default:
@@ -202,12 +203,27 @@ func (s *stage) cutKinesis(r round, all bool) error {
 func (s *stage) failKinesis(r round) error {
 	d := r.between(time.Second, 1, 9)
 	f := s.begin(r, verdict.Fault{}, "%s for %v", r.mode, d.Round(10*time.Millisecond))
-	s.controlKinesis(r.mode, 0.3+0.7*r.late)
+	s.kinesis.fail(r.mode, 0.3+0.7*r.late)
 	err := s.pause(d)
-	s.controlKinesis("", 0)
+	s.kinesis.fail("", 0)
 	f.To = now()
 	until(f, f.To, s.times.kinesisBack())
 	return err
+}
+
+// endSubscriptions ends those of a part of the shards.
+func (s *stage) endSubscriptions(r round) error {
+	shards := s.subscribedTo(r.mode)
+	if len(shards) == 0 {
+		return nil // these are polled at the moment
+	}
+	f := s.begin(r, verdict.Fault{Shards: shards}, "%s, of %d shards", r.mode, len(shards))
+	s.kinesis.end(r.mode)
+	until(f, f.From, s.times.subscribedAgain())
+	if r.mode == silence {
+		until(f, f.From, s.times.silent())
+	}
+	return nil
 }
 
 func (s *stage) killStore(r round) error {
@@ -315,7 +331,7 @@ func (s *stage) splitFrozen(r round) error {
 	}
 	d := r.between(s.times.failover, 1.3, 2.5)
 	f := s.begin(r, verdict.Fault{Lives: []string{v.name}, Froze: true, Repeats: true}, "%s, for %v", shard, d.Round(10*time.Millisecond))
-	until(f, f.From, s.times.takenOver()+s.times.children())
+	until(f, f.From, s.times.fromFrozen(s.pushed(nil))+s.times.children())
 	return s.freeze(f, v, d, func() error {
 		s.server.Split(stream, shard)
 		return nil

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 // settings are what a run is like.
 type settings struct {
 	Store     string        `json:"store"`
+	Reading   string        `json:"reading"`
 	For       time.Duration `json:"for_ns"`
 	Workers   int           `json:"workers"`
 	Shards    int           `json:"shards"`
@@ -74,6 +76,7 @@ func command(args []string, out, log io.Writer) int {
 	flags.SetOutput(log)
 	var s settings
 	store := flags.String("store", "sqlite", "sqlite, postgres, dynamodb, or all, one after the other")
+	flags.StringVar(&s.Reading, "reading", byBoth, "how workers read: polling, fanout, or both, every other one by fan-out")
 	flags.DurationVar(&s.For, "for", 2*time.Minute, "how long faults are inflicted on each store; the last one is played to its end")
 	flags.IntVar(&s.Workers, "workers", 5, "worker processes")
 	flags.IntVar(&s.Shards, "shards", 8, "shards at first; splits and merges keep them between half and three times that")
@@ -95,12 +98,12 @@ func command(args []string, out, log io.Writer) int {
 		}
 		return 0
 	}
-	if stores[*store] == nil || s.Workers < 1 || s.Shards < 1 || s.Rate < 1 || flags.NArg() > 0 || *format != "table" && *format != "json" {
+	if stores[*store] == nil || !slices.Contains(readings, s.Reading) || s.Workers < 1 || s.Shards < 1 || s.Rate < 1 || flags.NArg() > 0 || *format != "table" && *format != "json" {
 		fmt.Fprintln(log, "chaos: the command line makes no sense; see -help")
 		return misused
 	}
 	for _, name := range stores[*store] {
-		if _, err := newScript(s.Seed, s.Profile, name); err != nil && *again == "" {
+		if _, err := newScript(s.Seed, s.Profile, name, s.Reading); err != nil && *again == "" {
 			fmt.Fprintln(log, "chaos:", err)
 			return misused
 		}
@@ -168,7 +171,7 @@ func run(ctx context.Context, s settings, keep string, log io.Writer) (*report, 
 	if err = errors.Join(failed, err); err != nil {
 		return nil, fmt.Errorf("%s: %w (the files are in %s)", s.Store, err, dir)
 	}
-	r.Took, r.Wrong = time.Since(began), st.wrong
+	r.Took, r.Wrong, r.Subscribed, r.Polled = time.Since(began), st.wrong, st.subscribed, st.polled
 	h, err := readHistory(dir, s.Allowance)
 	if err != nil {
 		return nil, err

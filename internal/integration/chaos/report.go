@@ -14,7 +14,10 @@ type report struct {
 	settings
 	Took time.Duration `json:"took_ns"`
 	verdict.Verdict
-	Wrong []string `json:"wrong"` // promises that were broken outside of the journals
+	// Calls that reached Kinesis.
+	Subscribed int      `json:"subscribe_calls"`
+	Polled     int      `json:"get_records_calls"`
+	Wrong      []string `json:"wrong"` // promises that were broken outside of the journals
 	// Machine is the most by which the process that puts records was late: the machine's own share of what is waited for.
 	Machine time.Duration `json:"machine_late_ns"`
 	Dir     string        `json:"dir,omitempty"` // where the files are, if they were kept
@@ -29,8 +32,8 @@ func (r *report) writeJSON(w io.Writer) error {
 }
 
 func (r *report) write(w io.Writer) {
-	fmt.Fprintf(w, "\n%s: %v with %d workers, %d shards at first, %d records a second, beats of %v, failover after %v, seed %d\n\n",
-		r.Store, r.Took.Round(time.Second), r.Workers, r.Shards, r.Rate, r.Beat, r.Failover, r.Seed)
+	fmt.Fprintf(w, "\n%s, reading %s: %v with %d workers, %d shards at first, %d records a second, beats of %v, failover after %v, seed %d\n\n",
+		r.Store, r.Reading, r.Took.Round(time.Second), r.Workers, r.Shards, r.Rate, r.Beat, r.Failover, r.Seed)
 	fmt.Fprintf(w, "%-40s %6s %9s %13s %9s\n", "fault", "times", "repeated", "longest wait", "allowed")
 	times := 0
 	for _, k := range r.Kinds {
@@ -44,6 +47,7 @@ func (r *report) write(w io.Writer) {
 		r.Overlaps, r.Late, r.Saves, r.Backwards)
 	fmt.Fprintf(w, "%d records waited for longer than allowed, which is a fault's bound and %v for the machine; the machine held this process up for %v at most\n",
 		r.Silences, r.Allowance, brief(r.Machine))
+	fmt.Fprintf(w, "Kinesis had %d calls of SubscribeToShard, all over TLS and HTTP/2, and %d of GetRecords\n", r.Subscribed, r.Polled)
 	for _, v := range append(r.Violations, r.Wrong...) {
 		fmt.Fprintln(w, "  broken:", v)
 	}

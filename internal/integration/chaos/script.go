@@ -18,7 +18,9 @@ type kind struct {
 	profile string   // that it belongs to
 	modes   []string // in turn; nil for one
 	stores  []string // nil for all
-	play    func(*stage, round) error
+	// subscribed says that it is for runs in which somebody reads by fan-out.
+	subscribed bool
+	play       func(*stage, round) error
 }
 
 // round is one fault as the script has it. What is left to chance is in it already: the processes are not, they are picked among those that live.
@@ -69,6 +71,8 @@ var kinds = []*kind{
 	{name: "all cut off from Kinesis", profile: "kinesis", modes: cuts, play: func(s *stage, r round) error { return s.cutKinesis(r, true) }},
 	{name: "Kinesis throttles or fails", profile: "kinesis", modes: []string{throttled, failing, lost, torn}, play: (*stage).failKinesis},
 
+	{name: "subscriptions end", profile: "kinesis", modes: ends, subscribed: true, play: (*stage).endSubscriptions},
+
 	{name: "split or merge", profile: "shards", modes: []string{split, merge}, play: (*stage).reshard},
 	{name: "split while the owner is frozen", profile: "shards", play: (*stage).splitFrozen},
 }
@@ -87,7 +91,7 @@ type script struct {
 }
 
 // newScript makes the script of a profile: "all", or names of profiles and kinds with commas between them.
-func newScript(seed uint64, profile, store string) (*script, error) {
+func newScript(seed uint64, profile, store, reading string) (*script, error) {
 	s := &script{rand: rand.New(rand.NewPCG(seed, 1)), turn: map[*kind]int{}}
 	wanted := map[string]bool{}
 	for name := range strings.SplitSeq(profile, ";") {
@@ -99,7 +103,8 @@ func newScript(seed uint64, profile, store string) (*script, error) {
 				continue
 			}
 			wanted[name] = true
-			if (k.stores == nil || slices.Contains(k.stores, store)) && !slices.Contains(s.kinds, k) {
+			can := (k.stores == nil || slices.Contains(k.stores, store)) && (!k.subscribed || reading != byPolling)
+			if can && !slices.Contains(s.kinds, k) {
 				s.kinds = append(s.kinds, k)
 			}
 		}
@@ -110,7 +115,7 @@ func newScript(seed uint64, profile, store string) (*script, error) {
 		}
 	}
 	if len(s.kinds) == 0 {
-		return nil, fmt.Errorf("no fault of %q is for a store of the kind %s", profile, store)
+		return nil, fmt.Errorf("no fault of %q is for a store of the kind %s with -reading %s", profile, store, reading)
 	}
 	for _, k := range s.kinds {
 		s.turn[k] = s.rand.IntN(max(1, len(k.modes)))

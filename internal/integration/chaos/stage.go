@@ -22,6 +22,9 @@ const (
 	readyWithin = time.Minute
 	// calm is between two faults, beyond the bound of the first one: a shard that is still silent then has no excuse.
 	calm = time.Second
+	// subscriptionLife is shorter than the service's five minutes, so that renewals meet with faults too, and longer than the minute after which
+	// having been taken over is forgotten.
+	subscriptionLife = 75 * time.Second
 )
 
 // stage is a running application that things happen to. It belongs to one goroutine.
@@ -33,6 +36,7 @@ type stage struct {
 	times   times
 	backing backing
 	server  *kinesistest.Server
+	kinesis *unwell
 	slots   []*slot
 	lives   []*life // all that there ever were
 	started time.Time
@@ -40,7 +44,12 @@ type stage struct {
 	logged  int // faults that are in the log
 	skipped map[string]bool
 	wrong   []string
+
+	subscribed, polled int // calls of SubscribeToShard and GetRecords, in the end
 }
+
+// caFile has the certificate of Kinesis.
+func (s *stage) caFile() string { return filepath.Join(s.dir, "ca.pem") }
 
 // play runs the application, its faults, and its end. Problems that are no error of this program are in wrong.
 func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
@@ -50,14 +59,19 @@ func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 	if err := servers.PrepareStore(s.ctx, s.Store, s.backing.place("")); err != nil {
 		return 0, 0, err
 	}
-	if s.server, err = kinesistest.Start(kinesistest.Config{NoLimits: true}); err != nil {
+	if s.server, err = kinesistest.Start(kinesistest.Config{NoLimits: true, TLS: true, SubscriptionLife: subscriptionLife}); err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, s.server.Close()) }()
+	s.kinesis = newUnwell()
+	s.server.Control("", s.kinesis.call)
+	if err := os.WriteFile(s.caFile(), s.server.CACertPEM(), 0o600); err != nil {
+		return 0, 0, err
+	}
 	s.server.CreateStream(stream, s.Shards)
 	defer s.killEverything()
 	for i := range s.Workers {
-		if err := s.hire(fmt.Sprintf("w%d", i+1)); err != nil {
+		if err := s.hire(i + 1); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -85,7 +99,7 @@ func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 
 // inflict plays the script until its time is over.
 func (s *stage) inflict() error {
-	script, err := newScript(s.Seed, s.Profile, s.Store)
+	script, err := newScript(s.Seed, s.Profile, s.Store, s.Reading)
 	if err != nil {
 		return err
 	}

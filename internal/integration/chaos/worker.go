@@ -33,12 +33,15 @@ const (
 	slow    = 600 * time.Millisecond
 	// saveOne of so many calls asks for a checkpoint and waits for it.
 	saveOne = 6
+	// apart are two of either for one shard: with fan-out most calls are of one record, and there are as many calls as records.
+	apart = 700 * time.Millisecond
 )
 
 // worker is what a worker process is told.
 type worker struct {
-	Life, Kinesis, Kind, Place, Journal string
-	Beat, Failover                      time.Duration
+	Life, Kinesis, CA, Kind, Place, Journal string
+	Reading                                 weir.Reading
+	Beat, Failover                          time.Duration
 }
 
 // run is a worker process: it takes part in the application until it is told to stop, or its parent is gone.
@@ -59,21 +62,37 @@ func (w worker) run() error {
 		return err
 	}
 	defer closer.Close()
-	c, err := weir.New((&servers.Server{URL: w.Kinesis}).Kinesis(), store, weir.Options{
-		App: app, Stream: stream, Worker: w.Life, IdleInterval: idle, BeatInterval: w.Beat, FailoverAfter: w.Failover,
+	kinesis, err := client(w.Kinesis, w.CA)
+	if err != nil {
+		return err
+	}
+	c, err := weir.New(kinesis, store, weir.Options{
+		App: app, Stream: stream, Worker: w.Life, Reading: w.Reading, IdleInterval: idle, BeatInterval: w.Beat, FailoverAfter: w.Failover,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		return err
 	}
-	return c.Run(ctx, &journal{file: file})
+	return c.Run(ctx, &journal{file: file, slowed: map[string]time.Time{}, saved: map[string]time.Time{}})
 }
 
 // journal is the handler: it writes a line for each record, at once, and one for each call.
 type journal struct {
-	mu   sync.Mutex
-	file io.Writer
-	line []byte
+	mu            sync.Mutex
+	file          io.Writer
+	line          []byte
+	slowed, saved map[string]time.Time // when calls for a shard last were slow, or asked for a checkpoint
+}
+
+// sometimes is once in so many calls, but not soon after the last time for that shard.
+func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if rand.IntN(one) != 0 || time.Since(last[shard]) < apart {
+		return false
+	}
+	last[shard] = time.Now()
+	return true
 }
 
 // note appends a line in one write, so that a kill tears at most its end.
@@ -96,7 +115,7 @@ func (j *journal) Handle(ctx context.Context, b *weir.Batch) error {
 
 func (j *journal) records(ctx context.Context, b *weir.Batch, start int64) error {
 	pauseAt := -1 // no record
-	if rand.IntN(slowOne) == 0 {
+	if j.sometimes(j.slowed, b.Shard, slowOne) {
 		pauseAt = rand.IntN(len(b.Records) + 1)
 	}
 	for i, r := range b.Records {
@@ -123,7 +142,7 @@ func (j *journal) records(ctx context.Context, b *weir.Batch, start int64) error
 			return err
 		}
 	}
-	if len(b.Records) == 0 || rand.IntN(saveOne) != 0 {
+	if len(b.Records) == 0 || !j.sometimes(j.saved, b.Shard, saveOne) {
 		return nil
 	}
 	last := b.Records[len(b.Records)-1]

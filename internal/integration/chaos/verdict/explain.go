@@ -89,12 +89,18 @@ func (j *judge) waits() {
 	}
 }
 
-// shardsOf finds the shards that a fault can silence: those whose owner it struck, and those that nobody had handled anything of.
+// shardsOf finds the shards that a fault can silence: those it names, and those whose owner it struck or that nobody had handled anything of.
 func (j *judge) shardsOf(f Fault) map[string]bool {
-	if f.Lives == nil {
+	if f.Lives == nil && f.Shards == nil {
 		return nil
 	}
 	found := map[string]bool{}
+	for _, name := range f.Shards {
+		found[name] = true
+	}
+	if f.Lives == nil {
+		return found
+	}
 	for name, s := range j.shards {
 		var owner *handling
 		for _, e := range s.order {

@@ -55,8 +55,10 @@ type Fault struct {
 	Kind string
 	// Lives are the processes it struck, nil for all of them.
 	Lives []string
-	From  int64
-	To    int64 // when it was taken back; From for one that cannot be
+	// Shards are further ones that it struck, whoever had them. With neither lives nor shards it struck all.
+	Shards []string
+	From   int64
+	To     int64 // when it was taken back; From for one that cannot be
 	// Until is when every shard that it struck has to be read again, at the latest, on a machine that is never late.
 	Until int64
 	// Repeats says that records which the struck processes handled may come again because of it.

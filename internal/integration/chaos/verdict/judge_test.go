@@ -322,6 +322,9 @@ func TestTimeIsExcusedOnce(t *testing.T) {
 		{"overlapping", []Fault{{Kind: "a", From: 0, Until: 5 * sec}, {Kind: "b", From: 3 * sec, Until: 9 * sec}}, 0},
 		{"one inside the other", []Fault{{Kind: "a", From: 0, Until: 7 * sec}, {Kind: "b", From: sec, Until: 3 * sec}}, 1},
 		{"one of somebody else", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Lives: []string{"b.1"}}}, 1},
+		{"one of its shard", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Shards: []string{"r", "s"}}}, 0},
+		{"one of another shard", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Shards: []string{"r"}}}, 1},
+		{"one of another shard, and of its owner", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Shards: []string{"r"}, Lives: []string{"a.1"}}}, 0},
 	} {
 		before := Put{"k", 1, -sec}
 		p := Put{"k", 2, 0}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// How calls fail.
+const (
+	throttled = "throttled"
+	failing   = "internal failures"
+	lost      = "lost answers"
+	torn      = "torn answers"
+)
+
+// How subscriptions end that were well until then.
+const (
+	cutShort  = "cut in the middle of an event"
+	exception = "an exception"
+	endEarly  = "an end without a word"
+	silence   = "silence"
+)
+
+// ends are the modes of a fault of subscriptions. A shard's own is that of its number, so each strikes a part of the shards.
+var ends = []string{cutShort, exception, endEarly, silence}
+
+func endOf(shard string) (how string, known bool) {
+	_, digits, _ := strings.Cut(shard, "-")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 {
+		return "", false
+	}
+	return ends[n%len(ends)], true
+}
+
+// unwell is what goes wrong with calls to Kinesis at the moment. Calls and the stage use it at the same time.
+type unwell struct {
+	mu     sync.Mutex
+	how    string // "" for nothing
+	some   float64
+	strike map[string]chan struct{} // by end; closed when the subscriptions that are to end so do
+
+	subscribed int // calls of SubscribeToShard over HTTP/2
+	outdated   int // … over anything else
+}
+
+func newUnwell() *unwell {
+	u := &unwell{strike: map[string]chan struct{}{}}
+	for _, how := range ends {
+		u.strike[how] = make(chan struct{})
+	}
+	return u
+}
+
+// fail has some of the calls fail from now on, or none for "".
+func (u *unwell) fail(how string, some float64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.how, u.some = how, some
+}
+
+// end ends the subscriptions whose end is to be this one.
+func (u *unwell) end(how string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	close(u.strike[how])
+	u.strike[how] = make(chan struct{})
+}
+
+// counted is how many calls of SubscribeToShard there were, over HTTP/2 and over anything else.
+func (u *unwell) counted() (subscribed, outdated int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.subscribed, u.outdated
+}
+
+// call decides what happens to a call.
+func (u *unwell) call(c *kinesistest.Call) kinesistest.Fault {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	subscribes := c.Action == "SubscribeToShard"
+	switch {
+	case subscribes && c.Proto == "HTTP/2.0":
+		u.subscribed++
+	case subscribes:
+		u.outdated++
+	}
+	if (u.how == failing || u.how != "" && (subscribes || c.Action == "GetRecords")) && rand.Float64() < u.some {
+		return failure(u.how, subscribes)
+	}
+	how, known := endOf(c.Shard)
+	if !subscribes || !known {
+		return kinesistest.Fault{}
+	}
+	f := kinesistest.SubscriptionFault{Trigger: u.strike[how]}
+	switch how {
+	case cutShort:
+		f.CutEvent = true
+	case exception:
+		f.Exception = &kinesistest.Error{Code: "InternalFailureException"}
+	case endEarly:
+		f.End = true
+	case silence:
+		f.HalfOpen = true
+	}
+	return kinesistest.Fault{Subscription: f}
+}
+
+func failure(how string, subscribes bool) kinesistest.Fault {
+	switch how {
+	case throttled:
+		code := "ProvisionedThroughputExceededException"
+		if subscribes {
+			code = "LimitExceededException"
+		}
+		return kinesistest.Fault{Err: &kinesistest.Error{Code: code}}
+	case failing:
+		return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
+	case lost:
+		return kinesistest.Fault{LoseAnswer: true}
+	}
+	return kinesistest.Fault{CutAfter: 1 + rand.IntN(200)}
+}
+
+// subscribedTo are the shards whose subscriptions are to end so.
+func (s *stage) subscribedTo(how string) (shards []string) {
+	for _, sub := range s.server.Subscriptions(stream) {
+		if end, _ := endOf(sub.Shard); end == how {
+			shards = append(shards, sub.Shard)
+		}
+	}
+	slices.Sort(shards)
+	return shards
+}
