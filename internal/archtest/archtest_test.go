@@ -120,6 +120,8 @@ func TestPlantedViolations(t *testing.T) {
 		{"a name that begins like another", "shards/x.go", ``, "shards has no row"},
 		{"a goroutine in the core", "lease/x.go", `func f() { go f() }`, "lease starts a goroutine"},
 		{"one of a group", "lease/x.go", `import "sync"; func f(g *sync.WaitGroup) { g.Go(func() {}) }`, "lease starts a goroutine"},
+		{"one of a timer", "lease/x.go", `import "time"; var _ = time.AfterFunc(1, nil)`, "lease starts a goroutine"},
+		{"one of a context", "lease/x.go", `import "context"; var _ = context.AfterFunc(nil, nil)`, "lease starts a goroutine"},
 		{"a clock in the core", "lease/x.go", `import clock "time"; var _ = clock.Now()`, "lease uses time.Now"},
 		{"a test that looks for leaks", "kinesistest/x_test.go", `import _ "` + module + `/internal/leaktest"`, ""},
 		{"which is for tests", "lease/x.go", `import _ "` + module + `/internal/leaktest"`, "lease imports internal/leaktest"},
@@ -194,44 +196,28 @@ func readRepository(t *testing.T) (files []file, modules []string) {
 	return files, modules
 }
 
-// TestGoroutinesAreLookedFor: a package that starts any fails its tests if they outlive these.
-func TestGoroutinesAreLookedFor(t *testing.T) {
-	t.Parallel()
-	files, _ := readRepository(t)
-	spawns, looks := map[string]bool{}, map[string]bool{}
-	for _, f := range files {
-		spawns[f.pkg] = spawns[f.pkg] || f.spawns
-		looks[f.pkg] = looks[f.pkg] || f.test && slices.Contains(f.imports, module+"/internal/leaktest")
-	}
-	// Tests with processes and servers of others; crowd looks for those that it is used by.
-	for pkg := range spawns {
-		if spawns[pkg] && !looks[pkg] && pkg != "internal/leaktest" && !within(pkg, "internal/integration/...") {
-			t.Errorf("%s starts goroutines and has no TestMain with leaktest.Run", pkg)
-		}
-	}
-	if !spawns["internal/group"] || spawns["shard"] {
-		t.Error("this test does not see who starts goroutines")
-	}
-}
-
 func parse(name string, source []byte) (file, error) {
 	f := file{path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go")}
 	tree, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
 		return f, err
 	}
-	clock := ""
+	clock, contexts := "", ""
 	for _, spec := range tree.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
 			return f, fmt.Errorf("%s: import %s: %w", name, spec.Path.Value, err)
 		}
 		f.imports = append(f.imports, imported)
-		if imported == "time" {
-			clock = "time"
-			if spec.Name != nil {
-				clock = spec.Name.Name
-			}
+		name := path.Base(imported)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		switch imported {
+		case "time":
+			clock = name
+		case "context":
+			contexts = name
 		}
 	}
 	ast.Inspect(tree, func(n ast.Node) bool {
@@ -243,8 +229,15 @@ func parse(name string, source []byte) (file, error) {
 				f.spawns = true
 			}
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && clock != "" && x.Name == clock {
+			x, ok := n.X.(*ast.Ident)
+			if !ok {
+				break
+			}
+			if x.Name == clock {
 				f.calls = append(f.calls, n.Sel.Name)
+			}
+			if n.Sel.Name == "AfterFunc" && (x.Name == clock || x.Name == contexts) {
+				f.spawns = true
 			}
 		}
 		return true
@@ -295,7 +288,7 @@ func forbidden(f file, r row, imported string) string {
 	switch {
 	case ours == f.pkg:
 		return "" // a test of its package from the outside
-	case ours == "internal/leaktest" && (f.test || f.pkg == "internal/integration/crowd"):
+	case ours == "internal/leaktest" && (f.test || f.pkg == crowd):
 		return "" // tests of every package may look for goroutines that outlive them
 	case ours != imported:
 		for _, n := range never {
