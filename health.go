@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -57,8 +60,15 @@ func (c *Consumer) Ready() error {
 
 // Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those that end in /readyz: 200 or 503, and as
 // JSON whether it is ok, the reasons why not, and how many shards are held. GET and HEAD only. The reasons name streams, shards and times, nothing else.
+// Other paths get 404, other methods 405. On a connection to a loopback address a Host that is a name other than localhost gets 403:
+// a page in a browser may have pointed that name at this machine. Nothing of a request is in an answer.
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		if !answersTo(local, req.Host) {
+			http.Error(w, "health checks over a loopback address answer to localhost and to IP addresses, not to other names", http.StatusForbidden)
+			return
+		}
 		var check func() error
 		switch path.Base(req.URL.Path) {
 		case "livez":
@@ -93,6 +103,28 @@ func (c *Consumer) Health() http.Handler {
 			_, _ = w.Write(append(body, '\n')) // who asked may have left
 		}
 	})
+}
+
+// answersTo reports whether a request that came to a local address, nil where that is not known, may ask for a host. Over loopback that
+// is not any name. Any address is fine: nobody can point one at another machine, and what is deployed beside a worker that listens on
+// all interfaces may pass a probe for the pod's address on over loopback.
+func answersTo(local net.Addr, host string) bool {
+	if local == nil {
+		return true
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	if err != nil || !at.Addr().Unmap().IsLoopback() || host == "" { // without a Host it is no browser
+		return true
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		return true
+	}
+	_, err = netip.ParseAddr(host)
+	return err == nil
 }
 
 type health struct {

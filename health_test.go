@@ -3,6 +3,8 @@ package weir_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -127,6 +129,75 @@ func TestHealthIsForReading(t *testing.T) {
 		c.Health().ServeHTTP(w, httptest.NewRequest(q.method, q.path, nil))
 		if w.Code != q.want || (w.Body.Len() > 0) != q.body || (q.want == 405) != (w.Header().Get("Allow") != "") {
 			t.Errorf("%s %s: %d %q", q.method, q.path, w.Code, w.Body)
+		}
+	}
+}
+
+// Over a loopback address it answers to what cannot be somebody else's name.
+func TestHealthOverLoopbackAnswersToNoNames(t *testing.T) {
+	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 8080} }
+	allowed := []string{"localhost", "LocalHost:8080", "localhost.", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:8080", "10.1.2.3:8080", "[fd00::1]", ""}
+	refused := []string{"rebound.example", "rebound.example:8080", "127.0.0.1.rebound.example", "localhost.rebound.example", "a.localhost", "pod",
+		"0x7f000001", "2130706433", "127.0.0.1:80:80", "::1:x", "\xff", " "}
+	for _, q := range []struct {
+		local    net.Addr
+		loopback bool
+	}{
+		{tcp("127.0.0.1"), true},
+		{tcp("127.9.9.9"), true},
+		{tcp("::1"), true},
+		{tcp("10.1.2.3"), false},
+		{tcp("fe80::1"), false},
+		{&net.UnixAddr{Name: "/run/health", Net: "unix"}, false},
+		{nil, false}, // a handler of the user's that has no server
+	} {
+		for _, hosts := range [][]string{allowed, refused} {
+			for _, host := range hosts {
+				want := http.StatusOK
+				if q.loopback && &hosts[0] == &refused[0] {
+					want = http.StatusForbidden
+				}
+				req := httptest.NewRequest(http.MethodGet, "/livez", nil)
+				req.Host = host
+				if q.local != nil {
+					req = req.WithContext(context.WithValue(req.Context(), http.LocalAddrContextKey, q.local))
+				}
+				w := httptest.NewRecorder()
+				c.Health().ServeHTTP(w, req)
+				if w.Code != want {
+					t.Errorf("%q at %v: %d %s, want %d", host, q.local, w.Code, w.Body, want)
+				}
+			}
+		}
+	}
+}
+
+// net/http tells the handler where a connection came to.
+func TestHealthBehindAServerRefusesNames(t *testing.T) {
+	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(c.Health())
+	defer server.Close()
+	for host, want := range map[string]int{"": http.StatusOK, "localhost": http.StatusOK, "rebound.example": http.StatusForbidden} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/livez", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host // "" is that of the URL
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != want || strings.Contains(string(body), "rebound") {
+			t.Errorf("%q: %d %s, %v", host, resp.StatusCode, body, err)
 		}
 	}
 }
