@@ -1,0 +1,139 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// onePage is pages with one page, which comes when wait has returned, and nothing behind it.
+type onePage struct {
+	wait func(ctx context.Context)
+	page source.Page
+	read bool
+}
+
+func (p *onePage) Next(ctx context.Context) (source.Page, error) {
+	if p.read {
+		return source.Page{}, source.ErrEmpty
+	}
+	p.wait(ctx)
+	p.read = true
+	return p.page, nil
+}
+
+func (p *onePage) Last(context.Context) (source.Page, error) { return source.Page{}, source.ErrEmpty }
+func (p *onePage) Close()                                    {}
+
+// forgetful is a store that can be cut off.
+type forgetful struct {
+	lease.Store
+	down atomic.Bool
+}
+
+func (f *forgetful) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if f.down.Load() {
+		return lease.Orders{}, errors.New("cut off")
+	}
+	return f.Store.Beat(ctx, app, r)
+}
+
+// No call of a handler begins when trust is over, also if the timer that is to end the term's context is late. What a call begins in time is
+// one thing, and the next batch, or the same once more, another.
+func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
+	const failover = 5 * time.Second
+	over := func(context.Context) { time.Sleep(failover) }
+	for _, c := range []struct {
+		name     string
+		punctual bool // the timer is
+		wait     func(ctx context.Context)
+		handle   func(call int) error
+		calls    int
+	}{
+		{"there is trust", true, func(context.Context) { time.Sleep(time.Second) }, func(int) error { return nil }, 2},
+		{"… and the timer will be late", false, func(context.Context) { time.Sleep(time.Second) }, func(int) error { return nil }, 2},
+		{"a page comes as trust ends", true, func(ctx context.Context) { <-ctx.Done() }, func(int) error { return nil }, 0},
+		{"a page comes after the end", false, over, func(int) error { return nil }, 0},
+		{"a handler outlasts trust", false, func(context.Context) {}, func(int) error { time.Sleep(failover); return nil }, 1},
+		{"a handler outlasts trust and fails", false, func(context.Context) {}, func(int) error { time.Sleep(failover); return errors.New("too slow") }, 1},
+		{"a handler is to be called again", false, func(context.Context) { time.Sleep(failover * 9 / 10 * 99 / 100) }, func(int) error { return errors.New("once more") }, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, calls := &forgetful{Store: memstore.New()}, 0
+			log := slog.New(slog.NewTextHandler(io.Discard, nil))
+			consumer, err := New(new(kinesis.Client), store, Options{
+				Stream: "s", App: "app", Start: Oldest, FailoverAfter: failover, Batch: 1, RetryMin: time.Second, RetryMax: time.Second, Logger: log,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &run{Consumer: consumer, handler: HandlerFunc(func(context.Context, *Batch) error { calls++; return c.handle(calls) })}
+			judged := make(chan struct{})
+			read := func(term *group.Term) error {
+				select {
+				case <-judged: // the lease is still ours, and trusted again
+					<-term.Reading().Done()
+					return nil
+				default:
+				}
+				defer close(judged)
+				store.down.Store(true)
+				if !c.punctual {
+					timerOf(t, term).Stop()
+				}
+				page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}, {SequenceNumber: "2", Done: shard.Whole}}}
+				l := &shardLoop{in: r, term: term, source: &onePage{wait: c.wait, page: page}, begun: true}
+				began := time.Now()
+				if err := l.read(); err != nil && !errors.Is(err, source.ErrEmpty) {
+					t.Errorf("%s: %v", c.name, err)
+				}
+				if calls != c.calls {
+					t.Errorf("%s: the handler was called %d times, want %d; since a beat was answered %v have passed", c.name, calls, c.calls, time.Since(began))
+				}
+				return nil
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				done <- group.Run(ctx, group.Config{
+					Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: failover, Handoff: 30 * time.Second},
+					Stop: 10 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Read: read, Log: log,
+					List: func(context.Context, string, shard.Position) (group.Listing, error) {
+						return group.Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
+					},
+				})
+			}()
+			<-judged
+			store.down.Store(false)
+			time.Sleep(time.Minute)
+			stop()
+			if err := <-done; err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
+	}
+}
+
+// timerOf is the timer that ends the trust of a term's worker.
+func timerOf(t *testing.T, term *group.Term) *time.Timer {
+	t.Helper()
+	timer := reflect.ValueOf(term).Elem().FieldByName("trust").Elem().FieldByName("timer")
+	if timer.Type() != reflect.TypeFor[*time.Timer]() || timer.IsNil() {
+		t.Fatalf("trust has no timer, but %v", timer)
+	}
+	return (*time.Timer)(timer.UnsafePointer())
+}
