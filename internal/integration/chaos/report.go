@@ -47,7 +47,9 @@ func (r *report) write(w io.Writer) {
 		r.Overlaps, r.Late, r.Saves, r.Backwards)
 	fmt.Fprintf(w, "%d records waited for longer than allowed, which is a fault's bound and %v for the machine; the machine held this process up for %v at most\n",
 		r.Silences, r.Allowance, brief(r.Machine))
-	fmt.Fprintf(w, "Kinesis had %d calls of SubscribeToShard, all over TLS and HTTP/2, and %d of GetRecords\n", r.Subscribed, r.Polled)
+	if r.Subscribed+r.Polled > 0 { // else it is not known any more
+		fmt.Fprintf(w, "Kinesis had %d calls of SubscribeToShard, all over TLS and HTTP/2, and %d of GetRecords\n", r.Subscribed, r.Polled)
+	}
 	for _, v := range append(r.Violations, r.Wrong...) {
 		fmt.Fprintln(w, "  broken:", v)
 	}

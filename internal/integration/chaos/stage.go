@@ -22,9 +22,9 @@ const (
 	readyWithin = time.Minute
 	// calm is between two faults, beyond the bound of the first one: a shard that is still silent then has no excuse.
 	calm = time.Second
-	// subscriptionLife is shorter than the service's five minutes, so that renewals meet with faults too, and longer than the minute after which
-	// having been taken over is forgotten.
-	subscriptionLife = 75 * time.Second
+	// subscriptionLife is shorter than the service's five minutes, so that renewals meet with faults, and faults with subscriptions that are so young
+	// that nobody may take them over.
+	subscriptionLife = 25 * time.Second
 )
 
 // stage is a running application that things happen to. It belongs to one goroutine.
