@@ -1,0 +1,244 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// at is the position after a record.
+func at(t *testing.T, n string) shard.Position {
+	t.Helper()
+	p, err := shard.After(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// trusted is a term whose lease is at record 5, and how often it poked the beat loop.
+func trusted(t *testing.T) (*Term, *int) {
+	t.Helper()
+	tr, pokes := newTrust(time.Hour), new(int)
+	tr.extend(time.Now())
+	t.Cleanup(func() { tr.end(nil) })
+	l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Position: at(t, "5")}
+	return newTerm(l, tr, func() { *pokes++ }), pokes
+}
+
+// What a beat says of a lease. It gives back only what the reader has let go of, and says nothing of how far it is once the lease is lost.
+func TestWhatABeatSaysOfATerm(t *testing.T) {
+	t.Parallel()
+	moved, children := at(t, "7"), []shard.Shard{{ID: "2"}}
+	type said = lease.Progress
+	for _, c := range []struct {
+		name string
+		is   func(*Term)
+		want said
+		some bool
+	}{
+		{"nothing has happened", func(*Term) {}, said{}, false},
+		{"it moved", func(t *Term) { t.at = moved }, said{Position: moved}, true},
+		{"it moved, and that is saved", func(t *Term) { t.at, t.saved = moved, moved }, said{}, false},
+		{"it is wanted back, and still read", func(t *Term) { t.draining = true }, said{}, false},
+		{"it was given up, and is still read", func(t *Term) { t.stalled = true }, said{}, false},
+		{"trust ended, and the reader has returned", func(t *Term) { t.returned = true }, said{}, false},
+		{"… and it moved", func(t *Term) { t.returned, t.at = true, moved }, said{Position: moved}, true},
+		{"the reader has returned because it was wanted back", func(t *Term) { t.returned, t.wanted = true, true }, said{Release: true}, true},
+		{"… and it moved", func(t *Term) { t.returned, t.wanted, t.at = true, true, moved }, said{Position: moved, Release: true}, true},
+		{"the reader gave it up and has returned", func(t *Term) { t.returned, t.stalled = true, true }, said{Release: true, Stalled: true}, true},
+		{"the reader has returned with an error", func(t *Term) { t.returned, t.rarely().err = true, errDown }, said{Release: true}, true},
+		{"the shard has ended", func(t *Term) { t.finished, t.at, t.rarely().children = true, shard.End, children }, said{Position: shard.End, Children: children}, true},
+		{"… and it was wanted back, and given up", func(t *Term) {
+			t.finished, t.at, t.returned, t.wanted, t.stalled = true, shard.End, true, true, true
+		}, said{Position: shard.End}, true},
+		{"it is lost, moved, and still read", func(t *Term) { t.lost, t.at, t.stalled, t.wanted = true, moved, true, true }, said{}, false},
+		{"it is lost, moved, and the reader has returned", func(t *Term) { t.lost, t.at, t.returned = true, moved, true }, said{Release: true}, true},
+	} {
+		term, _ := trusted(t)
+		c.is(term)
+		c.want.Key, c.want.Epoch = term.Lease.Key, term.Lease.Epoch
+		if got, some := term.progress(); some != c.some || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %t, want %+v, %t", c.name, got, some, c.want, c.some)
+		}
+	}
+}
+
+// What an answer says of a lease, and what those hear who wait for record 7 to be saved. Nothing is durable because it was sent: the
+// answer has to name the lease, unless the same beat gave it back.
+func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
+	t.Parallel()
+	moved := at(t, "7")
+	waits := errors.New("still waits")
+	type said = lease.Progress
+	for _, c := range []struct {
+		name  string
+		is    func(*Term)
+		said  said
+		held  bool
+		over  bool
+		lost  bool
+		saved shard.Position
+		hears error
+	}{
+		{"it is held, nothing was said", nil, said{}, true, false, false, at(t, "5"), waits},
+		{"it is held, some of it was said", nil, said{Position: at(t, "6")}, true, false, false, at(t, "6"), waits},
+		{"it is held, all of it was said", nil, said{Position: moved}, true, false, false, moved, nil},
+		{"it is held, more was said", nil, said{Position: at(t, "8")}, true, false, false, at(t, "8"), nil},
+		{"it is held, less was said", nil, said{Position: at(t, "4")}, true, false, false, at(t, "5"), waits},
+		{"it is held, though given back", func(t *Term) { t.returned, t.wanted = true, true }, said{Release: true}, true, false, false, at(t, "5"), waits},
+		{"it is not held", nil, said{}, false, false, true, at(t, "5"), ErrLeaseLost},
+		{"it is not held, and all was said", nil, said{Position: moved}, false, false, true, at(t, "5"), ErrLeaseLost},
+		{"it is not held, and the reader has returned", func(t *Term) { t.returned = true }, said{Position: moved}, false, false, true, at(t, "5"), ErrLeaseLost},
+		{"it was given back", func(t *Term) { t.returned = true }, said{Release: true}, false, true, false, at(t, "5"), ErrLeaseLost},
+		{"it was given back with all", func(t *Term) { t.returned = true }, said{Position: moved, Release: true}, false, true, false, moved, nil},
+		{"it was given back with less", func(t *Term) { t.returned = true }, said{Position: at(t, "4"), Release: true}, false, true, false, at(t, "5"), ErrLeaseLost},
+		{"it was lost, and then given back", func(t *Term) { t.lost, t.returned = true, true }, said{Release: true}, false, true, true, at(t, "5"), ErrLeaseLost},
+		{"it has ended, and is still read", func(t *Term) { t.finished = true }, said{Position: shard.End}, false, false, false, shard.End, nil},
+		{"it has ended", func(t *Term) { t.finished, t.returned = true, true }, said{Position: shard.End}, false, true, false, shard.End, nil},
+		{"it had ended before", func(t *Term) { t.finished, t.returned, t.saved = true, true, shard.End }, said{}, false, true, false, shard.End, nil},
+		{"it was to end, and that was not said", func(t *Term) { t.finished = true }, said{}, false, false, true, at(t, "5"), ErrLeaseLost},
+	} {
+		term, _ := trusted(t)
+		if c.is != nil {
+			c.is(term)
+		}
+		done := make(chan error, 1)
+		term.rarely().waiters = []waiter{{moved, done}}
+		over := term.settle(c.said, c.held)
+		if over != c.over || term.lost != c.lost || term.saved != c.saved {
+			t.Errorf("%s: over %t, lost %t, saved %v", c.name, over, term.lost, term.saved)
+		}
+		hears := waits
+		select {
+		case hears = <-done:
+		default:
+		}
+		if hears != c.hears || (hears == waits) != (len(term.rare.waiters) == 1) { //nolint:errorlint // the very one
+			t.Errorf("%s: who waits hears %v, %d wait", c.name, hears, len(term.rare.waiters))
+		}
+		if want := context.Cause(term.Context()); (want == ErrLeaseLost) != c.lost { //nolint:errorlint // the very one
+			t.Errorf("%s: Context ends with %v", c.name, want)
+		}
+	}
+}
+
+// Of a reader that has returned the lease goes back when it is wanted, unless that is too late, or has been said.
+func TestALeaseIsGivenBackOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		is     func(*Term)
+		wanted bool
+		poked  int
+	}{
+		{"it is read", func(*Term) {}, false, 0},
+		{"the reader has returned", func(t *Term) { t.returned = true }, true, 1},
+		{"… and has finished the shard", func(t *Term) { t.returned, t.finished = true, true }, false, 0},
+		{"… and the lease is lost", func(t *Term) { t.returned, t.lost = true, true }, false, 0},
+		{"… and it is given back already", func(t *Term) { t.returned, t.wanted = true, true }, true, 0},
+	} {
+		term, pokes := trusted(t)
+		c.is(term)
+		term.drain()
+		if term.wanted != c.wanted || *pokes != c.poked || !term.draining {
+			t.Errorf("%s: wanted %t, poked %d times", c.name, term.wanted, *pokes)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		before func(*Term)
+		wanted bool
+	}{
+		{"it returns by itself", func(*Term) {}, false},
+		{"it was asked to", func(t *Term) { t.drain() }, true},
+		{"it was asked to, and trust ended first", func(t *Term) { t.drain(); t.trust.end(ErrLeaseLost) }, false},
+		{"trust ended", func(t *Term) { t.trust.end(ErrLeaseLost) }, false},
+		{"it was asked to, and the lease is lost", func(t *Term) { t.drain(); t.lose() }, false},
+	} {
+		term, pokes := trusted(t)
+		c.before(term)
+		*pokes = 0
+		term.over(nil)
+		if term.wanted != c.wanted || !term.returned || *pokes != 1 {
+			t.Errorf("%s: wanted %t, returned %t, poked %d times", c.name, term.wanted, term.returned, *pokes)
+		}
+		if term.over(errDown); *pokes != 1 || term.state().err != nil {
+			t.Errorf("%s: it returned twice", c.name)
+		}
+	}
+}
+
+// A reader that is left behind has given its lease up, and what it does then counts for nothing.
+func TestWhatALeftReaderDoes(t *testing.T) {
+	t.Parallel()
+	term, _ := trusted(t)
+	term.Advance(at(t, "6"))
+	term.Abandon()
+	term.Advance(at(t, "7"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := term.Finish(ctx, nil); err == nil {
+		t.Error("it finishes its shard")
+	}
+	p, _ := term.progress()
+	if want := (lease.Progress{Key: term.Lease.Key, Epoch: 2, Position: at(t, "6"), Release: true, Stalled: true}); !reflect.DeepEqual(p, want) {
+		t.Errorf("the next beat says %+v, want %+v", p, want)
+	}
+}
+
+func TestPositionsOfATermDoNotGoBack(t *testing.T) {
+	t.Parallel()
+	term, _ := trusted(t)
+	for _, c := range []struct{ to, want string }{{"4", "5"}, {"9", "9"}, {"8", "9"}, {"9", "9"}, {"10", "10"}} {
+		if term.Advance(at(t, c.to)); term.At() != at(t, c.want) {
+			t.Errorf("after %s it is at %v", c.to, term.At())
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = term.Finish(ctx, nil)
+	if term.Advance(at(t, "11")); !term.At().IsEnd() {
+		t.Errorf("after the end it is at %v", term.At())
+	}
+}
+
+func TestWhoSavesHears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term, pokes := trusted(t)
+		if err := term.Save(t.Context(), at(t, "5")); err != nil || *pokes != 0 {
+			t.Errorf("what is saved: %v, and the beat loop was poked %d times", err, *pokes)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := term.Save(ctx, at(t, "6")); !errors.Is(err, context.DeadlineExceeded) || *pokes != 1 {
+			t.Errorf("nobody answers: %v, and the beat loop was poked %d times", err, *pokes)
+		}
+		term.lose()
+		for _, n := range []string{"5", "6", "7"} {
+			if err := term.Save(t.Context(), at(t, n)); !errors.Is(err, ErrLeaseLost) {
+				t.Errorf("of a lost lease, record %s: %v", n, err)
+			}
+		}
+	})
+	// The answer that it is durable, and the end of the term, in one moment: it is durable.
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			term, _ := trusted(t)
+			heard := make(chan error, 1)
+			go func() { heard <- term.Save(context.Background(), at(t, "6")) }()
+			synctest.Wait()
+			term.settle(lease.Progress{Position: at(t, "6")}, true)
+			term.lose()
+			if err := <-heard; err != nil {
+				t.Errorf("what is durable: %v", err)
+			}
+		})
+	}
+}
