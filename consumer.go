@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/mono"
@@ -174,7 +173,7 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 	switch start.Kind() {
 	case shard.Tip:
 		// First where the tip is, then everything: a shard that is split in between is followed into its children.
-		open, date, err := source.List(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
+		open, date, err := source.Open(ctx, client, s)
 		if err != nil {
 			return group.Listing{}, nil, err
 		}
@@ -185,10 +184,10 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 		for _, sh := range open {
 			begin[sh.ID] = shard.At(date)
 		}
-		all, starts, _, err := source.ListStarts(ctx, client, s, nil)
+		all, starts, _, err := source.ListStarts(ctx, client, s)
 		return group.Listing{Shards: all, Begin: begin}, starts, err
 	default:
-		all, starts, date, err := source.ListStarts(ctx, client, s, nil)
+		all, starts, date, err := source.ListStarts(ctx, client, s)
 		if err != nil || start.Kind() != shard.Time {
 			return group.Listing{Shards: all}, starts, err
 		}

@@ -283,7 +283,7 @@ func askStream(ctx context.Context, client *kinesis.Client, stream string) (stre
 		about.Name = stream[strings.LastIndex(stream, "/")+1:]
 	}
 	var err error
-	if about.Shards, about.Now, err = source.List(ctx, client, from, nil); err != nil {
+	if about.Shards, about.Now, err = source.List(ctx, client, from); err != nil {
 		return about, err
 	}
 	if about.Now.IsZero() {

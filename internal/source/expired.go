@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-
 	"github.com/weir-go/weir/shard"
 )
 
@@ -86,7 +84,7 @@ func (p *Poll) leave(ctx context.Context, refusal error) bool {
 	case LatestExpired:
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		_, date, err := List(ctx, p.Client, p.Stream, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
+		date, err := Now(ctx, p.Client, p.Stream)
 		if err != nil || date.IsZero() {
 			return false
 		}

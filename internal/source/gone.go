@@ -26,7 +26,7 @@ func (e *GoneError) Unwrap() error { return ErrNoShard }
 
 // gone tells a shard that has left from a stream that has, and both from an answer that was merely out of date.
 func (p *Poll) gone(ctx context.Context) error {
-	shards, _, err := List(ctx, p.Client, p.Stream, nil)
+	shards, _, err := List(ctx, p.Client, p.Stream)
 	switch {
 	case errors.Is(err, ErrNoStream):
 		return err

@@ -19,11 +19,14 @@ import (
 // maxShards bounds a listing, against a server whose paging never ends. Twice the largest quota, with closed shards, fits.
 const maxShards = 400_000
 
-// List lists all shards of a stream that filter selects, nil for all that can still be read, over as many pages as it
-// takes. It also returns the service's own time as of its first answer; zero when that had none.
-func List(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, time.Time, error) {
-	shards, _, date, err := ListStarts(ctx, client, s, filter)
-	return shards, date, err
+// mostPages bounds it against pages with nothing on them. One has 1,000 shards.
+const mostPages = 10_000
+
+// List lists all shards of a stream that can still be read, over as many pages as it takes. It also returns the service's own time as of its
+// first answer; zero when that had none.
+func List(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
+	l, err := list(ctx, client, s, nil, mostPages)
+	return l.shards, l.date, err
 }
 
 // Start stands for the first sequence number of a shard, in this process: whoever remembers those of thousands of shards need not keep them.
@@ -33,68 +36,110 @@ var startSeed = maphash.MakeSeed()
 
 // ListStarts is List, and also returns the start of each shard that has one, by ID: another one under the same ID is another
 // shard, of a stream that was made anew.
-func ListStarts(
-	ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter,
-) ([]shard.Shard, map[string]Start, time.Time, error) {
+func ListStarts(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, map[string]Start, time.Time, error) {
+	l, err := list(ctx, client, s, nil, mostPages)
+	return l.shards, l.starts, l.date, err
+}
+
+// Open lists the shards that are open, and says as of when, by the service's clock, which shows seconds; zero when it did not say.
+//
+// Each page of a listing tells of the stream as it is by then: a shard that is split between two of them is on neither, though its children are.
+// So where they do not fit on one page those are listed that were open at the time of the first one, which does not change any more.
+func Open(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
+	now, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
+	if err != nil || !now.more || now.date.IsZero() {
+		return now.shards, now.date, err
+	}
+	then, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(now.date)}, mostPages)
+	if err != nil {
+		return nil, now.date, err
+	}
+	if len(shard.Holes(rangesOf(then.shards))) == 0 {
+		return then.shards, now.date, nil
+	}
+	// The stream was made in that very second.
+	all, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, mostPages)
+	return all.shards, now.date, err
+}
+
+func rangesOf(shards []shard.Shard) []shard.HashRange {
+	all := make([]shard.HashRange, 0, len(shards))
+	for _, s := range shards {
+		all = append(all, s.Range)
+	}
+	return all
+}
+
+// Now is the service's time; zero when its answer had none.
+func Now(ctx context.Context, client *kinesis.Client, s Stream) (time.Time, error) {
+	l, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
+	return l.date, err
+}
+
+// listing is what was listed, up to a page.
+type listing struct {
+	shards []shard.Shard
+	starts map[string]Start
+	date   time.Time // of the first page
+	more   bool      // there are other pages
+}
+
+// list lists the shards that filter selects, nil for all that can still be read.
+func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
 	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
 	for {
-		shards, starts, date, err := list(ctx, client, s, filter)
+		l, err := listOnce(ctx, client, s, filter, pages)
 		switch {
 		case err == nil:
-			return shards, starts, date, nil
+			return l, nil
 		case ctx.Err() != nil:
-			return nil, nil, time.Time{}, context.Cause(ctx)
+			return listing{}, context.Cause(ctx)
 		case code(err) == "ResourceNotFoundException":
-			return nil, nil, time.Time{}, fmt.Errorf("%w: %w", ErrNoStream, err)
+			return listing{}, fmt.Errorf("%w: %w", ErrNoStream, err)
 		case code(err) == "ExpiredNextTokenException", Throttled(err):
 		case retry.failures >= 2:
-			return nil, nil, time.Time{}, err
+			return listing{}, err
 		}
 		if retry.failures >= 8 {
-			return nil, nil, time.Time{}, err
+			return listing{}, err
 		}
 		if err := pause(ctx, retry.next()); err != nil {
-			return nil, nil, time.Time{}, err
+			return listing{}, err
 		}
 	}
 }
 
-func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter) ([]shard.Shard, map[string]Start, time.Time, error) {
-	var (
-		all    []shard.Shard
-		starts map[string]Start
-		date   time.Time
-		in     = &kinesis.ListShardsInput{ShardFilter: filter}
-	)
+func listOnce(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int) (l listing, err error) {
+	in := &kinesis.ListShardsInput{ShardFilter: filter}
 	in.StreamName, in.StreamARN = s.nameAndARN()
-	for {
+	for n := 1; ; n++ {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		out, err := client.ListShards(call, in, once)
 		cancel()
 		if err != nil {
-			return nil, nil, date, err
+			return l, err
 		}
-		if date.IsZero() {
-			date, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
+		if l.date.IsZero() {
+			l.date, _ = awsmiddleware.GetServerTime(out.ResultMetadata)
 		}
-		if starts == nil { // mostly there is one page
-			all, starts = make([]shard.Shard, 0, len(out.Shards)), make(map[string]Start, len(out.Shards))
+		if l.starts == nil { // mostly there is one page
+			l.shards, l.starts = make([]shard.Shard, 0, len(out.Shards)), make(map[string]Start, len(out.Shards))
 		}
 		for _, listed := range out.Shards {
 			sh, err := fromSDK(listed)
 			if err != nil {
-				return nil, nil, date, err
+				return l, err
 			}
-			all = append(all, sh)
+			l.shards = append(l.shards, sh)
 			if listed.SequenceNumberRange != nil {
-				starts[sh.ID] = Start(maphash.String(startSeed, aws.ToString(listed.SequenceNumberRange.StartingSequenceNumber)))
+				l.starts[sh.ID] = Start(maphash.String(startSeed, aws.ToString(listed.SequenceNumberRange.StartingSequenceNumber)))
 			}
 		}
-		if aws.ToString(out.NextToken) == "" {
-			return all, starts, date, nil
+		if l.more = aws.ToString(out.NextToken) != ""; !l.more || n == pages {
+			return l, nil
 		}
-		if len(all) > maxShards {
-			return nil, nil, date, fmt.Errorf("the listing of stream %s does not end after %d shards", s.Name, len(all))
+		if len(l.shards) > maxShards || n == mostPages {
+			return l, fmt.Errorf("the listing of stream %s does not end after %d shards on %d pages", s.Name, len(l.shards), n)
 		}
 		in = &kinesis.ListShardsInput{NextToken: out.NextToken}
 	}

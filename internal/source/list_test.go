@@ -1,13 +1,71 @@
 package source
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/shard"
 )
+
+func TestListPagesAndFilters(t *testing.T) {
+	bubble(t, kinesistest.Config{NoLimits: true}, func(p *polled) {
+		p.srv.CreateStream("many", 2500)
+		all, date, err := List(p.t.Context(), p.poll.Client, Stream{Name: "many"})
+		if err != nil || len(all) != 2500 || len(shard.NewGraph(all).Ordered()) != 2500 {
+			t.Fatalf("%d shards, %v", len(all), err)
+		}
+		if off := time.Since(date); off < 0 || off > 2*time.Second {
+			t.Errorf("the service's time is off by %v", off)
+		}
+		p.srv.Split("many", all[7].ID)
+		time.Sleep(2 * time.Second)
+		open, _, err := Open(p.t.Context(), p.poll.Client, Stream{ARN: p.srv.StreamARN("many")})
+		if err != nil || len(open) != 2501 {
+			t.Errorf("%d open shards, %v", len(open), err)
+		}
+		if holes := shard.Holes(rangesOf(open)); len(holes) != 0 {
+			t.Errorf("holes in the hash space: %v", holes)
+		}
+		if _, _, err := List(p.t.Context(), p.poll.Client, Stream{Name: "nowhere"}); !errors.Is(err, ErrNoStream) {
+			t.Errorf("listing a stream that does not exist: %v", err)
+		}
+		p.once("ListShards", 2, kinesistest.Fault{Err: &kinesistest.Error{Code: "LimitExceededException"}})
+		if again, _, err := List(p.t.Context(), p.poll.Client, Stream{Name: "many"}); err != nil || len(again) != 2502 {
+			t.Errorf("after throttles: %d shards, %v", len(again), err)
+		}
+	})
+}
+
+// Between two pages a shard of the second one is split: on neither is it open, and what it had at the time of the first would not be read.
+func TestAShardThatIsSplitBetweenTwoPagesWasOpen(t *testing.T) {
+	bubble(t, kinesistest.Config{NoLimits: true}, func(p *polled) {
+		p.srv.CreateStream("many", 1500)
+		time.Sleep(1500 * time.Millisecond)
+		split := shard.Shard{ID: "shardId-000000001400"}
+		pages := 0
+		p.srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
+			if pages++; pages == 2 {
+				p.srv.Split("many", split.ID)
+			}
+			return kinesistest.Fault{}
+		})
+		open, date, err := Open(p.t.Context(), p.poll.Client, Stream{Name: "many"})
+		if err != nil || pages < 2 || time.Since(date) > 3*time.Second {
+			t.Fatalf("%d pages, as of %v: %v", pages, date, err)
+		}
+		has := slices.ContainsFunc(open, func(s shard.Shard) bool { return s.ID == split.ID })
+		if holes := shard.Holes(rangesOf(open)); !has || len(open) != 1500 || len(holes) != 0 {
+			t.Errorf("%d shards, that one is among them: %v, holes: %v", len(open), has, holes)
+		}
+	})
+}
 
 // What a server names goes into leases and reports: one name that a store refuses would have it refuse a whole beat.
 func TestWhatNoStoreTakesIsNoShard(t *testing.T) {

@@ -330,7 +330,7 @@ func (p *Poll) covers(seq string) bool {
 func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	shards, _, err := List(ctx, p.Client, p.Stream, nil)
+	shards, _, err := List(ctx, p.Client, p.Stream)
 	if err != nil {
 		return false, nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
@@ -312,41 +311,6 @@ func TestWhatIsGone(t *testing.T) {
 			t.Errorf("a stream that does not exist: %v", err)
 		}
 	})
-}
-
-func TestListPagesAndFilters(t *testing.T) {
-	bubble(t, kinesistest.Config{NoLimits: true}, func(p *polled) {
-		p.srv.CreateStream("many", 2500)
-		all, date, err := List(p.t.Context(), p.poll.Client, Stream{Name: "many"}, nil)
-		if err != nil || len(all) != 2500 || len(shard.NewGraph(all).Ordered()) != 2500 {
-			t.Fatalf("%d shards, %v", len(all), err)
-		}
-		if off := time.Since(date); off < 0 || off > 2*time.Second {
-			t.Errorf("the service's time is off by %v", off)
-		}
-		p.srv.Split("many", all[7].ID)
-		open, _, err := List(p.t.Context(), p.poll.Client, Stream{ARN: p.srv.StreamARN("many")}, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
-		if err != nil || len(open) != 2501 {
-			t.Errorf("%d open shards, %v", len(open), err)
-		}
-		if holes := shard.Holes(ranges(open)); len(holes) != 0 {
-			t.Errorf("holes in the hash space: %v", holes)
-		}
-		if _, _, err := List(p.t.Context(), p.poll.Client, Stream{Name: "nowhere"}, nil); !errors.Is(err, ErrNoStream) {
-			t.Errorf("listing a stream that does not exist: %v", err)
-		}
-		p.once("ListShards", 2, kinesistest.Fault{Err: &kinesistest.Error{Code: "LimitExceededException"}})
-		if again, _, err := List(p.t.Context(), p.poll.Client, Stream{Name: "many"}, nil); err != nil || len(again) != 2502 {
-			t.Errorf("after throttles: %d shards, %v", len(again), err)
-		}
-	})
-}
-
-func ranges(shards []shard.Shard) (all []shard.HashRange) {
-	for _, s := range shards {
-		all = append(all, s.Range)
-	}
-	return all
 }
 
 func TestLastReadsOnceWithoutWaitingForTheIdleInterval(t *testing.T) {
