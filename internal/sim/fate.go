@@ -26,7 +26,10 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 	if c.op == "apply" || c.op == "lead" || releases { // few calls, and all of them matter
 		often = 8
 	}
-	for _, o := range w.oddsOf(c.op, kinds) {
+	all := w.oddsOf(c.op, kinds)
+	for i := range all {
+		o := &all[i]
+		o.due += often * o.chance
 		if d.chance(often*o.chance) && w.strikes(o.fault, c.id(o.fault)) {
 			return o.fault
 		}
@@ -38,6 +41,7 @@ func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
 type odds struct {
 	fault  Fault
 	chance float64
+	due    float64 // how often that should have been
 }
 
 // oddsOf returns those of kinds that there are in the profile. It remembers them by what is called and how many kinds it may be struck by.
@@ -47,7 +51,7 @@ func (w *world) oddsOf(op string, kinds []Fault) []odds {
 	if !ok {
 		for _, f := range kinds {
 			if p := w.profile.Rates[f]; p > 0 {
-				known = append(known, odds{f, p})
+				known = append(known, odds{fault: f, chance: p})
 			}
 		}
 		w.odds[key] = known
@@ -300,6 +304,26 @@ func (w *world) tornApply(c *call, there time.Duration, d dice, f Fault, answer 
 	})
 }
 
+// also is pick for one more fault, which others do not keep from happening.
+func (w *world) also(c *call, d *dice, f Fault) bool {
+	p := w.profile.Rates[f]
+	if p == 0 || w.calm.Load() {
+		return false
+	}
+	w.due[f] += p
+	return d.chance(p) && w.strikes(f, c.id(f))
+}
+
+// crashes has a worker crash that waits for something else than the store: before that has an effect, or right after.
+func (w *world) crashes(c *call) (before, after bool) {
+	d := w.dice(c, "crash")
+	if !w.also(c, &d, CrashWaits) {
+		return false, false
+	}
+	before = d.chance(.5)
+	return before, !before
+}
+
 // admitRead decides what becomes of a call to Kinesis.
 func (w *world) admitRead(c *call, asked *model.Call) {
 	l, d := c.life, w.dice(c, "")
@@ -347,6 +371,11 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 	fails := func(status int, code string) {
 		w.after(there, func() { give(httpAnswer{Answer: model.Fail(status, code, "sim")}) })
 	}
+	before, after := w.crashes(c)
+	if before {
+		w.after(there, func() { w.crash(l, string(CrashWaits)) })
+		return
+	}
 	var broken, garbled bool
 	switch f {
 	case Throttled:
@@ -386,6 +415,15 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 	case AtForAfter:
 		whim.FromStart = true
 	}
+	if d := w.dice(c, "other"); asked.Op != "GetRecords" && asked.Op != "SubscribeToShard" {
+		garbled = w.also(c, &d, Garbled)
+		if asked.Op == "ListShards" && w.also(c, &d, InPages) {
+			whim.Few = 1 + d.below(4)
+		}
+		if garbled {
+			w.keepsFromReading(l, c.about, retryMax)
+		}
+	}
 	w.after(there, func() {
 		asked := c.body.(*model.Call) // so that the one outside needs no memory of its own
 		if asked.Tip() && !broken {
@@ -399,6 +437,10 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 		}
 		if garbled {
 			a.Body = a.Body[:len(a.Body)*2/3]
+		}
+		if after {
+			w.crash(l, string(CrashWaits))
+			return
 		}
 		give(a)
 	})

@@ -35,6 +35,10 @@ func (w *world) admitHandling(c *call, h *handling) {
 			f = HandlerFails
 		}
 		w.note(l, "handle goes on", c.about, c.n, string(f))
+		if before, after := w.crashes(c); before || after {
+			w.crash(l, string(CrashWaits))
+			return
+		}
 		w.after(d.often(0, time.Second), func() { w.answer(c, reply{value: verdict{kind: f}}) })
 		return
 	}

@@ -7,86 +7,6 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Fault is a kind of thing that goes wrong, or that happens besides.
-type Fault string
-
-// What may become of a call to the store.
-const (
-	StoreFails  Fault = "store fails"        // with an error, and nothing happened
-	AnswerLost  Fault = "store answer lost"  // with an error, though it happened
-	StoreSilent Fault = "store silent"       // no answer; it happens late, or never
-	StoreSlow   Fault = "store slow"         // up to 8 s
-	StoreTwice  Fault = "store call twice"   // the second time up to 12 s late
-	TornView    Fault = "view torn"          // workers are read later than leases
-	TornApply   Fault = "apply in parts"     // others come in between
-	ApplyBreaks Fault = "apply breaks off"   // after some actions, with an error
-	CrashBefore Fault = "crash before call"  // of the worker, before the call has an effect
-	CrashAfter  Fault = "crash after effect" // … before the answer
-)
-
-// What may become of a call to Kinesis.
-const (
-	Throttled    Fault = "throttled"
-	ServerError  Fault = "server error"
-	BrokenBody   Fault = "broken body"
-	Expired      Fault = "iterator expired"
-	ServiceSlow  Fault = "kinesis slow"
-	Silent       Fault = "kinesis silent"
-	EmptyPage    Fault = "empty page"
-	ShortPage    Fault = "short page"
-	NoChildren   Fault = "end without children"
-	AtForAfter   Fault = "at instead of after"
-	BrokenAnswer Fault = "garbled answer"
-)
-
-// What a handler may do.
-const (
-	HandlerSlow    Fault = "handler slow" // up to 70 s, longer than the hand-off timeout
-	HandlerFails   Fault = "handler fails"
-	HandlerPanics  Fault = "handler panics"
-	HandlerIgnores Fault = "handler ignores ctx" // for up to 70 s
-	Checkpoints    Fault = "handler checkpoints" // in the middle of a batch, and may then fail
-	HandlerStops   Fault = "handler stops run"
-	CrashInHandler Fault = "crash in handler"
-)
-
-// What happens to workers and streams at times of its own.
-const (
-	Crash        Fault = "crash"
-	ShortPause   Fault = "short pause" // shorter than the failover time
-	LongPause    Fault = "long pause"  // longer
-	Isolated     Fault = "isolated"    // a worker reaches the store no more, for a while
-	LeaderCutOff Fault = "leader cut off"
-	Outage       Fault = "store outage" // for everybody
-	NoService    Fault = "cut off from kinesis"
-	LeaderStuck  Fault = "leader stuck for good"   // it beats but cannot look; from the last fault on
-	ReaderStuck  Fault = "reader cut off for good" // it coordinates but cannot read; from the last fault on
-	Leaves       Fault = "worker leaves"
-	Split        Fault = "split"
-	Merge        Fault = "merge"
-	Doubles      Fault = "doubling"
-	Trim         Fault = "records expire"
-	Recreate     Fault = "stream made anew"
-	Renames      Fault = "stream named or not" // by Options.StreamsFunc
-)
-
-// What may become of a subscription's next event.
-const (
-	EventTwice  Fault = "event twice"
-	EventCut    Fault = "event cut" // the connection breaks in the middle of it
-	EventSilent Fault = "events stop"
-	EventEnds   Fault = "events end" // as they do after five minutes
-	EventError  Fault = "event is an error"
-	EventSlow   Fault = "event slow"
-	InUse       Fault = "subscription in use"
-)
-
-// What may become of a call of Options.StreamsFunc.
-const (
-	NamesFail   Fault = "naming fails"
-	NamesSilent Fault = "naming silent"
-)
-
 // Profile says how often what goes wrong: for calls the part of all, for what comes at its own time how often an hour, and for what stays
 // in what part of the simulations.
 type Profile struct {
@@ -140,15 +60,15 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
 	{Name: "store", Rates: all(storeFaults, map[Fault]float64{Outage: 20, Isolated: 20, LeaderCutOff: 20, LeaderStuck: .4, Leaves: 120}), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 10}},
 	{Name: "kinesis", Rates: all(serviceFaults, map[Fault]float64{Split: 20, Merge: 15, NoService: 15, ReaderStuck: .3}), Workers: [2]int{1, 4}, Shards: [2]int{1, 8}},
 	{Name: "handler", Rates: all(handlerFaults, map[Fault]float64{Leaves: 30, Split: 10, HandlerStops: .003}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8}},
-	{Name: "reshard", Rates: all(map[Fault]float64{Split: 120, Merge: 100, Doubles: 10, Leaves: 10}), Workers: [2]int{1, 6}, Shards: [2]int{1, 6}},
-	{Name: "crashes", Rates: all(workerFaults, map[Fault]float64{Split: 30, Merge: 20}), Repeats: true, Workers: [2]int{2, 12}, Shards: [2]int{2, 10}},
+	{Name: "reshard", Rates: all(map[Fault]float64{InPages: .3, Split: 120, Merge: 100, Doubles: 10, Leaves: 10}), Workers: [2]int{1, 6}, Shards: [2]int{1, 6}},
+	{Name: "crashes", Rates: all(workerFaults, map[Fault]float64{CrashWaits: .001, Split: 30, Merge: 20}), Repeats: true, Workers: [2]int{2, 12}, Shards: [2]int{2, 10}},
 	{Name: "stormy", Rates: all(storeFaults, serviceFaults, handlerFaults, workerFaults, shapeFaults), Repeats: true, Workers: [2]int{2, 8}, Shards: [2]int{2, 8}},
 	{Name: "retention", Rates: all(serviceFaults, workerFaults, shapeFaults, map[Fault]float64{Trim: 120}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
 	{Name: "recreate", Pushed: .3, Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 20, StoreFails: .01}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
@@ -183,8 +103,8 @@ func briefs(names ...string) (them []Profile) {
 	for _, name := range names {
 		p := long[slices.IndexFunc(long, func(p Profile) bool { return p.Name == name })]
 		p.Name, p.Pushed, p.Lasts = p.Name+"-brief", 1, [2]time.Duration{20 * time.Second, 90 * time.Second}
-		p.Rates = all(p.Rates, eventFaults)
-		for _, f := range []Fault{Expired, EmptyPage, ShortPage} {
+		p.Rates = all(p.Rates, eventFaults, map[Fault]float64{CrashWaits: .001, Garbled: .01, InPages: .5})
+		for _, f := range []Fault{Expired, EmptyPage, ShortPage, BrokenAnswer} {
 			delete(p.Rates, f) // of polling
 		}
 		for f, rate := range p.Rates {

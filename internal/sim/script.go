@@ -39,6 +39,7 @@ func (w *world) script() {
 
 // happens lets a scripted fault happen, if there is somebody or something for it.
 func (w *world) happens(f Fault, id string) {
+	w.due[f]++
 	d := roll(w.seed, id)
 	var living []*life
 	for _, wk := range w.workers {

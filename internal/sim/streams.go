@@ -58,6 +58,10 @@ type namesCall struct{}
 func (w *world) admitNames(c *call) {
 	d := w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)
+	if before, after := w.crashes(c); before || after {
+		w.after(there, func() { w.crash(c.life, string(CrashWaits)) })
+		return
+	}
 	switch f := w.pick(c, &d, NamesFail, NamesSilent); f {
 	case NamesSilent:
 	case NamesFail:

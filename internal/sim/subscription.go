@@ -90,6 +90,11 @@ func (w *world) admitEvent(c *call, e *events) {
 	if f == EventSlow {
 		there += d.span(time.Second, 25*time.Second)
 	}
+	before, after := w.crashes(c)
+	if before {
+		w.after(there, func() { w.crash(l, string(CrashWaits)) })
+		return
+	}
 	var again func()
 	until := w.now() + int64(there+quietEvent)
 	again = func() {
@@ -105,7 +110,12 @@ func (w *world) admitEvent(c *call, e *events) {
 			w.after(quietLook, again)
 			return
 		}
-		w.answer(c, reply{value: w.event(e, f, now)})
+		got := w.event(e, f, now)
+		if after {
+			w.crash(l, string(CrashWaits))
+			return
+		}
+		w.answer(c, reply{value: got})
 	}
 	w.after(there, again)
 }

@@ -60,7 +60,8 @@ type world struct {
 	leader  string         // the session, by the last look at the store
 
 	counts  map[Fault]int
-	struck  []string // the faults that happened
+	due     map[Fault]float64 // how often each should have happened, but for those in odds
+	struck  []string          // the faults that happened
 	wrong   string
 	outage  int64    // of the store for everybody, until then
 	lived   int64    // by workers that are over
@@ -82,6 +83,7 @@ type Result struct {
 	Handled       int
 	Again         int
 	Faults        map[Fault]int
+	Due           map[Fault]float64 // how often each should have happened, by what could have been struck
 	Struck        []string
 	Worst         map[string]float64 // how much of its bound each kind of duty has taken, at most
 	History       []string
@@ -101,7 +103,7 @@ type Options struct {
 func simulate(seed uint64, p Profile, o Options) Result {
 	w := &world{
 		seed: seed, profile: p.filled(), allowed: o.Allowed, planted: o.Breaks, began: time.Now(), store: memstore.New(), service: model.New(), judge: judge.New(),
-		counts: map[Fault]int{}, written: map[string]int{}, books: newBooks(), duties: newDuties(), odds: map[oddsKey][]odds{},
+		counts: map[Fault]int{}, due: map[Fault]float64{}, written: map[string]int{}, books: newBooks(), duties: newDuties(), odds: map[oddsKey][]odds{},
 	}
 	w.gate.poke = make(chan struct{}, 1)
 	w.history.all = o.Whole
@@ -124,7 +126,12 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	r := Result{
 		Seed: seed, Profile: p.Name, Wrong: w.wrong, Hash: w.history.hash, Steps: w.steps, Events: w.history.count, Beats: w.beats,
 		Lived: time.Duration(w.lived), Settled: time.Duration(w.settled), Late: w.late, Handled: w.judge.Handled, Again: w.judge.Again,
-		Faults: w.counts, Struck: w.struck, Worst: w.duties.worst,
+		Faults: w.counts, Due: w.due, Struck: w.struck, Worst: w.duties.worst,
+	}
+	for _, all := range w.odds {
+		for _, o := range all {
+			r.Due[o.fault] += o.due
+		}
 	}
 	if w.wrong != "" || o.Whole {
 		for _, m := range w.history.recent {

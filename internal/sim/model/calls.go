@@ -23,6 +23,7 @@ type Call struct {
 	filter        string
 	consumer      string // its name, or its ARN in SubscribeToShard
 	loose         bool   // positions need not be those of records
+	page          page
 }
 
 // Answer is what goes back. Body is in the format that the call came in.
@@ -67,7 +68,10 @@ func Read(target, contentType string, body []byte) (Call, error) {
 				Type, SequenceNumber string
 				Timestamp            float64
 			}
-			ShardFilter *struct{ Type string }
+			ShardFilter *struct {
+				Type      string
+				Timestamp float64
+			}
 		}
 		if err := json.Unmarshal(body, &in); err != nil {
 			return c, err
@@ -85,7 +89,12 @@ func Read(target, contentType string, body []byte) (Call, error) {
 			c.at = time.UnixMilli(int64(in.StartingPosition.Timestamp*1000 + 0.5))
 		}
 		if in.ShardFilter != nil {
-			c.filter = in.ShardFilter.Type
+			c.filter, c.page.at = in.ShardFilter.Type, int64(in.ShardFilter.Timestamp*1000+0.5)
+		}
+		if in.NextToken != "" {
+			if c.page, c.known = parsePage(in.NextToken); c.known {
+				c.Stream, c.filter = c.page.stream, c.page.filter
+			}
 		}
 	}
 	if op == "GetRecords" {
@@ -96,8 +105,8 @@ func Read(target, contentType string, body []byte) (Call, error) {
 	return c, nil
 }
 
-// Tip reports whether the call asks which shards are open now.
-func (c Call) Tip() bool { return c.Op == "ListShards" && c.filter == "AT_LATEST" }
+// Tip reports whether the call asks, for the first time, which shards are open now.
+func (c Call) Tip() bool { return c.Op == "ListShards" && c.filter == "AT_LATEST" && c.page.from == 0 }
 
 // iterator points behind a sequence number.
 type iterator struct {
@@ -135,6 +144,7 @@ func parseIterator(s string) (i iterator, ok bool) {
 type Whim struct {
 	Most      int  // records of a page, 0 for what was asked
 	Empty     bool // no record although there are some
+	Few       int  // shards of a page, 0 for all
 	NoKids    bool // the end of a shard does not name its children
 	FromStart bool // a position in a record is answered with the record itself (AT for AFTER)
 }
@@ -147,7 +157,7 @@ func (s *Service) Do(c Call, w Whim, now time.Time) Answer {
 	}
 	switch c.Op {
 	case "ListShards":
-		return answer(map[string]any{"Shards": st.list(c.filter)})
+		return st.list(c, w)
 	case "DescribeStreamSummary":
 		return answer(map[string]any{"StreamDescriptionSummary": map[string]any{
 			"StreamName": st.Name, "StreamStatus": "ACTIVE", "StreamCreationTimestamp": float64(st.Born.UnixMilli()) / 1000,
@@ -162,44 +172,6 @@ func (s *Service) Do(c Call, w Whim, now time.Time) Answer {
 		return st.consumers(c, now)
 	}
 	return Fail(400, "UnknownOperationException", c.Op)
-}
-
-// The fields of what is answered stand in the order of their names. There are many answers, and maps would cost several times as much.
-type (
-	listed struct {
-		AdjacentParentShardId string `json:",omitempty"`
-		HashKeyRange          hashes
-		ParentShardId         string `json:",omitempty"`
-		SequenceNumberRange   struct {
-			EndingSequenceNumber   string `json:",omitempty"`
-			StartingSequenceNumber string
-		}
-		ShardId string
-	}
-	hashes struct{ EndingHashKey, StartingHashKey string }
-)
-
-func (st *Stream) list(filter string) []listed {
-	all := make([]listed, 0, len(st.Shards))
-	for _, sh := range st.Shards {
-		if !sh.GoneAt.IsZero() || filter == "AT_LATEST" && !sh.Closed.IsZero() {
-			continue
-		}
-		one := listed{ShardId: sh.ID, HashKeyRange: sh.hashes}
-		one.SequenceNumberRange.StartingSequenceNumber = Number(sh.Start)
-		if !sh.Closed.IsZero() {
-			end := sh.Start
-			if n := len(sh.Records); n > 0 {
-				end = sh.Records[n-1].Seq
-			}
-			one.SequenceNumberRange.EndingSequenceNumber = Number(end)
-		}
-		for i, p := range sh.Parents {
-			*[]*string{&one.ParentShardId, &one.AdjacentParentShardId}[i] = p.ID
-		}
-		all = append(all, one)
-	}
-	return all
 }
 
 func hashesOf(lo, hi uint64) hashes {

@@ -1,0 +1,84 @@
+package sim
+
+// Fault is a kind of thing that goes wrong, or that happens besides.
+type Fault string
+
+// What may become of a call to the store.
+const (
+	StoreFails  Fault = "store fails"         // with an error, and nothing happened
+	AnswerLost  Fault = "store answer lost"   // with an error, though it happened
+	StoreSilent Fault = "store silent"        // no answer; it happens late, or never
+	StoreSlow   Fault = "store slow"          // up to 8 s
+	StoreTwice  Fault = "store call twice"    // the second time up to 12 s late
+	TornView    Fault = "view torn"           // workers are read later than leases
+	TornApply   Fault = "apply in parts"      // others come in between
+	ApplyBreaks Fault = "apply breaks off"    // after some actions, with an error
+	CrashBefore Fault = "crash before call"   // of the worker, before the call has an effect
+	CrashAfter  Fault = "crash after effect"  // … before the answer
+	CrashWaits  Fault = "crash while waiting" // for Kinesis, an event, Options.StreamsFunc or a checkpoint in the middle of a batch
+)
+
+// What may become of a call to Kinesis.
+const (
+	Throttled    Fault = "throttled"
+	ServerError  Fault = "server error"
+	BrokenBody   Fault = "broken body"
+	Expired      Fault = "iterator expired"
+	ServiceSlow  Fault = "kinesis slow"
+	Silent       Fault = "kinesis silent"
+	EmptyPage    Fault = "empty page"
+	ShortPage    Fault = "short page"
+	NoChildren   Fault = "end without children"
+	AtForAfter   Fault = "at instead of after"
+	BrokenAnswer Fault = "garbled answer"
+	Garbled      Fault = "other answer garbled"
+	InPages      Fault = "listing in pages" // each of which tells of the stream as it is when that is asked for
+)
+
+// What a handler may do.
+const (
+	HandlerSlow    Fault = "handler slow" // up to 70 s, longer than the hand-off timeout
+	HandlerFails   Fault = "handler fails"
+	HandlerPanics  Fault = "handler panics"
+	HandlerIgnores Fault = "handler ignores ctx" // for up to 70 s
+	Checkpoints    Fault = "handler checkpoints" // in the middle of a batch, and may then fail
+	HandlerStops   Fault = "handler stops run"
+	CrashInHandler Fault = "crash in handler"
+)
+
+// What happens to workers and streams at times of its own.
+const (
+	Crash        Fault = "crash"
+	ShortPause   Fault = "short pause" // shorter than the failover time
+	LongPause    Fault = "long pause"  // longer
+	Isolated     Fault = "isolated"    // a worker reaches the store no more, for a while
+	LeaderCutOff Fault = "leader cut off"
+	Outage       Fault = "store outage" // for everybody
+	NoService    Fault = "cut off from kinesis"
+	LeaderStuck  Fault = "leader stuck for good"   // it beats but cannot look; from the last fault on
+	ReaderStuck  Fault = "reader cut off for good" // it coordinates but cannot read; from the last fault on
+	Leaves       Fault = "worker leaves"
+	Split        Fault = "split"
+	Merge        Fault = "merge"
+	Doubles      Fault = "doubling"
+	Trim         Fault = "records expire"
+	Recreate     Fault = "stream made anew"
+	Renames      Fault = "stream named or not" // by Options.StreamsFunc
+)
+
+// What may become of a subscription's next event.
+const (
+	EventTwice  Fault = "event twice"
+	EventCut    Fault = "event cut" // the connection breaks in the middle of it
+	EventSilent Fault = "events stop"
+	EventEnds   Fault = "events end" // as they do after five minutes
+	EventError  Fault = "event is an error"
+	EventSlow   Fault = "event slow"
+	InUse       Fault = "subscription in use"
+)
+
+// What may become of a call of Options.StreamsFunc.
+const (
+	NamesFail   Fault = "naming fails"
+	NamesSilent Fault = "naming silent"
+)
