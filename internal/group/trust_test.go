@@ -100,7 +100,7 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 			if err := p.Check(); err != nil {
 				t.Fatalf("%s: Check says %v before the end", name, err)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if ctx.Err() != nil || p.gone.Load() {
 				t.Fatalf("%s: the timer is not late", name)
@@ -175,7 +175,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 				if ctx.Err() != nil {
 					t.Errorf("%s: it ends before %v", c.name, c.ends)
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				if !errors.Is(context.Cause(ctx), ErrLeaseLost) {
 					t.Errorf("%s: at %v it has ended with %v", c.name, c.ends, context.Cause(ctx))

@@ -1,0 +1,185 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// What a worker makes of the next orders: whether the reader of a lease goes on, has to return, or is begun again, and what the next beat says.
+func TestWhatOrdersMakeOfALease(t *testing.T) {
+	const same, another, none = "the same term", "another term", "no term"
+	waits := func(t *Term) error { <-t.Reading().Done(); return nil }
+	moves := func(term *Term) error { term.Advance(at(t, "9")); return waits(term) }
+	fails := func(*Term) error { return errDown }
+	finishes := func(t *Term) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.at, t.finished = shard.End, true
+		return nil
+	}
+	stops := func(w *worker, _ *Term) { w.stop(nil) }
+	trustEnds := func(w *worker, _ *Term) {
+		w.trust.end(ErrLeaseLost)
+		synctest.Wait()
+		w.trust.extend(time.Now())
+	}
+	heir := func(l *lease.Lease) bool { l.Heir = "b"; return true }
+	givesBack := lease.Progress{Release: true}
+	for _, c := range []struct {
+		name   string
+		read   func(*Term) error       // of the term that is there; nil for none
+		before func(*worker, *Term)    // before the orders come
+		orders func(*lease.Lease) bool // changes the lease that they name; false if they do not
+		is     string
+		asked  bool // its reader has to return
+		lost   bool
+		from   string // where it began
+		says   lease.Progress
+	}{
+		{"it is named again", waits, nil, nil, same, false, false, "5", lease.Progress{}},
+		{"it is wanted back", waits, nil, heir, same, true, false, "5", givesBack},
+		{"it was wanted back, and is no more", waits, func(_ *worker, t *Term) { t.drain() }, nil, same, true, false, "5", givesBack},
+		{"it is not named", waits, nil, func(*lease.Lease) bool { return false }, same, true, true, "5", givesBack},
+		{"it was taken away and given again", waits, nil, func(l *lease.Lease) bool { l.Epoch++; return true }, same, true, true, "5", givesBack},
+		{"its reader has failed", fails, nil, nil, same, false, false, "5", givesBack},
+		{"its shard has ended, and the store does not know", finishes, nil, nil, same, false, false, "5", lease.Progress{Position: shard.End}},
+		{"trust had run out", moves, trustEnds, nil, another, false, false, "9", lease.Progress{}},
+		{"trust had run out, and the worker stops", moves, func(w *worker, t *Term) { trustEnds(w, t); stops(w, t) }, nil, none, false, false, "", givesBack},
+		{"it is new", nil, nil, nil, another, false, false, "5", lease.Progress{}},
+		{"it is new, and wanted back", nil, nil, heir, another, true, false, "5", givesBack},
+		{"it is new, and finished", nil, nil, func(l *lease.Lease) bool { l.Position = shard.End; return true }, none, false, false, "", lease.Progress{}},
+		{"it is new, and the worker stops", nil, stops, nil, none, false, false, "", givesBack},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := quietWorker()
+			defer w.running.Wait()
+			defer w.trust.end(ErrLeaseLost)
+			w.trust.extend(time.Now())
+			l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: at(t, "5")}
+			if w.cfg.Read = c.read; c.read != nil {
+				w.startTerm(l)
+				synctest.Wait()
+			}
+			before := w.terms[l.Key]
+			w.cfg.Read = waits
+			if c.before != nil {
+				c.before(w, before)
+				synctest.Wait()
+			}
+			var orders lease.Orders
+			if c.orders == nil || c.orders(&l) {
+				orders.Held = []lease.Lease{l}
+			}
+			w.take(orders, nil)
+			synctest.Wait()
+			now, is := w.terms[l.Key], another
+			switch now {
+			case nil:
+				is = none
+			case before:
+				is = same
+			}
+			if is != c.is {
+				t.Errorf("%s: there is %s, want %s", c.name, is, c.is)
+			} else if now != nil {
+				asked, cause := now.draining || now.lost, context.Cause(now.Context())
+				if asked != c.asked || now.lost != c.lost || c.lost != errors.Is(cause, ErrLeaseLost) {
+					t.Errorf("%s: asked to return %t, lost %t, Context ends with %v", c.name, asked, now.lost, cause)
+				}
+				if now.Lease.Position != at(t, c.from) {
+					t.Errorf("%s: it began at %v, want after %s", c.name, now.Lease.Position, c.from)
+				}
+			}
+			var want []lease.Progress
+			if c.says.Release || !c.says.Position.IsZero() {
+				c.says.Key, c.says.Epoch = l.Key, 2
+				want = []lease.Progress{c.says}
+			}
+			if r, _ := w.report(); !reflect.DeepEqual(r.Progress, want) {
+				t.Errorf("%s: the next beat says %+v, want %+v", c.name, r.Progress, want)
+			}
+		})
+	}
+}
+
+// answers is a store that answers beats with a function.
+type answers struct {
+	lease.Store
+	beat func(lease.Report) (lease.Orders, error)
+}
+
+func (a answers) Beat(_ context.Context, _ string, r lease.Report) (lease.Orders, error) {
+	return a.beat(r)
+}
+
+// A store that does not keep to its deadline may answer when others have the leases already: that says nothing about who has which.
+func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorker()
+		defer w.running.Wait()
+		defer w.trust.end(ErrLeaseLost)
+		w.cfg.Read = func(t *Term) error { <-t.Reading().Done(); return nil }
+		for _, c := range []struct {
+			takes time.Duration
+			terms int
+		}{{4500 * time.Millisecond, 0}, {4499 * time.Millisecond, 1}} {
+			w.cfg.Store = answers{w.cfg.Store, func(lease.Report) (lease.Orders, error) {
+				time.Sleep(c.takes)
+				return lease.Orders{Held: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session}}}, nil
+			}}
+			heard := false
+			w.cfg.OnBeat = func(time.Time) { heard = true }
+			next := w.beat(t.Context())
+			if len(w.terms) != c.terms || heard != (c.terms > 0) || (next == 0) != (c.terms == 0) {
+				t.Errorf("after an answer that took %v there are %d terms, want %d; the next beat is due in %v", c.takes, len(w.terms), c.terms, next)
+			}
+		}
+	})
+}
+
+// With a session goes all that it had, at once, and not when the next beat is answered.
+func TestASessionThatIsOverHasNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorker()
+		defer w.running.Wait()
+		defer w.trust.end(ErrLeaseLost)
+		w.cfg.Read = func(t *Term) error { <-t.Reading().Done(); return nil }
+		w.trust.extend(time.Now())
+		w.startTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest})
+		var term *Term
+		for _, term = range w.terms {
+		}
+		saved := make(chan error, 1)
+		go func() { saved <- term.Save(t.Context(), at(t, "7")) }()
+		synctest.Wait()
+		ended := make(chan struct{})
+		w.lead = &leadership{cfg: w.cfg, cancel: func() { close(ended) }, done: ended}
+		session := w.session
+		w.cfg.Store = answers{w.cfg.Store, func(lease.Report) (lease.Orders, error) { return lease.Orders{}, lease.ErrSessionOver }}
+		if next := w.beat(t.Context()); next != 0 {
+			t.Errorf("the next beat is due in %v", next)
+		}
+		if w.session == session || !w.first {
+			t.Errorf("the session is still %s", w.session)
+		}
+		if w.trust.context(nil).Err() == nil {
+			t.Error("there still is trust")
+		}
+		if !term.state().lost || !errors.Is(context.Cause(term.Context()), ErrLeaseLost) {
+			t.Errorf("the term is %+v, its context ends with %v", term.state(), context.Cause(term.Context()))
+		}
+		if err := <-saved; !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("who saves hears %v", err)
+		}
+		if w.lead != nil {
+			t.Error("it still leads")
+		}
+	})
+}
