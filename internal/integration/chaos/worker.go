@@ -33,8 +33,6 @@ const (
 	slow    = 600 * time.Millisecond
 	// saveOne of so many calls asks for a checkpoint and waits for it.
 	saveOne = 6
-	// apart are two of either for one shard: with fan-out most calls are of one record, and there are as many calls as records.
-	apart = 700 * time.Millisecond
 )
 
 // worker is what a worker process is told.
@@ -84,11 +82,11 @@ type journal struct {
 	slowed, saved map[string]time.Time // when calls for a shard last were slow, or asked for a checkpoint
 }
 
-// sometimes is once in so many calls, but not soon after the last time for that shard.
+// sometimes is once in so many calls, and not more often than that with a call every idle: with fan-out there are as many calls as records.
 func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if rand.IntN(one) != 0 || time.Since(last[shard]) < apart {
+	if rand.IntN(one) != 0 || time.Since(last[shard]) < time.Duration(one)*idle {
 		return false
 	}
 	last[shard] = time.Now()

@@ -110,7 +110,7 @@ func (j *judge) shardsOf(f Fault) map[string]bool {
 				}
 			}
 		}
-		found[name] = owner == nil || f.struck(owner.life)
+		found[name] = found[name] || owner == nil || f.struck(owner.life)
 	}
 	return found
 }

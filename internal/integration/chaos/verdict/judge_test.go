@@ -324,6 +324,7 @@ func TestTimeIsExcusedOnce(t *testing.T) {
 		{"one of somebody else", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Lives: []string{"b.1"}}}, 1},
 		{"one of its shard", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Shards: []string{"r", "s"}}}, 0},
 		{"one of another shard", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Shards: []string{"r"}}}, 1},
+		{"one of its shard, and of somebody else", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Shards: []string{"s"}, Lives: []string{"b.1"}}}, 0},
 		{"one of another shard, and of its owner", []Fault{{Kind: "a", From: 0, Until: 10 * sec, Shards: []string{"r"}, Lives: []string{"a.1"}}}, 0},
 	} {
 		before := Put{"k", 1, -sec}
