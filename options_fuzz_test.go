@@ -1,34 +1,360 @@
-package weir_test
+package weir
 
 import (
+	"cmp"
+	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/kinesistest"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// FuzzOptions gives New whatever a program may read from a file: it makes a consumer, or an error that names the field.
-func FuzzOptions(f *testing.F) {
-	f.Add("billing", "orders", "host 1", "", 0, 0, 0, int64(0), int64(0))
-	f.Add("", "", strings.Repeat("w", 300), "c", -1, -1, -1, int64(-1), int64(-1))
-	f.Add("a/b", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", "\xff", "\x00", 10001, 1<<40, 1<<20, int64(time.Hour), int64(1))
-	f.Add("a", "arn:aws:kinesis:eu-west-1:1:stream/", "w", "name", 1, 16<<20, 1, int64(time.Second), int64(time.Minute))
-	client := kinesistest.NewServer(f, kinesistest.Config{InMemory: true}).Client()
-	f.Fuzz(func(t *testing.T, app, stream, worker, consumer string, batch, memory, leases int, beat, failover int64) {
-		c, err := weir.New(client, memstore.New(), weir.Options{
-			App: app, Streams: []string{stream}, Worker: worker, FanOutName: consumer, Batch: batch, MaxMemory: memory, MaxLeases: leases,
-			BeatInterval: time.Duration(beat), FailoverAfter: time.Duration(failover),
-		})
-		switch {
-		case (c == nil) == (err == nil):
-			t.Errorf("%v and %v", c, err)
-		case err != nil && (!strings.Contains(err.Error(), "Options.") && !strings.Contains(err.Error(), "stream") || strings.Contains(err.Error(), "%!")):
-			t.Errorf("%v", err)
+// optionRules say of each field of options with their defaults what its documentation allows. A field without a rule fails the tests.
+var optionRules = map[string]func(o *Options) bool{
+	"App":         func(o *Options) bool { return aName.MatchString(o.App) },
+	"Stream":      streamsAreGood, // its errors are those of Streams too
+	"Streams":     nil,
+	"StreamsFunc": nil, // any, and none where there is a stream
+	"Worker":      func(o *Options) bool { return o.Worker != "" && len(o.Worker) <= 200 },
+	"Start":       func(o *Options) bool { return o.Start == Oldest || o.Start == Latest || o.Start.Kind() == shard.Time },
+	"Expired":     func(o *Options) bool { return among(o.Expired, FailExpired, OldestExpired, LatestExpired) },
+	"Batch":       func(o *Options) bool { return within(o.Batch, 1, 10_000) },
+	"Aggregates":  func(o *Options) bool { return among(o.Aggregates, Unpack, UnpackOwn, KeepPacked) },
+	"Reading":     func(o *Options) bool { return among(o.Reading, Polling, FanOut) },
+	"FanOutName": func(o *Options) bool {
+		return o.FanOutName == o.App || o.Reading == FanOut && aName.MatchString(o.FanOutName)
+	},
+	"Wire":           func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire) },
+	"ReuseBuffers":   nil,
+	"MaxMemory":      func(o *Options) bool { return within(o.MaxMemory, 16<<20, 1<<40) },
+	"IdleInterval":   func(o *Options) bool { return within(o.IdleInterval, 200*time.Millisecond, time.Minute) },
+	"ReadShare":      func(o *Options) bool { return within(o.ReadShare, 0.01, 1) },
+	"RetryMin":       func(o *Options) bool { return within(o.RetryMin, time.Millisecond, time.Hour) },
+	"RetryMax":       func(o *Options) bool { return within(o.RetryMax, o.RetryMin, 24*time.Hour) },
+	"BeatInterval":   func(o *Options) bool { return within(o.BeatInterval, 100*time.Millisecond, time.Minute) },
+	"FailoverAfter":  func(o *Options) bool { return within(o.FailoverAfter, 3*o.BeatInterval, time.Hour) },
+	"HandoffTimeout": func(o *Options) bool { return within(o.HandoffTimeout, o.BeatInterval, 24*time.Hour) },
+	"StopTimeout":    func(o *Options) bool { return within(o.StopTimeout, time.Millisecond, 24*time.Hour) },
+	"StallAfter": func(o *Options) bool {
+		least := 30 * time.Second
+		if o.Reading == FanOut {
+			least = 2 * time.Minute
 		}
-		_ = fmt.Sprintf("%+v", c)
+		return within(o.StallAfter, least, 24*time.Hour)
+	},
+	"HandlerTimeout": func(o *Options) bool {
+		return o.HandlerTimeout == 0 || within(o.HandlerTimeout, time.Second, 24*time.Hour)
+	},
+	"ListInterval": func(o *Options) bool { return within(o.ListInterval, time.Second, time.Hour) },
+	"Weight":       func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
+	"MaxLeases":    func(o *Options) bool { return o.MaxLeases >= 0 },
+	"Events":       nil,
+	"Logger":       func(o *Options) bool { return o.Logger != nil },
+}
+
+var (
+	aName = regexp.MustCompile(`\A[\w.-]{1,128}\z`)
+	anARN = regexp.MustCompile(`\Aarn:[a-z0-9-]+:kinesis:eu-west-1:\d{12}:stream/([\w.-]{1,128})\z`)
+)
+
+func within[T cmp.Ordered](v, least, most T) bool { return least <= v && v <= most }
+
+func among[T comparable](v T, all ...T) bool { return slices.Contains(all, v) }
+
+func streamsAreGood(o *Options) bool {
+	given := o.Streams
+	if o.Stream != "" {
+		given = append([]string{o.Stream}, given...)
+	}
+	byName := map[string]string{}
+	for _, s := range given {
+		name := s
+		if m := anARN.FindStringSubmatch(s); m != nil {
+			name = m[1]
+		} else if !aName.MatchString(s) {
+			return false
+		}
+		if other, twice := byName[name]; twice && other != s {
+			return false
+		}
+		byName[name] = s
+	}
+	return len(given) > 0 || o.StreamsFunc != nil
+}
+
+// defaults are options as documented where o has zeros.
+func defaults(o Options) Options {
+	if o.Worker == "" {
+		o.Worker = "host-1"
+	}
+	if o.Start.IsZero() {
+		o.Start = Oldest
+	}
+	o.Batch, o.MaxMemory = cmp.Or(o.Batch, 10_000), cmp.Or(o.MaxMemory, 128<<20)
+	o.FanOutName = cmp.Or(o.FanOutName, o.App)
+	o.IdleInterval, o.ReadShare, o.Weight = cmp.Or(o.IdleInterval, time.Second), cmp.Or(o.ReadShare, 1), cmp.Or(o.Weight, 1)
+	o.RetryMin = cmp.Or(o.RetryMin, 100*time.Millisecond)
+	o.RetryMax = cmp.Or(o.RetryMax, max(30*time.Second, o.RetryMin))
+	o.BeatInterval = cmp.Or(o.BeatInterval, time.Second)
+	o.FailoverAfter = cmp.Or(o.FailoverAfter, max(5*time.Second, 3*o.BeatInterval))
+	o.HandoffTimeout = cmp.Or(o.HandoffTimeout, max(30*time.Second, o.FailoverAfter))
+	o.StopTimeout, o.StallAfter = cmp.Or(o.StopTimeout, 30*time.Second), cmp.Or(o.StallAfter, 2*time.Minute)
+	o.ListInterval = cmp.Or(o.ListInterval, time.Minute)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// What New may be told, by the types of fields. Zeros come first.
+var (
+	someDurations = around(0, time.Millisecond, 100*time.Millisecond, 200*time.Millisecond, time.Second, 3*time.Second, 30*time.Second, time.Minute,
+		2*time.Minute, 3*time.Minute, time.Hour, 24*time.Hour)
+	someInts   = append(around(0, 1, 10_000, 16<<20, 1<<40), math.MinInt, math.MaxInt)
+	someFloats = []float64{0, 1, 0.01, 0.5, math.Nextafter(0.01, 0), math.Nextafter(1, 2), -1, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}
+	someTexts  = []string{"", "billing", "orders", strings.Repeat("n", 128), strings.Repeat("n", 129), strings.Repeat("w", 200), strings.Repeat("w", 201), "a b", "a\n", "\xff",
+		"arn:aws:kinesis:eu-west-1:000000000000:stream/orders", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", "arn:aws:kinesis:eu-west-1:1:stream/", "%!s\x1b[2J"}
+	someStarts = []Position{{}, Oldest, Latest, At(time.Unix(0, 0)), At(time.Unix(-1<<40, 1)), shard.End, must(shard.After("17")), must(shard.Part("17", 3))}
+)
+
+func around[T int | time.Duration](bounds ...T) (all []T) {
+	for _, b := range bounds {
+		all = append(all, b, b-1, b+1)
+	}
+	return all
+}
+
+func must(p Position, err error) Position {
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// choices are the values of a field that are tried, the zero value first.
+func choices(t testing.TB, field reflect.StructField) []any {
+	switch v := reflect.Zero(field.Type).Interface().(type) {
+	case string:
+		return anys(someTexts)
+	case []string:
+		all := []any{v}
+		for _, s := range someTexts {
+			all = append(all, []string{s}, []string{"orders", s})
+		}
+		return all
+	case time.Duration:
+		return anys(someDurations)
+	case int:
+		return anys(someInts)
+	case float64:
+		return anys(someFloats)
+	case bool:
+		return []any{false, true}
+	case Position:
+		return anys(someStarts)
+	case Expired:
+		return []any{FailExpired, OldestExpired, LatestExpired, LatestExpired + 1, FailExpired - 1}
+	case Aggregates:
+		return []any{Unpack, UnpackOwn, KeepPacked, KeepPacked + 1, Unpack - 1}
+	case Reading:
+		return []any{Polling, FanOut, FanOut + 1, Polling - 1}
+	case Wire:
+		return []any{AutoWire, UnderSDK, SDKWire, SDKWire + 1, AutoWire - 1}
+	case func(context.Context) ([]string, error):
+		return []any{v, func(context.Context) ([]string, error) { return nil, nil }}
+	case Events:
+		return []any{v, Events{Leading: func(bool) {}}}
+	case *slog.Logger:
+		return []any{v, slog.New(slog.NewTextHandler(io.Discard, nil))}
+	}
+	t.Fatalf("Options.%s is of a type that no test sets: %s", field.Name, field.Type)
+	return nil
+}
+
+func anys[T any](values []T) (all []any) {
+	for _, v := range values {
+		all = append(all, v)
+	}
+	return all
+}
+
+var atNewClient = kinesis.New(kinesis.Options{Region: "eu-west-1"})
+
+// checkNew holds New to the rules: it fails where one is broken and names those fields and no others, or has filled in the defaults.
+func checkNew(t *testing.T, o Options) {
+	t.Helper()
+	want := defaults(o)
+	var bad []string
+	for name, rule := range optionRules {
+		if rule != nil && !rule(&want) {
+			bad = append(bad, name)
+		}
+	}
+	if o.FanOutName != "" && o.FanOutName == o.App && (o.Reading != FanOut || !aName.MatchString(o.App)) {
+		bad = append(bad, "FanOutName") // it may only be said where it has a meaning
+	}
+	slices.Sort(bad)
+	c, err := New(atNewClient, memstore.New(), o)
+	if err != nil {
+		if named := fieldsNamed(t, err); c != nil || !slices.Equal(named, bad) {
+			t.Errorf("%+v: %v names %q, want %q", o, err, named, bad)
+		}
+		return
+	}
+	if len(bad) > 0 {
+		t.Fatalf("%+v: New takes a wrong %q", o, bad)
+	}
+	got := c.opts
+	if o.Worker == "" {
+		want.Worker = got.Worker
+	}
+	for i := range reflect.TypeFor[Options]().NumField() {
+		field := reflect.TypeFor[Options]().Field(i)
+		if rule := optionRules[field.Name]; rule != nil && !rule(&got) {
+			t.Errorf("%+v: Options.%s was filled in as %v", o, field.Name, reflect.ValueOf(got).Field(i))
+		}
+		a, b := fmt.Sprintf("%v", reflect.ValueOf(got).Field(i)), fmt.Sprintf("%v", reflect.ValueOf(want).Field(i))
+		if a != b {
+			t.Errorf("%+v: Options.%s was filled in as %s, want %s", o, field.Name, a, b)
+		}
+	}
+}
+
+// fieldsNamed are those that the lines of an error name, sorted.
+func fieldsNamed(t *testing.T, err error) (named []string) {
+	t.Helper()
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSuffix(line, "\n")
+		name, _, ofOptions := strings.Cut(strings.TrimPrefix(line, "weir: Options."), " ")
+		switch {
+		case strings.HasPrefix(line, "weir: stream "), strings.HasPrefix(line, `weir: "arn:`):
+			name = "Stream"
+		case !ofOptions || !strings.HasPrefix(line, "weir: Options."):
+			t.Errorf("the line %q names no field", line)
+		}
+		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f }) || len(line) > 2000 {
+			t.Errorf("the line %q", line)
+		}
+		named = append(named, name)
+	}
+	slices.Sort(named)
+	return slices.Compact(named)
+}
+
+// Every field is tried at and beyond its bounds, alone, with fan-out, and beside each other field that is not the default.
+func TestOptionsAtTheirBounds(t *testing.T) {
+	fields := reflect.VisibleFields(reflect.TypeFor[Options]())
+	if len(fields) != len(optionRules) {
+		t.Errorf("%d fields and %d rules", len(fields), len(optionRules))
+	}
+	for _, field := range fields {
+		if _, known := optionRules[field.Name]; !known {
+			t.Errorf("Options.%s has no rule", field.Name)
+		}
+		for _, value := range choices(t, field) {
+			for _, base := range []Options{
+				{App: "billing", Stream: "orders"},
+				{App: "billing", Stream: "orders", Reading: FanOut, FanOutName: "billing-2"},
+				{App: "billing", StreamsFunc: func(context.Context) ([]string, error) { return nil, nil }},
+				{App: "billing", Stream: "orders", BeatInterval: time.Minute, RetryMin: time.Hour, FailoverAfter: 4 * time.Minute},
+				{},
+			} {
+				set(&base, field, value)
+				checkNew(t, base)
+			}
+		}
+	}
+	if _, err := New(nil, nil, Options{App: "a", Stream: "s"}); err == nil || strings.Count(err.Error(), " is nil; ") != 2 {
+		t.Errorf("without a client and a store: %v", err)
+	}
+	if _, err := New(atNewClient, lease.Store(nil), Options{App: "a", Stream: "s"}); err == nil {
+		t.Error("without a store")
+	}
+}
+
+func set(o *Options, field reflect.StructField, value any) {
+	reflect.ValueOf(o).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
+}
+
+// FuzzOptions gives New whatever a program may read from a file. Each field takes a byte, for one of the choices of its type, or, from 128
+// on, what the bytes say that follow. Without any bytes left it is the default.
+func FuzzOptions(f *testing.F) {
+	fields := reflect.VisibleFields(reflect.TypeFor[Options]())
+	at := func(chosen map[string][]byte) (b []byte) {
+		for _, field := range fields {
+			if c := chosen[field.Name]; c != nil {
+				b = append(b, c...)
+			} else {
+				b = append(b, map[string]byte{"App": 1, "Stream": 2}[field.Name])
+			}
+		}
+		return b
+	}
+	f.Add([]byte(nil))
+	f.Add(at(nil))
+	for _, field := range fields {
+		f.Add(at(map[string][]byte{field.Name: {1}, "Reading": {1}}))
+		f.Add(at(map[string][]byte{field.Name: {5}}))
+		f.Add(at(map[string][]byte{field.Name: append([]byte{128}, 0, 0, 0, 0, 0, 0, 0, 9)}))
+		f.Add(at(map[string][]byte{field.Name: append([]byte{255}, 255, 255, 255, 255, 255, 255, 255, 255)}))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var o Options
+		for _, field := range fields {
+			if len(b) == 0 {
+				break
+			}
+			how := b[0]
+			b = b[1:]
+			all := choices(t, field)
+			value := all[int(how)%len(all)]
+			if how >= 128 {
+				value, b = raw(value, b)
+			}
+			set(&o, field, value)
+		}
+		checkNew(t, o)
 	})
+}
+
+// raw is a value of like's type that stands in b, or like where it is not made of bytes.
+func raw(like any, b []byte) (value any, rest []byte) {
+	var word [8]byte
+	switch like.(type) {
+	case string, []string:
+		n := 0
+		if len(b) > 0 {
+			n, b = int(b[0]), b[1:]
+		}
+		n = min(n, len(b))
+		if _, one := like.(string); one {
+			return string(b[:n]), b[n:]
+		}
+		return strings.Split(string(b[:n]), ","), b[n:]
+	case int, time.Duration, float64, Expired, Aggregates, Reading, Wire, Position:
+		b = b[copy(word[:], b):]
+	default:
+		return like, b
+	}
+	n := binary.BigEndian.Uint64(word[:])
+	switch like.(type) {
+	case float64:
+		return math.Float64frombits(n), b
+	case Position:
+		return At(time.UnixMilli(int64(n))), b
+	}
+	return reflect.ValueOf(int64(n)).Convert(reflect.TypeOf(like)).Interface(), b
 }
