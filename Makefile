@@ -80,7 +80,7 @@ chaos: servers ## Real processes, killed, frozen and cut off for ten minutes on 
 
 SIM ?= 60s
 .PHONY: sim
-sim: ## Whole applications simulated for SIM (default 60s), in two processes; SIM="10m 7 store,crashes" is 10 minutes from seed 7
+sim: ## Whole applications simulated for SIM (default 60s), in two processes; SIM="10m 7 store,crashes" is 10 minutes from seed 7, SIM=100x 100 seeds
 	scripts/sim.sh $(SIM)
 
 .PHONY: mutants

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Simulates for a time, in two processes at once, with seeds of the clock's unless a seed is given:
-#   scripts/sim.sh 10m [seed] [profiles]
+# Simulates for a time, or so many seeds of each profile, in two processes at once, with seeds of the clock's unless a seed is given:
+#   scripts/sim.sh 10m|100x [seed] [profiles]
 # Prints what was simulated, and each broken promise with the command that shows it again; in the last line how many worker hours that were (the time
 # that workers lived, no other), how often they beat, and what that cost. Ends with 1 if a promise was broken.
 set -euo pipefail
@@ -9,10 +9,12 @@ time=${1:-60s} seed=${2:-$(( $(date +%s) * 1000 ))} profiles=${3:-}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 "${GO:-go}" test -c -o "$dir/sim.test" ./internal/sim
+limit=(-sim.time="$time")
+case $time in *x) limit=(-sim.seeds=$(((${time%x} + 1) / 2))) ;; esac
 pids=()
 for part in 1 2; do
 	# Far apart, so that the two never come to the same seeds.
-	"$dir/sim.test" -test.run='^TestSimulations$' -test.timeout=0 -sim.time="$time" -sim.seed=$((seed + part * 1000000000)) \
+	"$dir/sim.test" -test.run='^TestSimulations$' -test.timeout=0 "${limit[@]}" -sim.seed=$((seed + part * 1000000000)) \
 		-sim.profile="$profiles" >"$dir/$part" 2>&1 &
 	pids+=($!)
 done
