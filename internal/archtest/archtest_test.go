@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,29 +67,41 @@ func TestRootRequiresTheSDKAlone(t *testing.T) {
 	}
 }
 
-// TestTheNewestTwoReleasesOfGo: the library asks for the release before the one that it is developed with. That its code needs no more is held by
-// go vet, which knows since when each function of the standard library is there.
-func TestTheNewestTwoReleasesOfGo(t *testing.T) {
+// TestReleasesOfGo: go.mod, go.work, the Makefile and README.md agree which releases there are. The library asks for the release before the one that all is
+// developed with. That its code needs no more is held by go vet, which knows since when each function of the standard library is there.
+func TestReleasesOfGo(t *testing.T) {
 	t.Parallel()
-	minor := func(name string) int {
+	// minors are the numbers that a pattern finds in a file.
+	minors := func(name, pattern string) (all []int) {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(text)) {
-			if version, ok := strings.CutPrefix(line, "go 1."); ok {
-				n, err := strconv.Atoi(strings.Split(strings.TrimSpace(version), ".")[0])
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				return n
-			}
+		found := regexp.MustCompile("(?m)" + pattern).FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("nothing in %s is like %q", name, pattern)
 		}
-		t.Fatalf("%s names no version of Go", name)
-		return 0
+		for _, digits := range found[1:] {
+			n, err := strconv.Atoi(string(digits))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			all = append(all, n)
+		}
+		return all
 	}
-	if oldest, newest := minor("go.mod"), minor("go.work"); oldest != newest-1 {
-		t.Errorf("go.mod asks for Go 1.%d, go.work for 1.%d", oldest, newest)
+	developed := minors("go.work", `^go 1\.(\d+)`)[0]
+	want := []int{developed - 1, developed, developed + 1}
+	oldest, readme, tested := minors("go.mod", `^go 1\.(\d+)`), minors("README.md", `Go are supported: 1\.(\d+) and 1\.(\d+)\. \(The library alone also builds with 1\.(\d+)\.\)`),
+		minors("Makefile", `^OLDEST = go1\.(\d+)\..*\nNEWEST = go1\.(\d+)\.`)
+	if oldest[0] != want[0] {
+		t.Errorf("go.mod asks for Go 1.%d, go.work for 1.%d", oldest[0], developed)
+	}
+	if got := []int{readme[2], readme[0], readme[1]}; !slices.Equal(got, want) {
+		t.Errorf("README.md says 1.%d, go.mod and go.work say 1.%d", got, want)
+	}
+	if got := []int{tested[0], developed, tested[1]}; !slices.Equal(got, want) {
+		t.Errorf("make test-releases takes 1.%d, go.mod and go.work say 1.%d", got, want)
 	}
 }
 
