@@ -112,7 +112,9 @@ func TestARollingRestart(t *testing.T) {
 	for range size(1, 5) {
 		run(t, 1, shards, func(f *fleet) {
 			stop := f.team(workers, shards)
+			f.mu.Lock()
 			began, before := time.Now(), f.takes
+			f.mu.Unlock()
 			for _, w := range f.workers[:workers] {
 				w.stop()
 				f.start()
