@@ -10,7 +10,7 @@ LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: all
 all: build vet test ## Build, vet and test
@@ -58,8 +58,8 @@ NEWEST = go1.27.3
 test-releases: ## The quick part of the tests with the newest release of Go, and the library built with the oldest; says so and goes on where one cannot be had
 	@if GOTOOLCHAIN=$(NEWEST) $(GO) version; then \
 		export GOTOOLCHAIN=$(NEWEST); \
-		for m in . cmd/weir; do \
-			(set -ex; cd $$m; $(GO) build ./...; $(GO) vet ./...; $(GO) test -short -shuffle=on ./...) || exit 1; \
+		set -ex; for m in . cmd/weir; do \
+			cd $(CURDIR)/$$m; $(GO) build ./...; $(GO) vet ./...; $(GO) test -short -shuffle=on ./...; \
 		done; \
 	else \
 		echo "######## SKIPPED: $(NEWEST) cannot be had here ########" >&2; \
