@@ -346,24 +346,9 @@ func (t *tx) application() (*application, error) {
 		// Not the leader's row too, which each of its beats changes: see leads.
 		query = "SELECT leader, term, revision, token, paused, NULL, NULL FROM {applications} WHERE app = ?" + lock
 	}
-	err := t.query(query, 7, func(values []any) error {
-		d := decoder{row: values}
-		a.leader, a.term, a.revision, a.token = d.text("leader"), d.count("term"), d.count("revision"), d.text("token")
-		paused := d.text("paused")
-		d.try("paused", func() error { return json.Unmarshal([]byte(paused), &a.paused) })
-		slices.Sort(a.paused)
-		a.paused = slices.Compact(a.paused)
-		if d.err != nil {
-			return badRow("application", t.app, d.err)
-		}
-		a.stored = true
-		if values[5] != nil {
-			a.leaderBeat, a.leaderLives = d.count("beat"), !d.flag("ended")
-		}
-		if d.err != nil {
-			return badRow("session", a.leader, d.err)
-		}
-		return nil
+	err := t.query(query, 7, func(values []any) (err error) {
+		a, err = readApplication(t.app, values)
+		return err
 	}, t.app)
 	if err != nil {
 		return nil, err
@@ -372,6 +357,27 @@ func (t *tx) application() (*application, error) {
 		a.token = rand.Text()[:12]
 	}
 	t.top = a
+	return a, nil
+}
+
+// readApplication reads an application's row and, of its leader's session, its beat and whether it has ended; nil where there is none.
+func readApplication(app string, values []any) (*application, error) {
+	d := decoder{row: values}
+	a := &application{leader: d.text("leader"), term: d.count("term"), revision: d.count("revision"), token: d.text("token")}
+	paused := d.text("paused")
+	d.try("paused", func() error { return json.Unmarshal([]byte(paused), &a.paused) })
+	slices.Sort(a.paused)
+	a.paused = slices.Compact(a.paused)
+	if d.err != nil {
+		return &application{}, badRow("application", app, d.err)
+	}
+	if values[5] != nil {
+		a.leaderBeat, a.leaderLives = d.count("beat"), !d.flag("ended")
+	}
+	if d.err != nil {
+		return &application{}, badRow("session", a.leader, d.err)
+	}
+	a.stored = true
 	return a, nil
 }
 

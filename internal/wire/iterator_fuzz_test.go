@@ -1,0 +1,59 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/smithy-go"
+)
+
+// FuzzIterator reads answers to GetShardIterator: an iterator of at most 64 KiB, the one that encoding/json finds where it finds one, or an error of
+// the SDK's kind. Nothing of a broken answer is used.
+func FuzzIterator(f *testing.F) {
+	for _, s := range []string{
+		`{"ShardIterator":"AAAA/+=="}`, `{"More":[{"ShardIterator":"no"}],"ShardIterator":"a\u00e9\n"}`, `{"ShardIterator":""}`, `{"ShardIterator":null}`, `{}`, "", "null", `{"ShardIterator":5}`,
+		`{"ShardIterator":"a"} {`, `{"ShardIterator":"a","ShardIterator":"b"}`, `{"ShardIterator":"` + strings.Repeat("i", maxIterator+1) + `"}`, "<html>",
+		"\xa1\x6dShardIterator\x64AAAA", "\xbf\x6dShardIterator\x7f\x61a\x61b\xff\xff", "\xa1\x6dShardIterator\x7a\xff\xff\xff\xff", strings.Repeat(`{"a":`, 200),
+	} {
+		for _, contentType := range []string{jsonType, cborType, "", "application/json; charset=utf-8"} {
+			f.Add([]byte(s), contentType, "")
+		}
+	}
+	f.Add([]byte(`{"ShardIterator":"a"}`), jsonType, "gzip")
+	f.Add([]byte(`{"ShardIterator":"a"}`), "text/html", "identity")
+	f.Fuzz(func(t *testing.T, body []byte, contentType, encoding string) {
+		read := &pieces{r: bytes.NewReader(body)}
+		header := http.Header{"Content-Type": {contentType}, "Content-Encoding": {encoding}}
+		a := fullAnswer(&http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(read), ContentLength: -1})
+		it, err := readIterator(&a)
+		var broken *smithy.DeserializationError
+		switch {
+		case (it == "") != (err != nil) || len(it) > maxIterator:
+			t.Fatalf("%d bytes of an iterator and %v", len(it), err)
+		case err == nil && encoding != "" && encoding != "identity":
+			t.Fatalf("it was not unpacked from %q", encoding)
+		case err != nil && !errors.Is(err, ErrNoIterator) && !errors.Is(err, ErrTooLarge) && !errors.As(err, &broken):
+			t.Fatalf("the error is %T: %v", err, err)
+		}
+		if contentType != jsonType || encoding != "" {
+			return
+		}
+		var members map[string]any // names are told apart by case
+		if json.Unmarshal(body, &members) != nil {
+			return // the SDK lets some pass that are not JSON by the book; so may this
+		}
+		want, _ := members["ShardIterator"].(string)
+		switch {
+		case want == it:
+		case err == nil && bytes.Count(body, []byte("terator")) > 1: // said twice
+		case err != nil && (bounded(err) || errors.Is(err, ErrTooLarge)):
+		default:
+			t.Fatalf("%q is read as %q, %v", body, it, err)
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/eventstream"
+)
+
+// fuzzedBody bounds a payload while streams are fuzzed.
+const fuzzedBody = 64 << 10
+
+// openStream is a subscription whose answer is the stream, as far as it is read before Subscribe returns.
+func openStream(c *Caller, stream io.Reader) (*Subscription, error) {
+	s := &Subscription{c: c}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.bound(time.Hour, ErrNoAnswer)
+	body := io.NopCloser(stream)
+	err := s.begin(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: &http.Request{}}, body)
+	s.timer.Stop()
+	return s, err
+}
+
+// naiveEvents takes a stream apart with the SDK's decoder and this package's of single events, which has a fuzz test of its own. It returns the
+// events up to what ends the stream, and whether that is the end of well-formed messages.
+func naiveEvents(stream []byte) (pages []*Page, whole bool) {
+	d, left := eventstream.NewDecoder(), bytes.NewReader(stream)
+	for left.Len() > 0 {
+		m, err := decodeMessage(d, left)
+		if err != nil || len(m.Payload) > fuzzedBody-checksumLength {
+			return pages, false
+		}
+		text := func(name string) string {
+			value, _ := m.Headers.Get(name).(eventstream.StringValue)
+			return string(value)
+		}
+		if _, is := m.Headers.Get(":event-type").(eventstream.StringValue); text(":message-type") != "event" || !is {
+			return pages, false
+		}
+		if text(":event-type") != "SubscribeToShardEvent" {
+			continue
+		}
+		format, known := formatOf(text(":content-type"), m.Payload)
+		p := new(Page)
+		if !known || DecodeEvent(format, m.Payload, p) != nil {
+			return pages, false
+		}
+		pages = append(pages, p)
+	}
+	return pages, true
+}
+
+// FuzzStream reads a whole subscription, cut where the network may cut it: the events that it hands over are those that the SDK's decoder finds, up to
+// the end or what is broken, which is an error of a documented kind; it takes no more reads than there are bytes, nor more memory than what came.
+func FuzzStream(f *testing.F) {
+	const event = "SubscribeToShardEvent"
+	hello := eventMessage(f, "initial-response", jsonType, "{}")
+	one := eventMessage(f, event, jsonType, `{"Records":[{"Data":"YWJj","PartitionKey":"k","SequenceNumber":"1"}],"ContinuationSequenceNumber":"1","MillisBehindLatest":5}`)
+	two := eventMessage(f, event, cborType, "\xa2\x67Records\x80\x78\x1aContinuationSequenceNumber\x612")
+	odd := eventMessage(f, "SomethingNew", jsonType, "[]")
+	refused := message(f, `{"message":"busy"}`, ":message-type", "exception", ":exception-type", "ResourceInUseException", ":content-type", jsonType)
+	failed := message(f, "x", ":message-type", "error", ":error-code", "500", ":error-message", "oops")
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	for i, stream := range [][]byte{
+		join(hello, one, two, odd, one), join(one, two), join(hello, one, refused, two), join(hello, failed), refused, join(hello, two, one[:20]), join(hello, one, []byte("trailing")),
+		join(hello, one, prelude(1<<31, 0), one), join(hello, prelude(16+fuzzedBody, 100)), join(hello, everyType(f)), join(hello, eventMessage(f, event, "text/html", "<html>")), nil,
+		join(hello, eventMessage(f, event, jsonType, `{"Records":[{"Data":"?"}]}`), one), join(hello, rawMessage(nil, nil)),
+	} {
+		f.Add(stream, byte(i))
+	}
+	c := &Caller{opts: Options{MaxBody: fuzzedBody}, reading: reading{most: fuzzedBody}}
+	f.Fuzz(func(t *testing.T, stream []byte, cut byte) {
+		if len(stream) > 1<<20 {
+			return
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		counted := &pieces{r: bytes.NewReader(stream), most: int(cut)}
+		var r io.Reader = counted
+		if cut >= 128 {
+			r = iotest.DataErrReader(counted)
+		}
+		s, err := openStream(c, r)
+		defer s.Close()
+		var got []*Page
+		for err == nil {
+			p := new(Page)
+			if err = s.Next(time.Hour, p); err == nil {
+				got = append(got, p)
+			} else if len(p.Records) > 0 || p.Next != "" || len(p.Children) > 0 {
+				t.Errorf("an error and a page: %+v", p)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		if n, most := after.TotalAlloc-before.TotalAlloc, uint64(512*len(stream)+6*fuzzedBody+1<<20); n > most {
+			t.Errorf("%d bytes of a stream took %d of memory", len(stream), n)
+		}
+		if counted.reads > len(stream)+2*frameBuffer {
+			t.Errorf("%d reads of %d bytes", counted.reads, len(stream))
+		}
+		s.Close()
+		if again := s.Next(time.Hour, new(Page)); !errors.Is(again, ErrClosed) {
+			t.Errorf("after its end: %v", again)
+		}
+		want, whole := naiveEvents(stream)
+		if whole && !errors.Is(err, ErrEnded) && !atABound(err) {
+			t.Fatalf("the SDK reads it to its end, and this ends with %v", err)
+		}
+		if !whole && errors.Is(err, ErrEnded) {
+			t.Fatalf("%d events and a good end, and the SDK's decoder finds it broken", len(got))
+		}
+		if len(got) != len(want) && !(len(got) < len(want) && atABound(err)) {
+			t.Fatalf("%d events and %v, want %d", len(got), err, len(want))
+		}
+		for i, p := range got {
+			if d := differ(p, want[i], equalTime); d != "" {
+				t.Fatalf("event %d: %s", i, d)
+			}
+		}
+		var deserialization *smithy.DeserializationError
+		for _, kind := range []error{ErrEnded, ErrFrame, ErrTooLarge, io.ErrUnexpectedEOF} {
+			if errors.Is(err, kind) {
+				return
+			}
+		}
+		if !isAPIError(err) && !errors.As(err, &deserialization) {
+			t.Fatalf("the error is %v", err)
+		}
+	})
+}
+
+// atABound reports whether a stream was refused for what only this package refuses; see [FuzzFrames].
+func atABound(err error) bool {
+	return errors.Is(err, ErrTooLarge) || errors.Is(err, errHeaders) || strings.Contains(err.Error(), "bytes of headers")
+}
+
+// pieces hands over no more than so many bytes at a time, 0 for all.
+type pieces struct {
+	r     io.Reader
+	most  int
+	reads int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	p.reads++
+	if p.most%128 > 0 {
+		b = b[:min(len(b), p.most%128)]
+	}
+	return p.r.Read(b)
+}
+
+// FuzzStreamOfGoodMessages: whatever well-formed messages consist of and wherever they are cut, their events come out in order.
+func FuzzStreamOfGoodMessages(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 0, 0}, []byte("key"), byte(3))
+	f.Add([]byte{3, 3, 2, 1}, []byte{0, 255}, byte(0))
+	c := &Caller{opts: Options{MaxBody: fuzzedBody}, reading: reading{most: fuzzedBody}}
+	f.Fuzz(func(t *testing.T, kinds, data []byte, cut byte) {
+		if len(kinds) > 100 || len(data) > 1000 {
+			return
+		}
+		stream := eventMessage(t, "initial-response", jsonType, "{}")
+		var want []*Page
+		for _, kind := range kinds {
+			p := samplePage(int(kind/4), len(data))
+			for k := range p.Records {
+				p.Records[k].Data = data
+			}
+			p.Next = "" // which the styles call by the name that it has in other answers
+			switch kind % 4 {
+			case 0:
+				stream = append(stream, eventMessage(t, "SubscribeToShardEvent", cborType, string((&cborStyle{}).encode(p)))...)
+			case 1:
+				stream = append(stream, eventMessage(t, "SubscribeToShardEvent", jsonType, string((&jsonStyle{}).encode(p)))...)
+			case 2:
+				stream = append(stream, eventMessage(t, "NotYetKnown", "text/plain", string(data))...)
+				continue
+			case 3:
+				stream = append(stream, everyType(t)...)
+				continue
+			}
+			want = append(want, p)
+		}
+		s, err := openStream(c, &pieces{r: bytes.NewReader(stream), most: int(cut)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for i, w := range want {
+			p := new(Page)
+			if err := s.Next(time.Hour, p); err != nil {
+				t.Fatalf("event %d: %v", i, err)
+			}
+			if d := differ(p, w, equalTime); d != "" {
+				t.Fatalf("event %d: %s", i, d)
+			}
+		}
+		if err := s.Next(time.Hour, new(Page)); !errors.Is(err, ErrEnded) {
+			t.Fatalf("the end is %v", err)
+		}
+	})
+}
