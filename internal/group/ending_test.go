@@ -113,3 +113,47 @@ func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 		})
 	}
 }
+
+// A worker that stops keeps its leases until their readers have returned, also those that do so when they were told to after the stop timeout.
+func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
+	for _, lingers := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			owner := func() string {
+				v, err := store.View(t.Context(), "app", "")
+				if err != nil || len(v.Leases) != 1 {
+					t.Fatalf("there are %d leases, %v", len(v.Leases), err)
+				}
+				return v.Leases[0].Owner
+			}
+			began, last := "", "unread"
+			cfg := Config{
+				Store: store, App: "app", Worker: "a", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+				Stop: 2 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute,
+				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+				List: func(context.Context, string, shard.Position) (Listing, error) {
+					return Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
+				},
+				Read: func(term *Term) error {
+					began = owner()
+					stop()
+					<-term.Reading().Done()
+					time.Sleep(lingers)
+					last = owner()
+					return nil
+				},
+			}
+			if err := Run(ctx, cfg); err != nil {
+				t.Error(err)
+			}
+			if began == "" || last != began {
+				t.Errorf("%v after it was to return the reader ended, and its lease was %q's, before %q's", lingers, last, began)
+			}
+			if now := owner(); now != "" {
+				t.Errorf("after the stop the lease is %q's", now)
+			}
+		})
+	}
+}
