@@ -114,7 +114,8 @@ func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	}
 }
 
-// A worker that stops keeps its leases until their readers have returned, also those that do so when they were told to after the stop timeout.
+// A worker that stops keeps its leases until their readers have returned, also those that do so when they were told to after the stop timeout. An
+// error that a reader ends with meanwhile is not swallowed, and nothing is trusted afterwards.
 func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 	for _, lingers := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,6 +130,7 @@ func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 				return v.Leases[0].Owner
 			}
 			began, last := "", "unread"
+			var trusted context.Context
 			cfg := Config{
 				Store: store, App: "app", Worker: "a", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 				Stop: 2 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute,
@@ -137,16 +139,19 @@ func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 					return Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
 				},
 				Read: func(term *Term) error {
-					began = owner()
+					began, trusted = owner(), term.Trust()
 					stop()
 					<-term.Reading().Done()
 					time.Sleep(lingers)
 					last = owner()
-					return nil
+					return errDown
 				},
 			}
-			if err := Run(ctx, cfg); err != nil {
-				t.Error(err)
+			if err := Run(ctx, cfg); !errors.Is(err, errDown) {
+				t.Errorf("Run says %v, not what the reader did", err)
+			}
+			if trusted == nil || trusted.Err() == nil {
+				t.Error("there still is trust")
 			}
 			if began == "" || last != began {
 				t.Errorf("%v after it was to return the reader ended, and its lease was %q's, before %q's", lingers, last, began)
