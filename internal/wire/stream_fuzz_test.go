@@ -70,7 +70,13 @@ func FuzzStream(f *testing.F) {
 	refused := message(f, `{"message":"busy"}`, ":message-type", "exception", ":exception-type", "ResourceInUseException", ":content-type", jsonType)
 	failed := message(f, "x", ":message-type", "error", ":error-code", "500", ":error-message", "oops")
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	flipped := func(b []byte) []byte {
+		b = bytes.Clone(b)
+		b[len(b)-5] ^= 4
+		return b
+	}
 	for i, stream := range [][]byte{
+		join(hello, one, flipped(two), one), join(hello, flipped(odd), one), join(flipped(hello), one),
 		join(hello, one, two, odd, one), join(one, two), join(hello, one, refused, two), join(hello, failed), refused, join(hello, two, one[:20]), join(hello, one, []byte("trailing")),
 		join(hello, one, prelude(1<<31, 0), one), join(hello, prelude(16+fuzzedBody, 100)), join(hello, everyType(f)), join(hello, eventMessage(f, event, "text/html", "<html>")), nil,
 		join(hello, eventMessage(f, event, jsonType, `{"Records":[{"Data":"?"}]}`), one), join(hello, rawMessage(nil, nil)),

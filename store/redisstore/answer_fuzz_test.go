@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 )
 
 // answered is a script's answer as the client gives it: texts, integers, lists and nil.
@@ -28,15 +29,29 @@ func answered(v any) any {
 // FuzzAnswers takes whole answers of scripts apart, which rows that somebody else wrote are part of: what is read is in order and can be true, or
 // there is an error, which says whose it is.
 func FuzzAnswers(f *testing.F) {
-	const (
-		fixed   = `"s\u00001","{\"f\":\"{\\\"start\\\":\\\"0\\\",\\\"end\\\":\\\"7\\\"}\",\"e\":\"3\",\"o\":\"a\",\"p\":\"oldest\",\"k\":\"1\",\"w\":\"3\",\"b\":\"0\"}"`
-		session = `"b","{\"b\":\"1\",\"e\":\"0\",\"d\":\"1\",\"t\":\"1s/5s/30s\",\"x\":\"{\\\"weight\\\":2}\"}"`
-	)
-	for _, s := range []string{
-		`["5",0,"a","1","2",["x","y"],[` + fixed + `],[` + session + `,"a","{\"b\":\"9\",\"e\":\"1\",\"d\":\"0\",\"x\":\"{}\"}"]]`, `["5",1,"","0","0",[],[],[]]`, `["5",1,"","0","0",[],["s\u00001"],["a"]]`,
-		`["5",1,"","-1","0",[5],[null],[[]]]`, `["a","1","2",` + fixed + `]`, `["over"]`, `[1,0,1,null]`, `[]`, `["r",0,"a","1","2",[],[],["a",5,"b"]]`, `["r",0,"a","1","2",[],[],["a","{\"b\":\"1\"}"]]`,
+	const session = `{"b":"1","e":"0","d":"1","t":"1s/5s/30s","x":"{\"weight\":2}"}`
+	row := func(id string) []any {
+		l, err := encodeLease(lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Epoch: 3, Owner: "b", Position: shard.Oldest, Load: 3})
+		if err != nil {
+			f.Fatal(err)
+		}
+		text, err := marshal(l)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return []any{"s\x00" + id, text}
+	}
+	leases, workers := append(row("2"), row("1")...), []any{"b", session, "a", `{"b":"9","e":"1","d":"0","x":"{}"}`}
+	for _, answer := range [][]any{
+		{"5", 0, "b", "1", "2", []any{"y", "x"}, leases, workers}, append([]any{"b", "1", "2"}, leases...), workers,
+		{"5", 1, "", "0", "0", []any{}, []any{}, []any{}}, {"5", 1, "", "0", "0", []any{}, leases[:3], []any{"a"}}, {"5", 1, "", "-1", "0", []any{5}, []any{nil}, []any{[]any{}}},
+		{"over"}, {1, 0, 1, nil}, {}, {"r", 0, "a", "1", "2", []any{}, []any{}, []any{"a", 5, "b"}}, {"r", 0, "a", "1", "2", []any{}, []any{}, []any{"a", `{"b":"1"}`}},
 	} {
-		f.Add([]byte(s))
+		text, err := json.Marshal(answer)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		read := func(what string, do func(d *decoder) (leases []lease.Lease, workers []lease.Worker, err error)) {

@@ -13,6 +13,8 @@ func FuzzReadOrders(f *testing.F) {
 	f.Add("me", int64(3), "me", int64(1), int64(2), int64(0), "s", "1", `["a"]`, "17+3", int64(4), uint8(0))
 	f.Add("me", int64(3), "other", int64(1), int64(2), int64(1), "s", "1", `[]`, "oldest", int64(4), uint8(1))
 	f.Add("me", int64(-3), "me", int64(-1), int64(-2), int64(2), "s", "1", `{`, "x", int64(-4), uint8(2))
+	f.Add("me", int64(-3), "me", int64(1), int64(2), int64(0), "s", "1", `[]`, "oldest", int64(4), uint8(0)) // that alone is wrong
+	f.Add("me", int64(3), "gone", int64(1), int64(2), int64(0), "s", "1", `[]`, "oldest", int64(4), uint8(4))
 	f.Add("me", int64(0), "", int64(0), int64(0), int64(0), "", "", "", "", int64(0), uint8(3))
 	f.Add("me", int64(5), "you", int64(7), int64(1), int64(0), "s", "2", "null", "", int64(1), uint8(4))
 	f.Fuzz(func(t *testing.T, session string, mine int64, leader string, term, beat, ended int64, stream, id, parents, position string, epoch int64, form uint8) {
@@ -36,7 +38,12 @@ func FuzzReadOrders(f *testing.F) {
 		given := slices.Clone(values)
 		var o lease.Orders
 		err := readOrders(&o, session, values)
+		_, bad := decodeLease(given[5:])
+		led := given[1] == nil || term >= 0 && (given[3] == nil || beat >= 0 && (ended == 0 || ended == 1))
 		if err != nil {
+			if form%6 != 5 && led && mine >= 0 && (bad == nil || given[5] == nil) {
+				t.Errorf("%v can be true: %v", given, err)
+			}
 			if !strings.HasPrefix(err.Error(), "sqlstore: the row of ") || len(err.Error()) > 2000+4*(len(parents)+len(position)) {
 				t.Errorf("%v", err)
 			}
