@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,9 +62,9 @@ func TestASessionCatchesUp(t *testing.T) {
 	got := add("4", "a", 7)
 	wished.Heir = "b"
 	here[leaseRow(wished.Key)] = wished
-	var asked int
+	var asked atomic.Int32 // rows are asked for side by side
 	s := server(func(_ context.Context, operation string, body map[string]any) (int, string) {
-		asked++
+		asked.Add(1)
 		row := body["Key"].(map[string]any)["row"].(map[string]any)["S"].(string)
 		l, there := here[row]
 		if operation != "GetItem" || body["ConsistentRead"] != true {
@@ -90,10 +91,10 @@ func TestASessionCatchesUp(t *testing.T) {
 		"an old note":            {workerRow{told: 8, newsAfter: 5, news: all}, nil},
 	} {
 		s.remember(k, 7, before)
-		asked = 0
+		asked.Store(0)
 		held, ok, err := s.catchUp(within(t, time.Minute), "app", k, c.row)
-		if err != nil || ok != (c.want != nil) || (asked > 0) != ok {
-			t.Errorf("%s: %t, %v, asked %d times", name, ok, err, asked)
+		if err != nil || ok != (c.want != nil) || (asked.Load() > 0) != ok {
+			t.Errorf("%s: %t, %v, asked %d times", name, ok, err, asked.Load())
 		}
 		if !ok {
 			continue
