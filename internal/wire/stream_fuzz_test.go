@@ -19,15 +19,19 @@ import (
 // fuzzedBody bounds a payload while streams are fuzzed.
 const fuzzedBody = 64 << 10
 
-// openStream is a subscription whose answer is the stream, as far as it is read before Subscribe returns.
-func openStream(c *Caller, stream io.Reader) (*Subscription, error) {
+// unopened is a subscription that was asked for.
+func unopened(c *Caller) *Subscription {
 	s := &Subscription{c: c}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.bound(time.Hour, ErrNoAnswer)
+	return s
+}
+
+// open answers s with a stream, as far as it is read before Subscribe returns.
+func open(s *Subscription, stream io.Reader) error {
 	body := io.NopCloser(stream)
-	err := s.begin(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: &http.Request{}}, body)
-	s.timer.Stop()
-	return s, err
+	defer s.timer.Stop()
+	return s.begin(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: &http.Request{}}, body)
 }
 
 // naiveEvents takes a stream apart with the SDK's decoder and this package's of single events, which has a fuzz test of its own. It returns the
@@ -95,8 +99,9 @@ func FuzzStream(f *testing.F) {
 		if cut >= 128 {
 			r = iotest.DataErrReader(counted)
 		}
-		s, err := openStream(c, r)
+		s := unopened(c)
 		defer s.Close()
+		err := open(s, r)
 		var got []*Page
 		for err == nil {
 			p := new(Page)
@@ -195,11 +200,11 @@ func FuzzStreamOfGoodMessages(f *testing.F) {
 			}
 			want = append(want, p)
 		}
-		s, err := openStream(c, &pieces{r: bytes.NewReader(stream), most: int(cut)})
-		if err != nil {
+		s := unopened(c)
+		defer s.Close()
+		if err := open(s, &pieces{r: bytes.NewReader(stream), most: int(cut)}); err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
 		for i, w := range want {
 			p := new(Page)
 			if err := s.Next(time.Hour, p); err != nil {
