@@ -105,20 +105,22 @@ type Options struct {
 	// than that. It does not concern fan-out, but for shards that are polled meanwhile.
 	ReadShare float64
 	// RetryMin and RetryMax bound the pause, doubling with jitter, before a batch whose handler failed is handled
-	// again. They default to 100 ms and 30 s. Batches are retried until they succeed.
+	// again. RetryMin is 1 ms to 1 h, RetryMax not less and up to 24 h. They default to 100 ms and 30 s, or RetryMin if that is more. Batches are
+	// retried until they succeed.
 	RetryMin, RetryMax time.Duration
 
 	// BeatInterval is the time between two beats: how often a worker says that it lives and saves its progress. 100 ms to
 	// 1 min. Defaults to 1 s.
 	BeatInterval time.Duration
 	// FailoverAfter is how long a worker may be silent before its shards go to others, and how long it trusts its leases
-	// while the store is silent. At least 3 beat intervals. Defaults to 5 s. The KCL calls it failoverTimeMillis.
+	// while the store is silent. 3 beat intervals to 1 h. Defaults to 5 s, or 3 beat intervals if
+	// that is more. The KCL calls it failoverTimeMillis.
 	FailoverAfter time.Duration
 	// HandoffTimeout is how long the handler may take to finish its batch when a lease moves to another worker, before the lease is taken
-	// away. Defaults to 30 s.
+	// away; a beat interval to 24 h. Defaults to 30 s, or FailoverAfter if that is more.
 	HandoffTimeout time.Duration
 	// StopTimeout is how long handlers may take to finish their batches when Run stops; then their contexts end with cause
-	// [ErrStopping]. Defaults to 30 s.
+	// [ErrStopping]. 1 ms to 24 h. Defaults to 30 s.
 	StopTimeout time.Duration
 	// StallAfter is how long reading a shard may bring nothing but failures, or nothing at all, before this worker gives the lease up so that
 	// another can try; 30 s to 24 h, with FanOut at least 2 min. Defaults to 2 min. It doubles, up to 32 times, while the shard stalls again.
@@ -129,7 +131,8 @@ type Options struct {
 	// [ErrStalled], and when it has returned, or HandoffTimeout later, the lease goes to another worker, which handles the batch again.
 	// 0, the default, is no bound: a handler that is only slow would never get done. One that takes longer than StallAfter is reported.
 	HandlerTimeout time.Duration
-	// ListInterval is how often the leader lists the shards of each stream although nothing hints at a change. Defaults to 1 min.
+	// ListInterval is how often the leader lists the shards of each stream although nothing hints at a change; 1 s to 1 h. Defaults to
+	// 1 min.
 	ListInterval time.Duration
 
 	// Weight is this worker's share of the shards relative to the others. Defaults to 1.
