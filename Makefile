@@ -38,18 +38,15 @@ race: ## The tests under the race detector (needs a C compiler)
 	cd store/redisstore && $(GO) test -race -shuffle=on ./...
 	cd internal/integration && $(GO) test -race -shuffle=on ./sqlite/...
 
-# Without ./sqlite, which has no short form: another four minutes, nearly all of them in the driver; `make race` has it.
+# All modules in one run: what waits leaves the cores to others. Without sqlite, which has no short form and took four minutes on a busy machine
+# (`make race` has it), and without the tests that need servers.
 .PHONY: race-short
 race-short: ## The quick part of the tests under the race detector; says so and goes on where there is no C compiler
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null; then \
-		set -ex; $(GO) test $(RACE_SHORT) ./...; \
-		cd $(CURDIR)/cmd/weir; $(GO) test $(RACE_SHORT) ./...; \
-		cd $(CURDIR)/store/redisstore; $(GO) test $(RACE_SHORT) ./...; \
-		cd $(CURDIR)/internal/integration; $(GO) test $(RACE_SHORT) ./chaos/...; \
+		set -x; $(GO) test -race -short -shuffle=on -timeout 20m ./... ./cmd/weir/... ./store/redisstore/... ./internal/integration/chaos/...; \
 	else \
 		echo "######## SKIPPED: the race detector needs cgo and a C compiler, and $$($(GO) env CC) is not here ########" >&2; \
 	fi
-RACE_SHORT = -race -short -shuffle=on -timeout 20m
 
 # The releases of Go at both ends of what README.md promises; go.work has the one between.
 OLDEST = go1.25.5
