@@ -54,10 +54,8 @@ NEWEST = go1.27.3
 .PHONY: test-releases
 test-releases: ## The quick part of the tests with the newest release of Go, and the library built with the oldest; says so and goes on where one cannot be had
 	@if GOTOOLCHAIN=$(NEWEST) $(GO) version; then \
-		export GOTOOLCHAIN=$(NEWEST); \
-		set -ex; for m in . cmd/weir; do \
-			cd $(CURDIR)/$$m; $(GO) build ./...; $(GO) vet ./...; $(GO) test -short -shuffle=on ./...; \
-		done; \
+		set -ex; export GOTOOLCHAIN=$(NEWEST); \
+		$(GO) build ./... ./cmd/weir/...; $(GO) vet ./... ./cmd/weir/...; $(GO) test -short -shuffle=on ./... ./cmd/weir/...; \
 	else \
 		echo "######## SKIPPED: $(NEWEST) cannot be had here ########" >&2; \
 	fi
