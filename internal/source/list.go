@@ -22,10 +22,13 @@ const maxShards = 400_000
 // mostPages bounds it against pages with nothing on them. One has 1,000 shards.
 const mostPages = 10_000
 
+// everything asks list for all pages.
+const everything = 0
+
 // List lists all shards of a stream that can still be read, over as many pages as it takes. It also returns the service's own time as of its
 // first answer; zero when that had none.
 func List(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
-	l, err := list(ctx, client, s, nil, mostPages)
+	l, err := list(ctx, client, s, nil, everything)
 	return l.shards, l.date, err
 }
 
@@ -37,7 +40,7 @@ var startSeed = maphash.MakeSeed()
 // ListStarts is List, and also returns the start of each shard that has one, by ID: another one under the same ID is another
 // shard, of a stream that was made anew.
 func ListStarts(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, map[string]Start, time.Time, error) {
-	l, err := list(ctx, client, s, nil, mostPages)
+	l, err := list(ctx, client, s, nil, everything)
 	return l.shards, l.starts, l.date, err
 }
 
@@ -50,7 +53,7 @@ func Open(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard,
 	if err != nil || !now.more || now.date.IsZero() {
 		return now.shards, now.date, err
 	}
-	then, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(now.date)}, mostPages)
+	then, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(now.date)}, everything)
 	if err != nil {
 		return nil, now.date, err
 	}
@@ -58,7 +61,7 @@ func Open(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard,
 		return then.shards, now.date, nil
 	}
 	// The stream was made in that very second.
-	all, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, mostPages)
+	all, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, everything)
 	return all.shards, now.date, err
 }
 
@@ -84,7 +87,8 @@ type listing struct {
 	more   bool      // there are other pages
 }
 
-// list lists the shards that filter selects, nil for all that can still be read.
+// list lists the shards that filter selects, nil for all that can still be read, on so many pages. A listing that does not end is an error: one that
+// is cut off would say that shards are gone.
 func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
 	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
 	for {

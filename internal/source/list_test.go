@@ -2,12 +2,15 @@ package source
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/kinesistest"
@@ -65,6 +68,27 @@ func TestAShardThatIsSplitBetweenTwoPagesWasOpen(t *testing.T) {
 			t.Errorf("%d shards, that one is among them: %v, holes: %v", len(open), has, holes)
 		}
 	})
+}
+
+type answers func(*http.Request) *http.Response
+
+func (a answers) Do(r *http.Request) (*http.Response, error) { return a(r), nil }
+
+// A listing that was cut off would say that shards are gone.
+func TestAListingThatDoesNotEndIsNone(t *testing.T) {
+	client := kinesis.New(kinesis.Options{
+		Region: "us-east-1", Credentials: aws.AnonymousCredentials{},
+		HTTPClient: answers(func(r *http.Request) *http.Response {
+			body := io.NopCloser(strings.NewReader(`{"NextToken":"more","Shards":[]}`))
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: body, Request: r}
+		}),
+	})
+	if l, err := listOnce(t.Context(), client, Stream{Name: "s"}, nil, 1); err != nil || !l.more {
+		t.Errorf("its first page: %v, and there are more: %v", err, l.more)
+	}
+	if _, err := listOnce(t.Context(), client, Stream{Name: "s"}, nil, everything); err == nil || !strings.Contains(err.Error(), "does not end") {
+		t.Errorf("all of it: %v", err)
+	}
 }
 
 // What a server names goes into leases and reports: one name that a store refuses would have it refuse a whole beat.
