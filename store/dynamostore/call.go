@@ -19,7 +19,7 @@ import (
 const (
 	// withoutDeadline bounds a call whose context has no deadline.
 	withoutDeadline = 30 * time.Second
-	// An attempt may take half of the time that is left, within these: a connection that hangs leaves time for another.
+	// An attempt may take half of the time that is left, within these: a connection that hangs leaves time for a new one.
 	shortestAttempt = 500 * time.Millisecond
 	longestAttempt  = 5 * time.Second
 	// Between attempts: the first pause at most this, then twice as much each time, half of it random.
@@ -31,7 +31,8 @@ const (
 
 var retryable = retry.IsErrorRetryables(retry.DefaultRetryables)
 
-func noRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+// own makes the client's requests go over the store's connections, each once.
+func (s *Store) own(o *dynamodb.Options) { o.HTTPClient, o.Retryer = s.pool.client, aws.NopRetryer{} }
 
 // call makes one request, and makes it again while that can help. A request that is not answered may have taken effect,
 // so each one has to bear being repeated.
@@ -39,13 +40,16 @@ func call[In, Out any](
 	ctx context.Context, s *Store, what string, in *In, send func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error),
 ) (*Out, error) {
 	for attempt := 0; ; attempt++ {
-		bound := longestAttempt
+		bound := s.pool.longest
 		if end, ok := ctx.Deadline(); ok {
 			bound = max(shortestAttempt, min(bound, time.Until(end)/2))
 		}
 		one, cancel := context.WithTimeout(ctx, bound)
-		out, err := send(one, in, noRetries)
+		out, err := send(one, in, s.own)
 		timedOut := one.Err() != nil
+		if errors.Is(one.Err(), context.DeadlineExceeded) {
+			s.pool.closeIdle()
+		}
 		cancel()
 		if err == nil {
 			return out, nil

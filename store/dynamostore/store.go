@@ -27,10 +27,12 @@ type Options struct {
 // number of Stores in any number of processes may share the table. There is nothing to close.
 //
 // Each call retries throttled, failed and unanswered requests until its context ends, or for 30 seconds when the context
-// has no deadline; the client's own retries are not used. Errors wrap [lease.ErrSetup] when the table is missing, has
-// another shape, or may not be used.
+// has no deadline; the client's own retries are not used. Where the client's HTTP client is one of the SDK's or of net/http,
+// the Store has connections of its own, with the same settings, and makes them anew when a request is not answered in time.
+// Errors wrap [lease.ErrSetup] when the table is missing, has another shape, or may not be used.
 type Store struct {
 	client *dynamodb.Client
+	pool   pool
 	table  string
 	id     string    // of this Store, in the revisions that it gives out
 	born   time.Time // what the times in the revisions count from
@@ -52,8 +54,12 @@ func New(client *dynamodb.Client, opts Options) *Store {
 	if opts.Table == "" {
 		opts.Table = DefaultTable
 	}
+	var p pool
+	if client != nil {
+		p = ownPool(client.Options().HTTPClient)
+	}
 	return &Store{
-		client: client, table: opts.Table, id: rand.Text(), born: time.Now(),
+		client: client, pool: p, table: opts.Table, id: rand.Text(), born: time.Now(),
 		orders: map[orderKey]orders{}, leaders: map[string]string{}, doubt: map[string]time.Duration{}, news: map[orderKey]time.Duration{},
 	}
 }

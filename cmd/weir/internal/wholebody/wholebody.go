@@ -12,15 +12,32 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
 // limit bounds what is read into memory: the largest request that Kinesis takes, with room for its encoding.
 const limit = 32 << 20
 
-// Client returns a client that calls through inner.
-func Client(inner aws.HTTPClient) aws.HTTPClient { return client{inner} }
+// Client returns a client that calls through inner, or, where that is the SDK's own, over connections of its own with the same
+// settings, which CloseIdleConnections closes as net/http's does.
+func Client(inner aws.HTTPClient) aws.HTTPClient {
+	if b, ok := inner.(*awshttp.BuildableClient); ok {
+		inner = &http.Client{Transport: b.GetTransport(), Timeout: b.GetTimeout(), CheckRedirect: stay}
+	}
+	return client{inner}
+}
 
 type client struct{ inner aws.HTTPClient }
+
+// stay follows no redirect: the signature covers the host.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// CloseIdleConnections closes the connections that nobody uses, where inner can.
+func (c client) CloseIdleConnections() {
+	if closer, ok := c.inner.(interface{ CloseIdleConnections() }); ok {
+		closer.CloseIdleConnections()
+	}
+}
 
 func (c client) Do(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Body == http.NoBody {

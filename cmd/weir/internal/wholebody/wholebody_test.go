@@ -1,11 +1,16 @@
 package wholebody
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
 type inner func(*http.Request) (*http.Response, error)
@@ -72,3 +77,36 @@ func TestNoBodyAndBrokenBody(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	dials := 0
+	c := Client(awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
+		tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials++
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	}))
+	closer := c.(interface{ CloseIdleConnections() })
+	for _, want := range []int{1, 1, 2} {
+		if want == 2 {
+			closer.CloseIdleConnections()
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := c.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		if dials != want {
+			t.Errorf("%d connections were made, not %d", dials, want)
+		}
+	}
+	closer.CloseIdleConnections()
+	Client(inner(nil)).(interface{ CloseIdleConnections() }).CloseIdleConnections() // which cannot
+}
