@@ -36,6 +36,7 @@ type Store struct {
 	turn    chan struct{} // held by the writer of this process, where the database has but one; else nil
 	worked  atomic.Bool   // some transaction has succeeded
 	checked atomic.Bool   // the schema is the one that this code knows
+	doubt   atomic.Bool   // a call was not answered in time, and no connection was looked at since
 }
 
 var (

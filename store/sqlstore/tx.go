@@ -115,16 +115,6 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// onConn lends one connection of the pool. One that a failed transaction may have left in an unknown state is closed.
-func (s *Store) onConn(ctx context.Context, do func(*sql.Conn) error) error {
-	c, err := s.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return do(c)
-}
-
 // tx is one transaction of one application. Leases that were read are changed in memory and written back by flush.
 type tx struct {
 	*Store
