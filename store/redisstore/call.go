@@ -42,20 +42,22 @@ func (s *Store) run(ctx context.Context, script *redis.Script, app string, args 
 	if err := lease.CheckApp(app); err != nil {
 		return nil, err
 	}
-	if err := s.check(ctx, app); err != nil {
-		return nil, err
-	}
 	keys := s.keys(app)
 	args = append([]any{rand.Text()[:16]}, args...)
 	var answer any
-	var err error
-	if s.options.Replicas == 0 || script == viewScript {
-		answer, err = script.Run(ctx, s.client, keys, args...).Result()
-	} else {
-		answer, err = s.runAndWait(ctx, script, keys, args)
-	}
+	err := s.lend(ctx, func() (err error) {
+		if err := s.check(ctx, app); err != nil {
+			return err
+		}
+		if s.options.Replicas == 0 || script == viewScript {
+			answer, err = script.Run(ctx, s.client, keys, args...).Result()
+		} else {
+			answer, err = s.runAndWait(ctx, script, keys, args)
+		}
+		return explain(ctx, err)
+	})
 	if err != nil {
-		return nil, explain(ctx, err)
+		return nil, err
 	}
 	if list, ok := answer.([]any); ok {
 		return list, nil

@@ -33,6 +33,7 @@ type Store struct {
 	client  redis.UniversalClient
 	options Options
 	checked atomic.Bool // the server does not evict leases, as far as it says
+	doubt   atomic.Bool // a call was not answered in time, and no connection was looked at since
 }
 
 var (
