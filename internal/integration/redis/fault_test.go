@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-go/weir/internal/integration/chaos/cut"
 	"github.com/weir-go/weir/internal/integration/crowd"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
@@ -282,5 +283,53 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	defer cancel()
 	if _, err := s.Beat(ctx, "app", lease.Report{Session: "a"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a server that hangs: %v", err)
+	}
+}
+
+// A server that is gone tells nobody, nor does a gateway that has forgotten its connections. However many of them a pool has, one call
+// finds that out for all of them.
+func TestConnectionsThatDiedCostOneCall(t *testing.T) {
+	const idle = 10
+	d := servers.Redis(t)
+	p, err := cut.New(d.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	c := client(t, p.Addr())
+	s, err := redisstore.New(c, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beat := func(first bool) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		_, err := s.Beat(ctx, "app", lease.Report{Session: "a", First: first})
+		return err
+	}
+	if err := beat(true); err != nil {
+		t.Fatal(err)
+	}
+	var conns [idle]*redis.Conn
+	for i := range conns {
+		conns[i] = c.Conn()
+		if err := conns[i].Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, conn := range conns {
+		conn.Close()
+	}
+	if got := c.PoolStats().IdleConns; got != idle {
+		t.Fatalf("%d idle connections, not %d", got, idle)
+	}
+	if err := p.Set(cut.HalfOpen); err != nil {
+		t.Fatal(err)
+	}
+	if err := beat(false); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the beat that finds out: %v", err)
+	}
+	if err := beat(false); err != nil {
+		t.Errorf("the next beat: %v", err)
 	}
 }

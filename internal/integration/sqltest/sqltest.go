@@ -135,6 +135,7 @@ func Run(t *testing.T, s Server) {
 		{"deadlocks are tried again", deadlocks},
 		{"a beat whose lease is taken in its midst does not hold it", takenInItsMidst},
 		{"a process that vanishes in a transaction holds nobody up", vanishes},
+		{"connections that died without a word cost one call", deadConns},
 		{"lost answers harm nothing", lostAnswers},
 		{"processes that are killed and a server that restarts harm nothing", kills},
 	} {
