@@ -44,22 +44,22 @@ func (f *awsFlags) register(cmd *cobra.Command, withDynamo bool) {
 	}
 }
 
-// kinesis makes a client, after checking that it has an endpoint, a region and credentials to work with.
-func (f *awsFlags) kinesis(ctx context.Context, t terminal) (*kinesis.Client, error) {
+// kinesis makes a client, after checking that it has an endpoint, a region and credentials to work with. Whoever reads with it must leave
+// its HTTP client alone: over another one weir's own calls do not go.
+func (f *awsFlags) kinesis(ctx context.Context, t terminal, also ...func(*kinesis.Options)) (*kinesis.Client, error) {
 	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
 		return nil, err
 	}
-	override := func(o *kinesis.Options) {
-		o.HTTPClient = wholebody.Client(o.HTTPClient)
+	override := append([]func(*kinesis.Options){func(o *kinesis.Options) {
 		if f.endpoint != "" {
 			o.BaseEndpoint = aws.String(f.endpoint)
 		}
-	}
-	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return kinesis.NewFromConfig(c, override).Options().BaseEndpoint })
+	}}, also...)
+	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return kinesis.NewFromConfig(c, override...).Options().BaseEndpoint })
 	if err != nil {
 		return nil, err
 	}
-	return kinesis.NewFromConfig(cfg, override), nil
+	return kinesis.NewFromConfig(cfg, override...), nil
 }
 
 // dynamodb is the same for DynamoDB.

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/put"
+	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
 type putOptions struct {
@@ -90,7 +91,7 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read from
-	client, err := o.aws.kinesis(ctx, t)
+	client, err := o.aws.kinesis(ctx, t, func(o *kinesis.Options) { o.HTTPClient = wholebody.Client(o.HTTPClient) })
 	if err != nil {
 		return err
 	}

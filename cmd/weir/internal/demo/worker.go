@@ -18,7 +18,6 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/cmd/weir/internal/judge"
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
-	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
 const (
@@ -80,7 +79,7 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err
 	client := kinesis.New(kinesis.Options{
 		BaseEndpoint: aws.String(w.Endpoint),
 		Region:       "us-east-1",
-		HTTPClient:   wholebody.Client(awshttp.NewBuildableClient()),
+		HTTPClient:   awshttp.NewBuildableClient(),
 		Credentials:  credentials.NewStaticCredentialsProvider("demo", "demo", ""),
 	})
 	reading := weir.Polling

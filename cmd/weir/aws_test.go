@@ -1,0 +1,26 @@
+package main
+
+import (
+	"testing"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"github.com/weir-go/weir/internal/wire"
+)
+
+// Commands read as the library does at its best: by weir's own calls, over its own HTTP client, which it makes from the SDK's alone.
+func TestCommandsReadByWeirsOwnCalls(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		f := awsFlags{endpoint: "http://127.0.0.1:1", region: "eu-west-1", http2: http2}
+		client, err := f.kinesis(t.Context(), terminal{out: newOutput(), err: newOutput()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reason, ok := wire.Plain(client.Options()); !ok {
+			t.Errorf("not by own calls: %s", reason)
+		}
+		if c, ok := client.Options().HTTPClient.(*awshttp.BuildableClient); !ok {
+			t.Errorf("the HTTP client is a %T", c)
+		}
+	}
+}
