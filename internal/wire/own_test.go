@@ -148,8 +148,13 @@ func TestTransportsThatAreLeftAlone(t *testing.T) {
 	}
 	got, _ := ownClient(&http.Client{Transport: &http.Transport{MaxConnsPerHost: 2, MaxIdleConns: 1}, Timeout: time.Hour}, 8)
 	own := got.(*http.Client).Transport.(*http.Transport)
-	if own.MaxConnsPerHost != 2 || own.MaxIdleConnsPerHost != 2 || own.MaxIdleConns != 2 || got.(*http.Client).Timeout != time.Hour {
+	if own.MaxConnsPerHost != 2 || own.MaxIdleConnsPerHost != 2 || own.MaxIdleConns != 2 || got.(*http.Client).Timeout != time.Hour ||
+		own.IdleConnTimeout != surplus || surplus >= defaultTimeout {
 		t.Errorf("%+v", own)
+	}
+	got, _ = ownClient(&http.Client{Transport: &http.Transport{IdleConnTimeout: time.Second}}, 8)
+	if own = got.(*http.Client).Transport.(*http.Transport); own.IdleConnTimeout != time.Second {
+		t.Errorf("connections are kept for %v, not the second that they were to be", own.IdleConnTimeout)
 	}
 	if got, _ = ownClient(&http.Client{}, 8); got.(*http.Client).Transport == nil || got.(*http.Client).Transport == http.DefaultTransport {
 		t.Error("the default transport is not copied")
