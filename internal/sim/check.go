@@ -81,8 +81,10 @@ func (w *world) gives(l *life, r lease.Report) {
 }
 
 // trusts notes the answer to a beat, and checks that nobody else trusts what it names.
-func (w *world) trusts(l *life, sent int64, r lease.Report, o lease.Orders) {
-	w.books.of[r.Session] = l
+func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
+	if l.session != r.Session {
+		w.books.of[r.Session] = l
+	}
 	limit := int64(float64(w.settings.failover) / l.of.rate * .9)
 	now := w.now()
 	if sent+limit <= now {

@@ -83,11 +83,13 @@ func (w *world) admitStore(c *call) {
 	if l.paused > now { // it was frozen right before it sent
 		there += time.Duration(l.paused - now)
 		w.keepsFromStore(c, there) // also if all pauses end before
+		w.listens(c)
 	}
 	leads := c.op == "view" || c.op == "apply"
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
 		w.keepsFromStore(c, w.settings.failover/2)
+		w.listens(c)
 		if d.chance(.5) {
 			w.after(there, func() { w.answer(c, reply{err: errStore}) })
 		}
@@ -117,14 +119,37 @@ func (w *world) admitStore(c *call) {
 		w.keepsFromStore(c, w.settings.failover/2)
 	}
 	if f == "" && c.op == "beat" && l.lastWord > 0 {
+		w.listens(c)
 		w.lastWord(c, there, d.span(w.settings.failover/5, w.settings.failover*9/20))
 		return
 	}
 	if f == "" {
+		if b, ok := c.body.(*beatCall); ok {
+			b.plain = true
+		}
 		w.after(there, func() { w.answerStore(c, w.effect(c), back) })
 		return
 	}
+	w.listens(c)
 	w.strikesStore(c, d, f, there, back)
+}
+
+// listens ends a beat when it has waited for as long as its worker would. Most are answered long before, so nobody listens for that, and only those
+// need it with which something goes wrong.
+func (w *world) listens(c *call) {
+	b, ok := c.body.(*beatCall)
+	if !ok || b.watched {
+		return
+	}
+	b.watched = true
+	at, _ := c.ctx.Deadline()
+	w.calendar.add(int64(at.Sub(w.began)), func() {
+		if !c.over {
+			c.gone.Store(true)
+			c.answer(reply{err: context.DeadlineExceeded})
+			w.stirred = true
+		}
+	})
 }
 
 // What may strike a call to the store, and which only some.
@@ -214,12 +239,18 @@ func (w *world) effect(c *call) (r reply) {
 	switch b := c.body.(type) {
 	case *beatCall:
 		o, err := w.store.Beat(ctx, "app", b.report)
-		r = reply{o, err}
+		if r.err = err; b.plain {
+			b.orders = o
+		} else {
+			r.value = o
+		}
 		if err == nil {
 			if c.life.session == "" {
 				c.life.hindered.begun = w.now()
 			}
-			c.life.session, w.books.of[b.report.Session] = b.report.Session, c.life
+			if c.life.session != b.report.Session {
+				c.life.session, w.books.of[b.report.Session] = b.report.Session, c.life
+			}
 			if c.life.of.life != c.life {
 				w.books.ghosts[b.report.Session] = true
 			}

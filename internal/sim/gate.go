@@ -15,6 +15,7 @@ type gate struct {
 	arrived []*call
 	taken   []*call
 	free    []chan struct{} // of calls that have been answered
+	beats   []*beatCall     // that nobody needs any more
 	poke    chan struct{}
 }
 
@@ -25,7 +26,7 @@ type call struct {
 	about string // the shard or stream
 	n     int    // of that life, op and about, from 1; given when it is admitted
 	ctx   context.Context
-	deaf  bool // does not hear that ctx has ended
+	deaf  bool // does not hear that ctx has ended; of a beat the driver does, see [world.listens]
 	body  any  // for whoever decides its fate
 	sent  int64
 	pins  map[string]int64 // of a call that makes leases: the life's, as of then
@@ -48,8 +49,10 @@ func (g *gate) wait(c *call) reply {
 	if c.life.dead.Load() {
 		return reply{err: errDead}
 	}
-	if err := context.Cause(c.ctx); err != nil && !c.deaf {
-		return reply{err: err}
+	if !c.deaf {
+		if err := context.Cause(c.ctx); err != nil {
+			return reply{err: err}
+		}
 	}
 	g.arrives(c, true)
 	if c.deaf {
@@ -66,6 +69,26 @@ func (g *gate) wait(c *call) reply {
 	g.free = append(g.free, c.done)
 	g.mu.Unlock()
 	return c.reply
+}
+
+// newBeat returns room for a call that there are more of than of all others.
+func (g *gate) newBeat() *beatCall {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last := len(g.beats) - 1
+	if last < 0 {
+		return new(beatCall)
+	}
+	b := g.beats[last]
+	g.beats = g.beats[:last]
+	return b
+}
+
+func (g *gate) freeBeat(b *beatCall) {
+	*b = beatCall{}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.beats = append(g.beats, b)
 }
 
 // arrives puts a call before the driver.

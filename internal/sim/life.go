@@ -216,9 +216,23 @@ var errStop = errors.New("sim: a handler asked to stop")
 type store struct{ l *life }
 
 type beatCall struct {
-	call   call // so that there is one thing on the heap for both
-	report lease.Report
+	call    call // so that there is one thing on the heap for both
+	report  lease.Report
+	plain   bool         // nothing goes wrong with it: it has its effect and then its answer, once each
+	orders  lease.Orders // the answer to one that is plain
+	watched bool         // the driver looks whether it was answered in time
+	spent   bool         // it was answered, and nobody needs this any more
 }
+
+// answered are the orders of a reply.
+func (b *beatCall) answered(r reply) lease.Orders {
+	if b.plain {
+		return b.orders
+	}
+	o, _ := r.value.(lease.Orders)
+	return o
+}
+
 type viewCall struct{ since string }
 type applyCall struct{ actions []lease.Action }
 type leadCall struct {
@@ -239,10 +253,14 @@ func asked[T any](c *call) (T, error) {
 
 // The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is over.
 
-func (s store) Beat(ctx context.Context, _ string, r lease.Report) (lease.Orders, error) {
-	b := &beatCall{call: call{life: s.l, op: "beat", ctx: ctx}, report: r}
-	b.call.body = b
-	o, err := asked[lease.Orders](&b.call)
+func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.Orders, error) {
+	b := s.l.w.gate.newBeat()
+	b.report, b.call = report, call{life: s.l, op: "beat", ctx: ctx, body: b, deaf: true}
+	r := s.l.w.gate.wait(&b.call)
+	o, err := b.answered(r), r.err
+	if b.spent {
+		s.l.w.gate.freeBeat(b)
+	}
 	if errors.Is(err, errDead) {
 		return lease.Orders{}, nil
 	}

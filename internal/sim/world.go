@@ -9,7 +9,6 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/internal/sim/model"
-	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -342,9 +341,11 @@ func (w *world) answer(c *call, r reply) {
 		what = r.err.Error()
 	}
 	w.noteOf(c, " answered", what)
-	if b, ok := c.body.(*beatCall); ok && r.err == nil {
-		o, _ := r.value.(lease.Orders)
-		w.trusts(l, c.sent, b.report, o)
+	if b, ok := c.body.(*beatCall); ok {
+		if r.err == nil {
+			w.trusts(l, c.sent, &b.report, b.answered(r))
+		}
+		b.spent = b.plain && !b.watched
 	}
 	c.answer(r)
 	w.stirred = true
@@ -352,6 +353,7 @@ func (w *world) answer(c *call, r reply) {
 
 // postpone answers a call when the pause is over, which may come to last for less than it was to.
 func (w *world) postpone(c *call, r reply) {
+	w.listens(c)
 	d := w.dice(c, "after the pause")
 	w.after(min(time.Duration(c.life.paused-w.now()), 5*time.Second)+d.span(1, time.Millisecond), func() { w.answer(c, r) })
 }
