@@ -211,8 +211,8 @@ func (w *world) strikes(f Fault, id string) bool {
 
 // drive lets things happen, one after another.
 func (w *world) drive() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	var alarms alarms
+	defer alarms.stop()
 	w.stirred = true
 	for w.stage != over {
 		if w.stirred {
@@ -233,11 +233,11 @@ func (w *world) drive() {
 			w.breaks("after %d steps there is no end: something goes on and on", mostSteps)
 			continue
 		}
-		if d := time.Duration(w.calendar.next() - w.now()); d > 0 {
-			timer.Reset(d)
+		if next := w.calendar.next(); next > w.now() {
 			select {
-			case <-timer.C:
-				w.passed()
+			case <-alarms.next(next, w.now()):
+				alarms.over()
+				w.instant = next
 			case <-w.gate.poke:
 				w.passed()
 				w.stirred = true
