@@ -2,8 +2,11 @@ package sim
 
 // calendar is what will happen, in nanoseconds since the beginning.
 type calendar struct {
-	entries []entry // a heap; one of these is added and taken at each step, so it boxes nothing
-	count   uint64
+	entries entries
+	// unseen is what nobody in weir can notice, and what wakes nobody: it happens as soon as the driver is awake at its time or after, before what is
+	// later. So the driver need not be woken for it.
+	unseen entries
+	count  uint64
 }
 
 type entry struct {
@@ -14,13 +17,38 @@ type entry struct {
 
 func (e *entry) before(o *entry) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
 
-// next is when the first entry is due. There always is one: of the script, or the end of a stage.
+// next is when the driver has to be awake. There always is an entry for that: of the script, or the end of a stage.
 func (c *calendar) next() int64 { return c.entries[0].at }
 
 func (c *calendar) add(at int64, do func()) {
 	c.count++
-	c.entries = append(c.entries, entry{at, c.count, do})
-	e, i := c.entries, len(c.entries)-1
+	c.entries.push(entry{at, c.count, do})
+}
+
+func (c *calendar) pop() func() { return c.entries.pop() }
+
+// addUnseen adds what nobody in weir can notice, and what adds nothing itself.
+func (c *calendar) addUnseen(at int64, do func()) {
+	c.count++
+	c.unseen.push(entry{at, c.count, do})
+}
+
+// late reports whether something unseen should have happened by now, and is first; and when it should have.
+func (c *calendar) late(now int64) (at int64, is bool) {
+	if len(c.unseen) == 0 {
+		return 0, false
+	}
+	e := &c.unseen[0]
+	return e.at, e.at <= now && e.before(&c.entries[0])
+}
+
+// entries are a heap; one is added and taken at each step, so it boxes nothing.
+type entries []entry
+
+func (all *entries) push(one entry) {
+	e := append(*all, one)
+	*all = e
+	i := len(e) - 1
 	for i > 0 {
 		up := (i - 1) / 2
 		if !e[i].before(&e[up]) {
@@ -31,12 +59,12 @@ func (c *calendar) add(at int64, do func()) {
 	}
 }
 
-func (c *calendar) pop() func() {
-	e, last := c.entries, len(c.entries)-1
+func (all *entries) pop() func() {
+	e, last := *all, len(*all)-1
 	do := e[0].do
 	e[0], e[last] = e[last], entry{}
-	c.entries = e[:last]
-	e = c.entries
+	e = e[:last]
+	*all = e
 	for i := 0; ; {
 		down := 2*i + 1
 		if down+1 < len(e) && e[down+1].before(&e[down]) {

@@ -41,3 +41,44 @@ func TestCalendarIsInOrder(t *testing.T) {
 		t.Errorf("entries of one instant happen in the order %v, and %d of the others not at all", order, len(due))
 	}
 }
+
+// What is unseen happens in the order of everything, whenever the driver is awake, and is nothing to be awake for.
+func TestUnseenEntriesComeInBetween(t *testing.T) {
+	var c calendar
+	var order []int
+	for _, at := range []int64{30, 10, 20} {
+		c.add(at, func() { order = append(order, int(at)) })
+	}
+	for _, at := range []int64{25, 5, 10, 40} {
+		c.addUnseen(at, func() { order = append(order, -int(at)) })
+	}
+	if c.next() != 10 {
+		t.Errorf("the driver has to be awake at %d, want 10", c.next())
+	}
+	if _, late := c.late(4); late {
+		t.Error("something happens before its time")
+	}
+	for range 3 {
+		now := c.next()
+		for {
+			at, late := c.late(now)
+			if !late {
+				break
+			}
+			if at > now {
+				t.Fatalf("what is due at %d happens at %d", at, now)
+			}
+			c.unseen.pop()()
+		}
+		if len(order) == 5 { // the last one; a calendar always has another
+			c.add(50, nil)
+		}
+		c.pop()()
+	}
+	if want := []int{-5, 10, -10, 20, -25, 30}; !slices.Equal(order, want) {
+		t.Errorf("entries happen in the order %v, want %v", order, want)
+	}
+	if at, late := c.late(45); at != 40 || !late {
+		t.Errorf("at 45 what is due at 40 is late: %v (%d)", late, at)
+	}
+}

@@ -127,7 +127,13 @@ func (w *world) admitStore(c *call) {
 		if b, ok := c.body.(*beatCall); ok {
 			b.plain = true
 		}
-		w.after(there, func() { w.answerStore(c, w.effect(c), back) })
+		if back == 0 {
+			w.after(there, func() { w.answer(c, w.effect(c)) })
+			return
+		}
+		var r reply
+		w.unseen(there, func() { r = w.effect(c) })
+		w.after(there+back, func() { w.answerBack(c, r) })
 		return
 	}
 	w.listens(c)
@@ -174,13 +180,15 @@ func (w *world) answerStore(c *call, r reply, back time.Duration) {
 		w.answer(c, r)
 		return
 	}
-	w.after(back, func() {
-		if c.life.cutOff > w.now() {
-			w.answer(c, reply{err: errStore})
-			return
-		}
-		w.answer(c, r)
-	})
+	w.after(back, func() { w.answerBack(c, r) })
+}
+
+// answerBack is an answer that arrives, unless its way was cut off meanwhile.
+func (w *world) answerBack(c *call, r reply) {
+	if c.life.cutOff > w.now() {
+		r = reply{err: errStore}
+	}
+	w.answer(c, r)
 }
 
 // lastWord cuts a worker off from the store as soon as its beat has had its effect there. The answer still arrives, late: whoever trusted its
@@ -390,17 +398,8 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 		w.keepsFromReading(l, c.about, retryMax)
 	}
 	back := d.often(0, 40*time.Millisecond)
-	give := func(a httpAnswer) {
-		a.date = w.date()
-		r := reply{value: a}
-		if back < 10*time.Millisecond {
-			w.answer(c, r)
-			return
-		}
-		w.after(back, func() { w.answer(c, r) })
-	}
 	fails := func(status int, code string) {
-		w.after(there, func() { give(httpAnswer{Answer: model.Fail(status, code, "sim")}) })
+		w.serves(c, there, back, func() httpAnswer { return httpAnswer{Answer: model.Fail(status, code, "sim"), date: w.date()} })
 	}
 	before, after := w.crashes(c)
 	if before {
@@ -455,12 +454,12 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 			w.keepsFromReading(l, c.about, retryMax)
 		}
 	}
-	w.after(there, func() {
+	serve := func() (a httpAnswer) {
 		asked := c.body.(*model.Call) // so that the one outside needs no memory of its own
 		if asked.Tip() && !broken {
 			l.pins[asked.Stream] = w.now()
 		}
-		a := httpAnswer{broken: broken}
+		a.broken, a.date = broken, w.date()
 		if asked.Op == "SubscribeToShard" {
 			a.sub, a.Answer = w.service.Subscribe(*asked, whim, w.clock())
 		} else {
@@ -469,10 +468,22 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 		if garbled {
 			a.Body = a.Body[:len(a.Body)*2/3]
 		}
-		if after {
-			w.crash(l, string(CrashWaits))
-			return
-		}
-		give(a)
-	})
+		return a
+	}
+	if after {
+		w.after(there, func() { serve(); w.crash(l, string(CrashWaits)) })
+		return
+	}
+	w.serves(c, there, back, serve)
+}
+
+// serves has a call to Kinesis be served, and answered after that; at once if that is soon.
+func (w *world) serves(c *call, there, back time.Duration, serve func() httpAnswer) {
+	if back < 10*time.Millisecond {
+		w.after(there, func() { w.answer(c, reply{value: serve()}) })
+		return
+	}
+	var a httpAnswer
+	w.unseen(there, func() { a = serve() })
+	w.after(there+back, func() { w.answer(c, reply{value: a}) })
 }

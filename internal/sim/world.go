@@ -174,9 +174,13 @@ func (w *world) now() int64 { return w.instant }
 
 func (w *world) passed() { w.instant = int64(time.Since(w.began)) }
 
-func (w *world) wall() time.Time { return time.Now() }
+// wall is now on a clock that is right.
+func (w *world) wall() time.Time { return w.began.Add(time.Duration(w.instant)) }
 
 func (w *world) after(d time.Duration, do func()) { w.calendar.add(w.now()+int64(d), do) }
+
+// unseen is after, for what nobody in weir can notice and what adds nothing to the calendar.
+func (w *world) unseen(d time.Duration, do func()) { w.calendar.addUnseen(w.now()+int64(d), do) }
 
 func (w *world) breaks(format string, args ...any) {
 	if w.wrong == "" {
@@ -215,7 +219,8 @@ func (w *world) drive() {
 	defer alarms.stop()
 	w.stirred = true
 	for w.stage != over {
-		if w.stirred {
+		due, late := w.calendar.late(w.now())
+		if w.stirred && !late {
 			w.stirred = false
 			synctest.Wait()
 			for _, c := range w.gate.take() {
@@ -233,6 +238,13 @@ func (w *world) drive() {
 			w.breaks("after %d steps there is no end: something goes on and on", mostSteps)
 			continue
 		}
+		if late {
+			awake := w.instant
+			w.instant = due
+			w.calendar.unseen.pop()()
+			w.instant = awake
+			continue
+		}
 		if next := w.calendar.next(); next > w.now() {
 			select {
 			case <-alarms.next(next, w.now()):
@@ -245,6 +257,9 @@ func (w *world) drive() {
 			}
 			if !w.gate.empty() {
 				w.stirred = true
+				continue
+			}
+			if _, late := w.calendar.late(w.now()); late {
 				continue
 			}
 		}
