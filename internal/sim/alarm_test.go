@@ -22,7 +22,7 @@ func TestAlarmsFireAtTheirTimes(t *testing.T) {
 		}
 		first := a.next(100, 0)
 		second := a.next(40, 0)
-		time.Sleep(10)
+		time.Sleep(10 * time.Nanosecond)
 		wait(30)
 		if a.next(40, now()) != second {
 			t.Error("an alarm that is set is set again")
@@ -35,7 +35,7 @@ func TestAlarmsFireAtTheirTimes(t *testing.T) {
 		wait(100)
 		a.next(130, now())
 		a.next(120, now())
-		time.Sleep(30) // both pass unheard
+		time.Sleep(30 * time.Nanosecond) // both pass unheard
 		wait(150)
 		if a.set != 0 || len(a.all) != 3 {
 			t.Errorf("%d alarms are set of %d, want 0 of 3", a.set, len(a.all))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -254,12 +253,12 @@ func (w *world) write(st *stream, d *dice) {
 	}
 	ids := make([]judge.ID, 0, many)
 	var data, rest []byte
-	var payloads [][]byte
+	var payloads []model.Payload
 	for range many {
 		w.written[key]++
 		ids = append(ids, judge.ID{Key: key, N: w.written[key]})
 		if data, rest = payload(ids[len(ids)-1], size); many > 1 {
-			payloads = append(payloads, slices.Concat(data, rest))
+			payloads = append(payloads, model.Payload{Data: data, Rest: rest})
 		}
 	}
 	if many > 1 {

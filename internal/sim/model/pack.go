@@ -2,19 +2,24 @@ package model
 
 import "crypto/md5"
 
+// Payload is the data of a record, in two parts: what it begins with, and what many share.
+type Payload struct{ Data, Rest []byte }
+
+func (p Payload) size() int { return len(p.Data) + len(p.Rest) }
+
 // Pack makes one payload of many, all of one key, as the Kinesis Producer Library does.
-func Pack(key string, payloads [][]byte) []byte {
+func Pack(key string, payloads []Payload) []byte {
 	size := 4 + 6 + len(key) + md5.Size
 	for _, p := range payloads {
-		size += len(p) + 14
+		size += p.size() + 14
 	}
 	b := append(make([]byte, 0, size), 0xf3, 0x89, 0x9a, 0xc2)
 	b = append(varint(append(b, 1<<3|2), len(key)), key...)
 	for _, p := range payloads {
-		inner := len(varint([]byte{1 << 3, 0, 3<<3 | 2}, len(p))) + len(p)
+		inner := len(varint([]byte{1 << 3, 0, 3<<3 | 2}, p.size())) + p.size()
 		b = varint(append(b, 3<<3|2), inner)
-		b = varint(append(b, 1<<3, 0, 3<<3|2), len(p))
-		b = append(b, p...)
+		b = varint(append(b, 1<<3, 0, 3<<3|2), p.size())
+		b = append(append(b, p.Data...), p.Rest...)
 	}
 	sum := md5.Sum(b[4:])
 	return append(b, sum[:]...)
