@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Source returns a number that of, and whatever else the source knows, decides.
-type Source func(of string) uint64
+// Source returns a number that of and n, and whatever else the source knows, decide. n is the bound of a duration in nanoseconds, 0 where there is none.
+type Source func(of string, n uint64) uint64
 
 var source atomic.Pointer[Source]
 
@@ -30,9 +30,7 @@ func N(d time.Duration) time.Duration { return Of("", d) }
 // instant as well, and the order of those is random.
 func Of(name string, d time.Duration) time.Duration {
 	if s := source.Load(); s != nil {
-		var of [8]byte
-		binary.LittleEndian.PutUint64(of[:], uint64(d))
-		return time.Duration((*s)(string(of[:])+name) % uint64(d))
+		return time.Duration((*s)(name, uint64(d)) % uint64(d))
 	}
 	return mrand.N(d)
 }
@@ -41,7 +39,7 @@ func Of(name string, d time.Duration) time.Duration {
 func Name(of string) string {
 	var b [10]byte
 	if s := source.Load(); s != nil {
-		binary.BigEndian.PutUint64(b[:], (*s)(of))
+		binary.BigEndian.PutUint64(b[:], (*s)(of, 0))
 	} else {
 		_, _ = rand.Read(b[:]) // never fails
 	}

@@ -23,7 +23,7 @@ func TestChanceStaysWithinItsBounds(t *testing.T) {
 }
 
 func TestASourceDecides(t *testing.T) {
-	restore := Replace(func(of string) uint64 { return uint64(len(of)) + 20 })
+	restore := Replace(func(of string, n uint64) uint64 { return uint64(len(of)) + n/3 + 20 })
 	if d := N(25); d != 3 {
 		t.Errorf("N(25) = %d, want 28 modulo 25", d)
 	}

@@ -12,12 +12,21 @@ func roll(seed uint64, name string, more ...uint64) dice {
 	return rolled(seed, named(unnamed, name), more...)
 }
 
-const unnamed = 14695981039346656037
+const unnamed = uint64(14695981039346656037)
 
 // named adds to the hash of a name, so that nobody has to put its parts together first.
 func named(h uint64, name string) uint64 {
 	for i := range len(name) {
 		h = (h ^ uint64(name[i])) * (1<<40 + 0x1b3)
+	}
+	return h
+}
+
+// numbered is named, of the eight bytes of a number.
+func numbered(h, n uint64) uint64 {
+	for range 8 {
+		h = (h ^ n&255) * (1<<40 + 0x1b3)
+		n >>= 8
 	}
 	return h
 }

@@ -10,8 +10,12 @@ import (
 
 // Run runs one simulation. It needs GOMAXPROCS to be 1, and the process for itself.
 func Run(t *testing.T, seed uint64, p Profile, o Options) (r Result) {
-	restore := jitter.Replace(func(of string) uint64 {
-		d := roll(seed, of, uint64(time.Now().UnixNano()))
+	restore := jitter.Replace(func(of string, n uint64) uint64 {
+		h := unnamed
+		if n > 0 {
+			h = numbered(h, n)
+		}
+		d := rolled(seed, named(h, of), uint64(time.Now().UnixNano()))
 		return d.next()
 	})
 	defer restore()
