@@ -52,17 +52,26 @@ func (h *history) end() { room, h.recent = h.recent[:0], nil }
 func (h *history) seal(m *moment) {
 	h.count++
 	s := uint64(m.at)*golden ^ uint64(m.life)<<32 ^ uint64(m.n)
-	for _, part := range [...]string{m.who, m.op, m.how, m.about, m.what} {
-		for ; len(part) >= 8; part = part[8:] {
-			s = (s ^ binary.LittleEndian.Uint64([]byte(part[:8]))) * golden
-			s ^= s >> 29
-		}
-		for i := range len(part) {
+	s = stirred(stirred(stirred(stirred(stirred(s, m.who), m.op), m.how), m.about), m.what)
+	h.hash = mix(h.hash ^ s)
+}
+
+// stirred is a hash and a string in one.
+func stirred(s uint64, part string) uint64 {
+	s ^= uint64(len(part)) << 56
+	for ; len(part) >= 8; part = part[8:] {
+		s = (s ^ binary.LittleEndian.Uint64([]byte(part[:8]))) * golden
+		s ^= s >> 29
+	}
+	if n := len(part); n >= 4 { // the two halves overlap
+		s = (s ^ uint64(binary.LittleEndian.Uint32([]byte(part[:4])))<<32 ^ uint64(binary.LittleEndian.Uint32([]byte(part[n-4:])))) * golden
+	} else {
+		for i := range n {
 			s = (s ^ uint64(part[i])) * (1<<40 + 0x1b3)
 		}
-		s = s*golden + 1
 	}
-	h.hash = mix(h.hash ^ s)
+	s ^= s >> 29
+	return s*golden + 1
 }
 
 func (m moment) String() string {
