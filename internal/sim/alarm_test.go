@@ -31,6 +31,9 @@ func TestAlarmsFireAtTheirTimes(t *testing.T) {
 		if a.next(100, now()) != first {
 			t.Error("the alarm of before is set no more")
 		}
+		if third := a.next(70, now()); a.next(70, now()) != third || a.set != 2 {
+			t.Error("an alarm that was used before is set twice")
+		}
 		wait(70)
 		wait(100)
 		a.next(130, now())

@@ -58,6 +58,9 @@ func TestUnseenEntriesComeInBetween(t *testing.T) {
 	if _, late := c.late(4); late {
 		t.Error("something happens before its time")
 	}
+	if _, late := c.late(5); !late {
+		t.Error("something does not happen at its time")
+	}
 	for range 3 {
 		now := c.next()
 		for {
