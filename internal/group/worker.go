@@ -128,9 +128,9 @@ func (w *worker) stop(err error) {
 func (w *worker) beat(ctx context.Context) time.Duration {
 	report, sent := w.report()
 	began := time.Now()
-	call := bound(ctx, w.cfg.Times.Failover/2)
-	orders, err := w.cfg.Store.Beat(call, w.cfg.App, report)
-	call.end()
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Times.Failover/2)
+	orders, err := w.cfg.Store.Beat(ctx, w.cfg.App, report)
+	cancel()
 	switch {
 	case errors.Is(err, lease.ErrSessionOver):
 		w.cfg.Log.Warn("the session was ended, by a leader that saw no beat for too long; starting a new one", "worker", w.cfg.Worker)
