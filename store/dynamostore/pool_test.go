@@ -125,10 +125,12 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				if n.dials != together {
 					t.Fatalf("%d connections, not %d", n.dials, together)
 				}
+				synctest.Wait()
 				n.kill()
 				if took := lead(); took < 2500*time.Millisecond || took > 2600*time.Millisecond {
 					t.Errorf("the first call took %v; an attempt has 2.5s", took)
 				}
+				synctest.Wait() // until net/http has the connection back
 				if took := lead(); took > 20*time.Millisecond {
 					t.Errorf("the next call took %v", took)
 				}

@@ -103,6 +103,7 @@ func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 		n := &network{dead: make(chan struct{})}
 		defer n.servers.Wait()
 		client := redis.NewClient(&redis.Options{
+			Addr:   "127.0.0.1:6379", // a name would be looked up, outside of the bubble
 			Dialer: n.dial, ContextTimeoutEnabled: true, ReadTimeout: time.Minute, PoolSize: 2 * together, DisableIdentity: true,
 		})
 		defer client.Close()
