@@ -68,6 +68,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	defer caller.Close()
 	r := &run{
 		Consumer: c, handler: h, caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers(),
+		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
 		stalls: map[lease.Key]memory{}, abandoned: map[lease.Key]*shardLoop{},
 	}
 	defer r.scheduler.Close()
@@ -104,6 +105,8 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 type run struct {
 	*Consumer
 	handler   Handler
+	values    context.Context // Run's, without its end
+	poison    bool            // whether handlers write into Data is looked at
 	caller    *wire.Caller
 	scheduler source.Scheduler
 	budget    *source.Budget

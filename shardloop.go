@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +15,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// shardLoop takes one held lease from source to checkpoint: read a page, handle it until that succeeds, note how far that
-// is, and so on until the shard ends or the term does.
+// shardLoop takes one held lease from source to checkpoint: read a page, deliver it to the handler
+// until that succeeds, note how far that is, and so on until the shard ends or the term does.
 //
 // Of thousands most idle, so there is little in it.
 type shardLoop struct {
@@ -28,13 +27,26 @@ type shardLoop struct {
 	mu      sync.Mutex
 	state   ShardState // of handling; empty when there is nothing to handle
 	since   mono.Time
-	err     error // of the handler
-	rate    rate  // of what is handled
-	attempt int32
-	begun   bool  // of whoever runs it, as is
-	absent  uint8 // reads in a row that were told that the stream does not exist
-	refused bool  // that the service refuses the position was told; of whoever reads
+	rate    rate            // of what is handled
+	failure *handlerFailure // nil while the handler's last call was no failure
+	handles *handling       // nil until there is something to handle; of whoever runs the loop
+	begun   bool            // of whoever runs it, as is
+	absent  uint8           // reads in a row that were told that the stream does not exist
+	refused bool            // that the service refuses the position was told; of whoever reads
 	notes
+}
+
+// handling is what the records of a term are handled with.
+type handling struct {
+	Handler
+	from *origin
+}
+
+// handlerFailure is how a handler fails, for those who look at the shard.
+type handlerFailure struct {
+	err     error
+	attempt int
+	since   mono.Time // the first failure in a row
 }
 
 // absentPause bounds the pause between two reads of a stream that does not exist: all its shards ask, and say so.
@@ -124,32 +136,23 @@ func (l *shardLoop) last() error {
 // errForHeir ends a term whose lease is wanted back before all batches of a page were begun: the next owner reads them again.
 var errForHeir = errors.New("weir: what is left of the page is for the next owner")
 
-// take handles a page, in batches, and notes how far that is. It reports whether the shard has ended. When the lease is wanted back, and it is
+// take delivers a page, in batches, and notes how far that is. It reports whether the shard has ended. When the lease is wanted back, and it is
 // later than until, it begins no other batch than the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
 func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
 	defer l.enter("", 0, nil)
 	defer page.Release()
-	unpack := unpackers.Get().(*unpacker)
-	defer unpackers.Put(unpack)
-	unpack.set(l.in.opts.Aggregates, l.term.Lease.Range, l.term.Lease.Position)
-	unpack.reuse = l.in.opts.ReuseBuffers
-	last := ""
-	if n := len(page.Records); n > 0 {
-		last = page.Records[n-1].SequenceNumber // the handler may change the records
-	}
-	if !l.in.opts.ReuseBuffers {
-		page.Keep()
-	}
+	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.term.Lease.Position)
+	defer unpack.release()
 	begun := false
-	next := func(records []Record, end bool) error {
+	next := func(run []source.Record, end bool) error {
 		if begun && l.term.Reading().Err() != nil && !time.Now().Before(until) {
 			return errForHeir
 		}
 		begun = true
-		return l.handle(l.batch(page, records, end))
+		return l.deliver(run, page.Behind, end)
 	}
-	var pending []Record // one run is held back, because the last one carries the end
-	err = unpack.each(page, l.in.opts.Batch, func(run []Record) error {
+	var pending []source.Record // one run is held back, because the last one carries the end
+	err = unpack.each(page, l.in.opts.Batch, func(run []source.Record) error {
 		before := pending
 		pending = run
 		if before == nil {
@@ -166,12 +169,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.opts.Events.Unpacked != nil {
 		l.in.opts.Events.Unpacked(c)
 	}
-	if last != "" { // also past what was dropped
-		done, err := shard.After(strings.Clone(last))
-		if err != nil {
-			return false, err // cannot be: the source has checked it
-		}
-		l.term.Advance(done)
+	if n := len(page.Records); n > 0 { // also past what was dropped
+		l.term.Advance(positionAfter(page.Records[n-1].SequenceNumber, shard.Whole))
 	}
 	if page.End {
 		l.enter(ShardEnding, 0, nil)
@@ -190,44 +189,31 @@ func ended(err error) error {
 	return nil
 }
 
-func (l *shardLoop) batch(page source.Page, records []Record, end bool) *Batch {
-	return &Batch{
-		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch,
-		Records: records, Behind: page.Behind, End: end, checkpoint: l.term.Save,
-	}
-}
-
-// handle calls the handler until it succeeds, and notes that. It fails with the cause when the term is over, when the lease is wanted
-// back between two attempts, and with the handler's Stop.
-func (l *shardLoop) handle(b *Batch) error {
-	records, bytes := len(b.Records), 0
-	for i := range b.Records {
-		bytes += len(b.Records[i].Data)
-	}
-	var done Position // the handler may change the records
-	if records > 0 {
-		done = b.Records[records-1].Position()
-	}
-	var failed error
-	for attempt := 1; ; attempt++ {
+// deliver hands a run of records to the handler until all of it is done. It fails with the cause when
+// the term is over, when the lease is wanted back between two attempts, and with the handler's Stop.
+func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool) error {
+	d := l.delivery(run, behind, end)
+	l.term.SetMark(d)
+	defer d.close()
+	defer l.term.SetMark(nil)
+	for {
 		if err := l.term.Check(); err != nil {
 			return err
 		}
-		l.enter(ShardHandling, attempt-1, failed)
-		began := time.Now()
-		err := call(l.term.Context(), l.in.handler, b)
+		l.enter(ShardHandling, d.attempt, d.last)
+		before, began := d.progress(), time.Now()
+		err := d.call()
 		took := time.Since(began)
-		if err == nil {
-			if records > 0 {
-				l.term.Advance(done)
-			}
-			l.fared(bytes)
-			if f := l.in.opts.Events.BatchHandled; f != nil {
-				f(BatchHandled{
-					Stream: b.Stream, Shard: b.Shard, Records: records, Bytes: bytes, Behind: b.Behind, Took: took, Attempts: attempt,
-				})
-			}
+		if err != nil && d.left() == 0 && !end && ended(err) == nil {
+			l.handlerFailed(d, err, 0) // after all was done, so there is nothing to do again
+			err = nil
+		}
+		switch {
+		case err == nil:
+			l.handled(d, took)
 			return nil
+		case errors.Is(err, errForHeir):
+			return err
 		}
 		if stop := ended(err); stop != nil {
 			l.in.stops()
@@ -237,24 +223,28 @@ func (l *shardLoop) handle(b *Batch) error {
 			l.cutShort(began, cause)
 			return cause
 		}
-		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
-		failed = err
-		l.enter(ShardRetrying, attempt, failed)
-		l.handlerFailed(b, err, attempt, next)
+		d.failedAfter(before, err)
+		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
+		l.enter(ShardRetrying, d.attempt, err)
+		l.handlerFailed(d, err, next)
 		if err := wait(l.term.Reading(), next); err != nil {
 			return err
 		}
-		b = rest(b)
 	}
 }
 
-// rest is what is left of a batch that failed: the records after its last checkpoint.
-func rest(b *Batch) *Batch {
-	left := *b
-	for len(left.Records) > 0 && left.Records[0].Position().Compare(b.saved) <= 0 {
-		left.Records = left.Records[1:]
+// handled notes that all of a delivery is done.
+func (l *shardLoop) handled(d *delivery, took time.Duration) {
+	records, bytes := len(d.records), d.bytes()
+	if records > 0 {
+		l.term.Advance(d.finish())
 	}
-	return &left
+	l.fared(bytes)
+	if f := l.in.opts.Events.BatchHandled; f != nil {
+		f(BatchHandled{
+			Stream: d.from.stream, Shard: d.from.shard, Records: records, Bytes: bytes, Behind: d.behind, Took: took, Attempts: d.calls,
+		})
+	}
 }
 
 // retryPause doubles from low to high, half of it at random.
@@ -287,11 +277,12 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (l *shardLoop) handlerFailed(b *Batch, err error, attempt int, next time.Duration) {
-	l.in.opts.Logger.Warn("the handler failed; the batch will be handled again", "stream", b.Stream, "shard", b.Shard,
-		"records", len(b.Records), "attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
+// handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it is not.
+func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
+	l.in.opts.Logger.Warn("the handler failed; what is not done will be handled again", "stream", d.from.stream, "shard", d.from.shard,
+		"records", d.left(), "attempt", d.attempt, "next", next.Round(time.Millisecond), "err", err)
 	if f := l.in.opts.Events.HandlerFailed; f != nil {
-		f(HandlerFailed{Stream: b.Stream, Shard: b.Shard, Err: err, Attempt: attempt, Next: next})
+		f(HandlerFailed{Stream: d.from.stream, Shard: d.from.shard, Err: err, Attempt: d.attempt, Next: next})
 	}
 }
 

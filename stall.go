@@ -27,15 +27,15 @@ type vigil struct {
 
 // notes is a vigil as a shardLoop keeps it.
 type notes struct {
-	asked, failing, ended mono.Time
-	left                  chan struct{}
-	tries                 int32
-	same, well, told      bool
+	asked, ended     mono.Time
+	left             chan struct{}
+	tries            int32
+	same, well, told bool
 }
 
 func (n *notes) vigil() vigil {
 	return vigil{
-		asked: n.asked.Time(), failing: n.failing.Time(), ended: n.ended.Time(), left: n.left, tries: int(n.tries),
+		asked: n.asked.Time(), ended: n.ended.Time(), left: n.left, tries: int(n.tries),
 		same: n.same, well: n.well, told: n.told,
 	}
 }
@@ -159,7 +159,10 @@ func (l *shardLoop) vitals() vitals {
 	if r.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
 		asked = time.Time{}
 	}
-	v := vitals{vigil: l.vigil(), state: l.state, since: l.since.Time(), err: l.err, reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
+	v := vitals{vigil: l.vigil(), state: l.state, since: l.since.Time(), reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
+	if l.failure != nil {
+		v.err, v.failing = l.failure.err, l.failure.since.Time()
+	}
 	if v.err == nil && v.state == "" {
 		v.err = r.Err
 	}

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -112,8 +111,8 @@ func (l *shardLoop) status() ShardStatus {
 	defer l.mu.Unlock()
 	if l.state != "" {
 		s.State, s.Since = l.state, l.since.Time()
-		if l.err != nil {
-			s.Attempt, s.Err = int(l.attempt), l.err
+		if l.failure != nil {
+			s.Attempt, s.Err = l.failure.attempt, l.failure.err
 		}
 	}
 	if l.left != nil {
@@ -126,10 +125,13 @@ func (l *shardLoop) status() ShardStatus {
 func (l *shardLoop) enter(state ShardState, attempt int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state, l.since, l.attempt, l.err, l.told = state, mono.Now(), int32(min(attempt, math.MaxInt32)), err, false
-	if err == nil {
-		l.failing = 0
-	} else if l.failing.IsZero() {
-		l.failing = l.since
+	l.state, l.since, l.told = state, mono.Now(), false
+	switch {
+	case err == nil:
+		l.failure = nil
+	case l.failure == nil:
+		l.failure = &handlerFailure{err, attempt, l.since}
+	default:
+		l.failure.err, l.failure.attempt = err, attempt
 	}
 }
