@@ -128,6 +128,13 @@ func (t *Term) Check() error {
 	return t.cause()
 }
 
+// Cause is that of the end of Context, nil before.
+func (t *Term) Cause() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cause()
+}
+
 // Mark is how far a handler has got that is at work.
 type Mark interface {
 	// Mark is the position before which everything is done, zero when nothing is since the handler
@@ -228,6 +235,9 @@ func (t *Term) GiveUp(cause error) {
 	}
 	t.drain()
 }
+
+// GiveBack has the lease go back when the reader has returned, to whomever the plan gives it to.
+func (t *Term) GiveBack() { t.drain() }
 
 // Abandon gives the lease up although the reader has not returned: its handler ignores that Context has ended. Run does not wait
 // for it any more, and nothing that it still does counts; what it writes elsewhere only the epoch can fence.
