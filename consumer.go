@@ -23,6 +23,7 @@ type Consumer struct {
 	client  *kinesis.Client
 	store   lease.Store
 	opts    Options
+	off     []feature         // that the store cannot serve
 	streams map[string]stream // at first
 
 	mu       sync.Mutex
@@ -32,13 +33,24 @@ type Consumer struct {
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no I/O. The error names all
-// problems at once.
+// problems at once, also what the options need and the store cannot do; see [lease.Abilities].
 func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, error) {
+	return newConsumer(client, store, opts, features)
+}
+
+func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []feature) (*Consumer, error) {
 	checked, streams, err := opts.checked(client, store)
+	var off []feature
+	if store != nil {
+		var missing []error
+		if missing, off = judgeAbilities(store.Abilities(), checked, all); missing != nil {
+			err = errors.Join(append(missing, err)...)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	c := &Consumer{client: client, store: store, opts: checked, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
+	c := &Consumer{client: client, store: store, opts: checked, off: off, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
 	for _, s := range streams {
 		c.streams[s.name] = s
 	}
@@ -66,6 +78,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		return fmt.Errorf("weir: %w", err)
 	}
 	defer caller.Close()
+	c.logAbilities()
 	r := &run{
 		Consumer: c, handler: h, caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers(),
 		stalls: map[lease.Key]memory{}, abandoned: map[lease.Key]*shardLoop{},
