@@ -25,6 +25,7 @@ type Consumer struct {
 	client  *kinesis.Client
 	store   lease.Store
 	opts    Options
+	off     []feature         // that the store cannot serve
 	streams map[string]stream // at first
 
 	counted counters
@@ -36,13 +37,24 @@ type Consumer struct {
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no I/O. The error names all
-// problems at once.
+// problems at once, also what the options need and the store cannot do; see [lease.Abilities].
 func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, error) {
+	return newConsumer(client, store, opts, features)
+}
+
+func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []feature) (*Consumer, error) {
 	checked, streams, err := opts.checked(client, store)
+	var off []feature
+	if store != nil {
+		var missing []error
+		if missing, off = judgeAbilities(store.Abilities(), checked, all); missing != nil {
+			err = errors.Join(append(missing, err)...)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	c := &Consumer{client: client, store: store, opts: checked, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
+	c := &Consumer{client: client, store: store, opts: checked, off: off, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
 	for _, s := range streams {
 		c.streams[s.name] = s
 	}
@@ -83,6 +95,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	}
 	defer r.caller.Close()
 	r.consumers = r.fanOutConsumers()
+	r.logAbilities()
 	defer r.scheduler.Close()
 	probing, end := context.WithCancel(ctx)
 	defer r.probes.Wait()

@@ -253,6 +253,8 @@ func asked[T any](c *call) (T, error) {
 
 // The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is over.
 
+func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
+
 func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.Orders, error) {
 	b := s.l.w.gate.newBeat()
 	b.report, b.call = report, call{life: s.l, op: "beat", ctx: ctx, body: b, deaf: true}
