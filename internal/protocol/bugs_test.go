@@ -41,5 +41,19 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
+// TestAWedgeIsFound: so is a state that has no way back to work.
+func TestAWedgeIsFound(t *testing.T) {
+	m := fine(Model{Workers: 2, Sessions: 3, Leases: 1, Faults: Faults{Crashes: 1}})
+	if r := New(m).Explore(true, 0); r.Stuck != 0 {
+		t.Errorf("%d of %d states are stuck without a bug", r.Stuck, r.States)
+	}
+	m.Bug = NobodyTakesOver
+	r := New(m).Explore(true, 0)
+	if r.Stuck == 0 {
+		t.Fatalf("none of %d states is stuck although nobody takes over from a dead leader", r.States)
+	}
+	t.Logf("%d of %d states are stuck, the first:\n%s", r.Stuck, r.States, strings.Join(r.Trace, "\n"))
+}
+
 func longer(m Model) Model { m.Trust++; return m }
 func sooner(m Model) Model { m.Failover--; return m }

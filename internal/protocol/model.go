@@ -47,6 +47,8 @@ const (
 	ResignationOfAnybody
 	// ReleaseWhileReading says Release before the reader has returned.
 	ReleaseWhileReading
+	// NobodyTakesOver lets workers campaign only when nobody leads, and not when the leader is dead.
+	NobodyTakesOver
 	// ForgetsEarly forgets a session that ended while calls that name it, or that it sent, are under way.
 	ForgetsEarly
 )

@@ -241,9 +241,13 @@ func (m *Model) canonical(s *state) {
 		}
 		order[j] = uint8(i)
 	}
-	if sorted {
-		return
+	if !sorted {
+		m.reorder(s, order)
 	}
+}
+
+// reorder moves every session to another place; order names the old place of each new one.
+func (m *Model) reorder(s *state, order [maxSessions]uint8) {
 	var place [maxSessions + 1]uint8 // of refs
 	for to, from := range order[:m.places] {
 		place[from+1] = uint8(to + 1)

@@ -73,7 +73,7 @@ func (m *Model) steps(s *state, yield func(step, *state)) {
 			t := *s
 			t.late[i] = call{}
 			m.arrive(&t, c)
-			emit(step{kind: stepArrives, who: c.from, call: c}, &t)
+			emit(step{kind: stepArrives, call: c}, &t)
 		}
 	}
 	m.timeSteps(s, emit)
@@ -343,7 +343,7 @@ func (m *Model) revocationIsOver(s *state, w *row) bool {
 // campaignStep is followLeader: nobody leads, or the leader's count stood still for long enough.
 func (m *Model) campaignStep(s *state, i int, emit func(step, *state)) {
 	l := s.leads()
-	if s.sessions[i].first || l == ref(i) || l != nobody && !m.stoodStill(s, i, int(l)-1) {
+	if s.sessions[i].first || l == ref(i) || l != nobody && (!m.stoodStill(s, i, int(l)-1) || m.Bug == NobodyTakesOver) {
 		return
 	}
 	m.send(s, i, call{kind: callLead, to: ref(i)}, emit)
