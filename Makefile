@@ -102,6 +102,10 @@ SIM ?= 60s
 sim: ## Whole applications simulated for SIM (default 60s), in two processes; SIM="10m 7 store,crashes" is 10 minutes from seed 7, SIM=100x 100 seeds
 	scripts/sim.sh $(SIM)
 
+.PHONY: model
+model: ## The coordination protocol as a model: every state of small sizes, walks of larger ones, planted bugs (about five minutes; the tests have most of it)
+	$(GO) test -count=1 -v -timeout 20m ./internal/protocol -full
+
 .PHONY: mutants
 mutants: ## Weir broken on purpose in 59 ways: does the simulation notice? (about six minutes)
 	$(GO) run ./internal/sim/mutants $(MUTANTS)

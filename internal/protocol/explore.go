@@ -55,8 +55,9 @@ type origin struct {
 	nth  uint16
 }
 
-// Explore visits every state, the nearest first, up to limit states (0: all), and stops at the first that
-// breaks a promise. With live it also looks for states from which there is no way back to work.
+// Explore visits every state, the nearest first, up to limit states (0: all), and stops at the
+// first that breaks a promise. With live it also looks for states from which there is no way back
+// to work.
 func (m *Model) Explore(live bool, limit int) Result {
 	var (
 		r       Result

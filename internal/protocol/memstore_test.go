@@ -42,7 +42,8 @@ func (p *pair) view() lease.View {
 	return v
 }
 
-// TestModelAgreesWithMemstore: what the model's store does, and when it refuses, is what the reference does.
+// TestModelAgreesWithMemstore: what the model's store does, and when it refuses, is what the
+// reference store does.
 func TestModelAgreesWithMemstore(t *testing.T) {
 	runs := 400
 	if testing.Short() {

@@ -5,14 +5,14 @@ type Model struct {
 	Workers  int // processes that run at a time
 	Sessions int // sessions that the store and the network know at a time, at least Workers
 	Leases   int
-	// Failover is after how many ticks on the watcher's clock a count that stood still proves a death.
-	// Trust is how old, on the worker's own clock, the last successful beat may be while it trusts.
-	// Trust and the drift together have to be less than Failover.
+	// Failover is after how many ticks on the watcher's clock a count that stood still proves a
+	// death. Trust is how old, on the worker's own clock, the last successful beat may be while it
+	// trusts. Trust and the drift together have to be less than Failover.
 	Failover, Trust uint8
 	Faults          Faults
-	// OwnWatch gives each process a watch of its own, which begins with a read. Without it every process
-	// knows how long each count stood still since the store moved it, which no watch can do better: what
-	// a worker may end by its own watch, the model may end too, and it has far fewer states.
+	// OwnWatch gives each process a watch of its own, which begins with a read. Without it every
+	// process knows how long each count stood still since the store moved it. No watch knows more:
+	// what a worker may end by its own, the model may end too, and it has far fewer states.
 	OwnWatch bool
 	Bug      Bug
 
@@ -25,7 +25,8 @@ type Bug uint8
 // The planted bugs.
 const (
 	NoBug Bug = iota
-	// TrustFromTheAnswer counts trust from when a beat's answer arrived, not from before it was sent.
+	// TrustFromTheAnswer counts trust from when a beat's answer arrived, not from before it was
+	// sent.
 	TrustFromTheAnswer
 	// EndOfAnyCount carries out EndSession whatever the beat count is.
 	EndOfAnyCount
@@ -43,13 +44,16 @@ const (
 	CheckpointAtAnyEpoch
 	// AssignmentAtAnyEpoch carries out actions on leases whatever the epoch is.
 	AssignmentAtAnyEpoch
-	// ResignationOfAnybody clears the leader's role with a resignation of a session that does not have it.
+	// ResignationOfAnybody clears the leader's role with a resignation of a session that does not
+	// have it.
 	ResignationOfAnybody
 	// ReleaseWhileReading says Release before the reader has returned.
 	ReleaseWhileReading
-	// NobodyTakesOver lets workers campaign only when nobody leads, and not when the leader is dead.
+	// NobodyTakesOver lets workers campaign only when nobody leads, and not when the leader is
+	// dead.
 	NobodyTakesOver
-	// ForgetsEarly forgets a session that ended while calls that name it, or that it sent, are under way.
+	// ForgetsEarly forgets a session that ended while calls that name it, or that it sent, are
+	// under way.
 	ForgetsEarly
 )
 
@@ -72,8 +76,8 @@ func (m *Model) initial() state {
 	return s
 }
 
-// restart begins a session for each worker that has none, if there is a place for it. That nobody notices
-// before its first beat, so it happens at once.
+// restart begins a session for each worker that has none, if there is a place for it. Nobody
+// notices that before its first beat, so it happens at once.
 func (m *Model) restart(s *state) {
 	now, free := 0, -1
 	for i := range m.places {
@@ -124,7 +128,7 @@ func (m *Model) begin(s *state, i int) {
 }
 
 // trusts reports whether a process may call handlers for a lease: its reader runs, and the last
-// successful beat was sent lately enough by its own clock.
+// successful beat was sent lately enough by its own clock (trust.extend, within).
 func (m *Model) trusts(p *session, l int) bool {
 	return p.life == running && !p.first && p.terms[l].hold == reading && p.trust != 0 && p.trust-1 <= m.Trust
 }

@@ -63,8 +63,8 @@ type session struct {
 
 	// trust is the age of the last successful beat, from before it was sent.
 	trust uint8
-	// answer is the age of a beat that the store carried out and whose answer is under way. It names
-	// the leases in held: 0 for none, else 1 + how far back their epoch is.
+	// answer is the age of a beat that the store carried out and whose answer is under way. It
+	// names the leases in held: 0 for none, else 1 + how far back their epoch is.
 	answer uint8
 	held   [maxLeases]uint8
 	terms  [maxLeases]term
@@ -112,17 +112,20 @@ var kindOf = map[callKind]lease.Kind{
 	callRevoke: lease.Revoke, callForget: lease.Forget,
 }
 
-// call is one conditional write whose sender does not wait for it any more. Its epochs, beat counts and terms are kept as whether they are
-// still the present ones; a call whose condition can never hold again is forgotten.
+// call is one conditional write whose sender does not wait for it any more. Its epochs, beat
+// counts and terms are kept as whether they are still the present ones; a call whose condition can
+// never hold again is forgotten.
 type call struct {
-	kind    callKind
-	from    uint8 // ref, of a beat or farewell
-	lease   uint8
-	to      uint8 // ref: whom it is about
-	moved   bool  // the count of an EndSession is not the present one any more
-	stale   bool  // the epoch or term is not the present one; such calls live only where a fault ignores it
-	first   bool  // of a beat
-	resigns bool  // of a beat
+	kind  callKind
+	from  uint8 // ref, of a beat or farewell
+	lease uint8
+	to    uint8 // ref: whom it is about
+	moved bool  // the count of an EndSession is not the present one any more
+	// stale means that the epoch or term is not the present one. Such calls matter only where a
+	// planted bug takes them.
+	stale   bool
+	first   bool // of a beat
+	resigns bool // of a beat
 	// release is, of a beat or farewell, 0 or 1 + how far back the epoch of what is released is.
 	release [maxLeases]uint8
 	save    [maxLeases]uint8 // the same of what is saved; not of late calls
@@ -291,7 +294,8 @@ func (m *Model) rankOf(s *state, i int) uint64 {
 	return r
 }
 
-// sortLeases orders the leases by what does not name sessions. With one lease there is nothing to do.
+// sortLeases orders the leases by what does not name sessions. With one lease there is nothing to
+// do.
 func (m *Model) sortLeases(s *state) {
 	if m.Leases < 2 {
 		return

@@ -34,7 +34,8 @@ func (k stepKind) fault() bool {
 	}
 }
 
-// step is one of the things that can happen in a state. Its places are those of the state before it.
+// step is one of the things that can happen in a state. Its places are those of the state before
+// it.
 type step struct {
 	kind    stepKind
 	who     uint8
@@ -91,8 +92,8 @@ func (m *Model) arrive(s *state, c call) {
 	}
 }
 
-// late is a beat or farewell as it comes late. Its checkpoints are left out: one that is taken at its epoch
-// does no harm, and one of an older epoch the process itself may say as well.
+// late is a beat or farewell as it comes late. Its checkpoints are left out: one of the present
+// epoch does no harm, and one of an older epoch the process itself may say as well.
 func (c call) late() call {
 	c.save = [maxLeases]uint8{}
 	return c
@@ -206,8 +207,8 @@ func (m *Model) orders(s *state, i int) {
 	}
 }
 
-// watch begins to watch every count that the process does not watch yet. The code begins with the end
-// of the read and not at all if the answer is lost; the model begins no later than that.
+// watch begins to watch every count that the process does not watch yet. The code begins with the
+// end of the read, and not at all if the answer is lost; the model begins no later than that.
 func (m *Model) watch(s *state, i int) {
 	for j := range m.places {
 		if m.OwnWatch && j != i && s.sessions[j].row == alive && s.sessions[i].seen[j] == 0 {
@@ -334,23 +335,26 @@ func (m *Model) named(s *state, j int) bool {
 	return false
 }
 
-// revocationIsOver reports whether nobody trusts a lease any more that was revoked: that is acknowledged,
-// the old owner's session is over, or the failover time has passed since it was told.
+// revocationIsOver reports whether a leader may take a lease as trusted by nobody: the revocation
+// is acknowledged, the old owner's session is over, or the failover time has passed since it was
+// told.
 func (m *Model) revocationIsOver(s *state, w *row) bool {
 	return w.revoked == nobody || s.sessions[w.revoked-1].row != alive || w.told > m.Failover || m.Bug == AssignmentOfRevoked
 }
 
-// campaignStep is followLeader: nobody leads, or the leader's count stood still for long enough.
+// campaignStep is followLeader. A worker campaigns when nobody leads, or when the leader's count
+// stood still for the failover time as far as it knows. Counts may be read stale, and Lead depends
+// on the term alone, so in the model any worker may take over at any time.
 func (m *Model) campaignStep(s *state, i int, emit func(step, *state)) {
 	l := s.leads()
-	if s.sessions[i].first || l == ref(i) || l != nobody && (!m.stoodStill(s, i, int(l)-1) || m.Bug == NobodyTakesOver) {
+	if s.sessions[i].first || l == ref(i) || l != nobody && m.Bug == NobodyTakesOver {
 		return
 	}
 	m.send(s, i, call{kind: callLead, to: ref(i)}, emit)
 }
 
-// send is an Apply or Lead that was decided on what the store shows: it reaches the store before anything
-// else does, or it hangs and arrives after its sender has given it up.
+// send is an Apply or Lead that was decided on what the store shows: it reaches the store before
+// anything else does, or it hangs and arrives after its sender has given it up.
 func (m *Model) send(s *state, i int, c call, emit func(step, *state)) {
 	who := uint8(i)
 	t := *s
@@ -370,8 +374,8 @@ func (m *Model) send(s *state, i int, c call, emit func(step, *state)) {
 	}
 }
 
-// timeSteps let a tick pass on the clocks. A call is answered, or has failed, before the answer would be
-// too old to be believed.
+// timeSteps let a tick pass on the clocks. A beat is answered, or has failed, before its answer
+// would be too old to be believed.
 func (m *Model) timeSteps(s *state, emit func(step, *state)) {
 	none := true
 	for i := range m.places {

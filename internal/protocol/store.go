@@ -1,7 +1,7 @@
 package protocol
 
-// This file is the store: what store/memstore does, as far as the model has it. TestModelAgreesWithMemstore
-// carries out the same calls on both.
+// This file is the store: what store/memstore does, as far as the model has it.
+// TestModelAgreesWithMemstore carries out the same calls on both.
 
 // beat is Store.Beat. It reports whether the session lives.
 func (m *Model) beat(s *state, i int, b *call) bool {
@@ -154,7 +154,8 @@ func (m *Model) remove(s *state, i int) {
 func (m *Model) lead(s *state, to uint8) {
 	s.leader = to
 	for l := range m.Leases {
-		s.leases[l].told = 0 // a new leader has a new watch of revocations; that of beat counts it brings along
+		// A new leader has a new watch of revocations; that of beat counts it brings along.
+		s.leases[l].told = 0
 	}
 	for i := range s.late {
 		if c := &s.late[i]; c.kind == callLead {

@@ -38,8 +38,8 @@ func (m *Model) nexts(s *state) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// TestPlacesMeanNothing: what can follow a state does not depend on where its sessions and leases stand, so one of
-// the states that differ by that alone is enough.
+// TestPlacesMeanNothing: what can follow a state does not depend on where its sessions and leases
+// stand, so one of the states that differ by that alone is enough.
 func TestPlacesMeanNothing(t *testing.T) {
 	m := New(coarse(Model{Workers: 3, Sessions: 3, Leases: 2, OwnWatch: true, Faults: Faults{
 		Crashes: unlimited, Lost: unlimited, Late: unlimited, Drift: unlimited, Handoffs: unlimited, Revokes: unlimited,
@@ -47,7 +47,7 @@ func TestPlacesMeanNothing(t *testing.T) {
 	}}))
 	r := rand.New(rand.NewPCG(1, 2))
 	checked := 0
-	for range 20 {
+	for range 60 {
 		s := m.initial()
 		for at := range 200 {
 			var all []state

@@ -10,8 +10,8 @@ import (
 
 var seed = flag.Uint64("seed", 0, "of the first random walk; 0 takes another one each time, and prints it")
 
-// walked is larger than what can be searched as a whole. Its faults do not run out; its drift comes back
-// once so many ticks have passed that the rates still keep within their bounds.
+// walked is larger than what can be searched as a whole. Its faults do not run out; its drift comes
+// back once so many ticks have passed that the rates still keep within their bounds.
 func walked(bug Bug) *Model {
 	return New(Model{
 		Workers: 4, Sessions: 6, Leases: 3, Failover: 4, Trust: 2, OwnWatch: true, Bug: bug,
@@ -22,8 +22,8 @@ func walked(bug Bug) *Model {
 	})
 }
 
-// habits draws how often each kind of step is taken beside the others. They differ from walk to walk, because
-// what is rare in one mix is reached in another.
+// habits draws how often each kind of step is taken beside the others. They differ from walk to
+// walk, because what is rare in one mix is reached in another.
 func habits(r *rand.Rand) (weights [int(stepFast) + 1]int) {
 	for k := range weights {
 		weights[k] = 1 << (2 * r.IntN(3))
@@ -35,7 +35,8 @@ func habits(r *rand.Rand) (weights [int(stepFast) + 1]int) {
 	return weights
 }
 
-// walk takes steps at random. It returns the promise that was broken and the last steps before that.
+// walk takes steps at random. It returns the promise that was broken and the last steps before
+// that, or in how many states all leases were read.
 func (m *Model) walk(r *rand.Rand, steps int) (broken string, last []string, served int) {
 	const kinds = int(stepFast) + 1
 	s, weights := m.initial(), habits(r)
