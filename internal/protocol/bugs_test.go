@@ -26,7 +26,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"an assignment counts at any epoch", with(two(Faults{Late: 1}), AssignmentAtAnyEpoch), brokenRevocation},
 		{"a beat takes the leader's role from another", with(two(Faults{Resigns: 1}), ResignationOfAnybody), brokenRole},
 		{"a lease is handed on while it is read", with(two(Faults{Handoffs: 1}), ReleaseWhileReading), brokenRevocation},
-		{"a session is forgotten while calls that name it are under way", with(two(Faults{Late: 3}), ForgetsEarly), brokenRevocation},
+		{"a session is forgotten while calls that name it are under way", with(two(Faults{Lost: 1, Late: 2}), ForgetsEarly), brokenRevocation},
 		{"trust lasts a tick longer", longer(two(Faults{Drift: 1})), brokenRevocation},
 		{"a death takes a tick less", sooner(two(Faults{Drift: 1})), brokenRevocation},
 		{"clocks differ by twice as much", two(Faults{Drift: 2}), brokenRevocation},

@@ -13,39 +13,48 @@ type Result struct {
 
 // table finds the number of a state by its print.
 type table struct {
-	slots  []uint32 // 1 + number
-	prints []print
+	slots []slot
+	count uint32
 }
 
-func newTable() *table { return &table{slots: make([]uint32, 1<<16)} }
+type slot struct {
+	print  print
+	number uint32 // 1 + that of the state
+}
+
+func newTable() *table { return &table{slots: make([]slot, 1<<16)} }
 
 // add returns the number of a print, and whether it is new.
 func (t *table) add(p print) (uint32, bool) {
-	if len(t.prints)*2 >= len(t.slots) {
+	if int(t.count) >= len(t.slots)/4*3 {
 		t.grow()
 	}
+	at := t.find(p)
+	if at.number == 0 {
+		t.count++
+		*at = slot{p, t.count}
+		return t.count - 1, true
+	}
+	return at.number - 1, false
+}
+
+// find returns the slot of a print, or the free one where it belongs.
+func (t *table) find(p print) *slot {
 	mask := uint64(len(t.slots) - 1)
 	for at := p.a & mask; ; at = (at + 1) & mask {
-		switch n := t.slots[at]; {
-		case n == 0:
-			t.prints = append(t.prints, p)
-			t.slots[at] = uint32(len(t.prints))
-			return uint32(len(t.prints) - 1), true
-		case t.prints[n-1] == p:
-			return n - 1, false
+		if s := &t.slots[at]; s.number == 0 || s.print == p {
+			return s
 		}
 	}
 }
 
 func (t *table) grow() {
-	t.slots = make([]uint32, 2*len(t.slots))
-	mask := uint64(len(t.slots) - 1)
-	for n, p := range t.prints {
-		at := p.a & mask
-		for t.slots[at] != 0 {
-			at = (at + 1) & mask
+	old := t.slots
+	t.slots = make([]slot, 2*len(old))
+	for _, s := range old {
+		if s.number != 0 {
+			*t.find(s.print) = s
 		}
-		t.slots[at] = uint32(n + 1)
 	}
 }
 

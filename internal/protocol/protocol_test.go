@@ -46,6 +46,9 @@ var sizes = []size{
 		Workers: 2, Sessions: 2, Leases: 1,
 		Faults: Faults{Crashes: unlimited, Lost: unlimited, Late: 1, Drift: 1, Revokes: unlimited, Handoffs: unlimited},
 	})},
+	{"two workers, one lease, two late calls at a time, any number of them", unlessShort, false, coarse(Model{
+		Workers: 2, Sessions: 2, Leases: 1, Faults: Faults{Lost: unlimited, Late: unlimited, Handoffs: unlimited},
+	})},
 	{"two workers and a restart, one lease, and whether all is read again", unlessShort, true, coarse(Model{
 		Workers: 2, Sessions: 3, Leases: 1, Faults: Faults{Crashes: 1, Lost: 1, Late: 1, Drift: 1, Resigns: 1},
 	})},
@@ -61,6 +64,9 @@ var sizes = []size{
 	{"two workers that each watch for themselves, one lease, revocations", unlessShort, false, coarse(Model{
 		Workers: 2, Sessions: 2, Leases: 1, OwnWatch: true,
 		Faults: Faults{Crashes: unlimited, Lost: unlimited, Late: 1, Drift: 1, Revokes: unlimited, Handoffs: unlimited},
+	})},
+	{"two workers, two leases, a revocation, a crash, a lost answer, a late write, a drift", onlyFull, false, coarse(Model{
+		Workers: 2, Sessions: 2, Leases: 2, Faults: Faults{Crashes: 1, Lost: 1, Late: 1, Drift: 1, Revokes: 1},
 	})},
 	{"two workers and restarts, one lease, each fault any number of times but one late write and one drift", onlyFull, false, coarse(Model{
 		Workers: 2, Sessions: 3, Leases: 1,
