@@ -11,21 +11,21 @@ type Result struct {
 	Stuck int
 }
 
-// table finds the number of a state by its print.
+// table finds the number of a state by its hash.
 type table struct {
 	slots []slot
 	count uint32
 }
 
 type slot struct {
-	print  print
+	hash   hash
 	number uint32 // 1 + that of the state
 }
 
 func newTable() *table { return &table{slots: make([]slot, 1<<16)} }
 
-// add returns the number of a print, and whether it is new.
-func (t *table) add(p print) (uint32, bool) {
+// add returns the number of a hash, and whether it is new.
+func (t *table) add(p hash) (uint32, bool) {
 	if int(t.count) >= len(t.slots)/4*3 {
 		t.grow()
 	}
@@ -38,11 +38,11 @@ func (t *table) add(p print) (uint32, bool) {
 	return at.number - 1, false
 }
 
-// find returns the slot of a print, or the free one where it belongs.
-func (t *table) find(p print) *slot {
+// find returns the slot of a hash, or the free one where it belongs.
+func (t *table) find(p hash) *slot {
 	mask := uint64(len(t.slots) - 1)
 	for at := p.a & mask; ; at = (at + 1) & mask {
-		if s := &t.slots[at]; s.number == 0 || s.print == p {
+		if s := &t.slots[at]; s.number == 0 || s.hash == p {
 			return s
 		}
 	}
@@ -53,7 +53,7 @@ func (t *table) grow() {
 	t.slots = make([]slot, 2*len(old))
 	for _, s := range old {
 		if s.number != 0 {
-			*t.find(s.print) = s
+			*t.find(s.hash) = s
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (m *Model) Explore(live bool, limit int) Result {
 	)
 	first := m.initial()
 	m.canonical(&first)
-	known.add(printOf(m.pack(buf[:0], &first)))
+	known.add(hashOf(m.pack(buf[:0], &first)))
 	origins = append(origins, origin{})
 	level, next := []state{first}, []state(nil)
 	number, done := uint32(0), false
@@ -96,7 +96,7 @@ func (m *Model) Explore(live bool, limit int) Result {
 				}
 				r.Transitions++
 				m.canonical(t)
-				n, isNew := known.add(printOf(m.pack(buf[:0], t)))
+				n, isNew := known.add(hashOf(m.pack(buf[:0], t)))
 				if live && !st.kind.fault() {
 					edges.add(n)
 				}

@@ -203,12 +203,12 @@ func bit(b bool) uint8 {
 	return 0
 }
 
-// print is a 128-bit hash of a packed state. Two of ten million states agree by chance once in
+// hash is a 128-bit hash of a packed state. Two of ten million states agree by chance once in
 // 10^24 runs.
-type print struct{ a, b uint64 }
+type hash struct{ a, b uint64 }
 
-func printOf(packed []byte) print {
-	p := print{0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f}
+func hashOf(packed []byte) hash {
+	p := hash{0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f}
 	for len(packed) > 0 {
 		var word uint64
 		n := min(8, len(packed))

@@ -16,7 +16,7 @@ func (m *Model) beat(s *state, i int, b *call) bool {
 		m.countMoved(s, i)
 	}
 	if b.resigns && (s.leader == ref(i) || m.Bug == ResignationOfAnybody) {
-		m.resigned(s, i)
+		m.lead(s, nobody)
 	}
 	for l := range m.Leases {
 		m.save(s, i, l, b.save[l])
@@ -163,9 +163,6 @@ func (m *Model) lead(s *state, to uint8) {
 		}
 	}
 }
-
-// resigned is what a beat does that gives the leader's role up.
-func (m *Model) resigned(s *state, _ int) { m.lead(s, nobody) }
 
 // leave is Store.Leave.
 func (m *Model) leave(s *state, i int, b *call) {

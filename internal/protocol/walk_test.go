@@ -108,7 +108,7 @@ func TestRandomWalksOfLargerSizes(t *testing.T) {
 	walks := 150
 	switch {
 	case *full:
-		walks = 3000
+		walks = 1000
 	case testing.Short():
 		walks = 10
 	}
