@@ -61,7 +61,10 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")
 	}
-	caller, err := wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "", Switched: c.switched})
+	caller, err := wire.NewCaller(c.client, wire.Options{
+		Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "",
+		Switched: c.switched, Silent: c.silent,
+	})
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
 	}
@@ -207,6 +210,10 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 
 func (c *Consumer) switched(streamARN string, to wire.Format, why error) {
 	c.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
+}
+
+func (c *Consumer) silent(endpoint string, times int) {
+	c.opts.Logger.Info("reads were not answered and made a second time, over new connections", "endpoint", endpoint, "reads", times)
 }
 
 func (c *Consumer) taken(t *group.Term) {
