@@ -145,12 +145,12 @@ func (f *firstBytes) within(percent int) time.Duration {
 	return 0
 }
 
-// judge is how long no byte may come; 0 if silence says nothing, because one in ten answers takes longer than anybody waits.
+// judge is how long no byte may come; 0 if silence says nothing, because most answers take longer than that.
 func (f *firstBytes) judge() time.Duration {
 	switch {
 	case f.all < enoughAnswers:
 		return mostSilence
-	case f.within(90) > mostSilence:
+	case f.within(50) > mostSilence:
 		return 0
 	}
 	return min(max(4*f.within(99), leastSilence), mostSilence)

@@ -26,7 +26,7 @@ func TestHowLongSilenceIsBorne(t *testing.T) {
 		"always 2 s":                               {[]some{{enoughAnswers, 2000 * ms}}, mostSilence, mostSilence},
 		"always longer than anybody waits":         {[]some{{enoughAnswers, 6000 * ms}}, 0, 0},
 		"an hour":                                  {[]some{{enoughAnswers, time.Hour}}, 0, 0},
-		"one in five longer than anybody waits":    {[]some{{80, 10 * ms}, {20, 9000 * ms}}, 0, 0},
+		"one in three longer than anybody waits":   {[]some{{80, 10 * ms}, {40, 9000 * ms}}, mostSilence, mostSilence},
 		"one in fifty longer":                      {[]some{{98, 10 * ms}, {2, 9000 * ms}}, mostSilence, mostSilence},
 		"it was slow, and is not any more":         {[]some{{1000, 2000 * ms}, {10 * rememberedFirst, 10 * ms}}, leastSilence, leastSilence},
 		"it was fast, and 2 of 100 are slow since": {[]some{{10 * rememberedFirst, 10 * ms}, {20, 2000 * ms}}, mostSilence, mostSilence},
