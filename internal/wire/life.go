@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/weir-go/weir/internal/http1"
+	"github.com/weir-go/weir/internal/mono"
 )
 
 // Line is the way of calls that one goroutine makes one after the other: it keeps their connection, see [Request.Line]. The zero Line is ready.
@@ -35,29 +36,35 @@ type life struct {
 	line   *Line  // may be nil
 	retry  *Retry // may be nil
 	window int    // how much of the answer is read at a time; 0 for all of it
-	deaf   bool   // silence is somebody else's business
 
 	// What the call is made with.
 	cred  aws.Credentials
 	ep    *endpoint   // nil until it is known
 	state formatState // of the endpoint when it was asked
 	asked bool        // the answer waits on line
+	deaf  bool        // silence is somebody else's business
 
 	mu     sync.Mutex
-	bound  http1.Bound
+	bound  bound
 	answer *http1.Response // nil where net/http makes the call, or nothing was answered yet
 	inner  context.Context // nil until somebody asks for Done
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // ends inner
-	rings  time.Time   // when the timer does
-	ended  bool
+	rings  mono.Time   // when the timer does
 
 	quiet   *silence  // of the endpoint; nil until that is known
-	since   time.Time // when net/http began to wait for a byte; zero while it does not
+	since   mono.Time // when net/http began to wait for a byte; zero while it does not
 	silent  bool      // a connection was given up
 	patient bool      // none is given up any more
 	second  bool      // the call is made a second time
 	posted  bool      // net/http makes it
+	ended   bool
+}
+
+// bound is when the call has to be over, and what fails then.
+type bound struct {
+	At  time.Time
+	Why error
 }
 
 // live begins the life of a call, which ends after d with a cause, or returns that of the one that was asked. It has to be ended.
@@ -67,7 +74,7 @@ func live(ctx context.Context, req *Request, d time.Duration, cause error) *life
 		req.Line.asked = nil
 		return l
 	}
-	l := &life{caller: ctx, line: req.Line, retry: req.Retry, bound: http1.Bound{At: time.Now().Add(d), Why: cause}}
+	l := &life{caller: ctx, line: req.Line, retry: req.Retry, bound: bound{time.Now().Add(d), cause}}
 	l.retry.reset()
 	return l
 }
@@ -80,12 +87,12 @@ func (l *life) next(d time.Duration, cause error) error {
 	if !now.Before(l.bound.At) {
 		return l.bound.Why
 	}
-	l.bound = http1.Bound{At: now.Add(d), Why: cause}
+	l.bound = bound{now.Add(d), cause}
 	if l.answer != nil {
 		l.answer.Until(l.limits())
 	}
 	if l.inner != nil {
-		l.arm(now)
+		l.arm(mono.Of(now))
 	}
 	return nil
 }
@@ -137,7 +144,7 @@ func (l *life) Done() <-chan struct{} {
 			done()
 		}
 		if l.window > 0 || !l.since.IsZero() {
-			l.arm(time.Now())
+			l.arm(mono.Now())
 		}
 	}
 	return l.inner.Done()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/http1"
+	"github.com/weir-go/weir/internal/mono"
 )
 
 // A call may be made a second time, once, when nothing comes over the connection of the first: GetRecords and GetShardIterator
@@ -28,7 +29,7 @@ func (r *Retry) reset() {
 
 // limits are the bounds of the call for our own HTTP client.
 func (l *life) limits() http1.Bound {
-	b := l.bound
+	b := http1.Bound{At: l.bound.At, Why: l.bound.Why}
 	if b.Silence = l.patience(); b.Silence > 0 {
 		b.Listener = l
 	}
@@ -102,7 +103,7 @@ func (c *Caller) twice(l *life, call func() error) error {
 
 // listenTo makes the request of a call over net/http, and listens for the answer. What net/http takes to find a connection counts.
 func (l *life) listenTo(d doer, r *http.Request) (*http.Response, error) {
-	began := time.Now()
+	began := mono.Now()
 	l.posted = true
 	l.listen(began)
 	resp, err := d.Do(r)
@@ -110,7 +111,7 @@ func (l *life) listenTo(d doer, r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.quiet.heard(time.Since(began))
+	l.quiet.heard(mono.Since(began))
 	if resp.Body != nil {
 		resp.Body = &heardBody{resp.Body, l}
 	}
@@ -124,18 +125,18 @@ type heardBody struct {
 }
 
 func (b *heardBody) Read(p []byte) (int, error) {
-	b.life.listen(time.Now())
+	b.life.listen(mono.Now())
 	n, err := b.ReadCloser.Read(p)
 	b.life.rest()
 	return n, err
 }
 
 // listen begins to wait for a byte. Nearly always the timer comes soon enough as it is, and finds that nobody has been silent.
-func (l *life) listen(now time.Time) {
+func (l *life) listen(now mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.since = now
-	if p := l.patience(); p > 0 && l.inner != nil && (l.timer == nil || l.rings.After(now.Add(p))) {
+	if p := l.patience(); p > 0 && l.inner != nil && (l.timer == nil || l.rings > now.Add(p)) {
 		l.arm(now)
 	}
 }
@@ -143,16 +144,16 @@ func (l *life) listen(now time.Time) {
 // rest is the end of listen.
 func (l *life) rest() {
 	l.mu.Lock()
-	l.since = time.Time{}
+	l.since = 0
 	l.mu.Unlock()
 }
 
 // arm has the timer come when the call is over, or has been silent for too long. It is called with the lock held, and there is an
 // inner context.
-func (l *life) arm(now time.Time) {
-	l.rings = l.bound.At
-	if p := l.patience(); p > 0 && !l.since.IsZero() && l.since.Add(p).Before(l.rings) {
-		l.rings = l.since.Add(p)
+func (l *life) arm(now mono.Time) {
+	l.rings = mono.Of(l.bound.At)
+	if p := l.patience(); p > 0 && !l.since.IsZero() {
+		l.rings = min(l.rings, l.since.Add(p))
 	}
 	if l.timer == nil {
 		l.timer = time.AfterFunc(l.rings.Sub(now), l.ring)
@@ -165,10 +166,10 @@ func (l *life) arm(now time.Time) {
 func (l *life) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, p := time.Now(), l.patience()
+	now, p := mono.Now(), l.patience()
 	switch {
 	case l.ended || l.inner == nil || l.timer == nil:
-	case !now.Before(l.bound.At):
+	case now >= mono.Of(l.bound.At):
 		l.cancel(l.bound.Why)
 	case p > 0 && !l.since.IsZero() && now.Sub(l.since) >= p && l.giveUp():
 		l.cancel(http1.ErrSilent)
