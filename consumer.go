@@ -61,6 +61,11 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")
 	}
+	return c.run(ctx, h, nil)
+}
+
+// run is Run with a handler for all shards, or with one for each term.
+func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) error {
 	caller, err := wire.NewCaller(c.client, wire.Options{
 		Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "",
 		Switched: c.switched, Silent: c.silent,
@@ -70,7 +75,8 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	}
 	defer caller.Close()
 	r := &run{
-		Consumer: c, handler: h, caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers(),
+		Consumer: c, handler: h, shards: shards, lineage: newLineage(), caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers(),
+		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
 		stalls: map[lease.Key]memory{}, abandoned: map[lease.Key]*shardLoop{},
 	}
 	defer r.scheduler.Close()
@@ -106,7 +112,11 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 // run is one Run of a consumer: what its shards share.
 type run struct {
 	*Consumer
-	handler   Handler
+	handler   Handler        // of all shards; nil with
+	shards    *ShardHandlers // … which make one for each term
+	lineage   *lineage
+	values    context.Context // Run's, without its end
+	poison    bool            // whether handlers write into Data is looked at
 	caller    *wire.Caller
 	scheduler source.Scheduler
 	budget    *source.Budget
@@ -138,15 +148,21 @@ func (r *run) loop(t *group.Term) *shardLoop {
 	l := &shardLoop{
 		in: r, rate: rate{t.Lease.Load.Bytes(), mono.Now()}, term: t,
 	}
-	poll := source.Poll{
-		Setup: r.setup(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position, Limit: int32(r.opts.Batch), Hears: l,
-	}
-	if r.consumers == nil {
-		l.source = source.NewFeed(l, poll, &r.scheduler, r.budget)
-	} else {
-		l.source = r.pages(l, poll, r.consumers)
+	if r.shards == nil { // else it is asked first where reading begins
+		l.source = r.pagesOf(l, t.Lease.Position)
 	}
 	return l
+}
+
+// pagesOf is what a shard is read from, from a position on.
+func (r *run) pagesOf(l *shardLoop, at Position) pages {
+	poll := source.Poll{
+		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: int32(r.opts.Batch), Hears: l,
+	}
+	if r.consumers == nil {
+		return source.NewFeed(l, poll, &r.scheduler, r.budget)
+	}
+	return r.pages(l, poll, r.consumers)
 }
 
 // setup is what a stream's shards are read with.

@@ -181,16 +181,14 @@ var errLeft = errors.New("the caller has left the iteration")
 
 // batches yields a page. It reports whether the caller wants more.
 func (r *reading) batches(got *read, yield func(*Batch, error) bool) bool {
-	page := got.page
-	page.Keep() // the records are the caller's for good
+	page, from := got.page, &origin{r.source.Name, got.ID}
 	batch := func(records []Record, end bool) *Batch {
-		return &Batch{Stream: r.source.Name, Shard: got.ID, Records: records, Behind: page.Behind, End: end}
+		return &Batch{Stream: from.stream, Shard: from.shard, Records: records, Behind: page.Behind, End: end}
 	}
-	unpack := unpackers.Get().(*unpacker)
-	defer unpackers.Put(unpack)
-	unpack.set(r.opts.Aggregates, got.Range, got.at)
-	err := unpack.each(page, 10000, func(run []Record) error {
-		if !yield(batch(run, false), nil) {
+	unpack := newUnpacker(r.opts.Aggregates, got.Range, got.at)
+	defer unpack.release()
+	err := unpack.each(page, 10000, func(run []source.Record) error {
+		if !yield(batch(appendRecords(nil, run, from), false), nil) {
 			return errLeft
 		}
 		return nil

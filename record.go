@@ -3,7 +3,6 @@ package weir
 import (
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
@@ -12,8 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Record is one record of a shard. It is a small value; Data and the strings alias the page that was read, which lives
-// for as long as anything points into it. Treat Data as read-only.
+// Record is one record of a shard. It is a small value; Data and the strings alias the page that was
+// read, which lives for as long as anything points into it. Data is read-only: writing into it
+// changes what a later attempt sees, and WEIR_POISON=1 in the environment of a test catches it.
 type Record struct {
 	// Data is the payload.
 	Data []byte
@@ -25,16 +25,51 @@ type Record struct {
 	arrival   int64  // Unix milliseconds
 	done      uint32 // sub-records of SequenceNumber that are done after this one; shard.Whole for a plain record
 	encrypted bool
+	from      *origin // nil only for a Record that weir did not make
 }
+
+// origin is the shard that records were read from. It keeps no page in memory.
+type origin struct{ stream, shard string }
 
 // Position is the place right after r, where reading resumes once r is done. It is a copy: it may be kept for longer than
 // the record, and keeps no page in memory.
-func (r Record) Position() Position {
-	p, err := shard.Part(strings.Clone(r.SequenceNumber), r.done)
-	if err != nil { // only a Record that no consumer made
+func (r Record) Position() Position { return positionAfter(r.SequenceNumber, r.done) }
+
+// positionAfter is the place after done sub-records of the record seq. It is zero if seq is no number,
+// which only a Record has that weir did not make.
+func positionAfter(seq string, done uint32) Position {
+	p, err := shard.Part(strings.Clone(seq), done)
+	if err != nil {
 		return Position{}
 	}
 	return p
+}
+
+// ID names r among all records of all streams: stream, shard and [Record.Position] as text, such as
+// "orders/shardId-000000000003/4959…" or, for the second record of an aggregate, "…+2". It is the
+// same each time the record is read with the same [Options].Aggregates, so an idempotent sink can use
+// it as a key. It is "" for a Record that weir did not make.
+func (r Record) ID() string {
+	if r.from == nil {
+		return ""
+	}
+	return r.from.stream + "/" + r.from.shard + "/" + r.Position().String()
+}
+
+// Stream is the name of the stream that r was read from.
+func (r Record) Stream() string {
+	if r.from == nil {
+		return ""
+	}
+	return r.from.stream
+}
+
+// Shard is the ID of the shard that r was read from.
+func (r Record) Shard() string {
+	if r.from == nil {
+		return ""
+	}
+	return r.from.shard
 }
 
 // ArrivalTime is when the service took the record, to the millisecond. It is not strictly increasing inside a shard.
@@ -54,10 +89,17 @@ func (r Record) SDK() types.Record {
 	return sdk
 }
 
-func newRecord(r *source.Record) Record { return *(*Record)(unsafe.Pointer(r)) }
-
-// whole are records as they were read, in the same memory: a copy of each would be a large part of what reading small ones costs. [Record]
-// is laid out as [source.Record] is, to which TestARecordIsLaidOutAsItWasRead holds it.
-func whole(read []source.Record) []Record {
-	return unsafe.Slice((*Record)(unsafe.Pointer(unsafe.SliceData(read))), len(read))
+// appendRecords appends the records of a run, which stay as they were read, to all.
+func appendRecords(all []Record, run []source.Record, from *origin) []Record {
+	n := len(all)
+	if cap(all)-n < len(run) {
+		all = append(make([]Record, 0, n+len(run)), all...)
+	}
+	all = all[:n+len(run)]
+	for i := range run {
+		r, to := &run[i], &all[n+i]
+		to.Data, to.PartitionKey, to.SequenceNumber = r.Data, r.Key, r.SequenceNumber
+		to.arrival, to.done, to.encrypted, to.from = r.Arrival, r.Done, r.Encrypted, from
+	}
+	return all
 }

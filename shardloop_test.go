@@ -98,7 +98,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 				page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}, {SequenceNumber: "2", Done: shard.Whole}}}
 				l := &shardLoop{in: r, term: term, source: &onePage{wait: c.wait, page: page}, begun: true}
 				began := time.Now()
-				if err := l.read(); err != nil && !errors.Is(err, source.ErrEmpty) {
+				if err := ended(l.read()); err != nil {
 					t.Errorf("%s: %v", c.name, err)
 				}
 				if calls != c.calls {

@@ -27,15 +27,15 @@ type vigil struct {
 
 // notes is a vigil as a shardLoop keeps it.
 type notes struct {
-	asked, failing, ended mono.Time
-	left                  chan struct{}
-	tries                 int32
-	same, well, told      bool
+	asked, ended     mono.Time
+	left             chan struct{}
+	tries            int32
+	same, well, told bool
 }
 
 func (n *notes) vigil() vigil {
 	return vigil{
-		asked: n.asked.Time(), failing: n.failing.Time(), ended: n.ended.Time(), left: n.left, tries: int(n.tries),
+		asked: n.asked.Time(), ended: n.ended.Time(), left: n.left, tries: int(n.tries),
 		same: n.same, well: n.well, told: n.told,
 	}
 }
@@ -101,7 +101,7 @@ func (v vitals) judge(now time.Time, b bounds) (what verdict, since time.Time) {
 		if b.handler > 0 && now.Sub(v.since) >= b.handler {
 			return stalls, v.since
 		}
-	case v.state == ShardBlocked:
+	case v.state == ShardBlocked, v.state == ShardOpening:
 		if now.Sub(v.since) >= patience {
 			return stalls, v.since
 		}
@@ -132,7 +132,7 @@ func (v vitals) trouble(now time.Time, b bounds) (t lease.Trouble, some bool) {
 		say(v.state, v.failing, troubleAfter)
 	case v.state == ShardHandling:
 		say(v.state, v.since, b.stall)
-	case v.state == ShardBlocked:
+	case v.state == ShardBlocked, v.state == ShardOpening, v.state == ShardClosing:
 		say(v.state, v.since, troubleAfter)
 	case v.state == "" && !v.trying.IsZero() && (v.err != nil || v.reading == ShardAwaitingMemory):
 		say(v.reading, later(v.trying, v.since), troubleAfter)
@@ -150,7 +150,7 @@ func later(a, b time.Time) time.Time {
 // vitals may be called at any time.
 func (l *shardLoop) vitals() vitals {
 	var r source.Status
-	if from, ok := l.source.(interface{ Status() source.Status }); ok {
+	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
 		r = from.Status()
 	}
 	l.mu.Lock()
@@ -159,7 +159,10 @@ func (l *shardLoop) vitals() vitals {
 	if r.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
 		asked = time.Time{}
 	}
-	v := vitals{vigil: l.vigil(), state: l.state, since: l.since.Time(), err: l.err, reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
+	v := vitals{vigil: l.vigil(), state: l.state, since: l.since.Time(), reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
+	if l.failure != nil {
+		v.err, v.failing = l.failure.err, l.failure.since.Time()
+	}
 	if v.err == nil && v.state == "" {
 		v.err = r.Err
 	}
@@ -273,7 +276,7 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	r.opts.Logger.Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
 		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
 	l.term.Abandon()
-	if s, ok := l.source.(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
+	if s, ok := l.pagesNow().(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
 		s.Stop()
 	}
 	if f := r.opts.Events.Stalled; f != nil {

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -38,6 +37,10 @@ const (
 	ShardHandling ShardState = "in the handler"
 	// ShardRetrying: the handler failed, see Err, and is called again after Options.RetryMax at most.
 	ShardRetrying ShardState = "waiting to handle again"
+	// ShardOpening: [ShardHandlers] are asked for the term's handler and where it begins.
+	ShardOpening ShardState = "opening its handler"
+	// ShardClosing: the term is over, and its handler is told; see [ShardHandler].
+	ShardClosing ShardState = "closing its handler"
 	// ShardEnding: the shard was read to its end, and that is being saved with the next beat.
 	ShardEnding ShardState = "read to its end"
 	// ShardBlocked: the shard has stalled in this process before. It is begun again after a pause of Options.RetryMax at most, and not
@@ -103,7 +106,7 @@ func (l *shardLoop) status() ShardStatus {
 		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch, At: l.term.At(),
 		Reading: ShardStarting, Behind: -1,
 	}
-	if from, ok := l.source.(interface{ Status() source.Status }); ok {
+	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
 		r := from.Status()
 		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
 		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
@@ -113,8 +116,8 @@ func (l *shardLoop) status() ShardStatus {
 	defer l.mu.Unlock()
 	if l.state != "" {
 		s.State, s.Since = l.state, l.since.Time()
-		if l.err != nil {
-			s.Attempt, s.Err = int(l.attempt), l.err
+		if l.failure != nil {
+			s.Attempt, s.Err = l.failure.attempt, l.failure.err
 		}
 	}
 	if l.left != nil {
@@ -127,10 +130,13 @@ func (l *shardLoop) status() ShardStatus {
 func (l *shardLoop) enter(state ShardState, attempt int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state, l.since, l.attempt, l.err, l.told = state, mono.Now(), int32(min(attempt, math.MaxInt32)), err, false
-	if err == nil {
-		l.failing = 0
-	} else if l.failing.IsZero() {
-		l.failing = l.since
+	l.state, l.since, l.told = state, mono.Now(), false
+	switch {
+	case err == nil:
+		l.failure = nil
+	case l.failure == nil:
+		l.failure = &handlerFailure{err, attempt, l.since}
+	default:
+		l.failure.err, l.failure.attempt = err, attempt
 	}
 }

@@ -24,13 +24,13 @@ const (
 	KeepPacked
 )
 
-// unpacker turns pages into records. It belongs to one reader of one shard.
+// unpacker turns pages into runs of records, which keep the form they were read in. It belongs to one
+// reader of one shard.
 type unpacker struct {
 	mode   Aggregates
 	own    aggregate.HashRange
-	resume Position // of the container that it points into, what is done already is left out
-	reuse  bool
-	spare  [2][]Record // with reuse: a run is handed over while the next is filled
+	resume Position           // of the container that it points into, what is done already is left out
+	spare  [2][]source.Record // one run is handed over while the next is filled
 	parsed aggregate.Aggregate
 	count  Unpacked
 }
@@ -38,27 +38,37 @@ type unpacker struct {
 // unpackers are for shards that have something to unpack now, so that the others need none.
 var unpackers = sync.Pool{New: func() any { return new(unpacker) }}
 
-// set prepares for a shard. Memory is kept.
-func (u *unpacker) set(mode Aggregates, own shard.HashRange, resume Position) {
-	u.mode, u.resume, u.reuse, u.count = mode, resume, false, Unpacked{}
+// newUnpacker prepares one for a shard. Give it back with release.
+func newUnpacker(mode Aggregates, own shard.HashRange, resume Position) *unpacker {
+	u := unpackers.Get().(*unpacker)
+	u.mode, u.resume, u.count = mode, resume, Unpacked{}
 	u.own = aggregate.HashRange{
 		Start: aggregate.HashKey{Hi: own.Start.Hi, Lo: own.Start.Lo}, End: aggregate.HashKey{Hi: own.End.Hi, Lo: own.End.Lo},
 	}
+	return u
+}
+
+// release gives the unpacker back. Its runs must not keep a page in memory that is not needed.
+func (u *unpacker) release() {
+	for _, run := range u.spare {
+		clear(run[:cap(run)])
+	}
+	unpackers.Put(u)
 }
 
 // each hands the records of a page over in runs of size at most, in order. A run is in the memory of the page's records if there is nothing
-// to unpack; else it is new memory each time, or with reuse valid until the run after the next is begun. The first error ends it.
-func (u *unpacker) each(page source.Page, size int, hand func([]Record) error) error {
+// to unpack; else it is valid until the run after the next is begun. The first error ends it.
+func (u *unpacker) each(page source.Page, size int, hand func([]source.Record) error) error {
 	if u.mode == KeepPacked || !page.Marked {
 		// Nearly all pages of nearly all streams.
-		for run := range slices.Chunk(whole(page.Records), size) {
+		for run := range slices.Chunk(page.Records, size) {
 			if err := hand(run); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	var run []Record
+	var run []source.Record
 	for i := range page.Records {
 		r := &page.Records[i]
 		if aggregate.Marked(r.Data) {
@@ -71,7 +81,7 @@ func (u *unpacker) each(page source.Page, size int, hand func([]Record) error) e
 		if run == nil {
 			run = u.begin(min(len(page.Records)-i, size))
 		}
-		if run = append(run, newRecord(r)); len(run) == size {
+		if run = append(run, *r); len(run) == size {
 			full := run
 			run = nil
 			if err := hand(full); err != nil {
@@ -86,8 +96,8 @@ func (u *unpacker) each(page source.Page, size int, hand func([]Record) error) e
 }
 
 // add appends the records of r, which may be an aggregate, to run, and hands it over whenever it is full.
-func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func([]Record) error) ([]Record, error) {
-	put := func(rec Record) error {
+func (u *unpacker) add(run []source.Record, r *source.Record, left, size int, hand func([]source.Record) error) ([]source.Record, error) {
+	put := func(rec source.Record) error {
 		if run == nil {
 			run = u.begin(min(max(left, 1), size))
 		}
@@ -104,7 +114,7 @@ func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func
 		u.count.Damaged++
 	}
 	if !packed {
-		err := put(newRecord(r))
+		err := put(*r)
 		return run, err
 	}
 	defer u.parsed.Reset()
@@ -122,10 +132,10 @@ func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func
 		if sub.Sub() < done {
 			continue
 		}
-		rec := newRecord(r)
-		rec.Data, rec.PartitionKey, rec.done = sub.Data(), sub.PartitionKey(), sub.Sub()+1
+		rec := *r
+		rec.Data, rec.Key, rec.Done = sub.Data(), sub.PartitionKey(), sub.Sub()+1
 		if i == n-1 {
-			rec.done = shard.Whole
+			rec.Done = shard.Whole
 		}
 		u.count.Records++
 		if err := put(rec); err != nil {
@@ -136,13 +146,10 @@ func (u *unpacker) add(run []Record, r *source.Record, left, size int, hand func
 }
 
 // begin returns an empty run with room for n records.
-func (u *unpacker) begin(n int) []Record {
-	if !u.reuse {
-		return make([]Record, 0, n)
-	}
+func (u *unpacker) begin(n int) []source.Record {
 	u.spare[0], u.spare[1] = u.spare[1], u.spare[0]
 	if cap(u.spare[0]) < n {
-		u.spare[0] = make([]Record, 0, n)
+		u.spare[0] = make([]source.Record, 0, n)
 	}
 	return u.spare[0][:0]
 }

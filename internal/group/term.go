@@ -55,6 +55,7 @@ type Held struct {
 // rare is what few terms have at a time.
 type rare struct {
 	why      error // that Context has ended with; may be nil
+	mark     Mark  // nil while no handler is at work
 	err      error // that the reader returned
 	children []shard.Shard
 	waiters  []waiter
@@ -125,6 +126,38 @@ func (t *Term) Check() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.cause()
+}
+
+// Cause is that of the end of Context, nil before.
+func (t *Term) Cause() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cause()
+}
+
+// Mark is how far a handler has got that is at work.
+type Mark interface {
+	// Mark is the position before which everything is done, zero when nothing is since the handler
+	// began. It is called by the beat loop and must not block, nor call the term.
+	Mark() shard.Position
+}
+
+// SetMark has each beat ask m how far the handler has got; nil ends that, and keeps what m says now.
+func (t *Term) SetMark(m Mark) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.moveToMark()
+	t.rarely().mark = m
+}
+
+// moveToMark takes in how far the handler has got. It is called with the lock held.
+func (t *Term) moveToMark() {
+	if t.rare == nil || t.rare.mark == nil || t.finished || t.left {
+		return
+	}
+	if p := t.rare.mark.Mark(); p.Compare(t.at) > 0 {
+		t.at = p
+	}
 }
 
 // Advance notes that everything before p is done. The next beat saves it. Positions that go back are ignored.
@@ -203,10 +236,14 @@ func (t *Term) GiveUp(cause error) {
 	t.drain()
 }
 
+// GiveBack has the lease go back when the reader has returned, to whomever the plan gives it to.
+func (t *Term) GiveBack() { t.drain() }
+
 // Abandon gives the lease up although the reader has not returned: its handler ignores that Context has ended. Run does not wait
 // for it any more, and nothing that it still does counts; what it writes elsewhere only the epoch can fence.
 func (t *Term) Abandon() {
 	t.mu.Lock()
+	t.moveToMark()
 	t.stalled, t.left = true, true
 	t.mu.Unlock()
 	t.over(nil)
@@ -216,6 +253,7 @@ func (t *Term) Abandon() {
 func (t *Term) At() shard.Position {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.moveToMark()
 	return t.at
 }
 
@@ -280,6 +318,7 @@ func (t *Term) progress() (lease.Progress, bool) {
 		p.Release = t.returned // acknowledges a revocation, if there was one
 		return p, p.Release
 	}
+	t.moveToMark()
 	if t.at.Compare(t.saved) > 0 {
 		p.Position, p.Children = t.at, t.seldom().children
 	}

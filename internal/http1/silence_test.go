@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -162,11 +163,11 @@ func TestAListenerIsInterrupted(t *testing.T) {
 func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		dead := map[int]bool{}
+		var dead atomic.Bool // the first connection
 		s := &script{serve: func(n int, c net.Conn) {
 			r := bufio.NewReader(c)
 			for takeRequest(r) {
-				if dead[n] {
+				if n == 0 && dead.Load() {
 					time.Sleep(time.Hour)
 				}
 				time.Sleep(time.Millisecond)
@@ -184,18 +185,20 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 		}
 		lines[3].Park()
 		lines[4].Park()
-		dead[0] = true
+		dead.Store(true)
 		time.Sleep(time.Second)
-		go func() { // over connection 2, after the request over 0 was sent
+		var other sync.WaitGroup
+		other.Go(func() { // over connection 2, after the request over 0 was sent
 			time.Sleep(silenceOf / 2)
 			if _, err := over(t.Context(), &lines[2], h, Bound{At: time.Now().Add(time.Minute)}); err != nil {
 				t.Error(err)
 			}
-		}()
+		})
 		bound := Bound{At: time.Now().Add(time.Minute), Silence: silenceOf, Listener: &judge{giveUp: true}}
 		if _, err := over(t.Context(), &lines[0], h, bound); !errors.Is(err, ErrSilent) {
 			t.Fatal(err)
 		}
+		other.Wait()
 		if open, idle, _ := h.held(); open != 2 || idle != 0 {
 			t.Errorf("%d connections are open and %d idle, want those of two lines alone", open, idle)
 		}
