@@ -348,3 +348,36 @@ func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 		}
 	})
 }
+
+// The very first calls, of which nothing is known, are made again as well, whichever it is that is not answered.
+func TestASilentStartCostsFiveSeconds(t *testing.T) {
+	for _, action := range []string{"GetShardIterator", "GetRecords"} {
+		overRungs(t, 1, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
+			var asked, handled time.Time
+			srv.Control(action, func(c *kinesistest.Call) kinesistest.Fault {
+				if c.N > 1 {
+					return kinesistest.Fault{}
+				}
+				asked = time.Now()
+				return kinesistest.Fault{Delay: time.Hour}
+			})
+			srv.Put("s", "key", []byte("data"))
+			done := make(chan struct{})
+			stop := start(t, client, memstore.New(), weir.Options{Wire: opts.Wire}, func(context.Context, *weir.Batch) error {
+				handled = time.Now()
+				close(done)
+				return nil
+			})
+			<-done
+			if took := handled.Sub(asked); took < leastCold || took > 5*time.Second || srv.Requests(action) < 2 {
+				t.Errorf("%s: it took %v and %d calls", action, took, srv.Requests(action))
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// leastCold is how long silence is borne of a service of which nothing is known.
+const leastCold = 4 * time.Second

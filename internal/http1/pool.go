@@ -24,8 +24,8 @@ type Host struct {
 	expiry  *time.Timer  // closes idle connections; nil when there were none
 	closing bool         // nothing is kept until the next request
 
-	// silent is when the last request was sent whose connection was given up as silent, in nanoseconds since the client was made;
-	// 0 if there was none. Connections over which nothing has come since are suspects: what killed one has often killed all.
+	// silent is since when the last connection was silent that was given up for that, in nanoseconds since the client was made; 0 if
+	// there was none. Connections over which no answer has begun since are suspects: what killed one has often killed all.
 	silent atomic.Int64
 }
 
@@ -33,8 +33,8 @@ type Host struct {
 type turn chan *conn
 
 // get returns a connection, which the caller owns. It uses the one that was used last, so that those that are not needed grow
-// old; callers that have to wait do so in order. For a fresh one it makes a new one if it may, in place of an idle one if it must.
-func (h *Host) get(ctx context.Context, b Bound, fresh bool) (*conn, error) {
+// old; callers that have to wait do so in order. If unused is set it makes a new one if it may, in place of an idle one if it must.
+func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	bounded := b.At.IsZero()
 	for {
 		h.mu.Lock()
@@ -43,7 +43,7 @@ func (h *Host) get(ctx context.Context, b Bound, fresh bool) (*conn, error) {
 		var wait turn
 		var place *list.Element
 		switch n := len(h.idle); {
-		case n > 0 && !fresh:
+		case n > 0 && !unused:
 			c = h.idle[n-1]
 			h.idle[n-1] = nil
 			h.idle = h.idle[:n-1]
@@ -196,18 +196,12 @@ func (h *Host) suspects(c *conn) bool {
 	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
 }
 
-// suspect makes suspects of all connections over which nothing has come since the time of a request that was not answered, and
+// suspect makes suspects of all connections over which no answer has begun since a connection was last heard that is silent, and
 // closes those that are idle. Those in use are closed when they would be used again.
-func (h *Host) suspect(asked time.Time) {
-	at := int64(asked.Sub(h.client.born))
-	for {
-		silent := h.silent.Load()
-		if silent >= at {
-			break
-		}
-		if h.silent.CompareAndSwap(silent, at) {
-			break
-		}
+func (h *Host) suspect(since time.Time) {
+	at := int64(since.Sub(h.client.born))
+	for last := h.silent.Load(); last < at && !h.silent.CompareAndSwap(last, at); {
+		last = h.silent.Load()
 	}
 	h.mu.Lock()
 	var dead []*conn

@@ -51,7 +51,7 @@ func (c *conn) listenOn(ctx context.Context, p []byte, since time.Time) (int, er
 			looked = true
 			c.readUntil(now.Add(lastLook))
 		case c.bound.Listener.GiveUp():
-			c.host.suspect(c.asked)
+			c.host.suspect(since)
 			return 0, ErrSilent
 		default:
 			c.bound.Listener = nil
