@@ -179,7 +179,8 @@ func (l *shardLoop) pullAgain(err *pullEnded) error {
 	key := l.term.Lease.Key
 	l.in.opts.Logger.Warn("the function that pulls returned; it will get what is not done again", "stream", key.Stream, "shard", key.Shard,
 		"at", l.term.At(), "attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
-	if f := l.in.opts.Events.HandlerFailed; f != nil {
+	l.in.counted.handlerFailures.Add(1)
+	if f := l.in.tell.HandlerFailed; f != nil {
 		f(HandlerFailed{Stream: key.Stream, Shard: key.Shard, Err: err, Attempt: attempt, Next: next})
 	}
 	return wait(l.term.Reading(), next)

@@ -127,9 +127,25 @@ func (l *shardLoop) read() error {
 			continue
 		}
 		atTip = ahead || page.Behind == 0
+		l.readSome(&page)
 		if over, err := l.take(page, time.Time{}); over || err != nil {
 			return err
 		}
+	}
+}
+
+// readSome tells of what was read, before it is handled.
+func (l *shardLoop) readSome(page *source.Page) {
+	n := len(page.Records)
+	if n == 0 && !page.End {
+		return
+	}
+	l.in.counted.reads.Add(1)
+	l.in.counted.recordsRead.Add(uint64(n))
+	l.in.counted.bytesRead.Add(uint64(page.Bytes))
+	if f := l.in.tell.Read; f != nil {
+		key := l.term.Lease.Key
+		f(Read{Stream: key.Stream, Shard: key.Shard, Records: n, Bytes: page.Bytes, Took: page.Took, Behind: page.Behind, End: page.End})
 	}
 }
 
@@ -143,6 +159,7 @@ func (l *shardLoop) last() error {
 	if err != nil {
 		return nil
 	}
+	l.readSome(&page)
 	_, err = l.take(page, time.Now().Add(beat))
 	return err
 }
@@ -180,8 +197,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.opts.Events.Unpacked != nil {
-		l.in.opts.Events.Unpacked(c)
+	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
+		l.in.tell.Unpacked(c)
 	}
 	if n := len(page.Records); n > 0 && !l.pulls() { // also past what was dropped
 		l.term.Advance(positionAfter(page.Records[n-1].SequenceNumber, shard.Whole))
@@ -217,7 +234,11 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 			return err
 		}
 		l.enter(ShardHandling, d.attempt, d.last)
-		before, began := d.progress(), time.Now()
+		before := d.progress()
+		if f := l.in.tell.BatchBegins; f != nil {
+			f(BatchBegins{Stream: d.from.stream, Shard: d.from.shard, Records: len(run) - before, Attempt: d.attempt + 1})
+		}
+		began := time.Now()
 		err := d.call()
 		took := time.Since(began)
 		if err != nil && d.left() == 0 && !end && ended(err) == nil {
@@ -265,7 +286,10 @@ func (l *shardLoop) handled(d *delivery, took time.Duration) {
 		l.term.Advance(at)
 	}
 	l.fared(bytes)
-	if f := l.in.opts.Events.BatchHandled; f != nil {
+	l.in.counted.batchesHandled.Add(1)
+	l.in.counted.recordsHandled.Add(uint64(records))
+	l.in.counted.bytesHandled.Add(uint64(bytes))
+	if f := l.in.tell.BatchHandled; f != nil {
 		f(BatchHandled{
 			Stream: d.from.stream, Shard: d.from.shard, Records: records, Bytes: bytes, Behind: d.behind, Took: took, Attempts: d.calls,
 		})
@@ -309,9 +333,10 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it is not.
 func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
+	l.in.counted.handlerFailures.Add(1)
 	l.in.opts.Logger.Warn("the handler failed; what is not done will be handled again", "stream", d.from.stream, "shard", d.from.shard,
 		"records", d.left(), "attempt", d.attempt, "next", next.Round(time.Millisecond), "err", err)
-	if f := l.in.opts.Events.HandlerFailed; f != nil {
+	if f := l.in.tell.HandlerFailed; f != nil {
 		f(HandlerFailed{Stream: d.from.stream, Shard: d.from.shard, Err: err, Attempt: d.attempt, Next: next})
 	}
 }
@@ -337,14 +362,19 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	}
 	level("reading failed; trying again", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
-	if f := l.in.opts.Events.ReadFailed; f != nil {
+	if throttled {
+		l.in.counted.readsThrottled.Add(1)
+	} else {
+		l.in.counted.readsFailed.Add(1)
+	}
+	if f := l.in.tell.ReadFailed; f != nil {
 		f(ReadFailed{
 			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
 		})
 	}
 	if at := l.refusedAt(); errors.Is(err, source.ErrNoPosition) && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.refused {
 		l.refused = true
-		if f := l.in.opts.Events.PositionExpired; f != nil {
+		if f := l.in.tell.PositionExpired; f != nil {
 			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
 		}
 	}
@@ -368,7 +398,7 @@ func (l *shardLoop) Expired(e source.Expiry) {
 	key := l.term.Lease.Key
 	l.in.opts.Logger.Error("records have left the stream, or may have, that were not handled", "stream", key.Stream, "shard", key.Shard,
 		"position", e.At, "next", e.Next, "from", e.From, "to", e.To, "err", e.Err)
-	if f := l.in.opts.Events.PositionExpired; f != nil {
+	if f := l.in.tell.PositionExpired; f != nil {
 		f(PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
 	}
 }

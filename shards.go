@@ -197,7 +197,8 @@ func (l *shardLoop) openFailed(err error, attempt int, next time.Duration) {
 	key := l.term.Lease.Key
 	l.in.opts.Logger.Warn("a shard's handler could not be opened; trying again", "stream", key.Stream, "shard", key.Shard,
 		"attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
-	if f := l.in.opts.Events.HandlerFailed; f != nil {
+	l.in.counted.handlerFailures.Add(1)
+	if f := l.in.tell.HandlerFailed; f != nil {
 		f(HandlerFailed{Stream: key.Stream, Shard: key.Shard, Err: err, Attempt: attempt, Next: next})
 	}
 }

@@ -251,7 +251,7 @@ func TestASinkThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 				var mu sync.Mutex
 				var got, told []string
 				answers, handledBefore := false, false
-				opts := weir.Options{Expired: weir.OldestExpired, Events: weir.Events{HandlerFailed: func(f weir.HandlerFailed) {
+				opts := weir.Options{Expired: weir.OldestExpired, Events: weir.Events{HandlerFailed: func(_ context.Context, f weir.HandlerFailed) {
 					mu.Lock()
 					defer mu.Unlock()
 					told = append(told, f.Err.Error())

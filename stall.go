@@ -267,7 +267,8 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 	r.opts.Logger.Error("a shard makes no progress; its lease is given up", "stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch,
 		"stage", e.Stage, "since", e.Since, "at", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
-	if f := r.opts.Events.Stalled; f != nil {
+	r.counted.stalls.Add(1)
+	if f := r.tell.Stalled; f != nil {
 		f(e)
 	}
 }
@@ -279,7 +280,8 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	if s, ok := l.pagesNow().(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
 		s.Stop()
 	}
-	if f := r.opts.Events.Stalled; f != nil {
+	r.counted.stalls.Add(1)
+	if f := r.tell.Stalled; f != nil {
 		f(e)
 	}
 }
@@ -292,7 +294,8 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 	key := l.term.Lease.Key
 	l.in.opts.Logger.Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
 		"stream", key.Stream, "shard", key.Shard, "since", began)
-	if f := l.in.opts.Events.Stalled; f != nil {
+	l.in.counted.stalls.Add(1)
+	if f := l.in.tell.Stalled; f != nil {
 		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
 	}
 }

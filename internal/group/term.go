@@ -340,9 +340,10 @@ func (t *Term) tellLoad(now mono.Time) bool {
 }
 
 // settle takes in that a beat carried p for this term and that the store then said that the lease is held (or not) at
-// the term's epoch. It reports whether the term is over and can be dropped.
-func (t *Term) settle(p lease.Progress, held bool) (over bool) {
+// the term's epoch. It reports whether the term is over and can be dropped, and whether p's position is saved now.
+func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	t.mu.Lock()
+	before := t.saved
 	if held && p.Load != 0 {
 		t.told, t.toldAt = p.Load, mono.Now()
 	}
@@ -360,11 +361,12 @@ func (t *Term) settle(p lease.Progress, held bool) (over bool) {
 	lost := t.lost
 	t.answer(lost || gone)
 	returned := t.returned
+	saved = t.saved != before
 	t.mu.Unlock()
 	if lost {
 		t.cancel(ErrLeaseLost)
 	}
-	return gone && returned
+	return gone && returned, saved
 }
 
 // answer tells those who wait what has become of their positions. It is called with the lock held.
