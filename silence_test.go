@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// deadLines are those of a network that can die without a word: what is written goes nowhere, so nothing comes any more.
+// deadLines are those of a network that can die without a word: what is written goes nowhere, so
+// nothing comes any more.
 type deadLines struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
@@ -163,8 +164,9 @@ func putEach(srv *kinesistest.Server, lasts time.Duration) (n int) {
 	return n
 }
 
-// Connections that die without a word, all at once, cost a read at most 5 s, with the interval between reads and whenever it happens:
-// just after the start, when nothing is known of the service, and later.
+// Connections that die without a word, all at once, cost a read at most 5 s, with the interval
+// between reads and whenever it happens: just after the start, when nothing is known of the
+// service, and later.
 func TestSilentConnectionsCostFiveSeconds(t *testing.T) {
 	overRungs(t, 16, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, d *deadLines, opts weir.Options) {
 		srv.Control("GetRecords", func(*kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{Delay: 20 * time.Millisecond} })
@@ -207,7 +209,8 @@ func TestSilentConnectionsCostFiveSeconds(t *testing.T) {
 	})
 }
 
-// A service that always takes two seconds is asked once: as many calls as without second tries, and none of them is given up.
+// A service that always takes two seconds is asked once: as many calls as without second tries,
+// and none of them is given up.
 func TestASlowServiceIsAskedOnce(t *testing.T) {
 	overRungs(t, 4, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
 		var given atomic.Int32
@@ -240,8 +243,9 @@ func TestASlowServiceIsAskedOnce(t *testing.T) {
 	})
 }
 
-// When half of all calls are never answered, no more than one in twenty is made a second time, but for the few of the start; and each shard is
-// read five times a second at most, second tries included.
+// When half of all calls are never answered, no more than one in twenty is made a second time, but
+// for the few of the start; and each shard is read five times a second at most, second tries
+// included.
 func TestSecondTriesAreFew(t *testing.T) {
 	const shards = 8
 	overRungs(t, shards, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
@@ -295,7 +299,8 @@ func TestSecondTriesAreFew(t *testing.T) {
 	})
 }
 
-// A small share of a shard's reads holds for second tries: there are never two within the time that the share has for one.
+// A small share of a shard's reads holds for second tries: there are never two within the time
+// that the share has for one.
 func TestSecondTriesKeepToTheReadShare(t *testing.T) {
 	overRungs(t, 2, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
 		const share, apart = 0.08, 2500 * time.Millisecond
@@ -349,7 +354,8 @@ func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 	})
 }
 
-// The very first calls, of which nothing is known, are made again as well, whichever it is that is not answered.
+// The very first calls, of which nothing is known, are made again as well, whichever it is that is
+// not answered.
 func TestASilentStartCostsFiveSeconds(t *testing.T) {
 	for _, action := range []string{"GetShardIterator", "GetRecords"} {
 		overRungs(t, 1, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {

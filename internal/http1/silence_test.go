@@ -158,8 +158,8 @@ func TestAListenerIsInterrupted(t *testing.T) {
 	})
 }
 
-// A connection that is silent makes suspects of all over which nothing has come since: idle ones are closed, one that a line keeps is not used
-// again. One that was heard since is.
+// A connection that is silent makes suspects of all over which nothing has come since: idle ones
+// are closed, one that a line keeps is not used again. One that was heard since is.
 func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,7 +227,8 @@ func TestASilentConnectionMakesOthersSuspect(t *testing.T) {
 	})
 }
 
-// Where no more connections may be made, a fresh one takes the place of the one that has been idle for longest.
+// Where no more connections may be made, a fresh one takes the place of the one that has been idle
+// for longest.
 func TestAFreshConnectionTakesThePlaceOfAnIdleOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

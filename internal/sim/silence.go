@@ -2,10 +2,12 @@ package sim
 
 import "time"
 
-// A read that is not answered is made a second time, for one in twenty that are answered and ten at first. How many a life has made is
-// counted here from what arrives, so that a shard is excused for as long as a call may hang only where none was left, or the second hangs too.
+// A read that is not answered is made a second time, for one in twenty that are answered and ten
+// at first. How many a life has made is counted here from what arrives, so that a shard is excused
+// for as long as a call may hang only where none was left, or the second hangs too.
 
-// silentWithin is how long a read may take whose first try is not answered: the longest that silence is borne, and an answer.
+// silentWithin is how long a read may take whose first try is not answered: the longest that
+// silence is borne, and an answer.
 const silentWithin = 5 * time.Second
 
 // tries are a life's.

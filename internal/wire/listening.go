@@ -9,13 +9,15 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// A call may be made a second time, once, when nothing comes over the connection of the first: GetRecords and GetShardIterator
-// change nothing. The connection is given up before, so that no answer comes twice; and whoever is merely slow is asked no more
-// than that. What is left of the call's time is the second's.
+// A call may be made a second time, once, when nothing comes over the connection of the first:
+// GetRecords and GetShardIterator change nothing. The connection is given up before, so that no
+// answer comes twice; and whoever is merely slow is asked no more than that. What is left of the
+// call's time is the second's.
 
 // Retry is what a caller wants, and hears, of a second try.
 type Retry struct {
-	// After is how long after its request was sent a call is left alone at least, whatever is heard.
+	// After is how long after its request was sent a call is left alone at least, whatever is
+	// heard.
 	After time.Duration
 	// At is when the second try was made; zero if there was none.
 	At time.Time
@@ -63,7 +65,8 @@ func (l *life) giveUp() bool {
 	return l.silent
 }
 
-// again reports whether a call that failed is made a second time, and makes its life ready for that.
+// again reports whether a call that failed is made a second time, and makes its life ready for
+// that.
 func (l *life) again(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +104,8 @@ func (c *Caller) twice(l *life, call func() error) error {
 	return call()
 }
 
-// listenTo makes the request of a call over net/http, and listens for the answer. What net/http takes to find a connection counts.
+// listenTo makes the request of a call over net/http, and listens for the answer. What net/http
+// takes to find a connection counts.
 func (l *life) listenTo(d doer, r *http.Request) (*http.Response, error) {
 	began := mono.Now()
 	l.posted = true
@@ -131,7 +135,8 @@ func (b *heardBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// listen begins to wait for a byte. Nearly always the timer comes soon enough as it is, and finds that nobody has been silent.
+// listen begins to wait for a byte. Nearly always the timer comes soon enough as it is, and finds
+// that nobody has been silent.
 func (l *life) listen(now mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,8 +153,8 @@ func (l *life) rest() {
 	l.mu.Unlock()
 }
 
-// arm has the timer come when the call is over, or has been silent for too long. It is called with the lock held, and there is an
-// inner context.
+// arm has the timer come when the call is over, or has been silent for too long. It is called with
+// the lock held, and there is an inner context.
 func (l *life) arm(now mono.Time) {
 	l.rings = mono.Of(l.bound.At)
 	if p := l.patience(); p > 0 && !l.since.IsZero() {

@@ -8,14 +8,16 @@ import (
 )
 
 const (
-	// A call is given up as silent, and made a second time, when no byte has come for four times what 99 of 100 answers take to
-	// begin, within these. At first it is mostSilence: what an answer takes is not known yet.
+	// A call is given up as silent, and made a second time, when no byte has come for four times
+	// what 99 of 100 answers take to begin, within these. At first it is mostSilence: what an
+	// answer takes is not known yet.
 	leastSilence = time.Second
 	mostSilence  = 4 * time.Second
 	// enoughAnswers is how many have to have begun before it counts how long that took.
 	enoughAnswers = 20
-	// firstTries is how many second tries there may be before anything is saved, for who reads little; mostTries is how many are
-	// saved at most: as many connections as there may be, which can all die at once.
+	// firstTries is how many second tries there may be before anything is saved, for who reads
+	// little; mostTries is how many are saved at most: as many connections as there may be, which
+	// can all die at once.
 	firstTries = 10
 	mostTries  = defaultMaxConns
 	// oneOf is how many answers it takes to save one second try: 5 %.
@@ -24,8 +26,8 @@ const (
 	tellAgain = time.Minute
 )
 
-// silence decides when an endpoint that says nothing is asked a second time. All calls to the endpoint share it. It may be used
-// concurrently.
+// silence decides when an endpoint that says nothing is asked a second time. All calls to the
+// endpoint share it. It may be used concurrently.
 type silence struct {
 	endpoint string
 	after    atomic.Int64 // what judge said last
@@ -68,7 +70,8 @@ func (s *silence) again() bool {
 	return true
 }
 
-// news is how many second tries were taken that nobody has been told of; 0 if it is too early for that.
+// news is how many second tries were taken that nobody has been told of; 0 if it is too early for
+// that.
 func (s *silence) news(now time.Time) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +94,9 @@ func (t *tries) take() bool {
 	return true
 }
 
-// firstBytes is how long the last thousand or so answers took to begin. There are four sizes for each doubling, from 2^19 ns (half
-// a millisecond) to 2^35 (half a minute): what is said of them is at most a quarter too much.
+// firstBytes is how long the last thousand or so answers took to begin. There are four sizes for
+// each doubling, from 2^19 ns (half a millisecond) to 2^35 (half a minute): what is said of them
+// is at most a quarter too much.
 type firstBytes struct {
 	counts [4 * (longestFirst - shortestFirst)]uint16
 	all    int
@@ -145,7 +149,8 @@ func (f *firstBytes) within(percent int) time.Duration {
 	return 0
 }
 
-// judge is how long no byte may come; 0 if silence says nothing, because most answers take longer than that.
+// judge is how long no byte may come; 0 if silence says nothing, because most answers take longer
+// than that.
 func (f *firstBytes) judge() time.Duration {
 	switch {
 	case f.all < enoughAnswers:
