@@ -49,6 +49,7 @@ type life struct {
 	trusted  trusted
 	session  string // as the store knows it
 	hindered hindered
+	tries    tries
 	pins     map[string]int64 // when it last learned which shards are open, by stream
 }
 
