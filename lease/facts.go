@@ -27,7 +27,9 @@ type Facts struct {
 }
 
 // Any reports whether there is any fact that calls for a plan by itself.
-func (f Facts) Any() bool { return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.Untold)+len(f.Forgettable) > 0 }
+func (f Facts) Any() bool {
+	return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.Untold)+len(f.Forgettable) > 0
+}
 
 // Limits bound what one plan does.
 type Limits struct {
