@@ -59,8 +59,9 @@ var rows = []row{
 	},
 	{
 		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
-		ours: []string{"shard", "lease", "store/memstore", "internal/previous"},
+		ours: []string{"shard", "lease", "store/memstore", "internal/previous", "internal/filled"},
 	},
+	{pkg: "internal/filled", why: "values all of whose fields are set, for tests", ours: []string{"shard"}, tests: []string{"lease"}},
 	{pkg: "internal/previous", why: "a store as workers of the version before use it", ours: []string{"lease"}, tests: []string{"shard", "store/..."}},
 	{
 		pkg: "kinesistest/...", why: "the embedded Kinesis; sharing the client's code would share its misunderstandings",
@@ -81,7 +82,7 @@ var rows = []row{
 		pkg: "internal/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",
-			"internal/scenario", "internal/previous", "internal/integration/...",
+			"internal/scenario", "internal/previous", "internal/filled", "internal/integration/...",
 		}, sdk: true,
 	},
 	{
