@@ -25,6 +25,7 @@ type delivery struct {
 	end    bool
 	pulled bool           // it is over for the loop before its records are done
 	ctx    handlerContext // of the handler's calls
+	bytes  int            // of the data of all records
 
 	// Of the goroutine that delivers.
 	calls   int       // of the handler
@@ -32,29 +33,35 @@ type delivery struct {
 	failed  time.Time // the first of them
 	last    error     // … and the error of the last
 	batch   Batch     // for the first call
-	copies  *[]Record // what the handler got, where buffers are reused
+	first   []Record  // what the first call gets, if that is not a copy
+	copies  *[]Record // what the handler gets where buffers are reused, and first is not there
 
-	mu      sync.Mutex
-	records []source.Record // nil once the delivery is over
-	done    int             // of records
-	over    bool
-	whole   bool // all of it is done
+	mu    sync.Mutex
+	kept  kept // empty once the delivery is over
+	done  int  // of its records
+	over  bool
+	whole bool // all of it is done
 }
 
-// delivery begins one, of a run of records that stays as it is until the delivery is closed.
-func (l *shardLoop) delivery(run []source.Record, behind time.Duration, end bool) *delivery {
+// delivery begins one, of a run of records that stays as it is until the delivery is closed. own says that the handler
+// must not get the run itself, but a copy.
+func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bool) *delivery {
 	if l.handles == nil {
-		l.handles = &handling{everyShards{l.in.handler}, &origin{l.term.Lease.Stream, l.term.Lease.Shard}, l.term.Lease.Position}
-	}
-	pulled := l.pulls()
-	if pulled && !l.in.opts.ReuseBuffers {
-		run = slices.Clone(run) // the page may end before the records are done
+		l.handles = &handling{everyShards{l.in.handler}, &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard}, l.term.Lease.Position}
 	}
 	d := &delivery{
-		loop: l, from: l.handles.from, behind: behind, end: end, records: run, pulled: pulled,
-		ctx: handlerContext{l.term.Context(), l.in.values},
+		loop: l, from: l.handles.from, behind: page.Behind, end: end, pulled: l.pulls(), ctx: handlerContext{l.term.Context(), l.in.values},
 	}
-	if l.in.opts.ReuseBuffers {
+	if own {
+		if d.pulled { // the page may end before the records are done
+			run = slices.Clone(run)
+		}
+		d.kept, d.bytes = keepRun(run, d.from)
+	} else {
+		d.kept, d.bytes = keepCopy(run, d.from)
+		d.first = whole(run)
+	}
+	if own && l.in.opts.ReuseBuffers {
 		d.copies = copiesPool.Get().(*[]Record)
 	}
 	return d
@@ -97,12 +104,13 @@ func (d *delivery) markDone(r Record) error {
 // find returns the index of r. It is called with the lock held.
 func (d *delivery) find(r Record) (int, bool) {
 	at := func(i int) int {
-		return cmp.Or(shard.CompareSequence(r.SequenceNumber, d.records[i].SequenceNumber), cmp.Compare(r.done, d.records[i].Done))
+		of := &d.kept.records[i]
+		return cmp.Or(shard.CompareSequence(r.SequenceNumber, of.SequenceNumber), cmp.Compare(r.done, of.Done))
 	}
-	if d.done < len(d.records) && at(d.done) == 0 { // nearly always: records are done one after the other
+	if d.done < len(d.kept.records) && at(d.done) == 0 { // nearly always: records are done one after the other
 		return d.done, true
 	}
-	return sort.Find(len(d.records), at)
+	return sort.Find(len(d.kept.records), at)
 }
 
 // Mark is the position after the last record that is done, zero when none is. It is the term's
@@ -118,7 +126,7 @@ func (d *delivery) mark() Position {
 	if d.done == 0 || d.over {
 		return Position{}
 	}
-	r := &d.records[d.done-1]
+	r := &d.kept.records[d.done-1]
 	return positionAfter(r.SequenceNumber, r.Done)
 }
 
@@ -126,14 +134,14 @@ func (d *delivery) mark() Position {
 func (d *delivery) left() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.records) - d.done
+	return len(d.kept.records) - d.done
 }
 
 // finish notes that all of it is done, and returns the position after it.
 func (d *delivery) finish() Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.done, d.whole = len(d.records), true
+	d.done, d.whole = len(d.kept.records), true
 	return d.mark()
 }
 
@@ -141,7 +149,8 @@ func (d *delivery) finish() Position {
 func (d *delivery) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.over, d.records = true, nil
+	d.over, d.first = true, nil
+	d.kept.release()
 	if d.copies != nil && !d.loop.in.poison { // else whoever keeps them would not see nonsense
 		copiesPool.Put(d.copies)
 	}
@@ -150,21 +159,23 @@ func (d *delivery) close() {
 // next returns the batch for the next call: what is not done.
 func (d *delivery) next() *Batch {
 	d.mu.Lock()
-	rest := d.records[d.done:]
-	d.mu.Unlock()
+	defer d.mu.Unlock()
 	b := &d.batch
 	if d.calls > 1 {
 		b = new(Batch) // the handler may have kept the one before
 	}
 	*b = Batch{
-		Stream: d.from.stream, Shard: d.from.shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end,
+		Stream: d.from.Stream, Shard: d.from.Shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end,
 		Attempt: d.attempt + 1, FirstFailure: d.failed, delivery: d,
 	}
-	if d.copies != nil {
-		*d.copies = appendRecords((*d.copies)[:0], rest, d.from)
-		b.Records = (*d.copies)[:len(rest):len(rest)]
-	} else if len(rest) > 0 {
-		b.Records = appendRecords(nil, rest, d.from)
+	switch rest := len(d.kept.records) - d.done; {
+	case d.calls == 1 && d.first != nil:
+		b.Records = d.first[:rest:rest]
+	case d.copies != nil:
+		*d.copies = d.kept.handler((*d.copies)[:0], d.done)
+		b.Records = (*d.copies)[:rest:rest]
+	case rest > 0:
+		b.Records = d.kept.handler(nil, d.done)
 	}
 	return b
 }
@@ -191,20 +202,12 @@ func (d *delivery) progress() int {
 // wantedBack reports whether the lease is to go to another worker.
 func (d *delivery) wantedBack() bool { return d.loop.term.Reading().Err() != nil }
 
-// bytes is the size of the data of all records.
-func (d *delivery) bytes() (n int) {
-	for i := range d.records {
-		n += len(d.records[i].Data)
-	}
-	return n
-}
-
 // fingerprint is of everything that a handler must not write to. Only tests with WEIR_POISON ask.
 func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	for i := range d.records {
-		_, _ = h.Write(d.records[i].Data)
+	for i := range len(d.kept.records) {
+		_, _ = h.Write(d.kept.records[i].Data)
 	}
 	return h.Sum64()
 }
@@ -221,7 +224,7 @@ func (d *delivery) call() error {
 	before := d.fingerprint(seed)
 	err := call(&d.ctx, d.loop.handles, b)
 	if d.fingerprint(seed) != before {
-		return Stop(fmt.Errorf("weir: the handler wrote into the Data of a record of %s/%s, which is read-only", d.from.stream, d.from.shard))
+		return Stop(fmt.Errorf("weir: the handler wrote into the Data of a record of %s/%s, which is read-only", d.from.Stream, d.from.Shard))
 	}
 	return err
 }

@@ -21,6 +21,9 @@ import (
 // Record is one record as it was read. Data and the strings alias the page.
 type Record = wire.Record
 
+// Origin is the shard that a record was read from.
+type Origin = wire.Origin
+
 // Page is what one read returned, or a part of a large answer, of which only the last says Behind and End for sure. It is valid until the
 // next read, or until Release where the caller reuses memory.
 type Page struct {
