@@ -22,11 +22,13 @@ type delivery struct {
 	from   *origin
 	behind time.Duration
 	end    bool
+	until  time.Time      // a lease that is wanted back keeps the handler until then
 	ctx    handlerContext // of the handler's calls
 
 	// Of the goroutine that delivers.
 	calls   int       // of the handler
-	attempt int       // calls that failed at the first record that is not done
+	head    int       // of records: the first that was not done by the last call's beginning or failure
+	attempt int       // calls that failed there
 	failed  time.Time // the first of them
 	last    error     // … and the error of the last
 	batch   Batch     // for the first call
@@ -36,15 +38,16 @@ type delivery struct {
 	records []source.Record // nil once the delivery is over
 	done    int             // of records
 	over    bool
+	upTo    Position // after the last record; once the delivery is over
 }
 
 // delivery begins one, of a run of records that stays as it is until the delivery is closed.
-func (l *shardLoop) delivery(run []source.Record, behind time.Duration, end bool) *delivery {
+func (l *shardLoop) delivery(run []source.Record, behind time.Duration, end bool, until time.Time) *delivery {
 	if l.handles == nil {
 		l.handles = &handling{l.in.handler, &origin{l.term.Lease.Stream, l.term.Lease.Shard}}
 	}
 	d := &delivery{
-		loop: l, from: l.handles.from, behind: behind, end: end, records: run,
+		loop: l, from: l.handles.from, behind: behind, end: end, until: until, records: run,
 		ctx: handlerContext{l.term.Context(), l.in.values},
 	}
 	if l.in.opts.ReuseBuffers {
@@ -71,15 +74,14 @@ func (d *delivery) markDone(r Record) error {
 	if found {
 		d.done = max(d.done, i+1)
 	}
-	over := d.over
+	if d.over { // records are not kept for those who come late; what is behind the last is never theirs
+		found = r.Position().Compare(d.upTo) <= 0
+	}
 	d.mu.Unlock()
-	if !found && !over {
+	if !found {
 		return errNotInBatch
 	}
-	if cause := context.Cause(d.loop.term.Context()); errors.Is(cause, ErrLeaseLost) {
-		return cause
-	}
-	return nil
+	return d.loop.term.Lost()
 }
 
 // find returns the index of r. It is called with the lock held.
@@ -122,24 +124,35 @@ func (d *delivery) finish() Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.done = len(d.records)
-	return d.mark()
+	d.upTo = d.mark()
+	return d.upTo
 }
 
 // close lets go of the records, which the page may need again.
 func (d *delivery) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if n := len(d.records); n > d.done {
+		d.upTo = positionAfter(d.records[n-1].SequenceNumber, d.records[n-1].Done)
+	}
 	d.over, d.records = true, nil
 	if d.copies != nil && !d.loop.in.poison { // else whoever keeps them would not see nonsense
 		copiesPool.Put(d.copies)
 	}
 }
 
-// next returns the batch for the next call: what is not done.
+// next returns the batch for the next call: what is not done. It is nil when all is, which goroutines
+// that an earlier call left behind may have seen to.
 func (d *delivery) next() *Batch {
 	d.mu.Lock()
-	rest := d.records[d.done:]
+	done := d.done
 	d.mu.Unlock()
+	rest := d.records[done:]
+	if len(rest) == 0 && !d.end {
+		return nil
+	}
+	d.moveHead(done)
+	d.calls++
 	b := &d.batch
 	if d.calls > 1 {
 		b = new(Batch) // the handler may have kept the one before
@@ -157,27 +170,30 @@ func (d *delivery) next() *Batch {
 	return b
 }
 
-// failedAfter notes that a call failed that began when so many records were done. Attempts belong to
-// the record that is at the head: one that was not at the head before has failed once now.
-func (d *delivery) failedAfter(done int, err error) {
-	if d.progress() > done {
-		d.attempt, d.failed = 0, time.Time{}
+// moveHead notes how many records are done. Attempts belong to the record that is at the head: one that
+// was not there before has not failed yet.
+func (d *delivery) moveHead(done int) {
+	if done > d.head {
+		d.head, d.attempt, d.failed, d.last = done, 0, time.Time{}, nil
 	}
+}
+
+// noteFailure notes that a call failed.
+func (d *delivery) noteFailure(err error) {
+	d.mu.Lock()
+	done := d.done
+	d.mu.Unlock()
+	d.moveHead(done)
 	d.attempt++
 	if d.last = err; d.failed.IsZero() {
 		d.failed = time.Now()
 	}
 }
 
-// progress is how many records are done.
-func (d *delivery) progress() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.done
+// wantedBack reports whether the lease is to go to another worker, now.
+func (d *delivery) wantedBack() bool {
+	return d.loop.term.Reading().Err() != nil && !time.Now().Before(d.until)
 }
-
-// wantedBack reports whether the lease is to go to another worker.
-func (d *delivery) wantedBack() bool { return d.loop.term.Reading().Err() != nil }
 
 // bytes is the size of the data of all records.
 func (d *delivery) bytes() (n int) {
@@ -197,11 +213,8 @@ func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// call calls the handler with what is not done. Where WEIR_POISON is set it ends Run when the handler
-// has written into Data.
-func (d *delivery) call() error {
-	d.calls++
-	b := d.next()
+// call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into Data.
+func (d *delivery) call(b *Batch) error {
 	if !d.loop.in.poison {
 		return call(&d.ctx, d.loop.handles, b)
 	}

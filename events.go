@@ -69,7 +69,7 @@ type HandlerFailed struct {
 	Stream, Shard string
 	Err           error
 	Attempt       int           // from 1
-	Next          time.Duration // the pause before the next attempt
+	Next          time.Duration // the pause before the next attempt; 0 if none follows, as all was done
 }
 
 // ReadFailed is what [Events].ReadFailed gets.

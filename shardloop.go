@@ -149,7 +149,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 			return errForHeir
 		}
 		begun = true
-		return l.deliver(run, page.Behind, end)
+		return l.deliver(run, page.Behind, end, until)
 	}
 	var pending []source.Record // one run is held back, because the last one carries the end
 	err = unpack.each(page, l.in.opts.Batch, func(run []source.Record) error {
@@ -191,8 +191,8 @@ func ended(err error) error {
 
 // deliver hands a run of records to the handler until all of it is done. It fails with the cause when
 // the term is over, when the lease is wanted back between two attempts, and with the handler's Stop.
-func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool) error {
-	d := l.delivery(run, behind, end)
+func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool, until time.Time) error {
+	d := l.delivery(run, behind, end, until)
 	l.term.SetMark(d)
 	defer d.close()
 	defer l.term.SetMark(nil)
@@ -200,11 +200,17 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 		if err := l.term.Check(); err != nil {
 			return err
 		}
+		b := d.next()
+		if b == nil {
+			l.handled(d, 0)
+			return nil
+		}
 		l.enter(ShardHandling, d.attempt, d.last)
-		before, began := d.progress(), time.Now()
-		err := d.call()
+		began := time.Now()
+		err := d.call(b)
 		took := time.Since(began)
 		if err != nil && d.left() == 0 && !end && ended(err) == nil {
+			d.noteFailure(err)
 			l.handlerFailed(d, err, 0) // after all was done, so there is nothing to do again
 			err = nil
 		}
@@ -223,7 +229,7 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 			l.cutShort(began, cause)
 			return cause
 		}
-		d.failedAfter(before, err)
+		d.noteFailure(err)
 		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
 		l.enter(ShardRetrying, d.attempt, err)
 		l.handlerFailed(d, err, next)
@@ -279,7 +285,11 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it is not.
 func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
-	l.in.opts.Logger.Warn("the handler failed; what is not done will be handled again", "stream", d.from.stream, "shard", d.from.shard,
+	what := "the handler failed; what is not done will be handled again"
+	if next == 0 {
+		what = "the handler failed when all was done; nothing will be handled again"
+	}
+	l.in.opts.Logger.Warn(what, "stream", d.from.stream, "shard", d.from.shard,
 		"records", d.left(), "attempt", d.attempt, "next", next.Round(time.Millisecond), "err", err)
 	if f := l.in.opts.Events.HandlerFailed; f != nil {
 		f(HandlerFailed{Stream: d.from.stream, Shard: d.from.shard, Err: err, Attempt: d.attempt, Next: next})
