@@ -98,7 +98,7 @@ func TestARecordFuncHandsOffBetweenTwoRecords(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(told); took > 3*time.Second {
+			if took := time.Since(told); took > 4*time.Second {
 				t.Errorf("a stop took %v", took)
 			}
 		}
