@@ -186,6 +186,7 @@ type kept struct {
 	mu     sync.Mutex
 	all    []keptRecords
 	others []weir.Record // the last that each shard had, in the order of when they were first kept
+	over   []*weir.Batch // whose they were
 }
 
 type keptRecords struct {
@@ -219,13 +220,13 @@ func (k *kept) keep(b *weir.Batch, records []weir.Record) {
 		k.all = slices.Delete(k.all, 0, 1)
 	}
 	k.all = append(k.all, keptRecords{records, sum(records)})
-	last := records[len(records)-1]
+	last, before := records[len(records)-1], *b
 	i := slices.IndexFunc(k.others, func(r weir.Record) bool { return r.Stream() == b.Stream && r.Shard() == b.Shard })
 	if i < 0 {
-		k.others = append(k.others, last)
+		k.others, k.over = append(k.others, last), append(k.over, &before)
 		return
 	}
-	k.others[i] = last
+	k.others[i], k.over[i] = last, &before
 }
 
 // changed says what is wrong with what was kept, if anything is.
@@ -244,9 +245,13 @@ func (k *kept) changed() string {
 func (k *kept) confuse(b *weir.Batch) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, r := range k.others {
-		if (r.Stream() != b.Stream || r.Shard() != b.Shard) && b.Done(r) == nil {
+	last := b.Records[len(b.Records)-1]
+	for i, r := range k.others {
+		switch other := r.Stream() != b.Stream || r.Shard() != b.Shard; {
+		case other && b.Done(r) == nil:
 			return fmt.Sprintf("Done of %s is accepted in a batch of %s", r.ID(), about(b.Stream, b.Shard))
+		case !other && last.Position().Compare(r.Position()) > 0 && k.over[i].Done(last) == nil:
+			return fmt.Sprintf("Done of %s is accepted in an earlier batch", last.ID())
 		}
 	}
 	if b.Done(weir.Record{}) == nil || b.Done(weir.Record{SequenceNumber: "1"}) == nil {
