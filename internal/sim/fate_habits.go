@@ -107,9 +107,9 @@ func (w *world) leaves(c *call, h *handling) {
 }
 
 // noted is how many of what is left are done by what goroutines said later.
-func (left *leftover) noted(done map[judge.ID]bool) int {
+func (left *leftover) noted(done map[judge.ID]uint64) int {
 	for i, id := range slices.Backward(left.ids) {
-		if done[id] {
+		if done[id] == left.epoch {
 			return i + 1
 		}
 	}
@@ -160,6 +160,6 @@ func (w *world) notesLate(c *call, g *late) bool {
 	}
 	w.note(c.life, "late", c.about, c.n, "")
 	w.judge.Noted(g.of, g.n, w.wall())
-	c.life.noted[g.of.IDs[g.n-1]] = true
+	c.life.noted[g.of.IDs[g.n-1]] = g.of.Epoch
 	return true
 }

@@ -51,7 +51,7 @@ type life struct {
 	session  string // as the store knows it
 	hindered hindered
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
-	noted    map[judge.ID]bool    // records up to which a goroutine noted progress after its call
+	noted    map[judge.ID]uint64  // records up to which a goroutine noted progress after its call, and at which epoch
 	kept     kept
 	pins     map[string]int64 // when it last learned which shards are open, by stream
 }
@@ -112,7 +112,7 @@ func (w *world) start(of *worker) {
 	l := &life{
 		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
 		counts: map[string][]counted{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
-		left: map[string]*leftover{}, noted: map[judge.ID]bool{},
+		left: map[string]*leftover{}, noted: map[judge.ID]uint64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
