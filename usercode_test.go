@@ -203,9 +203,15 @@ func TestAStoreThatHangsEndsTrust(t *testing.T) {
 		if got := handled(t, srv, shared, weir.Options{}); !slices.Equal(got, want) {
 			t.Errorf("another worker handled %q, want %q", got, want)
 		}
+		stopped := make(chan error, 1)
+		go func() { stopped <- stop() }()
+		time.Sleep(5 * time.Minute)
+		if len(stopped) > 0 {
+			t.Error("Run has returned while a call of the store was under way")
+		}
 		store.hang.Store(nil)
 		close(goOn)
-		if err := stop(); err != nil {
+		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
 	})
@@ -266,13 +272,23 @@ func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 				stopB := start(t, srv.Client(), store, opts, s.handle)
 				fill(srv, s, 10, 3)
 				until(t, "everything handled", 5*time.Minute, func() bool { return s.missing() == 0 })
+				if err := stopB(); err != nil {
+					t.Error(err)
+				}
+				stopped := make(chan error, 1)
+				go func() { stopped <- stopA() }()
+				time.Sleep(5 * time.Minute)
+				select {
+				case err := <-stopped:
+					t.Errorf("Run has returned %v while calls of its were under way", err)
+					return
+				default:
+				}
 				hangs.Store(false)
 				tr.hang.Store(nil)
 				close(goOn)
-				for _, stop := range []func() error{stopA, stopB} {
-					if err := stop(); err != nil {
-						t.Error(err)
-					}
+				if err := <-stopped; err != nil && !errors.Is(err, weir.ErrAbandoned) { // which names the shards of such calls
+					t.Errorf("Run returned %v", err)
 				}
 				s.judge()
 			})
