@@ -13,7 +13,7 @@ type Events struct {
 	BatchHandled func(BatchHandled)
 	// Unpacked: a page held records that the KPL has packed into one, or ones that look like it and are damaged.
 	Unpacked func(Unpacked)
-	// HandlerFailed: the handler failed; the batch will be handled again.
+	// HandlerFailed: the handler failed; what is not done will be handled again.
 	HandlerFailed func(HandlerFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
 	ReadFailed func(ReadFailed)
