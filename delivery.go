@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type delivery struct {
 	behind time.Duration
 	end    bool
 	until  time.Time      // a lease that is wanted back keeps the handler until then
+	pulled bool           // it is over for the loop before its records are done
 	ctx    handlerContext // of the handler's calls
 
 	// Of the goroutine that delivers.
@@ -38,16 +40,21 @@ type delivery struct {
 	records []source.Record // nil once the delivery is over
 	done    int             // of records
 	over    bool
-	upTo    Position // after the last record; once the delivery is over
+	whole   bool     // all of it is done
+	upTo    Position // … which is until here
 }
 
 // delivery begins one, of a run of records that stays as it is until the delivery is closed.
 func (l *shardLoop) delivery(run []source.Record, behind time.Duration, end bool, until time.Time) *delivery {
 	if l.handles == nil {
-		l.handles = &handling{l.in.handler, &origin{l.term.Lease.Stream, l.term.Lease.Shard}}
+		l.handles = &handling{everyShards{l.in.handler}, &origin{l.term.Lease.Stream, l.term.Lease.Shard}, l.term.Lease.Position}
+	}
+	pulled := l.pulls()
+	if pulled && !l.in.opts.ReuseBuffers {
+		run = slices.Clone(run) // the page may end before the records are done
 	}
 	d := &delivery{
-		loop: l, from: l.handles.from, behind: behind, end: end, until: until, records: run,
+		loop: l, from: l.handles.from, behind: behind, end: end, until: until, records: run, pulled: pulled,
 		ctx: handlerContext{l.term.Context(), l.in.values},
 	}
 	if l.in.opts.ReuseBuffers {
@@ -74,14 +81,23 @@ func (d *delivery) markDone(r Record) error {
 	if found {
 		d.done = max(d.done, i+1)
 	}
-	if d.over { // records are not kept for those who come late; what is behind the last is never theirs
+	if d.whole { // records are not kept for those who come late; what is behind the last is never theirs
 		found = r.Position().Compare(d.upTo) <= 0
 	}
+	over, whole := d.over, d.whole
 	d.mu.Unlock()
-	if !found {
+	lost := d.loop.term.Lost()
+	switch {
+	case whole && found:
+		return nil
+	case lost != nil:
+		return lost
+	case over || !found:
 		return errNotInBatch
+	case d.pulled:
+		d.loop.term.Advance(r.Position())
 	}
-	return d.loop.term.Lost()
+	return nil
 }
 
 // find returns the index of r. It is called with the lock held.
@@ -123,7 +139,7 @@ func (d *delivery) left() int {
 func (d *delivery) finish() Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.done = len(d.records)
+	d.done, d.whole = len(d.records), true
 	d.upTo = d.mark()
 	return d.upTo
 }
@@ -132,9 +148,6 @@ func (d *delivery) finish() Position {
 func (d *delivery) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.records); n > d.done {
-		d.upTo = positionAfter(d.records[n-1].SequenceNumber, d.records[n-1].Done)
-	}
 	d.over, d.records = true, nil
 	if d.copies != nil && !d.loop.in.poison { // else whoever keeps them would not see nonsense
 		copiesPool.Put(d.copies)

@@ -225,8 +225,8 @@ func TestAHandlerThatFailsWhenAllIsDoneIsNotCalledAgain(t *testing.T) {
 				var got []string
 				var told []weir.HandlerFailed
 				batches, calls := 0, 0
-				opts.Events.HandlerFailed = func(e weir.HandlerFailed) { told = append(told, e) }
-				opts.Events.BatchHandled = func(weir.BatchHandled) { batches++ }
+				opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { told = append(told, e) }
+				opts.Events.BatchHandled = func(_ context.Context, _ weir.BatchHandled) { batches++ }
 				stop := start(t, srv.Client(), memstore.New(), opts, func(ctx context.Context, b *weir.Batch) error {
 					if calls++; len(b.Records) == 0 {
 						t.Error("called with nothing to do")

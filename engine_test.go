@@ -255,7 +255,7 @@ func TestAnExpiredCheckpointFollowsThePolicy(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			var told []weir.PositionExpired
 			stop = start(t, srv.Client(), store, weir.Options{Expired: policy, Events: weir.Events{
-				PositionExpired: func(e weir.PositionExpired) { told = append(told, e) },
+				PositionExpired: func(_ context.Context, e weir.PositionExpired) { told = append(told, e) },
 			}}, handle)
 			time.Sleep(20 * time.Second)
 			srv.Put("s", "k", []byte("4"))

@@ -176,7 +176,7 @@ func choices(t testing.TB, field reflect.StructField) []any {
 	case func(context.Context) ([]string, error):
 		return []any{v, func(context.Context) ([]string, error) { return nil, nil }}
 	case Events:
-		return []any{v, Events{Leading: func(bool) {}}}
+		return []any{v, Events{Leading: func(context.Context, Leading) {}}}
 	case *slog.Logger:
 		return []any{v, slog.New(slog.NewTextHandler(io.Discard, nil))}
 	}

@@ -298,7 +298,7 @@ func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 				var told []int
 				var ended []time.Time
 				opts := weir.Options{RetryMin: time.Second, RetryMax: time.Second}
-				opts.Events.HandlerFailed = func(e weir.HandlerFailed) { told = append(told, e.Attempt) }
+				opts.Events.HandlerFailed = func(_ context.Context, e weir.HandlerFailed) { told = append(told, e.Attempt) }
 				stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
 					now := fmt.Sprint(b.Attempt)
 					if !b.FirstFailure.IsZero() {

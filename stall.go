@@ -101,7 +101,7 @@ func (v vitals) judge(now time.Time, b bounds) (what verdict, since time.Time) {
 		if b.handler > 0 && now.Sub(v.since) >= b.handler {
 			return stalls, v.since
 		}
-	case v.state == ShardBlocked:
+	case v.state == ShardBlocked, v.state == ShardOpening:
 		if now.Sub(v.since) >= patience {
 			return stalls, v.since
 		}
@@ -132,7 +132,7 @@ func (v vitals) trouble(now time.Time, b bounds) (t lease.Trouble, some bool) {
 		say(v.state, v.failing, troubleAfter)
 	case v.state == ShardHandling:
 		say(v.state, v.since, b.stall)
-	case v.state == ShardBlocked:
+	case v.state == ShardBlocked, v.state == ShardOpening, v.state == ShardClosing:
 		say(v.state, v.since, troubleAfter)
 	case v.state == "" && !v.trying.IsZero() && (v.err != nil || v.reading == ShardAwaitingMemory):
 		say(v.reading, later(v.trying, v.since), troubleAfter)
@@ -150,7 +150,7 @@ func later(a, b time.Time) time.Time {
 // vitals may be called at any time.
 func (l *shardLoop) vitals() vitals {
 	var r source.Status
-	if from, ok := l.source.(interface{ Status() source.Status }); ok {
+	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
 		r = from.Status()
 	}
 	l.mu.Lock()
@@ -267,7 +267,8 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 	r.opts.Logger.Error("a shard makes no progress; its lease is given up", "stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch,
 		"stage", e.Stage, "since", e.Since, "at", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
-	if f := r.opts.Events.Stalled; f != nil {
+	r.counted.stalls.Add(1)
+	if f := r.tell.Stalled; f != nil {
 		f(e)
 	}
 }
@@ -276,10 +277,11 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	r.opts.Logger.Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
 		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
 	l.term.Abandon()
-	if s, ok := l.source.(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
+	if s, ok := l.pagesNow().(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
 		s.Stop()
 	}
-	if f := r.opts.Events.Stalled; f != nil {
+	r.counted.stalls.Add(1)
+	if f := r.tell.Stalled; f != nil {
 		f(e)
 	}
 }
@@ -292,7 +294,8 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 	key := l.term.Lease.Key
 	l.in.opts.Logger.Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
 		"stream", key.Stream, "shard", key.Shard, "since", began)
-	if f := l.in.opts.Events.Stalled; f != nil {
+	l.in.counted.stalls.Add(1)
+	if f := l.in.tell.Stalled; f != nil {
 		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
 	}
 }

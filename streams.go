@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -85,15 +84,9 @@ func (r *run) askStreams(ctx context.Context) ([]string, error) {
 	if r.asked == nil {
 		r.asked = make(chan named, 1)
 		go func(answer chan<- named) {
-			var n named
-			defer func() {
-				if p := recover(); p != nil {
-					n.err = fmt.Errorf("it panicked: %v\n%s", p, debug.Stack())
-				}
-				answer <- n
-			}()
-			n.err = errors.New("it ended its goroutine")
-			n.names, n.err = r.opts.StreamsFunc(ctx)
+			n := named{err: errors.New("it ended its goroutine")}
+			defer func() { answer <- n }()
+			n.err = contained("it", func() (err error) { n.names, err = r.opts.StreamsFunc(ctx); return err })
 		}(r.asked)
 	} else if len(r.asked) == 0 {
 		return nil, errStillAsked

@@ -31,7 +31,7 @@ func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 		var failed []string
 		calls := 0
 		opts := weir.Options{
-			App: "app", Logger: quiet, Events: weir.Events{StoreFailed: func(e weir.StoreFailed) { failed = append(failed, e.Op+": "+e.Err.Error()) }},
+			App: "app", Logger: quiet, Events: weir.Events{StoreFailed: func(_ context.Context, e weir.StoreFailed) { failed = append(failed, string(e.Op)+": "+e.Err.Error()) }},
 			StreamsFunc: func(context.Context) ([]string, error) {
 				switch calls++; calls {
 				case 1:
@@ -58,7 +58,7 @@ func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("handled %q, want %q", got, want)
 		}
-		if len(failed) != 2 || !strings.Contains(failed[0], "streams: Options.StreamsFunc: it panicked: a bug") || !strings.Contains(failed[1], "ended its goroutine") {
+		if len(failed) != 2 || !strings.Contains(failed[0], "it panicked: a bug") || !strings.Contains(failed[1], "ended its goroutine") {
 			t.Errorf("told of %q", failed)
 		}
 	})
@@ -73,7 +73,7 @@ func TestStreamsFuncMayHang(t *testing.T) {
 			failures := 0
 			opts := weir.Options{
 				App: "app", Logger: quiet, ListInterval: 30 * time.Second,
-				Events: weir.Events{StoreFailed: func(weir.StoreFailed) { failures++ }},
+				Events: weir.Events{StoreFailed: func(_ context.Context, _ weir.StoreFailed) { failures++ }},
 				StreamsFunc: func(context.Context) ([]string, error) {
 					if calls.Add(1) == 2 || first {
 						<-goOn
@@ -159,8 +159,8 @@ func TestAStoreMayPanic(t *testing.T) {
 			s := newSink(t)
 			fill(srv, s, 20, 10)
 			var mu sync.Mutex
-			told := map[string]bool{}
-			opts := weir.Options{Events: weir.Events{StoreFailed: func(e weir.StoreFailed) {
+			told := map[weir.StoreOp]bool{}
+			opts := weir.Options{Events: weir.Events{StoreFailed: func(_ context.Context, e weir.StoreFailed) {
 				mu.Lock()
 				defer mu.Unlock()
 				told[e.Op] = told[e.Op] || strings.Contains(e.Err.Error(), "a bug in the store")

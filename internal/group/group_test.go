@@ -198,10 +198,10 @@ func (f *fleet) join(name string) *member {
 		Store: m.link, App: "app", Worker: name, Weight: 1,
 		Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
 		Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, List: f.list, Read: f.read(name, m.link),
-		OnEnded: func(_ *Term, reason string) {
+		OnEnded: func(_ *Term, reason EndReason) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.reasons[reason]++
+			f.reasons[reason.String()]++
 		},
 		Troubles: func() []lease.Trouble {
 			f.mu.Lock()

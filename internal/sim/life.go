@@ -154,7 +154,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
-		Events: weir.Events{LeaseTaken: func(weir.LeaseTaken) {}},
+		Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {}},
 	}
 }
 
@@ -257,6 +257,8 @@ func asked[T any](c *call) (T, error) {
 }
 
 // The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is over.
+
+func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 
 func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.Orders, error) {
 	b := s.l.w.gate.newBeat()

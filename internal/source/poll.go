@@ -30,6 +30,7 @@ type Page struct {
 	Behind   time.Duration // how far the read was behind the tip; negative when the service did not say
 	End      bool          // the shard is closed and this was the last of it
 	Children []shard.Shard // with End: what the service named; may be empty
+	Took     time.Duration // from the call until it was there; 0 by fan-out
 
 	memory *wire.Page
 	part   *part
@@ -277,7 +278,7 @@ func (p *Poll) deliver(w *wire.Page, page Page) (err error) {
 
 // check looks at what was read, whole or in part, and leaves out what is not asked for.
 func (p *Poll) check(ctx context.Context, w *wire.Page) (Page, error) {
-	page := Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked}
+	page := Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Took: mono.Since(p.began)}
 	if err := placed(w); err != nil {
 		return Page{}, err
 	}

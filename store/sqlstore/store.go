@@ -95,6 +95,9 @@ func (s *Store) named(query string) string {
 	}
 }
 
+// Abilities implements [lease.Store]. They are the same for all dialects.
+func (s *Store) Abilities() lease.Abilities { return 0 }
+
 // Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement, or two or three that
 // need no transaction.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {

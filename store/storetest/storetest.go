@@ -5,8 +5,9 @@
 //	}
 //
 // The suite holds a store to the words of the contract and to what memstore does, alone and with many writers, through
-// one client and through two. [Faulty] makes a store's calls fail, get lost, or happen twice, for tests of whatever
-// uses a store.
+// one client and through two. It grows with the contract: a store whose [lease.Abilities] do not name a new field is not
+// asked to honour it, but its calls have to work as before when the field is set. [Wrapper] is the part for whatever wraps
+// a store. [Faulty] makes a store's calls fail, get lost, or happen twice, for tests of whatever uses a store.
 package storetest
 
 import (
@@ -48,6 +49,7 @@ func Run(t *testing.T, h Harness) {
 		name  string
 		cases []testCase
 	}{
+		{"abilities", abilityCases},
 		{"session", sessionCases},
 		{"progress", progressCases},
 		{"end", endCases},
