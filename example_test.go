@@ -4,46 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
-	"os/signal"
-	"syscall"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
-	"github.com/weir-go/weir/store/dynamostore"
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A worker on AWS: run as many of these processes as you like, they share the shards.
-func Example() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	cfg, err := config.LoadDefaultConfig(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	store := dynamostore.New(dynamodb.NewFromConfig(cfg), dynamostore.Options{Table: "weir"})
-	c, err := weir.New(kinesis.NewFromConfig(cfg), store, weir.Options{Stream: "orders", App: "billing"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = c.Run(ctx, weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
-		for _, r := range b.Records {
-			fmt.Printf("%s %s\n", r.PartitionKey, r.Data)
-		}
-		return nil // the whole batch is done
-	}))
-	if err != nil {
-		log.Fatal(err)
-	}
-}
-
-// The same without AWS: an embedded Kinesis, and leases in memory.
+// A worker without AWS: an embedded Kinesis, and leases in memory.
 func ExampleConsumer_Run() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()

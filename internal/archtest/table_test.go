@@ -20,7 +20,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/source", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/notify", "internal/source", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -30,7 +30,12 @@ var rows = []row{
 		pkg: "internal/group", why: "the acting half of lease: beats, leadership, terms; it sees no record and no AWS",
 		ours: []string{"shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
 	},
+	{
+		pkg: "internal/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
+		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
+	},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
+	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/source", why: "listing and reading Kinesis; it sees no lease",
