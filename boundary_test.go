@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -110,6 +111,37 @@ func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 		if got = append(got, handled(t, srv, store, weir.Options{})...); !slices.Equal(got, want) {
 			t.Errorf("handled %q, want %q", got, want)
 		}
+	})
+}
+
+// A Run that ends by itself waits no longer for handlers that ignore their contexts than one that is told to stop.
+func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		fill(srv, newSink(t), 20, 1)
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
+			App: "app", Stream: "s", Logger: quiet, StopTimeout: 2 * time.Second, HandoffTimeout: 10 * time.Minute,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		goOn, began := make(chan struct{}), time.Now()
+		err = c.Run(t.Context(), weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
+			if b.Shard == "shardId-000000000000" {
+				<-goOn
+				return nil
+			}
+			time.Sleep(time.Second)
+			runtime.Goexit()
+			return nil
+		}))
+		if !errors.Is(err, weir.ErrAbandoned) || !strings.Contains(err.Error(), "ended its goroutine") {
+			t.Errorf("Run returned %v", err)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("Run returned after %v", took)
+		}
+		close(goOn)
+		synctest.Wait()
 	})
 }
 

@@ -109,7 +109,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
 		Stop:  c.opts.StopTimeout, Streams: *r.naming.names.Load(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
-		List: r.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten,
+		List: r.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten, OnStop: r.stops,
 		OnTaken: r.taken, OnEnded: r.ended, OnSaved: r.saved, OnFailed: r.storeFailed, OnLeading: r.leads, Log: r.opts.Logger,
 	})
 	r.rests()
