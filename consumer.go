@@ -89,7 +89,9 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	}
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
-	r.caller, err = wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: r.poison, Switched: r.switched})
+	r.caller, err = wire.NewCaller(c.client, wire.Options{
+		Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: r.poison, Switched: r.switched, Silent: r.silent,
+	})
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
 	}
@@ -248,6 +250,10 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 
 func (r *run) switched(streamARN string, to wire.Format, why error) {
 	r.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
+}
+
+func (r *run) silent(endpoint string, times int) {
+	r.opts.Logger.Info("reads were not answered and made a second time, over new connections", "endpoint", endpoint, "reads", times)
 }
 
 func (r *run) taken(t *group.Term) {

@@ -44,7 +44,7 @@ var rows = []row{
 	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
 	{
 		pkg: "internal/wire", why: "Kinesis' answers decoded without copying",
-		ours: []string{"shard", "aggregate", "internal/http1"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{"shard", "aggregate", "internal/http1", "internal/mono"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{
 		pkg: "store/memstore", why: "the reference for all stores, in memory",

@@ -53,6 +53,7 @@ type life struct {
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
 	noted    map[judge.ID]uint64  // records up to which a goroutine noted progress after its call, and at which epoch
 	kept     kept
+	tries    tries
 	pins     map[string]int64 // when it last learned which shards are open, by stream
 }
 
