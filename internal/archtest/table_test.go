@@ -64,8 +64,10 @@ var rows = []row{
 	},
 	{
 		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
-		ours: []string{"shard", "lease", "store/memstore"},
+		ours: []string{"shard", "lease", "store/memstore", "internal/previous", "internal/filled"},
 	},
+	{pkg: "internal/filled", why: "values all of whose fields are set, for tests", ours: []string{"shard"}, tests: []string{"lease"}},
+	{pkg: "internal/previous", why: "a store as workers of the version before use it", ours: []string{"lease"}, tests: []string{"shard", "store/..."}},
 	{
 		pkg: "kinesistest/...", why: "the embedded Kinesis; sharing the client's code would share its misunderstandings",
 		ours: []string{"kinesistest/..."}, sdk: true,
@@ -85,7 +87,7 @@ var rows = []row{
 		pkg: "internal/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",
-			"internal/scenario", "internal/integration/...",
+			"internal/scenario", "internal/previous", "internal/filled", "internal/integration/...",
 		}, sdk: true,
 	},
 	{
@@ -94,7 +96,7 @@ var rows = []row{
 	},
 	{
 		pkg: "internal/sim", why: "whole applications in virtual time, step by step from a seed, with faults",
-		ours: []string{".", "shard", "lease", "internal/jitter", "internal/sim/...", "store/memstore"}, sdk: true,
+		ours: []string{".", "shard", "lease", "internal/jitter", "internal/sim/...", "store/memstore", "internal/previous"}, sdk: true,
 	},
 	{pkg: "internal/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
 	{pkg: "internal/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},

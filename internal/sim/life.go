@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/previous"
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/lease"
 )
@@ -118,14 +119,18 @@ func (w *world) start(of *worker) {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
 	w.lives = append(w.lives, l)
-	w.note(l, "starts", "", 0, "")
+	st, version := lease.Store(store{l}), ""
+	if older := roll(w.seed, "version "+l.who.String()); older.chance(w.profile.Older) {
+		st, version = previous.Client(st), "of the version before"
+	}
+	w.note(l, "starts", "", 0, version)
 	client := kinesis.New(kinesis.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://kinesis.sim"), HTTPClient: &http.Client{Transport: service{l}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "sim", SecretAccessKey: "sim", Source: "sim"}, nil
 		}),
 	})
-	c, err := weir.New(client, store{l}, w.options(of, l))
+	c, err := weir.New(client, st, w.options(of, l))
 	if err != nil {
 		w.breaks("the options of a worker are refused: %v", err)
 		return
