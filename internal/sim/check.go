@@ -366,7 +366,9 @@ func (w *world) well() string {
 		switch lives := l != nil && l.of.life == l; {
 		case !lives && !s.Ended:
 			return "nobody has found out that " + s.Name + " is dead"
-		case lives && s.Ended: // one that is dead may stay for ten failover times, which is longer than anybody waits here
+		// One that is over may stay for ten failover times, which is longer than anybody waits here: that of a
+		// dead worker, and the former one of a worker that lives.
+		case lives && s.Ended && l.session == s.Session:
 			return "the session " + s.Name + " is still there"
 		}
 	}
