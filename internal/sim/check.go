@@ -363,14 +363,10 @@ func (w *world) well() string {
 	}
 	for _, s := range v.Workers {
 		l := w.books.of[s.Session]
-		switch lives := l != nil && l.of.life == l; {
-		case !lives && !s.Ended:
+		if lives := l != nil && l.of.life == l; !lives && !s.Ended {
 			return "nobody has found out that " + s.Name + " is dead"
-		// One that is over may stay for ten failover times, which is longer than anybody waits here: that of a
-		// dead worker, and the former one of a worker that lives.
-		case lives && s.Ended && l.session == s.Session:
-			return "the session " + s.Name + " is still there"
 		}
+		// The row of one that was ended stays for ten failover times, which is longer than anybody waits here.
 	}
 	return ""
 }
