@@ -23,13 +23,15 @@ type delivery struct {
 	from   *origin
 	behind time.Duration
 	end    bool
+	until  time.Time      // a lease that is wanted back keeps the handler until then
 	pulled bool           // it is over for the loop before its records are done
 	ctx    handlerContext // of the handler's calls
 	bytes  int            // of the data of all records
 
 	// Of the goroutine that delivers.
 	calls   int       // of the handler
-	attempt int       // calls that failed at the first record that is not done
+	head    int       // of records: the first that was not done by the last call's beginning or failure
+	attempt int       // calls that failed there
 	failed  time.Time // the first of them
 	last    error     // … and the error of the last
 	batch   Batch     // for the first call
@@ -40,17 +42,19 @@ type delivery struct {
 	kept  kept // empty once the delivery is over
 	done  int  // of its records
 	over  bool
-	whole bool // all of it is done
+	whole bool     // all of it is done
+	upTo  Position // … which is until here
 }
 
 // delivery begins one, of a run of records that stays as it is until the delivery is closed. own says that the handler
 // must not get the run itself, but a copy.
-func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bool) *delivery {
+func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bool, until time.Time) *delivery {
 	if l.handles == nil {
 		l.handles = &handling{everyShards{l.in.handler}, &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard}, l.term.Lease.Position}
 	}
 	d := &delivery{
-		loop: l, from: l.handles.from, behind: page.Behind, end: end, pulled: l.pulls(), ctx: handlerContext{l.term.Context(), l.in.values},
+		loop: l, from: l.handles.from, behind: page.Behind, end: end, until: until, pulled: l.pulls(),
+		ctx: handlerContext{l.term.Context(), l.in.values},
 	}
 	if own {
 		if d.pulled { // the page may end before the records are done
@@ -85,14 +89,17 @@ func (d *delivery) markDone(r Record) error {
 	if found {
 		d.done = max(d.done, i+1)
 	}
+	if d.whole { // records are not kept for those who come late; what is behind the last is never theirs
+		found = r.Position().Compare(d.upTo) <= 0
+	}
 	over, whole := d.over, d.whole
 	d.mu.Unlock()
-	cause := d.loop.term.Cause()
+	lost := d.loop.term.Lost()
 	switch {
-	case whole:
+	case whole && found:
 		return nil
-	case cause != nil && !errors.Is(cause, ErrStopping) && !errors.Is(cause, ErrStalled): // what is done until then is saved if it can be
-		return ErrLeaseLost
+	case lost != nil:
+		return lost
 	case over || !found:
 		return errNotInBatch
 	case d.pulled:
@@ -142,7 +149,8 @@ func (d *delivery) finish() Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.done, d.whole = len(d.kept.records), true
-	return d.mark()
+	d.upTo = d.mark()
+	return d.upTo
 }
 
 // close lets go of the records, which the page may need again.
@@ -156,10 +164,16 @@ func (d *delivery) close() {
 	}
 }
 
-// next returns the batch for the next call: what is not done.
+// next returns the batch for the next call: what is not done. It is nil when all is, which goroutines
+// that an earlier call left behind may have seen to.
 func (d *delivery) next() *Batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.done == len(d.kept.records) && !d.end {
+		return nil
+	}
+	d.moveHead(d.done)
+	d.calls++
 	b := &d.batch
 	if d.calls > 1 {
 		b = new(Batch) // the handler may have kept the one before
@@ -180,27 +194,30 @@ func (d *delivery) next() *Batch {
 	return b
 }
 
-// failedAfter notes that a call failed that began when so many records were done. Attempts belong to
-// the record that is at the head: one that was not at the head before has failed once now.
-func (d *delivery) failedAfter(done int, err error) {
-	if d.progress() > done {
-		d.attempt, d.failed = 0, time.Time{}
+// moveHead notes how many records are done. Attempts belong to the record that is at the head: one that
+// was not there before has not failed yet.
+func (d *delivery) moveHead(done int) {
+	if done > d.head {
+		d.head, d.attempt, d.failed, d.last = done, 0, time.Time{}, nil
 	}
+}
+
+// noteFailure notes that a call failed.
+func (d *delivery) noteFailure(err error) {
+	d.mu.Lock()
+	done := d.done
+	d.mu.Unlock()
+	d.moveHead(done)
 	d.attempt++
 	if d.last = err; d.failed.IsZero() {
 		d.failed = time.Now()
 	}
 }
 
-// progress is how many records are done.
-func (d *delivery) progress() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.done
+// wantedBack reports whether the lease is to go to another worker, now.
+func (d *delivery) wantedBack() bool {
+	return d.loop.term.Reading().Err() != nil && !time.Now().Before(d.until)
 }
-
-// wantedBack reports whether the lease is to go to another worker.
-func (d *delivery) wantedBack() bool { return d.loop.term.Reading().Err() != nil }
 
 // fingerprint is of everything that a handler must not write to. Only tests with WEIR_POISON ask.
 func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
@@ -212,11 +229,8 @@ func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// call calls the handler with what is not done. Where WEIR_POISON is set it ends Run when the handler
-// has written into Data.
-func (d *delivery) call() error {
-	d.calls++
-	b := d.next()
+// call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into Data.
+func (d *delivery) call(b *Batch) error {
 	if !d.loop.in.poison {
 		return call(&d.ctx, d.loop.handles, b)
 	}

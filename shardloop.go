@@ -185,7 +185,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 			return errForHeir
 		}
 		begun = true
-		return l.deliver(run, &page, own, end)
+		return l.deliver(run, &page, own, end, until)
 	}
 	var pending []source.Record // one run is held back, because the last one carries the end
 	err = unpack.each(page, l.in.opts.Batch, func(run []source.Record) error {
@@ -235,8 +235,8 @@ func ended(err error) error {
 
 // deliver hands a run of records to the handler until all of it is done. It fails with the cause when
 // the term is over, when the lease is wanted back between two attempts, and with the handler's Stop.
-func (l *shardLoop) deliver(run []source.Record, page *source.Page, own, end bool) error {
-	d := l.delivery(run, page, own, end)
+func (l *shardLoop) deliver(run []source.Record, page *source.Page, own, end bool, until time.Time) error {
+	d := l.delivery(run, page, own, end, until)
 	if !d.pulled {
 		l.term.SetMark(d)
 		defer d.close()
@@ -246,15 +246,20 @@ func (l *shardLoop) deliver(run []source.Record, page *source.Page, own, end boo
 		if err := l.term.Check(); err != nil {
 			return err
 		}
+		b := d.next()
+		if b == nil {
+			l.handled(d, 0)
+			return nil
+		}
 		l.enter(ShardHandling, d.attempt, d.last)
-		before := d.progress()
 		if f := l.in.tell.BatchBegins; f != nil {
-			f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: d.left(), Attempt: d.attempt + 1})
+			f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(run) - d.head, Attempt: d.attempt + 1})
 		}
 		began := time.Now()
-		err := d.call()
+		err := d.call(b)
 		took := time.Since(began)
 		if err != nil && d.left() == 0 && !end && ended(err) == nil {
+			d.noteFailure(err)
 			l.handlerFailed(d, err, 0) // after all was done, so there is nothing to do again
 			err = nil
 		}
@@ -282,7 +287,7 @@ func (l *shardLoop) deliver(run []source.Record, page *source.Page, own, end boo
 		if d.pulled {
 			return err
 		}
-		d.failedAfter(before, err)
+		d.noteFailure(err)
 		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
 		l.enter(ShardRetrying, d.attempt, err)
 		l.handlerFailed(d, err, next)
@@ -347,7 +352,11 @@ func wait(ctx context.Context, d time.Duration) error {
 // handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it is not.
 func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
-	l.in.opts.Logger.Warn("the handler failed; what is not done will be handled again", "stream", d.from.Stream, "shard", d.from.Shard,
+	what := "the handler failed; what is not done will be handled again"
+	if next == 0 {
+		what = "the handler failed when all was done; nothing will be handled again"
+	}
+	l.in.opts.Logger.Warn(what, "stream", d.from.Stream, "shard", d.from.Shard,
 		"records", d.left(), "attempt", d.attempt, "next", next.Round(time.Millisecond), "err", err)
 	if f := l.in.tell.HandlerFailed; f != nil {
 		f(HandlerFailed{Stream: d.from.Stream, Shard: d.from.Shard, Err: err, Attempt: d.attempt, Next: next})

@@ -122,6 +122,9 @@ func (w *worker) findFatal() error {
 func (w *worker) stop(err error) {
 	w.stopping, w.fatal = time.Now(), err
 	w.hurryUntil = w.stopping.Add(3 * w.cfg.Times.Beat)
+	if w.cfg.OnStop != nil {
+		w.cfg.OnStop()
+	}
 }
 
 // beat does one round trip to the store and acts on the answer. It returns the time until the next one.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,9 @@ type life struct {
 	trusted  trusted
 	session  string // as the store knows it
 	hindered hindered
+	left     map[string]*leftover // what failed calls of handlers have left, by shard
+	noted    map[judge.ID]uint64  // records up to which a goroutine noted progress after its call, and at which epoch
+	kept     kept
 	tries    tries
 	pins     map[string]int64 // when it last learned which shards are open, by stream
 }
@@ -110,6 +114,7 @@ func (w *world) start(of *worker) {
 	l := &life{
 		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
 		counts: map[string][]counted{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
+		left: map[string]*leftover{}, noted: map[judge.ID]uint64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
@@ -151,7 +156,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	}
 	return weir.Options{
 		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: quiet,
-		Start: w.starts, Reading: w.reading, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
+		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
@@ -203,13 +208,13 @@ func (w *world) returned(l *life, err error) {
 	}
 	w.note(l, "returned", "", 0, what)
 	for _, c := range l.parked {
-		if !c.gone.Load() && c.op != "handle" {
+		if !c.gone.Load() && c.op != "handle" && c.op != "late" {
 			w.breaks("Run of %s has returned while a call (%s) was under way", l.who, c.op)
 		}
 	}
 	l.trusted = trusted{}
 	switch {
-	case err == nil, errors.Is(err, errStop), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
+	case err == nil, errors.Is(err, errStop), w.profile.Rates[HandlerExits] > 0 && strings.Contains(err.Error(), "ended its goroutine"), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
 	default:
 		w.breaks("Run of %s has returned %v", l.who, err)
 	}

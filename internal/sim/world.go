@@ -44,6 +44,7 @@ type world struct {
 		text   string
 	}
 	reading weir.Reading
+	reuses  bool // Options.ReuseBuffers
 	starts  weir.Position
 	beats   int // that were sent
 
@@ -110,6 +111,9 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	w.skew = skew.span(-10*time.Minute, 10*time.Minute)
 	if pushed := roll(seed, "pushed"); pushed.chance(w.profile.Pushed) {
 		w.reading = weir.FanOut
+	}
+	if reuses := roll(seed, "reuses"); reuses.chance(w.profile.Reuses) {
+		w.reuses = true
 	}
 	w.prepare(o)
 	w.drive()
@@ -321,6 +325,8 @@ func (w *world) admit(c *call) {
 	switch body := c.body.(type) {
 	case *handling:
 		w.admitHandling(c, body)
+	case *late:
+		w.admitLate(c, body)
 	case *model.Call:
 		w.admitRead(c, body)
 	case *events:
@@ -346,6 +352,9 @@ func (w *world) answer(c *call, r reply) {
 		changed := r // of few calls, so that the answers to all others need no memory of their own
 		w.handled(c, h, &changed)
 		r = changed
+	}
+	if g, ok := c.body.(*late); ok && !w.notesLate(c, g) {
+		r = reply{err: errDead}
 	}
 	l.unpark(c)
 	if c.gone.Load() {
