@@ -31,12 +31,15 @@ func TestRetentionPeriodErrors(t *testing.T) {
 		good   bool
 	}{
 		{23, true, false},
-		{24, true, false}, // not above what it is
+		{24, true, true}, // what it is: taken, and nothing changes
+		{24, false, true},
 		{8761, true, false},
 		{8760, true, true},
-		{8760, false, false},
+		{8760, false, true},
+		{8759, true, false},
 		{23, false, false},
 		{24, false, true},
+		{25, false, false},
 	} {
 		if err := change(tc.hours, tc.longer); tc.good && err != nil {
 			t.Errorf("%d h: %v", tc.hours, err)
@@ -44,6 +47,25 @@ func TestRetentionPeriodErrors(t *testing.T) {
 			wantCode(t, err, "InvalidArgumentException")
 		}
 	}
+}
+
+// Terraform sets the retention period of each stream it creates, also to the one it has.
+func TestTheRetentionPeriodAStreamHasChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := start(t, kinesistest.Config{InMemory: true, StateDelay: time.Minute})
+		s.CreateStream("s", 1)
+		name, hours := aws.String("s"), aws.Int32(24)
+		if _, err := c.IncreaseStreamRetentionPeriod(t.Context(), &kinesis.IncreaseStreamRetentionPeriodInput{StreamName: name, RetentionPeriodHours: hours}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.DecreaseStreamRetentionPeriod(t.Context(), &kinesis.DecreaseStreamRetentionPeriodInput{StreamName: name, RetentionPeriodHours: hours}); err != nil {
+			t.Fatal(err)
+		}
+		d := ok[*kinesis.DescribeStreamSummaryOutput](t)(c.DescribeStreamSummary(t.Context(), &kinesis.DescribeStreamSummaryInput{StreamName: name})).StreamDescriptionSummary
+		if d.StreamStatus != types.StreamStatusActive || *d.RetentionPeriodHours != 24 {
+			t.Errorf("it is %s with %d h", d.StreamStatus, *d.RetentionPeriodHours)
+		}
+	})
 }
 
 func TestEncryption(t *testing.T) {

@@ -45,10 +45,12 @@ func (r *ChangeRetention) do(c *call) error {
 	}
 	have := int64(s.retention / time.Hour)
 	switch {
-	case r.decrease && r.hours.V >= have:
-		return invalid("Requested retention period (%d hours) for stream %s can not be longer than or equal to the existing retention period (%d hours). Use IncreaseRetentionPeriod API.", r.hours.V, s.name, have)
-	case !r.decrease && r.hours.V <= have:
-		return invalid("Requested retention period (%d hours) for stream %s can not be shorter than or equal to the existing retention period (%d hours). Use DecreaseRetentionPeriod API.", r.hours.V, s.name, have)
+	case r.hours.V == have:
+		return nil // the service takes the value that is there and changes nothing
+	case r.decrease && r.hours.V > have:
+		return invalid("Requested retention period (%d hours) for stream %s can not be longer than existing retention period (%d hours). Use IncreaseRetentionPeriod API.", r.hours.V, s.name, have)
+	case !r.decrease && r.hours.V < have:
+		return invalid("Requested retention period (%d hours) for stream %s can not be shorter than existing retention period (%d hours). Use DecreaseRetentionPeriod API.", r.hours.V, s.name, have)
 	}
 	c.expireAll(s, c.now) // what has gone does not come back with a longer period
 	c.change(s, c.now, updating, func(at time.Time) {
