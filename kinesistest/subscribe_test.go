@@ -113,6 +113,11 @@ var protocols = map[string]struct {
 		return through(t)
 	}},
 	"h2": {kinesistest.Config{TLS: true}, "HTTP/2.0", func(*kinesistest.Server) func(*kinesis.Options) { return noRetry }},
+	"h2 without ALPN": {kinesistest.Config{TLS: true}, "HTTP/2.0", func(s *kinesistest.Server) func(*kinesis.Options) {
+		p := new(http.Protocols)
+		p.SetUnencryptedHTTP2(true)
+		return withoutALPN(s, p)
+	}},
 }
 
 func through(t *http.Transport) func(*kinesis.Options) {
