@@ -1,7 +1,8 @@
 #!/bin/sh
 # Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
-# 20 or newer with npm, a JDK 17 or newer with Maven, and Debian's apt for the databases, which are unpacked without being
-# installed. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does nothing when all is there.
+# 20 or newer with npm, Python 3.9 or newer with venv, a JDK 17 or newer with Maven, and Debian's apt for the databases, which are
+# unpacked without being installed. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
+# nothing when all is there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -33,6 +34,15 @@ if ! current npm "$here/servers/package.json" "$here/servers/package-lock.json";
 	# No install scripts: the servers run in memory, their native parts are optional.
 	(cd "$deps/npm" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
 	cat "$here/servers/package.json" "$here/servers/package-lock.json" >"$deps/npm/.fetched"
+fi
+
+if ! current python "$here/servers/requirements.txt"; then
+	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
+	echo "fetch-servers: Python packages into $deps/python" >&2
+	rm -rf "$deps/python"
+	python3 -m venv "$deps/python" >&2
+	"$deps/python/bin/pip" -q --disable-pip-version-check install --no-deps --only-binary :all: -r "$here/servers/requirements.txt" >&2
+	cat "$here/servers/requirements.txt" >"$deps/python/.fetched"
 fi
 
 if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java"; then

@@ -96,6 +96,20 @@ func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Python returns a command that runs a Python file with the packages that were fetched, boto3 and the AWS CLI, and with nothing
+// of the environment that the AWS SDK would read.
+func Python(t testing.TB, file string, args ...string) *exec.Cmd {
+	t.Helper()
+	dir := fetched(t, "python")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "bin", "python"), append([]string{file}, args...)...)
+	home := t.TempDir()
+	cmd.Env = []string{
+		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "PYTHONDONTWRITEBYTECODE=1", "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,
+		"AWS_ACCESS_KEY_ID=" + AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true", "AWS_PAGER=",
+	}
+	return cmd
+}
+
 // node is a command that runs a server from npm, on loopback.
 func node(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -121,7 +135,7 @@ func fetched(t testing.TB, name string) string {
 		t.Skipf("%s could not be fetched: %s", name, why)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".fetched")); err != nil {
-		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm, a JDK with Maven, and apt-get"
+		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm, Python with venv, a JDK with Maven, and apt-get"
 		if os.Getenv(Require) == "require" {
 			t.Fatalf(how, name)
 		}
