@@ -58,6 +58,20 @@ if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynam
 	cat "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java" >"$deps/dynamodb-local/.fetched"
 fi
 
+clients=$here/../internal/integration/java
+if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java"; then
+	need mvn 'install Maven (Debian: maven)'
+	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'
+	echo "fetch-servers: the KCL and the KPL into $deps/java" >&2
+	rm -rf "$deps/java"
+	mkdir -p "$deps/java"
+	mvn -q -B -Dstyle.color=never -f "$here/servers/java/pom.xml" \
+		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory="$deps/java" >&2
+	javac -cp "$deps/java/*" -d "$deps/java" "$clients/KclReader.java" "$clients/KplWriter.java"
+	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
+fi
+
 # wanted prints the lines of debian.txt that name packages.
 wanted() { grep -v '^#' "$here/servers/debian.txt"; }
 

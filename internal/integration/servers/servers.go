@@ -96,6 +96,22 @@ func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Java returns a command that runs one of the programs of the java tests with the KCL and the KPL. It trusts the certificate in
+// pem, and nothing else.
+func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
+	t.Helper()
+	dir := fetched(t, "java")
+	trust := filepath.Join(t.TempDir(), "trust.p12")
+	keytool := exec.CommandContext(t.Context(), "keytool", "-importcert", "-noprompt", "-alias", "weir", "-file", CAFile(t, pem),
+		"-keystore", trust, "-storetype", "PKCS12", "-storepass", "changeit")
+	if said, err := keytool.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return exec.CommandContext(t.Context(), "java", append([]string{"-Xmx512m", "-XX:TieredStopAtLevel=1",
+		"-Djavax.net.ssl.trustStore=" + trust, "-Djavax.net.ssl.trustStorePassword=changeit", "-cp", dir + string(os.PathListSeparator) + filepath.Join(dir, "*"),
+		class}, args...)...)
+}
+
 // Python returns a command that runs a Python file with the packages that were fetched, boto3 and the AWS CLI, and with nothing
 // of the environment that the AWS SDK would read.
 func Python(t testing.TB, file string, args ...string) *exec.Cmd {
