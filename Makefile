@@ -102,6 +102,10 @@ SIM ?= 60s
 sim: ## Whole applications simulated for SIM (default 60s), in two processes; SIM="10m 7 store,crashes" is 10 minutes from seed 7, SIM=100x 100 seeds
 	scripts/sim.sh $(SIM)
 
+.PHONY: model
+model: ## The coordination protocol as a model: every state of small sizes, walks of larger ones, planted bugs (about four minutes and 2 GB; the tests have most of it)
+	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/protocol -full
+
 .PHONY: mutants
 mutants: ## Weir broken on purpose in 59 ways: does the simulation notice? (about six minutes)
 	$(GO) run ./internal/sim/mutants $(MUTANTS)

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/lease"
@@ -23,7 +25,10 @@ type Consumer struct {
 	client  *kinesis.Client
 	store   lease.Store
 	opts    Options
+	off     []feature         // that the store cannot serve
 	streams map[string]stream // at first
+
+	counted counters
 
 	mu       sync.Mutex
 	loops    map[*shardLoop]struct{} // that run
@@ -32,13 +37,24 @@ type Consumer struct {
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no I/O. The error names all
-// problems at once.
+// problems at once, also what the options need and the store cannot do; see [lease.Abilities].
 func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, error) {
+	return newConsumer(client, store, opts, features)
+}
+
+func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []feature) (*Consumer, error) {
 	checked, streams, err := opts.checked(client, store)
+	var off []feature
+	if store != nil {
+		var missing []error
+		if missing, off = judgeAbilities(store.Abilities(), checked, all); missing != nil {
+			err = errors.Join(append(missing, err)...)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	c := &Consumer{client: client, store: store, opts: checked, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
+	c := &Consumer{client: client, store: store, opts: checked, off: off, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
 	for _, s := range streams {
 		c.streams[s.name] = s
 	}
@@ -61,16 +77,27 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")
 	}
-	caller, err := wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: os.Getenv(poisonVariable) != "", Switched: c.switched})
-	if err != nil {
-		return fmt.Errorf("weir: %w", err)
-	}
-	defer caller.Close()
+	return c.run(ctx, h, nil)
+}
+
+// run is Run with a handler for all shards, or with one for each term.
+func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (err error) {
 	r := &run{
-		Consumer: c, handler: h, caller: caller, budget: source.NewBudget(c.opts.MaxMemory), consumers: c.consumers(),
+		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: source.NewBudget(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
 		stalls: map[lease.Key]memory{}, abandoned: map[lease.Key]*shardLoop{},
 	}
+	stopTelling := r.startTelling(ctx)
+	defer func() { err = errors.Join(err, stopTelling()) }()
+	r.caller, err = wire.NewCaller(c.client, wire.Options{
+		Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: r.poison, Switched: r.switched, Silent: r.silent,
+	})
+	if err != nil {
+		return fmt.Errorf("weir: %w", err)
+	}
+	defer r.caller.Close()
+	r.consumers = r.fanOutConsumers()
+	r.logAbilities()
 	defer r.scheduler.Close()
 	probing, end := context.WithCancel(ctx)
 	defer r.probes.Wait()
@@ -85,7 +112,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
 		Stop:  c.opts.StopTimeout, Streams: *r.naming.names.Load(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
 		List: r.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten,
-		OnTaken: c.taken, OnEnded: c.ended, OnFailed: c.storeFailed, OnLeading: c.opts.Events.Leading, Log: c.opts.Logger,
+		OnTaken: r.taken, OnEnded: r.ended, OnSaved: r.saved, OnFailed: r.storeFailed, OnLeading: r.leads, Log: r.opts.Logger,
 	})
 	r.rests()
 	var stop *stopError
@@ -104,7 +131,13 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 // run is one Run of a consumer: what its shards share.
 type run struct {
 	*Consumer
-	handler   Handler
+	opts      Options // with the logger and what is told through the queue
+	queue     *notify.Queue
+	tell      hooks
+	dropping  atomic.Bool    // events are, and that was told
+	handler   Handler        // of all shards; nil with
+	shards    *ShardHandlers // … which make one for each term
+	lineage   *lineage
 	values    context.Context // Run's, without its end
 	poison    bool            // whether handlers write into Data is looked at
 	caller    *wire.Caller
@@ -138,15 +171,21 @@ func (r *run) loop(t *group.Term) *shardLoop {
 	l := &shardLoop{
 		in: r, rate: rate{t.Lease.Load.Bytes(), mono.Now()}, term: t,
 	}
-	poll := source.Poll{
-		Setup: r.setup(t.Lease.Stream), Shard: t.Lease.Shard, From: t.Lease.Position, Limit: int32(r.opts.Batch), Hears: l,
-	}
-	if r.consumers == nil {
-		l.source = source.NewFeed(l, poll, &r.scheduler, r.budget)
-	} else {
-		l.source = r.pages(l, poll, r.consumers)
+	if r.shards == nil { // else it is asked first where reading begins
+		l.source = r.pagesOf(l, t.Lease.Position)
 	}
 	return l
+}
+
+// pagesOf is what a shard is read from, from a position on.
+func (r *run) pagesOf(l *shardLoop, at Position) pages {
+	poll := source.Poll{
+		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: int32(r.opts.Batch), Hears: l,
+	}
+	if r.consumers == nil {
+		return source.NewFeed(l, poll, &r.scheduler, r.budget)
+	}
+	return r.pages(l, poll, r.consumers)
 }
 
 // setup is what a stream's shards are read with.
@@ -208,26 +247,49 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 	}
 }
 
-func (c *Consumer) switched(streamARN string, to wire.Format, why error) {
-	c.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
+func (r *run) switched(streamARN string, to wire.Format, why error) {
+	r.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
 }
 
-func (c *Consumer) taken(t *group.Term) {
-	c.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "from", t.Lease.Position)
-	if f := c.opts.Events.LeaseTaken; f != nil {
+func (r *run) silent(endpoint string, times int) {
+	r.opts.Logger.Info("reads were not answered and made a second time, over new connections", "endpoint", endpoint, "reads", times)
+}
+
+func (r *run) taken(t *group.Term) {
+	r.counted.leasesTaken.Add(1)
+	r.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "from", t.Lease.Position)
+	if f := r.tell.LeaseTaken; f != nil {
 		f(LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
 	}
 }
 
-func (c *Consumer) ended(t *group.Term, reason string) {
-	c.opts.Logger.Info("lease ended", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "at", t.At(), "why", reason)
-	if f := c.opts.Events.LeaseEnded; f != nil {
-		f(LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: reason})
+func (r *run) ended(t *group.Term, why group.EndReason) {
+	r.counted.leasesEnded.Add(1)
+	if why == group.EndLost {
+		r.counted.leasesLost.Add(1)
+	}
+	r.opts.Logger.Info("lease ended", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "at", t.At(), "why", why.String())
+	if f := r.tell.LeaseEnded; f != nil {
+		f(LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: EndReason(why)})
 	}
 }
 
-func (c *Consumer) storeFailed(op string, err error, since time.Time) {
-	if f := c.opts.Events.StoreFailed; f != nil {
-		f(StoreFailed{Op: op, Err: err, Since: since})
+func (r *run) saved(t *group.Term, at Position) {
+	r.counted.checkpoints.Add(1)
+	if f := r.tell.CheckpointSaved; f != nil {
+		f(CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at})
+	}
+}
+
+func (r *run) storeFailed(op string, err error, since time.Time) {
+	r.counted.storeFailures.Add(1)
+	if f := r.tell.StoreFailed; f != nil {
+		f(StoreFailed{Op: StoreOp(op), Err: err, Since: since})
+	}
+}
+
+func (r *run) leads(leads bool, term uint64) {
+	if f := r.tell.Leading; f != nil {
+		f(Leading{Leads: leads, Term: term})
 	}
 }

@@ -205,7 +205,7 @@ func TestAFailingHandlerIsRetriedAndNothingIsSkipped(t *testing.T) {
 		fill(srv, s, 3, 5)
 		var calls, failures int
 		var pauses []time.Duration
-		events := weir.Events{HandlerFailed: func(e weir.HandlerFailed) {
+		events := weir.Events{HandlerFailed: func(_ context.Context, e weir.HandlerFailed) {
 			failures++
 			pauses = append(pauses, e.Next)
 			if e.Attempt != failures {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type delivery struct {
 	from   *origin
 	behind time.Duration
 	end    bool
+	pulled bool           // it is over for the loop before its records are done
 	ctx    handlerContext // of the handler's calls
 
 	// Of the goroutine that delivers.
@@ -36,15 +38,20 @@ type delivery struct {
 	records []source.Record // nil once the delivery is over
 	done    int             // of records
 	over    bool
+	whole   bool // all of it is done
 }
 
 // delivery begins one, of a run of records that stays as it is until the delivery is closed.
 func (l *shardLoop) delivery(run []source.Record, behind time.Duration, end bool) *delivery {
 	if l.handles == nil {
-		l.handles = &handling{l.in.handler, &origin{l.term.Lease.Stream, l.term.Lease.Shard}}
+		l.handles = &handling{everyShards{l.in.handler}, &origin{l.term.Lease.Stream, l.term.Lease.Shard}, l.term.Lease.Position}
+	}
+	pulled := l.pulls()
+	if pulled && !l.in.opts.ReuseBuffers {
+		run = slices.Clone(run) // the page may end before the records are done
 	}
 	d := &delivery{
-		loop: l, from: l.handles.from, behind: behind, end: end, records: run,
+		loop: l, from: l.handles.from, behind: behind, end: end, records: run, pulled: pulled,
 		ctx: handlerContext{l.term.Context(), l.in.values},
 	}
 	if l.in.opts.ReuseBuffers {
@@ -71,13 +78,18 @@ func (d *delivery) markDone(r Record) error {
 	if found {
 		d.done = max(d.done, i+1)
 	}
-	over := d.over
+	over, whole := d.over, d.whole
 	d.mu.Unlock()
-	if !found && !over {
+	cause := d.loop.term.Cause()
+	switch {
+	case whole:
+		return nil
+	case cause != nil && !errors.Is(cause, ErrStopping) && !errors.Is(cause, ErrStalled): // what is done until then is saved if it can be
+		return ErrLeaseLost
+	case over || !found:
 		return errNotInBatch
-	}
-	if cause := context.Cause(d.loop.term.Context()); errors.Is(cause, ErrLeaseLost) {
-		return cause
+	case d.pulled:
+		d.loop.term.Advance(r.Position())
 	}
 	return nil
 }
@@ -121,7 +133,7 @@ func (d *delivery) left() int {
 func (d *delivery) finish() Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.done = len(d.records)
+	d.done, d.whole = len(d.records), true
 	return d.mark()
 }
 

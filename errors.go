@@ -17,6 +17,8 @@ var (
 	// ErrStalled is the cause of a handler's context when the shard is given up because it makes no progress: the handler has worked for
 	// longer than Options.HandlerTimeout.
 	ErrStalled = errors.New("weir: the shard makes no progress")
+	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker is to have the lease.
+	ErrHandedOff = errors.New("weir: another worker is to have the shard")
 	// ErrAbandoned is wrapped by the error of Run when handlers have not returned although their contexts have ended, with the shards' names.
 	// Their leases were given up; their goroutines go on.
 	ErrAbandoned = errors.New("weir: handlers ignore that their contexts have ended")
@@ -26,6 +28,9 @@ var (
 	// register it: see [ReaderOptions.FanOutConsumer].
 	ErrNoConsumer = source.ErrNoConsumer
 )
+
+// errGoexit is for a function of the user's that ended its goroutine.
+var errGoexit = errors.New("weir: the function ended its goroutine")
 
 type stopError struct{ err error }
 

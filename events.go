@@ -1,37 +1,58 @@
 package weir
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/weir-go/weir/internal/group"
+)
 
 // Events are functions that a consumer calls when something happens, for metrics and tests. Nil ones are skipped.
-// They are called from weir's own goroutines, several at a time: they must be quick and safe for concurrent use.
+//
+// They are called one after the other, by a goroutine that each Run has for them and for the logger, in
+// the order in which things happened; the Time of an event is when it did. What they do holds up
+// nothing but each other. When they do not keep up, a change of state ([LeaseTaken], [LeaseEnded],
+// [Leading], [ReadingChanged], [Stalled], [StoreFailed], [PositionExpired]) still arrives, unless a
+// later one of the same kind and shard takes its place: what arrives is the latest. Other events are
+// dropped. [Consumer.Counts] has exact numbers, and how many events did not arrive; the log tells when that begins.
+//
+// ctx has the values of Run's context. It ends when Run returns. A panic is logged. A function that has
+// not returned 5 s after everything else has ended is left behind, see [ErrAbandoned].
 type Events struct {
 	// LeaseTaken: this worker begins to read a shard.
-	LeaseTaken func(LeaseTaken)
+	LeaseTaken func(context.Context, LeaseTaken)
 	// LeaseEnded: this worker has ended reading a shard, and its handler has returned.
-	LeaseEnded func(LeaseEnded)
+	LeaseEnded func(context.Context, LeaseEnded)
+	// Read: records have come, or the end of a shard, and are to be handled. What brings nothing is not told.
+	Read func(context.Context, Read)
+	// BatchBegins: the handler is called.
+	BatchBegins func(context.Context, BatchBegins)
 	// BatchHandled: the handler returned nil for a batch.
-	BatchHandled func(BatchHandled)
+	BatchHandled func(context.Context, BatchHandled)
+	// CheckpointSaved: progress of a shard is durable in the store.
+	CheckpointSaved func(context.Context, CheckpointSaved)
 	// Unpacked: a page held records that the KPL has packed into one, or ones that look like it and are damaged.
-	Unpacked func(Unpacked)
-	// HandlerFailed: the handler failed; the batch will be handled again.
-	HandlerFailed func(HandlerFailed)
+	Unpacked func(context.Context, Unpacked)
+	// HandlerFailed: the handler failed; what is not done will be handled again.
+	HandlerFailed func(context.Context, HandlerFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
-	ReadFailed func(ReadFailed)
-	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have; see [Expired].
-	PositionExpired func(PositionExpired)
+	ReadFailed func(context.Context, ReadFailed)
+	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have; see [ExpiredPolicy].
+	PositionExpired func(context.Context, PositionExpired)
 	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is not to be had, or fan-out is back.
-	ReadingChanged func(ReadingChanged)
+	ReadingChanged func(context.Context, ReadingChanged)
 	// Stalled: a shard has made no progress for longer than it may, and its lease is given up; see Options.StallAfter and HandlerTimeout.
 	// Also a handler that did not finish within Options.StopTimeout; Err is then ErrStopping.
-	Stalled func(Stalled)
+	Stalled func(context.Context, Stalled)
 	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be tried again.
-	StoreFailed func(StoreFailed)
-	// Leading: this worker became the leader (true) or is not any more (false).
-	Leading func(bool)
+	StoreFailed func(context.Context, StoreFailed)
+	// Leading: this worker became the leader or is not any more.
+	Leading func(context.Context, Leading)
 }
 
 // LeaseTaken is what [Events].LeaseTaken gets.
 type LeaseTaken struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Epoch         uint64
 	From          Position // where reading resumes
@@ -39,14 +60,16 @@ type LeaseTaken struct {
 
 // LeaseEnded is what [Events].LeaseEnded gets.
 type LeaseEnded struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Epoch         uint64
 	At            Position // what was handled; shard.End when the shard was read to its end
-	Reason        string   // "finished", "handed off", "stopped", "stalled", "lost"
+	Reason        EndReason
 }
 
 // BatchHandled is what [Events].BatchHandled gets.
 type BatchHandled struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Records       int
 	Bytes         int           // of data
@@ -57,6 +80,7 @@ type BatchHandled struct {
 
 // Unpacked is what [Events].Unpacked gets, about one page.
 type Unpacked struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Aggregates    int // unpacked
 	Records       int // that came out of them
@@ -66,14 +90,16 @@ type Unpacked struct {
 
 // HandlerFailed is what [Events].HandlerFailed gets.
 type HandlerFailed struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Err           error
 	Attempt       int           // from 1
-	Next          time.Duration // the pause before the next attempt
+	Next          time.Duration // the pause before the next attempt; 0 when all was done and there is none
 }
 
 // ReadFailed is what [Events].ReadFailed gets.
 type ReadFailed struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Err           error
 	Throttled     bool // or a subscription has to wait for the one before it, some seconds, which is normal when a shard changes hands
@@ -83,6 +109,7 @@ type ReadFailed struct {
 // PositionExpired is what [Events].PositionExpired gets. With [FailExpired] it is told once a lease, Next is Position, and From and To are zero: nothing
 // was skipped, and the shard waits there.
 type PositionExpired struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Position      Position // that expired; everything before it was handled
 	Next          Position // where reading goes on
@@ -93,6 +120,7 @@ type PositionExpired struct {
 
 // ReadingChanged is what [Events].ReadingChanged gets.
 type ReadingChanged struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Reading       Reading // from now on
 	Err           error   // why it is polled; nil when fan-out is back
@@ -100,6 +128,7 @@ type ReadingChanged struct {
 
 // Stalled is what [Events].Stalled gets.
 type Stalled struct {
+	Time          time.Time // when it happened
 	Stream, Shard string
 	Epoch         uint64
 	Stage         ShardState // what did not get on
@@ -111,7 +140,71 @@ type Stalled struct {
 
 // StoreFailed is what [Events].StoreFailed gets.
 type StoreFailed struct {
-	Op    string // "beat", "view", "apply", "lead", "leave", "list", or "streams" for Options.StreamsFunc
+	Time  time.Time // when it happened
+	Op    StoreOp
 	Err   error
 	Since time.Time // when the outage began
 }
+
+// Read is what [Events].Read gets, about a page, or a part of a large one.
+type Read struct {
+	Time          time.Time // when it happened
+	Stream, Shard string
+	Records       int           // as read: an aggregate counts as one
+	Bytes         int           // of data and keys
+	Took          time.Duration // from the call until this was there, all the parts before it included; 0 by fan-out
+	Behind        time.Duration // see [Batch]
+	End           bool          // the shard has ended with it
+}
+
+// BatchBegins is what [Events].BatchBegins gets.
+type BatchBegins struct {
+	Time          time.Time // when it happened
+	Stream, Shard string
+	Records       int // that are not done
+	Attempt       int // see [Batch]
+}
+
+// CheckpointSaved is what [Events].CheckpointSaved gets.
+type CheckpointSaved struct {
+	Time          time.Time // when it happened
+	Stream, Shard string
+	Epoch         uint64
+	At            Position // everything before is done
+}
+
+// Leading is what [Events].Leading gets.
+type Leading struct {
+	Time  time.Time // when it happened
+	Leads bool      // from now on
+	Term  uint64    // of leading: the number of changes of the leader
+}
+
+// EndReason is why a term ended.
+type EndReason uint8
+
+// The reasons why a term ends.
+const (
+	EndLost      = EndReason(group.EndLost)      // the lease was moved, or could not be trusted any more
+	EndFinished  = EndReason(group.EndFinished)  // the shard was read to its end
+	EndHandedOff = EndReason(group.EndHandedOff) // another worker is to have the lease
+	EndStopped   = EndReason(group.EndStopped)   // Run stops
+	EndStalled   = EndReason(group.EndStalled)   // the shard made no progress here
+)
+
+// String returns "lost", "finished", "handed off", "stopped" or "stalled".
+func (r EndReason) String() string { return group.EndReason(r).String() }
+
+// StoreOp is what a worker asked of its store, or of the service for the application.
+type StoreOp string
+
+// The operations that [StoreFailed] tells of.
+const (
+	OpBeat    StoreOp = "beat"
+	OpView    StoreOp = "view"
+	OpApply   StoreOp = "apply"
+	OpLead    StoreOp = "lead"
+	OpLeave   StoreOp = "leave"
+	OpList    StoreOp = "list"    // of a stream's shards
+	OpStreams StoreOp = "streams" // Options.StreamsFunc
+)

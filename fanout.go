@@ -48,16 +48,16 @@ type pages interface {
 	Close()
 }
 
-// consumers are the fan-out consumers of one Run, nil when it polls.
-func (c *Consumer) consumers() *source.Consumers {
-	if c.opts.Reading != FanOut {
+// fanOutConsumers are those of the run, nil when it polls.
+func (r *run) fanOutConsumers() *source.Consumers {
+	if r.opts.Reading != FanOut {
 		return nil
 	}
 	return &source.Consumers{
-		Client: c.client, Name: c.opts.FanOutName,
+		Client: r.client, Name: r.opts.FanOutName,
 		Found: func(s source.Stream, arn string, registered bool) {
 			if registered {
-				c.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
+				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
 			}
 		},
 	}
@@ -78,7 +78,7 @@ func (l *shardLoop) readingChanged(why error) {
 	} else {
 		l.in.opts.Logger.Info("fan-out is back", "stream", key.Stream, "shard", key.Shard)
 	}
-	if f := l.in.opts.Events.ReadingChanged; f != nil {
+	if f := l.in.tell.ReadingChanged; f != nil {
 		f(e)
 	}
 }

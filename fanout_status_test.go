@@ -68,7 +68,7 @@ func TestADeletedStreamIsNoStorm(t *testing.T) {
 			bubble(t, 10, func(t *testing.T, srv *kinesistest.Server) {
 				var mu sync.Mutex
 				told := 0
-				events := weir.Events{ReadFailed: func(weir.ReadFailed) {
+				events := weir.Events{ReadFailed: func(context.Context, weir.ReadFailed) {
 					mu.Lock()
 					defer mu.Unlock()
 					told++

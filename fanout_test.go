@@ -27,7 +27,9 @@ func TestFanOutThroughSplitAndMerge(t *testing.T) {
 				d := &day{t: t, srv: srv, sink: newSink(t)}
 				d.learn()
 				client, store := srv.Client(), memstore.New()
-				events := weir.Events{ReadingChanged: func(e weir.ReadingChanged) { t.Errorf("%s is read by %s: %v", e.Shard, e.Reading, e.Err) }}
+				events := weir.Events{ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
+					t.Errorf("%s is read by %s: %v", e.Shard, e.Reading, e.Err)
+				}}
 				opts := weir.Options{Reading: weir.FanOut, Events: events}
 				stops := []func() error{start(t, client, store, opts, d.sink.handle)}
 				for range 2 {
@@ -129,7 +131,7 @@ func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 				var mu sync.Mutex
 				var changes []weir.ReadingChanged
 				reading := map[string]weir.Reading{}
-				events := weir.Events{ReadingChanged: func(e weir.ReadingChanged) {
+				events := weir.Events{ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
 					mu.Lock()
 					defer mu.Unlock()
 					changes = append(changes, e)
@@ -288,7 +290,7 @@ func TestFanOutOfADeletedStream(t *testing.T) {
 		s := newSink(t)
 		var mu sync.Mutex
 		gone := 0
-		events := weir.Events{ReadFailed: func(e weir.ReadFailed) {
+		events := weir.Events{ReadFailed: func(_ context.Context, e weir.ReadFailed) {
 			mu.Lock()
 			defer mu.Unlock()
 			if strings.Contains(e.Err.Error(), "does not exist") && !errors.Is(e.Err, context.Canceled) {

@@ -170,6 +170,13 @@ func (r *run) stops() {
 	}
 }
 
+// isStopping reports whether the stop has begun.
+func (r *run) isStopping() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.stopping.IsZero()
+}
+
 // rests notes that the beat loop has ended.
 func (r *run) rests() {
 	r.stops()

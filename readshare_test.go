@@ -32,7 +32,7 @@ type sharer struct {
 func share(t *testing.T, srv *kinesistest.Server, app string, part float64) *sharer {
 	s := new(sharer)
 	s.stop = start(t, srv.Client(), memstore.New(), weir.Options{
-		App: app, ReadShare: part, Events: weir.Events{ReadFailed: func(e weir.ReadFailed) {
+		App: app, ReadShare: part, Events: weir.Events{ReadFailed: func(_ context.Context, e weir.ReadFailed) {
 			if e.Throttled {
 				s.throttled.Add(1)
 			} else {

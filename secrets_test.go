@@ -55,8 +55,8 @@ func TestNothingThatIsToldHasASecret(t *testing.T) {
 		options := weir.Options{
 			App: "a", Streams: []string{"s"}, Logger: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Events: weir.Events{
-				ReadFailed: func(e weir.ReadFailed) { tell(e) }, StoreFailed: func(e weir.StoreFailed) { tell(e) },
-				HandlerFailed: func(e weir.HandlerFailed) { tell(e) }, Stalled: func(e weir.Stalled) { tell(e) },
+				ReadFailed: func(_ context.Context, e weir.ReadFailed) { tell(e) }, StoreFailed: func(_ context.Context, e weir.StoreFailed) { tell(e) },
+				HandlerFailed: func(_ context.Context, e weir.HandlerFailed) { tell(e) }, Stalled: func(_ context.Context, e weir.Stalled) { tell(e) },
 			},
 		}
 		consumer, err := weir.New(client, memstore.New(), options)

@@ -30,16 +30,11 @@ type shardLoop struct {
 	rate    rate            // of what is handled
 	failure *handlerFailure // nil while the handler's last call was no failure
 	handles *handling       // nil until there is something to handle; of whoever runs the loop
+	pulling *pullFailure    // nil unless ShardHandlers.Pull failed; of whoever runs the loop
 	begun   bool            // of whoever runs it, as is
 	absent  uint8           // reads in a row that were told that the stream does not exist
 	refused bool            // that the service refuses the position was told; of whoever reads
 	notes
-}
-
-// handling is what the records of a term are handled with.
-type handling struct {
-	Handler
-	from *origin
 }
 
 // handlerFailure is how a handler fails, for those who look at the shard.
@@ -56,11 +51,12 @@ const absentPause = 10 * time.Second
 func (l *shardLoop) Resume() error { return l.run() }
 
 // run returns nil when the term is over or the shard has ended, and the handler's [Stop]. It parks while there is nothing to handle.
-func (l *shardLoop) run() error {
+func (l *shardLoop) run() (err error) {
 	parks := false
 	defer func() {
 		if !parks {
-			l.source.Close()
+			l.stopReading()
+			l.close(err)
 			l.in.end(l)
 		}
 	}()
@@ -68,11 +64,24 @@ func (l *shardLoop) run() error {
 		return nil
 	}
 	l.begun = true
-	err := l.read()
-	if parks = errors.Is(err, source.ErrEmpty); parks {
-		return l.term.Park(l)
+	for {
+		if l.in.shards != nil && l.handles == nil {
+			if on, err := l.open(); !on {
+				return err
+			}
+		}
+		err := l.read()
+		if parks = errors.Is(err, source.ErrEmpty); parks {
+			return l.term.Park(l)
+		}
+		pull := (*pullEnded)(nil)
+		if !errors.As(err, &pull) {
+			return ended(err)
+		}
+		if err := l.pullAgain(pull); err != nil {
+			return ended(err)
+		}
 	}
-	return err
 }
 
 // read is run until there is nothing to handle.
@@ -80,6 +89,11 @@ func (l *shardLoop) read() error {
 	_, atTip := l.source.(*source.Feed) // which knows by itself
 	ahead := atTip
 	for {
+		if l.handles != nil {
+			if p, pulls := l.handles.ShardHandler.(*puller); pulls && p.returned() != nil {
+				return p.returned()
+			}
+		}
 		if !ahead {
 			l.note(func(n *notes) { n.asked = mono.Now() })
 		}
@@ -94,7 +108,7 @@ func (l *shardLoop) read() error {
 			return err
 		case l.term.Reading().Err() != nil:
 			if atTip {
-				return ended(l.last())
+				return l.last()
 			}
 			return nil
 		case errors.Is(err, source.ErrNoShard):
@@ -102,7 +116,7 @@ func (l *shardLoop) read() error {
 				"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
 			gone := new(source.GoneError)
 			_ = errors.As(err, &gone) // nothing else wraps it
-			return ended(l.term.Finish(l.term.Context(), gone.Children))
+			return l.term.Finish(l.term.Context(), gone.Children)
 		default: // the stream is gone; it may come back, or the application be stopped
 			l.absent = min(l.absent+1, 30)
 			next := retryPause(l.in.opts.IdleInterval, max(absentPause, l.in.opts.IdleInterval), int(l.absent))
@@ -113,9 +127,25 @@ func (l *shardLoop) read() error {
 			continue
 		}
 		atTip = ahead || page.Behind == 0
+		l.readSome(&page)
 		if over, err := l.take(page, time.Time{}); over || err != nil {
-			return ended(err)
+			return err
 		}
+	}
+}
+
+// readSome tells of what was read, before it is handled.
+func (l *shardLoop) readSome(page *source.Page) {
+	n := len(page.Records)
+	if n == 0 && !page.End {
+		return
+	}
+	l.in.counted.reads.Add(1)
+	l.in.counted.recordsRead.Add(uint64(n))
+	l.in.counted.bytesRead.Add(uint64(page.Bytes))
+	if f := l.in.tell.Read; f != nil {
+		key := l.term.Lease.Key
+		f(Read{Stream: key.Stream, Shard: key.Shard, Records: n, Bytes: page.Bytes, Took: page.Took, Behind: page.Behind, End: page.End})
 	}
 }
 
@@ -129,6 +159,7 @@ func (l *shardLoop) last() error {
 	if err != nil {
 		return nil
 	}
+	l.readSome(&page)
 	_, err = l.take(page, time.Now().Add(beat))
 	return err
 }
@@ -141,7 +172,7 @@ var errForHeir = errors.New("weir: what is left of the page is for the next owne
 func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
 	defer l.enter("", 0, nil)
 	defer page.Release()
-	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.term.Lease.Position)
+	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
 	defer unpack.release()
 	begun := false
 	next := func(run []source.Record, end bool) error {
@@ -166,10 +197,10 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.opts.Events.Unpacked != nil {
-		l.in.opts.Events.Unpacked(c)
+	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
+		l.in.tell.Unpacked(c)
 	}
-	if n := len(page.Records); n > 0 { // also past what was dropped
+	if n := len(page.Records); n > 0 && !l.pulls() { // also past what was dropped
 		l.term.Advance(positionAfter(page.Records[n-1].SequenceNumber, shard.Whole))
 	}
 	if page.End {
@@ -193,15 +224,21 @@ func ended(err error) error {
 // the term is over, when the lease is wanted back between two attempts, and with the handler's Stop.
 func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool) error {
 	d := l.delivery(run, behind, end)
-	l.term.SetMark(d)
-	defer d.close()
-	defer l.term.SetMark(nil)
+	if !d.pulled {
+		l.term.SetMark(d)
+		defer d.close()
+		defer l.term.SetMark(nil)
+	}
 	for {
 		if err := l.term.Check(); err != nil {
 			return err
 		}
 		l.enter(ShardHandling, d.attempt, d.last)
-		before, began := d.progress(), time.Now()
+		before := d.progress()
+		if f := l.in.tell.BatchBegins; f != nil {
+			f(BatchBegins{Stream: d.from.stream, Shard: d.from.shard, Records: len(run) - before, Attempt: d.attempt + 1})
+		}
+		began := time.Now()
 		err := d.call()
 		took := time.Since(began)
 		if err != nil && d.left() == 0 && !end && ended(err) == nil {
@@ -214,6 +251,12 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 			return nil
 		case errors.Is(err, errForHeir):
 			return err
+		case errors.Is(err, errPulled):
+			l.fared(d.bytes())
+			if l.in.opts.ReuseBuffers {
+				d.close()
+			}
+			return nil
 		}
 		if stop := ended(err); stop != nil {
 			l.in.stops()
@@ -222,6 +265,9 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 		if cause := context.Cause(l.term.Context()); cause != nil {
 			l.cutShort(began, cause)
 			return cause
+		}
+		if d.pulled {
+			return err
 		}
 		d.failedAfter(before, err)
 		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
@@ -236,11 +282,14 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 // handled notes that all of a delivery is done.
 func (l *shardLoop) handled(d *delivery, took time.Duration) {
 	records, bytes := len(d.records), d.bytes()
-	if records > 0 {
-		l.term.Advance(d.finish())
+	if at := d.finish(); records > 0 {
+		l.term.Advance(at)
 	}
 	l.fared(bytes)
-	if f := l.in.opts.Events.BatchHandled; f != nil {
+	l.in.counted.batchesHandled.Add(1)
+	l.in.counted.recordsHandled.Add(uint64(records))
+	l.in.counted.bytesHandled.Add(uint64(bytes))
+	if f := l.in.tell.BatchHandled; f != nil {
 		f(BatchHandled{
 			Stream: d.from.stream, Shard: d.from.shard, Records: records, Bytes: bytes, Behind: d.behind, Took: took, Attempts: d.calls,
 		})
@@ -256,14 +305,19 @@ func retryPause(low, high time.Duration, attempt int) time.Duration {
 	return d/2 + jitter.N(d/2+1)
 }
 
-// call turns a panic of the handler into an error, so that it is retried like one and cannot take the process down.
-func call(ctx context.Context, h Handler, b *Batch) (err error) {
+// call calls the handler.
+func call(ctx context.Context, h Handler, b *Batch) error {
+	return contained("the handler", func() error { return h.Handle(ctx, b) })
+}
+
+// contained turns a panic of the user's code into an error, so that it is retried like one and cannot take the process down.
+func contained(who string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("weir: the handler panicked: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("weir: %s panicked: %v\n%s", who, p, debug.Stack())
 		}
 	}()
-	return h.Handle(ctx, b)
+	return f()
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -279,9 +333,10 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it is not.
 func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
+	l.in.counted.handlerFailures.Add(1)
 	l.in.opts.Logger.Warn("the handler failed; what is not done will be handled again", "stream", d.from.stream, "shard", d.from.shard,
 		"records", d.left(), "attempt", d.attempt, "next", next.Round(time.Millisecond), "err", err)
-	if f := l.in.opts.Events.HandlerFailed; f != nil {
+	if f := l.in.tell.HandlerFailed; f != nil {
 		f(HandlerFailed{Stream: d.from.stream, Shard: d.from.shard, Err: err, Attempt: d.attempt, Next: next})
 	}
 }
@@ -307,17 +362,35 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	}
 	level("reading failed; trying again", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
-	if f := l.in.opts.Events.ReadFailed; f != nil {
+	if throttled {
+		l.in.counted.readsThrottled.Add(1)
+	} else {
+		l.in.counted.readsFailed.Add(1)
+	}
+	if f := l.in.tell.ReadFailed; f != nil {
 		f(ReadFailed{
 			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
 		})
 	}
-	if at := l.term.At(); errors.Is(err, source.ErrNoPosition) && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.refused {
+	if at := l.refusedAt(); errors.Is(err, source.ErrNoPosition) && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.refused {
 		l.refused = true
-		if f := l.in.opts.Events.PositionExpired; f != nil {
+		if f := l.in.tell.PositionExpired; f != nil {
 			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
 		}
 	}
+}
+
+// refusedAt is the position that the service refuses, if it refuses one: the sink's, where reading began at that and has not come further than
+// the checkpoint.
+func (l *shardLoop) refusedAt() Position {
+	at := l.term.At()
+	if l.in.shards == nil {
+		return at
+	}
+	if start := l.handles.start; start.Kind() == shard.Sequence && start.Compare(at) < 0 {
+		return start
+	}
+	return at
 }
 
 // Expired tells of records that have left the stream, or may have, and were not handled.
@@ -325,7 +398,7 @@ func (l *shardLoop) Expired(e source.Expiry) {
 	key := l.term.Lease.Key
 	l.in.opts.Logger.Error("records have left the stream, or may have, that were not handled", "stream", key.Stream, "shard", key.Shard,
 		"position", e.At, "next", e.Next, "from", e.From, "to", e.To, "err", e.Err)
-	if f := l.in.opts.Events.PositionExpired; f != nil {
+	if f := l.in.tell.PositionExpired; f != nil {
 		f(PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
 	}
 }

@@ -81,7 +81,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &run{Consumer: consumer, handler: HandlerFunc(func(context.Context, *Batch) error { calls++; return c.handle(calls) })}
+			r := &run{Consumer: consumer, opts: consumer.opts, handler: HandlerFunc(func(context.Context, *Batch) error { calls++; return c.handle(calls) })}
 			judged := make(chan struct{})
 			read := func(term *group.Term) error {
 				select {
@@ -98,7 +98,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 				page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}, {SequenceNumber: "2", Done: shard.Whole}}}
 				l := &shardLoop{in: r, term: term, source: &onePage{wait: c.wait, page: page}, begun: true}
 				began := time.Now()
-				if err := l.read(); err != nil && !errors.Is(err, source.ErrEmpty) {
+				if err := ended(l.read()); err != nil {
 					t.Errorf("%s: %v", c.name, err)
 				}
 				if calls != c.calls {

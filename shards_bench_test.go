@@ -129,7 +129,7 @@ func runWeir(job clientJob, ready func() error) (r clientResult, err error) {
 	var held, records, data atomic.Int64
 	all := make(chan struct{})
 	c, err := weir.New(benchClient(job.Address), memstore.New(), weir.Options{
-		App: "bench", Stream: benchserver.Stream, Logger: quiet, ReuseBuffers: true, Events: weir.Events{LeaseTaken: func(weir.LeaseTaken) {
+		App: "bench", Stream: benchserver.Stream, Logger: quiet, ReuseBuffers: true, Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
 			if held.Add(1) == int64(job.Shards) {
 				close(all)
 			}

@@ -31,6 +31,7 @@ type notes struct {
 	left             chan struct{}
 	tries            int32
 	same, well, told bool
+	fails            bool // it was told that reading fails
 }
 
 func (n *notes) vigil() vigil {
@@ -73,6 +74,7 @@ type vitals struct {
 	since   time.Time  // when state began
 	err     error      // of the handler, or else of reading
 	reading ShardState
+	readErr error     // of reading
 	trying  time.Time // since when reading has tried in vain; zero when it has not
 }
 
@@ -101,7 +103,7 @@ func (v vitals) judge(now time.Time, b bounds) (what verdict, since time.Time) {
 		if b.handler > 0 && now.Sub(v.since) >= b.handler {
 			return stalls, v.since
 		}
-	case v.state == ShardBlocked:
+	case v.state == ShardBlocked, v.state == ShardOpening:
 		if now.Sub(v.since) >= patience {
 			return stalls, v.since
 		}
@@ -132,7 +134,7 @@ func (v vitals) trouble(now time.Time, b bounds) (t lease.Trouble, some bool) {
 		say(v.state, v.failing, troubleAfter)
 	case v.state == ShardHandling:
 		say(v.state, v.since, b.stall)
-	case v.state == ShardBlocked:
+	case v.state == ShardBlocked, v.state == ShardOpening, v.state == ShardClosing:
 		say(v.state, v.since, troubleAfter)
 	case v.state == "" && !v.trying.IsZero() && (v.err != nil || v.reading == ShardAwaitingMemory):
 		say(v.reading, later(v.trying, v.since), troubleAfter)
@@ -150,7 +152,7 @@ func later(a, b time.Time) time.Time {
 // vitals may be called at any time.
 func (l *shardLoop) vitals() vitals {
 	var r source.Status
-	if from, ok := l.source.(interface{ Status() source.Status }); ok {
+	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
 		r = from.Status()
 	}
 	l.mu.Lock()
@@ -163,7 +165,7 @@ func (l *shardLoop) vitals() vitals {
 	if l.failure != nil {
 		v.err, v.failing = l.failure.err, l.failure.since.Time()
 	}
-	if v.err == nil && v.state == "" {
+	if v.readErr = r.Err; v.err == nil && v.state == "" {
 		v.err = r.Err
 	}
 	v.well = v.well || v.state == "" && r.Doing == source.AtTip
@@ -175,6 +177,7 @@ func (r *run) look() []lease.Trouble {
 	now := time.Now()
 	var troubles []lease.Trouble
 	var gone []func()
+	var changes []readingChange
 	var signs [inVain + 1]bool
 	since := now
 	r.mu.Lock()
@@ -192,6 +195,10 @@ func (r *run) look() []lease.Trouble {
 		if v.well && len(r.stalls) > 0 {
 			delete(r.stalls, key)
 			l.note(func(n *notes) { n.tries = 0 })
+		}
+		if c, some := v.change(key, now, l.readingFails()); some {
+			l.note(func(n *notes) { n.fails = c.err != nil })
+			changes = append(changes, c)
 		}
 		sign := v.sign(now, r.suspectAfter())
 		if signs[sign] = true; sign == inVain && v.trying.Before(since) {
@@ -212,6 +219,9 @@ func (r *run) look() []lease.Trouble {
 	r.mu.Unlock()
 	for _, f := range gone {
 		f()
+	}
+	if len(changes) > 0 {
+		r.tellReading(changes, now)
 	}
 	if probe {
 		r.startProbe(n)
@@ -256,6 +266,13 @@ func (r *run) bounds(now time.Time) bounds {
 	return b
 }
 
+// readingFails reports whether it was told that reading fails.
+func (l *shardLoop) readingFails() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fails
+}
+
 // note changes what l notes.
 func (l *shardLoop) note(f func(*notes)) {
 	l.mu.Lock()
@@ -267,7 +284,8 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 	r.opts.Logger.Error("a shard makes no progress; its lease is given up", "stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch,
 		"stage", e.Stage, "since", e.Since, "at", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
-	if f := r.opts.Events.Stalled; f != nil {
+	r.counted.stalls.Add(1)
+	if f := r.tell.Stalled; f != nil {
 		f(e)
 	}
 }
@@ -276,10 +294,11 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	r.opts.Logger.Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
 		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
 	l.term.Abandon()
-	if s, ok := l.source.(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
+	if s, ok := l.pagesNow().(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
 		s.Stop()
 	}
-	if f := r.opts.Events.Stalled; f != nil {
+	r.counted.stalls.Add(1)
+	if f := r.tell.Stalled; f != nil {
 		f(e)
 	}
 }
@@ -292,7 +311,8 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 	key := l.term.Lease.Key
 	l.in.opts.Logger.Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
 		"stream", key.Stream, "shard", key.Shard, "since", began)
-	if f := l.in.opts.Events.Stalled; f != nil {
+	l.in.counted.stalls.Add(1)
+	if f := l.in.tell.Stalled; f != nil {
 		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
 	}
 }

@@ -47,15 +47,15 @@ type told struct {
 
 func (s *told) events() weir.Events {
 	return weir.Events{
-		Stalled: func(e weir.Stalled) {
+		Stalled: func(_ context.Context, e weir.Stalled) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.stalls = append(s.stalls, e)
 		},
-		LeaseEnded: func(e weir.LeaseEnded) {
+		LeaseEnded: func(_ context.Context, e weir.LeaseEnded) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.ended = append(s.ended, e.Reason)
+			s.ended = append(s.ended, e.Reason.String())
 		},
 	}
 }

@@ -37,6 +37,10 @@ const (
 	ShardHandling ShardState = "in the handler"
 	// ShardRetrying: the handler failed, see Err, and is called again after Options.RetryMax at most.
 	ShardRetrying ShardState = "waiting to handle again"
+	// ShardOpening: [ShardHandlers] are asked for the term's handler and where it begins.
+	ShardOpening ShardState = "opening its handler"
+	// ShardClosing: the term is over, and its handler is told; see [ShardHandler].
+	ShardClosing ShardState = "closing its handler"
 	// ShardEnding: the shard was read to its end, and that is being saved with the next beat.
 	ShardEnding ShardState = "read to its end"
 	// ShardBlocked: the shard has stalled in this process before. It is begun again after a pause of Options.RetryMax at most, and not
@@ -59,6 +63,7 @@ type ShardStatus struct {
 	Err           error         // the last of them; nil when all is well
 	Throttled     int           // reads that the service throttled, since the lease was taken
 	Failed        int           // … that failed otherwise
+	Retried       int           // … that were made a second time, because the connection of the first was silent
 	Behind        time.Duration // of the last answer; negative when not known
 	Buffered      int           // records that were read and wait to be handled
 }
@@ -101,10 +106,10 @@ func (l *shardLoop) status() ShardStatus {
 		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch, At: l.term.At(),
 		Reading: ShardStarting, Behind: -1,
 	}
-	if from, ok := l.source.(interface{ Status() source.Status }); ok {
+	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
 		r := from.Status()
 		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
-		s.Behind, s.Buffered, s.Throttled, s.Failed = r.Behind, r.Buffered, r.Throttled, r.Failed
+		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
 	l.mu.Lock()

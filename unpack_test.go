@@ -63,7 +63,7 @@ func TestAggregatesAreUnpackedInOrder(t *testing.T) {
 		srv.Put("s", "a", damaged)
 		srv.Put("s", "plain", []byte("last"))
 		var counts weir.Unpacked
-		opts := weir.Options{Batch: 4, Events: weir.Events{Unpacked: func(u weir.Unpacked) {
+		opts := weir.Options{Batch: 4, Events: weir.Events{Unpacked: func(_ context.Context, u weir.Unpacked) {
 			counts.Aggregates += u.Aggregates
 			counts.Records += u.Records
 			counts.Damaged += u.Damaged
@@ -118,7 +118,7 @@ func TestStraysOfASplitAreDroppedWhenAskedFor(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "a", packed(t, "x", 40)) // keys of both shards in one container
 		dropped := 0
-		opts := weir.Options{App: "own", Aggregates: weir.UnpackOwn, Events: weir.Events{Unpacked: func(u weir.Unpacked) { dropped += u.Dropped }}}
+		opts := weir.Options{App: "own", Aggregates: weir.UnpackOwn, Events: weir.Events{Unpacked: func(_ context.Context, u weir.Unpacked) { dropped += u.Dropped }}}
 		got := handled(t, srv, memstore.New(), opts)
 		if len(got) == 0 || len(got)+dropped != 40 || dropped == 0 {
 			t.Errorf("%d handled, %d dropped of 40", len(got), dropped)

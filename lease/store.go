@@ -25,8 +25,17 @@ var (
 // Every method fails on an application that [CheckApp] refuses; Beat and Leave begin with [Report.Check], Apply with
 // [Action.Check] of every action before it carries out any.
 //
-// store/storetest is this contract as a test suite.
+// The contract grows by fields of what is passed here, each with one of the [Abilities]; a store of your own that does not
+// know a new field goes on working with what it has. Something that wraps a Store passes Abilities and whole values on:
+// embed the Store, and copy a Report rather than building one of the fields you know.
+//
+// store/storetest is this contract as a test suite, for wrappers too.
 type Store interface {
+	// Abilities are what the store does beyond what every store has to. It does no I/O, and answers the same for as long as
+	// the store lives. A store that knows of none returns 0. weir.New fails when one is missing that its Options cannot do
+	// without; Run logs which of its features are off for lack of another.
+	Abilities() Abilities
+
 	// Beat carries out a report and answers with the session's orders.
 	//
 	// The first beat of a session (Report.First) makes its row if it is absent. Any other beat of a session that is

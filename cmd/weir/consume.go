@@ -208,7 +208,7 @@ func (h untold) WithAttrs(attrs []slog.Attr) slog.Handler { return untold{h.Hand
 func (h untold) WithGroup(name string) slog.Handler       { return untold{h.Handler.WithGroup(name)} }
 
 // reports says what a person has to know although retrying may mend it: once when it begins, not each time.
-func reports(t terminal, policy weir.Expired) weir.Events {
+func reports(t terminal, policy weir.ExpiredPolicy) weir.Events {
 	var mu sync.Mutex
 	last := map[string]time.Time{}
 	var throttled throttles
@@ -223,7 +223,7 @@ func reports(t terminal, policy weir.Expired) weir.Events {
 		return true
 	}
 	return weir.Events{
-		ReadFailed: func(e weir.ReadFailed) {
+		ReadFailed: func(_ context.Context, e weir.ReadFailed) {
 			switch {
 			case e.Throttled && errors.Is(e.Err, source.ErrSubscribed): // the one before it ends soon
 			case e.Throttled:
@@ -238,19 +238,19 @@ func reports(t terminal, policy weir.Expired) weir.Events {
 				t.note("%s cannot be read; trying again: %s", e.Shard, explain(e.Err))
 			}
 		},
-		PositionExpired: func(e weir.PositionExpired) {
+		PositionExpired: func(_ context.Context, e weir.PositionExpired) {
 			if e.Next != e.Position { // else it stays, which ReadFailed is about
 				t.note("records of %s after its checkpoint %s have left the stream, or may have, without being handled; it goes on at %s", e.Shard, e.Position, e.Next)
 			}
 		},
-		ReadingChanged: func(e weir.ReadingChanged) {
+		ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
 			if e.Err != nil {
 				t.note("%s is polled for now, because there is no fan-out: %s", e.Shard, explain(e.Err))
 			} else {
 				t.note("%s is read by fan-out again", e.Shard)
 			}
 		},
-		Stalled: func(e weir.Stalled) {
+		Stalled: func(_ context.Context, e weir.Stalled) {
 			took := time.Since(e.Since).Round(time.Second)
 			switch {
 			case e.Abandoned:
@@ -261,8 +261,8 @@ func reports(t terminal, policy weir.Expired) weir.Events {
 				t.note("%s is given up, because it has been %s for %v without progress", e.Shard, e.Stage, took)
 			}
 		},
-		StoreFailed: func(e weir.StoreFailed) {
-			if !again(e.Op) {
+		StoreFailed: func(_ context.Context, e weir.StoreFailed) {
+			if !again(string(e.Op)) {
 				return
 			}
 			what := "the store does not answer"

@@ -57,13 +57,13 @@ func TestManyThrottledReadsAreTold(t *testing.T) {
 	var out strings.Builder
 	events := reports(terminal{err: &out}, weir.FailExpired)
 	for range 30 {
-		events.ReadFailed(weir.ReadFailed{Shard: "shard", Throttled: true, Err: source.ErrSubscribed}) // nobody's fault
+		events.ReadFailed(t.Context(), weir.ReadFailed{Shard: "shard", Throttled: true, Err: source.ErrSubscribed}) // nobody's fault
 	}
 	if out.Len() > 0 {
 		t.Errorf("told %q", out.String())
 	}
 	for range 30 {
-		events.ReadFailed(weir.ReadFailed{Shard: "shard", Throttled: true, Err: errors.New("slow down")})
+		events.ReadFailed(t.Context(), weir.ReadFailed{Shard: "shard", Throttled: true, Err: errors.New("slow down")})
 	}
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "--read-share") || !strings.Contains(got, "shard") {
 		t.Errorf("told %q", got)

@@ -55,7 +55,7 @@ func TestAnAbandonedReaderCountsForNothing(t *testing.T) {
 		if q, _ := term.progress(); q.Position != p.Position || q.Position.IsEnd() || gone != 1 {
 			t.Errorf("then the beat says %+v; gone %d times", q, gone)
 		}
-		if over := term.settle(p, false); !over {
+		if over, _ := term.settle(p, false); !over {
 			t.Error("the term is not over")
 		}
 	})

@@ -12,6 +12,7 @@ package group
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -45,11 +46,12 @@ type Config struct {
 	// with each beat and must not block; it is also where a reader that makes no progress is given up. Nil: all goes well.
 	Troubles func() []lease.Trouble
 
-	// Hooks may be nil. The reason for an end is lost, finished, stopped, stalled or handed off.
+	// Hooks may be nil. They and Log are called by the beat loop and must not block.
 	OnTaken   func(t *Term)
-	OnEnded   func(t *Term, reason string)
+	OnEnded   func(t *Term, why EndReason)
+	OnSaved   func(t *Term, at shard.Position) // a checkpoint is durable
 	OnFailed  func(op string, err error, since time.Time)
-	OnLeading func(bool)
+	OnLeading func(leads bool, term uint64)
 	OnBeat    func(sent time.Time) // a beat was answered; leases are trusted from when it was sent
 	Log       *slog.Logger
 }
@@ -59,4 +61,25 @@ type Config struct {
 func Run(ctx context.Context, cfg Config) error {
 	w := newWorker(cfg)
 	return w.run(ctx)
+}
+
+// EndReason is why a term ended.
+type EndReason uint8
+
+// The reasons why a term ends.
+const (
+	EndLost EndReason = iota
+	EndFinished
+	EndHandedOff
+	EndStopped
+	EndStalled
+)
+
+// String is the reason in words.
+func (r EndReason) String() string {
+	words := [...]string{EndLost: "lost", EndFinished: "finished", EndHandedOff: "handed off", EndStopped: "stopped", EndStalled: "stalled"}
+	if int(r) < len(words) {
+		return words[r]
+	}
+	return fmt.Sprintf("EndReason(%d)", uint8(r))
 }

@@ -175,8 +175,8 @@ func (l *leadership) run(ctx context.Context) {
 	}
 	l.wakeUp()
 	if l.cfg.OnLeading != nil {
-		l.cfg.OnLeading(true)
-		defer l.cfg.OnLeading(false)
+		l.cfg.OnLeading(true, l.term)
+		defer l.cfg.OnLeading(false, l.term)
 	}
 	l.watch = lease.NewWatch(l.cfg.Times, l.suspect)
 	ctx, cancel := context.WithCancel(ctx)

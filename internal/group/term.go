@@ -128,6 +128,13 @@ func (t *Term) Check() error {
 	return t.cause()
 }
 
+// Cause is that of the end of Context, nil before.
+func (t *Term) Cause() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cause()
+}
+
 // Mark is how far a handler has got that is at work.
 type Mark interface {
 	// Mark is the position before which everything is done, zero when nothing is since the handler
@@ -228,6 +235,9 @@ func (t *Term) GiveUp(cause error) {
 	}
 	t.drain()
 }
+
+// GiveBack has the lease go back when the reader has returned, to whomever the plan gives it to.
+func (t *Term) GiveBack() { t.drain() }
 
 // Abandon gives the lease up although the reader has not returned: its handler ignores that Context has ended. Run does not wait
 // for it any more, and nothing that it still does counts; what it writes elsewhere only the epoch can fence.
@@ -330,9 +340,10 @@ func (t *Term) tellLoad(now mono.Time) bool {
 }
 
 // settle takes in that a beat carried p for this term and that the store then said that the lease is held (or not) at
-// the term's epoch. It reports whether the term is over and can be dropped.
-func (t *Term) settle(p lease.Progress, held bool) (over bool) {
+// the term's epoch. It reports whether the term is over and can be dropped, and whether p's position is saved now.
+func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	t.mu.Lock()
+	before := t.saved
 	if held && p.Load != 0 {
 		t.told, t.toldAt = p.Load, mono.Now()
 	}
@@ -350,11 +361,12 @@ func (t *Term) settle(p lease.Progress, held bool) (over bool) {
 	lost := t.lost
 	t.answer(lost || gone)
 	returned := t.returned
+	saved = t.saved != before
 	t.mu.Unlock()
 	if lost {
 		t.cancel(ErrLeaseLost)
 	}
-	return gone && returned
+	return gone && returned, saved
 }
 
 // answer tells those who wait what has become of their positions. It is called with the lock held.

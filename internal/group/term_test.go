@@ -111,7 +111,7 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		term.rarely().waiters = []waiter{{moved, done}}
-		over := term.settle(c.said, c.held)
+		over, _ := term.settle(c.said, c.held)
 		if over != c.over || term.lost != c.lost || term.saved != c.saved {
 			t.Errorf("%s: over %t, lost %t, saved %v", c.name, over, term.lost, term.saved)
 		}

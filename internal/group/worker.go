@@ -224,7 +224,10 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 	sortTerms(some)
 	for _, t := range some {
 		l, ours := of(t)
-		over := t.settle(sent[t], ours)
+		over, saved := t.settle(sent[t], ours)
+		if saved && w.cfg.OnSaved != nil {
+			w.cfg.OnSaved(t, sent[t].Position)
+		}
 		if p := sent[t]; p.Position.IsEnd() && !ours {
 			w.expect(p)
 		}
@@ -270,22 +273,25 @@ func (w *worker) drop(t *Term) {
 		w.fatal = now.err
 		w.poke()
 	}
-	if w.cfg.OnEnded == nil {
-		return
+	if w.cfg.OnEnded != nil {
+		w.cfg.OnEnded(t, w.whyEnded(now))
 	}
+}
+
+func (w *worker) whyEnded(t termState) EndReason {
 	switch {
-	case now.lost:
-		w.cfg.OnEnded(t, "lost")
-	case now.finished:
-		w.cfg.OnEnded(t, "finished")
+	case t.lost:
+		return EndLost
+	case t.finished:
+		return EndFinished
 	case !w.stopping.IsZero():
-		w.cfg.OnEnded(t, "stopped")
-	case now.stalled:
-		w.cfg.OnEnded(t, "stalled")
-	case now.wanted:
-		w.cfg.OnEnded(t, "handed off")
+		return EndStopped
+	case t.stalled:
+		return EndStalled
+	case t.wanted:
+		return EndHandedOff
 	default:
-		w.cfg.OnEnded(t, "lost")
+		return EndLost
 	}
 }
 

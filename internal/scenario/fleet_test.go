@@ -121,7 +121,7 @@ func (f *fleet) start() *worker {
 	client := f.srv.Client(func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: f.srv.Transport()} })
 	c, err := weir.New(client, w.link, weir.Options{
 		App: "app", Streams: f.streams, Worker: w.name, IdleInterval: f.idle, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Events: weir.Events{LeaseTaken: func(weir.LeaseTaken) {
+		Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.takes++

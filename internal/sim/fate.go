@@ -366,6 +366,7 @@ func (w *world) crashes(c *call) (before, after bool) {
 // admitRead decides what becomes of a call to Kinesis.
 func (w *world) admitRead(c *call, asked *model.Call) {
 	l, d := c.life, w.dice(c, "")
+	second := repeatable(asked.Op) && l.tries.arrives(c, w.now())
 	there := d.often(2*time.Millisecond, 60*time.Millisecond)
 	if l.paused > w.now() { // also if all pauses end before
 		there += time.Duration(l.paused - w.now())
@@ -393,7 +394,7 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 	switch f {
 	case "", EmptyPage, ShortPage, NoChildren, AtForAfter:
 	case ServiceSlow, Silent:
-		w.keepsFromReading(l, c.about, callWithin+retryMax)
+		w.hangs(c, second)
 	default:
 		w.keepsFromReading(l, c.about, retryMax)
 	}

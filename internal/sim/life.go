@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/previous"
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/lease"
 )
@@ -49,6 +50,7 @@ type life struct {
 	trusted  trusted
 	session  string // as the store knows it
 	hindered hindered
+	tries    tries
 	pins     map[string]int64 // when it last learned which shards are open, by stream
 }
 
@@ -112,14 +114,18 @@ func (w *world) start(of *worker) {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
 	w.lives = append(w.lives, l)
-	w.note(l, "starts", "", 0, "")
+	st, version := lease.Store(store{l}), ""
+	if older := roll(w.seed, "version "+l.who.String()); older.chance(w.profile.Older) {
+		st, version = previous.Client(st), "of the version before"
+	}
+	w.note(l, "starts", "", 0, version)
 	client := kinesis.New(kinesis.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://kinesis.sim"), HTTPClient: &http.Client{Transport: service{l}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "sim", SecretAccessKey: "sim", Source: "sim"}, nil
 		}),
 	})
-	c, err := weir.New(client, store{l}, w.options(of, l))
+	c, err := weir.New(client, st, w.options(of, l))
 	if err != nil {
 		w.breaks("the options of a worker are refused: %v", err)
 		return
@@ -149,7 +155,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
-		Events: weir.Events{LeaseTaken: func(weir.LeaseTaken) {}},
+		Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {}},
 	}
 }
 
@@ -252,6 +258,8 @@ func asked[T any](c *call) (T, error) {
 }
 
 // The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is over.
+
+func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 
 func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.Orders, error) {
 	b := s.l.w.gate.newBeat()

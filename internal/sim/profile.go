@@ -20,6 +20,7 @@ type Profile struct {
 	Start   weir.Position
 	Since   bool    // Options.Start is a time of the stream's first half minute, after which the workers begin
 	Pushed  float64 // the part of the simulations that read by fan-out
+	Older   float64 // the part of the starts of workers that are of the version before
 	Streams [2]int  // how many there are; with a second number Options.StreamsFunc names all but the first
 	Records time.Duration
 	Idle    [2]time.Duration
@@ -93,6 +94,10 @@ var long = []Profile{
 		Name: "fanout", Pushed: 1, Rates: all(eventFaults, handlerFaults, workerFaults, shapeFaults, map[Fault]float64{
 			Throttled: .02, ServerError: .01, ServiceSlow: .01, Silent: .003, NoService: 10, StoreFails: .005,
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8},
+	},
+	{
+		Name: "rolling", Older: .5, Pushed: .3, Rates: all(storeFaults, workerFaults, shapeFaults, map[Fault]float64{Leaves: 120}), Repeats: true,
+		Workers: [2]int{2, 8}, Shards: [2]int{2, 10},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }

@@ -362,6 +362,9 @@ func (w *world) answer(c *call, r reply) {
 		}
 		b.spent = b.plain && !b.watched
 	}
+	if repeatable(c.op) && r.err == nil {
+		l.tries.answers++
+	}
 	c.answer(r)
 	w.stirred = true
 }

@@ -90,9 +90,14 @@ type listing struct {
 // list lists the shards that filter selects, nil for all that can still be read, on so many pages. A listing that does not end is an error: one that
 // is cut off would say that shards are gone.
 func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
+	return listEach(ctx, client, s, filter, pages, nil)
+}
+
+// listEach is list, and calls each, unless that is nil, with each shard and its first sequence number, some of them again after a failure.
+func listEach(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (listing, error) {
 	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
 	for {
-		l, err := listOnce(ctx, client, s, filter, pages)
+		l, err := listOnce(ctx, client, s, filter, pages, each)
 		switch {
 		case err == nil:
 			return l, nil
@@ -113,7 +118,7 @@ func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 	}
 }
 
-func listOnce(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int) (l listing, err error) {
+func listOnce(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (l listing, err error) {
 	in := &kinesis.ListShardsInput{ShardFilter: filter}
 	in.StreamName, in.StreamARN = s.nameAndARN()
 	for n := 1; ; n++ {
@@ -136,7 +141,11 @@ func listOnce(ctx context.Context, client *kinesis.Client, s Stream, filter *typ
 			}
 			l.shards = append(l.shards, sh)
 			if listed.SequenceNumberRange != nil {
-				l.starts[sh.ID] = Start(maphash.String(startSeed, aws.ToString(listed.SequenceNumberRange.StartingSequenceNumber)))
+				first := aws.ToString(listed.SequenceNumberRange.StartingSequenceNumber)
+				l.starts[sh.ID] = Start(maphash.String(startSeed, first))
+				if each != nil {
+					each(sh.ID, first)
+				}
 			}
 		}
 		if l.more = aws.ToString(out.NextToken) != ""; !l.more || n == pages {

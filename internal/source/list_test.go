@@ -83,10 +83,10 @@ func TestAListingThatDoesNotEndIsNone(t *testing.T) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: body, Request: r}
 		}),
 	})
-	if l, err := listOnce(t.Context(), client, Stream{Name: "s"}, nil, 1); err != nil || !l.more {
+	if l, err := listOnce(t.Context(), client, Stream{Name: "s"}, nil, 1, nil); err != nil || !l.more {
 		t.Errorf("its first page: %v, and there are more: %v", err, l.more)
 	}
-	if _, err := listOnce(t.Context(), client, Stream{Name: "s"}, nil, everything); err == nil || !strings.Contains(err.Error(), "does not end") {
+	if _, err := listOnce(t.Context(), client, Stream{Name: "s"}, nil, everything, nil); err == nil || !strings.Contains(err.Error(), "does not end") {
 		t.Errorf("all of it: %v", err)
 	}
 }

@@ -30,6 +30,7 @@ type Page struct {
 	Behind   time.Duration // how far the read was behind the tip; negative when the service did not say
 	End      bool          // the shard is closed and this was the last of it
 	Children []shard.Shard // with End: what the service named; may be empty
+	Took     time.Duration // from the call until it was there; 0 by fan-out
 
 	memory *wire.Page
 	part   *part
@@ -103,6 +104,7 @@ type Poll struct {
 type whole struct {
 	wire.Page
 	limit int32
+	retry wire.Retry
 }
 
 // Hearer hears what becomes of reading a shard.
@@ -214,14 +216,18 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 // read reads a whole page.
 func (p *Poll) read(ctx context.Context) (Page, error) {
 	p.began = mono.Now()
-	if err := p.open(ctx, nil); err != nil {
+	all := p.whole()
+	if err := p.open(ctx, nil, &all.retry); err != nil {
 		return Page{}, err
 	}
+	p.retried(&all.retry)
 	p.due = p.began.Add(p.spacing(0)) // also should it fail: the service may have counted it
-	all := p.whole()
-	w, request := &all.Page, p.request()
+	w, request := &all.Page, p.request(&all.retry)
 	request.Limit = int(min(all.limit, p.Limit))
-	if err := p.Caller.GetRecords(ctx, request, w); err != nil {
+	err := p.Caller.GetRecords(ctx, request, w)
+	p.retried(&all.retry)
+	if err != nil {
+		p.due = p.began.Add(p.spacing(0))
 		return Page{}, err
 	}
 	p.due = p.began.Add(p.spacing(w.Bytes))
@@ -246,20 +252,31 @@ func (p *Poll) whole() *whole {
 	return p.page
 }
 
+// retried notes that a call was made a second time: the next read keeps its distance from that one.
+func (p *Poll) retried(r *wire.Retry) bool {
+	if r.At.IsZero() {
+		return false
+	}
+	p.began, r.At = mono.Of(r.At), time.Time{}
+	return true
+}
+
 // open makes an iterator at the position unless there is one. line may be nil.
-func (p *Poll) open(ctx context.Context, line *wire.Line) error {
+func (p *Poll) open(ctx context.Context, line *wire.Line, retry *wire.Retry) error {
 	if p.iterator != "" {
 		return nil
 	}
 	p.begin()
 	p.made = true // whatever is wrong with it now is wrong with the position
-	it, err := p.iterate(ctx, line)
+	it, err := p.iterate(ctx, line, retry)
 	p.iterator = it
 	return err
 }
 
-func (p *Poll) request() wire.Request {
-	return wire.Request{Iterator: p.iterator, Limit: int(p.Limit), StreamARN: p.Stream.ARN}
+// request is what is asked for. A second try counts as a read, so it keeps the distance of one.
+func (p *Poll) request(retry *wire.Retry) wire.Request {
+	retry.After = p.spacing(0)
+	return wire.Request{Iterator: p.iterator, Limit: int(p.Limit), StreamARN: p.Stream.ARN, Retry: retry}
 }
 
 // deliver notes that a page, or a part of one, counts as delivered.
@@ -277,7 +294,7 @@ func (p *Poll) deliver(w *wire.Page, page Page) (err error) {
 
 // check looks at what was read, whole or in part, and leaves out what is not asked for.
 func (p *Poll) check(ctx context.Context, w *wire.Page) (Page, error) {
-	page := Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked}
+	page := Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Took: mono.Since(p.began)}
 	if err := placed(w); err != nil {
 		return Page{}, err
 	}
@@ -355,7 +372,7 @@ func (p *Poll) schedule(bytes int, page Page) (tip bool) {
 	return tip
 }
 
-func (p *Poll) iterate(ctx context.Context, line *wire.Line) (string, error) {
+func (p *Poll) iterate(ctx context.Context, line *wire.Line, retry *wire.Retry) (string, error) {
 	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(p.Shard)}
 	in.StreamName, in.StreamARN = p.Stream.nameAndARN()
 	switch p.From.Kind() {
@@ -372,5 +389,5 @@ func (p *Poll) iterate(ctx context.Context, line *wire.Line) (string, error) {
 	default:
 		return "", fmt.Errorf("%w: %q is no place in a shard", ErrNoPosition, p.From)
 	}
-	return p.Caller.Iterator(ctx, in, line)
+	return p.Caller.Iterator(ctx, in, line, retry)
 }

@@ -64,6 +64,9 @@ func New(client *dynamodb.Client, opts Options) *Store {
 	}
 }
 
+// Abilities implements [lease.Store].
+func (s *Store) Abilities() lease.Abilities { return 0 }
+
 type orderKey struct{ app, session string }
 
 // orders are the leases of a session as read after its row said told.

@@ -57,6 +57,9 @@ func (s *Store) app(name string) *application {
 	return a
 }
 
+// Abilities implements [lease.Store].
+func (s *Store) Abilities() lease.Abilities { return 0 }
+
 // Beat implements [lease.Store].
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := check(ctx, app, r)

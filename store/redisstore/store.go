@@ -91,6 +91,9 @@ func (s *Store) keys(app string) []string {
 	return keys
 }
 
+// Abilities implements [lease.Store].
+func (s *Store) Abilities() lease.Abilities { return 0 }
+
 // Beat implements [lease.Store].
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()

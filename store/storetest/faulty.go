@@ -106,6 +106,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Abilities implements [lease.Store]: those of the wrapped store. Nothing befalls it, because it does no I/O.
+func (s *FaultyStore) Abilities() lease.Abilities { return s.store.Abilities() }
+
 // Beat implements [lease.Store].
 func (s *FaultyStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles) // a late call outlives the caller's slices

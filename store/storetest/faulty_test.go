@@ -78,3 +78,9 @@ func TestLateCallsAreDeliveredOnceInOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestAFaultyStoreIsAWrapper(t *testing.T) {
+	storetest.Wrapper(t, func(s lease.Store) lease.Store {
+		return storetest.Faulty(s, func(string) storetest.Fault { return storetest.Fault{} })
+	})
+}

@@ -45,7 +45,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		c, err := weir.New(srv.Client(), store, weir.Options{
 			App: app, Stream: "orders", Worker: session(i)[:28], IdleInterval: time.Minute,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Events: weir.Events{StoreFailed: func(f weir.StoreFailed) {
+			Events: weir.Events{StoreFailed: func(_ context.Context, f weir.StoreFailed) {
 				if failures.Add(1) <= 20 {
 					t.Logf("%s: %v", f.Op, f.Err)
 				}

@@ -1,0 +1,40 @@
+package weir
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// feature is a part of weir that asks more of a store than what every store does.
+type feature struct {
+	name  string // what is off without it, in the words of the log
+	needs lease.Abilities
+	// required says whether the options cannot be kept without it; nil stands for never.
+	required func(Options) bool
+}
+
+// features are all that there are. There is none so far: every store does what is used of it.
+var features []feature
+
+// judgeAbilities says what a store of these abilities cannot do that the options ask for, and which features are off with it.
+func judgeAbilities(has lease.Abilities, o Options, all []feature) (missing []error, off []feature) {
+	for _, f := range all {
+		switch {
+		case has.Has(f.needs):
+		case f.required != nil && f.required(o):
+			missing = append(missing, fmt.Errorf("weir: the store lacks an ability: %v, which is needed for %s", has.Missing(f.needs), f.name))
+		default:
+			off = append(off, f)
+		}
+	}
+	return missing, off
+}
+
+// logAbilities says which features are off.
+func (r *run) logAbilities() {
+	for _, f := range r.off {
+		r.opts.Logger.Info("a feature is off, because the store lacks an ability", "feature", f.name, "missing", r.store.Abilities().Missing(f.needs).String(),
+			"app", r.opts.App)
+	}
+}

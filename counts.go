@@ -1,0 +1,64 @@
+package weir
+
+import (
+	"sync/atomic"
+
+	"github.com/weir-go/weir/internal/notify"
+)
+
+// Counts are what a [Consumer] has counted since it was made. They are exact, whatever its [Events] do.
+type Counts struct {
+	Reads           uint64 // that brought records or the end of a shard, or a part of a large answer
+	RecordsRead     uint64 // an aggregate counts as one
+	BytesRead       uint64 // of data and keys
+	ReadsThrottled  uint64
+	ReadsFailed     uint64 // otherwise
+	BatchesHandled  uint64
+	RecordsHandled  uint64 // those of an aggregate count one by one
+	BytesHandled    uint64 // of data
+	HandlerFailures uint64
+	Checkpoints     uint64 // that were saved
+	LeasesTaken     uint64
+	LeasesEnded     uint64
+	LeasesLost      uint64 // of those that ended
+	Stalls          uint64
+	StoreFailures   uint64
+	EventsDropped   uint64 // calls of Events and of the logger that were not made
+	EventsCoalesced uint64 // changes of state in whose place a later one was told
+	EventsPanicked  uint64
+}
+
+// counters are Counts as they are counted.
+type counters struct {
+	reads, recordsRead, bytesRead, readsThrottled, readsFailed               atomic.Uint64
+	batchesHandled, recordsHandled, bytesHandled, handlerFailures            atomic.Uint64
+	checkpoints, leasesTaken, leasesEnded, leasesLost, stalls, storeFailures atomic.Uint64
+	eventsDropped, eventsCoalesced, eventsPanicked/* by runs that have returned */ atomic.Uint64
+}
+
+// Counts returns what was counted so far, by all calls of Run together. It may be called at any time,
+// concurrently with [Consumer.Run] and by [Events].
+func (c *Consumer) Counts() Counts {
+	n := &c.counted
+	all := Counts{
+		Reads: n.reads.Load(), RecordsRead: n.recordsRead.Load(), BytesRead: n.bytesRead.Load(),
+		ReadsThrottled: n.readsThrottled.Load(), ReadsFailed: n.readsFailed.Load(),
+		BatchesHandled: n.batchesHandled.Load(), RecordsHandled: n.recordsHandled.Load(), BytesHandled: n.bytesHandled.Load(),
+		HandlerFailures: n.handlerFailures.Load(), Checkpoints: n.checkpoints.Load(),
+		LeasesTaken: n.leasesTaken.Load(), LeasesEnded: n.leasesEnded.Load(), LeasesLost: n.leasesLost.Load(),
+		Stalls: n.stalls.Load(), StoreFailures: n.storeFailures.Load(),
+		EventsDropped: n.eventsDropped.Load(), EventsCoalesced: n.eventsCoalesced.Load(), EventsPanicked: n.eventsPanicked.Load(),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.runs {
+		all.add(r.queue.Counts())
+	}
+	return all
+}
+
+func (c *Counts) add(missed notify.Counts) {
+	c.EventsDropped += missed.Dropped
+	c.EventsCoalesced += missed.Coalesced
+	c.EventsPanicked += missed.Panicked
+}

@@ -1,0 +1,102 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Logger returns a logger whose records reach h through the queue, with the time at which they were
+// made. h is the user's code, so nothing of it is called by those who log, [slog.Handler.Enabled]
+// included: that is asked here, and again by the queue's goroutine whenever a record comes and the
+// last answer is older than a second. A level that is switched on is noticed with the next record of
+// another level that was on already, or at LevelError. ctx is what h is called with.
+func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
+	l := &levels{}
+	l.ask(ctx, h)
+	return slog.New(&handler{queue: q, ctx: ctx, inner: func() slog.Handler { return h }, levels: l})
+}
+
+// levels remembers what a handler said that it is enabled for.
+type levels struct {
+	on    atomic.Uint32 // a bit for each of askedFor
+	asked time.Time     // of the goroutine that asks
+	said  sync.Once
+}
+
+// panicked tells of a logger that panics, where it cannot be told: once, on standard error.
+func (l *levels) panicked(err error) {
+	l.said.Do(func() { fmt.Fprintln(os.Stderr, "weir: the logger", err) })
+}
+
+var askedFor = [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+
+func (l *levels) ask(ctx context.Context, h slog.Handler) {
+	l.asked = time.Now()
+	var on uint32
+	for i, level := range askedFor {
+		if err := contained(func() {
+			if h.Enabled(ctx, level) {
+				on |= 1 << i
+			}
+		}); err != nil {
+			l.panicked(err)
+		}
+	}
+	l.on.Store(on)
+}
+
+func (l *levels) enabled(level slog.Level) bool {
+	for i := len(askedFor) - 1; i >= 0; i-- {
+		if level >= askedFor[i] {
+			return l.on.Load()&(1<<i) != 0
+		}
+	}
+	return false
+}
+
+type handler struct {
+	queue  *Queue
+	ctx    context.Context
+	inner  func() slog.Handler // of the queue's goroutine
+	levels *levels
+}
+
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return h.levels.enabled(level) }
+
+func (h *handler) Handle(_ context.Context, r slog.Record) error {
+	class := Detail
+	if r.Level >= slog.LevelWarn {
+		class = Important
+	}
+	h.queue.Add(class, nil, func() {
+		inner := h.inner()
+		if time.Since(h.levels.asked) >= time.Second {
+			h.levels.ask(h.ctx, inner)
+		}
+		if err := contained(func() {
+			_ = inner.Handle(h.ctx, r) // a logger that fails has nobody to tell
+		}); err != nil {
+			h.levels.panicked(err)
+		}
+	})
+	return nil
+}
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.with(func(inner slog.Handler) slog.Handler { return inner.WithAttrs(attrs) })
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	return h.with(func(inner slog.Handler) slog.Handler { return inner.WithGroup(name) })
+}
+
+func (h *handler) with(change func(slog.Handler) slog.Handler) slog.Handler {
+	derived, before := *h, h.inner
+	derived.inner = func() slog.Handler { return change(before()) }
+	return &derived
+}

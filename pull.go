@@ -1,0 +1,187 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Shard is a shard for one term, as [ShardHandlers].Pull gets it.
+type Shard struct {
+	Term
+	pull *puller
+}
+
+// Batches yields the batches of the shard, in order, until the term ends. Nothing is done because it
+// was yielded: note progress with [Batch.Done] or [Batch.Checkpoint], also of earlier batches and from
+// other goroutines. All is done when Pull returns nil after the batch with End. (With
+// [Options].ReuseBuffers a batch lasts until the next one is asked for, and its progress has to be noted before.)
+//
+// When the term ends before the shard does, the last pair has no batch but an error: [ErrLeaseLost],
+// [ErrStopping], [ErrStalled], or [ErrHandedOff] when another worker is to have the lease. Pull should
+// return soon after that. What is then not done is handled again by whoever has the shard next.
+// Batches is not for concurrent use.
+func (s *Shard) Batches() iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		for {
+			b, err := s.pull.next()
+			if err != nil {
+				yield(nil, err)
+			}
+			if b == nil || !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+// puller is a handler whose calls wait for a function that asks for batches. The function has a
+// goroutine of its own, which ends before Close returns.
+type puller struct {
+	batches chan *Batch
+	asks    chan struct{} // the function has come back for the next batch
+	ended   chan struct{} // closed when the term ends, with
+	why     error
+	done    chan struct{} // closed when the function has returned, with
+	err     error
+
+	// Of the function's goroutine.
+	out  bool // it has a batch
+	last bool // … which is the last
+}
+
+// pullEnded says that the function has returned although the term goes on.
+type pullEnded struct{ err error }
+
+func (e *pullEnded) Error() string {
+	if e.err == nil {
+		return "weir: ShardHandlers.Pull returned before the end of the shard"
+	}
+	return fmt.Sprintf("weir: ShardHandlers.Pull failed: %v", e.err)
+}
+
+func (e *pullEnded) Unwrap() error { return e.err }
+
+// errPulled says that a batch was handed over, and that its records are done when that is noted.
+var errPulled = errors.New("weir: the next batch is asked for")
+
+// startPull starts the function of a term. wake is called when it has returned.
+func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Term, wake func()) *puller {
+	p := &puller{batches: make(chan *Batch), asks: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		p.err = errGoexit
+		defer func() {
+			close(p.done)
+			wake()
+		}()
+		p.err = contained("ShardHandlers.Pull", func() error { return f(ctx, &Shard{t, p}) })
+	}()
+	return p
+}
+
+// next waits for the next batch. It returns neither a batch nor an error after the last one.
+func (p *puller) next() (*Batch, error) {
+	if p.last {
+		return nil, nil
+	}
+	if p.out {
+		p.out = false
+		select {
+		case p.asks <- struct{}{}:
+		case <-p.ended:
+		}
+	}
+	select {
+	case b := <-p.batches:
+		p.out, p.last = true, b.End
+		return b, nil
+	case <-p.ended:
+		return nil, p.why
+	}
+}
+
+// Handle hands a batch over, and returns when the function asks for the next one or has returned.
+func (p *puller) Handle(ctx context.Context, b *Batch) error {
+	end := b.End // the function may change its batch
+	select {
+	case p.batches <- b:
+	case <-p.done:
+		return &pullEnded{p.err}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-p.asks:
+		return errPulled
+	case <-p.done:
+		if end && p.err == nil {
+			return nil
+		}
+		return &pullEnded{p.err}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close ends the iteration and waits for the function.
+func (p *puller) Close(ctx context.Context, why EndReason) {
+	if p.why = context.Cause(ctx); p.why == nil && why == EndStopped {
+		p.why = ErrStopping
+	} else if p.why == nil {
+		p.why = ErrHandedOff
+	}
+	close(p.ended)
+	<-p.done
+}
+
+// returned is the error of a function that has returned, nil while it has not.
+func (p *puller) returned() error {
+	select {
+	case <-p.done:
+		return &pullEnded{p.err}
+	default:
+		return nil
+	}
+}
+
+// pullFailure is how often the function has failed in a row before anything else was done.
+type pullFailure struct {
+	at      Position
+	attempt int
+}
+
+// pulls reports whether the user's code asks for batches.
+func (l *shardLoop) pulls() bool { return l.in.shards != nil && l.in.shards.Pull != nil }
+
+// pullAgain prepares to call ShardHandlers.Pull again, from what is not done. It fails with the cause when the term is over or the lease is
+// wanted back, and with the function's Stop.
+func (l *shardLoop) pullAgain(err *pullEnded) error {
+	if stop := ended(err); stop != nil {
+		l.in.stops()
+		return stop
+	}
+	if cause := context.Cause(l.term.Context()); cause != nil {
+		return cause
+	}
+	l.stopReading()
+	l.close(err)
+	attempt := 1
+	if at := l.term.At(); l.pulling == nil || l.pulling.at != at { // the first time here
+		l.pulling = &pullFailure{at, 1}
+	} else {
+		l.pulling.attempt++
+		attempt = l.pulling.attempt
+	}
+	next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
+	l.enter(ShardRetrying, attempt, err)
+	key := l.term.Lease.Key
+	l.in.opts.Logger.Warn("the function that pulls returned; it will get what is not done again", "stream", key.Stream, "shard", key.Shard,
+		"at", l.term.At(), "attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
+	l.in.counted.handlerFailures.Add(1)
+	if f := l.in.tell.HandlerFailed; f != nil {
+		f(HandlerFailed{Stream: key.Stream, Shard: key.Shard, Err: err, Attempt: attempt, Next: next})
+	}
+	return wait(l.term.Reading(), next)
+}

@@ -1,0 +1,273 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// Term is one holding of one shard's lease by this worker, from when the lease is taken until it is
+// lost, handed off, given back or the shard has ended.
+type Term struct {
+	Stream string // the stream's name
+	Shard  string // the shard's ID
+	Epoch  uint64 // see [Batch]
+	// From is where reading begins: what [ShardHandlers].Position said, else the lease's checkpoint.
+	From Position
+}
+
+// ShardHandler handles one shard for one term.
+type ShardHandler interface {
+	Handler
+	// Close is called once, when the term ends: after the last call of Handle has returned, and before
+	// the lease goes to another worker unless it is lost already. ctx is as for Handle; it may have
+	// ended. What Close leaves undone is not handled again unless its records were not done.
+	Close(ctx context.Context, why EndReason)
+}
+
+// ShardHandlers make a handler for each term, for handlers that keep something for each shard. Open or
+// Pull is required. The functions are called from the goroutine of the shard, concurrently for
+// different shards, with the values of Run's context. Their errors and panics are retried after a
+// pause, as those of a handler are; [Stop] ends Run.
+type ShardHandlers struct {
+	// Open makes the handler of a term, before anything is read. ctx is as for Handle.
+	Open func(ctx context.Context, t Term) (ShardHandler, error)
+
+	// Pull is for those who want the loop themselves: it is called when a term begins, ranges over
+	// [Shard.Batches], and returns nil after the shard's end. When it returns anything else, it is
+	// called again after a pause and gets what is not done from the stream again.
+	Pull func(ctx context.Context, s *Shard) error
+
+	// Position says how far a sink has got that keeps positions itself, such as a database whose
+	// transactions hold both the effect of a record and its position. Optional. It is called when a
+	// term begins, for the shard and then for its ancestors. ctx ends after 30 s. An error, a panic and
+	// a position that cannot be one of the shard are retried after a pause and never read as "nowhere".
+	//
+	// For the shard itself, reading begins after the position that is returned. The zero Position, and
+	// [shard.End], have it begin at the lease's checkpoint. A position behind the checkpoint leaves the
+	// checkpoint as it is until handling has passed it; [Options].Expired holds for one whose records
+	// have left the stream.
+	//
+	// For an ancestor, which the lease says was read to its end, a position that is not at its end has
+	// it read again from there, and what descends from it waits: a sink that was restored from a backup
+	// misses nothing. For that the sink has to answer for shards that have ended; the zero Position
+	// says that it knows nothing of the shard, and [Oldest] that it has none of its records.
+	Position func(ctx context.Context, stream, shard string) (Position, error)
+}
+
+// RunShards is [Consumer.Run] with a handler of its own for each term.
+func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
+	if (h.Open == nil) == (h.Pull == nil) {
+		return errors.New("weir: RunShards wants one of ShardHandlers.Open and ShardHandlers.Pull")
+	}
+	return c.run(ctx, nil, &h)
+}
+
+// handling is what a term's records are handled with.
+type handling struct {
+	ShardHandler
+	from  *origin
+	start Position // where reading began
+}
+
+// everyShards is a handler that all shards share.
+type everyShards struct{ Handler }
+
+// Close does nothing.
+func (everyShards) Close(context.Context, EndReason) {}
+
+// positionTimeout bounds a call of ShardHandlers.Position.
+const positionTimeout = 30 * time.Second
+
+// open makes the term's handler, and tries again for as long as that fails. It reports whether to read on;
+// otherwise the term is over, or an error ends Run.
+func (l *shardLoop) open() (bool, error) {
+	for attempt := l.attempts() + 1; ; attempt++ {
+		l.enter(ShardOpening, attempt-1, l.lastFailure())
+		began := time.Now()
+		behind, err := l.tryOpen(began)
+		if err == nil {
+			l.enter("", 0, nil)
+			return !behind, nil
+		}
+		if stop := ended(err); stop != nil {
+			l.in.stops()
+			return false, stop
+		}
+		if cause := context.Cause(l.term.Context()); cause != nil {
+			l.cutShort(began, cause)
+			return false, nil
+		}
+		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
+		l.enter(ShardRetrying, attempt, err)
+		l.openFailed(err, attempt, next)
+		if wait(l.term.Reading(), next) != nil {
+			return false, nil
+		}
+	}
+}
+
+// attempts is how many calls of the user's code have failed in a row.
+func (l *shardLoop) attempts() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure == nil {
+		return 0
+	}
+	return l.failure.attempt
+}
+
+// lastFailure is the error of the last call of the user's code, nil if that did not fail.
+func (l *shardLoop) lastFailure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure == nil {
+		return nil
+	}
+	return l.failure.err
+}
+
+// tryOpen makes the term's handler. behind reports that the lease was given back instead, because the
+// sink is behind in an ancestor of the shard.
+func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
+	h, key := l.in.shards, l.term.Lease.Key
+	ctx := &handlerContext{l.term.Context(), l.in.values}
+	start := l.term.At()
+	if h.Position != nil {
+		at, behind, err := l.startAtSink(ctx, began)
+		if behind || err != nil {
+			return behind, err
+		}
+		if !at.IsZero() {
+			start = at
+		}
+	}
+	t := Term{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, From: start}
+	made, err := h.open(ctx, t, l.term.Wake)
+	if err != nil {
+		return false, err
+	}
+	l.handles = &handling{ShardHandler: made, from: &origin{key.Stream, key.Shard}, start: start}
+	l.readFrom(start)
+	return false, nil
+}
+
+// open makes the handler of a term. wake has the shard's goroutine look at it.
+func (h *ShardHandlers) open(ctx context.Context, t Term, wake func()) (made ShardHandler, err error) {
+	if h.Pull != nil {
+		return startPull(ctx, h.Pull, t, wake), nil
+	}
+	err = contained("ShardHandlers.Open", func() (err error) {
+		made, err = h.Open(ctx, t)
+		return err
+	})
+	if err == nil && made == nil {
+		err = errors.New("weir: ShardHandlers.Open returned neither a handler nor an error")
+	}
+	return made, err
+}
+
+// askSink asks the sink for its position in a shard.
+func (l *shardLoop) askSink(ctx context.Context, id string) (p Position, err error) {
+	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
+	defer cancel()
+	err = contained("ShardHandlers.Position", func() (err error) {
+		p, err = l.in.shards.Position(ctx, l.term.Lease.Stream, id)
+		return err
+	})
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // whatever it returned after it was told to stop
+	}
+	switch p.Kind() {
+	case shard.None, shard.First, shard.Time, shard.Sequence, shard.Finished:
+	default:
+		err = fmt.Errorf("weir: %q is no position that a sink can have reached", p)
+	}
+	if err != nil {
+		return Position{}, fmt.Errorf("weir: the sink's position in shard %s: %w", id, err)
+	}
+	return p, nil
+}
+
+// openFailed tells of a failure to open, which is tried again.
+func (l *shardLoop) openFailed(err error, attempt int, next time.Duration) {
+	key := l.term.Lease.Key
+	l.in.opts.Logger.Warn("a shard's handler could not be opened; trying again", "stream", key.Stream, "shard", key.Shard,
+		"attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
+	l.in.counted.handlerFailures.Add(1)
+	if f := l.in.tell.HandlerFailed; f != nil {
+		f(HandlerFailed{Stream: key.Stream, Shard: key.Shard, Err: err, Attempt: attempt, Next: next})
+	}
+}
+
+// close tells the term's handler that the term has ended, with the error that the reader returns.
+func (l *shardLoop) close(err error) {
+	if l.handles == nil {
+		return
+	}
+	l.enter(ShardClosing, 0, nil)
+	why := l.endReason(err)
+	err = contained("ShardHandler.Close", func() error {
+		l.handles.Close(&handlerContext{l.term.Context(), l.in.values}, why)
+		return nil
+	})
+	l.handles = nil
+	if err != nil {
+		key := l.term.Lease.Key
+		l.in.opts.Logger.Warn("closing a shard's handler failed", "stream", key.Stream, "shard", key.Shard, "err", err)
+	}
+}
+
+// endReason is why the term ends whose reader returns with err.
+func (l *shardLoop) endReason(err error) EndReason {
+	cause := context.Cause(l.term.Context())
+	switch {
+	case l.term.At().IsEnd():
+		return EndFinished
+	case errors.Is(cause, ErrStalled):
+		return EndStalled
+	case errors.Is(cause, ErrStopping), err != nil, l.in.isStopping():
+		return EndStopped
+	case cause != nil:
+		return EndLost
+	default:
+		return EndHandedOff
+	}
+}
+
+// start is where reading began.
+func (l *shardLoop) start() Position {
+	if l.handles == nil {
+		return l.term.Lease.Position
+	}
+	return l.handles.start
+}
+
+// readFrom makes what pages come from.
+func (l *shardLoop) readFrom(at Position) {
+	made := l.in.pagesOf(l, at)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source = made
+}
+
+// stopReading lets go of what pages come from.
+func (l *shardLoop) stopReading() {
+	if l.source == nil {
+		return
+	}
+	l.source.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.source = nil
+}
+
+// pagesNow is what pages come from, nil while the handler is opened, for other goroutines than the loop's.
+func (l *shardLoop) pagesNow() pages {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.source
+}

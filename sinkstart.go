@@ -1,0 +1,255 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// What the sink says of a shard or of its ancestors, and what follows for their leases. A sink that was
+// restored from a backup may be behind in a shard that was finished long ago; its descendants then have
+// to wait until that shard was read again.
+
+// sinkAnswer is how far the sink is with a shard.
+type sinkAnswer struct {
+	at     Position // zero: the sink knows nothing of it
+	unread bool     // the stream has records of it after at
+}
+
+// startAtSink returns where reading begins by the sink's word, zero for the lease's checkpoint, in a try
+// to open that began then. behind reports that the lease was given back, because the sink is behind in an ancestor.
+func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Position, behind bool, err error) {
+	key := l.term.Lease.Key
+	own, err := l.askSink(ctx, key.Shard)
+	if err != nil {
+		return Position{}, false, err
+	}
+	leases, err := l.in.lineage.leases(ctx, l.in, key, began)
+	if err != nil {
+		return Position{}, false, err
+	}
+	answers, err := l.askAncestors(ctx, leases)
+	if err != nil {
+		return Position{}, false, err
+	}
+	answers[key.Shard] = sinkAnswer{at: own}
+	moves, behind := setBack(leases, key.Shard, answers)
+	if behind {
+		return Position{}, true, l.giveBack(ctx, moves)
+	}
+	if own.IsZero() || own.IsEnd() {
+		return Position{}, false, nil
+	}
+	if own.Kind() == shard.Sequence {
+		first, err := l.in.lineage.firstNumber(ctx, l.in, leases[key.Shard])
+		if err != nil {
+			return Position{}, false, err
+		}
+		if first != "" && shard.CompareSequence(own.SequenceNumber(), first) < 0 {
+			return Position{}, false, fmt.Errorf("weir: the sink's position %s in shard %s is of an earlier stream of this name: "+
+				"the shard begins at %s; remove what the sink keeps for the earlier stream", own, key.Shard, first)
+		}
+	}
+	return own, false, nil
+}
+
+// askAncestors asks the sink for the parents of the shard, and further up where it knows nothing.
+func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Lease) (map[string]sinkAnswer, error) {
+	answers := map[string]sinkAnswer{}
+	next := leases[l.term.Lease.Shard].Parents
+	for len(next) > 0 {
+		id := next[0]
+		next = next[1:]
+		if _, asked := answers[id]; asked {
+			continue
+		}
+		at, err := l.askSink(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		answer := sinkAnswer{at: at}
+		parent, here := leases[id]
+		switch {
+		case at.IsZero():
+			next = append(next[:len(next):len(next)], parent.Parents...)
+		case at.IsEnd() || here && !parent.Finished():
+		default:
+			if answer.unread, err = l.unread(ctx, id, at); err != nil {
+				return nil, err
+			}
+		}
+		answers[id] = answer
+	}
+	return answers, nil
+}
+
+// unread reports whether the stream has records of a finished shard after a position of the sink.
+func (l *shardLoop) unread(ctx context.Context, id string, at Position) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
+	defer cancel()
+	unread, err := source.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at)
+	if !errors.Is(err, source.ErrNoShard) {
+		return unread, err
+	}
+	key := lease.Key{Stream: l.term.Lease.Stream, Shard: id}
+	if l.in.opts.Expired == FailExpired {
+		return false, fmt.Errorf("weir: the sink is at %s in %s, which has left the stream: what the sink misses of it is lost; "+
+			"Options.Expired says whether to go on", at, key)
+	}
+	l.Expired(source.Expiry{At: at, Next: shard.End, Err: err})
+	return false, nil
+}
+
+// setBack decides which leases go back before the shard id may be read: ancestors in which the sink is
+// behind, to where it is, and those between that it knows nothing of, to their beginnings. They come in
+// the order of the lineage: should only the first of them be carried out, what descends from one that
+// was not waits all the same. behind reports whether the shard has to wait, also without a move.
+func setBack(leases map[string]lease.Lease, id string, answers map[string]sinkAnswer) (moves []lease.Action, behind bool) {
+	waits, moved := map[string]bool{}, map[string]bool{} // by shard
+	move := func(l lease.Lease, to Position) {
+		if !moved[l.Shard] && l.Position != to {
+			moved[l.Shard] = true
+			moves = append(moves, lease.Action{Kind: lease.Move, Key: l.Key, Epoch: l.Epoch, Position: to})
+		}
+	}
+	var visit func(id string) bool
+	visit = func(id string) bool {
+		if wait, visited := waits[id]; visited {
+			return wait
+		}
+		waits[id] = false // a lineage has no circles, but nothing here relies on that
+		for _, p := range leases[id].Parents {
+			parent, here := leases[p]
+			switch answer := answers[p]; {
+			case !here: // it has left the stream
+			case !parent.Finished():
+				waits[id] = true
+			case answer.at.IsZero():
+				waits[id] = visit(p) || waits[id]
+			case answer.unread:
+				move(parent, answer.at)
+				waits[id] = true
+			}
+		}
+		if waits[id] && answers[id].at.IsZero() {
+			move(leases[id], shard.Oldest)
+		}
+		return waits[id]
+	}
+	behind = visit(id)
+	return moves, behind
+}
+
+// giveBack sets leases back and gives the term's own back, to be read after them.
+func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
+	key, moved := l.term.Lease.Key, false
+	if len(moves) > 0 {
+		call, cancel := context.WithTimeout(ctx, l.in.opts.FailoverAfter)
+		defer cancel()
+		did, err := l.in.store.Apply(call, l.in.opts.App, moves)
+		if err != nil {
+			return fmt.Errorf("weir: setting leases back to where the sink is: %w", err)
+		}
+		for i, m := range moves {
+			if did[i] {
+				moved = true
+				l.in.opts.Logger.Warn("the sink is behind in a shard that was read before: it is read again, and what descends from it waits",
+					"stream", m.Key.Stream, "shard", m.Key.Shard, "from", m.Position)
+			}
+		}
+	}
+	l.in.opts.Logger.Info("a shard waits for its ancestors, which the sink has not read to their ends", "stream", key.Stream, "shard", key.Shard)
+	if !moved { // so that a lease that comes back at once is not given back at once
+		_ = wait(l.term.Reading(), l.in.opts.BeatInterval)
+	}
+	l.term.GiveBack()
+	return nil
+}
+
+// lineage is what shards descend from and where they begin, as far as sinks have to be asked about it.
+type lineage struct {
+	busy chan struct{} // has one element while nobody looks
+
+	// Of whoever took the element.
+	streams map[string]map[string]lease.Lease // by stream and shard
+	seen    time.Time                         // when the leases were read
+	firsts  map[lease.Key]firstNumbers        // by stream
+}
+
+// firstNumbers are the first sequence numbers of a stream's shards.
+type firstNumbers struct {
+	born    int64 // of the stream
+	numbers map[string]string
+}
+
+func newLineage() *lineage {
+	n := &lineage{busy: make(chan struct{}, 1)}
+	n.busy <- struct{}{}
+	return n
+}
+
+// take waits for the others who look, so that one call serves all shards that begin at a time.
+func (n *lineage) take(ctx context.Context) error {
+	select {
+	case <-n.busy:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// leases returns the leases of a shard's stream by shard, as they were at some time after began: a
+// parent that was unfinished before that may be finished. The caller does not change them.
+func (n *lineage) leases(ctx context.Context, r *run, of lease.Key, began time.Time) (map[string]lease.Lease, error) {
+	if err := n.take(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { n.busy <- struct{}{} }()
+	if !n.seen.After(began) {
+		call, cancel := context.WithTimeout(ctx, r.opts.FailoverAfter)
+		defer cancel()
+		seen := time.Now()
+		view, err := r.store.View(call, r.opts.App, "")
+		if err != nil {
+			return nil, fmt.Errorf("weir: looking for the ancestors of %s: %w", of, err)
+		}
+		n.seen, n.streams = seen, map[string]map[string]lease.Lease{}
+		for _, l := range view.Leases {
+			if n.streams[l.Stream] == nil {
+				n.streams[l.Stream] = map[string]lease.Lease{}
+			}
+			n.streams[l.Stream][l.Shard] = l
+		}
+	}
+	if _, known := n.streams[of.Stream][of.Shard]; !known {
+		return nil, fmt.Errorf("weir: the lease of %s is not there any more", of)
+	}
+	return n.streams[of.Stream], nil
+}
+
+// firstNumber returns the first sequence number of a shard, "" if the stream does not say.
+func (n *lineage) firstNumber(ctx context.Context, r *run, of lease.Lease) (string, error) {
+	if err := n.take(ctx); err != nil {
+		return "", err
+	}
+	defer func() { n.busy <- struct{}{} }()
+	stream := lease.Key{Stream: of.Stream}
+	known, here := n.firsts[stream]
+	if _, here = known.numbers[of.Shard]; here && known.born == of.Born {
+		return known.numbers[of.Shard], nil
+	}
+	numbers, err := source.FirstNumbers(ctx, r.client, r.naming.source(of.Stream))
+	if err != nil {
+		return "", fmt.Errorf("weir: looking for the beginning of %s: %w", of.Key, err)
+	}
+	if n.firsts == nil {
+		n.firsts = map[lease.Key]firstNumbers{}
+	}
+	n.firsts[stream] = firstNumbers{of.Born, numbers}
+	return numbers[of.Shard], nil
+}

@@ -1,0 +1,120 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weir-go/weir/internal/notify"
+)
+
+// hooks are the functions of [Events] as weir calls them: they put the event into the queue of the run
+// and return at once. Those that the user did not set are nil, so that nothing is made for them.
+type hooks struct {
+	LeaseTaken      func(LeaseTaken)
+	LeaseEnded      func(LeaseEnded)
+	Read            func(Read)
+	BatchBegins     func(BatchBegins)
+	BatchHandled    func(BatchHandled)
+	CheckpointSaved func(CheckpointSaved)
+	Unpacked        func(Unpacked)
+	HandlerFailed   func(HandlerFailed)
+	ReadFailed      func(ReadFailed)
+	PositionExpired func(PositionExpired)
+	ReadingChanged  func(ReadingChanged)
+	Stalled         func(Stalled)
+	StoreFailed     func(StoreFailed)
+	Leading         func(Leading)
+}
+
+const (
+	// queueRoom is for how many events and log records there is room until some are dropped.
+	queueRoom = 1024
+	// hooksMayTake is how long hooks and the logger may still be at work when everything else has ended.
+	hooksMayTake = 5 * time.Second
+)
+
+// stateKey tells changes of state apart of which the latest counts.
+type stateKey struct{ kind, stream, shard string }
+
+// queued returns f as weir calls it. key is nil for events of detail.
+func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stamp func(*E, time.Time), key func(*E) stateKey) func(E) {
+	if f == nil {
+		return nil
+	}
+	return func(e E) {
+		stamp(&e, time.Now())
+		if key == nil {
+			r.drops(r.queue.Add(notify.Detail, nil, func() { f(ctx, e) }))
+		} else {
+			r.queue.Add(notify.State, key(&e), func() { f(ctx, e) })
+		}
+	}
+}
+
+// startTelling starts the goroutine that calls hooks and the logger. stop waits for it, and fails with
+// [ErrAbandoned].
+func (r *run) startTelling(ctx context.Context) (stop func() error) {
+	values, end := context.WithCancel(context.WithoutCancel(ctx))
+	r.queue = notify.New(queueRoom)
+	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler())
+	r.tell = r.hooks(values)
+	go r.queue.Run(func(err error) { r.opts.Logger.Error("a function of Options.Events "+err.Error(), "app", r.opts.App) })
+	return func() error {
+		defer end()
+		made := r.queue.Close(hooksMayTake)
+		missed := r.queue.Counts()
+		r.counted.eventsDropped.Add(missed.Dropped)
+		r.counted.eventsCoalesced.Add(missed.Coalesced)
+		r.counted.eventsPanicked.Add(missed.Panicked)
+		if !made {
+			return fmt.Errorf("%w: a function of Options.Events, or the logger, does not return", ErrAbandoned)
+		}
+		return nil
+	}
+}
+
+// drops has it told, once until all that waits was told, that events are dropped.
+func (r *run) drops(told bool) {
+	if told || !r.dropping.CompareAndSwap(false, true) {
+		return
+	}
+	before := r.queue.Counts().Dropped
+	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: events of detail are dropped; "+
+		"Consumer.Counts has exact numbers", "app", r.opts.App)
+	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() { // made when what waits now was told
+		r.dropping.Store(false)
+		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are told again", "app", r.opts.App,
+			"dropped", r.queue.Counts().Dropped-before)
+	})
+}
+
+func (r *run) hooks(ctx context.Context) hooks {
+	e := r.opts.Events
+	of := func(kind, stream, shard string) stateKey { return stateKey{kind, stream, shard} }
+	return hooks{
+		LeaseTaken: queued(r, ctx, e.LeaseTaken, func(e *LeaseTaken, t time.Time) { e.Time = t },
+			func(e *LeaseTaken) stateKey { return of("taken", e.Stream, e.Shard) }),
+		LeaseEnded: queued(r, ctx, e.LeaseEnded, func(e *LeaseEnded, t time.Time) { e.Time = t },
+			func(e *LeaseEnded) stateKey { return of("ended", e.Stream, e.Shard) }),
+		PositionExpired: queued(r, ctx, e.PositionExpired, func(e *PositionExpired, t time.Time) { e.Time = t },
+			func(e *PositionExpired) stateKey { return of("expired", e.Stream, e.Shard) }),
+		ReadingChanged: queued(r, ctx, e.ReadingChanged, func(e *ReadingChanged, t time.Time) { e.Time = t },
+			func(e *ReadingChanged) stateKey { return of("reading", e.Stream, e.Shard) }),
+		Stalled: queued(r, ctx, e.Stalled, func(e *Stalled, t time.Time) { e.Time = t },
+			func(e *Stalled) stateKey { return of("stalled", e.Stream, e.Shard) }),
+		StoreFailed: queued(r, ctx, e.StoreFailed, func(e *StoreFailed, t time.Time) { e.Time = t },
+			func(e *StoreFailed) stateKey { return of("store", string(e.Op), "") }),
+		Leading: queued(r, ctx, e.Leading, func(e *Leading, t time.Time) { e.Time = t },
+			func(*Leading) stateKey { return of("leading", "", "") }),
+
+		Read:            queued(r, ctx, e.Read, func(e *Read, t time.Time) { e.Time = t }, nil),
+		BatchBegins:     queued(r, ctx, e.BatchBegins, func(e *BatchBegins, t time.Time) { e.Time = t }, nil),
+		BatchHandled:    queued(r, ctx, e.BatchHandled, func(e *BatchHandled, t time.Time) { e.Time = t }, nil),
+		CheckpointSaved: queued(r, ctx, e.CheckpointSaved, func(e *CheckpointSaved, t time.Time) { e.Time = t }, nil),
+		Unpacked:        queued(r, ctx, e.Unpacked, func(e *Unpacked, t time.Time) { e.Time = t }, nil),
+		HandlerFailed:   queued(r, ctx, e.HandlerFailed, func(e *HandlerFailed, t time.Time) { e.Time = t }, nil),
+		ReadFailed:      queued(r, ctx, e.ReadFailed, func(e *ReadFailed, t time.Time) { e.Time = t }, nil),
+	}
+}
