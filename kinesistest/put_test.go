@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -178,4 +180,25 @@ func TestMaxBytesBoundsTheMemory(t *testing.T) {
 	if err := put(); err != nil {
 		t.Errorf("after the stream was deleted: %v", err)
 	}
+}
+
+// What a record may be is asked of the stream as it is now, also if nobody looked at it since.
+func TestALargerRecordIsTakenOnceTheChangeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := start(t, kinesistest.Config{InMemory: true, NoLimits: true})
+		s.CreateStream("s", 1)
+		s.SetStateDelay(time.Minute)
+		ok[*kinesis.UpdateMaxRecordSizeOutput](t)(c.UpdateMaxRecordSize(t.Context(), &kinesis.UpdateMaxRecordSizeInput{
+			StreamARN: aws.String(s.StreamARN("s")), MaxRecordSizeInKiB: aws.Int32(2048),
+		}))
+		put := func() error {
+			_, err := c.PutRecord(t.Context(), &kinesis.PutRecordInput{StreamName: aws.String("s"), PartitionKey: aws.String("k"), Data: make([]byte, 3<<19)})
+			return err
+		}
+		wantCode(t, put(), "ValidationException")
+		time.Sleep(time.Minute)
+		if err := put(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -28,7 +28,7 @@ type putRules struct {
 func (c *call) putRules(ref *streamRef) putRules {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.streams[ref.stream()]; s != nil {
+	if s := c.streams[ref.stream()]; s != nil && c.settle(s, c.now) {
 		return putRules{s.maxRecordKiB << 10, !s.auto}
 	}
 	return putRules{1 << 20, true}

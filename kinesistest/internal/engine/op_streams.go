@@ -188,10 +188,10 @@ func (r *DeleteStream) do(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.steps = nil // it is not going to be ACTIVE
 	if len(s.consumers) > 0 && !r.enforce.V {
 		return inUse("Stream %s under account %s has registered consumers. Deregister them, or set EnforceConsumerDeletion.", s.name, c.cfg.Account)
 	}
+	s.steps = nil // one that was CREATING is not going to be ACTIVE
 	c.change(s, c.now, deleting)
 	return nil
 }
