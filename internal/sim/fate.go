@@ -197,6 +197,7 @@ func (w *world) lastWord(c *call, there, back time.Duration) {
 	l := c.life
 	span := l.lastWord
 	l.lastWord = 0
+	w.keepsFromStore(c, there+back) // a leader whose trust had run out leads again only with this answer
 	w.after(there, func() {
 		r := w.effect(c)
 		if w.stage < settling { // the beat of a worker that was paused may get there later
