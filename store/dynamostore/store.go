@@ -65,7 +65,7 @@ func New(client *dynamodb.Client, opts Options) *Store {
 }
 
 // Abilities implements [lease.Store].
-func (s *Store) Abilities() lease.Abilities { return 0 }
+func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
 
 type orderKey struct{ app, session string }
 

@@ -56,6 +56,8 @@ func Run(t *testing.T, h Harness) {
 		{"action", actionCases},
 		{"leave", leaveCases},
 		{"leader", leaderCases},
+		{"watch", watchCases},
+		{"resign", resignCases},
 		{"view", viewCases},
 		{"wish", wishCases},
 		{"admin", adminCases},
