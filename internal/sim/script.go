@@ -64,7 +64,7 @@ func (w *world) happens(f Fault, id string) {
 		}
 		w.note(l, "FAULT", "", 0, id)
 		span := d.span(time.Second, w.settings.scaled(30*time.Second))
-		l.leads = w.now() + int64(span)
+		l.leads, l.barred = w.now()+int64(span), w.now()
 		if d.chance(.5) {
 			l.cutOff = l.leads
 		}
@@ -133,7 +133,7 @@ func (w *world) settle() {
 		l.cutOff, l.leads, l.unread = min(l.cutOff, now), min(l.leads, now), min(l.unread, now)
 		l.lastWord, l.paused = 0, min(l.paused, now+int64(time.Second))
 		if l == leader {
-			l.leads = math.MaxInt64
+			l.leads, l.barred = math.MaxInt64, now
 		}
 		if l == reader {
 			l.unread = math.MaxInt64

@@ -36,25 +36,29 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	defer cancel()
 	key := orderKey{app, r.Session}
 
-	// Nothing of a session that is over may take effect, so its row comes first. The leader does not depend on it.
+	// Nothing of a session that is over may take effect, so its row comes first. Who leads does not depend on it,
+	// unless it resigns.
 	var (
 		leader    lease.Leader
 		others    []lease.SessionBeat
 		leaderErr error
 		wg        sync.WaitGroup
 	)
-	wg.Go(func() {
-		if r.Resigns != 0 {
-			s.resign(ctx, app, r.Session, r.Resigns)
-		}
+	read := func() {
 		if r.Others {
 			leader, others, leaderErr = s.readBeats(ctx, app, r.Session)
 		} else {
 			leader, leaderErr = s.readLeader(ctx, app, r.Session)
 		}
-	})
+	}
+	if r.Resigns == 0 {
+		wg.Go(read)
+	}
 	row, err := s.touch(ctx, app, r)
 	if err == nil {
+		if r.Resigns != 0 {
+			wg.Go(func() { s.resign(ctx, app, r.Session, r.Resigns); read() })
+		}
 		s.saw(key, row)
 		var p progress
 		p, err = s.carryOut(ctx, app, r)

@@ -12,7 +12,6 @@ import (
 
 // resign makes nobody the leader if session still is at that term. A beat does not fail with it: whoever cannot write the leader's row
 // sees in the answer that it leads still, and a beat that failed for this alone would leave a session that counts and is not trusted.
-// A session that has ended leads no more, so this does not wait until the beat is known to count.
 func (s *Store) resign(ctx context.Context, app, session string, term uint64) {
 	if end, ok := ctx.Deadline(); ok { // the answer to the beat has to find time after it
 		var cancel context.CancelFunc
