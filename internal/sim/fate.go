@@ -280,8 +280,11 @@ func (w *world) effect(c *call) (r reply) {
 		for i, a := range b.actions {
 			if did[i] {
 				w.note(c.life, "·", a.Key.Shard, 0, a.String())
-				if a.Kind == lease.Create {
+				switch a.Kind {
+				case lease.Create:
 					w.pins(c.pins, &b.actions[i].Lease)
+				case lease.EndSession:
+					w.mayEnd(a.Session)
 				}
 			}
 		}

@@ -75,7 +75,9 @@ func (w *world) happens(f Fault, id string) {
 		}
 		w.note(nil, "FAULT", "", 0, id)
 		span := d.often(time.Second, 60*time.Second)
+		w.outageEnds(w.now())
 		w.outage = w.now() + int64(span)
+		w.outages = append(w.outages, stretch{w.now(), w.outage})
 		w.faults(judge.Worker{}, span)
 	default:
 		w.reshapes(f, id, &d)
@@ -129,6 +131,7 @@ func (w *world) settle() {
 	w.settleStreams()
 	now := w.now() // when what hinders ends, which counts for what is due afterwards
 	w.outage = min(w.outage, now)
+	w.outageEnds(now)
 	for _, l := range w.lives {
 		l.cutOff, l.leads, l.unread = min(l.cutOff, now), min(l.leads, now), min(l.unread, now)
 		l.lastWord, l.paused = 0, min(l.paused, now+int64(time.Second))
