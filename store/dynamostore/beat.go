@@ -45,10 +45,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		wg        sync.WaitGroup
 	)
 	read := func() {
-		if r.Others {
-			leader, others, leaderErr = s.readBeats(ctx, app, r.Session)
-		} else {
-			leader, leaderErr = s.readLeader(ctx, app, r.Session)
+		if leader, others, leaderErr = s.readBeats(ctx, app, r.Session); !r.Others {
+			others = nil
 		}
 	}
 	if r.Resigns == 0 {

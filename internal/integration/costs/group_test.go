@@ -141,25 +141,20 @@ func (g *members) look() {
 // idle is what a group costs while nothing happens.
 type idle struct {
 	beat, leads, look, full cost
-	blind                   cost // a beat that does not ask for the beat counts of others
 }
 
 // idling measures, beats as the mean of all workers.
 func (g *members) idling() (c idle) {
 	g.t.Helper()
-	each := func(change ...func(*lease.Report)) cost {
-		all := g.meter(func() {
-			for i := 1; i < g.sessions; i++ {
-				g.beat(i, change...)
-			}
-		})
-		all.writes /= float64(g.sessions - 1)
-		all.reads /= float64(g.sessions - 1)
-		all.requests /= g.sessions - 1
-		return all
-	}
-	c.blind = each(func(r *lease.Report) { r.Others = false })
-	c.beat = each()
+	all := g.meter(func() {
+		for i := 1; i < g.sessions; i++ {
+			g.beat(i)
+		}
+	})
+	c.beat = all
+	c.beat.writes /= float64(g.sessions - 1)
+	c.beat.reads /= float64(g.sessions - 1)
+	c.beat.requests /= g.sessions - 1
 	c.leads = g.meter(func() { g.beat(0) })
 	c.look = g.meter(g.look)
 	if !g.view.Same {
