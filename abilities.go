@@ -14,8 +14,11 @@ type feature struct {
 	required func(Options) bool
 }
 
-// features are all that there are. There is none so far: every store does what is used of it.
-var features []feature
+// features are all that there are.
+var features = []feature{
+	{name: "those that die together with the leader are found with it", needs: lease.WatchBeats},
+	{name: "a leader that cannot do its work leaves it to others without ending its session", needs: lease.ResignByBeat},
+}
 
 // judgeAbilities says what a store of these abilities cannot do that the options ask for, and which features are off with it.
 func judgeAbilities(has lease.Abilities, o Options, all []feature) (missing []error, off []feature) {

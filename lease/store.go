@@ -92,6 +92,12 @@ type Report struct {
 	Times     Times   // see [Worker.Times]; of a beat that is First, all others leave them
 	Progress  []Progress
 	Troubles  []Trouble // see [Worker.Troubles]; the worst first: what is beyond [MaxTroubles] or 3 KiB is cut
+	// Others asks for [Orders.Others]. A store without [WatchBeats] ignores it.
+	Others bool
+	// Resigns is the term of a leadership that the session gives up, 0 for none. If the session leads at that term, nobody
+	// leads any more with this beat; the term stays, as it does when a leader's session ends. It never fails a beat: whether
+	// it happened shows in [Orders.Leader]. A store without [ResignByBeat] ignores it.
+	Resigns uint64
 }
 
 // Progress is what a report says of one lease. It takes effect only if the lease is owned by the reporting session
@@ -123,6 +129,16 @@ type Orders struct {
 	// loads and births may be as of when the session got them.
 	Held   []Lease
 	Leader Leader
+	// Others are the beat counts of all other sessions of the application that have not ended, sorted by session, if the
+	// report asked for them. They are read after the beat was sent, but need not be of one moment, and a count may be one
+	// that the session has had before: whoever ends a session names the count, and that is compared with the present one.
+	Others []SessionBeat
+}
+
+// SessionBeat is how far a session has counted.
+type SessionBeat struct {
+	Session string
+	Beat    uint64 // see [Worker.Beat]
 }
 
 // View is what a leader plans from.

@@ -6,30 +6,22 @@ import (
 
 // Watch turns a leader's successive views into [Facts]. It only counts time in which nothing moved while the leader's
 // own reads succeeded, one after the other, on the clock of its arguments; it reads no clock itself. The zero Watch is not
-// usable; a new leader makes a new one, so its waiting starts with its own first view. Not for concurrent use.
+// usable; a new leader makes a new one ([Follow.Watch]). It brings along how long beat counts have stood still; everything
+// else that it waits for starts with its own first view. Not for concurrent use.
 type Watch struct {
-	times    Times
-	last     time.Time // the end of the last successful view; zero after a failure
-	sessions map[string]*still[uint64]
-	revoked  map[Key]*still[revocation]
-	wishes   map[Key]*still[wish]
-	untold   map[string]*still[disagreement]
-	ended    map[string]*still[struct{}] // since when sessions are over
-	suspect  Leader
-	sums     map[string]uint64 // fingerprints by owner, of the leases last seen
-	loads    map[Key]Load      // without noise, of those that brought any
-	epochs   map[Key]uint64    // of the leases last seen, nil before the first view
-	began    time.Time         // the first of them
-	moves    []movement        // lately, the oldest first
-	cooling  map[Key]uint64    // the epochs after them
-}
-
-// still is how long something has been seen unchanged.
-type still[T comparable] struct {
-	value T
-	time  time.Duration
-	told  bool // only for revocations: the old owner can have learned of it
-	seen  uint64
+	times   Times
+	beats   stillness
+	revoked map[Key]*still[revocation]
+	wishes  map[Key]*still[wish]
+	untold  map[string]*still[disagreement]
+	ended   map[string]*still[struct{}] // since when sessions are over
+	suspect Leader
+	sums    map[string]uint64 // fingerprints by owner, of the leases last seen
+	loads   map[Key]Load      // without noise, of those that brought any
+	epochs  map[Key]uint64    // of the leases last seen, nil before the first view
+	began   time.Time         // the first of them
+	moves   []movement        // lately, the oldest first
+	cooling map[Key]uint64    // the epochs after them
 }
 
 type revocation struct {
@@ -49,7 +41,7 @@ type disagreement struct{ holds, leases uint64 }
 func NewWatch(times Times, suspect Leader) *Watch {
 	return &Watch{
 		times: times, suspect: suspect,
-		sessions: map[string]*still[uint64]{}, revoked: map[Key]*still[revocation]{},
+		beats: newStillness(), revoked: map[Key]*still[revocation]{},
 		wishes: map[Key]*still[wish]{}, untold: map[string]*still[disagreement]{}, ended: map[string]*still[struct{}]{},
 	}
 }
@@ -59,18 +51,12 @@ func NewWatch(times Times, suspect Leader) *Watch {
 const forgetAfter = 10
 
 // Missed notes that a view failed. The time around it proves nothing about anybody.
-func (w *Watch) Missed() { w.last = time.Time{} }
+func (w *Watch) Missed() { w.beats.missed() }
 
 // See takes in a view that was asked for at began and had arrived at ended, and says what it proves. Leases must be
 // filled in, also when the store said Same; that is relied on. Facts.Gone is left to the caller, who lists the streams.
 func (w *Watch) See(v View, began, ended time.Time) Facts {
-	var step time.Duration
-	if !w.last.IsZero() {
-		// From the end of one read to the beginning of the next: what both saw did not change in between. A leader that
-		// was paused saw nothing, so one step counts for a beat at most.
-		step = min(max(began.Sub(w.last), 0), w.times.Beat)
-	}
-	w.last = ended
+	step := w.beats.step(began, ended, w.times.Beat)
 
 	var f Facts // whose maps are made for what is in them: most looks find nothing
 	if !v.Same || w.sums == nil {
@@ -98,8 +84,8 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 			continue
 		}
 		living++
-		beat := track(w.sessions, worker.Session, worker.Beat, step)
-		if beat.time >= w.times.Failover || (worker.Session == w.suspect.Session && worker.Beat == w.suspect.Beat) {
+		stood := w.beats.see(worker.Session, worker.Beat, step)
+		if stood >= w.times.Failover || (worker.Session == w.suspect.Session && worker.Beat == w.suspect.Beat) {
 			put(&f.Dead, worker.Session, worker.Beat)
 		}
 
@@ -120,7 +106,7 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 			known.seen = worker.Beat
 		}
 	}
-	if len(w.sessions) == living && len(w.untold) == 0 && len(w.ended) == len(v.Workers)-living {
+	if len(w.beats.sessions) == living && len(w.untold) == 0 && len(w.ended) == len(v.Workers)-living {
 		return // nearly always: nobody is remembered who is not there
 	}
 	here, over := make(map[string]bool, living), map[string]bool{}
@@ -131,7 +117,7 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 			here[worker.Session] = true
 		}
 	}
-	prune(w.sessions, here)
+	prune(w.beats.sessions, here)
 	prune(w.untold, here)
 	prune(w.ended, over)
 }
@@ -141,7 +127,7 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	for i := range v.Leases {
 		l := &v.Leases[i]
 		// A session that is over trusts nothing any more, so there is nothing to wait for, and nobody to tell.
-		if l.Revoked != "" && w.sessions[l.Revoked] != nil {
+		if l.Revoked != "" && w.beats.sessions[l.Revoked] != nil {
 			put(&revoked, l.Key, true)
 			r := track(w.revoked, l.Key, revocation{l.Epoch, l.Revoked}, step)
 			switch {
@@ -172,7 +158,7 @@ func (w *Watch) Told(session string, now time.Time) {
 	for _, r := range w.revoked {
 		if r.value.session == session && !r.told {
 			r.told, r.time = true, 0
-			w.last = now
+			w.beats.last = now
 		}
 	}
 }
@@ -180,30 +166,13 @@ func (w *Watch) Told(session string, now time.Time) {
 // Next is how long nothing has to move from the last view on until one of the sessions counts as dead or a revocation is ripe,
 // at most the given bound: the moment for the next look.
 func (w *Watch) Next(bound time.Duration) time.Duration {
-	for _, s := range w.sessions {
-		bound = min(bound, max(w.times.Failover-s.time, 0))
-	}
+	bound = w.beats.next(w.times.Failover, bound)
 	for _, r := range w.revoked {
 		if r.told {
 			bound = min(bound, max(w.times.Failover-r.time, 0))
 		}
 	}
 	return bound
-}
-
-// track adds step to how long value has stood for key, or starts again when it changed.
-func track[K comparable, T comparable](m map[K]*still[T], key K, value T, step time.Duration) *still[T] {
-	known := m[key]
-	switch {
-	case known == nil:
-		known = &still[T]{value: value}
-		m[key] = known
-	case known.value != value:
-		*known = still[T]{value: value}
-	default:
-		known.time += step
-	}
-	return known
 }
 
 // put sets an element of a map, which it makes if there is none.
@@ -220,27 +189,4 @@ func prune[K comparable, V any](m map[K]V, keep map[K]bool) {
 			delete(m, k)
 		}
 	}
-}
-
-// Follow is how a worker that does not lead watches the one that does, through the answers to its own beats. The zero
-// Follow is ready. Not for concurrent use.
-type Follow struct {
-	last   time.Time
-	leader Leader
-	still  time.Duration
-}
-
-// Missed notes that a beat failed.
-func (f *Follow) Missed() { f.last = time.Time{} }
-
-// See takes in the leader that a beat, sent at began and answered at ended, was told of. It reports whether that leader's beat
-// has stood still for the failover time, and if not, how long that would still take.
-func (f *Follow) See(l Leader, times Times, began, ended time.Time) (dead bool, wait time.Duration) {
-	if l != f.leader {
-		f.leader, f.still = l, 0
-	} else if !f.last.IsZero() {
-		f.still += min(max(began.Sub(f.last), 0), times.Beat)
-	}
-	f.last = ended
-	return f.still >= times.Failover, max(times.Failover-f.still, 0)
 }

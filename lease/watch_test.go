@@ -217,21 +217,21 @@ func TestFollowCountsLikeTheLeader(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var f Follow
 	l := Leader{Session: "a", Term: 1, Beat: 5}
-	f.See(l, watchTimes, now, now)
+	f.See(Orders{Leader: l}, watchTimes, now, now)
 	for i := 1; i <= 5; i++ {
 		now = now.Add(time.Second)
-		dead, wait := f.See(l, watchTimes, now, now)
+		dead, wait := f.See(Orders{Leader: l}, watchTimes, now, now)
 		if dead != (i == 5) || wait != time.Duration(5-i)*time.Second {
 			t.Errorf("after %d s: dead %v, wait %v", i, dead, wait)
 		}
 	}
 	l.Beat++
-	if dead, wait := f.See(l, watchTimes, now, now); dead || wait != 5*time.Second {
+	if dead, wait := f.See(Orders{Leader: l}, watchTimes, now, now); dead || wait != 5*time.Second {
 		t.Error("a beat of the leader does not start it anew")
 	}
 	f.Missed()
 	now = now.Add(time.Hour)
-	if dead, _ := f.See(l, watchTimes, now, now); dead {
+	if dead, _ := f.See(Orders{Leader: l}, watchTimes, now, now); dead {
 		t.Error("an outage made the leader dead")
 	}
 }

@@ -15,7 +15,6 @@ type leadership struct {
 	cfg     Config
 	session string
 	term    uint64 // what it leads, once won; what it campaigns against, before
-	suspect lease.Leader
 	wakeUp  func() // makes the beat loop beat
 
 	cancel context.CancelFunc
@@ -37,85 +36,6 @@ type leadership struct {
 	rounds   int
 	settled  bool   // the last plan found nothing to do
 	planned  roster // what it was made for, beside the leases
-}
-
-// followLeader reads the orders' word on who leads, and starts or ends this worker's own leadership by it. It returns how
-// long the beat loop may wait at most.
-func (w *worker) followLeader(began time.Time) time.Duration {
-	l := w.leader
-	dead, wait := w.follow.See(l, w.cfg.Times, began, time.Now())
-	if w.lead != nil && w.lead.ended() {
-		w.endLeadership()
-		if w.stopping.IsZero() {
-			return w.cfg.Times.Beat
-		}
-	}
-	if w.lead != nil {
-		switch {
-		case w.lead.deposed(l, w.session):
-			w.endLeadership()
-		case w.lead.stuck():
-			// Its session lives, so nobody else would ever take over: step down for them.
-			w.cfg.Log.Warn("this worker led but could not do a leader's work for too long; leaving it to another", "app", w.cfg.App)
-			w.endLeadership()
-			w.resign()
-		}
-		return w.cfg.Times.Beat
-	}
-	switch {
-	case !w.stopping.IsZero() && l.Session == w.session:
-		// The stop timeout is over and a handler goes on: the session lives, and leads nobody.
-		w.resign()
-		return w.cfg.Times.Beat
-	case !w.stopping.IsZero() || w.trust.context(nil).Err() != nil:
-		return w.cfg.Times.Beat
-	}
-	switch {
-	case l.Session == w.session:
-		w.startLeadership(l.Term, true, lease.Leader{})
-	case time.Now().Before(w.notLeading):
-	case l.Session == "":
-		w.startLeadership(l.Term, false, lease.Leader{})
-	case dead:
-		w.startLeadership(l.Term, false, l)
-	default:
-		return wait
-	}
-	return w.cfg.Times.Beat
-}
-
-func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
-	ctx, cancel := context.WithCancel(w.trust.context(nil))
-	w.lead = &leadership{
-		cfg: w.cfg, session: w.session, term: term, won: won, suspect: suspect, wakeUp: w.poke,
-		cancel: cancel, looked: make(chan struct{}, 1), done: make(chan struct{}), lastOK: time.Now(),
-		streams: newListings(w.cfg.streams()),
-	}
-	l := w.lead
-	w.running.Go(func() { l.run(ctx) })
-}
-
-// endLeadership tells the leadership to end. It does not wait, so that a slow call never holds up the beat: what is under
-// way is safe to finish, and Run waits for it at the end.
-func (w *worker) endLeadership() {
-	if w.lead == nil {
-		return
-	}
-	w.lead.cancel()
-	if err := w.lead.failed(); err != nil && w.fatal == nil {
-		w.fatal = err
-	}
-	w.lead = nil
-}
-
-// resign gives the role up and keeps this worker from taking it again at once.
-func (w *worker) resign() {
-	w.notLeading = time.Now().Add(2 * w.cfg.Times.Failover)
-	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Times.Beat)
-	defer cancel()
-	if _, err := w.cfg.Store.Lead(ctx, w.cfg.App, "", w.leader.Term); err != nil && w.cfg.OnFailed != nil {
-		w.cfg.OnFailed("lead", err, time.Now())
-	}
 }
 
 // look makes the leadership look at the store at once. Safe for concurrent use, as are the next six.
@@ -178,7 +98,6 @@ func (l *leadership) run(ctx context.Context) {
 		l.cfg.OnLeading(true, l.term)
 		defer l.cfg.OnLeading(false, l.term)
 	}
-	l.watch = lease.NewWatch(l.cfg.Times, l.suspect)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a listing does not wait for a leadership that has ended
 	timer := time.NewTimer(0)

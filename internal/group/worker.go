@@ -23,9 +23,8 @@ type worker struct {
 
 	session string
 	first   bool             // no beat of the session has been answered
-	leader  lease.Leader     // by the last orders, as are
-	holds   uint64           // the fingerprint of what is held, and
-	unread  []lease.Progress // what is held without a term, as given back
+	holds   uint64           // the fingerprint of what is held by the last orders, and
+	unread  []lease.Progress // what of it has no term, as given back
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
 	lead    *leadership // nil while this worker neither leads nor campaigns
@@ -39,7 +38,12 @@ type worker struct {
 	fatal     error
 	cancelled bool // the stop timeout is over and the readers were told
 
-	notLeading time.Time // until then this worker does not campaign
+	again bool // when the stop is over the worker begins another session
+
+	notLeading time.Time // it stepped down: until then it leaves leading to others
+	vacant     time.Time // since when nobody leads who lives, zero while somebody does
+	resigns    uint64    // the term of the leadership that beats give up, 0 for none
+	unheard    int       // how many beats did without effect
 }
 
 func newWorker(cfg Config) *worker {
@@ -50,7 +54,7 @@ func newWorker(cfg Config) *worker {
 
 func (w *worker) newSession() {
 	w.session, w.first, w.follow = jitter.Name(w.cfg.Worker), true, lease.Follow{}
-	w.leader, w.holds, w.unread = lease.Leader{}, 0, nil
+	w.holds, w.unread, w.vacant, w.resigns, w.unheard = 0, nil, time.Time{}, 0, 0
 	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
 	clear(w.expected)
 }
@@ -81,7 +85,7 @@ func (w *worker) run(ctx context.Context) error {
 		default:
 		}
 		if done != nil && ctx.Err() != nil {
-			done = nil
+			done, w.again = nil, false
 			if w.stopping.IsZero() {
 				w.stop(nil)
 			}
@@ -97,7 +101,11 @@ func (w *worker) run(ctx context.Context) error {
 		if !w.stopping.IsZero() && w.stopped() {
 			w.endLeadership()
 			w.leave(goOn)
-			return w.fatal
+			if !w.again || w.fatal != nil {
+				return w.fatal
+			}
+			w.startAgain()
+			next = 0
 		}
 		timer.Reset(next)
 	}
@@ -117,14 +125,6 @@ func (w *worker) findFatal() error {
 		return w.lead.failed()
 	}
 	return nil
-}
-
-func (w *worker) stop(err error) {
-	w.stopping, w.fatal = time.Now(), err
-	w.hurryUntil = w.stopping.Add(3 * w.cfg.Times.Beat)
-	if w.cfg.OnStop != nil {
-		w.cfg.OnStop()
-	}
 }
 
 // beat does one round trip to the store and acts on the answer. It returns the time until the next one.
@@ -157,7 +157,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 		w.cfg.OnBeat(began)
 	}
 	w.take(orders, sent)
-	wait := w.followLeader(began)
+	wait := w.followLeader(orders, report, began)
 	if w.lead != nil && (len(report.Progress) > 0 || report.Leaving) {
 		w.lead.look()
 	}
@@ -169,7 +169,7 @@ func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress) {
 	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
 		slices.SortFunc(o.Held, byKey) // a store that does not keep to the contract must not look like one that took leases away
 	}
-	w.leader, w.holds = o.Leader, lease.Fingerprint(o.Held)
+	w.holds = lease.Fingerprint(o.Held)
 	w.settle(o.Held, sent)
 	w.startTerms(o.Held)
 	w.unread = nil
@@ -185,6 +185,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	r := lease.Report{
 		Session: w.session, Name: w.cfg.Worker, First: w.first, Leaving: !w.stopping.IsZero(),
 		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: w.holds, Times: w.cfg.Times,
+		Others: true, Resigns: w.resigns,
 	}
 	if w.cfg.Troubles != nil {
 		r.Troubles = w.cfg.Troubles()
@@ -376,63 +377,6 @@ func (w *worker) pause(wait time.Duration) time.Duration {
 
 // early is d less up to a tenth, so that workers that started together do not stay in step.
 func early(d time.Duration) time.Duration { return d - jitter.N(d/10+1) }
-
-// stopped carries an orderly stop forward and reports whether every term is over.
-func (w *worker) stopped() bool {
-	since := time.Since(w.stopping)
-	alone := w.lead != nil && w.lead.aloneIn()
-	// While the leader can name heirs, reading goes on: a lease that has an heir is silent for less time. The last
-	// worker has none, and a leader that does not answer is not waited for.
-	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Beat || !w.outage.IsZero() {
-		for _, t := range sorted(w.terms) {
-			t.drain()
-		}
-	}
-	if since >= w.cfg.Stop && !w.cancelled {
-		w.cancelled = true
-		w.trust.end(ErrStopping)
-	}
-	for _, t := range w.terms {
-		if !t.state().returned {
-			return false
-		}
-	}
-	return true // what the readers did and the store does not know yet goes into the farewell
-}
-
-// leave tells the store that the session is over. It tries for the failover time at most: after that the others see a
-// dead session, and nothing is lost but a little time.
-func (w *worker) leave(ctx context.Context) {
-	within := w.cfg.Times.Failover
-	if w.first { // the store never answered: there is no session, or one that would be given leases until it is seen to be dead
-		within = w.cfg.Times.Beat
-	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for {
-		report, _ := w.report()
-		err := w.cfg.Store.Leave(ctx, w.cfg.App, report)
-		if w.first {
-			return
-		}
-		if err == nil {
-			for _, t := range sorted(w.terms) {
-				w.drop(t)
-			}
-			return
-		}
-		if w.cfg.OnFailed != nil {
-			w.cfg.OnFailed("leave", err, time.Now())
-		}
-		select {
-		case <-ctx.Done():
-			w.cfg.Log.Warn("could not say goodbye to the store; the leases are taken over after the failover time",
-				"app", w.cfg.App, "err", err)
-			return
-		case <-time.After(early(w.cfg.Times.Beat / 4)):
-		}
-	}
-}
 
 func sorted(terms map[lease.Key]*Term) []*Term {
 	all := slices.Collect(maps.Values(terms))

@@ -30,6 +30,7 @@ type duties struct {
 	leader      string
 	leaderSince int64
 	leaderless  int64 // since when, 0 while somebody leads
+	followed    int64 // until when somebody led before the present leader
 	missing     map[*model.Shard]int64
 	former      map[*model.Shard]bool // another had its name, in a stream that was deleted
 	settle      int64                 // when the last fault had happened
@@ -140,14 +141,16 @@ func (w *world) overdue() {
 	}
 	d := &w.duties
 	if w.leader != d.leader {
-		d.leader, d.leaderSince = w.leader, now
+		d.leader, d.leaderSince, d.followed = w.leader, now, now
 	}
 	takers := w.ready(false)
 	leader, leads := w.runs(w.leader)
 	leads = leads && leader.leads != math.MaxInt64
 	led := int64(math.MaxInt64)
 	if leads {
-		d.leaderless = 0
+		if d.leaderless != 0 {
+			d.followed, d.leaderless = d.leaderless, 0
+		}
 		led = max(d.leaderSince, leader.fromStore(), leader.leads, w.outage)
 	} else {
 		if d.leaderless == 0 {
@@ -158,6 +161,7 @@ func (w *world) overdue() {
 		}
 		w.within(max(d.leaderless, w.ready(true)), s.failover+3*s.beat, "leader", func() string { return "nobody leads" })
 	}
+	w.stepsDown()
 	if w.stage == stopping {
 		return
 	}
@@ -169,6 +173,28 @@ func (w *world) overdue() {
 			w.overdueOf(st, led, takers)
 		}
 	}
+}
+
+// stepsDown: a leader that can beat and do nothing else that leaders do leads no more, soon.
+func (w *world) stepsDown() {
+	l, runs := w.runs(w.leader)
+	if !runs || l.leads <= w.now() || l.stopping {
+		return
+	}
+	since := max(l.barred, w.duties.leaderSince, l.hindered.unbeaten, l.hindered.begun, l.paused, l.cutOff, w.outage)
+	if l.leads == math.MaxInt64 || l.leads > l.cutOff {
+		w.within(since, w.settings.failover+3*w.settings.beat, "step down", func() string { return l.String() + " leads, and cannot look or act," })
+	}
+}
+
+// watched is since when the present leader must have seen how long everybody has beaten no more: it brings that along from when it followed, so what
+// counts is when the leader before it was gone, not when it came itself. What hindered it then hindered its watch too.
+func (w *world) watched() int64 {
+	leader, leads := w.runs(w.leader)
+	if !leads || leader.leads == math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return max(w.duties.followed, leader.hindered.begun, leader.fromStore(), leader.leads, w.outage)
 }
 
 // overdueOf looks for what is overdue of a stream.
@@ -292,10 +318,11 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
+		silent := max(d.since, w.watched(), takers)
 		if former := w.books.of[l.Owner]; former != nil {
-			ordered = max(ordered, former.hindered.beat)
+			silent = max(silent, former.hindered.beat)
 		}
-		w.within(ordered, s.failover+3*s.beat, what, say)
+		w.within(silent, s.failover+2*s.beat, what, say)
 	case "wished":
 		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
 		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.handles[about(l.Stream, l.Shard)]), 3*s.beat, "wish, idle", say)

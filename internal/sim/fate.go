@@ -85,7 +85,7 @@ func (w *world) admitStore(c *call) {
 		w.keepsFromStore(c, there) // also if all pauses end before
 		w.listens(c)
 	}
-	leads := c.op == "view" || c.op == "apply"
+	leads := c.op == "view" || c.op == "apply" || c.op == "lead"
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
 		w.keepsFromStore(c, w.settings.failover/2)
@@ -264,6 +264,7 @@ func (w *world) effect(c *call) (r reply) {
 				w.books.ghosts[b.report.Session] = true
 			}
 			c.life.hindered.beat = w.now()
+			w.resigns(c.life, &b.report, &o)
 		}
 		if len(b.report.Progress) > 0 {
 			others := w.notTheirs(b.report)
@@ -280,8 +281,11 @@ func (w *world) effect(c *call) (r reply) {
 		for i, a := range b.actions {
 			if did[i] {
 				w.note(c.life, "·", a.Key.Shard, 0, a.String())
-				if a.Kind == lease.Create {
+				switch a.Kind {
+				case lease.Create:
 					w.pins(c.pins, &b.actions[i].Lease)
+				case lease.EndSession:
+					w.mayEnd(a.Session)
 				}
 			}
 		}
@@ -295,15 +299,23 @@ func (w *world) effect(c *call) (r reply) {
 				w.duties.leaderless = w.now()
 			}
 		}
-		if b.session == "" {
-			c.life.hindered.resigned = w.now() + int64(2*w.settings.failover)
-		}
 	case leaveCall:
 		r.err = w.store.Leave(ctx, "app", b.report)
 		w.look(true)
 	}
 	w.noteOf(c, " has effect", "")
 	return r
+}
+
+// resigns notes that a life gave the leader's role up with its beat, or says so again.
+func (w *world) resigns(l *life, said *lease.Report, o *lease.Orders) {
+	if said.Resigns == 0 {
+		return
+	}
+	l.hindered.resigned = w.now() + int64(2*w.settings.failover)
+	if w.leader == said.Session && o.Leader.Session == "" {
+		w.leader = ""
+	}
 }
 
 // tornView reads the leases, and the workers later, as a store may that has no snapshots.

@@ -47,6 +47,7 @@ type life struct {
 	cutOff   int64         // from the store, until then
 	lastWord time.Duration // how long, from the effect of the next beat on
 	leads    int64         // what a leader asks of the store fails until then
+	barred   int64         // since when it does
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
 	session  string // as the store knows it

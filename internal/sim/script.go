@@ -63,7 +63,7 @@ func (w *world) happens(f Fault, id string) {
 		}
 		w.note(l, "FAULT", "", 0, id)
 		span := d.span(time.Second, w.settings.scaled(30*time.Second))
-		l.leads = w.now() + int64(span)
+		l.leads, l.barred = w.now()+int64(span), w.now()
 		if d.chance(.5) {
 			l.cutOff = l.leads
 		}
@@ -74,7 +74,9 @@ func (w *world) happens(f Fault, id string) {
 		}
 		w.note(nil, "FAULT", "", 0, id)
 		span := d.often(time.Second, 60*time.Second)
+		w.outageEnds(w.now())
 		w.outage = w.now() + int64(span)
+		w.outages = append(w.outages, stretch{w.now(), w.outage})
 		w.faults(judge.Worker{}, span)
 	default:
 		w.reshapes(f, id, &d)
@@ -128,11 +130,12 @@ func (w *world) settle() {
 	w.settleStreams()
 	now := w.now() // when what hinders ends, which counts for what is due afterwards
 	w.outage = min(w.outage, now)
+	w.outageEnds(now)
 	for _, l := range w.lives {
 		l.cutOff, l.leads, l.unread = min(l.cutOff, now), min(l.leads, now), min(l.unread, now)
 		l.lastWord, l.paused = 0, min(l.paused, now+int64(time.Second))
 		if l == leader {
-			l.leads = math.MaxInt64
+			l.leads, l.barred = math.MaxInt64, now
 		}
 		if l == reader {
 			l.unread = math.MaxInt64

@@ -63,7 +63,8 @@ type world struct {
 	due     map[Fault]float64 // how often each should have happened, but for those in odds
 	struck  []string          // the faults that happened
 	wrong   string
-	outage  int64    // of the store for everybody, until then
+	outage  int64 // of the store for everybody, until then
+	outages []stretch
 	lived   int64    // by workers that are over
 	settled int64    // when all was well again
 	late    []string // what was not, until then

@@ -95,6 +95,5 @@ func (s *Store) forgetApp(app string) {
 			delete(s.news, k)
 		}
 	}
-	delete(s.leaders, app)
 	delete(s.doubt, app)
 }

@@ -36,15 +36,27 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	defer cancel()
 	key := orderKey{app, r.Session}
 
-	// Nothing of a session that is over may take effect, so its row comes first. The leader does not depend on it.
+	// Nothing of a session that is over may take effect, so its row comes first. Who leads does not depend on it,
+	// unless it resigns.
 	var (
 		leader    lease.Leader
+		others    []lease.SessionBeat
 		leaderErr error
 		wg        sync.WaitGroup
 	)
-	wg.Go(func() { leader, leaderErr = s.readLeader(ctx, app, r.Session) })
+	read := func() {
+		if leader, others, leaderErr = s.readBeats(ctx, app, r.Session); !r.Others {
+			others = nil
+		}
+	}
+	if r.Resigns == 0 {
+		wg.Go(read)
+	}
 	row, err := s.touch(ctx, app, r)
 	if err == nil {
+		if r.Resigns != 0 {
+			wg.Go(func() { s.resign(ctx, app, r.Session, r.Resigns); read() })
+		}
 		s.saw(key, row)
 		var p progress
 		p, err = s.carryOut(ctx, app, r)
@@ -73,6 +85,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		leader.Beat = row.Beat
 	}
 
+	o := lease.Orders{Leader: leader, Others: others}
 	held, ok := s.known(key, row.told)
 	if !ok {
 		if held, ok, err = s.catchUp(ctx, app, key, row); err != nil {
@@ -87,7 +100,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		held = slices.DeleteFunc(leases, func(l lease.Lease) bool { return l.Owner != r.Session })
 		s.remember(key, row.told, held)
 	}
-	return lease.Orders{Held: held, Leader: leader}, nil
+	o.Held = held
+	return o, nil
 }
 
 // checkReport is [lease.Report.Check], and what this store's keys ask for.
@@ -164,58 +178,6 @@ func (s *Store) settle(ctx context.Context, app, session string, heirs news) (wo
 		return workerRow{}, lease.ErrSessionOver
 	}
 	return decodeWorker(it)
-}
-
-// readLeader reads who leads and whether that session lives. Usually it is the one of last time, so both rows come at once.
-func (s *Store) readLeader(ctx context.Context, app, reader string) (lease.Leader, error) {
-	const what = "read the leader"
-	s.mu.Lock()
-	guess := s.leaders[app]
-	s.mu.Unlock()
-
-	var (
-		leads, lives item
-		err          error
-	)
-	if guess == "" || guess == reader {
-		leads, err = s.get(ctx, what, app, leaderRowKey)
-	} else {
-		leads, lives, err = s.getBoth(ctx, what, app, leaderRowKey, workerRowKey(guess))
-	}
-	if err != nil {
-		return lease.Leader{}, err
-	}
-	l, err := decodeLeader(leads)
-	if err != nil {
-		return lease.Leader{}, err
-	}
-	if l.session != guess {
-		s.mu.Lock()
-		s.leaders[app] = l.session
-		s.mu.Unlock()
-		lives = nil
-	}
-	leader := lease.Leader{Term: l.term}
-	switch {
-	case l.session == "":
-		return leader, nil
-	case l.session == reader: // its beat is the one under way
-		leader.Session = reader
-		return leader, nil
-	case lives == nil && l.session != guess:
-		if lives, err = s.get(ctx, what, app, workerRowKey(l.session)); err != nil {
-			return lease.Leader{}, err
-		}
-	}
-	if lives == nil {
-		return leader, nil
-	}
-	w, err := decodeWorker(lives)
-	if err != nil || w.Ended {
-		return leader, err
-	}
-	leader.Session, leader.Beat = w.Session, w.Beat
-	return leader, nil
 }
 
 // readLeases reads the leases of an application that session owns or has to acknowledge, all for "", sorted by key.

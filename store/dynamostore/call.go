@@ -131,39 +131,6 @@ func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
 	return out.Item, nil
 }
 
-// getBoth reads two rows of an application, nil for one that is absent.
-func (s *Store) getBoth(ctx context.Context, what, app, row1, row2 string) (item, item, error) {
-	found := map[string]item{}
-	ask := []item{newChange(app, row1).key(), newChange(app, row2).key()}
-	for attempt := 0; len(ask) > 0; attempt++ {
-		if attempt > 0 {
-			// DynamoDB answered a part only, as it does when it is throttled.
-			select {
-			case <-ctx.Done():
-				return nil, nil, fmt.Errorf("dynamostore: %s: %w", what, ctx.Err())
-			case <-time.After(rand.N(min(longestPause, firstPause<<min(attempt, 10)))):
-			}
-		}
-		out, err := call(ctx, s, what, &dynamodb.BatchGetItemInput{
-			RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: ask, ConsistentRead: aws.Bool(true)}},
-		}, s.client.BatchGetItem)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, rows := range out.Responses { // keyed by the table's name, also if it was asked for by ARN
-			for _, it := range rows {
-				r := reader{it: it}
-				found[r.text(attrRow)] = it
-			}
-		}
-		ask = nil
-		for _, rest := range out.UnprocessedKeys {
-			ask = append(ask, rest.Keys...)
-		}
-	}
-	return found[row1], found[row2], nil
-}
-
 // query reads all rows of an application whose sort key begins with prefix and whose owner or revoked session is the given
 // one; "" is anybody. A read has no effect but its price, and a page holds 1 MB.
 func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([]item, error) {

@@ -37,11 +37,10 @@ type Store struct {
 	id     string    // of this Store, in the revisions that it gives out
 	born   time.Time // what the times in the revisions count from
 
-	mu      sync.Mutex // never held across a request
-	orders  map[orderKey]orders
-	leaders map[string]string          // by application: the leader that was read last, a guess at the next one
-	news    map[orderKey]time.Duration // sessions whose rows have news, since when; since born
-	doubt   map[string]time.Duration   // by application: when an announcement may have been lost; since born
+	mu     sync.Mutex // never held across a request
+	orders map[orderKey]orders
+	news   map[orderKey]time.Duration // sessions whose rows have news, since when; since born
+	doubt  map[string]time.Duration   // by application: when an announcement may have been lost; since born
 }
 
 var (
@@ -60,12 +59,12 @@ func New(client *dynamodb.Client, opts Options) *Store {
 	}
 	return &Store{
 		client: client, pool: p, table: opts.Table, id: rand.Text(), born: time.Now(),
-		orders: map[orderKey]orders{}, leaders: map[string]string{}, doubt: map[string]time.Duration{}, news: map[orderKey]time.Duration{},
+		orders: map[orderKey]orders{}, doubt: map[string]time.Duration{}, news: map[orderKey]time.Duration{},
 	}
 }
 
 // Abilities implements [lease.Store].
-func (s *Store) Abilities() lease.Abilities { return 0 }
+func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
 
 type orderKey struct{ app, session string }
 

@@ -240,7 +240,6 @@ func Policy(tableARN string) string {
     {
       "Effect": "Allow",
       "Action": [
-        "dynamodb:BatchGetItem",
         "dynamodb:DeleteItem",
         "dynamodb:DescribeTable",
         "dynamodb:GetItem",

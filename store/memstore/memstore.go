@@ -58,7 +58,7 @@ func (s *Store) app(name string) *application {
 }
 
 // Abilities implements [lease.Store].
-func (s *Store) Abilities() lease.Abilities { return 0 }
+func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
 
 // Beat implements [lease.Store].
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
@@ -85,7 +85,14 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	for _, p := range r.Progress {
 		a.progress(r.Session, p)
 	}
-	return lease.Orders{Held: a.list(r.Session), Leader: a.leads()}, nil
+	if r.Resigns != 0 && a.leader == r.Session && a.term == r.Resigns {
+		a.leader = ""
+	}
+	o := lease.Orders{Held: a.list(r.Session), Leader: a.leads()}
+	if r.Others {
+		o.Others = a.others(r.Session)
+	}
+	return o, nil
 }
 
 // View implements [lease.Store].
@@ -105,11 +112,9 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	if v.Same = v.Revision == since; !v.Same {
 		v.Leases = a.list("")
 	}
-	if a.workers == nil {
-		a.workers = slices.SortedFunc(maps.Values(a.sessions), func(x, y *lease.Worker) int { return strings.Compare(x.Session, y.Session) })
-	}
-	v.Workers = make([]lease.Worker, len(a.workers))
-	for i, w := range a.workers {
+	all := a.everybody()
+	v.Workers = make([]lease.Worker, len(all))
+	for i, w := range all {
 		v.Workers[i] = *w
 		v.Workers[i].Troubles = slices.Clone(w.Troubles)
 	}
@@ -399,6 +404,26 @@ func (a *application) list(owner string) []lease.Lease {
 		}
 	}
 	return some
+}
+
+// everybody returns all sessions, in order.
+func (a *application) everybody() []*lease.Worker {
+	if a.workers == nil {
+		a.workers = slices.SortedFunc(maps.Values(a.sessions), func(x, y *lease.Worker) int { return strings.Compare(x.Session, y.Session) })
+	}
+	return a.workers
+}
+
+// others are the beat counts of all sessions that live but one.
+func (a *application) others(session string) []lease.SessionBeat {
+	all := a.everybody()
+	others := make([]lease.SessionBeat, 0, len(all))
+	for _, w := range all {
+		if w.Session != session && !w.Ended {
+			others = append(others, lease.SessionBeat{Session: w.Session, Beat: w.Beat})
+		}
+	}
+	return others
 }
 
 // leads says who leads: nobody when the session that did has ended or left.

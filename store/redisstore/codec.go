@@ -351,6 +351,19 @@ func (d *decoder) leases() []lease.Lease {
 	return some
 }
 
+// beats reads all that is left, as sessions and their beat counts. A count that is none is left out: the leader complains of it.
+func (d *decoder) beats() []lease.SessionBeat {
+	some := make([]lease.SessionBeat, 0, len(d.values)/2)
+	for len(d.values) > 0 && d.err == nil {
+		session, value := d.text(), d.text()
+		if beat, err := strconv.ParseUint(value, 10, 63); err == nil && d.err == nil {
+			some = append(some, lease.SessionBeat{Session: session, Beat: beat})
+		}
+	}
+	slices.SortFunc(some, func(a, b lease.SessionBeat) int { return strings.Compare(a.Session, b.Session) })
+	return some
+}
+
 // workers reads all that is left.
 func (d *decoder) workers() []lease.Worker {
 	var some []lease.Worker

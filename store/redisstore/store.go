@@ -92,7 +92,7 @@ func (s *Store) keys(app string) []string {
 }
 
 // Abilities implements [lease.Store].
-func (s *Store) Abilities() lease.Abilities { return 0 }
+func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
 
 // Beat implements [lease.Store].
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
@@ -104,7 +104,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	if err != nil {
 		return lease.Orders{}, err
 	}
-	a, err := s.run(ctx, beatScript, app, r.Session, flag(r.First), row, progress, r.Times.String())
+	a, err := s.run(ctx, beatScript, app, r.Session, flag(r.First), row, progress, r.Times.String(), flag(r.Others), count(r.Resigns))
 	if err != nil {
 		return lease.Orders{}, err
 	}
@@ -112,9 +112,14 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	if d.text() == "over" {
 		return lease.Orders{}, lease.ErrSessionOver
 	}
-	o := lease.Orders{Leader: d.leader(), Held: d.leases()}
-	if d.err != nil {
-		return lease.Orders{}, d.err
+	o := lease.Orders{Leader: d.leader()}
+	others := d.inner()
+	o.Held = d.leases()
+	if r.Others {
+		o.Others = others.beats()
+	}
+	if err := errors.Join(d.err, others.err); err != nil {
+		return lease.Orders{}, err
 	}
 	return o, nil
 }

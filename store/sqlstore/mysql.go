@@ -157,6 +157,9 @@ func quickBeatMySQL(t *tx, q quickBeat) error {
 	if err != nil {
 		return err
 	}
+	if r.Others {
+		return t.query(ordersMySQL+" UNION ALL SELECT "+othersColumns+fromOthers, ordersCount, q.orders, t.app, r.Session, t.app, r.Session)
+	}
 	return t.query(ordersMySQL, ordersCount, q.orders, t.app, r.Session)
 }
 

@@ -134,21 +134,29 @@ var (
 	ordersPostgres = ` FROM me
 LEFT JOIN {applications} a ON a.app = $1 LEFT JOIN {sessions} s ON s.app = $1 AND s.session = a.leader
 LEFT JOIN {leases} l ON l.app = $1 AND l.owner = $2`
+	othersPostgres = ` FROM {sessions} o WHERE o.app = $1 AND o.session <> $2 AND o.ended = 0`
 )
 
 func quickBeatPostgres(t *tx, q quickBeat) error {
 	r := q.report
 	args := []any{t.app, r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles}
 	columns := ` SELECT me.beat, a.leader, a.term, s.beat, s.ended, ` + heldColumns
+	others := func(more string) string {
+		if !r.Others {
+			return ""
+		}
+		return " UNION ALL SELECT " + othersColumns + more + othersPostgres
+	}
 	if len(q.steps) == 0 {
-		return t.query(countPostgres+columns+ordersPostgres, ordersCount, q.orders, args...)
+		return t.query(countPostgres+columns+ordersPostgres+others(""), ordersCount, q.orders, args...)
 	}
 	text, err := q.json()
 	if err != nil {
 		return err
 	}
 	moved := 0
-	err = t.query(countPostgres+advancePostgres+columns+", (SELECT count(*) FROM moved)"+ordersPostgres, ordersCount+1, func(values []any) error {
+	const count = ", (SELECT count(*) FROM moved)"
+	err = t.query(countPostgres+advancePostgres+columns+count+ordersPostgres+others(count), ordersCount+1, func(values []any) error {
 		d := decoder{row: values[ordersCount:]}
 		moved = int(d.count("moved"))
 		return errors.Join(d.err, q.orders(values[:ordersCount]))

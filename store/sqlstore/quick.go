@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/lease"
@@ -14,6 +15,9 @@ import (
 
 // heldColumns are leaseColumns of the table l, for a join.
 var heldColumns = "l." + strings.ReplaceAll(leaseColumns, ", ", ", l.")
+
+// othersColumns are those of a row of orders that stands for another session: its beat and its name, and no term.
+var othersColumns = "o.beat, o.session" + strings.Repeat(", NULL", ordersCount-2)
 
 // ordersCount is how many columns a row of orders has: the session's beat, the application's leader and term, the leader's beat and
 // whether it has ended, and a lease. Where there is no application, leader or lease, their values are nil.
@@ -84,7 +88,7 @@ func steps(progress []lease.Progress) (all []step, quick bool) {
 
 // beatQuickly carries out a report that begins and ends nothing. It reports whether it was one.
 func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o lease.Orders, quick bool, err error) {
-	if s.dialect.quickBeat == nil || r.First || !s.checked.Load() {
+	if s.dialect.quickBeat == nil || r.First || r.Resigns != 0 || !s.checked.Load() {
 		return lease.Orders{}, false, nil
 	}
 	q := quickBeat{report: r}
@@ -102,8 +106,15 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 			t := &tx{Store: s, ctx: ctx, conn: c, app: app}
 			over := true
 			o = lease.Orders{}
+			if r.Others {
+				o.Others = []lease.SessionBeat{}
+			}
 			q.held = &o.Held
 			q.orders = func(values []any) error {
+				if values[1] != nil && values[2] == nil {
+					o.Others = appendBeat(o.Others, values[:2])
+					return nil
+				}
 				over = false
 				return readOrders(&o, r.Session, values)
 			}
@@ -120,6 +131,7 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 		return lease.Orders{}, true, err
 	}
 	sortLeases(o.Held)
+	slices.SortFunc(o.Others, func(a, b lease.SessionBeat) int { return strings.Compare(a.Session, b.Session) })
 	return o, true, nil
 }
 

@@ -96,7 +96,7 @@ func (s *Store) named(query string) string {
 }
 
 // Abilities implements [lease.Store]. They are the same for all dialects.
-func (s *Store) Abilities() lease.Abilities { return 0 }
+func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
 
 // Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement, or two or three that
 // need no transaction.
@@ -119,8 +119,14 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		if err := t.progress(r); err != nil {
 			return err
 		}
+		if err := t.resign(r); err != nil {
+			return err
+		}
 		leader, err := t.leads()
 		o = lease.Orders{Held: t.sorted(func(l *lease.Lease) bool { return l.Owner == r.Session }), Leader: leader}
+		if err == nil && r.Others {
+			o.Others, err = t.others(r.Session)
+		}
 		return err
 	})
 	if err != nil {
@@ -156,6 +162,41 @@ func (t *tx) countBeat(r lease.Report) error {
 	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?, ?)",
 		r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, r.Times.String(), t.app)
 	return err
+}
+
+// resign makes nobody the leader if the report gives that up. The term stays.
+func (t *tx) resign(r lease.Report) error {
+	if r.Resigns == 0 {
+		return nil
+	}
+	a, err := t.application()
+	if err == nil && a.leader == r.Session && a.term == r.Resigns {
+		a.leader, a.changed = "", true
+	}
+	return err
+}
+
+// others reads the beat counts of all sessions that live but one.
+func (t *tx) others(session string) ([]lease.SessionBeat, error) {
+	others := []lease.SessionBeat{}
+	err := t.query("SELECT o.beat, o.session"+fromOthers+" ORDER BY o.session", 2, func(values []any) error {
+		others = appendBeat(others, values)
+		return nil
+	}, t.app, session)
+	return others, err
+}
+
+// fromOthers are the sessions o of an application that live but one.
+const fromOthers = " FROM {sessions} o WHERE o.app = ? AND o.session <> ? AND o.ended = 0"
+
+// appendBeat adds a session, by its beat and name. A row that cannot be true is left out: the leader complains of it.
+func appendBeat(others []lease.SessionBeat, values []any) []lease.SessionBeat {
+	d := decoder{row: values}
+	beat, session := d.count("beat"), d.text("session")
+	if d.err != nil {
+		return others
+	}
+	return append(others, lease.SessionBeat{Session: session, Beat: beat})
 }
 
 func flag(b bool) int64 {

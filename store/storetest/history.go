@@ -304,6 +304,9 @@ func (h *history) report(session string) lease.Report {
 	r := lease.Report{Session: session, Name: pick(h, oddNames), Leaving: h.chance(10), Weight: float64(h.rng.IntN(4)) / 2,
 		MaxLeases: h.rng.IntN(3), Holds: h.rng.Uint64(),
 		Times: lease.Times{Beat: time.Duration(h.rng.IntN(3)) * time.Second, Failover: 5 * time.Second, Handoff: time.Duration(1+h.rng.IntN(1e6)) * time.Millisecond}}
+	if h.chance(10) && h.store.Abilities().Has(lease.ResignByBeat) {
+		r.Resigns = h.view.Leader.Term
+	}
 	for range max(0, h.rng.IntN(6)-3) {
 		r.Troubles = append(r.Troubles, lease.Trouble{Key: pick(h, historyKeys), State: "stalled", Why: pick(h, oddNames),
 			For: time.Duration(h.rng.IntN(1e6)) * time.Millisecond})

@@ -58,6 +58,8 @@ func Run(t *testing.T, h Harness) {
 		{"action", actionCases, false},
 		{"leave", leaveCases, false},
 		{"leader", leaderCases, false},
+		{"watch", watchCases, false},
+		{"resign", resignCases, false},
 		{"view", viewCases, false},
 		{"wish", wishCases, false},
 		{"admin", adminCases, false},

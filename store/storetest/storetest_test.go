@@ -42,6 +42,10 @@ var mutants = []struct {
 	{"views that save the leases keep what is paused", "wish/streams_are_paused_until_somebody_resumes_them", func(m *mutant) lease.Store { return keptPauses{m} }},
 	{"stalls are not told apart from releases", "wish/a_lease_that_stalled_shuns_the_session_until_it_is_owned_again",
 		func(m *mutant) lease.Store { return mutedStalls{m} }},
+	{"beat counts of others are those of the beat before", "watch/who_asks_is_told_of_beats_of_before,_through_another_client_too",
+		func(m *mutant) lease.Store { return staleOthers{m} }},
+	{"a session resigns of whatever term it leads at", "resign/a_resignation_that_comes_twice,_or_late,_deposes_nobody",
+		func(m *mutant) lease.Store { return anyTerm{m} }},
 	{"a candidate reads before it writes", "leader/of_racing_candidates_exactly_one_wins_each_term", func(m *mutant) lease.Store { return eagerLead{m} }},
 	{"a repeated apply takes effect again", "history/a_random_history_of_lost,_doubled_and_repeated_calls_ends_as_one_in_which_all_went_well",
 		func(m *mutant) lease.Store { return repeatedApply{m} }},
@@ -156,6 +160,33 @@ func (m mutedStalls) Beat(ctx context.Context, app string, r lease.Report) (leas
 	r.Progress = slices.Clone(r.Progress)
 	for i := range r.Progress {
 		r.Progress[i].Stalled = false
+	}
+	return m.Store.Beat(ctx, app, r)
+}
+
+type staleOthers struct{ *mutant }
+
+func (m staleOthers) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	o, err := m.Store.Beat(ctx, app, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, ok := m.held[app+r.Session]
+	m.held[app+r.Session] = o
+	if ok && err == nil {
+		o.Others = old.Others
+	}
+	return o, err
+}
+
+type anyTerm struct{ *mutant }
+
+func (m anyTerm) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if r.Resigns != 0 {
+		v, err := m.Store.View(ctx, app, "")
+		if err != nil {
+			return lease.Orders{}, err
+		}
+		r.Resigns = v.Leader.Term
 	}
 	return m.Store.Beat(ctx, app, r)
 }

@@ -5,11 +5,8 @@ import "time"
 // times are what the bounds are made of. Every bound is what docs/operations.md promises; the machine's allowance comes on top of each.
 type times struct{ beat, failover time.Duration }
 
-// takenOver is how long the shards of a worker that is gone may be silent, whether it led or not.
+// takenOver is how long the shards of workers that are gone may be silent, whether one or all but one, and whether the leader is among them.
 func (t times) takenOver() time.Duration { return t.failover + 2*t.beat }
-
-// takenOverAtOnce is takenOver when the leader is among several that are gone: the next one begins to watch the others when it leads.
-func (t times) takenOverAtOnce() time.Duration { return 2*t.failover + 2*t.beat }
 
 // moved is how long a shard may be silent that moves in order, or whose worker was merely held up.
 func (t times) moved() time.Duration { return 2 * t.beat }

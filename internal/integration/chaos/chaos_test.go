@@ -126,14 +126,14 @@ func TestProfiles(t *testing.T) {
 		kinds                   int
 		err                     string
 	}{
-		{"workers", servers.SQLiteStore, "", 10, ""},
+		{"workers", servers.SQLiteStore, "", 11, ""},
 		{"store", servers.SQLiteStore, "", 4, ""},
 		{"store", servers.PostgresStore, "", 5, ""},
 		{"kinesis", servers.SQLiteStore, "", 4, ""},
 		{"kinesis", servers.SQLiteStore, byFanOut, 4, ""},
 		{"kinesis", servers.SQLiteStore, byPolling, 3, ""},
 		{"kill; freeze, long", servers.SQLiteStore, "", 2, ""},
-		{"kill;workers", servers.SQLiteStore, "", 10, ""},
+		{"kill;workers", servers.SQLiteStore, "", 11, ""},
 		{"kill the store", servers.SQLiteStore, "", 0, "for a store of the kind SQLite"},
 		{"subscriptions end", servers.SQLiteStore, byPolling, 0, "with -reading polling"},
 		{"weather", servers.SQLiteStore, "", 0, `"weather"`},
@@ -177,7 +177,6 @@ func TestBounds(t *testing.T) {
 		got, want time.Duration
 	}{
 		{"taken over", b.takenOver(), 7 * time.Second},
-		{"taken over from several", b.takenOverAtOnce(), 12 * time.Second},
 		{"moved", b.moved(), 2 * time.Second},
 		{"children", b.children(), 3 * time.Second},
 		{"Kinesis back", b.kinesisBack(), 12 * time.Second},

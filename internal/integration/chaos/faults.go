@@ -17,26 +17,23 @@ import (
 // until sets when everything has to be well again.
 func until(f *verdict.Fault, from int64, bound time.Duration) { f.Until = from + int64(bound) }
 
-// kill kills one or two; of two, the first one leads, or neither does.
+// kill kills one or several; of several, the first one leads, or none does.
 func (s *stage) kill(r round, n int, leader bool) error {
 	victims := s.victims(r, n, leader)
-	bound := s.times.takenOver()
-	if n > 1 && leader {
-		bound = s.times.takenOverAtOnce()
-	} else if n > 1 {
+	if n > 1 && !leader {
 		lead := s.leader()
 		victims = slices.DeleteFunc(s.victims(r, n+1, false), func(l *life) bool { return l.name == lead })
 		victims = victims[:min(n, len(victims))]
 	}
 	if len(victims) == 0 {
-		return nil // nobody but the leader
+		return nil // a run with one worker, or nobody but the leader
 	}
 	f := s.begin(r, verdict.Fault{Lives: names(victims), Repeats: true}, "")
 	var errs []error
 	for _, v := range victims {
 		errs = append(errs, v.kill())
 	}
-	until(f, f.From, bound)
+	until(f, f.From, s.times.takenOver())
 	waiting := s.pause(r.between(s.times.failover, 0, 1.6))
 	for _, v := range victims {
 		errs = append(errs, s.restart(v))
@@ -56,7 +53,7 @@ func (s *stage) killAll(r round) error {
 		errs = append(errs, s.restart(v))
 	}
 	f.To = now()
-	until(f, f.To, starting+s.times.takenOverAtOnce())
+	until(f, f.To, starting+s.times.takenOver())
 	return errors.Join(append(errs, waiting)...)
 }
 

@@ -50,6 +50,7 @@ var kinds = []*kind{
 	{name: "kill the leader", profile: "workers", play: func(s *stage, r round) error { return s.kill(r, 1, true) }},
 	{name: "kill two others", profile: "workers", play: func(s *stage, r round) error { return s.kill(r, 2, false) }},
 	{name: "kill the leader and another", profile: "workers", play: func(s *stage, r round) error { return s.kill(r, 2, true) }},
+	{name: "kill all but one", profile: "workers", play: func(s *stage, r round) error { return s.kill(r, s.Workers-1, true) }},
 	{name: "kill all", profile: "workers", play: (*stage).killAll},
 	{name: "freeze, short", profile: "workers", play: (*stage).freezeShort},
 	{name: "freeze, long", profile: "workers", play: func(s *stage, r round) error { return s.freezeLong(r, false) }},

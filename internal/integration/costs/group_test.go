@@ -98,7 +98,7 @@ func assemble(m measured, leases, sessions int) *members {
 
 func (g *members) beat(i int, change ...func(*lease.Report)) lease.Orders {
 	g.t.Helper()
-	r := lease.Report{Session: session(i), Name: session(i)[:28], Holds: 1 << 63}
+	r := lease.Report{Session: session(i), Name: session(i)[:28], Holds: 1 << 63, Others: true}
 	for _, f := range change {
 		f(&r)
 	}

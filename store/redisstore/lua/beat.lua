@@ -1,4 +1,5 @@
--- ARGV: nonce, session, whether it is its first beat, the rest of its row, progress as JSON, its times if it is the first.
+-- ARGV: nonce, session, whether it is its first beat, the rest of its row, progress as JSON, its times if it is the first, whether it asks
+-- for the beat counts of all others, the term of the leadership that it gives up or 0.
 local name = ARGV[2]
 local row = session(name)
 if not row and ARGV[3] == '1' then row = {b = '0', e = '0', d = '0'} end
@@ -9,7 +10,26 @@ keep(name, row)
 for _, p in ipairs(cjson.decode(ARGV[5])) do progress(name, p) end
 flush()
 
+if ARGV[8] ~= '0' and app.leader == name and app.term == ARGV[8] then
+  app.leader = ''
+  redis.call('HSET', APP, 'leader', '')
+end
+
+local others = {}
+if ARGV[7] == '1' then
+  local flat = redis.call('HGETALL', SESSIONS)
+  for i = 1, #flat, 2 do
+    -- A row that cannot be read is for the leader to complain of. It is not to stop everybody's beats.
+    local readable, other = pcall(cjson.decode, flat[i + 1])
+    if flat[i] ~= name and readable and type(other) == 'table' and other.e == '0' and type(other.b) == 'string' then
+      others[#others + 1] = flat[i]
+      others[#others + 1] = other.b
+    end
+  end
+end
+
 local answer = {'ok', leads()}
+answer[#answer + 1] = others
 local members = redis.call('ZRANGEBYLEX', OWNED, '[' .. name .. '\0', '(' .. name .. '\1')
 for i = 1, #members, 1000 do
   local fields = {}

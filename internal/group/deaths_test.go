@@ -1,0 +1,214 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// alone is a store of which one worker's link does what it is told to, and that may lack abilities.
+type alone struct {
+	lease.Store
+	link *link
+	lack lease.Abilities
+	op   string
+}
+
+var errAlone = errors.New("this call fails for one worker")
+
+func (s *alone) fails(op string) bool {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	return s.op == op || s.op == "all"
+}
+
+func (s *alone) set(op string) {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	s.op = op
+}
+
+func (s *alone) Abilities() lease.Abilities { return s.Store.Abilities() &^ s.lack }
+
+func (s *alone) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if s.lack.Has(lease.ResignByBeat) {
+		r.Resigns = 0
+	}
+	if s.lack.Has(lease.WatchBeats) {
+		r.Others = false
+	}
+	return s.Store.Beat(ctx, app, r)
+}
+
+func (s *alone) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
+	if s.fails("lead") {
+		return false, errAlone
+	}
+	return s.Store.Lead(ctx, app, session, term)
+}
+
+func (s *alone) View(ctx context.Context, app, since string) (lease.View, error) {
+	if s.fails("view") {
+		return lease.View{}, errAlone
+	}
+	return s.Store.View(ctx, app, since)
+}
+
+func (s *alone) Apply(ctx context.Context, app string, a []lease.Action) ([]bool, error) {
+	if s.fails("apply") {
+		return nil, errAlone
+	}
+	return s.Store.Apply(ctx, app, a)
+}
+
+// The silence after several workers died at once, the leader among them, over the phases that their beats can have.
+func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
+	runs := 10
+	if testing.Short() {
+		runs = 2
+	}
+	for _, lack := range []lease.Abilities{0, lease.WatchBeats} {
+		var worst time.Duration
+		for run := range runs {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 12)
+				store := f.store
+				f.store = &alone{Store: store, link: &link{}, lack: lack}
+				f.join("a")
+				f.until("a has all", 10*time.Second, func() bool { return f.owners()["a"] == 12 })
+				for _, name := range []string{"b", "c", "d"} {
+					f.join(name)
+					time.Sleep(time.Duration(run*97%1000) * time.Millisecond)
+				}
+				f.until("all have their share", 30*time.Second, func() bool {
+					o := f.owners()
+					return o["a"] == 3 && o["b"] == 3 && o["c"] == 3 && o["d"] == 3
+				})
+				time.Sleep(5*time.Second + time.Duration(run)*113*time.Millisecond)
+				killed := time.Now()
+				for _, m := range f.workers[:3] { // a leads
+					m.link.kill()
+					m.stop()
+				}
+				f.until("d has all", 20*time.Second, func() bool { return f.owners()["d"] == 12 })
+				time.Sleep(time.Second)
+				worst = max(worst, f.silence(killed))
+				f.workers[3].stop()
+				for _, m := range f.workers {
+					<-m.done
+				}
+			})
+		}
+		t.Logf("without %v: silent for %v at worst", lack, worst)
+		if old := lack != 0; worst > 7*time.Second && !old || worst < 9*time.Second && old {
+			t.Errorf("without %v: silent for %v at worst", lack, worst)
+		}
+	}
+}
+
+// A leader whose session lives, but for which a call fails that only leaders make, leads no longer than another would be silent. It keeps
+// its leases, and does not lead again while another can.
+func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
+	for _, c := range []struct {
+		op   string
+		lack lease.Abilities
+		ends bool // its session, since it has no other way
+	}{
+		{op: "view"}, {op: "apply"}, {op: "all"}, {op: "view", lack: lease.ResignByBeat},
+		{op: "all", lack: lease.ResignByBeat, ends: true},
+	} {
+		t.Run(fmt.Sprintf("%s without %v", c.op, c.lack), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 8)
+				store := f.store
+				a := &alone{Store: store, link: &link{}, lack: c.lack}
+				f.store = a
+				f.join("a")
+				f.until("a has all", 10*time.Second, func() bool { return f.owners()["a"] == 8 })
+				f.store = &alone{Store: store, link: &link{}, lack: c.lack}
+				f.join("b")
+				f.until("both have their share", 20*time.Second, func() bool { return f.owners()["b"] == 4 })
+				was := f.session("a")
+				if f.view().Leader.Session != was {
+					t.Fatal("a does not lead")
+				}
+				a.set(c.op)
+				if c.op == "apply" || c.op == "all" { // something to do, which b can
+					f.apply(lease.Action{Kind: lease.Drain, Session: f.session("b"), On: true})
+				}
+				bound := 8 * time.Second
+				if c.ends {
+					bound = 15 * time.Second
+				}
+				began := time.Now()
+				f.until("b leads", bound, func() bool { return f.view().Leader.Session == f.session("b") })
+				t.Logf("b leads after %v", time.Since(began))
+				for range 600 {
+					time.Sleep(100 * time.Millisecond)
+					if f.view().Leader.Session != f.session("b") {
+						t.Fatalf("later %v leads", f.view().Leader)
+					}
+				}
+				if c.ends == (f.session("a") == was) {
+					t.Errorf("the session was %s and is %s", was, f.session("a"))
+				}
+				a.set("")
+				f.end()
+				if d := f.duplicates(); d != 0 || f.reasons["lost"] != 0 {
+					t.Errorf("%d records were handled twice, terms ended because %v", d, f.reasons)
+				}
+			})
+		})
+	}
+}
+
+// Who stepped down leads again when nobody else does: a worker that is alone and could not look for a while.
+func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		a := &alone{Store: f.store, link: &link{}}
+		f.store = a
+		f.join("a")
+		f.until("a has all", 10*time.Second, func() bool { return f.owners()["a"] == 4 })
+		a.set("view")
+		f.store = a.Store
+		f.until("nobody leads", 8*time.Second, func() bool { return f.view().Leader.Session == "" })
+		a.set("")
+		f.until("a leads", 5*time.Second, func() bool { return f.view().Leader.Session == f.session("a") })
+		f.end()
+	})
+}
+
+func TestWhichPartAWorkerTakes(t *testing.T) {
+	const beat = time.Second
+	other := lease.Leader{Session: "b", Term: 3, Beat: 9}
+	own := lease.Leader{Session: "a", Term: 3, Beat: 9}
+	none := lease.Leader{Term: 3}
+	for name, c := range map[string]struct {
+		is   candidate
+		want part
+	}{
+		"another leads":                             {candidate{leader: other, trusted: true}, follows},
+		"nobody leads":                              {candidate{leader: none, trusted: true}, campaigns},
+		"the leader is dead":                        {candidate{leader: other, dead: true, trusted: true}, campaigns},
+		"it leads, as it turns out":                 {candidate{leader: own, trusted: true}, goesOn},
+		"it leads and stops":                        {candidate{leader: own, trusted: true, stopping: true}, resigns},
+		"it leads though it stepped down":           {candidate{leader: own, trusted: true, shy: true}, resigns},
+		"nobody leads and it stops":                 {candidate{leader: none, trusted: true, stopping: true}, follows},
+		"nobody leads and it has no trust":          {candidate{leader: none}, follows},
+		"it leads and has no trust":                 {candidate{leader: own}, follows},
+		"it stepped down, and another may lead yet": {candidate{leader: none, trusted: true, shy: true, vacant: 2 * beat}, follows},
+		"it stepped down, and nobody else leads":    {candidate{leader: none, trusted: true, shy: true, vacant: 3 * beat}, campaigns},
+		"it stepped down, and who leads now died":   {candidate{leader: other, dead: true, trusted: true, shy: true, vacant: 3 * beat}, campaigns},
+	} {
+		c.is.session = "a"
+		if got := c.is.decide(beat); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package sim
+
+import "time"
+
+// stretch is one of virtual time.
+type stretch struct{ from, to int64 }
+
+// outageEnds ends the last outage, if it has not ended before.
+func (w *world) outageEnds(at int64) {
+	if n := len(w.outages); n > 0 {
+		w.outages[n-1].to = min(w.outages[n-1].to, at)
+	}
+}
+
+// outagesSince is for how long since then the store has answered nobody, in outages in which everybody must have noticed it.
+func (w *world) outagesSince(then int64) (sum int64) {
+	for _, o := range w.outages {
+		if o.to-o.from >= int64(2*w.settings.beat) {
+			sum += max(min(o.to, w.now())-max(o.from, then), 0)
+		}
+	}
+	return sum
+}
+
+// mayEnd checks that the session of a worker that runs is ended only when its count has stood still for the failover time, by the fastest clock,
+// while the store could be asked: who cannot beat for an outage is not dead.
+func (w *world) mayEnd(session string) {
+	l, runs := w.runs(session)
+	if !runs {
+		return
+	}
+	silent := w.now() - l.hindered.beat - w.outagesSince(l.hindered.beat)
+	if least := int64(w.settings.failover) * 20 / 21; silent < least {
+		w.breaks("the session of %s is ended when it has been silent for %.3f s beside outages, %v is the least", l.who, float64(silent)/1e9, time.Duration(least))
+	}
+}
