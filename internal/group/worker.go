@@ -94,6 +94,8 @@ func (w *worker) run(ctx context.Context) error {
 		case err == nil:
 		case w.stopping.IsZero():
 			w.stop(err)
+		case w.again: // only the session was to end
+			w.stop(err)
 		default:
 			w.fatal = err // a handler that asks to stop while Run stops already: its error is not to be swallowed
 		}
