@@ -103,7 +103,7 @@ sim: ## Whole applications simulated for SIM (default 60s), in two processes; SI
 	scripts/sim.sh $(SIM)
 
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 59 ways: does the simulation notice? (about six minutes)
+mutants: ## Weir broken on purpose in 63 ways: does the simulation notice? (about six minutes)
 	$(GO) run ./internal/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s
