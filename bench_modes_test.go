@@ -235,6 +235,7 @@ func post(ctx context.Context, client *http.Client, url, action, contentType str
 	req.Header.Set("X-Amz-Target", "Kinesis_20131202."+action)
 	req.Header.Set("X-Amz-Date", time.Now().UTC().Format("20060102T150405Z"))
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/kinesis/aws4_request, SignedHeaders=host;x-amz-date, Signature=00")
+	req.Header.Set("X-Amz-Date", "20260101T000000Z")
 	return client.Do(req)
 }
 

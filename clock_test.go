@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
@@ -45,7 +44,9 @@ func skewed(t *testing.T, srv *kinesistest.Server, off time.Duration) *kinesis.C
 	}))
 	t.Cleanup(front.Close)
 	return kinesis.New(kinesis.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(front.URL), Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
+		Region: "us-east-1", BaseEndpoint: aws.String(front.URL), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+		}),
 	})
 }
 

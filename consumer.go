@@ -89,7 +89,9 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	}
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
-	r.caller, err = wire.NewCaller(c.client, wire.Options{Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: r.poison, Switched: r.switched})
+	r.caller, err = wire.NewCaller(c.client, wire.Options{
+		Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: r.poison, Switched: r.switched, Silent: r.silent,
+	})
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
 	}
@@ -106,10 +108,10 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	defer context.AfterFunc(ctx, r.stops)()
 	r.naming.set(c.streams)
 	err = r.join(ctx, group.Config{
-		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
+		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
 		Stop:  c.opts.StopTimeout, Streams: *r.naming.names.Load(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
-		List: r.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten,
+		List: r.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten, OnStop: r.stops,
 		OnTaken: r.taken, OnEnded: r.ended, OnSaved: r.saved, OnFailed: r.storeFailed, OnLeading: r.leads, Log: r.opts.Logger,
 	})
 	r.rests()
@@ -143,7 +145,8 @@ type run struct {
 	budget    *source.Budget
 	consumers *source.Consumers // nil when it polls
 	naming    naming
-	setups    sync.Map // source.Stream to *source.Setup
+	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks
+	setups    sync.Map   // source.Stream to *source.Setup
 	births    births
 
 	probes     sync.WaitGroup
@@ -247,6 +250,10 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 
 func (r *run) switched(streamARN string, to wire.Format, why error) {
 	r.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
+}
+
+func (r *run) silent(endpoint string, times int) {
+	r.opts.Logger.Info("reads were not answered and made a second time, over new connections", "endpoint", endpoint, "reads", times)
 }
 
 func (r *run) taken(t *group.Term) {

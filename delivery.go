@@ -23,38 +23,49 @@ type delivery struct {
 	from   *origin
 	behind time.Duration
 	end    bool
+	until  time.Time      // a lease that is wanted back keeps the handler until then
 	pulled bool           // it is over for the loop before its records are done
 	ctx    handlerContext // of the handler's calls
+	bytes  int            // of the data of all records
 
 	// Of the goroutine that delivers.
 	calls   int       // of the handler
-	attempt int       // calls that failed at the first record that is not done
+	head    int       // of records: the first that was not done by the last call's beginning or failure
+	attempt int       // calls that failed there
 	failed  time.Time // the first of them
 	last    error     // … and the error of the last
 	batch   Batch     // for the first call
-	copies  *[]Record // what the handler got, where buffers are reused
+	first   []Record  // what the first call gets, if that is not a copy
+	copies  *[]Record // what the handler gets where buffers are reused, and first is not there
 
-	mu      sync.Mutex
-	records []source.Record // nil once the delivery is over
-	done    int             // of records
-	over    bool
-	whole   bool // all of it is done
+	mu    sync.Mutex
+	kept  kept // empty once the delivery is over
+	done  int  // of its records
+	over  bool
+	whole bool     // all of it is done
+	upTo  Position // … which is until here
 }
 
-// delivery begins one, of a run of records that stays as it is until the delivery is closed.
-func (l *shardLoop) delivery(run []source.Record, behind time.Duration, end bool) *delivery {
+// delivery begins one, of a run of records that stays as it is until the delivery is closed. own says that the handler
+// must not get the run itself, but a copy.
+func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bool, until time.Time) *delivery {
 	if l.handles == nil {
-		l.handles = &handling{everyShards{l.in.handler}, &origin{l.term.Lease.Stream, l.term.Lease.Shard}, l.term.Lease.Position}
-	}
-	pulled := l.pulls()
-	if pulled && !l.in.opts.ReuseBuffers {
-		run = slices.Clone(run) // the page may end before the records are done
+		l.handles = &handling{everyShards{l.in.handler}, &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard}, l.term.Lease.Position}
 	}
 	d := &delivery{
-		loop: l, from: l.handles.from, behind: behind, end: end, records: run, pulled: pulled,
+		loop: l, from: l.handles.from, behind: page.Behind, end: end, until: until, pulled: l.pulls(),
 		ctx: handlerContext{l.term.Context(), l.in.values},
 	}
-	if l.in.opts.ReuseBuffers {
+	if own {
+		if d.pulled { // the page may end before the records are done
+			run = slices.Clone(run)
+		}
+		d.kept, d.bytes = keepRun(run, d.from)
+	} else {
+		d.kept, d.bytes = keepCopy(run, d.from)
+		d.first = whole(run)
+	}
+	if own && l.in.opts.ReuseBuffers {
 		d.copies = copiesPool.Get().(*[]Record)
 	}
 	return d
@@ -78,14 +89,17 @@ func (d *delivery) markDone(r Record) error {
 	if found {
 		d.done = max(d.done, i+1)
 	}
+	if d.whole { // records are not kept for those who come late; what is behind the last is never theirs
+		found = r.Position().Compare(d.upTo) <= 0
+	}
 	over, whole := d.over, d.whole
 	d.mu.Unlock()
-	cause := d.loop.term.Cause()
+	lost := d.loop.term.Lost()
 	switch {
-	case whole:
+	case whole && found:
 		return nil
-	case cause != nil && !errors.Is(cause, ErrStopping) && !errors.Is(cause, ErrStalled): // what is done until then is saved if it can be
-		return ErrLeaseLost
+	case lost != nil:
+		return lost
 	case over || !found:
 		return errNotInBatch
 	case d.pulled:
@@ -97,12 +111,13 @@ func (d *delivery) markDone(r Record) error {
 // find returns the index of r. It is called with the lock held.
 func (d *delivery) find(r Record) (int, bool) {
 	at := func(i int) int {
-		return cmp.Or(shard.CompareSequence(r.SequenceNumber, d.records[i].SequenceNumber), cmp.Compare(r.done, d.records[i].Done))
+		of := &d.kept.records[i]
+		return cmp.Or(shard.CompareSequence(r.SequenceNumber, of.SequenceNumber), cmp.Compare(r.done, of.Done))
 	}
-	if d.done < len(d.records) && at(d.done) == 0 { // nearly always: records are done one after the other
+	if d.done < len(d.kept.records) && at(d.done) == 0 { // nearly always: records are done one after the other
 		return d.done, true
 	}
-	return sort.Find(len(d.records), at)
+	return sort.Find(len(d.kept.records), at)
 }
 
 // Mark is the position after the last record that is done, zero when none is. It is the term's
@@ -118,7 +133,7 @@ func (d *delivery) mark() Position {
 	if d.done == 0 || d.over {
 		return Position{}
 	}
-	r := &d.records[d.done-1]
+	r := &d.kept.records[d.done-1]
 	return positionAfter(r.SequenceNumber, r.Done)
 }
 
@@ -126,94 +141,96 @@ func (d *delivery) mark() Position {
 func (d *delivery) left() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.records) - d.done
+	return len(d.kept.records) - d.done
 }
 
 // finish notes that all of it is done, and returns the position after it.
 func (d *delivery) finish() Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.done, d.whole = len(d.records), true
-	return d.mark()
+	d.done, d.whole = len(d.kept.records), true
+	d.upTo = d.mark()
+	return d.upTo
 }
 
 // close lets go of the records, which the page may need again.
 func (d *delivery) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.over, d.records = true, nil
+	d.over, d.first = true, nil
+	d.kept.release()
 	if d.copies != nil && !d.loop.in.poison { // else whoever keeps them would not see nonsense
 		copiesPool.Put(d.copies)
 	}
 }
 
-// next returns the batch for the next call: what is not done.
+// next returns the batch for the next call: what is not done. It is nil when all is, which goroutines
+// that an earlier call left behind may have seen to.
 func (d *delivery) next() *Batch {
 	d.mu.Lock()
-	rest := d.records[d.done:]
-	d.mu.Unlock()
+	defer d.mu.Unlock()
+	if d.done == len(d.kept.records) && !d.end {
+		return nil
+	}
+	d.moveHead(d.done)
+	d.calls++
 	b := &d.batch
 	if d.calls > 1 {
 		b = new(Batch) // the handler may have kept the one before
 	}
 	*b = Batch{
-		Stream: d.from.stream, Shard: d.from.shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end,
+		Stream: d.from.Stream, Shard: d.from.Shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end,
 		Attempt: d.attempt + 1, FirstFailure: d.failed, delivery: d,
 	}
-	if d.copies != nil {
-		*d.copies = appendRecords((*d.copies)[:0], rest, d.from)
-		b.Records = (*d.copies)[:len(rest):len(rest)]
-	} else if len(rest) > 0 {
-		b.Records = appendRecords(nil, rest, d.from)
+	switch rest := len(d.kept.records) - d.done; {
+	case d.calls == 1 && d.first != nil:
+		b.Records = d.first[:rest:rest]
+	case d.copies != nil:
+		*d.copies = d.kept.handler((*d.copies)[:0], d.done)
+		b.Records = (*d.copies)[:rest:rest]
+	case rest > 0:
+		b.Records = d.kept.handler(nil, d.done)
 	}
 	return b
 }
 
-// failedAfter notes that a call failed that began when so many records were done. Attempts belong to
-// the record that is at the head: one that was not at the head before has failed once now.
-func (d *delivery) failedAfter(done int, err error) {
-	if d.progress() > done {
-		d.attempt, d.failed = 0, time.Time{}
+// moveHead notes how many records are done. Attempts belong to the record that is at the head: one that
+// was not there before has not failed yet.
+func (d *delivery) moveHead(done int) {
+	if done > d.head {
+		d.head, d.attempt, d.failed, d.last = done, 0, time.Time{}, nil
 	}
+}
+
+// noteFailure notes that a call failed.
+func (d *delivery) noteFailure(err error) {
+	d.mu.Lock()
+	done := d.done
+	d.mu.Unlock()
+	d.moveHead(done)
 	d.attempt++
 	if d.last = err; d.failed.IsZero() {
 		d.failed = time.Now()
 	}
 }
 
-// progress is how many records are done.
-func (d *delivery) progress() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.done
-}
-
-// wantedBack reports whether the lease is to go to another worker.
-func (d *delivery) wantedBack() bool { return d.loop.term.Reading().Err() != nil }
-
-// bytes is the size of the data of all records.
-func (d *delivery) bytes() (n int) {
-	for i := range d.records {
-		n += len(d.records[i].Data)
-	}
-	return n
+// wantedBack reports whether the lease is to go to another worker, now.
+func (d *delivery) wantedBack() bool {
+	return d.loop.term.Reading().Err() != nil && !time.Now().Before(d.until)
 }
 
 // fingerprint is of everything that a handler must not write to. Only tests with WEIR_POISON ask.
 func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	for i := range d.records {
-		_, _ = h.Write(d.records[i].Data)
+	for i := range len(d.kept.records) {
+		_, _ = h.Write(d.kept.records[i].Data)
 	}
 	return h.Sum64()
 }
 
-// call calls the handler with what is not done. Where WEIR_POISON is set it ends Run when the handler
-// has written into Data.
-func (d *delivery) call() error {
-	d.calls++
-	b := d.next()
+// call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into Data.
+func (d *delivery) call(b *Batch) error {
 	if !d.loop.in.poison {
 		return call(&d.ctx, d.loop.handles, b)
 	}
@@ -221,7 +238,7 @@ func (d *delivery) call() error {
 	before := d.fingerprint(seed)
 	err := call(&d.ctx, d.loop.handles, b)
 	if d.fingerprint(seed) != before {
-		return Stop(fmt.Errorf("weir: the handler wrote into the Data of a record of %s/%s, which is read-only", d.from.stream, d.from.shard))
+		return Stop(fmt.Errorf("weir: the handler wrote into the Data of a record of %s/%s, which is read-only", d.from.Stream, d.from.Shard))
 	}
 	return err
 }

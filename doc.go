@@ -15,6 +15,9 @@
 //	  the handler returns nil when they are done
 //	  the checkpoint goes to the store with the next beat, under the lease's epoch
 //
+// [RecordFunc] is a handler of single records. [Consumer.RunShards] makes a handler for each shard, which may say where reading
+// begins, or lets a function pull the batches of a shard. [Events] tell what happens.
+//
 // # What is promised
 //
 // Each record is handled at least once: the checkpoint passes it only after a handler call with it returned nil. Records

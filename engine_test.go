@@ -234,7 +234,7 @@ func TestTheStatusSaysWhatFails(t *testing.T) {
 }
 
 func TestAnExpiredCheckpointFollowsThePolicy(t *testing.T) {
-	for policy, want := range map[weir.Expired]string{weir.FailExpired: "", weir.OldestExpired: "3", weir.LatestExpired: "4"} {
+	for policy, want := range map[weir.ExpiredPolicy]string{weir.FailExpired: "", weir.OldestExpired: "3", weir.LatestExpired: "4"} {
 		bubbleWith(t, kinesistest.Config{RefuseTrimmed: true}, 1, func(t *testing.T, srv *kinesistest.Server) {
 			store, got := memstore.New(), make(chan string, 10)
 			handle := func(_ context.Context, b *weir.Batch) error {

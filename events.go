@@ -37,7 +37,7 @@ type Events struct {
 	HandlerFailed func(context.Context, HandlerFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
 	ReadFailed func(context.Context, ReadFailed)
-	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have; see [Expired].
+	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have; see [ExpiredPolicy].
 	PositionExpired func(context.Context, PositionExpired)
 	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is not to be had, or fan-out is back.
 	ReadingChanged func(context.Context, ReadingChanged)

@@ -2,48 +2,19 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
-	"os"
-	"os/signal"
-	"syscall"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"time"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
-	"github.com/weir-go/weir/store/dynamostore"
+	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A worker on AWS: run as many of these processes as you like, they share the shards.
-func Example() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	cfg, err := config.LoadDefaultConfig(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	store := dynamostore.New(dynamodb.NewFromConfig(cfg), dynamostore.Options{Table: "weir"})
-	c, err := weir.New(kinesis.NewFromConfig(cfg), store, weir.Options{Stream: "orders", App: "billing"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = c.Run(ctx, weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
-		for _, r := range b.Records {
-			fmt.Printf("%s %s\n", r.PartitionKey, r.Data)
-		}
-		return nil // the whole batch is done
-	}))
-	if err != nil {
-		log.Fatal(err)
-	}
-}
-
-// The same without AWS: an embedded Kinesis, and leases in memory.
+// A worker without AWS: an embedded Kinesis, and leases in memory.
 func ExampleConsumer_Run() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()
@@ -102,6 +73,118 @@ func ExampleBatch_Checkpoint() {
 		}
 		return nil
 	})
+}
+
+// A function for each record: a record is done when it returns nil, and tried again when it does not.
+func ExampleRecordFunc() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	srv.Put("orders", "customer-7", []byte("one espresso"))
+	srv.Put("orders", "customer-7", []byte("a croissant"))
+
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", RetryMin: time.Millisecond, Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	tries := 0
+	err = c.Run(ctx, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
+		if tries++; tries == 2 {
+			return errors.New("the till is busy")
+		}
+		fmt.Printf("try %d: %s\n", tries, r.Data)
+		if tries == 3 {
+			stop()
+		}
+		return nil
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// try 1: one espresso
+	// try 3: a croissant
+}
+
+// A sink that keeps its own position: reading begins there, whatever the checkpoint says.
+func ExampleConsumer_RunShards() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	for _, order := range []string{"one espresso", "a croissant", "two teas"} {
+		srv.Put("orders", "customer-7", []byte(order))
+	}
+	// What a database would hold: this much was applied, in the transaction of its effect.
+	applied, _ := shard.After(srv.Records("orders")[0].SequenceNumber)
+
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	err = c.RunShards(ctx, weir.ShardHandlers{
+		Position: func(context.Context, string, string) (weir.Position, error) { return applied, nil },
+		Open: func(context.Context, weir.Term) (weir.ShardHandler, error) {
+			return &till{stop: stop}, nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// a croissant
+	// two teas
+	// closed: stopped
+}
+
+// till handles one shard.
+type till struct{ stop func() }
+
+func (t *till) Handle(_ context.Context, b *weir.Batch) error {
+	for _, r := range b.Records {
+		fmt.Printf("%s\n", r.Data)
+	}
+	t.stop()
+	return nil
+}
+
+func (*till) Close(_ context.Context, why weir.EndReason) { fmt.Println("closed:", why) }
+
+// The loop is yours: batches of a shard are pulled, and are done when you say so.
+func ExampleShard_Batches() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	srv.Put("orders", "customer-7", []byte("one espresso"))
+
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	err = c.RunShards(ctx, weir.ShardHandlers{Pull: func(_ context.Context, s *weir.Shard) error {
+		for b, err := range s.Batches() {
+			if err != nil {
+				return err // the term is over
+			}
+			for _, r := range b.Records {
+				fmt.Printf("%s\n", r.Data)
+				if err := b.Done(r); err != nil {
+					return err
+				}
+			}
+			stop()
+		}
+		return nil
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: one espresso
 }
 
 func charge(context.Context, []byte) error { return nil }

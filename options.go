@@ -32,17 +32,17 @@ var (
 // At starts with the first record that arrived at t or later.
 func At(t time.Time) Position { return shard.At(t) }
 
-// Expired says what becomes of a checkpoint that the service refuses, because its records have left the stream or because the stream was
+// ExpiredPolicy says what becomes of a checkpoint that the service refuses, because its records have left the stream or because the stream was
 // deleted and made again under its name. [Events].PositionExpired tells of each, whatever the policy.
 //
 // Instead of refusing, the service may go on with the oldest record there is. That is noticed, because reading begins at the last record
 // that was handled, and reported; whether anything was lost between the two nobody can tell, so reading goes on whatever the policy is.
-type Expired int
+type ExpiredPolicy int
 
 const (
 	// FailExpired stops the shard where it is, loudly, until somebody decides: neither the oldest nor the newest record is where the
 	// application was. The default.
-	FailExpired Expired = iota
+	FailExpired ExpiredPolicy = iota
 	// OldestExpired goes on with the oldest record there is.
 	OldestExpired
 	// LatestExpired goes on with what arrives from then on, by the service's clock.
@@ -71,7 +71,7 @@ type Options struct {
 	Start Position
 	// Expired says what becomes of a checkpoint whose records have left the stream: [FailExpired] (the default), [OldestExpired] or
 	// [LatestExpired].
-	Expired Expired
+	Expired ExpiredPolicy
 	// Batch caps the records of one batch, and of one read, 1 to 10,000. Defaults to 10,000.
 	Batch int
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the default), [UnpackOwn] or

@@ -165,7 +165,7 @@ func choices(t testing.TB, field reflect.StructField) []any {
 		return []any{false, true}
 	case Position:
 		return anys(someStarts)
-	case Expired:
+	case ExpiredPolicy:
 		return []any{FailExpired, OldestExpired, LatestExpired, LatestExpired + 1, FailExpired - 1}
 	case Aggregates:
 		return []any{Unpack, UnpackOwn, KeepPacked, KeepPacked + 1, Unpack - 1}
@@ -344,7 +344,7 @@ func raw(like any, b []byte) (value any, rest []byte) {
 			return string(b[:n]), b[n:]
 		}
 		return strings.Split(string(b[:n]), ","), b[n:]
-	case int, time.Duration, float64, Expired, Aggregates, Reading, Wire, Position:
+	case int, time.Duration, float64, ExpiredPolicy, Aggregates, Reading, Wire, Position:
 		b = b[copy(word[:], b):]
 	default:
 		return like, b

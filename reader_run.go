@@ -181,14 +181,20 @@ var errLeft = errors.New("the caller has left the iteration")
 
 // batches yields a page. It reports whether the caller wants more.
 func (r *reading) batches(got *read, yield func(*Batch, error) bool) bool {
-	page, from := got.page, &origin{r.source.Name, got.ID}
+	page, from := got.page, &origin{Stream: r.source.Name, Shard: got.ID}
 	batch := func(records []Record, end bool) *Batch {
-		return &Batch{Stream: from.stream, Shard: from.shard, Records: records, Behind: page.Behind, End: end}
+		return &Batch{Stream: from.Stream, Shard: from.Shard, Records: records, Behind: page.Behind, End: end}
 	}
 	unpack := newUnpacker(r.opts.Aggregates, got.Range, got.at)
 	defer unpack.release()
+	own := unpack.unpacks(page)
+	page.Keep() // the records are the caller's for good
 	err := unpack.each(page, 10000, func(run []source.Record) error {
-		if !yield(batch(appendRecords(nil, run, from), false), nil) {
+		if own {
+			run = slices.Clone(run)
+		}
+		mark(run, from)
+		if !yield(batch(whole(run), false), nil) {
 			return errLeft
 		}
 		return nil

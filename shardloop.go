@@ -174,13 +174,18 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	defer page.Release()
 	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
 	defer unpack.release()
+	own := unpack.unpacks(page) // of memory that it uses again
+	if !l.in.opts.ReuseBuffers {
+		page.Keep()
+	}
+	last, some := lastNumber(page.Records)
 	begun := false
 	next := func(run []source.Record, end bool) error {
 		if begun && l.term.Reading().Err() != nil && !time.Now().Before(until) {
 			return errForHeir
 		}
 		begun = true
-		return l.deliver(run, page.Behind, end)
+		return l.deliver(run, &page, own, end, until)
 	}
 	var pending []source.Record // one run is held back, because the last one carries the end
 	err = unpack.each(page, l.in.opts.Batch, func(run []source.Record) error {
@@ -200,8 +205,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
 		l.in.tell.Unpacked(c)
 	}
-	if n := len(page.Records); n > 0 && !l.pulls() { // also past what was dropped
-		l.term.Advance(positionAfter(page.Records[n-1].SequenceNumber, shard.Whole))
+	if some && !l.pulls() { // also past what was dropped
+		l.term.Advance(positionAfter(last, shard.Whole))
 	}
 	if page.End {
 		l.enter(ShardEnding, 0, nil)
@@ -209,6 +214,14 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	}
 	l.fared(0)
 	return false, nil
+}
+
+// lastNumber is the sequence number of the last record, which the handler may change.
+func lastNumber(records []source.Record) (seq string, some bool) {
+	if len(records) == 0 {
+		return "", false
+	}
+	return records[len(records)-1].SequenceNumber, true
 }
 
 // ended keeps of an error that ended a term only what ends Run.
@@ -222,8 +235,8 @@ func ended(err error) error {
 
 // deliver hands a run of records to the handler until all of it is done. It fails with the cause when
 // the term is over, when the lease is wanted back between two attempts, and with the handler's Stop.
-func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool) error {
-	d := l.delivery(run, behind, end)
+func (l *shardLoop) deliver(run []source.Record, page *source.Page, own, end bool, until time.Time) error {
+	d := l.delivery(run, page, own, end, until)
 	if !d.pulled {
 		l.term.SetMark(d)
 		defer d.close()
@@ -233,15 +246,20 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 		if err := l.term.Check(); err != nil {
 			return err
 		}
+		b := d.next()
+		if b == nil {
+			l.handled(d, 0)
+			return nil
+		}
 		l.enter(ShardHandling, d.attempt, d.last)
-		before := d.progress()
 		if f := l.in.tell.BatchBegins; f != nil {
-			f(BatchBegins{Stream: d.from.stream, Shard: d.from.shard, Records: len(run) - before, Attempt: d.attempt + 1})
+			f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(run) - d.head, Attempt: d.attempt + 1})
 		}
 		began := time.Now()
-		err := d.call()
+		err := d.call(b)
 		took := time.Since(began)
 		if err != nil && d.left() == 0 && !end && ended(err) == nil {
+			d.noteFailure(err)
 			l.handlerFailed(d, err, 0) // after all was done, so there is nothing to do again
 			err = nil
 		}
@@ -252,7 +270,7 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 		case errors.Is(err, errForHeir):
 			return err
 		case errors.Is(err, errPulled):
-			l.fared(d.bytes())
+			l.fared(d.bytes)
 			if l.in.opts.ReuseBuffers {
 				d.close()
 			}
@@ -269,7 +287,7 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 		if d.pulled {
 			return err
 		}
-		d.failedAfter(before, err)
+		d.noteFailure(err)
 		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
 		l.enter(ShardRetrying, d.attempt, err)
 		l.handlerFailed(d, err, next)
@@ -281,7 +299,7 @@ func (l *shardLoop) deliver(run []source.Record, behind time.Duration, end bool)
 
 // handled notes that all of a delivery is done.
 func (l *shardLoop) handled(d *delivery, took time.Duration) {
-	records, bytes := len(d.records), d.bytes()
+	records, bytes := len(d.kept.records), d.bytes
 	if at := d.finish(); records > 0 {
 		l.term.Advance(at)
 	}
@@ -291,7 +309,7 @@ func (l *shardLoop) handled(d *delivery, took time.Duration) {
 	l.in.counted.bytesHandled.Add(uint64(bytes))
 	if f := l.in.tell.BatchHandled; f != nil {
 		f(BatchHandled{
-			Stream: d.from.stream, Shard: d.from.shard, Records: records, Bytes: bytes, Behind: d.behind, Took: took, Attempts: d.calls,
+			Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Bytes: bytes, Behind: d.behind, Took: took, Attempts: d.calls,
 		})
 	}
 }
@@ -334,10 +352,14 @@ func wait(ctx context.Context, d time.Duration) error {
 // handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it is not.
 func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
-	l.in.opts.Logger.Warn("the handler failed; what is not done will be handled again", "stream", d.from.stream, "shard", d.from.shard,
+	what := "the handler failed; what is not done will be handled again"
+	if next == 0 {
+		what = "the handler failed when all was done; nothing will be handled again"
+	}
+	l.in.opts.Logger.Warn(what, "stream", d.from.Stream, "shard", d.from.Shard,
 		"records", d.left(), "attempt", d.attempt, "next", next.Round(time.Millisecond), "err", err)
 	if f := l.in.tell.HandlerFailed; f != nil {
-		f(HandlerFailed{Stream: d.from.stream, Shard: d.from.shard, Err: err, Attempt: d.attempt, Next: next})
+		f(HandlerFailed{Stream: d.from.Stream, Shard: d.from.Shard, Err: err, Attempt: d.attempt, Next: next})
 	}
 }
 

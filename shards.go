@@ -150,7 +150,7 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.handles = &handling{ShardHandler: made, from: &origin{key.Stream, key.Shard}, start: start}
+	l.handles = &handling{ShardHandler: made, from: &origin{Stream: key.Stream, Shard: key.Shard}, start: start}
 	l.readFrom(start)
 	return false, nil
 }

@@ -31,6 +31,7 @@ type notes struct {
 	left             chan struct{}
 	tries            int32
 	same, well, told bool
+	fails            bool // it was told that reading fails
 }
 
 func (n *notes) vigil() vigil {
@@ -73,6 +74,7 @@ type vitals struct {
 	since   time.Time  // when state began
 	err     error      // of the handler, or else of reading
 	reading ShardState
+	readErr error     // of reading
 	trying  time.Time // since when reading has tried in vain; zero when it has not
 }
 
@@ -163,7 +165,7 @@ func (l *shardLoop) vitals() vitals {
 	if l.failure != nil {
 		v.err, v.failing = l.failure.err, l.failure.since.Time()
 	}
-	if v.err == nil && v.state == "" {
+	if v.readErr = r.Err; v.err == nil && v.state == "" {
 		v.err = r.Err
 	}
 	v.well = v.well || v.state == "" && r.Doing == source.AtTip
@@ -175,6 +177,7 @@ func (r *run) look() []lease.Trouble {
 	now := time.Now()
 	var troubles []lease.Trouble
 	var gone []func()
+	var changes []readingChange
 	var signs [inVain + 1]bool
 	since := now
 	r.mu.Lock()
@@ -192,6 +195,10 @@ func (r *run) look() []lease.Trouble {
 		if v.well && len(r.stalls) > 0 {
 			delete(r.stalls, key)
 			l.note(func(n *notes) { n.tries = 0 })
+		}
+		if c, some := v.change(key, now, l.readingFails()); some {
+			l.note(func(n *notes) { n.fails = c.err != nil })
+			changes = append(changes, c)
 		}
 		sign := v.sign(now, r.suspectAfter())
 		if signs[sign] = true; sign == inVain && v.trying.Before(since) {
@@ -212,6 +219,9 @@ func (r *run) look() []lease.Trouble {
 	r.mu.Unlock()
 	for _, f := range gone {
 		f()
+	}
+	if len(changes) > 0 {
+		r.tellReading(changes, now)
 	}
 	if probe {
 		r.startProbe(n)
@@ -254,6 +264,13 @@ func (r *run) bounds(now time.Time) bounds {
 		b.leave = min(b.leave, stopGrace)
 	}
 	return b
+}
+
+// readingFails reports whether it was told that reading fails.
+func (l *shardLoop) readingFails() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fails
 }
 
 // note changes what l notes.

@@ -63,6 +63,7 @@ type ShardStatus struct {
 	Err           error         // the last of them; nil when all is well
 	Throttled     int           // reads that the service throttled, since the lease was taken
 	Failed        int           // … that failed otherwise
+	Retried       int           // … that were made a second time, because the connection of the first was silent
 	Behind        time.Duration // of the last answer; negative when not known
 	Buffered      int           // records that were read and wait to be handled
 }
@@ -108,7 +109,7 @@ func (l *shardLoop) status() ShardStatus {
 	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
 		r := from.Status()
 		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
-		s.Behind, s.Buffered, s.Throttled, s.Failed = r.Behind, r.Buffered, r.Throttled, r.Failed
+		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
 	l.mu.Lock()

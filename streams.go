@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,7 +42,7 @@ func (r *run) named() func() []string {
 // learn asks Options.StreamsFunc which streams there are.
 func (r *run) learn(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, max(r.opts.ListInterval, 30*time.Second))
-	given, err := r.opts.StreamsFunc(call)
+	given, err := r.askStreams(call)
 	cancel()
 	if err != nil {
 		return err
@@ -70,6 +71,46 @@ func (r *run) learn(ctx context.Context) error {
 		r.naming.set(now)
 	}
 	return nil
+}
+
+// namesGrace is how long after the end of its context Options.StreamsFunc may take to return.
+const namesGrace = time.Second
+
+var errStillAsked = errors.New("a call whose context has ended has not returned yet")
+
+// askStreams calls Options.StreamsFunc. A panic is an error; a call that ignores that its context has
+// ended is left behind, and there is no other until it has returned.
+func (r *run) askStreams(ctx context.Context) ([]string, error) {
+	if r.asked == nil {
+		r.asked = make(chan named, 1)
+		go func(answer chan<- named) {
+			n := named{err: errors.New("it ended its goroutine")}
+			defer func() { answer <- n }()
+			n.err = contained("it", func() (err error) { n.names, err = r.opts.StreamsFunc(ctx); return err })
+		}(r.asked)
+	} else if len(r.asked) == 0 {
+		return nil, errStillAsked
+	}
+	var late <-chan time.Time
+	for ended := ctx.Done(); ; {
+		select {
+		case n := <-r.asked:
+			r.asked = nil
+			return n.names, n.err
+		case <-ended:
+			timer := time.NewTimer(namesGrace)
+			defer timer.Stop()
+			ended, late = nil, timer.C
+		case <-late:
+			return nil, errStillAsked
+		}
+	}
+}
+
+// named is an answer of Options.StreamsFunc.
+type named struct {
+	names []string
+	err   error
 }
 
 // keepLearning asks for the first time, again and again until there is an answer, closes known, and then asks every ListInterval.
@@ -112,14 +153,16 @@ func (r *run) join(ctx context.Context, cfg group.Config) error {
 		defer close(done)
 		r.keepLearning(asking, known)
 	}()
-	defer func() {
-		cancel()
-		<-done
-	}()
+	var err error
 	select {
 	case <-known:
-		return group.Run(ctx, cfg)
+		err = group.Run(ctx, cfg)
 	case <-ctx.Done():
-		return nil
 	}
+	cancel()
+	<-done
+	if r.asked != nil && len(r.asked) == 0 {
+		err = errors.Join(err, fmt.Errorf("%w: Options.StreamsFunc", ErrAbandoned))
+	}
+	return err
 }

@@ -56,10 +56,13 @@ func (u *unpacker) release() {
 	unpackers.Put(u)
 }
 
+// unpacks reports whether there is something to unpack in a page.
+func (u *unpacker) unpacks(page source.Page) bool { return u.mode != KeepPacked && page.Marked }
+
 // each hands the records of a page over in runs of size at most, in order. A run is in the memory of the page's records if there is nothing
 // to unpack; else it is valid until the run after the next is begun. The first error ends it.
 func (u *unpacker) each(page source.Page, size int, hand func([]source.Record) error) error {
-	if u.mode == KeepPacked || !page.Marked {
+	if !u.unpacks(page) {
 		// Nearly all pages of nearly all streams.
 		for run := range slices.Chunk(page.Records, size) {
 			if err := hand(run); err != nil {

@@ -39,6 +39,7 @@ func serve(tb testing.TB, s *kinesistest.Server, action, contentType string, bod
 	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("X-Amz-Target", "Kinesis_20131202."+action)
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0")
+	r.Header.Set("X-Amz-Date", "20200101T000000Z")
 	w := &sink{header: http.Header{}, status: 200}
 	s.ServeHTTP(w, r)
 	if w.status != 200 {
@@ -169,6 +170,7 @@ func BenchmarkPoll(b *testing.B) {
 		r.Header.Set("Content-Type", jsonType)
 		r.Header.Set("X-Amz-Target", "Kinesis_20131202.GetRecords")
 		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0")
+		r.Header.Set("X-Amz-Date", "20200101T000000Z")
 		res, err := client.Do(r)
 		if err != nil {
 			b.Fatal(err)

@@ -296,6 +296,7 @@ func TestACutBodyIsShort(t *testing.T) {
 	req.Header.Set("Content-Type", jsonType)
 	req.Header.Set("X-Amz-Target", "Kinesis_20131202.ListShards")
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0")
+	req.Header.Set("X-Amz-Date", "20200101T000000Z")
 	res := ok[*http.Response](t)(s.HTTPClient().Do(req))
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)

@@ -37,16 +37,16 @@
 // a second from a shard, 1,000 records and 1 MiB a second into one, with
 // failures of single entries in PutRecords, one call of SubscribeToShard and 2
 // MiB a second for a consumer and shard, and the calls a second of each
-// operation. Errors have the names of the service and messages that say what is
-// wrong.
+// operation. Errors have the types of the service and its words, where these are
+// known; docs/kinesistest.md lists what differs on purpose.
 //
 // # What it is not
 //
 // It is not for production: records are in memory, bounded by
 // [Config.MaxBytes], and gone with the server. There is one account, whose
 // signatures must be present and are not verified; policies and keys are kept
-// and have no effect. On-demand streams do not grow by themselves. Channels are
-// not served. Where the real service is known to behave in two ways, [Config] has
+// and have no effect. On-demand streams do not grow by themselves. Channels
+// and queues are not served. Where the real service is known to behave in two ways, [Config] has
 // a switch.
 //
 // It listens on the loopback interface unless told otherwise, and answers only

@@ -28,7 +28,7 @@ var seeds = map[string]string{
 	"DeleteStream":                           `{"StreamName":"s","EnforceConsumerDeletion":true}`,
 	"DeregisterStreamConsumer":               `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s","ConsumerName":"c"}`,
 	"DescribeAccountSettings":                `{}`,
-	"DescribeLimits":                         ``,
+	"DescribeLimits":                         `{}`,
 	"DescribeStream":                         `{"StreamName":"s","Limit":1,"ExclusiveStartShardId":"shardId-000000000000"}`,
 	"DescribeStreamConsumer":                 `{"ConsumerARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s/consumer/c:1"}`,
 	"DescribeStreamSummary":                  `{"StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/s"}`,
@@ -115,6 +115,7 @@ func FuzzHandler(f *testing.F) {
 		r.Header.Set("Content-Type", contentType)
 		r.Header.Set("X-Amz-Target", "Kinesis_20131202."+action)
 		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0")
+		r.Header.Set("X-Amz-Date", "20200101T000000Z")
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
 		res := w.Result()

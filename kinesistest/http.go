@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,14 +27,15 @@ import (
 // escapes, and room to spare.
 const maxBody = 20 << 20
 
-const targetPrefix = "Kinesis_20131202."
+const targetService = "Kinesis_20131202"
 
 // exchange is one HTTP request and what is known of it so far.
 type exchange struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	format codec.Format
-	action string
+	shape  shape         // of an error
+	action string        // empty if the request names none of Kinesis
 	body   *bytes.Buffer // nil when it was released
 }
 
@@ -59,16 +60,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.handlers.Done()
 
 	x := &exchange{w: w, r: r}
-	id := s.ids.next()
+	id, id2 := s.ids.next()
 	w.Header().Set("X-Amzn-Requestid", id)
-	w.Header().Set("X-Amz-Id-2", id)
+	w.Header().Set("X-Amz-Id-2", id2)
 	if err := s.route(x); err != nil {
 		s.refuse(x, err)
 	}
 }
 
-// route checks what can be told from the head of a request, reads its body and
-// has the call answered. The error is what to answer instead.
+// route finds out what a request is, in the order of the service, and has the call answered. The
+// error is what to answer instead. Names and paths come first, which are this server's own matter.
 func (s *Server) route(x *exchange) *Error {
 	r := x.r
 	if !s.knows(r.Host) {
@@ -78,21 +79,46 @@ func (s *Server) route(x *exchange) *Error {
 		return &Error{"UnknownOperationException", "Kinesis is called with POST /.", 404}
 	}
 	if r.Method != http.MethodPost {
-		x.w.Header().Set("Allow", http.MethodPost)
-		return &Error{"UnknownOperationException", "Kinesis is called with POST /.", 405}
-	}
-	ok := false
-	if x.format, ok = formatOf(r.Header.Get("Content-Type")); !ok {
-		return &Error{"UnknownOperationException", "Content-Type has to be application/x-amz-json-1.1 or application/x-amz-cbor-1.1.", 415}
-	}
-	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return &Error{"SerializationException", "A Content-Encoding is not supported.", 400}
+		return undetermined(x)
 	}
 	if err := readBody(x); err != nil {
 		return err
 	}
 	defer x.release()
-	return s.call(x, x.body.Bytes())
+	body := x.body.Bytes()
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	x.format = codec.JSON
+	if media == codec.CBOR.ContentType() || len(body) == 0 && media != codec.JSON.ContentType() {
+		x.format = codec.CBOR
+	}
+	service, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if service == targetService {
+		x.action = action
+	}
+	switch {
+	case len(body) == 0:
+		if _, known := engine.NewRequest(x.action); known {
+			return &Error{"SerializationException", "", 400}
+		}
+		return &Error{"UnknownOperationException", unknownOperation(x.action), 400}
+	case media == "application/json":
+		x.shape = inOutput
+		if syntax(codec.JSON, body) != nil {
+			return &Error{"SerializationException", "", 400}
+		}
+		return &Error{"UnknownOperationException", "", 404}
+	case media != codec.JSON.ContentType() && media != codec.CBOR.ContentType():
+		if service == "" || action == "" {
+			return undetermined(x)
+		}
+		x.shape = inXML
+		return &Error{"UnknownOperationException", "", 404}
+	}
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return &Error{"SerializationException", "A Content-Encoding is not supported.", 400}
+	}
+	return s.call(x, body)
 }
 
 // bodies are buffers for requests. Nothing that outlives a call refers to one.
@@ -120,21 +146,31 @@ func readBody(x *exchange) *Error {
 // call decodes, controls and carries out one call, and answers it. Nothing that
 // it keeps refers to the body.
 func (s *Server) call(x *exchange, body []byte) *Error {
-	action, ok := strings.CutPrefix(x.r.Header.Get("X-Amz-Target"), targetPrefix)
-	if !ok {
-		return &Error{"UnknownOperationException", "X-Amz-Target has to be " + targetPrefix + " and the name of an operation.", 400}
-	}
-	x.action = action
+	action := x.action
 	req, known := engine.NewRequest(action)
-	n, ask := s.arrived(action, known)
-	if err := checkSignature(x.r); err != nil {
-		return err
+	var n int
+	var ask []func(*Call) Fault
+	var bad error
+	if known {
+		bad = decode(x.format, body, req)
+	} else {
+		bad = syntax(x.format, body)
+	}
+	if action != "" {
+		n, ask = s.arrived(action, known)
+	}
+	mistyped := (*codec.TypeError)(nil)
+	if bad != nil && !errors.As(bad, &mistyped) {
+		return &Error{"SerializationException", "", 400}
 	}
 	if !known {
 		return &Error{"UnknownOperationException", unknownOperation(action), 400}
 	}
-	if err := decode(x.format, body, req); err != nil {
-		return &Error{"SerializationException", err.Error(), 400}
+	if err := checkSignature(x.r); err != nil {
+		return err
+	}
+	if mistyped != nil {
+		return &Error{"SerializationException", mistyped.Text, 400}
 	}
 	about := s.engine.Target(req)
 	call := &Call{
@@ -176,11 +212,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func decode(f codec.Format, body []byte, req engine.Request) error {
-	if len(body) == 0 && f == codec.JSON {
-		return nil // as {}
-	}
 	d := codec.NewDecoder(f, body)
 	if err := req.Fields().Decode(d); err != nil {
+		return err
+	}
+	return d.End()
+}
+
+// syntax tells what is wrong with a body of which nothing else is known.
+func syntax(f codec.Format, body []byte) error {
+	d := codec.NewDecoder(f, body)
+	if err := d.Map(func([]byte) error { return d.Skip() }); err != nil {
 		return err
 	}
 	return d.End()
@@ -250,65 +292,8 @@ func (s *Server) errorOf(x *exchange, err error) *Error {
 	return &Error{e.Code, e.Message, e.Status}
 }
 
-// refuse answers with an error.
-func (s *Server) refuse(x *exchange, e *Error) {
-	s.debug(x, e.Status, e.Code)
-	out := codec.NewEncoder(x.format, nil, s.cfg.IndefiniteCBOR)
-	out.Map()
-	out.Key("__type").Text(e.Code)
-	// The one error that spells it with a capital.
-	if e.Code == "SerializationException" {
-		out.Key("Message").Text(e.Message)
-	} else {
-		out.Key("message").Text(e.Message)
-	}
-	out.End()
-	h := x.w.Header()
-	h.Set("Content-Type", x.format.ContentType())
-	h.Set("X-Amzn-Errortype", e.Code)
-	h.Set("Content-Length", strconv.Itoa(len(out.Bytes())))
-	x.w.WriteHeader(e.Status)
-	_, _ = x.w.Write(out.Bytes())
-}
-
 func (s *Server) debug(x *exchange, status int, code string) {
 	s.cfg.Logger.Debug("kinesistest: call", "action", x.action, "format", x.format, "status", status, "code", code)
-}
-
-func formatOf(contentType string) (codec.Format, bool) {
-	media, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		return codec.JSON, false
-	}
-	switch media {
-	// Neither can be sent by a web page of another origin without being asked for first.
-	case "application/x-amz-json-1.1", "application/x-amz-json-1.0", "application/json":
-		return codec.JSON, true
-	case "application/x-amz-cbor-1.1":
-		return codec.CBOR, true
-	}
-	return codec.JSON, false
-}
-
-// checkSignature wants a signature to be there. What it is made with does not
-// matter.
-func checkSignature(r *http.Request) *Error {
-	auth := r.Header.Get("Authorization")
-	if auth == "" && r.URL.Query().Get("X-Amz-Signature") != "" {
-		return nil
-	}
-	if auth == "" {
-		return &Error{"MissingAuthenticationTokenException", "Missing Authentication Token: sign the request, any credentials will do.", 400}
-	}
-	if !strings.HasPrefix(auth, "AWS4-") {
-		return &Error{"IncompleteSignatureException", "Authorization has to be a signature of version 4.", 400}
-	}
-	for _, part := range []string{"Credential=", "Signature=", "SignedHeaders="} {
-		if !strings.Contains(auth, part) {
-			return &Error{"IncompleteSignatureException", "Authorization header requires '" + strings.TrimSuffix(part, "=") + "' parameter.", 400}
-		}
-	}
-	return nil
 }
 
 // allowedHosts are the names a server goes by besides loopback ones.
@@ -347,21 +332,24 @@ func (s *Server) knows(hostport string) bool {
 // server, then a counter.
 type requestIDs struct {
 	prefix string
+	seed   [64]byte // of the second ID, which has 72 bytes in base64
 	count  *atomic.Uint64
 }
 
 func newRequestIDs() (requestIDs, error) {
-	var b [8]byte
-	if _, err := io.ReadFull(rand.Reader, b[:]); err != nil {
+	ids := requestIDs{count: new(atomic.Uint64)}
+	if _, err := io.ReadFull(rand.Reader, ids.seed[:]); err != nil {
 		return requestIDs{}, err
 	}
-	h := hex.EncodeToString(b[:])
-	return requestIDs{prefix: h[:8] + "-" + h[8:12] + "-" + h[12:] + "-", count: new(atomic.Uint64)}, nil
+	h := hex.EncodeToString(ids.seed[:8])
+	ids.prefix = h[:8] + "-" + h[8:12] + "-" + h[12:] + "-"
+	return ids, nil
 }
 
-func (ids *requestIDs) next() string {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], ids.count.Add(1))
-	h := hex.EncodeToString(b[:])
-	return ids.prefix + h[:4] + "-" + h[4:]
+func (ids *requestIDs) next() (id, id2 string) {
+	var b [72]byte
+	copy(b[:], ids.seed[:])
+	binary.BigEndian.PutUint64(b[64:], ids.count.Add(1))
+	h := hex.EncodeToString(b[64:])
+	return ids.prefix + h[:4] + "-" + h[4:], base64.StdEncoding.EncodeToString(b[:])
 }

@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +29,14 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	s, _ := start(t, kinesistest.Config{NoLimits: true, Hosts: []string{"Kinesis.local"}})
 	body := []byte(`{}`)
 	host := func(h string) func(*http.Request) { return func(r *http.Request) { r.Host = h } }
+	unsigned := func(r *http.Request) { r.Header.Del("Authorization") }
+	const whole = "X-Amz-Algorithm=a&X-Amz-Credential=b&X-Amz-Signature=c&X-Amz-SignedHeaders=d&X-Amz-Date=e"
+	presigned := func(query string) func(*http.Request) {
+		return func(r *http.Request) {
+			unsigned(r)
+			r.URL.RawQuery = query
+		}
+	}
 	header := func(k, v string) func(*http.Request) { return func(r *http.Request) { r.Header.Set(k, v) } }
 	for _, tc := range []struct {
 		name   string
@@ -37,7 +47,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		code   string // empty for a good answer
 	}{
 		{"a good one", "ListStreams", body, nil, 200, ""},
-		{"no body counts as {}", "ListStreams", nil, nil, 200, ""},
+		{"without a body", "ListStreams", nil, nil, 400, "SerializationException"},
+		{"without a body and of an unknown operation", "EatCake", nil, nil, 400, "UnknownOperationException"},
 		{"by a loopback name", "ListStreams", body, host("localhost:1"), 200, ""},
 		{"by a name below localhost", "ListStreams", body, host("000000000000.data-kinesis.localhost"), 200, ""},
 		{"by another loopback address", "ListStreams", body, host("127.1.2.3"), 200, ""},
@@ -47,22 +58,21 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"by somebody's name that looks like an address", "ListStreams", body, host("127.0.0.1.evil.example"), 403, "AccessDeniedException"},
 		{"by an address elsewhere", "ListStreams", body, host("192.0.2.1:80"), 403, "AccessDeniedException"},
 		{"of an unknown operation", "EatCake", body, nil, 400, "UnknownOperationException"},
+		{"of an unknown operation, and not signed", "EatCake", body, unsigned, 400, "UnknownOperationException"},
 		{"of channels", "CreateChannel", body, nil, 400, "UnknownOperationException"},
 		{"without a target", "", body, func(r *http.Request) { r.Header.Del("X-Amz-Target") }, 400, "UnknownOperationException"},
 		{"with another service's target", "", body, header("X-Amz-Target", "DynamoDB_20120810.ListTables"), 400, "UnknownOperationException"},
-		{"without a signature", "ListStreams", body, func(r *http.Request) { r.Header.Del("Authorization") }, 400, "MissingAuthenticationTokenException"},
+		{"without a signature", "ListStreams", body, unsigned, 400, "MissingAuthenticationTokenException"},
+		{"without a signature or JSON", "ListStreams", []byte("what"), unsigned, 400, "SerializationException"},
 		{"with half a signature", "ListStreams", body, header("Authorization", "AWS4-HMAC-SHA256 Credential=k"), 400, "IncompleteSignatureException"},
 		{"with a password", "ListStreams", body, header("Authorization", "Basic eA=="), 400, "IncompleteSignatureException"},
-		{"with a signature in the query", "ListStreams", body, func(r *http.Request) {
-			r.Header.Del("Authorization")
-			r.URL.RawQuery = "X-Amz-Signature=00"
-		}, 200, ""},
-		{"with a form's content type", "ListStreams", body, header("Content-Type", "text/plain"), 415, "UnknownOperationException"},
-		{"without a content type", "ListStreams", body, header("Content-Type", ""), 415, "UnknownOperationException"},
+		{"without a date", "ListStreams", body, func(r *http.Request) { r.Header.Del("X-Amz-Date") }, 400, "IncompleteSignatureException"},
+		{"with a signature in the query", "ListStreams", body, presigned(whole), 200, ""},
+		{"with half a signature in the query", "ListStreams", body, presigned("X-Amz-Algorithm=a&X-Amz-Credential=b&X-Amz-Signature=c&X-Amz-Date=d"), 400, "IncompleteSignatureException"},
+		{"with a signature in the query that names no algorithm", "ListStreams", body, presigned("X-Amz-Credential=a&X-Amz-Signature=b&X-Amz-SignedHeaders=c&X-Amz-Date=d"), 400, "MissingAuthenticationTokenException"},
+		{"with two signatures", "ListStreams", body, func(r *http.Request) { r.URL.RawQuery = whole }, 400, "InvalidSignatureException"},
 		{"with a charset", "ListStreams", body, header("Content-Type", "application/x-amz-json-1.1; charset=utf-8"), 200, ""},
 		{"with gzip", "ListStreams", body, header("Content-Encoding", "gzip"), 400, "SerializationException"},
-		{"by GET", "ListStreams", nil, func(r *http.Request) { r.Method = http.MethodGet }, 405, "UnknownOperationException"},
-		{"by OPTIONS, which no page of another origin gets past", "ListStreams", nil, func(r *http.Request) { r.Method = http.MethodOptions }, 405, "UnknownOperationException"},
 		{"to another path", "ListStreams", body, func(r *http.Request) { r.URL.Path = "/x" }, 404, "UnknownOperationException"},
 		{"with a body that is too large", "ListStreams", bytes.Repeat([]byte(" "), 21<<20), nil, 413, "RequestEntityTooLargeException"},
 		{"with no JSON", "ListStreams", []byte(`what`), nil, 400, "SerializationException"},
@@ -70,7 +80,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"with two JSONs", "ListStreams", []byte(`{}{}`), nil, 400, "SerializationException"},
 		{"with a list", "ListStreams", []byte(`[]`), nil, 400, "SerializationException"},
 		{"with text for a number", "ListStreams", []byte(`{"Limit":"3"}`), nil, 400, "SerializationException"},
-		{"with half a number", "ListStreams", []byte(`{"Limit":1.5}`), nil, 400, "SerializationException"},
+		{"with a fraction, which is cut", "ListStreams", []byte(`{"Limit":1.5}`), nil, 200, ""},
 		{"with deep nesting", "ListStreams", []byte(`{"x":` + strings.Repeat("[", 100_000)), nil, 400, "SerializationException"},
 		{"with bad base64", "PutRecord", []byte(`{"Data":"*"}`), nil, 400, "SerializationException"},
 		{"with a null and an unknown member", "ListStreams", []byte(` { "Limit" : null, "x" : [1e3, {"y":"\ud83d\udef6"}] } `), nil, 200, ""},
@@ -97,16 +107,115 @@ func TestRequestsThatAreRefused(t *testing.T) {
 				Type    string `json:"__type"`
 				Message string // or message
 			}
-			if err := json.Unmarshal(answer, &got); err != nil || got.Type != tc.code || got.Message == "" {
+			if err := json.Unmarshal(answer, &got); err != nil || got.Type != tc.code {
 				t.Errorf("answered %s, %v", answer, err)
 			}
 			if h.Get("X-Amzn-Errortype") != tc.code {
 				t.Errorf("X-Amzn-ErrorType is %q", h.Get("X-Amzn-Errortype"))
 			}
-			if capital := bytes.Contains(answer, []byte(`"Message"`)); capital != (tc.code == "SerializationException") {
+			if capital := bytes.Contains(answer, []byte(`"Message"`)); capital && tc.code != "SerializationException" {
 				t.Errorf("the message is spelled wrong: %s", answer)
 			}
 		})
+	}
+}
+
+// What the service says before it knows what a request is. The shapes and texts are its own.
+func TestRequestsThatAreNoCalls(t *testing.T) {
+	s, _ := start(t, kinesistest.Config{NoLimits: true})
+	const denied = "<AccessDeniedException>\n  <Message>Unable to determine service/operation name to be authorized</Message>\n</AccessDeniedException>\n"
+	header := func(k, v string) func(*http.Request) { return func(r *http.Request) { r.Header.Set(k, v) } }
+	method := func(m string) func(*http.Request) { return func(r *http.Request) { r.Method = m } }
+	both := func(f ...func(*http.Request)) func(*http.Request) {
+		return func(r *http.Request) {
+			for _, f := range f {
+				f(r)
+			}
+		}
+	}
+	noTarget := func(r *http.Request) { r.Header.Del("X-Amz-Target") }
+	for name, tc := range map[string]struct {
+		body              string
+		change            func(*http.Request)
+		status            int
+		contentType, want string
+	}{
+		"GET":                             {"", method(http.MethodGet), 403, "", denied},
+		"PUT":                             {"{}", method(http.MethodPut), 403, "", denied},
+		"OPTIONS":                         {"", both(method(http.MethodOptions), header("Origin", "https://evil.example")), 403, "", denied},
+		"no content type":                 {"{}", header("Content-Type", ""), 404, "", "<UnknownOperationException/>\n"},
+		"JSON 1.0":                        {"{}", header("Content-Type", "application/x-amz-json-1.0"), 404, "", "<UnknownOperationException/>\n"},
+		"a form":                          {"{}", header("Content-Type", "text/plain"), 404, "", "<UnknownOperationException/>\n"},
+		"no content type and no target":   {"{}", both(header("Content-Type", ""), noTarget), 403, "", denied},
+		"application/json":                {"{}", header("Content-Type", "application/json"), 404, "application/json", `{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},"Version":"1.0"}`},
+		"application/json that is none":   {"hello", header("Content-Type", "application/json"), 400, "application/json", `{"Output":{"__type":"com.amazon.coral.service#SerializationException"},"Version":"1.0"}`},
+		"no target":                       {"{}", noTarget, 400, jsonType, `{"__type":"UnknownOperationException"}`},
+		"no body":                         {"", nil, 400, jsonType, `{"__type":"SerializationException"}`},
+		"no JSON":                         {"hello", nil, 400, jsonType, `{"__type":"SerializationException"}`},
+		"no body, content type or target": {"", both(header("Content-Type", ""), noTarget), 400, cborType, "\xa1\x66__type\x78\x19UnknownOperationException"},
+		"no CBOR":                         {"", header("Content-Type", cborType), 400, cborType, "\xa1\x66__type\x76SerializationException"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var change []func(*http.Request)
+			if tc.change != nil {
+				change = append(change, tc.change)
+			}
+			status, h, answer := post(t, s, "ListStreams", jsonType, []byte(tc.body), change...)
+			if status != tc.status || string(answer) != tc.want || h.Get("Content-Type") != tc.contentType {
+				t.Errorf("answered %d %q %q", status, h.Get("Content-Type"), answer)
+			}
+			if id := ok[[]byte](t)(base64.StdEncoding.DecodeString(h.Get("X-Amz-Id-2"))); len(id) != 72 {
+				t.Errorf("X-Amz-Id-2 is %q", id)
+			}
+			if !regexp.MustCompile(`^[a-f0-9]{8}(-[a-f0-9]{4}){3}-[a-f0-9]{12}$`).MatchString(h.Get("X-Amzn-Requestid")) {
+				t.Errorf("X-Amzn-RequestId is %q", h.Get("X-Amzn-Requestid"))
+			}
+			if h.Get("Access-Control-Allow-Origin") != "" {
+				t.Error("pages of other origins are let in")
+			}
+		})
+	}
+}
+
+// The texts are those of the service.
+func TestSignaturesThatAreNotWhole(t *testing.T) {
+	s, _ := start(t, kinesistest.Config{NoLimits: true})
+	for _, tc := range []struct{ authorization, date, query, want string }{
+		{"X", "", "", "Authorization header requires 'Credential' parameter. Authorization header requires 'Signature' parameter. Authorization header requires 'SignedHeaders' parameter. " +
+			"Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. Authorization=X"},
+		{"AWS4- Signature=b, Credential=a", "d", "X-Amz-Algorith", "Authorization header requires 'SignedHeaders' parameter. Authorization=AWS4- Signature=b, Credential=a"},
+		{"AWS4- Signature=b Credential=a,SignedHeaders=", "d", "", "Authorization header requires 'SignedHeaders' parameter. Authorization=AWS4- Signature=b Credential=a,SignedHeaders="},
+		{"", "", "X-Amz-Algorithm", "AWS query-string parameters must include 'X-Amz-Algorithm'. AWS query-string parameters must include 'X-Amz-Credential'. " +
+			"AWS query-string parameters must include 'X-Amz-Signature'. AWS query-string parameters must include 'X-Amz-SignedHeaders'. AWS query-string parameters must include 'X-Amz-Date'. " +
+			"Re-examine the query-string parameters."},
+		{"X", "", "X-Amz-Algorithm", "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."},
+		{"", "", "", "Missing Authentication Token"},
+	} {
+		_, _, answer := post(t, s, "ListStreams", jsonType, []byte("{}"), func(r *http.Request) {
+			r.Header.Set("Authorization", tc.authorization)
+			r.Header.Set("X-Amz-Date", tc.date)
+			r.URL.RawQuery = tc.query
+		})
+		var got struct{ Message string }
+		if err := json.Unmarshal(answer, &got); err != nil || got.Message != tc.want {
+			t.Errorf("%q: %s, %v", tc.authorization, answer, err)
+		}
+	}
+}
+
+// Somebody who calls weir local reads this, and may not know of kinesistest.
+func TestAnOperationThatIsNotServedIsExplained(t *testing.T) {
+	s, _ := start(t, kinesistest.Config{NoLimits: true})
+	for action, group := range map[string]string{
+		"CreateChannel": "channels", "ListChannels": "channels", "ReceiveQueueRecords": "queues",
+		"AcknowledgeDeadLetterQueueRecords": "queues", "EatCake": "EatCake is no operation",
+	} {
+		_, _, answer := post(t, s, action, jsonType, []byte("{}"))
+		for _, word := range []string{action, group, "weir local", "UnknownOperationException"} {
+			if !strings.Contains(string(answer), word) {
+				t.Errorf("%s: %s lacks %s", action, answer, word)
+			}
+		}
 	}
 }
 

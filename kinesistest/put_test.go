@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -48,16 +50,16 @@ func TestSequenceNumbersIncreaseAndAreOfTheirShard(t *testing.T) {
 	for _, sh := range shards {
 		last[*sh.ShardId] = *sh.SequenceNumberRange.StartingSequenceNumber
 	}
-	var ordering *string
+	ordering := map[string]*string{} // by key, as producers have it
 	for i := range 300 {
 		out := ok[*kinesis.PutRecordOutput](t)(c.PutRecord(t.Context(), &kinesis.PutRecordInput{
-			StreamName: aws.String("s"), PartitionKey: aws.String(fmt.Sprint(i % 17)), Data: []byte("x"), SequenceNumberForOrdering: ordering,
+			StreamName: aws.String("s"), PartitionKey: aws.String(fmt.Sprint(i % 17)), Data: []byte("x"), SequenceNumberForOrdering: ordering[fmt.Sprint(i%17)],
 		}))
 		if len(*out.SequenceNumber) != 56 || bigOf(t, *out.SequenceNumber).Cmp(bigOf(t, last[*out.ShardId])) <= 0 {
 			t.Fatalf("%s follows %s", *out.SequenceNumber, last[*out.ShardId])
 		}
 		last[*out.ShardId] = *out.SequenceNumber
-		ordering = out.SequenceNumber
+		ordering[fmt.Sprint(i%17)] = out.SequenceNumber
 	}
 }
 
@@ -100,7 +102,7 @@ func TestPutErrors(t *testing.T) {
 		{"a hash key that is no number", one(kinesis.PutRecordInput{PartitionKey: key, ExplicitHashKey: aws.String("-1"), Data: []byte("x")}), "ValidationException"},
 		{"a hash key of 2^128", one(kinesis.PutRecordInput{PartitionKey: key, ExplicitHashKey: aws.String("340282366920938463463374607431768211456"), Data: []byte("x")}), "InvalidArgumentException"},
 		{"too large a record", one(kinesis.PutRecordInput{PartitionKey: key, Data: make([]byte, 1<<20)}), "ValidationException"},
-		{"a number for ordering of no shard", one(kinesis.PutRecordInput{PartitionKey: key, Data: []byte("x"), SequenceNumberForOrdering: aws.String("17")}), "InvalidArgumentException"},
+		{"a number for ordering that is none", one(kinesis.PutRecordInput{PartitionKey: key, Data: []byte("x"), SequenceNumberForOrdering: aws.String("x")}), "ValidationException"},
 		{"an unknown stream", one(kinesis.PutRecordInput{StreamName: aws.String("none"), PartitionKey: key, Data: []byte("x")}), "ResourceNotFoundException"},
 		{"dry run", one(kinesis.PutRecordInput{PartitionKey: key, Data: []byte("x"), DryRun: aws.Bool(true)}), "DryRunOperationException"},
 		{"501 records", many(kinesis.PutRecordsInput{Records: entries}), "ValidationException"},
@@ -141,7 +143,7 @@ func TestRecordsComeBackAsTheyWerePut(t *testing.T) {
 		{PartitionKey: aws.String("</script>&\u2028"), Data: bytes.Repeat([]byte{0xff}, 1000)},
 	}
 	out := ok[*kinesis.PutRecordsOutput](t)(c.PutRecords(t.Context(), &kinesis.PutRecordsInput{StreamName: aws.String("s"), Records: entries}))
-	if *out.FailedRecordCount != 0 || len(out.Records) != len(entries) || out.EncryptionType != types.EncryptionTypeNone {
+	if *out.FailedRecordCount != 0 || len(out.Records) != len(entries) || out.EncryptionType != "" {
 		t.Fatalf("got %+v", out)
 	}
 	r := reader{t, t.Context(), c, "s"}
@@ -150,7 +152,7 @@ func TestRecordsComeBackAsTheyWerePut(t *testing.T) {
 		if *got.PartitionKey != *entries[i].PartitionKey || !bytes.Equal(got.Data, entries[i].Data) || *got.SequenceNumber != *out.Records[i].SequenceNumber {
 			t.Errorf("record %d came back as %q %q", i, *got.PartitionKey, got.Data)
 		}
-		if got.EncryptionType != types.EncryptionTypeNone || got.ApproximateArrivalTimestamp.IsZero() {
+		if got.EncryptionType != "" || got.ApproximateArrivalTimestamp.IsZero() {
 			t.Errorf("record %d: %s, %v", i, got.EncryptionType, got.ApproximateArrivalTimestamp)
 		}
 	}
@@ -178,4 +180,25 @@ func TestMaxBytesBoundsTheMemory(t *testing.T) {
 	if err := put(); err != nil {
 		t.Errorf("after the stream was deleted: %v", err)
 	}
+}
+
+// What a record may be is asked of the stream as it is now, also if nobody looked at it since.
+func TestALargerRecordIsTakenOnceTheChangeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := start(t, kinesistest.Config{InMemory: true, NoLimits: true})
+		s.CreateStream("s", 1)
+		s.SetStateDelay(time.Minute)
+		ok[*kinesis.UpdateMaxRecordSizeOutput](t)(c.UpdateMaxRecordSize(t.Context(), &kinesis.UpdateMaxRecordSizeInput{
+			StreamARN: aws.String(s.StreamARN("s")), MaxRecordSizeInKiB: aws.Int32(2048),
+		}))
+		put := func() error {
+			_, err := c.PutRecord(t.Context(), &kinesis.PutRecordInput{StreamName: aws.String("s"), PartitionKey: aws.String("k"), Data: make([]byte, 3<<19)})
+			return err
+		}
+		wantCode(t, put(), "ValidationException")
+		time.Sleep(time.Minute)
+		if err := put(); err != nil {
+			t.Error(err)
+		}
+	})
 }

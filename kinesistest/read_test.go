@@ -129,7 +129,7 @@ func TestIteratorErrors(t *testing.T) {
 		{"the token of a listing", kinesis.GetRecordsInput{ShardIterator: token}, "InvalidArgumentException"},
 		{"another stream's ARN", kinesis.GetRecordsInput{ShardIterator: good, StreamARN: aws.String(s.StreamARN("other"))}, "InvalidArgumentException"},
 		{"a limit of zero", kinesis.GetRecordsInput{ShardIterator: good, Limit: aws.Int32(0)}, "ValidationException"},
-		{"a limit too large", kinesis.GetRecordsInput{ShardIterator: good, Limit: aws.Int32(10001)}, "InvalidArgumentException"},
+		{"a limit too large", kinesis.GetRecordsInput{ShardIterator: good, Limit: aws.Int32(10001)}, "ValidationException"},
 		{"dry run", kinesis.GetRecordsInput{ShardIterator: good, DryRun: aws.Bool(true)}, "DryRunOperationException"},
 	} {
 		t.Run("GetRecords with "+tc.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // than a client's error if it is odd, and never by a name that is not the server's.
 func FuzzRequest(f *testing.F) {
 	const good = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-amz-json-1.1\r\nX-Amz-Target: Kinesis_20131202.ListStreams\r\n" +
-		"Authorization: AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0\r\nContent-Length: 2\r\n\r\n{}"
+		"X-Amz-Date: 20200101T000000Z\r\nAuthorization: AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0\r\nContent-Length: 2\r\n\r\n{}"
 	for _, change := range [][2]string{
 		{"", ""}, {"POST / ", "GET / "}, {"POST / ", "OPTIONS * "}, {"POST / ", "CONNECT evil.example:80 "}, {"POST / ", "POST //evil.example/?X-Amz-Signature=1 "},
 		{"POST / ", "POST http://evil.example/ "}, {"Host: localhost", "Host: evil.example"}, {"Host: localhost", "Host: [::1]:"}, {"Host: localhost", "Host: [fe80::1%25x]"},

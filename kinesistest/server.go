@@ -29,8 +29,9 @@ type Config struct {
 	InMemory bool
 
 	// TLS makes the server speak TLS with a certificate generated at start, for
-	// 127.0.0.1, ::1, localhost and Hosts, over HTTP/1.1 and HTTP/2. Without
-	// it the server speaks HTTP/1.1, and HTTP/2 with prior knowledge (h2c).
+	// 127.0.0.1, ::1, localhost and Hosts, over HTTP/1.1 and HTTP/2, which a
+	// client negotiates or begins by itself. Without TLS the server speaks
+	// HTTP/1.1, and HTTP/2 with prior knowledge (h2c).
 	TLS bool
 
 	// Hosts are further names under which clients may address the server.
@@ -262,11 +263,8 @@ func NewServer(tb testing.TB, cfg ...Config) *Server {
 func (s *Server) serve() {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	if s.cert != nil {
-		protocols.SetHTTP2(true)
-	} else {
-		protocols.SetUnencryptedHTTP2(true)
-	}
+	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(s.cert != nil)
 	s.http = &http.Server{
 		Handler:           s,
 		Protocols:         &protocols,
@@ -285,9 +283,10 @@ func (s *Server) serve() {
 	}
 	l := s.listener
 	if s.cert != nil {
-		s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{s.cert.pair}, MinVersion: tls.VersionTLS12}
-		s.serving.Go(func() { s.ended(s.http.ServeTLS(l, "", "")) })
-		return
+		s.http.TLSConfig = &tls.Config{
+			Certificates: []tls.Certificate{s.cert.pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		}
+		l = newTLSListener(l, s.http.TLSConfig)
 	}
 	s.serving.Go(func() { s.ended(s.http.Serve(l)) })
 }

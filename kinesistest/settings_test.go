@@ -31,12 +31,15 @@ func TestRetentionPeriodErrors(t *testing.T) {
 		good   bool
 	}{
 		{23, true, false},
-		{24, true, false}, // not above what it is
+		{24, true, true}, // what it is: taken, and nothing changes
+		{24, false, true},
 		{8761, true, false},
 		{8760, true, true},
-		{8760, false, false},
+		{8760, false, true},
+		{8759, true, false},
 		{23, false, false},
 		{24, false, true},
+		{25, false, false},
 	} {
 		if err := change(tc.hours, tc.longer); tc.good && err != nil {
 			t.Errorf("%d h: %v", tc.hours, err)
@@ -44,6 +47,25 @@ func TestRetentionPeriodErrors(t *testing.T) {
 			wantCode(t, err, "InvalidArgumentException")
 		}
 	}
+}
+
+// Terraform sets the retention period of each stream it creates, also to the one it has.
+func TestTheRetentionPeriodAStreamHasChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := start(t, kinesistest.Config{InMemory: true, StateDelay: time.Minute})
+		s.CreateStream("s", 1)
+		name, hours := aws.String("s"), aws.Int32(24)
+		if _, err := c.IncreaseStreamRetentionPeriod(t.Context(), &kinesis.IncreaseStreamRetentionPeriodInput{StreamName: name, RetentionPeriodHours: hours}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.DecreaseStreamRetentionPeriod(t.Context(), &kinesis.DecreaseStreamRetentionPeriodInput{StreamName: name, RetentionPeriodHours: hours}); err != nil {
+			t.Fatal(err)
+		}
+		d := ok[*kinesis.DescribeStreamSummaryOutput](t)(c.DescribeStreamSummary(t.Context(), &kinesis.DescribeStreamSummaryInput{StreamName: name})).StreamDescriptionSummary
+		if d.StreamStatus != types.StreamStatusActive || *d.RetentionPeriodHours != 24 {
+			t.Errorf("it is %s with %d h", d.StreamStatus, *d.RetentionPeriodHours)
+		}
+	})
 }
 
 func TestEncryption(t *testing.T) {
@@ -59,7 +81,7 @@ func TestEncryption(t *testing.T) {
 			t.Helper()
 			return ok[*kinesis.DescribeStreamSummaryOutput](t)(c.DescribeStreamSummary(t.Context(), &kinesis.DescribeStreamSummaryInput{StreamName: name})).StreamDescriptionSummary
 		}
-		if put() != types.EncryptionTypeNone || describe().EncryptionType != types.EncryptionTypeNone || describe().KeyId != nil {
+		if put() != "" || describe().EncryptionType != types.EncryptionTypeNone || describe().KeyId != nil {
 			t.Error("a new stream is encrypted")
 		}
 		ok[*kinesis.StartStreamEncryptionOutput](t)(c.StartStreamEncryption(t.Context(), &kinesis.StartStreamEncryptionInput{StreamName: name, EncryptionType: types.EncryptionTypeKms, KeyId: key}))
@@ -67,7 +89,7 @@ func TestEncryption(t *testing.T) {
 			t.Error("the stream is not encrypted")
 		}
 		ok[*kinesis.StopStreamEncryptionOutput](t)(c.StopStreamEncryption(t.Context(), &kinesis.StopStreamEncryptionInput{StreamName: name, EncryptionType: types.EncryptionTypeKms, KeyId: key}))
-		if put() != types.EncryptionTypeNone {
+		if put() != "" {
 			t.Error("the stream is encrypted for ever")
 		}
 		r := reader{t, t.Context(), c, "s"}
@@ -75,7 +97,7 @@ func TestEncryption(t *testing.T) {
 		for _, rec := range r.page(r.iterator(shardID(0), types.ShardIteratorTypeTrimHorizon)).Records {
 			kinds = append(kinds, rec.EncryptionType)
 		}
-		if fmt.Sprint(kinds) != "[NONE KMS NONE]" {
+		if fmt.Sprint(kinds) != "[ KMS ]" {
 			t.Errorf("the records are %v", kinds)
 		}
 		_, err := c.StartStreamEncryption(t.Context(), &kinesis.StartStreamEncryptionInput{StreamName: name, EncryptionType: types.EncryptionTypeNone, KeyId: key})

@@ -130,6 +130,7 @@ func post(tb testing.TB, s *kinesistest.Server, action, contentType string, body
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("X-Amz-Target", "Kinesis_20131202."+action)
 	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k/20200101/us-east-1/kinesis/aws4_request, SignedHeaders=host, Signature=00")
+	req.Header.Set("X-Amz-Date", "20200101T000000Z")
 	for _, f := range change {
 		f(req)
 	}

@@ -111,7 +111,7 @@ func TestSplitAndMerge(t *testing.T) {
 	}
 	s.Merge("s", shardID(4), lower)
 	shards := r.shards(nil)
-	if got := lineage(shards); got != "[0 1 2<0 3<0 4<3+1 5<4+2*]" {
+	if got := lineage(shards); got != "[0 1 2<0 3<0 4<3+1 5<2+4*]" {
 		t.Fatalf("after the second merge: %s", got)
 	}
 	checkShards(t, shards)
@@ -170,8 +170,8 @@ func TestReshardingErrors(t *testing.T) {
 		{"merge a shard with itself", merge("s", shardID(0), shardID(0)), "InvalidArgumentException"},
 		{"merge a closed shard", merge("s", shardID(2), shardID(3)), "InvalidArgumentException"},
 		{"merge on demand", merge("od", shardID(0), shardID(1)), "ValidationException"},
-		{"scale to more than double", scale("s", 11), "InvalidArgumentException"},
-		{"scale to less than half", scale("s", 2), "InvalidArgumentException"},
+		{"scale to more than double", scale("s", 11), "LimitExceededException"},
+		{"scale to less than half", scale("s", 2), "LimitExceededException"},
 		{"scale to nothing", scale("s", 0), "ValidationException"},
 		{"scale on demand", scale("od", 4), "ValidationException"},
 	} {

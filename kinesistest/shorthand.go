@@ -2,6 +2,7 @@ package kinesistest
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/kinesistest/internal/engine"
@@ -57,10 +58,13 @@ func (s *Server) Split(stream, shard string) (lower, upper string) {
 	return children[0], children[1]
 }
 
-// Merge merges two open shards with adjoining ranges and returns the ID of
-// their child.
+// Merge merges two open shards with adjoining ranges, in either order, and
+// returns the ID of their child. MergeShards wants the lower one first.
 func (s *Server) Merge(stream, shard, adjacent string) (child string) {
 	s.help()
+	if open := s.OpenShards(stream); slices.Index(open, adjacent) < slices.Index(open, shard) {
+		shard, adjacent = adjacent, shard
+	}
 	s.must(s.engine.Run(time.Now(), engine.NewMerge(stream, shard, adjacent)))
 	s.must(s.engine.Finish(time.Now(), stream))
 	children, err := s.engine.Children(time.Now(), stream, shard)

@@ -75,7 +75,7 @@ func TestAStreamIsNamedByNameOrARNOrBoth(t *testing.T) {
 		{"by name", "a", "", ""},
 		{"by ARN", "", s.StreamARN("a"), ""},
 		{"by both", "a", s.StreamARN("a"), ""},
-		{"by neither", "", "", "InvalidArgumentException"},
+		{"by neither", "", "", "ValidationException"},
 		{"by two that differ", "a", s.StreamARN("b"), "InvalidArgumentException"},
 		{"by what is no ARN", "", "stream/a", "ValidationException"},
 		{"in another region", "", "arn:aws:kinesis:eu-west-1:000000000000:stream/a", "ResourceNotFoundException"},
@@ -164,6 +164,26 @@ func TestDeleteStream(t *testing.T) {
 	wantCode(t, err, "ResourceNotFoundException")
 }
 
+func TestAStreamThatIsBeingCreatedCanBeDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := start(t, kinesistest.Config{InMemory: true, StateDelay: 10 * time.Second})
+		name := aws.String("s")
+		ok[*kinesis.CreateStreamOutput](t)(c.CreateStream(t.Context(), &kinesis.CreateStreamInput{StreamName: name, ShardCount: aws.Int32(1)}))
+		time.Sleep(5 * time.Second)
+		ok[*kinesis.DeleteStreamOutput](t)(c.DeleteStream(t.Context(), &kinesis.DeleteStreamInput{StreamName: name}))
+		time.Sleep(9 * time.Second) // longer than it would have been CREATING
+		d := ok[*kinesis.DescribeStreamOutput](t)(c.DescribeStream(t.Context(), &kinesis.DescribeStreamInput{StreamName: name})).StreamDescription
+		if d.StreamStatus != types.StreamStatusDeleting || len(d.Shards) > 0 {
+			t.Errorf("it is %s with %d shards", d.StreamStatus, len(d.Shards))
+		}
+		_, err := c.PutRecord(t.Context(), &kinesis.PutRecordInput{StreamName: name, PartitionKey: aws.String("k"), Data: []byte("v")})
+		wantCode(t, err, "ResourceNotFoundException")
+		time.Sleep(time.Second)
+		_, err = c.DescribeStream(t.Context(), &kinesis.DescribeStreamInput{StreamName: name})
+		wantCode(t, err, "ResourceNotFoundException")
+	})
+}
+
 func TestStatesLastAsLongAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := start(t, kinesistest.Config{InMemory: true, NoLimits: true, StateDelay: 10 * time.Second})
@@ -189,8 +209,6 @@ func TestStatesLastAsLongAsConfigured(t *testing.T) {
 		ok[*kinesis.CreateStreamOutput](t)(c.CreateStream(t.Context(), &kinesis.CreateStreamInput{StreamName: aws.String("s"), ShardCount: aws.Int32(1)}))
 		want(types.StreamStatusCreating)
 		wantCode(t, put(), "ResourceNotFoundException")
-		_, err := c.DeleteStream(t.Context(), &kinesis.DeleteStreamInput{StreamName: aws.String("s")})
-		wantCode(t, err, "ResourceInUseException")
 		time.Sleep(10 * time.Second)
 		want(types.StreamStatusActive)
 
@@ -203,7 +221,7 @@ func TestStatesLastAsLongAsConfigured(t *testing.T) {
 		if got := s.OpenShards("s"); len(got) != 1 {
 			t.Errorf("open while UPDATING: %v", got)
 		}
-		_, err = c.SplitShard(t.Context(), split)
+		_, err := c.SplitShard(t.Context(), split)
 		wantCode(t, err, "ResourceInUseException")
 		time.Sleep(10 * time.Second)
 		want(types.StreamStatusActive)
@@ -215,9 +233,7 @@ func TestStatesLastAsLongAsConfigured(t *testing.T) {
 		ok[*kinesis.DeleteStreamOutput](t)(c.DeleteStream(t.Context(), &kinesis.DeleteStreamInput{StreamName: aws.String("s")}))
 		time.Sleep(59 * time.Second)
 		want(types.StreamStatusDeleting)
-		if err := put(); err != nil {
-			t.Fatalf("put while DELETING: %v", err)
-		}
+		wantCode(t, put(), "ResourceNotFoundException")
 		time.Sleep(time.Second)
 		want("gone")
 	})

@@ -295,5 +295,6 @@ func subscribeRequest(tb testing.TB, body string) *http.Request {
 	r.Header.Set("Content-Type", jsonType)
 	r.Header.Set("X-Amz-Target", "Kinesis_20131202.SubscribeToShard")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0")
+	r.Header.Set("X-Amz-Date", "20200101T000000Z")
 	return r
 }

@@ -113,6 +113,11 @@ var protocols = map[string]struct {
 		return through(t)
 	}},
 	"h2": {kinesistest.Config{TLS: true}, "HTTP/2.0", func(*kinesistest.Server) func(*kinesis.Options) { return noRetry }},
+	"h2 without ALPN": {kinesistest.Config{TLS: true}, "HTTP/2.0", func(s *kinesistest.Server) func(*kinesis.Options) {
+		p := new(http.Protocols)
+		p.SetUnencryptedHTTP2(true)
+		return withoutALPN(s, p)
+	}},
 }
 
 func through(t *http.Transport) func(*kinesis.Options) {
@@ -156,7 +161,7 @@ func TestSubscribe(t *testing.T) {
 			t.Errorf("got %s, %v, %d, %v", texts(ev.Records), *ev.ContinuationSequenceNumber, *ev.MillisBehindLatest, ev.ChildShards)
 		}
 		kept := s.Records("s")[1]
-		if r := ev.Records[1]; *r.SequenceNumber != last || *r.PartitionKey != "k" || r.EncryptionType != types.EncryptionTypeNone || !r.ApproximateArrivalTimestamp.Equal(kept.Arrival) {
+		if r := ev.Records[1]; *r.SequenceNumber != last || *r.PartitionKey != "k" || r.EncryptionType != "" || !r.ApproximateArrivalTimestamp.Equal(kept.Arrival) {
 			t.Errorf("got %+v, kept is %+v", r, kept)
 		}
 		if live := s.Subscriptions("s"); len(live) != 1 || live[0].Consumer != "c" || live[0].Shard != shardID(0) {

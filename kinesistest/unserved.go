@@ -1,12 +1,18 @@
 package kinesistest
 
-// unknownOperation explains why an action is refused.
+import "strings"
+
+// unknownOperation explains why an action is refused, to somebody who may never have heard of this
+// package. The service says nothing.
 func unknownOperation(action string) string {
-	switch action {
-	case "CreateChannel", "DescribeChannel", "UpdateChannel", "DeleteChannel", "ListChannels":
-		return action + " is not served: kinesistest delivers to no other service, so it has no channels."
-	case "":
-		return "X-Amz-Target names no operation."
+	const has = " This is a local Kinesis (weir local, kinesistest): it has streams, shards, records, consumers, tags, policies and account settings."
+	switch {
+	case action == "":
+		return ""
+	case strings.Contains(action, "Channel"):
+		return action + " is not served here: channels deliver to other services, which a local Kinesis does not reach." + has
+	case strings.Contains(action, "Queue"):
+		return action + " is not served here: queues are a part of Kinesis that a local one does without." + has
 	}
-	return "Kinesis has no operation of this name, or kinesistest does not serve it."
+	return action + " is no operation that is known here." + has
 }

@@ -14,6 +14,9 @@ type Facts struct {
 	Gone map[Key]bool
 	// Untold are the sessions whose fingerprint has differed from the leases for longer than a beat can explain.
 	Untold map[string]bool
+	// Forgettable are the sessions that have been ended for so long that no call is on its way any more that they sent or that names
+	// them. A row that goes earlier can come back with a late copy of the session's first beat, and be trusted.
+	Forgettable map[string]bool
 	// Loads are the loads of leases without their noise, see [Watch]; a lease that is not here counts with its own.
 	Loads map[Key]Load
 	// Cooling are the leases, with their epochs, that changed hands so lately that they are not moved for their load, and for shares only
@@ -24,7 +27,9 @@ type Facts struct {
 }
 
 // Any reports whether there is any fact that calls for a plan by itself.
-func (f Facts) Any() bool { return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.Untold) > 0 }
+func (f Facts) Any() bool {
+	return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.Untold)+len(f.Forgettable) > 0
+}
 
 // Limits bound what one plan does.
 type Limits struct {

@@ -87,7 +87,7 @@ type Worker struct {
 	// Beat counts the beats of the session that reached the store. Only its moving matters.
 	Beat uint64
 	// Ended means that the leader declared the session dead: its beats are refused. The row stays until no lease
-	// names the session as its owner or heir.
+	// names the session as its owner or heir and no call is on its way that does, see [Facts.Forgettable].
 	Ended bool
 	// Leaving means that the worker stops: it gets nothing more and its leases are wanted elsewhere.
 	Leaving bool

@@ -27,7 +27,7 @@ func newModel() *model {
 		workers: map[string]*lease.Worker{},
 		facts: lease.Facts{
 			Dead: map[string]uint64{}, Ripe: map[lease.Key]uint64{}, Overdue: map[lease.Key]uint64{},
-			Gone: map[lease.Key]bool{}, Untold: map[string]bool{}, Cooling: map[lease.Key]uint64{}, Recent: map[lease.Key]uint64{},
+			Gone: map[lease.Key]bool{}, Untold: map[string]bool{}, Forgettable: map[string]bool{}, Cooling: map[lease.Key]uint64{}, Recent: map[lease.Key]uint64{},
 		},
 	}
 }
@@ -79,6 +79,7 @@ func (m *model) apply(a lease.Action) bool {
 			return false
 		}
 		w.Ended = true
+		m.facts.Forgettable[a.Session] = true // time does not pass in a model: what it makes wait are the rows of randomModel
 	case lease.Forget:
 		if w == nil || !w.Ended {
 			return false

@@ -367,7 +367,7 @@ func (p *planner) actions(f Facts) []Action {
 		}
 	}
 	for _, h := range p.sorted {
-		if h.standing == over && !h.named {
+		if h.standing == over && !h.named && f.Forgettable[h.session] {
 			list = append(list, Action{Kind: Forget, Session: h.session})
 		}
 	}

@@ -57,6 +57,7 @@ func randomModel(rng *rand.Rand) *model {
 		w.Leaving = rng.IntN(8) == 0
 		w.Drain = rng.IntN(8) == 0
 		w.Ended = rng.IntN(8) == 0
+		m.facts.Forgettable[w.Session] = rng.IntN(2) == 0
 		if rng.IntN(4) == 0 {
 			w.Troubles = []lease.Trouble{{State: lease.CutOff}}
 		}
@@ -237,7 +238,7 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 		if want := m.facts.Untold[s] && m.lives(s); told != want {
 			t.Errorf("%s is told: %v, want %v", s, told, want)
 		}
-		if want := w.Ended && !named; forgotten != want {
+		if want := w.Ended && !named && m.facts.Forgettable[s]; forgotten != want {
 			t.Errorf("%s is forgotten: %v, want %v", s, forgotten, want)
 		}
 	}

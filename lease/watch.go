@@ -14,6 +14,7 @@ type Watch struct {
 	revoked map[Key]*still[revocation]
 	wishes  map[Key]*still[wish]
 	untold  map[string]*still[disagreement]
+	ended   map[string]*still[struct{}] // since when sessions are over
 	suspect Leader
 	sums    map[string]uint64 // fingerprints by owner, of the leases last seen
 	loads   map[Key]Load      // without noise, of those that brought any
@@ -41,9 +42,13 @@ func NewWatch(times Times, suspect Leader) *Watch {
 	return &Watch{
 		times: times, suspect: suspect,
 		beats: newStillness(), revoked: map[Key]*still[revocation]{},
-		wishes: map[Key]*still[wish]{}, untold: map[string]*still[disagreement]{},
+		wishes: map[Key]*still[wish]{}, untold: map[string]*still[disagreement]{}, ended: map[string]*still[struct{}]{},
 	}
 }
+
+// forgetAfter is how many failover times a session has to have been over before its row goes. It is assumed that no call reaches the
+// store later than that after it was sent: a client's calls end after half a failover time, but what they sent may be on its way for longer.
+const forgetAfter = 10
 
 // Missed notes that a view failed. The time around it proves nothing about anybody.
 func (w *Watch) Missed() { w.beats.missed() }
@@ -73,6 +78,9 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 	for i := range v.Workers {
 		worker := &v.Workers[i]
 		if worker.Ended {
+			if track(w.ended, worker.Session, struct{}{}, step).time >= forgetAfter*w.times.Failover {
+				put(&f.Forgettable, worker.Session, true)
+			}
 			continue
 		}
 		living++
@@ -98,17 +106,20 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 			known.seen = worker.Beat
 		}
 	}
-	if len(w.beats.sessions) == living && len(w.untold) == 0 {
+	if len(w.beats.sessions) == living && len(w.untold) == 0 && len(w.ended) == len(v.Workers)-living {
 		return // nearly always: nobody is remembered who is not there
 	}
-	here := make(map[string]bool, living)
+	here, over := make(map[string]bool, living), map[string]bool{}
 	for i := range v.Workers {
-		if worker := &v.Workers[i]; !worker.Ended {
+		if worker := &v.Workers[i]; worker.Ended {
+			over[worker.Session] = true
+		} else {
 			here[worker.Session] = true
 		}
 	}
 	prune(w.beats.sessions, here)
 	prune(w.untold, here)
+	prune(w.ended, over)
 }
 
 func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {

@@ -54,6 +54,29 @@ func TestASessionIsDeadWhenItsBeatStoodStill(t *testing.T) {
 	}
 }
 
+// A late call could bring a row back that went as soon as its session was over, or name it.
+func TestAnEndedSessionIsForgottenLate(t *testing.T) {
+	c, v := newClock(t, Leader{}), View{Workers: []Worker{{Session: "a", Beat: 1, Ended: true}, {Session: "b", Beat: 1}}}
+	c.see(v)
+	for i := range 99 {
+		v.Workers[1].Beat++
+		if f := c.pass(500*time.Millisecond, v); len(f.Forgettable) != 0 || f.Any() {
+			t.Fatalf("after %v: %+v", time.Duration(i+1)*500*time.Millisecond, f)
+		}
+	}
+	v.Workers[1].Beat++
+	if f := c.pass(500*time.Millisecond, v); !f.Forgettable["a"] || !f.Any() {
+		t.Errorf("after ten failover times: %+v", f)
+	}
+	if plan := Plan(v, Facts{}, Limits{}); len(plan) != 0 {
+		t.Errorf("before that it is planned to %v", plan)
+	}
+	v.Workers = v.Workers[1:]
+	if c.see(v); len(c.w.ended) != 0 {
+		t.Error("a row that has gone is remembered")
+	}
+}
+
 func TestTimeAroundAFailedReadProvesNothing(t *testing.T) {
 	c, v := newClock(t, Leader{}), workers(map[string]uint64{"a": 1})
 	c.see(v)

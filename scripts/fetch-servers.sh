@@ -1,7 +1,8 @@
 #!/bin/sh
 # Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
-# 20 or newer with npm, a JDK 17 or newer with Maven, and Debian's apt for the databases, which are unpacked without being
-# installed. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does nothing when all is there.
+# 20 or newer with npm, Python 3.9 or newer with venv, a JDK 17 or newer with Maven, and Debian's apt for the databases, which are
+# unpacked without being installed. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
+# nothing when all is there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -35,6 +36,15 @@ if ! current npm "$here/servers/package.json" "$here/servers/package-lock.json";
 	cat "$here/servers/package.json" "$here/servers/package-lock.json" >"$deps/npm/.fetched"
 fi
 
+if ! current python "$here/servers/requirements.txt"; then
+	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
+	echo "fetch-servers: Python packages into $deps/python" >&2
+	rm -rf "$deps/python"
+	python3 -m venv "$deps/python" >&2
+	"$deps/python/bin/pip" -q --disable-pip-version-check install --no-deps --only-binary :all: -r "$here/servers/requirements.txt" >&2
+	cat "$here/servers/requirements.txt" >"$deps/python/.fetched"
+fi
+
 if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java"; then
 	need mvn 'install Maven (Debian: maven)'
 	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'
@@ -46,6 +56,20 @@ if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynam
 		-DincludeScope=runtime -DoutputDirectory="$deps/dynamodb-local" >&2
 	javac -cp "$deps/dynamodb-local/*" -d "$deps/dynamodb-local" "$here/servers/LoopbackDynamoDB.java"
 	cat "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java" >"$deps/dynamodb-local/.fetched"
+fi
+
+clients=$here/../internal/integration/java
+if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java"; then
+	need mvn 'install Maven (Debian: maven)'
+	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'
+	echo "fetch-servers: the KCL and the KPL into $deps/java" >&2
+	rm -rf "$deps/java"
+	mkdir -p "$deps/java"
+	mvn -q -B -Dstyle.color=never -f "$here/servers/java/pom.xml" \
+		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory="$deps/java" >&2
+	javac -cp "$deps/java/*" -d "$deps/java" "$clients/KclReader.java" "$clients/KplWriter.java"
+	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
 fi
 
 # wanted prints the lines of debian.txt that name packages.

@@ -208,7 +208,7 @@ func (h untold) WithAttrs(attrs []slog.Attr) slog.Handler { return untold{h.Hand
 func (h untold) WithGroup(name string) slog.Handler       { return untold{h.Handler.WithGroup(name)} }
 
 // reports says what a person has to know although retrying may mend it: once when it begins, not each time.
-func reports(t terminal, policy weir.Expired) weir.Events {
+func reports(t terminal, policy weir.ExpiredPolicy) weir.Events {
 	var mu sync.Mutex
 	last := map[string]time.Time{}
 	var throttled throttles

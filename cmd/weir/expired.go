@@ -31,6 +31,6 @@ func (e *expired) register(cmd *cobra.Command) {
 	mustComplete(cmd, "expired", "fail\tthe shard stays where it is, until somebody decides", "oldest\twith the oldest record there is", "latest\twith what arrives from then on")
 }
 
-func (e expired) policy() weir.Expired {
-	return map[expired]weir.Expired{"oldest": weir.OldestExpired, "latest": weir.LatestExpired}[e]
+func (e expired) policy() weir.ExpiredPolicy {
+	return map[expired]weir.ExpiredPolicy{"oldest": weir.OldestExpired, "latest": weir.LatestExpired}[e]
 }

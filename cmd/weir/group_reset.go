@@ -70,6 +70,9 @@ Latest is now by the service's clock: open shards go there, closed ones are done
 One shard: those that descend from it go along, because their records came after its own: to the same place, or, with a
 sequence number, to their beginning. Latest moves the one shard alone.
 
+Handlers that ask a sink where reading begins (ShardHandlers.Position) go by the sink, whatever the checkpoint says: set that
+back as well.
+
 It refuses while workers run, unless --while-running takes the leases from them. It shows what it will do, asks, and first
 writes the progress as it was to a file, which "weir group import --replace" brings back. Every change holds only if the
 lease is as it was seen; what changed meanwhile is said, and the command can be run again.`,
@@ -194,6 +197,7 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 			return fmt.Errorf("nothing was changed, because the progress as it is could not be saved: %w", err)
 		}
 		t.note("the progress as it was is in %s; \"weir group import --replace\" brings it back", report.Dump)
+		t.note("handlers that ask their sink where reading begins go by the sink, not by these checkpoints")
 	}
 	var out outcome
 	if !o.dry {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -21,6 +22,7 @@ func localCommand(t terminal) *cobra.Command {
 	cfg := kinesistest.Config{}
 	var streams []string
 	var caFile string
+	var stateDelay time.Duration
 	cmd := &cobra.Command{
 		Use:   "local",
 		Short: "Run a Kinesis for development on this machine",
@@ -30,12 +32,19 @@ when the program ends. Credentials are not checked. It is no store for data that
 
 It listens on this machine alone unless --addr says otherwise, and answers only calls that name a loopback address, the host in
 --addr or a --host, so that no web page can reach it through a name of its own. With --addr 0.0.0.0:4567 other
-machines and containers may call it by any IP address; a name by which they do is given with --host.`,
+machines and containers may call it by any IP address; a name by which they do is given with --host.
+
+Streams and consumers are ACTIVE at once; with --state-delay they are CREATING, UPDATING and DELETING for a while, as in AWS.
+
+The KCL for Java works with and without --tls. The KPL speaks TLS alone, so it needs --tls and VerifyCertificate=false, and asks
+STS for its account before its first record: give it an StsEndpoint and StsPort that answer GetCallerIdentity, over TLS as well.
+It names streams by ARN with that account, and calls with another account than --account are refused.`,
 		Example: `  weir local
   weir local --stream flights:4 --stream orders:1
   weir local --addr 127.0.0.1:0                     any free port; the first line says which
   weir local --addr 0.0.0.0:4567 --host kinesis     for other containers, which call it kinesis
-  weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem`,
+  weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem
+  weir local --account 123456789012 --state-delay 2s --shard-limit 50     more like a real account`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			wanted, err := parseStreams(streams)
@@ -52,6 +61,14 @@ machines and containers may call it by any IP address; a name by which they do i
 				if !hostForm.MatchString(h) {
 					return usagef("--host %q: give a name alone, such as kinesis or kinesis.example.com", h)
 				}
+			}
+			switch {
+			case !accountForm.MatchString(cfg.Account):
+				return usagef("--account %q: an account has 12 digits", cfg.Account)
+			case stateDelay < 0:
+				return usagef("--state-delay %v: it cannot be negative", stateDelay)
+			case cfg.ShardLimit < 1:
+				return usagef("--shard-limit %d: it is at least 1", cfg.ShardLimit)
 			}
 			server, err := kinesistest.Start(cfg)
 			if err != nil {
@@ -70,6 +87,7 @@ machines and containers may call it by any IP address; a name by which they do i
 					return fmt.Errorf("stream %s: %w", s.name, err)
 				}
 			}
+			server.SetStateDelay(stateDelay) // only now: what --stream asks for is there when the address is
 			if _, err := fmt.Fprint(t.out, welcome(server.URL(), server.Region(), caFile, cfg.TLS, wanted)); err != nil {
 				return err
 			}
@@ -84,6 +102,9 @@ machines and containers may call it by any IP address; a name by which they do i
 	cmd.Flags().StringArrayVar(&cfg.Hosts, "host", nil, "a further `NAME` by which clients call it; may be repeated")
 	cmd.Flags().StringArrayVar(&streams, "stream", nil, "stream to create, `NAME:SHARDS`; may be repeated")
 	cmd.Flags().StringVar(&cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
+	cmd.Flags().StringVar(&cfg.Account, "account", "000000000000", "account in the streams' ARNs, 12 digits")
+	cmd.Flags().DurationVar(&stateDelay, "state-delay", 0, "how long streams and consumers are CREATING, UPDATING and DELETING")
+	cmd.Flags().IntVar(&cfg.ShardLimit, "shard-limit", 20_000, "how many open shards the account may have")
 	cmd.Flags().BoolVar(&cfg.TLS, "tls", false, "speak TLS with a certificate made at start")
 	cmd.Flags().StringVar(&caFile, "ca-file", "", "write that certificate to this file, for AWS_CA_BUNDLE")
 	cmd.Flags().BoolVar(&cfg.NoLimits, "no-limits", false, "do without Kinesis' limits of calls, records and bytes a second")
@@ -96,6 +117,8 @@ type wantedStream struct {
 }
 
 var hostForm = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9_.-]{0,252}[a-zA-Z0-9])?$`)
+
+var accountForm = regexp.MustCompile(`^[0-9]{12}$`)
 
 var streamForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
 func TestLocal(t *testing.T) {
@@ -46,5 +51,49 @@ func TestLocalWithTLS(t *testing.T) {
 	mustRun(t, "one\n", "put", "--endpoint="+found[1], "--stream=a")
 	if out := mustRun(t, "", "tail", "--endpoint="+found[1], "--stream=a", "--until-tip"); out != "one\n" {
 		t.Errorf("tail printed %q", out)
+	}
+}
+
+func TestLocalIsAnAccountOfOnesOwn(t *testing.T) {
+	c := start(t, "", "local", "--addr=127.0.0.1:0", "--stream=a:2", "--account=123456789012", "--state-delay=1h", "--shard-limit=3")
+	c.out.await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
+	endpoint := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(\S+)`).FindStringSubmatch(c.out.String())[1]
+	client := kinesis.New(kinesis.Options{
+		Region: "us-east-1", BaseEndpoint: &endpoint, Retryer: aws.NopRetryer{},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
+		}),
+	})
+	status := func(name string) string {
+		out, err := client.DescribeStreamSummary(t.Context(), &kinesis.DescribeStreamSummaryInput{StreamName: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(out.StreamDescriptionSummary.StreamStatus, " ", *out.StreamDescriptionSummary.StreamARN)
+	}
+	if got := status("a"); got != "ACTIVE arn:aws:kinesis:us-east-1:123456789012:stream/a" {
+		t.Errorf("a is %s", got)
+	}
+	create := func(name string, shards int32) error {
+		_, err := client.CreateStream(t.Context(), &kinesis.CreateStreamInput{StreamName: &name, ShardCount: &shards})
+		return err
+	}
+	if err := create("b", 2); err == nil || !strings.Contains(err.Error(), "Limit: 3") {
+		t.Errorf("two shards more than two of three: %v", err)
+	}
+	if err := create("b", 1); err != nil {
+		t.Error(err)
+	}
+	if got := status("b"); !strings.HasPrefix(got, "CREATING") {
+		t.Errorf("b is %s", got)
+	}
+}
+
+func TestLocalFlagsThatMakeNoSense(t *testing.T) {
+	for _, flag := range []string{"--account=12", "--account=12345678901a", "--account=", "--state-delay=-1s", "--shard-limit=0"} {
+		c := start(t, "", "local", "--addr=127.0.0.1:0", flag)
+		if code := c.wait(t); code != exitUsage || !strings.Contains(c.err.String(), strings.Split(flag, "=")[0]) {
+			t.Errorf("%s: exit code %d, %s", flag, code, c.err)
+		}
 	}
 }

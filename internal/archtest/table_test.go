@@ -20,7 +20,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/source", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/notify", "internal/source", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -30,7 +30,12 @@ var rows = []row{
 		pkg: "internal/group", why: "the acting half of lease: beats, leadership, terms; it sees no record and no AWS",
 		ours: []string{"shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
 	},
+	{
+		pkg: "internal/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
+		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
+	},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
+	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/source", why: "listing and reading Kinesis; it sees no lease",
@@ -39,7 +44,7 @@ var rows = []row{
 	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
 	{
 		pkg: "internal/wire", why: "Kinesis' answers decoded without copying",
-		ours: []string{"shard", "aggregate", "internal/http1"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{"shard", "aggregate", "internal/http1", "internal/mono"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{
 		pkg: "store/memstore", why: "the reference for all stores, in memory",
@@ -59,8 +64,10 @@ var rows = []row{
 	},
 	{
 		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
-		ours: []string{"shard", "lease", "store/memstore"},
+		ours: []string{"shard", "lease", "store/memstore", "internal/previous", "internal/filled"},
 	},
+	{pkg: "internal/filled", why: "values all of whose fields are set, for tests", ours: []string{"shard"}, tests: []string{"lease"}},
+	{pkg: "internal/previous", why: "a store as workers of the version before use it", ours: []string{"lease"}, tests: []string{"shard", "store/..."}},
 	{
 		pkg: "kinesistest/...", why: "the embedded Kinesis; sharing the client's code would share its misunderstandings",
 		ours: []string{"kinesistest/..."}, sdk: true,
@@ -80,7 +87,7 @@ var rows = []row{
 		pkg: "internal/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",
-			"internal/scenario", "internal/integration/...",
+			"internal/scenario", "internal/previous", "internal/filled", "internal/integration/...",
 		}, sdk: true,
 	},
 	{
@@ -89,7 +96,7 @@ var rows = []row{
 	},
 	{
 		pkg: "internal/sim", why: "whole applications in virtual time, step by step from a seed, with faults",
-		ours: []string{".", "shard", "lease", "internal/jitter", "internal/sim/...", "store/memstore"}, sdk: true,
+		ours: []string{".", "shard", "lease", "internal/jitter", "internal/sim/...", "store/memstore", "internal/previous"}, sdk: true,
 	},
 	{pkg: "internal/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
 	{pkg: "internal/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},

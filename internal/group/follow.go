@@ -136,8 +136,7 @@ func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 	if w.stopping.IsZero() {
 		w.cfg.Log.Warn("the store does not take the leader's role from this worker; it ends its session, when its handlers have drained, and begins another",
 			"app", w.cfg.App)
-		w.stop(nil)
-		w.again = true
+		w.stopSession(true)
 	}
 	return beat
 }

@@ -53,6 +53,7 @@ type Config struct {
 	OnFailed  func(op string, err error, since time.Time)
 	OnLeading func(leads bool, term uint64)
 	OnBeat    func(sent time.Time) // a beat was answered; leases are trusted from when it was sent
+	OnStop    func()               // Run begins to stop, for whatever reason
 	Log       *slog.Logger
 }
 

@@ -197,6 +197,7 @@ func (s *listings) know(v lease.View, now time.Time) {
 	for _, l := range v.Leases {
 		s.known[l.Stream] = true
 	}
+	s.forgetGone(v.Leases)
 	before := s.unknown
 	s.unknown = map[lease.Key]time.Time{}
 	for _, parent := range lease.Unknown(v.Leases, s.gone) {
@@ -205,6 +206,31 @@ func (s *listings) know(v lease.View, now time.Time) {
 			s.unknown[parent] = since
 		}
 	}
+}
+
+// forgetGone forgets the parents that have left of shards that have left as well: nobody asks for them any more. Over years a
+// stream is split and merged without end.
+func (s *listings) forgetGone(leases []lease.Lease) {
+	if len(s.gone) == 0 {
+		return
+	}
+	named := map[lease.Key]bool{}
+	for i := range leases {
+		for _, p := range leases[i].Parents {
+			named[lease.Key{Stream: leases[i].Stream, Shard: p}] = true
+		}
+	}
+	for stream, l := range s.streams {
+		if l.latest == nil {
+			continue
+		}
+		for _, sh := range l.latest.Shards { // which may get their leases only now
+			for _, p := range sh.Parents {
+				named[lease.Key{Stream: stream, Shard: p}] = true
+			}
+		}
+	}
+	maps.DeleteFunc(s.gone, func(parent lease.Key, _ bool) bool { return !named[parent] })
 }
 
 // rootless reports whether the listing names a shard that never had parents and has no lease: the leader that first saw
@@ -348,11 +374,12 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	for _, sh := range l.latest.Shards {
 		here[sh.ID] = true
 	}
+	unnamed := map[string]bool{}
 	for _, old := range leases {
 		if here[old.Shard] || !old.Finished() {
-			delete(l.absent, old.Shard)
 			continue
 		}
+		unnamed[old.Shard] = true
 		a, seen := l.absent[old.Shard]
 		switch {
 		case !seen:
@@ -364,6 +391,7 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 			actions = append(actions, lease.Action{Kind: lease.Delete, Key: old.Key, Epoch: old.Epoch})
 		}
 	}
+	maps.DeleteFunc(l.absent, func(id string, _ absence) bool { return !unnamed[id] }) // also those whose leases have gone
 	return actions
 }
 

@@ -5,9 +5,18 @@ import (
 	"time"
 )
 
-// stop begins an orderly end of the session, and of Run unless again is set.
+// stop begins an orderly end of Run.
 func (w *worker) stop(err error) {
-	w.stopping, w.fatal = time.Now(), err
+	w.fatal = err
+	w.stopSession(false)
+	if w.cfg.OnStop != nil {
+		w.cfg.OnStop()
+	}
+}
+
+// stopSession begins an orderly end of the session, and of Run unless another session is to begin.
+func (w *worker) stopSession(again bool) {
+	w.stopping, w.again = time.Now(), again
 	w.hurryUntil = w.stopping.Add(3 * w.cfg.Times.Beat)
 }
 

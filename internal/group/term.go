@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -128,11 +129,15 @@ func (t *Term) Check() error {
 	return t.cause()
 }
 
-// Cause is that of the end of Context, nil before.
-func (t *Term) Cause() error {
+// Lost is [ErrLeaseLost] when what the reader notes does not count any more: the lease is somebody
+// else's, or may be by now, or the reader has returned or was abandoned. Else it is nil.
+func (t *Term) Lost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.cause()
+	if t.lost || t.left || t.returned && !t.finished || errors.Is(t.cause(), ErrLeaseLost) {
+		return ErrLeaseLost
+	}
+	return nil
 }
 
 // Mark is how far a handler has got that is at work.

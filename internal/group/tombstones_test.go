@@ -1,6 +1,7 @@
 package group
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,4 +47,42 @@ func TestWhenTombstonesGo(t *testing.T) {
 			t.Error("a lease that is not finished is removed")
 		}
 	}
+}
+
+// However many shards come and go while a worker leads, it remembers no more than there is.
+func TestALeaderRemembersOnlyWhatThereIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newListings([]string{"s"})
+		cfg := Config{Start: shard.Oldest, Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second}}
+		name := func(i int) string { return fmt.Sprintf("shardId-%012d", i) }
+		of := func(i int, at shard.Position) lease.Lease {
+			l := lease.Lease{Key: lease.Key{Stream: "s", Shard: name(i)}, Epoch: 2, Position: at}
+			if i > 0 {
+				l.Parents = []string{name(i - 1)}
+			}
+			return l
+		}
+		most := 0
+		for i := range 500 {
+			time.Sleep(time.Minute)
+			// One shard is read, its parent is over and has left the stream.
+			view := lease.View{Leases: []lease.Lease{of(i+1, shard.Oldest)}}
+			if i%3 > 0 {
+				view.Leases = append(view.Leases, of(i, shard.End))
+			}
+			s.know(view, time.Now())
+			now := time.Now()
+			if err := s.take(result{stream: "s", Listing: Listing{Shards: []shard.Shard{{ID: name(i + 1), Parents: []string{name(i)}}}}, began: now}, cfg); err != nil {
+				t.Fatal(err)
+			}
+			s.streams["s"].tombstones(view.Leases)
+			if !s.gone[lease.Key{Stream: "s", Shard: name(i)}] {
+				t.Fatal("a parent that has left is not known to have")
+			}
+			most = max(most, len(s.gone)+len(s.streams["s"].absent)+len(s.unknown))
+		}
+		if most > 6 {
+			t.Errorf("up to %d entries are kept", most)
+		}
+	})
 }

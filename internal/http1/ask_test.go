@@ -135,7 +135,7 @@ func TestBetweenRequestAndAnswer(t *testing.T) {
 				l := kept(t, ctx, h, 1)[0]
 				began := time.Now()
 				time.AfterFunc(c.cut, func() { cancel(gone) })
-				if !l.Ask(ctx, h, []byte(request), Bound{began.Add(c.bound), late}) {
+				if !l.Ask(ctx, h, []byte(request), Bound{At: began.Add(c.bound), Why: late}) {
 					t.Fatal("it was not asked")
 				}
 				time.Sleep(5 * time.Second)

@@ -40,6 +40,7 @@ const (
 // Client makes requests over connections that it keeps. It may be used concurrently.
 type Client struct {
 	opts  Options
+	born  time.Time
 	mu    sync.Mutex
 	hosts map[string]*Host
 }
@@ -58,7 +59,7 @@ func New(o Options) *Client {
 	if o.MaxHead <= 0 {
 		o.MaxHead = defaultMaxHead
 	}
-	return &Client{opts: o, hosts: make(map[string]*Host)}
+	return &Client{opts: o, born: time.Now(), hosts: make(map[string]*Host)}
 }
 
 // Host returns the host of a URL with this scheme, http or https, and this host, which may have a port. It calls nobody.
@@ -124,10 +125,32 @@ func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b B
 	return r, err
 }
 
+// Fresh is Do over a new connection, for a request that got no answer over an old one. Only where no other connection may be
+// made one is taken that somebody else has just given back.
+func (h *Host) Fresh(ctx context.Context, message []byte, b Bound) (*Response, error) {
+	return h.fresh(ctx, nil, message, b)
+}
+
+func (h *Host) fresh(ctx context.Context, l *Line, message []byte, b Bound) (*Response, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	now := time.Now()
+	b = h.bound(now, b)
+	c, err := h.get(ctx, b, true)
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	c.bind(now, b)
+	stop := c.watch(ctx)
+	r, _, err := h.answer(ctx, l, c, stop, c.ask(ctx, message))
+	return r, err
+}
+
 // bound is b, or the client's own if that is sooner.
 func (h *Host) bound(now time.Time, b Bound) Bound {
 	if d := h.client.opts.Timeout; d > 0 && (b.At.IsZero() || b.At.Sub(now) > d) {
-		b = Bound{now.Add(d), &TimeoutError{"whole answer", d}}
+		b.At, b.Why = now.Add(d), &TimeoutError{"whole answer", d}
 	}
 	if b.Why == nil {
 		b.Why = context.DeadlineExceeded
@@ -139,7 +162,7 @@ func (h *Host) bound(now time.Time, b Bound) Bound {
 func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, b Bound) (r *Response, again bool, err error) {
 	c, stop := l.take(ctx, h, now, b)
 	if c == nil {
-		if c, err = h.get(ctx, b); err != nil {
+		if c, err = h.get(ctx, b, false); err != nil {
 			return nil, false, because(ctx, err)
 		}
 		c.bind(now, b)
@@ -164,7 +187,7 @@ func (h *Host) answer(ctx context.Context, l *Line, c *conn, stop func() bool, e
 		head, err = c.answer(ctx)
 	}
 	if err == nil {
-		r = &Response{Status: head.status, ctx: ctx, stop: stop, c: c, line: l}
+		r = &Response{Status: head.status, Waited: c.heard.Sub(c.asked), ctx: ctx, stop: stop, c: c, line: l}
 		r.framing, r.Length, r.keep, err = head.body()
 		r.left = max(r.Length, 0)
 	}
@@ -177,6 +200,9 @@ func (h *Host) answer(ctx context.Context, l *Line, c *conn, stop func() bool, e
 		h.drop(c)
 		if late {
 			return nil, false, because(ctx, why)
+		}
+		if err == ErrSilent { //nolint:errorlint // it is not wrapped here
+			return nil, false, because(ctx, err)
 		}
 		_, timeout := err.(*TimeoutError) //nolint:errorlint // it is ours, and never wrapped
 		return nil, c.used && !c.answered && !timeout, because(ctx, err)

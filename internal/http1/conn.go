@@ -21,6 +21,10 @@ type conn struct {
 	used     bool        // it has brought an answer
 	bound    Bound       // of the call
 	set      time.Time   // the deadline that is set: zero for none, mixed if it is not the same for reading and writing
+	soft     time.Time   // the earlier one that is set for reading, to notice silence; zero for none
+	most     time.Time   // the latest that may be set for reading; zero for none
+	asked    time.Time   // when the last request was written
+	heard    time.Time   // when the first byte of the last answer was read
 	timer    *time.Timer // in place of a deadline, where those are not known
 	idle     time.Time   // since when
 	cut      func()      // interrupts whoever waits for it
@@ -48,6 +52,7 @@ func (c *conn) ask(ctx context.Context, message []byte) error {
 	if _, err := c.Write(message); err != nil {
 		return err
 	}
+	c.asked = time.Now()
 	if d := c.host.client.opts.HeaderTimeout; d > 0 {
 		c.limit(ctx, d)
 	}
@@ -75,7 +80,22 @@ var mixed = time.Unix(1, 0)
 
 // bind sets when the call has to be over. An interruption that came before may be lost.
 func (c *conn) bind(now time.Time, b Bound) {
-	c.bound = b
+	c.bindHard(now, b)
+	switch {
+	case c.timer != nil:
+	case b.Silence > 0 && b.Listener != nil:
+		c.listen(now)
+	case c.soft.Before(c.most) && !c.soft.IsZero():
+		c.readUntil(c.most)
+	}
+}
+
+// bindHard sets when the call has to be over, whatever comes of it.
+func (c *conn) bindHard(now time.Time, b Bound) {
+	c.bound, c.most = b, b.At
+	if !c.set.IsZero() && !c.set.Equal(mixed) && c.set.Before(b.At) {
+		c.most = c.set
+	}
 	if b.At.Equal(c.set) {
 		return
 	}
@@ -86,7 +106,7 @@ func (c *conn) bind(now time.Time, b Bound) {
 		c.timer.Stop()
 		c.timer = nil
 	}
-	c.set = b.At
+	c.set, c.soft, c.most = b.At, time.Time{}, b.At
 	if c.SetDeadline(b.At) != nil && !b.At.IsZero() {
 		c.set, c.timer = mixed, time.AfterFunc(b.At.Sub(now), c.cut)
 	}
@@ -115,14 +135,23 @@ func (c *conn) limit(ctx context.Context, d time.Duration) {
 			at = limit
 		}
 	}
-	c.set = mixed
-	if c.SetReadDeadline(at) != nil || ctx.Err() != nil {
+	c.set, c.soft, c.most = mixed, time.Time{}, at
+	if c.SetReadDeadline(at) != nil {
+		c.cut()
+	}
+	c.stillCut(ctx)
+}
+
+// stillCut has an interruption hold that a deadline set since may have overwritten.
+func (c *conn) stillCut(ctx context.Context) {
+	if ctx.Err() != nil {
 		c.cut()
 	}
 }
 
-// trim lets go of a buffer that only a large head needed.
+// trim lets go of what only the call needed: a buffer for a large head, and who listened.
 func (c *conn) trim() {
+	c.bound.Listener = nil
 	if cap(c.buf) > 2*bufferSize {
 		c.buf = nil
 	}
@@ -158,7 +187,9 @@ func (c *conn) readHead(ctx context.Context, limited bool) (head, error) {
 				return head{}, err
 			}
 			c.until += n
-			c.answered = true
+			if !c.answered {
+				c.answered, c.heard = true, time.Now()
+			}
 		}
 		if c.head > most {
 			return head{}, ErrHeadTooLarge
@@ -189,10 +220,23 @@ func (c *conn) read(ctx context.Context, p []byte, limited bool) (int, error) {
 	if d > 0 {
 		c.limit(ctx, d)
 	}
+	since := c.asked
+	if c.bound.Silence > 0 && c.bound.Listener != nil && c.timer == nil {
+		if c.answered {
+			since = time.Now() // the program may have been away
+		}
+		c.listen(since)
+		c.stillCut(ctx)
+	}
 	for range 100 {
 		n, err := c.Read(p)
 		if n > 0 {
 			return n, nil // an error will come again
+		}
+		if !c.soft.IsZero() && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
+			if n, err = c.listenOn(ctx, p, since); n > 0 {
+				return n, nil
+			}
 		}
 		if d > 0 && errors.Is(err, os.ErrDeadlineExceeded) && !c.over() {
 			err = &TimeoutError{"byte of the answer", d}

@@ -9,6 +9,10 @@
 // A [Line] keeps the connection from one request to the next, and can be asked now and read later, so that one goroutine has many
 // requests under way and waits for all of them at once.
 //
+// A connection over which nothing comes while an answer is waited for can be given up long before the call is over, if whoever made the
+// call says so ([Bound], [Listener]), and the request made once more over a new one ([Host.Fresh]). Idle connections over which nothing has
+// come since are closed then, too.
+//
 // What it leaves out, on purpose: redirects, cookies, proxies, compression, HTTP/2, traces, and requests of unknown length.
 // [FromTransport] takes the settings of a net/http transport, and says so when they ask for any of that.
 //

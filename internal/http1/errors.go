@@ -12,9 +12,19 @@ var (
 	ErrMalformed = errors.New("the answer is malformed")
 	// ErrHeadTooLarge is wrapped by the error about an answer whose head has more bytes or fields than are read.
 	ErrHeadTooLarge = errors.New("the head of the answer is too large")
+	// ErrSilent is the error of a call whose connection was given up because nothing came over it. See [Listener]. It is
+	// context.DeadlineExceeded to errors.Is.
+	ErrSilent error = silentError{}
 	// ErrClosed is returned by Read after Close.
 	ErrClosed = errors.New("the answer was closed")
 )
+
+type silentError struct{}
+
+func (silentError) Error() string        { return "the connection is silent" }
+func (silentError) Timeout() bool        { return true }
+func (silentError) Temporary() bool      { return true }
+func (silentError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func malformed(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, a...))

@@ -10,6 +10,17 @@ import (
 type Bound struct {
 	At  time.Time
 	Why error
+	// Silence is how long no byte may come while an answer is waited for before Listener is asked whether to give the connection
+	// up. 0 asks nobody, and a nil Listener never gives up. Connections that know no deadlines are not listened to.
+	Silence  time.Duration
+	Listener Listener
+}
+
+// Listener decides what becomes of a call whose connection is silent.
+type Listener interface {
+	// GiveUp is called by whoever waits for the answer. If it returns true the call fails with ErrSilent and its connection is
+	// closed; otherwise the call goes on to the end of its bound, and GiveUp is not called again for it.
+	GiveUp() bool
 }
 
 // Line makes requests one after the other and keeps the connection for the next, so that a run of small requests neither looks
@@ -29,6 +40,12 @@ const fresh = 50 * time.Millisecond
 // Do is [Host.Do]. The answer has to be closed before the next one.
 func (l *Line) Do(ctx context.Context, h *Host, message []byte, repeat bool, b Bound) (*Response, error) {
 	return h.do(ctx, l, message, repeat, b)
+}
+
+// Fresh is Do over a new connection, as [Host.Fresh] makes it, which the line keeps.
+func (l *Line) Fresh(ctx context.Context, h *Host, message []byte, b Bound) (*Response, error) {
+	l.Park()
+	return h.fresh(ctx, l, message, b)
 }
 
 // Ask sends a request, and leaves the answer to [Line.Answer], so that many lines can be asked before any is waited for. It does so only on
@@ -100,7 +117,7 @@ func (l *Line) take(ctx context.Context, h *Host, now time.Time, b Bound) (*conn
 	c.bind(now, b)
 	if ctx.Err() != nil {
 		c.cut() // the interruption may have been overwritten
-	} else if now.Sub(c.idle) > fresh && !c.reusable() {
+	} else if h.suspects(c) || now.Sub(c.idle) > fresh && !c.reusable() {
 		if stop != nil {
 			stop()
 		}

@@ -209,13 +209,13 @@ func TestBounds(t *testing.T) {
 					var l Line
 					const bound = 16 * time.Second
 					for range c.asked {
-						if body, err := over(t.Context(), &l, h, Bound{time.Now().Add(bound), why}); err != nil || body != "hello" {
+						if body, err := over(t.Context(), &l, h, Bound{At: time.Now().Add(bound), Why: why}); err != nil || body != "hello" {
 							t.Fatal(c.name, body, err)
 						}
 						time.Sleep(fresh)
 					}
 					began := time.Now()
-					body, err := over(t.Context(), &l, h, Bound{began.Add(bound), why})
+					body, err := over(t.Context(), &l, h, Bound{At: began.Add(bound), Why: why})
 					took := time.Since(began)
 					if !errors.Is(err, why) || body != c.body || took > bound || took < bound-bound/16 || c.asked == 0 && took != bound {
 						t.Errorf("%s, deadlines %v: %q, %v after %v", c.name, knows, body, err, took)
@@ -243,7 +243,7 @@ func TestBoundsBeforeAndAfter(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := h.Do(t.Context(), []byte(request), true, Bound{began.Add(time.Second), why}); !errors.Is(err, why) || time.Since(began) != time.Second {
+		if _, err := h.Do(t.Context(), []byte(request), true, Bound{At: began.Add(time.Second), Why: why}); !errors.Is(err, why) || time.Since(began) != time.Second {
 			t.Errorf("%v after %v in the queue", err, time.Since(began))
 		}
 		if _, err := h.Do(t.Context(), []byte(request), true, Bound{At: time.Now().Add(time.Second)}); !errors.Is(err, context.DeadlineExceeded) {
@@ -258,7 +258,7 @@ func TestBoundsBeforeAndAfter(t *testing.T) {
 		for _, d := range []time.Duration{time.Second, 0, 2 * time.Second, time.Second, 0} {
 			var b Bound
 			if d > 0 {
-				b = Bound{time.Now().Add(d), why}
+				b = Bound{At: time.Now().Add(d), Why: why}
 			}
 			if body, err := over(t.Context(), &l, h, b); err != nil || body != "hello" {
 				t.Errorf("bound %v: %q, %v", d, body, err)
@@ -281,7 +281,7 @@ func TestBoundsBeforeAndAfter(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		began = time.Now()
-		if _, err := h.Do(t.Context(), []byte(request), true, Bound{began.Add(time.Second), why}); !errors.Is(err, why) || time.Since(began) != time.Second {
+		if _, err := h.Do(t.Context(), []byte(request), true, Bound{At: began.Add(time.Second), Why: why}); !errors.Is(err, why) || time.Since(began) != time.Second {
 			t.Errorf("%v after %v of dialing", err, time.Since(began))
 		}
 		silent := &script{serve: func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }}
@@ -305,7 +305,7 @@ func TestFewDeadlines(t *testing.T) {
 		}
 		var l Line
 		for range 1000 { // a second
-			if _, err := over(t.Context(), &l, h, Bound{time.Now().Add(8 * time.Second), io.ErrNoProgress}); err != nil {
+			if _, err := over(t.Context(), &l, h, Bound{At: time.Now().Add(8 * time.Second), Why: io.ErrNoProgress}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -333,7 +333,7 @@ func TestUntil(t *testing.T) {
 			_, _ = io.Copy(io.Discard, c)
 		}}
 		h := s.host(t, Options{})
-		r, err := h.Do(t.Context(), []byte(request), true, Bound{time.Now().Add(5 * time.Second), first})
+		r, err := h.Do(t.Context(), []byte(request), true, Bound{At: time.Now().Add(5 * time.Second), Why: first})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestUntil(t *testing.T) {
 			if n, err := r.Read(b[i : i+1]); n != 1 || err != nil {
 				t.Fatal(i, n, err)
 			}
-			r.Until(Bound{time.Now().Add(5 * time.Second), then})
+			r.Until(Bound{At: time.Now().Add(5 * time.Second), Why: then})
 		}
 		began := time.Now()
 		if _, err := r.Read(b); !errors.Is(err, then) || time.Since(began) != 5*time.Second {
@@ -372,7 +372,7 @@ func TestUntilAfterTheEnd(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
-		r.Until(Bound{time.Now().Add(time.Hour), io.ErrNoProgress})
+		r.Until(Bound{At: time.Now().Add(time.Hour), Why: io.ErrNoProgress})
 		began := time.Now()
 		if _, err := r.Read(make([]byte, 5)); !errors.Is(err, context.Canceled) || time.Since(began) != 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -393,7 +393,7 @@ func TestABoundIsLifted(t *testing.T) {
 			return deaf{c}, err
 		}
 		for range 3 {
-			r, err := h.Do(t.Context(), []byte(request), false, Bound{time.Now().Add(time.Second), io.ErrNoProgress})
+			r, err := h.Do(t.Context(), []byte(request), false, Bound{At: time.Now().Add(time.Second), Why: io.ErrNoProgress})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,28 +23,35 @@ type Host struct {
 	queue   atomic.Int32 // how many wait
 	expiry  *time.Timer  // closes idle connections; nil when there were none
 	closing bool         // nothing is kept until the next request
+
+	// silent is since when the last connection was silent that was given up for that, in nanoseconds since the client was made; 0 if
+	// there was none. Connections over which no answer has begun since are suspects: what killed one has often killed all.
+	silent atomic.Int64
 }
 
 // turn is what a caller waits for: a connection, or nil for leave to make one.
 type turn chan *conn
 
 // get returns a connection, which the caller owns. It uses the one that was used last, so that those that are not needed grow
-// old; callers that have to wait do so in order.
-func (h *Host) get(ctx context.Context, b Bound) (*conn, error) {
+// old; callers that have to wait do so in order. If unused is set it makes a new one if it may, in place of an idle one if it must.
+func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	bounded := b.At.IsZero()
 	for {
 		h.mu.Lock()
 		h.closing = false
-		var c *conn
+		var c, old *conn
 		var wait turn
 		var place *list.Element
 		switch n := len(h.idle); {
-		case n > 0:
+		case n > 0 && !unused:
 			c = h.idle[n-1]
 			h.idle[n-1] = nil
 			h.idle = h.idle[:n-1]
 		case h.open < h.client.opts.MaxConns:
 			h.open++
+		case n > 0:
+			old = h.idle[0] // its place is taken
+			h.idle = slices.Delete(h.idle, 0, 1)
 		default:
 			wait = make(turn, 1)
 			place = h.waiting.PushBack(wait)
@@ -52,6 +59,9 @@ func (h *Host) get(ctx context.Context, b Bound) (*conn, error) {
 		}
 		h.mu.Unlock()
 
+		if old != nil {
+			old.end()
+		}
 		if c == nil && !bounded {
 			bounded = true
 			var end context.CancelFunc
@@ -82,7 +92,7 @@ func (h *Host) get(ctx context.Context, b Bound) (*conn, error) {
 // good reports whether a connection that was idle can be used, and binds it to the call. Otherwise it is dropped.
 func (h *Host) good(c *conn, now time.Time, b Bound) bool {
 	c.bind(now, b) // one that has passed would look like a connection that was closed
-	if now.Sub(c.idle) < h.client.opts.IdleTimeout && c.reusable() {
+	if now.Sub(c.idle) < h.client.opts.IdleTimeout && !h.suspects(c) && c.reusable() {
 		return true
 	}
 	h.drop(c)
@@ -168,11 +178,44 @@ func (h *Host) put(c *conn) {
 
 // drop closes a connection and lets somebody make another.
 func (h *Host) drop(c *conn) {
+	c.end()
+	h.free()
+}
+
+// end closes a connection.
+func (c *conn) end() {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
 	_ = c.Close() // there is nobody to tell
-	h.free()
+}
+
+// suspects reports whether a connection may be as dead as one that was given up as silent.
+func (h *Host) suspects(c *conn) bool {
+	silent := h.silent.Load()
+	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
+}
+
+// suspect makes suspects of all connections over which no answer has begun since a connection was last heard that is silent, and
+// closes those that are idle. Those in use are closed when they would be used again.
+func (h *Host) suspect(since time.Time) {
+	at := int64(since.Sub(h.client.born))
+	for last := h.silent.Load(); last < at && !h.silent.CompareAndSwap(last, at); {
+		last = h.silent.Load()
+	}
+	h.mu.Lock()
+	var dead []*conn
+	h.idle = slices.DeleteFunc(h.idle, func(c *conn) bool {
+		if !h.suspects(c) {
+			return false
+		}
+		dead = append(dead, c)
+		return true
+	})
+	h.mu.Unlock()
+	for _, c := range dead {
+		h.drop(c)
+	}
 }
 
 // free gives up the place of a connection.

@@ -16,6 +16,8 @@ type Response struct {
 	Status int
 	// Length of the body in bytes; -1 when only its end will tell.
 	Length int64
+	// Waited is how long it took from when the request was sent until the first byte of the answer was read.
+	Waited time.Duration
 
 	ctx     context.Context
 	stop    func() bool // the watch over ctx; may be nil

@@ -197,6 +197,7 @@ func (w *world) lastWord(c *call, there, back time.Duration) {
 	l := c.life
 	span := l.lastWord
 	l.lastWord = 0
+	w.keepsFromStore(c, there+back) // a leader whose trust had run out leads again only with this answer
 	w.after(there, func() {
 		r := w.effect(c)
 		if w.stage < settling { // the beat of a worker that was paused may get there later
@@ -378,6 +379,7 @@ func (w *world) crashes(c *call) (before, after bool) {
 // admitRead decides what becomes of a call to Kinesis.
 func (w *world) admitRead(c *call, asked *model.Call) {
 	l, d := c.life, w.dice(c, "")
+	second := repeatable(asked.Op) && l.tries.arrives(c, w.now())
 	there := d.often(2*time.Millisecond, 60*time.Millisecond)
 	if l.paused > w.now() { // also if all pauses end before
 		there += time.Duration(l.paused - w.now())
@@ -405,7 +407,7 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 	switch f {
 	case "", EmptyPage, ShortPage, NoChildren, AtForAfter:
 	case ServiceSlow, Silent:
-		w.keepsFromReading(l, c.about, callWithin+retryMax)
+		w.hangs(c, second)
 	default:
 		w.keepsFromReading(l, c.about, retryMax)
 	}

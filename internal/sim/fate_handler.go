@@ -24,6 +24,13 @@ var ofHandler = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler
 func (w *world) admitHandling(c *call, h *handling) {
 	l, d := c.life, w.dice(c, "")
 	l.hindered.handles[c.about] = w.now()
+	if h.wrong != "" {
+		w.breaks("%s: %s", l.who, h.wrong)
+	}
+	if h.habit != nil {
+		w.goesOn(c, h)
+		return
+	}
 	if h.upTo > 0 {
 		f := Fault("")
 		if h.saved == nil {
@@ -67,6 +74,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	h.judge.Shard = shard
 	w.judge.Begin(h.judge, w.wall())
+	w.follows(c, h)
 
 	took := time.Duration(0)
 	switch {
@@ -98,6 +106,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 	case Checkpoints:
 		v.checkpoint = 1 + d.below(len(b.Records)-1)
 	}
+	if f == "" {
+		v.habit = w.habitOf(c, b)
+	}
 	what := string(f)
 	if what == "" && len(h.judge.IDs) > 0 {
 		what = h.judge.IDs[0].String() + " … " + h.judge.IDs[len(h.judge.IDs)-1].String()
@@ -123,13 +134,20 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	switch {
 	case c.gone.Load():
 	case v.checkpoint > 0:
-		w.judge.Done(h.judge, v.checkpoint, w.wall())
+		w.judge.Noted(h.judge, v.checkpoint, w.wall())
 		return // it goes on
-	case v.kind == HandlerStops:
+	case v.habit != nil:
+		if v.habit.done > 0 {
+			w.judge.Noted(h.judge, v.habit.done, w.wall())
+		}
+		return // it goes on
+	case v.kind == HandlerStops, v.kind == HandlerExits:
 		c.life.stopping = true
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.judge.Acked(h.judge, n)
+	default:
+		w.leaves(c, h)
 	}
 	w.judge.Ended(h.judge)
 }

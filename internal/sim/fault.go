@@ -46,6 +46,17 @@ const (
 	CrashInHandler Fault = "crash in handler"
 )
 
+// What handlers do as people write them; see [habit].
+const (
+	HandlerChanges  Fault = "handler changes records"  // deletes, sorts, overwrites, …
+	HandlerKeeps    Fault = "handler keeps records"    // and looks whether they stay what they were
+	HandlerNotes    Fault = "handler notes progress"   // by Done, Checkpoint, RecordFunc, a copy of the batch, goroutines; and may then fail
+	HandlerConfuses Fault = "handler confuses records" // notes progress with those of another shard or batch
+	HandlerLeaves   Fault = "handler leaves goroutine" // which notes progress later
+	HandlerCancels  Fault = "handler returns canceled" // though its context goes on
+	HandlerExits    Fault = "handler ends goroutine"
+)
+
 // What happens to workers and streams at times of its own.
 const (
 	Crash        Fault = "crash"

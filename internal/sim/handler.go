@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -12,37 +13,49 @@ import (
 
 // handling is a handler's call for the driver.
 type handling struct {
-	batch *weir.Batch
-	judge *judge.Batch
-	saved error // of the checkpoint in its middle
-	upTo  int   // records that it was to save; 0 in the first half
+	batch   *weir.Batch
+	judge   *judge.Batch
+	saved   error  // of the checkpoint in its middle
+	upTo    int    // records that it was to save; 0 in the first half
+	habit   *habit // nil in the first half
+	wrong   string // what the handler has found to be wrong
+	attempt int    // that the batch said, before the handler changed it
 }
 
 // verdict is what a handler is to do.
 type verdict struct {
-	kind       Fault // "" to succeed
-	checkpoint int   // records to save before that, 0 for none
+	kind       Fault  // "" to succeed
+	checkpoint int    // records to save before that, 0 for none
+	habit      *habit // what to do before that, nil for nothing
 }
 
 var errHandler = errors.New("sim: the handler failed")
 
 // handle is every worker's handler. It does what the driver says.
 func (l *life) handle(ctx context.Context, b *weir.Batch) error {
-	h := &handling{batch: b}
+	h := &handling{batch: b, wrong: l.kept.changed()}
 	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: l.w.deaf(l, b)}
 	r := l.w.gate.wait(c)
 	if r.err != nil {
 		return r.err
 	}
 	v := r.value.(verdict)
+	if v.habit != nil {
+		return l.follow(ctx, b, h, v.habit)
+	}
 	if v.checkpoint > 0 {
 		err := b.Checkpoint(ctx, b.Records[v.checkpoint-1])
-		r = l.w.gate.wait(&call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint}})
+		r = l.w.gate.wait(&call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint, attempt: h.attempt}})
 		if r.err != nil {
 			return r.err
 		}
 		v = r.value.(verdict)
 	}
+	return v.end()
+}
+
+// end is how a handler's call ends.
+func (v verdict) end() error {
 	switch v.kind {
 	case HandlerFails, Checkpoints:
 		return errHandler
@@ -50,6 +63,10 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 		panic("sim: the handler panics")
 	case HandlerStops:
 		return weir.Stop(errStop)
+	case HandlerCancels:
+		return context.Canceled
+	case HandlerExits:
+		runtime.Goexit()
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/previous"
 	"github.com/weir-go/weir/internal/sim/judge"
 	"github.com/weir-go/weir/lease"
 )
@@ -50,6 +52,10 @@ type life struct {
 	trusted  trusted
 	session  string // as the store knows it
 	hindered hindered
+	left     map[string]*leftover // what failed calls of handlers have left, by shard
+	noted    map[judge.ID]uint64  // records up to which a goroutine noted progress after its call, and at which epoch
+	kept     kept
+	tries    tries
 	pins     map[string]int64 // when it last learned which shards are open, by stream
 }
 
@@ -109,18 +115,23 @@ func (w *world) start(of *worker) {
 	l := &life{
 		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
 		counts: map[string][]counted{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
+		left: map[string]*leftover{}, noted: map[judge.ID]uint64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
 	w.lives = append(w.lives, l)
-	w.note(l, "starts", "", 0, "")
+	st, version := lease.Store(store{l}), ""
+	if older := roll(w.seed, "version "+l.who.String()); older.chance(w.profile.Older) {
+		st, version = previous.Client(st), "of the version before"
+	}
+	w.note(l, "starts", "", 0, version)
 	client := kinesis.New(kinesis.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://kinesis.sim"), HTTPClient: &http.Client{Transport: service{l}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "sim", SecretAccessKey: "sim", Source: "sim"}, nil
 		}),
 	})
-	c, err := weir.New(client, store{l}, w.options(of, l))
+	c, err := weir.New(client, st, w.options(of, l))
 	if err != nil {
 		w.breaks("the options of a worker are refused: %v", err)
 		return
@@ -146,7 +157,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	}
 	return weir.Options{
 		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: quiet,
-		Start: w.starts, Reading: w.reading, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
+		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
@@ -198,13 +209,13 @@ func (w *world) returned(l *life, err error) {
 	}
 	w.note(l, "returned", "", 0, what)
 	for _, c := range l.parked {
-		if !c.gone.Load() && c.op != "handle" {
+		if !c.gone.Load() && c.op != "handle" && c.op != "late" {
 			w.breaks("Run of %s has returned while a call (%s) was under way", l.who, c.op)
 		}
 	}
 	l.trusted = trusted{}
 	switch {
-	case err == nil, errors.Is(err, errStop), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
+	case err == nil, errors.Is(err, errStop), w.profile.Rates[HandlerExits] > 0 && strings.Contains(err.Error(), "ended its goroutine"), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
 	default:
 		w.breaks("Run of %s has returned %v", l.who, err)
 	}

@@ -20,6 +20,8 @@ type Profile struct {
 	Start   weir.Position
 	Since   bool    // Options.Start is a time of the stream's first half minute, after which the workers begin
 	Pushed  float64 // the part of the simulations that read by fan-out
+	Reuses  float64 // the part of them with Options.ReuseBuffers
+	Older   float64 // the part of the starts of workers that are of the version before
 	Streams [2]int  // how many there are; with a second number Options.StreamsFunc names all but the first
 	Records time.Duration
 	Idle    [2]time.Duration
@@ -36,6 +38,11 @@ var serviceFaults = map[Fault]float64{
 
 var handlerFaults = map[Fault]float64{
 	HandlerSlow: .01, HandlerFails: .02, HandlerPanics: .005, HandlerIgnores: .005, Checkpoints: .03,
+}
+
+var habitFaults = map[Fault]float64{
+	HandlerChanges: .3, HandlerKeeps: .1, HandlerNotes: .3, HandlerConfuses: .05, HandlerLeaves: .05, HandlerCancels: .02, HandlerExits: .0005,
+	HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, Checkpoints: .03,
 }
 
 var eventFaults = map[Fault]float64{
@@ -60,7 +67,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
@@ -93,6 +100,15 @@ var long = []Profile{
 		Name: "fanout", Pushed: 1, Rates: all(eventFaults, handlerFaults, workerFaults, shapeFaults, map[Fault]float64{
 			Throttled: .02, ServerError: .01, ServiceSlow: .01, Silent: .003, NoService: 10, StoreFails: .005,
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 8},
+	},
+	{
+		Name: "habits", Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, habitFaults, workerFaults, map[Fault]float64{
+			Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 40, Merge: 30,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 6},
+	},
+	{
+		Name: "rolling", Older: .5, Pushed: .3, Rates: all(storeFaults, workerFaults, shapeFaults, map[Fault]float64{Leaves: 120}), Repeats: true,
+		Workers: [2]int{2, 8}, Shards: [2]int{2, 10},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -247,10 +246,8 @@ func (w *world) emptied() {
 	if err != nil {
 		w.breaks("%v", err)
 	}
-	kept := maps.Clone(w.books.ghosts) // the next leader finds out about these
-	for _, l := range v.Leases {       // a lease that was handed to somebody who has left is free: that session has no row
+	for _, l := range v.Leases { // a lease that was handed to somebody who has left is free: that session has no row
 		if !w.streamNamed(l.Stream).named { // what the dead had is left to them
-			kept[l.Owner], kept[l.Heir], kept[l.Revoked] = true, true, true
 			continue
 		}
 		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {
@@ -260,7 +257,7 @@ func (w *world) emptied() {
 		}
 	}
 	for _, s := range v.Workers {
-		if !kept[s.Session] || !s.Ended && !w.books.ghosts[s.Session] {
+		if !s.Ended && !w.books.ghosts[s.Session] { // rows of those that were ended stay for a while
 			w.breaks("everybody has stopped, and a session is left: %+v", s)
 		}
 	}

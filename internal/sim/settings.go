@@ -10,7 +10,7 @@ import (
 // put into the stream.
 type settings struct {
 	beat, failover, handoff, stop, stall, handler, list, idle time.Duration
-	expired                                                   weir.Expired
+	expired                                                   weir.ExpiredPolicy
 	batch                                                     int
 	lasts                                                     time.Duration
 	keys                                                      int

@@ -44,6 +44,7 @@ type world struct {
 		text   string
 	}
 	reading weir.Reading
+	reuses  bool // Options.ReuseBuffers
 	starts  weir.Position
 	beats   int // that were sent
 
@@ -111,6 +112,9 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	w.skew = skew.span(-10*time.Minute, 10*time.Minute)
 	if pushed := roll(seed, "pushed"); pushed.chance(w.profile.Pushed) {
 		w.reading = weir.FanOut
+	}
+	if reuses := roll(seed, "reuses"); reuses.chance(w.profile.Reuses) {
+		w.reuses = true
 	}
 	w.prepare(o)
 	w.drive()
@@ -322,6 +326,8 @@ func (w *world) admit(c *call) {
 	switch body := c.body.(type) {
 	case *handling:
 		w.admitHandling(c, body)
+	case *late:
+		w.admitLate(c, body)
 	case *model.Call:
 		w.admitRead(c, body)
 	case *events:
@@ -348,6 +354,9 @@ func (w *world) answer(c *call, r reply) {
 		w.handled(c, h, &changed)
 		r = changed
 	}
+	if g, ok := c.body.(*late); ok && !w.notesLate(c, g) {
+		r = reply{err: errDead}
+	}
 	l.unpark(c)
 	if c.gone.Load() {
 		return
@@ -362,6 +371,9 @@ func (w *world) answer(c *call, r reply) {
 			w.trusts(l, c.sent, &b.report, b.answered(r))
 		}
 		b.spent = b.plain && !b.watched
+	}
+	if repeatable(c.op) && r.err == nil {
+		l.tries.answers++
 	}
 	c.answer(r)
 	w.stirred = true

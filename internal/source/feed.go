@@ -78,6 +78,7 @@ type fault struct {
 	attempt   int32  // reads in a row that have failed
 	throttled uint32 // see [Status]
 	failed    uint32 // … too
+	retried   uint32 // … and this
 }
 
 type feedState uint8
@@ -266,7 +267,7 @@ func (f *Feed) Status() Status {
 	s := Status{Doing: f.doing, Since: f.since.Time(), Trying: f.trying.Time(), Behind: f.behind}
 	if f.fault != nil {
 		s.Attempt, s.Err = int(f.fault.attempt), f.fault.last
-		s.Throttled, s.Failed = int(f.fault.throttled), int(f.fault.failed)
+		s.Throttled, s.Failed, s.Retried = int(f.fault.throttled), int(f.fault.failed), int(f.fault.retried)
 	}
 	for p := f.queue; p != nil; p = p.next {
 		s.Buffered += len(p.Records)
@@ -386,6 +387,6 @@ func (f *Feed) wrong() *fault {
 func (f *Feed) fine() {
 	f.poll.failures = 0
 	if was := f.fault; was != nil {
-		*was = fault{throttled: was.throttled, failed: was.failed}
+		*was = fault{throttled: was.throttled, failed: was.failed, retried: was.retried}
 	}
 }

@@ -11,6 +11,7 @@ import (
 type lane struct {
 	used  int // the tick of the scheduler at which it was last
 	line  wire.Line
+	retry wire.Retry      // of the call that is under way
 	calls context.Context // that ctx was made from
 	ctx   context.Context
 	end   context.CancelFunc

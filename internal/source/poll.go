@@ -21,6 +21,9 @@ import (
 // Record is one record as it was read. Data and the strings alias the page.
 type Record = wire.Record
 
+// Origin is the shard that a record was read from.
+type Origin = wire.Origin
+
 // Page is what one read returned, or a part of a large answer, of which only the last says Behind and End for sure. It is valid until the
 // next read, or until Release where the caller reuses memory.
 type Page struct {
@@ -104,6 +107,7 @@ type Poll struct {
 type whole struct {
 	wire.Page
 	limit int32
+	retry wire.Retry
 }
 
 // Hearer hears what becomes of reading a shard.
@@ -215,14 +219,18 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 // read reads a whole page.
 func (p *Poll) read(ctx context.Context) (Page, error) {
 	p.began = mono.Now()
-	if err := p.open(ctx, nil); err != nil {
+	all := p.whole()
+	if err := p.open(ctx, nil, &all.retry); err != nil {
 		return Page{}, err
 	}
+	p.retried(&all.retry)
 	p.due = p.began.Add(p.spacing(0)) // also should it fail: the service may have counted it
-	all := p.whole()
-	w, request := &all.Page, p.request()
+	w, request := &all.Page, p.request(&all.retry)
 	request.Limit = int(min(all.limit, p.Limit))
-	if err := p.Caller.GetRecords(ctx, request, w); err != nil {
+	err := p.Caller.GetRecords(ctx, request, w)
+	p.retried(&all.retry)
+	if err != nil {
+		p.due = p.began.Add(p.spacing(0))
 		return Page{}, err
 	}
 	p.due = p.began.Add(p.spacing(w.Bytes))
@@ -247,20 +255,31 @@ func (p *Poll) whole() *whole {
 	return p.page
 }
 
+// retried notes that a call was made a second time: the next read keeps its distance from that one.
+func (p *Poll) retried(r *wire.Retry) bool {
+	if r.At.IsZero() {
+		return false
+	}
+	p.began, r.At = mono.Of(r.At), time.Time{}
+	return true
+}
+
 // open makes an iterator at the position unless there is one. line may be nil.
-func (p *Poll) open(ctx context.Context, line *wire.Line) error {
+func (p *Poll) open(ctx context.Context, line *wire.Line, retry *wire.Retry) error {
 	if p.iterator != "" {
 		return nil
 	}
 	p.begin()
 	p.made = true // whatever is wrong with it now is wrong with the position
-	it, err := p.iterate(ctx, line)
+	it, err := p.iterate(ctx, line, retry)
 	p.iterator = it
 	return err
 }
 
-func (p *Poll) request() wire.Request {
-	return wire.Request{Iterator: p.iterator, Limit: int(p.Limit), StreamARN: p.Stream.ARN}
+// request is what is asked for. A second try counts as a read, so it keeps the distance of one.
+func (p *Poll) request(retry *wire.Retry) wire.Request {
+	retry.After = p.spacing(0)
+	return wire.Request{Iterator: p.iterator, Limit: int(p.Limit), StreamARN: p.Stream.ARN, Retry: retry}
 }
 
 // deliver notes that a page, or a part of one, counts as delivered.
@@ -356,7 +375,7 @@ func (p *Poll) schedule(bytes int, page Page) (tip bool) {
 	return tip
 }
 
-func (p *Poll) iterate(ctx context.Context, line *wire.Line) (string, error) {
+func (p *Poll) iterate(ctx context.Context, line *wire.Line, retry *wire.Retry) (string, error) {
 	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(p.Shard)}
 	in.StreamName, in.StreamARN = p.Stream.nameAndARN()
 	switch p.From.Kind() {
@@ -373,5 +392,5 @@ func (p *Poll) iterate(ctx context.Context, line *wire.Line) (string, error) {
 	default:
 		return "", fmt.Errorf("%w: %q is no place in a shard", ErrNoPosition, p.From)
 	}
-	return p.Caller.Iterator(ctx, in, line)
+	return p.Caller.Iterator(ctx, in, line, retry)
 }

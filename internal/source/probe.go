@@ -42,7 +42,7 @@ func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s S
 func probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, id *string) error {
 	in := &kinesis.GetShardIteratorInput{ShardId: id, ShardIteratorType: types.ShardIteratorTypeLatest}
 	in.StreamName, in.StreamARN = s.nameAndARN()
-	at, err := caller.Iterator(ctx, in, nil)
+	at, err := caller.Iterator(ctx, in, nil, nil)
 	if err != nil {
 		return unlessForAll(err)
 	}

@@ -48,6 +48,8 @@ type Status struct {
 	Err    error // why the last of them did; nil when the last read succeeded
 	// Throttled is how many calls were throttled, and Failed how many failed otherwise, since the beginning.
 	Throttled, Failed int
-	Behind            time.Duration
-	Buffered          int // records read, that the handler has not begun with
+	// Retried is how many calls were made a second time, because nothing came over the connection of the first.
+	Retried  int
+	Behind   time.Duration
+	Buffered int // records read, that the handler has not begun with
 }

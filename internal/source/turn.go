@@ -152,7 +152,9 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	defer f.ungrant()
 	p := &f.poll
 	if p.iterator == "" {
-		if err := p.open(ctx, &l.line); err != nil {
+		err := p.open(ctx, &l.line, &l.retry)
+		f.retried(l)
+		if err != nil {
 			return false, err
 		}
 		f.mu.Lock()
@@ -161,6 +163,7 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	}
 	next := f.part()
 	rest, err := p.Caller.Read(ctx, f.request(l), &next.wire)
+	f.retried(l)
 	size, memory, records, begun := 0, 0, 0, p.From
 	for err == nil {
 		next.Page, err = p.check(ctx, &next.wire)
@@ -208,9 +211,18 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 	return false, err
 }
 
+// retried counts a second try.
+func (f *Feed) retried(l *lane) {
+	if f.poll.retried(&l.retry) {
+		f.mu.Lock()
+		f.wrong().retried++
+		f.mu.Unlock()
+	}
+}
+
 // request is what the read asks for.
 func (f *Feed) request(l *lane) wire.Request {
-	r := f.poll.request()
+	r := f.poll.request(&l.retry)
 	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, int(f.granted)), &l.line
 	return r
 }

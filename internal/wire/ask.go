@@ -36,5 +36,5 @@ func (c *Caller) ask(l *life, req *Request) bool {
 	}
 	d := drafts.Get().(*draft)
 	defer drafts.Put(d)
-	return l.line.line.Ask(l.caller, l.ep.lean, l.ep.message(d, c.now(), &l.cred, f, req), l.bound)
+	return l.line.line.Ask(l.caller, l.ep.lean, l.ep.message(d, c.now(), &l.cred, f, req), l.limits())
 }

@@ -73,6 +73,9 @@ type Options struct {
 	// Switched hears when calls about a stream change their format, and why. It must not block; it may be called
 	// concurrently. May be nil.
 	Switched func(streamARN string, to Format, why error)
+	// Silent hears, at most once a minute for each endpoint, how many calls to it were made a second time since it last heard,
+	// because nothing came over the connection of the first. It must not block; it may be called concurrently. May be nil.
+	Silent func(endpoint string, times int)
 }
 
 // Caller makes GetRecords calls for one client. It may be used concurrently.
@@ -101,6 +104,8 @@ type Caller struct {
 	known     int                      // endpoints, guarded by resolving
 
 	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
+
+	silences sync.Map // scheme and host to *silence
 }
 
 const (
@@ -213,8 +218,12 @@ func (c *Caller) getRecords(l *life, req *Request, p *Page) (*Rest, error) {
 			return nil, err
 		}
 		if l.ep.reason == "" {
-			return c.choose(&l.ep.format, l, req, p, func(f Format) (*Rest, error) {
-				rest, err := c.own(l, f, req, p)
+			return c.choose(&l.ep.format, l, req, p, func(f Format) (rest *Rest, err error) {
+				err = c.twice(l, func() error {
+					p.empty()
+					rest, err = c.own(l, f, req, p)
+					return err
+				})
 				if err != nil {
 					err = operationError(err)
 				}
@@ -222,9 +231,15 @@ func (c *Caller) getRecords(l *life, req *Request, p *Page) (*Rest, error) {
 			})
 		}
 	case PlainSDK:
+		l.deaf = true
 		return nil, c.plainSDK(l, req, p)
 	}
-	return c.choose(c.choiceFor(req.StreamARN), l, req, p, func(f Format) (*Rest, error) { return nil, c.underSDK(l, f, req, p) })
+	return c.choose(c.choiceFor(req.StreamARN), l, req, p, func(f Format) (*Rest, error) {
+		return nil, c.twice(l, func() error {
+			p.empty()
+			return c.underSDK(l, f, req, p)
+		})
+	})
 }
 
 // prepare finds out what the call is made with.
@@ -239,8 +254,19 @@ func (c *Caller) prepareFor(l *life, operation, arn string) (err error) {
 	if l.cred, err = c.credentials.Retrieve(l); err != nil {
 		return errorOf(operation, fmt.Errorf("get credentials: %w", err))
 	}
-	l.ep, err = c.endpointFor(l, &l.cred, arn)
+	if l.ep, err = c.endpointFor(l, &l.cred, arn); err == nil {
+		l.quiet = l.ep.quiet
+	}
 	return err
+}
+
+// silenceOf is that of an endpoint, which streams share.
+func (c *Caller) silenceOf(at string) *silence {
+	if s, ok := c.silences.Load(at); ok {
+		return s.(*silence)
+	}
+	s, _ := c.silences.LoadOrStore(at, newSilence(at))
+	return s.(*silence)
 }
 
 // choose makes a call in the format that is right for an endpoint as far as is known, and learns from it.

@@ -27,6 +27,7 @@ type endpoint struct {
 	agent  []string
 	signer signer
 	format formatChoice
+	quiet  *silence
 	// lean is nil where net/http makes the calls.
 	lean      *http1.Host
 	templates templates
@@ -68,6 +69,7 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	}
 	if c.known++; c.known > maxEndpoints {
 		c.endpoints.Clear()
+		c.silences.Clear()
 		c.known = 1
 	}
 	c.endpoints.Store(key, ep)
@@ -121,6 +123,7 @@ func (c *Caller) resolve(ctx context.Context, cred *aws.Credentials, arn string)
 	}
 	ep := endpointOf(seen.request, seen.body, cred)
 	ep.lean = c.leanHost(ep)
+	ep.quiet = c.silenceOf(ep.url.Scheme + "://" + ep.url.Host)
 	return ep, nil
 }
 

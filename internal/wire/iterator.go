@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
-
-	"github.com/weir-go/weir/internal/http1"
 )
 
 const (
@@ -26,17 +23,20 @@ var iteratorTargetValue = []string{iteratorTarget}
 var ErrNoIterator = errors.New("the service returned no shard iterator")
 
 // Iterator makes a GetShardIterator call, without retries: one of our own, in JSON, where the path is [OwnCall], and one of the SDK's else. A start with
-// thousands of shards makes as many of them, each of which costs the SDK 25 KB. line may be nil; it is parked where it is not used.
+// thousands of shards makes as many of them, each of which costs the SDK 25 KB. line and retry may be nil; a line is parked where it is not used.
 // Errors are those of [Caller.GetRecords], and [ErrNoIterator].
-func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line) (string, error) {
-	l := &life{caller: ctx, line: line, bound: http1.Bound{At: time.Now().Add(c.opts.Timeout), Why: c.slow}}
+func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line, retry *Retry) (it string, err error) {
+	l := live(ctx, &Request{Line: line, Retry: retry}, c.opts.Timeout, c.slow)
 	defer l.end()
 	if c.path == OwnCall {
 		if err := c.prepareFor(l, iteratorOperation, aws.ToString(in.StreamARN)); err != nil {
 			return "", err
 		}
 		if l.ep.reason == "" {
-			it, err := c.iterator(l, in)
+			err := c.twice(l, func() error {
+				it, err = c.iterator(l, in)
+				return err
+			})
 			if err != nil {
 				err = errorOf(iteratorOperation, err)
 			}
@@ -46,9 +46,15 @@ func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput
 	if line != nil {
 		line.Park()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, c.slow)
-	defer cancel()
-	out, err := c.client.GetShardIterator(ctx, in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
+	var out *kinesis.GetShardIteratorOutput
+	if l.deaf = c.path == PlainSDK; l.deaf {
+		out, err = c.client.GetShardIterator(l, in, func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })
+	} else {
+		err = c.twice(l, func() error {
+			out, err = c.client.GetShardIterator(l, in, c.once(l))
+			return err
+		})
+	}
 	switch {
 	case err != nil:
 		return "", err
@@ -92,12 +98,7 @@ func (c *Caller) askIterator(l *life, in *kinesis.GetShardIteratorInput) (answer
 	d := drafts.Get().(*draft)
 	d.body = appendIteratorInput(d.body[:0], in)
 	message := l.ep.signed(d, c.now(), &l.cred, iteratorJSON)
-	var err error
-	if l.line != nil {
-		l.answer, err = l.line.line.Do(l.caller, l.ep.lean, message, true, l.bound)
-	} else {
-		l.answer, err = l.ep.lean.Do(l.caller, message, true, l.bound)
-	}
+	err := l.do(message, true)
 	drafts.Put(d)
 	return l.answered(err)
 }

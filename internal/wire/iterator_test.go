@@ -45,7 +45,7 @@ func TestIteratorsAreAskedForAsTheSDKDoes(t *testing.T) {
 			var bodies [2]any
 			for i, opts := range []func(*kinesis.Options){func(*kinesis.Options) {}, traced} {
 				client := fakeClient(server.URL+"/some/path", opts, func(o *kinesis.Options) { o.Credentials = staticCredentials(token) })
-				it, err := newCaller(t, client, Options{}).Iterator(t.Context(), in, nil)
+				it, err := newCaller(t, client, Options{}).Iterator(t.Context(), in, nil, nil)
 				if err != nil || it != "it/+==" {
 					t.Fatalf("%s: %q, %v", name, it, err)
 				}
@@ -131,7 +131,7 @@ func TestErrorsOfIteratorsAreThoseOfTheSDK(t *testing.T) {
 			return kinesistest.Fault{Err: &kinesistest.Error{Code: code, Message: "because"}}
 		})
 		describe := func(c *Caller) string {
-			_, err := c.Iterator(t.Context(), in, nil)
+			_, err := c.Iterator(t.Context(), in, nil, nil)
 			var (
 				api      smithy.APIError
 				op       *smithy.OperationError
@@ -151,13 +151,13 @@ func TestErrorsOfIteratorsAreThoseOfTheSDK(t *testing.T) {
 	}
 	for _, fault := range []kinesistest.Fault{{CutAfter: 20}, {Cut: true}, {LoseAnswer: true}} {
 		server.Control("GetShardIterator", func(*kinesistest.Call) kinesistest.Fault { return fault })
-		if it, err := own.Iterator(t.Context(), in, nil); err == nil || isAPIError(err) {
+		if it, err := own.Iterator(t.Context(), in, nil, nil); err == nil || isAPIError(err) {
 			t.Errorf("%+v: %q, %v", fault, it, err)
 		}
 	}
 	server.Control("GetShardIterator", nil)
 	var line Line
-	it, err := own.Iterator(t.Context(), in, &line)
+	it, err := own.Iterator(t.Context(), in, &line, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestIteratorsThatAreNone(t *testing.T) {
 		"with an odd length": {cborType, "\xa1\x6dShardIterator\x62x", false, true},
 	} {
 		server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, c.contentType, c.body) })
-		it, err := newCaller(t, fakeClient(server.URL), Options{}).Iterator(t.Context(), iteratorInputs()["the oldest"], nil)
+		it, err := newCaller(t, fakeClient(server.URL), Options{}).Iterator(t.Context(), iteratorInputs()["the oldest"], nil, nil)
 		if name == "in CBOR after all" {
 			if err != nil || it != "x" {
 				t.Errorf("%s: %q, %v", name, it, err)
@@ -220,14 +220,14 @@ func TestIteratorsThatDoNotCome(t *testing.T) {
 			c := newCaller(t, client, Options{Path: path, Timeout: 7 * time.Second})
 			began := time.Now()
 			in := iteratorInputs()["the oldest"]
-			if _, err := c.Iterator(t.Context(), in, nil); time.Since(began) != 7*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := c.Iterator(t.Context(), in, nil, nil); time.Since(began) != 7*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v after %v", path, err, time.Since(began))
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
 			began = time.Now()
 			var line Line
-			if _, err := c.Iterator(ctx, in, &line); time.Since(began) != time.Second || err == nil {
+			if _, err := c.Iterator(ctx, in, &line, nil); time.Since(began) != time.Second || err == nil {
 				t.Errorf("%s: %v after %v", path, err, time.Since(began))
 			}
 			line.Park()
@@ -243,7 +243,7 @@ func TestIteratorsWithoutCredentials(t *testing.T) {
 	client := fakeClient("http://x", func(o *kinesis.Options) {
 		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("none today") })
 	})
-	_, err := newCaller(t, client, Options{}).Iterator(t.Context(), iteratorInputs()["the oldest"], nil)
+	_, err := newCaller(t, client, Options{}).Iterator(t.Context(), iteratorInputs()["the oldest"], nil, nil)
 	var op *smithy.OperationError
 	if !errors.As(err, &op) || op.Operation() != iteratorOperation || !strings.Contains(err.Error(), "none today") {
 		t.Error(err)
@@ -262,7 +262,7 @@ func TestIteratorsOfTheSDKParkTheLine(t *testing.T) {
 		t.Fatalf("no connection is kept: %v", err)
 	}
 	traced := httptrace.WithClientTrace(t.Context(), new(httptrace.ClientTrace))
-	if it, err := c.Iterator(traced, iteratorInputs()["the oldest"], &line); err != nil || it != "x" || !reflect.ValueOf(line).IsZero() {
+	if it, err := c.Iterator(traced, iteratorInputs()["the oldest"], &line, nil); err != nil || it != "x" || !reflect.ValueOf(line).IsZero() {
 		t.Errorf("%q, %v with a line that is not parked", it, err)
 	}
 }
@@ -278,7 +278,7 @@ func TestIteratorsCorrectTheClock(t *testing.T) {
 	})
 	c := newCaller(t, fakeClient(server.URL), Options{})
 	for _, good := range []bool{false, true} {
-		if _, err := c.Iterator(t.Context(), iteratorInputs()["the oldest"], nil); (err == nil) != good {
+		if _, err := c.Iterator(t.Context(), iteratorInputs()["the oldest"], nil, nil); (err == nil) != good {
 			t.Errorf("good: %t, %v", good, err)
 		}
 	}

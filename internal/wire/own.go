@@ -74,13 +74,24 @@ func (c *Caller) send(l *life, f Format, req *Request) (answer, error) {
 		return c.post(l, callFor(f), req.appendTo(make([]byte, 0, 96+len(req.Iterator)+len(req.StreamARN)), f))
 	}
 	d := drafts.Get().(*draft)
-	if message := ep.message(d, c.now(), &l.cred, f, req); l.line != nil {
-		l.answer, err = l.line.line.Do(l.caller, ep.lean, message, !again, l.bound)
-	} else {
-		l.answer, err = ep.lean.Do(l.caller, message, true, l.bound)
-	}
+	err = l.do(ep.message(d, c.now(), &l.cred, f, req), !again)
 	drafts.Put(d)
 	return l.answered(err)
+}
+
+// do makes a request over our own HTTP client: over the line, if there is one, and over a new connection the second time.
+func (l *life) do(message []byte, repeat bool) (err error) {
+	switch {
+	case l.line != nil && l.second:
+		l.answer, err = l.line.line.Fresh(l.caller, l.ep.lean, message, l.limits())
+	case l.line != nil:
+		l.answer, err = l.line.line.Do(l.caller, l.ep.lean, message, repeat, l.limits())
+	case l.second:
+		l.answer, err = l.ep.lean.Fresh(l.caller, message, l.limits())
+	default:
+		l.answer, err = l.ep.lean.Do(l.caller, message, repeat, l.limits())
+	}
+	return err
 }
 
 // byHand reports whether our own HTTP client makes the call.
@@ -96,6 +107,7 @@ func (l *life) answered(err error) (answer, error) {
 	if err != nil {
 		return answer{}, &url.Error{Op: "Post", URL: l.ep.url.Redacted(), Err: err}
 	}
+	l.quiet.heard(l.answer.Waited)
 	return leanAnswer(l.answer, l.ep.url), nil
 }
 

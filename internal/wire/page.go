@@ -17,7 +17,11 @@ type Record struct {
 	Arrival        int64  // Unix milliseconds; 0 when the service did not say
 	Done           uint32 // shard.Whole; who takes records apart counts here
 	Encrypted      bool   // by the service, with a KMS key
+	From           *Origin
 }
+
+// Origin is the shard that a record was read from. Whoever hands records on fills it in.
+type Origin struct{ Stream, Shard string }
 
 // Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use. A page may be used again
 // for the next call, which overwrites the slice Records; Release it before if that is still needed. Not for concurrent use.

@@ -14,7 +14,7 @@ import (
 
 // post makes a call over net/http. The answer is the caller's.
 func (c *Caller) post(l *life, of call, body []byte) (answer, error) {
-	resp, err := c.posts.Do(l.ep.request(l, c.now(), &l.cred, of, body)) //nolint:bodyclose // it is the caller's
+	resp, err := l.listenTo(c.posts, l.ep.request(l, c.now(), &l.cred, of, body)) //nolint:bodyclose // it is the caller's
 	if err != nil {
 		return answer{}, err
 	}

@@ -28,7 +28,7 @@ func TestIteratorsOverAnyTransport(t *testing.T) {
 		o.HTTPClient = &http.Client{Transport: through(transport.RoundTrip)}
 	})
 	for name, in := range iteratorInputs() {
-		it, err := newCaller(t, client, Options{}).Iterator(t.Context(), in, new(Line))
+		it, err := newCaller(t, client, Options{}).Iterator(t.Context(), in, new(Line), nil)
 		if err != nil || it != "it" {
 			t.Fatalf("%s: %q, %v", name, it, err)
 		}
@@ -133,7 +133,7 @@ func TestAllocationsOfAPost(t *testing.T) {
 	}
 	transport.contentType, transport.body = jsonType, []byte(`{"ShardIterator":"it"}`)
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := caller.Iterator(t.Context(), in, nil); err != nil {
+		if _, err := caller.Iterator(t.Context(), in, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 30 {

@@ -16,6 +16,7 @@ type Request struct {
 	StreamARN string // of the stream; optional, but account-based endpoints and policies may need it
 	Window    int    // how much of the answer [Caller.Read] holds at a time; 0 is [Options.Window]
 	Line      *Line  // that keeps the connection for the next call; may be nil
+	Retry     *Retry // about a second try; may be nil
 }
 
 func (r *Request) input() *kinesis.GetRecordsInput {

@@ -50,8 +50,8 @@ func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func(
 }
 
 // surplus is for how long a connection is kept that nobody uses. Those that were used last are used first, so it is one that only a burst
-// needed, such as a start, and the next burst is not likely to come soon. Each is 15 KB or so. And when a call was never answered, because
-// its connection has died without a word, those that may be as dead are gone before the next call: it was waited for longer than this.
+// needed, such as a start, and the next burst is not likely to come soon. Each is 15 KB or so. And the fewer there are, the fewer can have
+// died without a word.
 const surplus = 10 * time.Second
 
 // leanClient makes our own HTTP client, with the same settings. It is nil when they ask for what that does not do. proxy has to

@@ -19,9 +19,9 @@ import (
 )
 
 // underSDK makes one call through the client, with a protocol that reads the answer into p.
-func (c *Caller) underSDK(ctx context.Context, f Format, req *Request, p *Page) error {
+func (c *Caller) underSDK(l *life, f Format, req *Request, p *Page) error {
 	protocol := &protocol{Protocol: sdkProtocol, format: f, reading: &c.reading, page: p}
-	out, err := c.client.GetRecords(ctx, req.input(), c.once, func(o *kinesis.Options) { o.Protocol = protocol })
+	out, err := c.client.GetRecords(l, req.input(), c.once(l), func(o *kinesis.Options) { o.Protocol = protocol })
 	if err != nil {
 		return err
 	}
@@ -34,9 +34,25 @@ func (c *Caller) underSDK(ctx context.Context, f Format, req *Request, p *Page) 
 }
 
 // once makes a call without the SDK's retries, over connections of ours, and with its request in one piece.
-func (c *Caller) once(o *kinesis.Options) {
-	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = wholeRequest{c.http}
+func (c *Caller) once(l *life) func(*kinesis.Options) {
+	return func(o *kinesis.Options) {
+		o.Retryer = aws.NopRetryer{}
+		o.HTTPClient = wholeRequest{listener{c, l}}
+	}
+}
+
+// listener listens for the answer to a request that the SDK makes.
+type listener struct {
+	c *Caller
+	l *life
+}
+
+func (h listener) Do(r *http.Request) (*http.Response, error) {
+	quiet := h.c.silenceOf(r.URL.Scheme + "://" + r.URL.Host)
+	h.l.mu.Lock()
+	h.l.quiet = quiet
+	h.l.mu.Unlock()
+	return h.l.listenTo(h.c.http, r)
 }
 
 // wholeRequest sends the body of each request as one buffer. The SDK closes a body as soon as the head of the answer is
@@ -120,8 +136,8 @@ func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.Oper
 }
 
 // plainSDK makes one call that the SDK decodes too.
-func (c *Caller) plainSDK(ctx context.Context, req *Request, p *Page) error {
-	out, err := c.client.GetRecords(ctx, req.input(), c.once)
+func (c *Caller) plainSDK(l *life, req *Request, p *Page) error {
+	out, err := c.client.GetRecords(l, req.input(), c.once(l))
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@
 //
 // Tables are never made unasked. Who may not make them gives [Store.Schema] to somebody who may; a call that misses them fails
 // with [lease.ErrSetup] and says so. So does one that finds tables of an older version, until Migrate was called again or the
-// statements of [Store.SchemaSince] were run.
+// statements of [Store.SchemaSince] were run. Programs of the version before work with the newer tables and may start on them, so
+// an upgrade begins with the tables and may be taken back without them.
 //
 // # Transactions
 //

@@ -103,6 +103,26 @@ func FuzzDecodeLease(f *testing.F) {
 	})
 }
 
+func TestWhichTablesSuit(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		tables, known int64
+		want          bool
+	}{
+		{"the same version", 2, 2, true},
+		{"a newer one that only adds", 3, 2, true},
+		{"the newest one that only adds", 99, 2, true},
+		{"one that other programs cannot share", 100, 2, false},
+		{"an older one lacks something", 1, 2, false},
+		{"no tables", 0, 1, false},
+		{"a later generation has its own", 102, 101, true},
+	} {
+		if got := suits(c.tables, c.known); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
 func TestSchemaSince(t *testing.T) {
 	for d, want := range map[Dialect]string{
 		SQLite:   "ALTER TABLE a_sessions ADD COLUMN times TEXT NOT NULL DEFAULT '';\nUPDATE a_schema SET version = 2;\n",

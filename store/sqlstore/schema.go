@@ -51,9 +51,18 @@ func (s *Store) SchemaSince(version int) (string, error) {
 // version is that of the schema which this code knows.
 func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 
+// generation is how many versions get on with each other: programs that know one of 1 to 99 work with the tables of any later
+// one of these, as an older worker has to that starts again in the middle of an upgrade. So a step within a generation only adds,
+// and what it adds has a default that suits rows of programs that do not know it.
+const generation = 100
+
+// suits says that tables of a version have all that a program needs which knows another.
+func suits(tables, known int64) bool { return tables >= known && tables/generation == known/generation }
+
 // Migrate makes the tables, or brings those of an older version up to date, in one transaction. It is never run unasked.
 // Where there is nothing to do it does nothing; several may run it at once. It fails with an error that wraps
-// [lease.ErrSetup] if tables of these names belong to somebody else or were made by a newer version of weir.
+// [lease.ErrSetup] if tables of these names belong to somebody else, or were made by a version of weir that is so much newer
+// that the two cannot share them. Tables that are newer and suit this version stay as they are.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.dialect.prepare != nil {
 		err := s.insist(ctx, func(ctx context.Context) error {
@@ -76,7 +85,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if version > s.version() {
+		if version > s.version() && !suits(version, s.version()) {
 			return s.tooNew(version)
 		}
 		if !there {
@@ -95,7 +104,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 				}
 			}
 		}
-		if _, err = t.exec(setVersion + fmt.Sprint(s.version())); err != nil || !s.dialect.server {
+		if _, err = t.exec(setVersion + fmt.Sprint(max(version, s.version()))); err != nil || !s.dialect.server {
 			return err
 		}
 		return t.probe()
@@ -155,18 +164,19 @@ func (t *tx) schemaVersion() (version int64, there bool, err error) {
 	return version, there, err
 }
 
-// checkVersion makes sure that the tables are those that this code knows.
+// checkVersion makes sure that the tables are those that this code knows, or newer ones that suit it.
 func (t *tx) checkVersion() error {
 	version, _, err := t.schemaVersion()
 	switch {
 	case err != nil:
 		return err
+	case suits(version, t.version()):
+		return nil
 	case version > t.version():
 		return t.tooNew(version)
-	case version < t.version():
+	default:
 		return fmt.Errorf("%w: the tables have version %d, this program needs %d: call Migrate once%s", lease.ErrSetup, version, t.version(), t.byHand(version))
 	}
-	return nil
 }
 
 // byHand says what to do instead of calling Migrate.

@@ -35,7 +35,7 @@ type Store struct {
 	names   *strings.Replacer
 	turn    chan struct{} // held by the writer of this process, where the database has but one; else nil
 	worked  atomic.Bool   // some transaction has succeeded
-	checked atomic.Bool   // the schema is the one that this code knows
+	checked atomic.Bool   // the schema is one that this code can work with
 	doubt   atomic.Bool   // a call was not answered in time, and no connection was looked at since
 }
 

@@ -23,7 +23,7 @@ const patience = 30 * time.Second
 // errCollided says that two statements of a transaction saw different things, as they may on a server.
 var errCollided = errors.New("sqlstore: somebody else was faster")
 
-// inTx is transact on tables of the version that this code knows, which it makes sure of once.
+// inTx is transact on tables of a version that this code can work with, which it makes sure of once.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err

@@ -2,10 +2,13 @@ package storetest
 
 import (
 	"context"
-	"math/bits"
+	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
+	"github.com/weir-go/weir/internal/filled"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -35,39 +38,84 @@ var abilityCases = []testCase{
 }
 
 // Wrapper is the contract of what wraps a store: wrap returns a wrapper of the store that it is given, as it is used where
-// nothing goes wrong. The wrapper has to pass on which abilities the store has, whatever they are.
-func Wrapper(t *testing.T, wrap func(lease.Store) lease.Store) {
+// nothing goes wrong. The wrapper has to pass on which abilities the store has, whatever they are, and every field of what
+// it is told and answered, also those that it does not know.
+func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
+	t.Helper()
+	ctx := t.Context()
 	for _, want := range someAbilities() {
-		if got := wrap(inner{abilities: want}).Abilities(); got != want {
+		if got := wrap(&inner{abilities: want}).Abilities(); got != want {
 			t.Errorf("the wrapper says that the abilities are %v, the store %v", got, want)
 		}
 	}
+	s := &inner{orders: filled.Value[lease.Orders](t), view: filled.Value[lease.View](t)}
+	w := wrap(s)
+	report, actions := filled.Value[lease.Report](t), []lease.Action{filled.Value[lease.Action](t)}
+	same := func(what string, err error, got, want any) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s, %v\n got %+v\nwant %+v", what, err, got, want)
+		}
+	}
+	orders, err := w.Beat(ctx, "app", report)
+	same("the report of Beat, as the store gets it", err, s.report, report)
+	same("the orders of Beat", err, orders, s.orders)
+	view, err := w.View(ctx, "app", "revision")
+	same("the view", err, view, s.view)
+	same("since, as the store gets it", err, s.since, "revision")
+	did, err := w.Apply(ctx, "app", actions)
+	same("the actions of Apply, as the store gets them", err, s.actions, actions)
+	same("the answer of Apply", err, did, []bool{true})
+	won, err := w.Lead(ctx, "app", "session", 7)
+	same("the answer of Lead", err, won, true)
+	same("what Lead says, as the store gets it", err, s.led, "session 7")
+	s.report = lease.Report{}
+	err = w.Leave(ctx, "app", report)
+	same("the report of Leave, as the store gets it", err, s.report, report)
 }
 
 // someAbilities are none, each one, and all, also those that nobody knows yet.
 func someAbilities() []lease.Abilities {
 	some := []lease.Abilities{0, lease.AllAbilities, ^lease.Abilities(0)}
-	for n := range bits.UintSize {
+	for n := range 64 {
 		some = append(some, 1<<n)
 	}
 	return some
 }
 
-// inner is a store that says what it is told to say, for wrappers.
-type inner struct{ abilities lease.Abilities }
-
-func (s inner) Abilities() lease.Abilities { return s.abilities }
-
-func (s inner) Beat(context.Context, string, lease.Report) (lease.Orders, error) {
-	return lease.Orders{}, nil
+// inner is the store in a wrapper: it keeps what it is told and answers what it was given.
+type inner struct {
+	abilities  lease.Abilities
+	orders     lease.Orders
+	view       lease.View
+	report     lease.Report
+	actions    []lease.Action
+	since, led string
 }
 
-func (s inner) View(context.Context, string, string) (lease.View, error) { return lease.View{}, nil }
+func (s *inner) Abilities() lease.Abilities { return s.abilities }
 
-func (s inner) Apply(_ context.Context, _ string, a []lease.Action) ([]bool, error) {
-	return make([]bool, len(a)), nil
+func (s *inner) Beat(_ context.Context, _ string, r lease.Report) (lease.Orders, error) {
+	s.report = r
+	return s.orders, nil
 }
 
-func (s inner) Lead(context.Context, string, string, uint64) (bool, error) { return false, nil }
+func (s *inner) View(_ context.Context, _, since string) (lease.View, error) {
+	s.since = since
+	return s.view, nil
+}
 
-func (s inner) Leave(context.Context, string, lease.Report) error { return nil }
+func (s *inner) Apply(_ context.Context, _ string, a []lease.Action) ([]bool, error) {
+	s.actions = a
+	return slices.Repeat([]bool{true}, len(a)), nil
+}
+
+func (s *inner) Lead(_ context.Context, _, session string, term uint64) (bool, error) {
+	s.led = fmt.Sprint(session, " ", term)
+	return true, nil
+}
+
+func (s *inner) Leave(_ context.Context, _ string, r lease.Report) error {
+	s.report = r
+	return nil
+}

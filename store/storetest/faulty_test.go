@@ -3,6 +3,8 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +77,45 @@ func TestLateCallsAreDeliveredOnceInOrder(t *testing.T) {
 		v, err := inner.View(ctx, "app", "")
 		if err != nil || v.Leader.Term != 2 || len(v.Leases) != 1 || v.Leases[0].Epoch != 1 {
 			t.Errorf("View = %+v, %v", v, err)
+		}
+	}
+}
+
+// complaints are what a test would have failed with.
+type complaints struct {
+	testing.TB
+	all []string
+}
+
+func (c *complaints) Errorf(format string, args ...any) {
+	c.all = append(c.all, fmt.Sprintf(format, args...))
+}
+
+// rebuilt makes reports of the fields that it knows.
+type rebuilt struct{ lease.Store }
+
+func (s rebuilt) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	return s.Store.Beat(ctx, app, lease.Report{Session: r.Session, First: r.First, Progress: r.Progress})
+}
+
+// modest says that it has no abilities.
+type modest struct{ lease.Store }
+
+func (modest) Abilities() lease.Abilities { return 0 }
+
+func TestWrappersThatKeepSomethingBackAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		wrap func(lease.Store) lease.Store
+		want string // "" for nothing
+	}{
+		"it embeds the store":          {func(s lease.Store) lease.Store { return struct{ lease.Store }{s} }, ""},
+		"it rebuilds reports":          {func(s lease.Store) lease.Store { return rebuilt{s} }, "the report of Beat"},
+		"it does not forward the bits": {func(s lease.Store) lease.Store { return modest{s} }, "the abilities are none"},
+	} {
+		found := &complaints{TB: t}
+		storetest.Wrapper(found, c.wrap)
+		if got := strings.Join(found.all, "\n"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -5,9 +5,9 @@
 //	}
 //
 // The suite holds a store to the words of the contract and to what memstore does, alone and with many writers, through
-// one client and through two. It grows with the contract: a store whose [lease.Abilities] do not name a new field is not
-// asked to honour it, but its calls have to work as before when the field is set. [Wrapper] is the part for whatever wraps
-// a store. [Faulty] makes a store's calls fail, get lost, or happen twice, for tests of whatever uses a store.
+// one client and through two, one of which may be a worker of the version before, as in a rolling deployment. It grows with
+// the contract: a store whose [lease.Abilities] do not name a new field is not asked to honour it, but its calls have to work
+// as before when the field is set. [Wrapper] is the part for whatever wraps a store. [Faulty] makes a store's calls fail, get lost, or happen twice, for tests of whatever uses a store.
 package storetest
 
 import (
@@ -21,6 +21,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-go/weir/internal/previous"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -46,32 +47,38 @@ type testCase struct {
 // Run runs the whole suite, each case as a subtest, in parallel.
 func Run(t *testing.T, h Harness) {
 	groups := []struct {
-		name  string
-		cases []testCase
+		name     string
+		cases    []testCase
+		previous bool // the other client is one of the version before
 	}{
-		{"abilities", abilityCases},
-		{"session", sessionCases},
-		{"progress", progressCases},
-		{"end", endCases},
-		{"action", actionCases},
-		{"leave", leaveCases},
-		{"leader", leaderCases},
-		{"watch", watchCases},
-		{"resign", resignCases},
-		{"view", viewCases},
-		{"wish", wishCases},
-		{"admin", adminCases},
-		{"name", nameCases},
-		{"size", sizeCases},
-		{"history", historyCases},
-		{"race", raceCases},
+		{"abilities", abilityCases, false},
+		{"session", sessionCases, false},
+		{"progress", progressCases, false},
+		{"end", endCases, false},
+		{"action", actionCases, false},
+		{"leave", leaveCases, false},
+		{"leader", leaderCases, false},
+		{"watch", watchCases, false},
+		{"resign", resignCases, false},
+		{"view", viewCases, false},
+		{"wish", wishCases, false},
+		{"admin", adminCases, false},
+		{"name", nameCases, false},
+		{"size", sizeCases, false},
+		{"history", historyCases, false},
+		{"race", raceCases, false},
+		{"versions", slices.Concat(versionCases, raceCases), true},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
 				t.Run(c.name, func(t *testing.T) {
 					t.Parallel()
-					c.run(newEnv(t, h))
+					e := newEnv(t, h)
+					if g.previous {
+						e.other = previous.Client(e.other)
+					}
+					c.run(e)
 				})
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weir-go/weir/lease"
@@ -31,6 +32,7 @@ var mutants = []struct {
 	name, caught string
 	wrap         func(*mutant) lease.Store
 }{
+	{"abilities come and go", "abilities/abilities_are_the_same_for_each_client,_at_any_time", func(m *mutant) lease.Store { return &moodyAbilities{mutant: m} }},
 	{"orders are those of the beat before", "action/assign_gives_a_free_lease", func(m *mutant) lease.Store { return staleOrders{m} }},
 	{"orders are kept now and then", "race/racing_workers_and_leaders_keep_one_owner_for_each_epoch_and_lose_no_checkpoint",
 		func(m *mutant) lease.Store { return keptOrders{m} }},
@@ -47,6 +49,23 @@ var mutants = []struct {
 	{"a candidate reads before it writes", "leader/of_racing_candidates_exactly_one_wins_each_term", func(m *mutant) lease.Store { return eagerLead{m} }},
 	{"a repeated apply takes effect again", "history/a_random_history_of_lost,_doubled_and_repeated_calls_ends_as_one_in_which_all_went_well",
 		func(m *mutant) lease.Store { return repeatedApply{m} }},
+}
+
+type moodyAbilities struct {
+	*mutant
+	beaten atomic.Bool
+}
+
+func (m *moodyAbilities) Abilities() lease.Abilities {
+	if m.beaten.Load() {
+		return lease.WatchBeats
+	}
+	return 0
+}
+
+func (m *moodyAbilities) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	m.beaten.Store(true)
+	return m.Store.Beat(ctx, app, r)
 }
 
 type staleOrders struct{ *mutant }

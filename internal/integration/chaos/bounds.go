@@ -17,8 +17,10 @@ func (t times) children() time.Duration { return time.Second + 2*t.beat }
 const (
 	// readAgain is the longest pause between two tries to read a shard.
 	readAgain = 10 * time.Second
-	// callEnds is when a call that is not answered is given up.
-	callEnds = 20 * time.Second
+	// readEnds is how long a read takes whose connection is silent: 4 s at most, and a second try over a new connection.
+	readEnds = 5 * time.Second
+	// pingEnds is when a connection of subscriptions is given up that brings nothing, and no answer to a ping.
+	pingEnds = 20 * time.Second
 	// probeEnds is when a try to subscribe is given up while the shard is polled.
 	probeEnds = 10 * time.Second
 	// silenceEnds is when a subscription is given up that brings nothing, not even an empty event.
@@ -31,14 +33,15 @@ const (
 // kinesisBack is how long reading may take from when Kinesis is well again.
 func (t times) kinesisBack() time.Duration { return readAgain + t.moved() }
 
-// kinesisDead is how long reading may take when connections to Kinesis have died without a word. A subscription ends sooner, when its connection
-// does not answer a ping; but a shard that is polled because fan-out failed before may be at a try to subscribe, and then read by a call that
-// is not answered either.
+// kinesisDead is how long reading may take when connections to Kinesis have died without a word. A subscription ends when its connection does
+// not answer a ping. A shard that is polled because fan-out failed before may be at a try to subscribe, and then be read over a connection that
+// is silent too.
 func (t times) kinesisDead(pushed bool) time.Duration {
+	polled := readEnds + t.moved()
 	if pushed {
-		return probeEnds + callEnds + t.moved()
+		return max(pingEnds+t.subscribedAgain(), probeEnds+polled)
 	}
-	return callEnds + t.moved()
+	return polled
 }
 
 // fromFrozen is takenOver when the worker that is gone stands still with its subscriptions. The service lets nobody take over a younger one, so

@@ -33,6 +33,15 @@ const (
 // Run is a test of a store, which has to be empty and set up. place is what the processes open it by. What disturb does to the server
 // happens while the crowd is at work, one after the other; without it no call of the crowd may fail.
 func Run(t *testing.T, s lease.Store, place string, disturb ...func()) {
+	run(t, s, place, []string{os.Args[0]}, disturb...)
+}
+
+// Mixed is Run with a crowd of which half are processes of another program: the same test as it was in an older version.
+func Mixed(t *testing.T, s lease.Store, place, older string) {
+	run(t, s, place, []string{os.Args[0], older})
+}
+
+func run(t *testing.T, s lease.Store, place string, programs []string, disturb ...func()) {
 	var actions []lease.Action
 	for i := range leases {
 		l := lease.Lease{Key: lease.Key{Stream: "orders", Shard: strconv.Itoa(i)}, Epoch: 1, Position: shard.Oldest}
@@ -42,7 +51,9 @@ func Run(t *testing.T, s lease.Store, place string, disturb ...func()) {
 		t.Fatal(err)
 	}
 
-	c := &confirmations{T: t, owner: map[string]string{}, at: map[string]uint64{}, beat: make(chan struct{}, 1), steady: len(disturb) == 0}
+	c := &confirmations{
+		T: t, programs: programs, owner: map[string]string{}, at: map[string]uint64{}, beat: make(chan struct{}, 1), steady: len(disturb) == 0,
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	begun := time.Now()
@@ -102,7 +113,8 @@ type confirmations struct {
 	beats int
 	beat  chan struct{} // there was one lately
 
-	steady bool // nobody disturbs the server
+	programs []string // of the processes, in turn
+	steady   bool     // nobody disturbs the server
 }
 
 // own notes who owned a shard at an epoch, which can only be one. After a failover of Redis nobody owns a lease for a while, under a name that each
@@ -167,7 +179,7 @@ func (s *sights) look(store lease.Store) {
 
 // life runs one worker process and kills it at a random instant after a random number of beats.
 func (c *confirmations) life(ctx context.Context, place string, number int) {
-	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd := exec.CommandContext(ctx, c.programs[number%len(c.programs)])
 	cmd.Env = append(os.Environ(), placeVariable+"="+place, numberVariable+"="+strconv.Itoa(number))
 	if c.steady {
 		cmd.Env = append(cmd.Env, steadyVariable+"=1")

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
+// Processes of an older version are told the same and have to say the same; see [Mixed].
 const (
 	placeVariable  = "WEIR_TEST_CROWD_PLACE" // set in worker processes
 	numberVariable = "WEIR_TEST_CROWD_NUMBER"

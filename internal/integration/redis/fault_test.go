@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/internal/integration/chaos/cut"
 	"github.com/weir-go/weir/internal/integration/crowd"
+	"github.com/weir-go/weir/internal/integration/older"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -22,6 +23,14 @@ func TestProcessesThatAreKilledAndAServerThatRestartsHarmNothing(t *testing.T) {
 	kinds(t, func(t *testing.T, start servers.RedisKind) {
 		d := start(t)
 		crowd.Run(t, place(d.Addr).open(t), d.Addr, d.Restart, func() { d.Kill(); d.Start() })
+	})
+}
+
+func TestProcessesOfTwoVersionsShareAServer(t *testing.T) {
+	program := older.Unpack(t).Tests(t)
+	kinds(t, func(t *testing.T, start servers.RedisKind) {
+		d := start(t)
+		crowd.Mixed(t, place(d.Addr).open(t), d.Addr, program)
 	})
 }
 

@@ -1,5 +1,5 @@
-// Package rolling_test replaces ten worker processes one after another while records flow, and judges what their handlers wrote: nothing is
-// lost, nothing repeated, every key in order.
+// Package rolling_test replaces worker processes one after another while records flow, by others of the same version and of another, and
+// judges what their handlers wrote: nothing is lost, nothing repeated, every key in order.
 package rolling_test
 
 import (
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/integration/older"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/internal/integration/worker"
 	"github.com/weir-go/weir/internal/scenario"
@@ -21,37 +22,77 @@ import (
 )
 
 const (
-	workers = 10
-	shards  = 30
-	keys    = 1000
+	shards = 30
+	keys   = 1000
 	// patience bounds each wait; machines are shared.
 	patience = 3 * time.Minute
 )
 
+// stores are those that processes share. url is how the command knows one at a place.
+var stores = []struct {
+	kind  string
+	place func(*testing.T) string
+	url   func(place string) []string
+}{
+	{servers.SQLiteStore, func(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") },
+		func(place string) []string { return []string{"sqlite:" + place} }},
+	{servers.PostgresStore, func(t *testing.T) string { return servers.Postgres(t).PostgresURL("weir") },
+		func(place string) []string { return []string{place} }},
+	{servers.DynamoDBStore, func(t *testing.T) string { return servers.DynamoDBLocal(t).URL },
+		func(place string) []string { return []string{"dynamodb:weir", "--dynamodb-endpoint", place} }},
+}
+
 func TestTenProcessesAreReplacedOneAfterAnother(t *testing.T) {
-	for _, c := range []struct {
-		kind  string
-		place func(*testing.T) string
-	}{
-		{servers.SQLiteStore, func(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") }},
-		{servers.PostgresStore, func(t *testing.T) string { return servers.Postgres(t).PostgresURL("weir") }},
-		{servers.DynamoDBStore, func(t *testing.T) string { return servers.DynamoDBLocal(t).URL }},
-	} {
+	for _, c := range stores {
 		t.Run(c.kind, func(t *testing.T) {
 			place := c.place(t)
 			if err := servers.PrepareStore(t.Context(), c.kind, place); err != nil {
 				t.Fatal(err)
 			}
-			run(t, c.kind, place)
+			d := deployment{name: "rolling restart of ten processes", workers: 10, programs: make([]string, 20), records: 50_000, perSecond: 2500}
+			if *full {
+				d.records, d.perSecond = 1_000_000, 10_000
+			}
+			d.run(t, c.kind, place)
 		})
 	}
 }
 
-func run(t *testing.T, kind, place string) {
-	records, perSecond := 50_000, 2500
-	if *full {
-		records, perSecond = 1_000_000, 10_000
+// TestAnUpgradeAndTheWayBack replaces processes of the version before by those of this one, and these by the former again, on a store that
+// the version before has made.
+func TestAnUpgradeAndTheWayBack(t *testing.T) {
+	before := older.Unpack(t)
+	program := before.Tests(t)
+	for _, c := range stores {
+		t.Run(c.kind, func(t *testing.T) {
+			place := c.place(t)
+			url := c.url(place)
+			before.CreateStore(t, url[0], url[1:]...)
+			d := deployment{name: "upgrade of four processes and the way back", workers: 4,
+				programs: slices.Concat(slices.Repeat([]string{program}, 4), make([]string, 4), slices.Repeat([]string{program}, 4)),
+				records:  20_000, perSecond: 1000}
+			d.first = func() {
+				if err := servers.PrepareStore(t.Context(), c.kind, place); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.run(t, c.kind, place)
+		})
 	}
+}
+
+// deployment is one run of an application whose processes are replaced one after another.
+type deployment struct {
+	name               string
+	workers            int
+	programs           []string // of all processes in the order of their start, "" for this one; the first are replaced by those after them
+	first              func()   // is done before the first process is replaced; may be nil
+	records, perSecond int
+}
+
+func (d deployment) run(t *testing.T, kind, place string) {
+	workers, records, perSecond := d.workers, d.records, d.perSecond
+	replacements := len(d.programs) - workers
 	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
 	srv.CreateStream(stream, shards)
 	dir := t.TempDir()
@@ -59,6 +100,7 @@ func run(t *testing.T, kind, place string) {
 	hire := func() {
 		all = append(all, worker.Start(t, worker.Setup{
 			Kinesis: srv.URL(), Kind: kind, Place: place, App: "rolling", Stream: stream, Name: fmt.Sprintf("w%d", len(all)), Idle: 200 * time.Millisecond,
+			Program: d.programs[len(all)],
 		}, dir))
 	}
 	var handled []scenario.Handled
@@ -110,9 +152,12 @@ func run(t *testing.T, kind, place string) {
 	}
 	began := time.Now()
 	var stops, replaced []time.Duration
-	for i := range workers {
+	if d.first != nil {
+		d.first()
+	}
+	for i := range replacements {
 		// Spread over all records.
-		until("records", func() bool { return put.done.Load() >= int64(records*(i+1)/(workers+1)) })
+		until("records", func() bool { return put.done.Load() >= int64(records*(i+1)/(replacements+1)) })
 		stops = append(stops, all[i].Stop(t))
 		since := time.Now()
 		hire()
@@ -122,7 +167,7 @@ func run(t *testing.T, kind, place string) {
 	took, before := time.Since(began), put.done.Load()
 	put.hurry.Store(true)
 	until("every record", func() bool { return put.done.Load() == int64(records) && len(handled) >= records })
-	for _, w := range all[workers:] {
+	for _, w := range all[replacements:] {
 		w.Stop(t)
 	}
 	look()
@@ -131,11 +176,11 @@ func run(t *testing.T, kind, place string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %s; %d records were put until the last of ten workers was replaced, after %v", kind, v, before, took.Round(time.Second))
+	t.Logf("%s: %s; %d records were put until the last of %d processes was replaced, after %v", kind, v, before, replacements, took.Round(time.Second))
 	if !v.Clean() || v.Duplicates > 0 || v.Put != records {
 		t.Errorf("%s: %q", v, v.Complaints)
 	}
-	what := fmt.Sprintf("rolling restart of ten processes, %s, %d records: ", kind, records)
+	what := fmt.Sprintf("%s, %s, %d records: ", d.name, kind, records)
 	// What a record waited for, from when it was put: the producer, who shares the machine, may pause too. Those from before the first
 	// worker was replaced waited for the first workers' start.
 	longest := map[string]time.Duration{}

@@ -3,6 +3,9 @@ package servers
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -38,4 +41,14 @@ func (s *Server) DynamoDB(options ...func(*dynamodb.Options)) *dynamodb.Client {
 // Kinesis returns a new client of s.
 func (s *Server) Kinesis(options ...func(*kinesis.Options)) *kinesis.Client {
 	return kinesis.NewFromConfig(s.Config(), options...)
+}
+
+// CAFile writes a certificate to a file for AWS_CA_BUNDLE, which is gone after the test.
+func CAFile(t testing.TB, pem []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

@@ -96,6 +96,36 @@ func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Java returns a command that runs one of the programs of the java tests with the KCL and the KPL. It trusts the certificate in
+// pem, and nothing else.
+func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
+	t.Helper()
+	dir := fetched(t, "java")
+	trust := filepath.Join(t.TempDir(), "trust.p12")
+	keytool := exec.CommandContext(t.Context(), "keytool", "-importcert", "-noprompt", "-alias", "weir", "-file", CAFile(t, pem),
+		"-keystore", trust, "-storetype", "PKCS12", "-storepass", "changeit")
+	if said, err := keytool.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return exec.CommandContext(t.Context(), "java", append([]string{"-Xmx512m", "-XX:TieredStopAtLevel=1",
+		"-Djavax.net.ssl.trustStore=" + trust, "-Djavax.net.ssl.trustStorePassword=changeit", "-cp", dir + string(os.PathListSeparator) + filepath.Join(dir, "*"),
+		class}, args...)...)
+}
+
+// Python returns a command that runs a Python file with the packages that were fetched, boto3 and the AWS CLI, and with nothing
+// of the environment that the AWS SDK would read.
+func Python(t testing.TB, file string, args ...string) *exec.Cmd {
+	t.Helper()
+	dir := fetched(t, "python")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "bin", "python"), append([]string{file}, args...)...)
+	home := t.TempDir()
+	cmd.Env = []string{
+		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "PYTHONDONTWRITEBYTECODE=1", "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,
+		"AWS_ACCESS_KEY_ID=" + AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true", "AWS_PAGER=",
+	}
+	return cmd
+}
+
 // node is a command that runs a server from npm, on loopback.
 func node(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -121,7 +151,7 @@ func fetched(t testing.TB, name string) string {
 		t.Skipf("%s could not be fetched: %s", name, why)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".fetched")); err != nil {
-		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm, a JDK with Maven, and apt-get"
+		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm, Python with venv, a JDK with Maven, and apt-get"
 		if os.Getenv(Require) == "require" {
 			t.Fatalf(how, name)
 		}

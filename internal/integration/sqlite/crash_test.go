@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir/internal/integration/crowd"
+	"github.com/weir-go/weir/internal/integration/older"
 	"github.com/weir-go/weir/internal/integration/sqltest"
 )
 
@@ -16,4 +17,15 @@ func TestProcessesThatAreKilledAtAnyInstantHarmNothing(t *testing.T) {
 	if got := sqltest.Text(t, db, "PRAGMA integrity_check"); got != "ok" {
 		t.Errorf("the file is damaged: %s", got)
 	}
+}
+
+func TestProcessesOfTwoVersionsShareAFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the version before")
+	}
+	path := empty(t)
+	before := older.Unpack(t)
+	before.CreateStore(t, "sqlite:"+path)
+	s, _ := sqlite.Migrated(t, path)
+	crowd.Mixed(t, s, path, before.Tests(t))
 }

@@ -67,6 +67,8 @@ func TestTablesOfAnOlderVersionAreBroughtUpToDate(t *testing.T) {
 		"FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'")
 }
 
+func TestAnOlderProgramWorksWithNewerTables(t *testing.T) { sqltest.Newer(t, sqlite, empty(t)) }
+
 func TestSchemaIsWhatMigrateMakes(t *testing.T) {
 	_, made := migrated(t)
 	s, byHand := open(t, empty(t))

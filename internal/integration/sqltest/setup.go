@@ -68,7 +68,7 @@ func NotReady(k Kind, empty func(t testing.TB) string) []SetupCase {
 		{"tables of a newer version", func(t *testing.T) *sqlstore.Store {
 			dsn := empty(t)
 			_, db := k.Migrated(t, dsn)
-			Exec(t, db, "UPDATE weir_schema SET version = 99")
+			Exec(t, db, "UPDATE weir_schema SET version = 100")
 			s, _ := k.Open(t, dsn, sqlstore.Options{})
 			return s
 		}, "newer version of weir", "newer version of weir", nil},

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/weir-go/weir/internal/integration/crowd"
+	"github.com/weir-go/weir/internal/integration/older"
 	"github.com/weir-go/weir/internal/integration/servers"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/sqlstore"
@@ -138,6 +141,7 @@ func Run(t *testing.T, s Server) {
 		{"connections that died without a word cost one call", deadConns},
 		{"lost answers harm nothing", lostAnswers},
 		{"processes that are killed and a server that restarts harm nothing", kills},
+		{"processes of two versions share a database", versions},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, s, d) })
 	}
@@ -162,6 +166,22 @@ func kills(t *testing.T, s Server, _ *servers.Database) {
 	d := s.Start(t)
 	store, _ := s.Migrated(t, s.Weir(d))
 	crowd.Run(t, store, s.Weir(d), d.Restart, func() { d.Kill(); d.Start() })
+}
+
+func versions(t *testing.T, s Server, d *servers.Database) {
+	dsn := s.Fresh(t, d)
+	url := dsn
+	if s.Dialect == sqlstore.MySQL {
+		config, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		url = "mysql://" + config.User + "@" + config.Addr + "/" + config.DBName
+	}
+	before := older.Unpack(t)
+	before.CreateStore(t, url)
+	store, _ := s.Migrated(t, dsn)
+	crowd.Mixed(t, store, dsn, before.Tests(t))
 }
 
 func lostAnswers(t *testing.T, s Server, d *servers.Database) {

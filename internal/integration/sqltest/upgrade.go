@@ -84,6 +84,30 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 	}
 }
 
+// Newer holds programs of this version to working with tables of a later one, and to leaving them as they are.
+func Newer(t *testing.T, k Kind, dsn string) {
+	_, db := k.Migrated(t, dsn)
+	for _, table := range []string{"weir_applications", "weir_sessions", "weir_leases"} {
+		Exec(t, db, "ALTER TABLE "+table+" ADD COLUMN later INTEGER NOT NULL DEFAULT 7")
+	}
+	Exec(t, db, "UPDATE weir_schema SET version = 98")
+	s, _ := k.Open(t, dsn, sqlstore.Options{}) // a worker that starts anew
+	Group(t, s, "old", 3, 2)
+	if v, err := s.View(t.Context(), "old", ""); err != nil || len(v.Leases) != 3 || len(v.Workers) != 2 {
+		t.Errorf("view %+v, %v", v, err)
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := Text(t, db, "SELECT version FROM weir_schema"); got != "98" {
+		t.Errorf("an older Migrate leaves version %s", got)
+	}
+	if got := Text(t, db, "SELECT sum(later) FROM weir_leases"); got != "21" {
+		t.Errorf("rows of an older program have %s in a newer column, want the default", got)
+	}
+}
+
 func upgrades(t *testing.T, s Server, d *servers.Database) {
+	t.Run("an older program", func(t *testing.T) { Newer(t, s.Kind, s.Fresh(t, d)) })
 	Upgrades(t, s.Kind, func(t testing.TB) string { return s.Fresh(t, d) }, s.Tables)
 }

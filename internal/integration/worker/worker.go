@@ -4,6 +4,7 @@ package worker
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,10 @@ type Setup struct {
 	Idle              time.Duration // [weir.Options.IdleInterval]
 
 	Journal string // its path, given by Start
+
+	// Program is another program whose TestMain calls Main, such as the same test as it was in an older version; "" is this one. What
+	// else is in a Setup, and a journal, have to stay as the older one knows them: what it does not know it ignores.
+	Program string `json:"-"`
 }
 
 const setupVariable = "WEIR_TEST_WORKER"
@@ -114,7 +119,7 @@ func Start(t *testing.T, s Setup, dir string) *Worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.cmd = exec.Command(os.Args[0])
+	w.cmd = exec.Command(cmp.Or(s.Program, os.Args[0]))
 	w.cmd.Env = append(os.Environ(), setupVariable+"="+string(told))
 	w.cmd.Stderr = &w.said
 	if _, err := w.cmd.StdinPipe(); err != nil { // closes when this process dies

@@ -289,14 +289,19 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 	}
 }
 
-// Done notes that the handler is done with the first n records of a batch. They count once Acked says so, but a checkpoint may pass them.
+// Done notes that the handler is done with the first n records of a batch, and with the shard's end if that is all and it has it.
 func (j *Judge) Done(b *Batch, n int, now time.Time) {
+	if s := j.shard(b.Shard); b.End && n == len(b.IDs) && !b.Stale {
+		s.over = true
+	}
+	j.Noted(b, n, now)
+}
+
+// Noted notes that the handler is done with the first n records of a batch. They count once Acked says so, but a checkpoint may pass them.
+func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	j.now = now
 	if b.Stale {
 		return
-	}
-	if s := j.shard(b.Shard); b.End && n == len(b.IDs) {
-		s.over = true
 	}
 	for _, id := range b.IDs[:n] {
 		r := j.record(id)

@@ -190,10 +190,15 @@ func (d *cborDecoder) Int() (int64, error) {
 	if err != nil || whole {
 		return i, err
 	}
-	if f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+	if !(math.Abs(f) <= 1<<53) {
 		return 0, malformed("%v is not an integer", f)
 	}
 	return int64(f), nil
+}
+
+func (d *cborDecoder) Float() (float64, bool, error) {
+	_, f, whole, err := d.number()
+	return f, whole, err
 }
 
 func (d *cborDecoder) Time() (time.Time, error) {

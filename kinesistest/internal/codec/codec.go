@@ -77,7 +77,10 @@ type Decoder interface {
 	// Skip consumes a value of any kind.
 	Skip() error
 	Bool() (bool, error)
+	// Int drops what stands behind a decimal point.
 	Int() (int64, error)
+	// Float tells also whether the number was written as an integer.
+	Float() (f float64, whole bool, err error)
 	// Text returns a copy, so it outlives the body.
 	Text() (string, error)
 	// Blob returns memory that belongs to the caller and outlives the body.
@@ -137,18 +140,19 @@ type Field struct {
 type Fields []Field
 
 // Decode reads one structure. Members without a field are skipped, null counts
-// as absent, and a member given twice has its last value.
+// as absent, and a member given twice has its last value. A value of another
+// type than its member has is a [*TypeError].
 func (fs Fields) Decode(d Decoder) error {
+	if err := Expect(d, TypeStructure); err != nil {
+		return err
+	}
 	return d.Map(func(key []byte) error {
 		for i := range fs {
 			if fs[i].Name == string(key) {
 				if d.Peek() == Null {
 					return d.Skip()
 				}
-				if err := decodeInto(d, fs[i].Into); err != nil {
-					return fmt.Errorf("%s: %w", fs[i].Name, err)
-				}
-				return nil
+				return decodeInto(d, fs[i].Into)
 			}
 		}
 		return d.Skip()
@@ -158,35 +162,36 @@ func (fs Fields) Decode(d Decoder) error {
 func decodeInto(d Decoder, into any) (err error) {
 	switch p := into.(type) {
 	case *Opt[string]:
-		p.V, err = d.Text()
-		p.Set = err == nil
+		p.V, p.Set, err = one(d, TypeString, Decoder.Text)
 	case *Opt[int64]:
-		p.V, err = d.Int()
-		p.Set = err == nil
+		p.V, p.Set, err = one(d, TypeInteger, Decoder.Int)
 	case *Opt[bool]:
-		p.V, err = d.Bool()
-		p.Set = err == nil
+		p.V, p.Set, err = one(d, TypeBoolean, boolean)
 	case *Opt[[]byte]:
-		p.V, err = d.Blob()
-		p.Set = err == nil
+		p.V, p.Set, err = one(d, TypeBlob, Decoder.Blob)
 	case *Opt[time.Time]:
-		p.V, err = d.Time()
-		p.Set = err == nil
+		p.V, p.Set, err = one(d, TypeTimestamp, Decoder.Time)
 	case *[]string:
 		*p = []string{}
+		if err := Expect(d, TypeList); err != nil {
+			return err
+		}
 		err = d.Array(func() error {
-			s, err := d.Text()
+			s, _, err := one(d, TypeString, Decoder.Text)
 			*p = append(*p, s)
 			return err
 		})
 	case *map[string]string:
 		*p = map[string]string{}
+		if err := Expect(d, TypeMap); err != nil {
+			return err
+		}
 		err = d.Map(func(key []byte) error {
 			name := string(key)
 			if d.Peek() == Null {
 				return malformed("the value of %q is null", name)
 			}
-			s, err := d.Text()
+			s, _, err := one(d, TypeString, Decoder.Text)
 			(*p)[name] = s
 			return err
 		})
@@ -198,6 +203,14 @@ func decodeInto(d Decoder, into any) (err error) {
 		err = fmt.Errorf("codec: no way to decode into %T", into)
 	}
 	return err
+}
+
+// one reads a value of a type, and tells whether it could.
+func one[T any](d Decoder, t Type, read func(Decoder) (T, error)) (v T, ok bool, err error) {
+	if err = Expect(d, t); err == nil {
+		v, err = read(d)
+	}
+	return v, err == nil, err
 }
 
 // timeOfMillis guards against times that other code could not format.

@@ -158,7 +158,7 @@ func TestMalformed(t *testing.T) {
 	for _, in := range []string{
 		"", " ", "{", "}", "[", "]", `{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`, `[1,]`, `[,1]`, `[1 2]`, `{"a":1 "b":2}`, "nul", "nulll", "tru", "01",
 		"-", "1.", ".5", "1e", "1e+", "+1", "0x1", "NaN", `"`, `"a`, `"\`, `"\x"`, `"\u12"`, `"\u12g4"`, "\"\n\"", "\"\x00\"", "\"\xff\"", `1 2`, `{}}`,
-		"1.5", "1e400", "9223372036854775808", strings.Repeat("[", 40) + strings.Repeat("]", 40), strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40),
+		"1e400", "9223372036854775808", strings.Repeat("[", 40) + strings.Repeat("]", 40), strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40),
 		"\"\\n\xff\"", "'a'", "\ufeff{}",
 	} {
 		if got, err := readAll(JSON, []byte(in)); !errors.Is(err, ErrFormat) {
@@ -222,11 +222,11 @@ func TestTypedMembers(t *testing.T) {
 		t.Errorf("null: read as %+v, %v", absent, err)
 	}
 	for _, in := range []string{
-		`{"S":1}`, `{"S":true}`, `{"I":"1"}`, `{"B":"true"}`, `{"B":1}`, `{"D":[]}`, `{"D":"A"}`, `{"D":"AP8=\n"}`, `{"T":"2016"}`, `{"T":1e300}`,
+		`{"S":1}`, `{"S":true}`, `{"I":"1"}`, `{"B":"x"}`, `{"B":1}`, `{"D":[]}`, `{"D":"A"}`, `{"D":"AP8=\n"}`, `{"T":"2016"}`, `{"T":1e300}`,
 		`{"L":"x"}`, `{"L":[1]}`, `{"L":[null]}`, `{"M":[]}`, `{"M":{"k":1}}`, `{"M":{"k":null}}`, `{"N":"x"}`, `{"N":{"In":1}}`, `[]`, `null`, `"x"`,
 	} {
 		var v all
-		if err := fields(&v).Decode(NewDecoder(JSON, []byte(in))); !errors.Is(err, ErrFormat) && in != `{"D":"AP8=\n"}` {
+		if err := fields(&v).Decode(NewDecoder(JSON, []byte(in))); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: read as %+v, %v", in, v, err)
 		}
 	}

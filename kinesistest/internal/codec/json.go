@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -130,10 +131,22 @@ func (d *jsonDecoder) Int() (int64, error) {
 		return n, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+	if err != nil || math.Abs(f) > 1<<53 {
 		return 0, malformed("%s is not an integer", text)
 	}
 	return int64(f), nil
+}
+
+func (d *jsonDecoder) Float() (float64, bool, error) {
+	text, err := d.number()
+	if err != nil {
+		return 0, false, err
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, false, malformed("bad number")
+	}
+	return f, !strings.ContainsAny(text, ".eE"), nil
 }
 
 func (d *jsonDecoder) Time() (time.Time, error) {
@@ -283,9 +296,9 @@ func (d *jsonDecoder) Blob() ([]byte, error) {
 	}
 	n := base64.StdEncoding.DecodedLen(len(b))
 	out := d.blobs.take(n, len(d.in)/4*3+3)
-	out, err = base64.StdEncoding.AppendDecode(out, b)
-	if err != nil {
-		return nil, malformed("bad base64")
+	out, err = base64.StdEncoding.Strict().AppendDecode(out, b)
+	if err != nil || bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0 { // which package base64 skips
+		return nil, badBase64(b)
 	}
 	return out, nil
 }

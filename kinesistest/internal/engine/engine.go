@@ -135,9 +135,18 @@ func (r *streamRef) fields(more ...codec.Field) codec.Fields {
 	return append(codec.Fields{{Name: "StreamName", Into: &r.name}, {Name: "StreamARN", Into: &r.arn}}, more...)
 }
 
+// validate checks a reference that has to be there. Without one the service misses the name.
 func (r *streamRef) validate(v *validator) {
+	v.required(r.name.Set || r.arn.Set, "streamName")
 	v.name(r.name, "streamName")
 	v.streamARN(r.arn, "streamARN")
+}
+
+// validateARN is validate for requests that name a stream by its ARN only.
+func (r *streamRef) validateARN(v *validator) {
+	if v.required(r.arn.Set, "streamARN") {
+		v.streamARN(r.arn, "streamARN")
+	}
 }
 
 // stream is the name that the reference holds, checked or not.
@@ -172,9 +181,6 @@ func (e *Engine) arnPrefix() string {
 
 // lookup finds the stream a request means, as it is now. e.mu is held.
 func (c *call) lookup(r *streamRef) (*stream, error) {
-	if !r.name.Set && !r.arn.Set {
-		return nil, invalid("Either StreamName or StreamARN has to be given.")
-	}
 	name := r.stream()
 	if r.arn.Set {
 		if nameOfARN(r.arn.V) != name {
@@ -195,12 +201,11 @@ func (c *call) find(name string) (*stream, error) {
 	return nil, notFound("Stream %s under account %s not found.", name, c.cfg.Account)
 }
 
-// readable is lookup for reads and writes of data, which a stream that is
-// still being created does not serve.
-func (c *call) readable(r *streamRef) (*stream, error) {
+// writable is lookup for puts, which streams that come or go do not take.
+func (c *call) writable(r *streamRef) (*stream, error) {
 	s, err := c.lookup(r)
-	if err == nil && s.status == creating {
-		return nil, notFound("Stream %s under account %s not found: it is CREATING.", s.name, c.cfg.Account)
+	if err == nil && s.status != active && s.status != updating {
+		return nil, notFound("Stream %s under account %s not found.", s.name, c.cfg.Account)
 	}
 	return s, err
 }

@@ -65,10 +65,9 @@ func (r *RegisterStreamConsumer) target(*Engine) Target {
 
 func (r *RegisterStreamConsumer) do(c *call) error {
 	var v validator
-	v.required(r.arn.Set, "streamARN")
-	r.validate(&v)
+	r.validateARN(&v)
 	v.requiredName(r.Name, "consumerName")
-	v.tags(r.tags, maxTags)
+	v.tags(r.tags, 0)
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -76,6 +75,9 @@ func (r *RegisterStreamConsumer) do(c *call) error {
 	defer c.mu.Unlock()
 	s, err := c.active(&r.streamRef)
 	if err != nil {
+		return err
+	}
+	if err := c.checkTags(s.name, r.tags, nil); err != nil {
 		return err
 	}
 	limit := maxConsumers
@@ -148,7 +150,6 @@ func nameOfConsumer(arn string) string {
 
 func (r *consumerRef) check() error {
 	var v validator
-	r.validate(&v)
 	v.name(r.name, "consumerName")
 	v.consumerARN(r.consumer, "consumerARN")
 	if err := v.err(); err != nil {
@@ -248,8 +249,7 @@ func (r *ListStreamConsumers) Fields() codec.Fields {
 
 func (r *ListStreamConsumers) do(c *call) error {
 	var v validator
-	v.required(r.arn.Set, "streamARN")
-	r.validate(&v)
+	r.validateARN(&v)
 	v.intRange(r.limit, "maxResults", 1, 10_000)
 	if err := v.err(); err != nil {
 		return err

@@ -88,9 +88,9 @@ func (r *DescribeStream) Fields() codec.Fields {
 
 func (r *DescribeStream) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	v.intRange(r.limit, "limit", 1, 10_000)
 	v.name(r.start, "exclusiveStartShardId")
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c *call) shardsAfter(s *stream, start optText) ([]*shard, error) {
 	}
 	number, ok := parseShardID(start.V)
 	if !ok {
-		return nil, invalid("ExclusiveStartShardId %s is not the ID of a shard.", start.V)
+		return nil, notFound("Could not find shard %s in stream %s under account %s.", start.V, s.name, c.cfg.Account)
 	}
 	i, found := slices.BinarySearchFunc(s.shards, number, func(sh *shard, n uint32) int { return cmp.Compare(sh.number, n) })
 	if found {

@@ -79,7 +79,6 @@ type shardsPage struct {
 
 func (r *ListShards) check() error {
 	var v validator
-	r.validate(&v)
 	v.intRange(r.limit, "maxResults", 1, 10_000)
 	v.name(r.start, "exclusiveStartShardId")
 	if r.token.Set {
@@ -89,13 +88,15 @@ func (r *ListShards) check() error {
 		v.enum(r.filter.Type, "shardFilter.type", afterShardID, atTrimHorizon, fromTrimHorizon, atLatest, atTimestamp, fromTimestamp)
 	}
 	v.name(r.filter.ShardID, "shardFilter.shardId")
+	v.name(r.name, "streamName")
+	v.streamARN(r.arn, "streamARN")
 	if err := v.err(); err != nil {
 		return err
 	}
 	if r.token.Set {
 		switch {
 		case r.name.Set || r.arn.Set:
-			return invalid("NextToken and StreamName or StreamARN cannot be provided together.")
+			return invalid("NextToken and StreamName cannot be provided together.")
 		case r.created.Set:
 			return invalid("NextToken and StreamCreationTimestamp cannot be provided together.")
 		case r.start.Set:
@@ -104,6 +105,9 @@ func (r *ListShards) check() error {
 			return invalid("NextToken and ShardFilter cannot be provided together: the token holds the filter.")
 		}
 		return nil
+	}
+	if !r.name.Set && !r.arn.Set {
+		return invalid("Either NextToken or StreamName should be provided.")
 	}
 	f := &r.filter
 	timed := f.Type.V == atTimestamp || f.Type.V == fromTimestamp

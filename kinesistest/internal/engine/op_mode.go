@@ -27,8 +27,7 @@ func (r *UpdateStreamMode) Fields() codec.Fields {
 
 func (r *UpdateStreamMode) do(c *call) error {
 	var v validator
-	v.required(r.arn.Set, "streamARN")
-	r.validate(&v)
+	r.validateARN(&v)
 	if v.required(r.modeSet, "streamModeDetails") && v.required(r.mode.Set, "streamModeDetails.streamMode") {
 		v.enum(r.mode, "streamModeDetails.streamMode", provisioned, onDemand)
 	}
@@ -83,10 +82,10 @@ func (r *UpdateStreamWarmThroughput) Fields() codec.Fields {
 
 func (r *UpdateStreamWarmThroughput) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if v.required(r.warm.Set, "warmThroughputMiBps") {
 		v.intRange(r.warm, "warmThroughputMiBps", 0, 10<<10)
 	}
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -124,8 +123,7 @@ func (r *UpdateStreamRecordDistributionStrategy) Fields() codec.Fields {
 
 func (r *UpdateStreamRecordDistributionStrategy) do(c *call) error {
 	var v validator
-	v.required(r.arn.Set, "streamARN")
-	r.validate(&v)
+	r.validateARN(&v)
 	if v.required(r.spread.Set, "recordDistributionStrategy") {
 		v.enum(r.spread, "recordDistributionStrategy", spreadAuto, spreadByKey)
 	}

@@ -32,10 +32,10 @@ func (r *Policy) Fields() codec.Fields {
 
 func (r *Policy) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if r.verb == putPolicy {
 		v.required(r.policy.Set, "policy")
 	}
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/weir-go/weir/kinesistest/internal/codec"
@@ -16,14 +18,42 @@ type entry struct {
 
 func (p *entry) size() int64 { return int64(len(p.Data.V) + len(p.Key.V)) }
 
-// validate checks what can be checked without the stream.
-func (p *entry) validate(v *validator, prefix string) {
-	v.required(p.Data.Set, prefix+"data")
+// putRules are what the service checks entries against that depends on their stream.
+type putRules struct {
+	most  int64 // bytes of data
+	keyed bool  // entries need a key
+}
+
+// putRules are those of the stream that ref names, or of a new one if there is none.
+func (c *call) putRules(ref *streamRef) putRules {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.streams[ref.stream()]; s != nil && c.settle(s, c.now) {
+		return putRules{s.maxRecordKiB << 10, !s.auto}
+	}
+	return putRules{1 << 20, true}
+}
+
+// wrong reports whether validate would find a fault.
+func (p *entry) wrong(rules putRules) bool {
+	var v validator
+	p.validate(&v, "", rules)
+	return len(v.faults) > 0
+}
+
+func (p *entry) validate(v *validator, prefix string, rules putRules) {
 	if p.Key.Set {
 		v.length(p.Key.V, prefix+"partitionKey", 1, maxKeyLength)
+	} else if rules.keyed {
+		v.required(false, prefix+"partitionKey")
 	}
 	if p.Hash.Set {
 		v.pattern(p.Hash.V, prefix+"explicitHashKey", hashPattern)
+	}
+	if n := len(p.Data.V); !p.Data.Set {
+		v.required(false, prefix+"data")
+	} else if int64(n) > rules.most {
+		v.fault(fmt.Sprintf("java.nio.HeapByteBuffer[pos=0 lim=%d cap=%d]", n, n), prefix+"data", fmt.Sprintf("Member must have length less than or equal to %d", rules.most))
 	}
 }
 
@@ -65,27 +95,26 @@ func (r *PutRecord) target(*Engine) Target { return Target{Stream: r.stream(), R
 
 func (r *PutRecord) do(c *call) error {
 	var v validator
-	r.streamRef.validate(&v)
-	r.entry.validate(&v, "")
 	if r.after.Set {
 		v.pattern(r.after.V, "sequenceNumberForOrdering", sequencePattern)
 	}
+	r.entry.validate(&v, "", c.putRules(&r.streamRef))
+	r.streamRef.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}
-	if err := r.locate(); err != nil {
-		return err
-	}
-	if r.after.Set {
-		if s, ok := parseSequence(r.after.V); !ok || s.arrival > seconds(c.now)+60 {
-			return invalid("SequenceNumberForOrdering %s used in PutRecord on stream %s under account %s is invalid.", r.after.V, r.stream(), c.cfg.Account)
-		}
-	}
+	located := r.locate() // in front of the lock
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, err := c.readable(&r.streamRef)
+	s, err := c.writable(&r.streamRef)
 	if err != nil {
 		return err
+	}
+	if located != nil {
+		return located
+	}
+	if r.after.Set && !c.orders(s, &r.entry, r.after.V) {
+		return invalid("ExclusiveMinimumSequenceNumber %s used in PutRecord on stream %s under account %s is invalid.", r.after.V, s.name, c.cfg.Account)
 	}
 	if err := c.acceptable(s, r.entry.size(), &r.entry); err != nil {
 		return err
@@ -106,6 +135,22 @@ func (r *PutRecord) do(c *call) error {
 	return nil
 }
 
+// orders reports whether a sequence number may be one to put an entry after: of any layout there
+// was, of a time that has come, and not that of an open shard that the entry does not go to. A
+// number of a closed shard is that of a record before a split or merge.
+func (c *call) orders(s *stream, p *entry, text string) bool {
+	n, ok := parseSequence(text)
+	if !ok {
+		_, ok = parseOldSequence(text)
+		return ok
+	}
+	if n.arrival > seconds(c.now) || !n.plausible() {
+		return false
+	}
+	of := s.byNumber[n.shard]
+	return of == nil || !of.isOpen() || s.auto || of == s.route(p.at)
+}
+
 // PutRecords puts up to five hundred records, each with its own success.
 type PutRecords struct {
 	streamRef
@@ -118,6 +163,9 @@ func (r *PutRecords) Fields() codec.Fields {
 	return r.fields(
 		codec.Field{Name: "Records", Into: func(d codec.Decoder) error {
 			r.set, r.entries = true, r.entries[:0]
+			if err := codec.Expect(d, codec.TypeList); err != nil {
+				return err
+			}
 			return d.Array(func() error {
 				if len(r.entries) > 16*maxPutRecords {
 					return d.Skip() // it is refused anyway
@@ -131,19 +179,28 @@ func (r *PutRecords) Fields() codec.Fields {
 }
 
 func (p *entry) decode(d codec.Decoder) error {
+	if err := codec.Expect(d, codec.TypeStructure); err != nil {
+		return err
+	}
 	return d.Map(func(key []byte) (err error) {
 		if d.Peek() == codec.Null {
 			return d.Skip()
 		}
 		switch string(key) {
 		case "Data":
-			p.Data.V, err = d.Blob()
+			if err = codec.Expect(d, codec.TypeBlob); err == nil {
+				p.Data.V, err = d.Blob()
+			}
 			p.Data.Set = true
 		case "PartitionKey":
-			p.Key.V, err = d.Text()
+			if err = codec.Expect(d, codec.TypeString); err == nil {
+				p.Key.V, err = d.Text()
+			}
 			p.Key.Set = true
 		case "ExplicitHashKey":
-			p.Hash.V, err = d.Text()
+			if err = codec.Expect(d, codec.TypeString); err == nil {
+				p.Hash.V, err = d.Text()
+			}
 			p.Hash.Set = true
 		default:
 			err = d.Skip()
@@ -159,39 +216,30 @@ func (r *PutRecords) target(*Engine) Target {
 // outcome is what became of one entry.
 type outcome struct{ shard, sequence, code, message string }
 
-func (r *PutRecords) check() error {
+func (r *PutRecords) check(rules putRules) error {
 	var v validator
-	r.validate(&v)
 	if v.required(r.set, "records") {
-		switch n := len(r.entries); {
-		case n == 0:
-			v.fault("[]", "records", "Member must have length greater than or equal to 1")
-		case n > maxPutRecords:
-			v.fault("(a list)", "records", "Member must have length less than or equal to 500")
-		}
-	}
-	for i := range r.entries[:min(len(r.entries), maxPutRecords)] {
-		if len(v.faults) > 10 {
-			break
-		}
-		var one validator
-		if r.entries[i].validate(&one, ""); len(one.faults) > 0 { // only now is the place worth a string
-			r.entries[i].validate(&v, "records."+strconv.Itoa(i+1)+".member.")
-		}
-	}
-	if err := v.err(); err != nil {
-		return err
+		v.lengthOf(len(r.entries), r.shown, "records", 1, maxPutRecords)
 	}
 	for i := range r.entries {
-		if err := r.entries[i].locate(); err != nil {
-			return err
+		if v.full() {
+			break
+		}
+		if r.entries[i].wrong(rules) { // only now is the place worth a string
+			r.entries[i].validate(&v, "records."+strconv.Itoa(i+1)+".member.", rules)
 		}
 	}
-	return nil
+	r.validate(&v)
+	return v.err()
+}
+
+// shown is what the service shows of a list of entries: their class and a hash of Java's.
+func (r *PutRecords) shown() string {
+	return listed(slices.Repeat([]string{"com.amazonaws.kinesis.v20131202.PutRecordsRequestEntry@c965e310"}, len(r.entries)))
 }
 
 func (r *PutRecords) do(c *call) error {
-	if err := r.check(); err != nil {
+	if err := r.check(c.putRules(&r.streamRef)); err != nil {
 		return err
 	}
 	results := make([]outcome, len(r.entries))
@@ -228,13 +276,27 @@ func (r *PutRecords) do(c *call) error {
 	return nil
 }
 
+// locate works out where the entries go, in front of the lock.
+func (r *PutRecords) locate() error {
+	for i := range r.entries {
+		if err := r.entries[i].locate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // store appends what can be appended.
 func (r *PutRecords) store(c *call, results []outcome) (kms bool, err error) {
+	located := r.locate()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, err := c.readable(&r.streamRef)
+	s, err := c.writable(&r.streamRef)
 	if err != nil {
 		return false, err
+	}
+	if located != nil {
+		return false, located
 	}
 	var total int64
 	for i := range r.entries {
@@ -321,10 +383,9 @@ func (c *call) rateExceeded(s *stream, sh *shard) string {
 	return "Rate exceeded for shard " + sh.id + " in stream " + s.name + " under account " + c.cfg.Account + "."
 }
 
+// writeEncryption writes nothing for a record that is not encrypted, as the service does.
 func writeEncryption(out *codec.Encoder, kms bool) {
 	if kms {
 		out.Key("EncryptionType").Text("KMS")
-		return
 	}
-	out.Key("EncryptionType").Text("NONE")
 }

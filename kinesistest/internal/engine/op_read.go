@@ -38,7 +38,6 @@ func (r *GetShardIterator) target(*Engine) Target {
 
 func (r *GetShardIterator) check() error {
 	var v validator
-	r.validate(&v)
 	v.requiredName(r.Shard, "shardId")
 	if v.required(r.Type.Set, "shardIteratorType") {
 		v.enum(r.Type, "shardIteratorType", afterSequenceNumber, latest, atTimestamp, atSequenceNumber, trimHorizon)
@@ -46,22 +45,22 @@ func (r *GetShardIterator) check() error {
 	if r.Sequence.Set {
 		v.pattern(r.Sequence.V, "startingSequenceNumber", sequencePattern)
 	}
-	if err := v.err(); err != nil {
-		return err
-	}
-	return checkPosition(r.Type.V, r.Sequence, r.Time)
+	r.validate(&v)
+	return v.err()
 }
 
 // checkPosition checks that a type of position comes with what it needs.
 func checkPosition(kind string, sequence optText, at codec.Opt[time.Time]) error {
+	const either = "Must either specify (1) AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER and StartingSequenceNumber or " +
+		"(2) TRIM_HORIZON or LATEST and no StartingSequenceNumber. Request specified %s and %s StartingSequenceNumber."
 	numbered := kind == atSequenceNumber || kind == afterSequenceNumber
 	switch {
 	case numbered && !sequence.Set:
-		return invalid("Must either specify a StartingSequenceNumber or use another type of iterator than %s.", kind)
+		return invalid(either, kind, "no")
 	case !numbered && sequence.Set:
-		return invalid("Request is invalid. StartingSequenceNumber goes with AT_SEQUENCE_NUMBER and AFTER_SEQUENCE_NUMBER, not with %s.", kind)
+		return invalid(either, kind, "also a")
 	case kind == atTimestamp && !at.Set:
-		return invalid("Must specify a Timestamp for an iterator of type AT_TIMESTAMP.")
+		return invalid("Must specify timestampInMillis parameter for iterator of type AT_TIMESTAMP. Current request has no timestamp parameter.")
 	case kind != atTimestamp && at.Set:
 		return invalid("Request is invalid. Timestamp goes with AT_TIMESTAMP, not with %s.", kind)
 	}
@@ -74,14 +73,17 @@ func (r *GetShardIterator) do(c *call) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, err := c.readable(&r.streamRef)
+	if r.arn.Set { // which may contradict the name, or be of another account
+		if _, err := c.lookup(&r.streamRef); err != nil {
+			return err
+		}
+	}
+	s, sh, err := c.anyShard(r.stream(), r.Shard.V)
 	if err != nil {
 		return err
 	}
-	number, ok := parseShardID(r.Shard.V)
-	sh := c.shard(s, number, c.now)
-	if !ok || sh == nil {
-		return notFound("Shard %s in stream %s under account %s does not exist", r.Shard.V, s.name, c.cfg.Account)
+	if err := checkPosition(r.Type.V, r.Sequence, r.Time); err != nil {
+		return err
 	}
 	index, err := c.position(s, sh, r.Type.V, r.Sequence.V, r.Time.V)
 	if err != nil {
@@ -116,10 +118,17 @@ func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (
 		return sh.base + uint64(sh.after(at.UnixMilli())), nil
 	}
 	n, ok := parseSequence(text)
-	if !ok {
-		return 0, invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s under account %s is invalid.", text, c.action, sh.id, s.name, c.cfg.Account)
+	if ok = ok && n.plausible(); !ok {
+		switch old, known := parseOldSequence(text); {
+		case !known:
+			return 0, invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s under account %s is invalid.", text, c.action, sh.id, s.name, c.cfg.Account)
+		case old.shard == sh.number:
+			return 0, foreign(text, c.action, sh.id, s.name, c.cfg.Account)
+		default:
+			n = old // for the shard that it names
+		}
 	}
-	if err := sh.owns(n, text, s.name, c.action); err != nil {
+	if err := sh.owns(n, text, s.name, c.cfg.Account, c.action); err != nil {
 		return 0, err
 	}
 	index := n.index
@@ -128,13 +137,13 @@ func (c *call) position(s *stream, sh *shard, kind, text string, at time.Time) (
 	}
 	// The shard's own first number is never before the horizon by itself.
 	if index < sh.base && text != sh.first && c.cfg.RefuseTrimmed {
-		return 0, invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s is before the trim horizon.", text, c.action, sh.id, s.name)
+		return 0, invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s under account %s is before the trim horizon.", text, c.action, sh.id, s.name, c.cfg.Account)
 	}
 	return max(index, sh.base), nil
 }
 
 func (c *call) iterator(s *stream, sh *shard, index uint64) string {
-	return c.sealer.seal(ticket{kind: iteratorTicket, issued: c.now, stream: s.serial, shard: sh.number, index: index})
+	return c.sealer.seal(ticket{kind: iteratorTicket, issued: c.now, stream: s.serial, shard: sh.number, index: index, text: s.name})
 }
 
 // GetRecords reads a page of a shard.
@@ -175,21 +184,18 @@ func (r *GetRecords) target(e *Engine) Target {
 	if !ok {
 		return Target{Stream: r.stream()}
 	}
-	return Target{Stream: e.nameOf(t.stream), Shard: shardID(t.shard)}
+	return Target{Stream: t.text, Shard: shardID(t.shard)}
 }
 
 func (r *GetRecords) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if v.required(r.Iterator.Set, "shardIterator") {
 		v.length(r.Iterator.V, "shardIterator", 1, 512)
 	}
-	v.intRange(r.Limit, "limit", 1, 1<<31-1)
+	v.intRange(r.Limit, "limit", 1, maxPageRecords)
+	v.streamARN(r.arn, "streamARN")
 	if err := v.err(); err != nil {
 		return err
-	}
-	if r.Limit.V > maxPageRecords {
-		return invalid("Limit %d is greater than the maximum of %d.", r.Limit.V, maxPageRecords)
 	}
 	t, ok := r.open(c.Engine)
 	if !ok {
@@ -215,14 +221,14 @@ func (r *GetRecords) read(c *call, t ticket) (page, *stream, *shard, error) {
 	defer c.mu.Unlock()
 	s := c.bySerial[t.stream]
 	if s == nil || !c.settle(s, c.now) {
-		return page{}, nil, nil, notFound("The stream of this ShardIterator does not exist any more.")
+		return page{}, nil, nil, c.noShard(t.shard, t.text)
 	}
 	if r.arn.Set && r.arn.V != s.arn {
 		return page{}, nil, nil, invalid("StreamARN %s is not that of the ShardIterator, %s.", r.arn.V, s.arn)
 	}
 	sh := c.shard(s, t.shard, c.now)
 	if sh == nil {
-		return page{}, nil, nil, notFound("Shard %s in stream %s under account %s does not exist", shardID(t.shard), s.name, c.cfg.Account)
+		return page{}, nil, nil, c.noShard(t.shard, s.name)
 	}
 	if r.dryRun.V {
 		return page{}, nil, nil, dryRun()
@@ -262,7 +268,6 @@ func writePage(c *call, p page, s *stream, sh *shard) {
 	out.Key("MillisBehindLatest").Int(p.behind)
 	if p.end {
 		// The children were set when the shard was closed, for good.
-		out.Key("NextShardIterator").Null()
 		out.Key("ChildShards")
 		writeChildren(out, sh.children)
 	} else {

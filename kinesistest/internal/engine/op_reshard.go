@@ -22,12 +22,15 @@ func (r *SplitShard) target(*Engine) Target { return Target{Stream: r.stream(), 
 
 func (r *SplitShard) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	v.requiredName(r.Shard, "shardToSplit")
 	if v.required(r.Start.Set, "newStartingHashKey") {
 		v.pattern(r.Start.V, "newStartingHashKey", hashPattern)
 	}
+	r.validate(&v)
 	if err := v.err(); err != nil {
+		return err
+	}
+	if err := c.shardIDs(r.stream(), r.Shard.V); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -40,14 +43,14 @@ func (r *SplitShard) do(c *call) error {
 	if err != nil {
 		return err
 	}
+	if u := c.usage(c.now); u.shards+1 > c.cfg.ShardLimit {
+		return c.tooManyShards(u.shards, 1)
+	}
 	start, ok := parseHashKey(r.Start.V)
 	// The first range has to have room for two keys, as the service wants it.
 	if !ok || !sh.hashes.contains(start) || start.compare(sh.hashes.start.next()) <= 0 || start.compare(sh.hashes.end) >= 0 {
 		return invalid("NewStartingHashKey %s used in SplitShard() on shard %s in stream %s under account %s is not both greater than one plus the shard's StartingHashKey %s and less than the shard's EndingHashKey %s.",
 			r.Start.V, sh.id, s.name, c.cfg.Account, sh.hashes.start, sh.hashes.end)
-	}
-	if u := c.usage(c.now); u.shards+1 > c.cfg.ShardLimit {
-		return c.tooManyShards(u.shards, 1)
 	}
 	c.change(s, c.now, updating, func(at time.Time) { s.split(sh, at, start) })
 	return nil
@@ -67,10 +70,13 @@ func (r *MergeShards) target(*Engine) Target { return Target{Stream: r.stream(),
 
 func (r *MergeShards) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	v.requiredName(r.Shard, "shardToMerge")
 	v.requiredName(r.Adjacent, "adjacentShardToMerge")
+	r.validate(&v)
 	if err := v.err(); err != nil {
+		return err
+	}
+	if err := c.shardIDs(r.stream(), r.Shard.V, r.Adjacent.V); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -87,8 +93,7 @@ func (r *MergeShards) do(c *call) error {
 	if err != nil {
 		return err
 	}
-	i, j := slices.Index(s.open, a), slices.Index(s.open, b)
-	if i-j != 1 && j-i != 1 {
+	if slices.Index(s.open, a)+1 != slices.Index(s.open, b) { // the lower one has to be named first
 		return invalid("Shards %s and %s in stream %s under account %s are not an adjacent pair of shards eligible for merging", a.id, b.id, s.name, c.cfg.Account)
 	}
 	c.change(s, c.now, updating, func(at time.Time) { s.merge(a, b, at) })
@@ -104,10 +109,45 @@ func (c *call) reshardable(ref *streamRef) (*stream, error) {
 	return s, err
 }
 
+// shardIDs refuses what cannot be the ID of a shard, which the service does before it looks for
+// the stream.
+func (c *call) shardIDs(stream string, ids ...string) error {
+	for _, id := range ids {
+		if _, ok := parseShardID(id); !ok {
+			return notFound("Could not find shard %s in stream %s under account %s.", id, stream, c.cfg.Account)
+		}
+	}
+	return nil
+}
+
+// anyShard finds a shard to read from. Whether the stream or the shard is missing makes no
+// difference to what the service says. e.mu is held.
+func (c *call) anyShard(stream, id string) (*stream, *shard, error) {
+	if err := c.shardIDs(stream, id); err != nil {
+		return nil, nil, err
+	}
+	number, _ := parseShardID(id)
+	s, err := c.find(stream)
+	if err == nil {
+		if sh := c.shard(s, number, c.now); sh != nil {
+			return s, sh, nil
+		}
+	}
+	return nil, nil, c.noShard(number, stream)
+}
+
+func (c *call) noShard(number uint32, stream string) error {
+	return notFound("Shard %s in stream %s under account %s does not exist", shardID(number), stream, c.cfg.Account)
+}
+
 func (c *call) openShard(s *stream, id string) (*shard, error) {
-	number, ok := parseShardID(id)
+	if err := c.shardIDs(s.name, id); err != nil {
+		return nil, err
+	}
+	number, _ := parseShardID(id)
+	id = shardID(number)
 	sh := c.shard(s, number, c.now)
-	if !ok || sh == nil {
+	if sh == nil {
 		return nil, notFound("Could not find shard %s in stream %s under account %s.", id, s.name, c.cfg.Account)
 	}
 	if !sh.isOpen() {
@@ -130,13 +170,13 @@ func (r *UpdateShardCount) Fields() codec.Fields {
 
 func (r *UpdateShardCount) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if v.required(r.Count.Set, "targetShardCount") {
-		v.intRange(r.Count, "targetShardCount", 1, 1<<31-1)
+		v.intRange(r.Count, "targetShardCount", 1, 100_000)
 	}
 	if v.required(r.Scaling.Set, "scalingType") {
 		v.enum(r.Scaling, "scalingType", "UNIFORM_SCALING")
 	}
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -149,12 +189,12 @@ func (r *UpdateShardCount) do(c *call) error {
 	have, want := len(s.open), int(r.Count.V)
 	u := c.usage(c.now)
 	switch {
-	case want > 2*have:
-		return invalid("UpdateShardCount cannot be performed since TargetShardCount %d is more than double the current open shard count %d of stream %s.", want, have, s.name)
-	case 2*want < have:
-		return invalid("UpdateShardCount cannot be performed since TargetShardCount %d is less than half of the current open shard count %d of stream %s.", want, have, s.name)
 	case want > maxShardCount:
-		return limitExceeded("TargetShardCount %d is beyond the limit of %d shards of a stream.", want, maxShardCount)
+		return limitExceeded("Target shard count or number of open shards cannot be greater than %d. Current open shard count: %d Target shard count: %d", maxShardCount, have, want)
+	case want > 2*have:
+		return limitExceeded("UpdateShardCount cannot scale up over double your current open shard count. Current open shard count: %d Target shard count: %d", have, want)
+	case 2*want < have:
+		return limitExceeded("UpdateShardCount cannot scale down below half your current open shard count. Current open shard count: %d Target shard count: %d", have, want)
 	case u.shards-have+want > c.cfg.ShardLimit:
 		return c.tooManyShards(u.shards, int64(want-have))
 	case !c.unlimited && s.scalings.full(c.now, 10):

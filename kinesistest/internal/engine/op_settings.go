@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weir-go/weir/kinesistest/internal/codec"
@@ -26,8 +27,9 @@ func (r *ChangeRetention) Fields() codec.Fields {
 
 func (r *ChangeRetention) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	v.required(r.hours.Set, "retentionPeriodHours")
+	v.intRange(r.hours, "retentionPeriodHours", 1, 1<<31-1)
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -45,10 +47,12 @@ func (r *ChangeRetention) do(c *call) error {
 	}
 	have := int64(s.retention / time.Hour)
 	switch {
-	case r.decrease && r.hours.V >= have:
-		return invalid("Requested retention period (%d hours) for stream %s can not be longer than or equal to the existing retention period (%d hours). Use IncreaseRetentionPeriod API.", r.hours.V, s.name, have)
-	case !r.decrease && r.hours.V <= have:
-		return invalid("Requested retention period (%d hours) for stream %s can not be shorter than or equal to the existing retention period (%d hours). Use DecreaseRetentionPeriod API.", r.hours.V, s.name, have)
+	case r.hours.V == have:
+		return nil // the service takes the value that is there and changes nothing
+	case r.decrease && r.hours.V > have:
+		return invalid("Requested retention period (%d hours) for stream %s can not be longer than existing retention period (%d hours). Use IncreaseRetentionPeriod API.", r.hours.V, s.name, have)
+	case !r.decrease && r.hours.V < have:
+		return invalid("Requested retention period (%d hours) for stream %s can not be shorter than existing retention period (%d hours). Use DecreaseRetentionPeriod API.", r.hours.V, s.name, have)
 	}
 	c.expireAll(s, c.now) // what has gone does not come back with a longer period
 	c.change(s, c.now, updating, func(at time.Time) {
@@ -75,13 +79,13 @@ const changesPerDay = 25
 
 func (r *ChangeEncryption) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if v.required(r.kind.Set, "encryptionType") {
 		v.enum(r.kind, "encryptionType", "NONE", "KMS")
 	}
 	if v.required(r.key.Set, "keyId") {
 		v.length(r.key.V, "keyId", 1, 2048)
 	}
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -131,15 +135,13 @@ func (r *ChangeMonitoring) Fields() codec.Fields {
 
 func (r *ChangeMonitoring) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if v.required(r.metrics != nil, "shardLevelMetrics") {
-		if len(r.metrics) < 1 || len(r.metrics) > len(shardMetrics) {
-			v.fault(r.metrics, "shardLevelMetrics", "Member must have length between 1 and 7")
-		}
-		for _, m := range r.metrics {
-			v.enum(codec.Some(m), "shardLevelMetrics", append([]string{"ALL"}, shardMetrics...)...)
+		v.lengthOf(len(r.metrics), func() string { return listed(r.metrics) }, "shardLevelMetrics", 1, len(shardMetrics))
+		for i, m := range r.metrics {
+			v.enum(codec.Some(m), "shardLevelMetrics."+strconv.Itoa(i+1)+".member", append(slices.Clone(shardMetrics), "ALL")...)
 		}
 	}
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -187,10 +189,10 @@ func (r *UpdateMaxRecordSize) Fields() codec.Fields {
 
 func (r *UpdateMaxRecordSize) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if v.required(r.kib.Set, "maxRecordSizeInKiB") {
 		v.intRange(r.kib, "maxRecordSizeInKiB", 1024, 10240)
 	}
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}

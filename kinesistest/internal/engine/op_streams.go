@@ -55,15 +55,17 @@ func (r *CreateStream) target(*Engine) Target { return Target{Stream: r.Name.V} 
 
 func (r *CreateStream) validate() error {
 	var v validator
-	v.requiredName(r.Name, "streamName")
-	v.intRange(r.Shards, "shardCount", 1, 1<<31-1)
+	onOwn := r.modeSet && r.mode.V == onDemand
+	v.required(r.Shards.Set || onOwn, "shardCount")
+	v.intRange(r.Shards, "shardCount", 1, 100_000)
 	if r.modeSet && v.required(r.mode.Set, "streamModeDetails.streamMode") {
 		v.enum(r.mode, "streamModeDetails.streamMode", provisioned, onDemand)
 	}
 	v.intRange(r.record, "maxRecordSizeInKiB", 1024, 10240)
 	v.enum(r.spread, "recordDistributionStrategy", spreadAuto, spreadByKey)
 	v.intRange(r.warm, "warmThroughputMiBps", 0, 10<<10)
-	v.tags(r.tags, maxTags)
+	v.tags(r.tags, 0)
+	v.requiredName(r.Name, "streamName")
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -74,8 +76,6 @@ func (r *CreateStream) validate() error {
 		return nil
 	}
 	switch {
-	case !r.Shards.Set:
-		return validation("ShardCount is required for a stream in PROVISIONED mode.")
 	case r.spread.V == spreadAuto:
 		return invalid("RecordDistributionStrategy AUTO is for streams in ON_DEMAND mode.")
 	case r.warm.Set:
@@ -95,7 +95,12 @@ func (r *CreateStream) do(c *call) error {
 	if r.mode.V != onDemand {
 		count = r.Shards.V
 	}
+	if err := c.checkTags(r.Name.V, r.tags, nil); err != nil {
+		return err
+	}
 	switch {
+	case len(r.tags) > maxTags:
+		return invalid("Failed to add tags to stream %s under account %s because a given stream cannot have more than %d tags associated with it.", r.Name.V, c.cfg.Account, maxTags)
 	case c.streams[r.Name.V] != nil:
 		return inUse("Stream %s under account %s already exists.", r.Name.V, c.cfg.Account)
 	case u.creating >= maxStreamsInWork:
@@ -133,7 +138,8 @@ func (r *CreateStream) do(c *call) error {
 }
 
 func (c *call) tooManyShards(have int, more int64) error {
-	return limitExceeded("This request would exceed the shard limit for the account %s in %s. Current shard count for the account: %d. Limit: %d. Number of additional shards that would have resulted from this request: %d.",
+	return limitExceeded("This request would exceed the shard limit for the account %s in %s. Current shard count for the account: %d. Limit: %d. Number of additional shards that would have resulted from this request: %d. "+
+		"Refer to the AWS Service Limits page (http://docs.aws.amazon.com/general/latest/gr/aws_service_limits.html) for current limits and how to request higher limits.",
 		c.cfg.Account, c.cfg.Region, have, c.cfg.ShardLimit, more)
 }
 
@@ -175,13 +181,17 @@ func (r *DeleteStream) do(c *call) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, err := c.active(&r.streamRef)
+	s, err := c.lookup(&r.streamRef)
+	if err == nil && s.status != creating { // which the service deletes as well
+		s, err = c.active(&r.streamRef)
+	}
 	if err != nil {
 		return err
 	}
 	if len(s.consumers) > 0 && !r.enforce.V {
 		return inUse("Stream %s under account %s has registered consumers. Deregister them, or set EnforceConsumerDeletion.", s.name, c.cfg.Account)
 	}
+	s.steps = nil // one that was CREATING is not going to be ACTIVE
 	c.change(s, c.now, deleting)
 	return nil
 }

@@ -62,10 +62,7 @@ func (r *SubscribeToShard) check() error {
 	if r.sequence.Set {
 		v.pattern(r.sequence.V, "startingPosition.sequenceNumber", sequencePattern)
 	}
-	if err := v.err(); err != nil {
-		return err
-	}
-	return checkPosition(r.kind.V, r.sequence, r.at)
+	return v.err()
 }
 
 func (r *SubscribeToShard) do(c *call) error {
@@ -82,10 +79,12 @@ func (r *SubscribeToShard) do(c *call) error {
 	if con.status != active {
 		return inUse("Consumer %s of stream %s under account %s is not ACTIVE, instead in state %s", con.name, s.name, c.cfg.Account, con.status)
 	}
-	number, ok := parseShardID(r.shard.V)
-	sh := c.shard(s, number, c.now)
-	if !ok || sh == nil {
-		return notFound("Shard %s in stream %s under account %s does not exist", r.shard.V, s.name, c.cfg.Account)
+	_, sh, err := c.anyShard(s.name, r.shard.V)
+	if err != nil {
+		return err
+	}
+	if err := checkPosition(r.kind.V, r.sequence, r.at); err != nil {
+		return err
 	}
 	index, err := c.position(s, sh, r.kind.V, r.sequence.V, r.at.V)
 	if err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,14 +42,10 @@ func (r *resourceRef) target(e *Engine) Target {
 }
 
 func (r *resourceRef) validate(v *validator) {
-	switch {
-	case !r.byARN:
+	if !r.byARN {
 		r.streamRef.validate(v)
-	case !v.required(r.resource.Set, "resourceARN"):
-	case strings.Contains(r.resource.V, "/consumer/"):
-		v.consumerARN(r.resource, "resourceARN")
-	default:
-		v.streamARN(r.resource, "resourceARN")
+	} else if v.required(r.resource.Set, "resourceARN") {
+		v.text(r.resource, "resourceARN", resourceARN, 2048)
 	}
 }
 
@@ -74,20 +71,14 @@ func (r *ChangeTags) Fields() codec.Fields {
 
 func (r *ChangeTags) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if r.remove {
-		if v.required(r.keys != nil, "tagKeys") && (len(r.keys) < 1 || len(r.keys) > maxTags) {
-			v.fault(len(r.keys), "tagKeys", "Member must have length between 1 and 50")
-		}
-		for _, k := range r.keys {
-			v.length(k, "tagKeys.member", 1, 128)
+		if v.required(r.keys != nil, "tagKeys") {
+			v.tagKeys(r.keys)
 		}
 	} else if v.required(r.add != nil, "tags") {
-		if len(r.add) < 1 {
-			v.fault("{}", "tags", "Member must have length greater than or equal to 1")
-		}
-		v.tags(r.add, maxTags)
+		v.tags(r.add, 1)
 	}
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}
@@ -99,6 +90,9 @@ func (r *ChangeTags) do(c *call) error {
 	}
 	if s.status == creating || s.status == deleting {
 		return inUse("Stream %s under account %s not ACTIVE, instead in state %s", s.name, c.cfg.Account, s.status)
+	}
+	if err := c.checkTags(s.name, r.add, r.keys); err != nil {
+		return err
 	}
 	tags := s.tags
 	if of != nil {
@@ -113,9 +107,44 @@ func (r *ChangeTags) do(c *call) error {
 	merged := maps.Clone(tags)
 	maps.Copy(merged, r.add)
 	if len(merged) > maxTags {
-		return invalid("Failed to add tags. A given resource cannot have more than %d tags associated with it.", maxTags)
+		return invalid("Failed to add tags to stream %s under account %s because a given stream cannot have more than %d tags associated with it.", s.name, c.cfg.Account, maxTags)
 	}
 	maps.Copy(tags, r.add)
+	return nil
+}
+
+// What tags may be made of, and what the service says of others. A percent sign passes its first
+// look and not the second. The reserved prefix is a rule of all of AWS; its text is not recorded.
+var tagCharacters = regexp.MustCompile(`^[\x{00C0}-\x{1FFF}\x{2C00}-\x{D7FF}\w./\-=+ @%:]*$`)
+
+const reservedTags = "aws:"
+
+// checkTags checks the characters of tags to add to, or of keys to remove from, a stream or its
+// consumer.
+func (c *call) checkTags(stream string, add map[string]string, remove []string) error {
+	all, how := slices.Clone(remove), "remove tags from"
+	if add != nil {
+		how = "add tags to"
+	}
+	for k, v := range add {
+		all = append(all, k, v)
+	}
+	percent := false
+	for _, s := range all {
+		if !tagCharacters.MatchString(s) {
+			return invalid("Some tags contain invalid characters. Valid characters: Unicode letters, digits, white space, _ . / = + - %% @ :.")
+		}
+		percent = percent || strings.Contains(s, "%")
+	}
+	if percent {
+		return invalid("Failed to %s stream %s under account %s because some tags contained illegal characters. The allowed characters are Unicode letters, white-spaces, '_',',','/','=','+','-','@',':'.",
+			how, stream, c.cfg.Account)
+	}
+	for k := range add {
+		if strings.HasPrefix(strings.ToLower(k), reservedTags) {
+			return invalid("Failed to add tags to stream %s under account %s because the prefix %s is reserved.", stream, c.cfg.Account, reservedTags)
+		}
+	}
 	return nil
 }
 
@@ -136,11 +165,11 @@ func (r *ListTags) Fields() codec.Fields {
 
 func (r *ListTags) do(c *call) error {
 	var v validator
-	r.validate(&v)
 	if r.start.Set {
 		v.length(r.start.V, "exclusiveStartTagKey", 1, 128)
 	}
 	v.intRange(r.limit, "limit", 1, maxTags)
+	r.validate(&v)
 	if err := v.err(); err != nil {
 		return err
 	}

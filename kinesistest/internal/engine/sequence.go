@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math/big"
 	"math/bits"
 	"time"
 )
@@ -105,6 +106,36 @@ func parseSequence(text string) (sequence, bool) {
 	pop(4)
 	s.created = pop(36)
 	return s, s.words() == orig
+}
+
+// plausible reports whether the parts are such as the service makes: an index of 63 bits, and a
+// shard created before the year 2478, which is what it checks.
+func (s sequence) plausible() bool { return s.index <= closingIndex && s.created < 16_025_175_000 }
+
+// parseOldSequence takes apart what is no number of the present layout but may be one of the two
+// before it, which the service still knows: one of 32 hexadecimal digits, and one of 47 that ends in 1. Of
+// their parts only the shard and, of the shorter one, the creation matter.
+func parseOldSequence(text string) (sequence, bool) {
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok || n.Sign() < 0 {
+		return sequence{}, false
+	}
+	part := func(from, digits uint) uint64 {
+		p := new(big.Int).Rsh(n, 4*from)
+		return p.And(p, new(big.Int).SetUint64(1<<(4*digits)-1)).Uint64()
+	}
+	first := new(big.Int).Lsh(big.NewInt(1), 124)
+	if n.Cmp(first) < 0 {
+		n.Add(n, first) // small numbers lack the leading digit
+	}
+	switch {
+	case n.BitLen() <= 129: // up to 2^129
+		s := sequence{created: part(22, 9), shard: uint32(part(0, 4))}
+		return s, s.plausible()
+	case n.BitLen() == 186 && part(46, 1) == 2 && part(0, 1) == 1:
+		return sequence{created: part(37, 9), shard: uint32(part(1, 8))}, true
+	}
+	return sequence{}, false
 }
 
 func seconds(t time.Time) uint64 { return uint64(max(0, t.Unix())) }

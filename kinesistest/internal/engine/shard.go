@@ -54,13 +54,14 @@ type shard struct {
 
 func shardID(number uint32) string { return fmt.Sprintf("shardId-%012d", number) }
 
-// parseShardID accepts the form that shardID makes.
+// parseShardID accepts the form that shardID makes, and as the service does also a number alone,
+// with any word and a hyphen before it, and without its zeros.
 func parseShardID(id string) (uint32, bool) {
-	digits, ok := strings.CutPrefix(id, "shardId-")
-	if !ok || len(digits) != 12 {
-		return 0, false
+	digits := id
+	if parts := strings.Split(id, "-"); len(parts) > 1 && parts[1] != "" {
+		digits = parts[1]
 	}
-	n, err := strconv.ParseUint(digits, 10, 32)
+	n, err := strconv.ParseUint(digits, 10, 31)
 	return uint32(n), err == nil
 }
 
@@ -184,15 +185,28 @@ func (sh *shard) isPast(s sequence) bool {
 }
 
 // owns tells why a sequence number cannot be a position in sh, or nil.
-func (sh *shard) owns(s sequence, text, stream, action string) error {
+func (sh *shard) owns(s sequence, text, stream, account, action string) error {
 	if s.shard != sh.number {
-		return invalid("Invalid StartingSequenceNumber. It encodes %s, while it was used in a call to a shard with %s", shardID(s.shard), sh.id)
+		return invalid("Invalid StartingSequenceNumber. It encodes %s, while it was used in a call to a shard with %s", encodedShard(s.shard), sh.id)
 	}
 	if s.created != sh.second {
-		return invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s is invalid because it did not come from this stream.", text, action, sh.id, stream)
+		return foreign(text, action, sh.id, stream, account)
 	}
 	if s.index >= sh.nextIndex && (s.index != closingIndex || sh.isOpen()) {
-		return invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s is invalid because it is in the future.", text, action, sh.id, stream)
+		return invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s under account %s is invalid because it is in the future.", text, action, sh.id, stream, account)
 	}
 	return nil
+}
+
+// encodedShard is the ID of a shard as a sequence number has it, which the service reads as a
+// number with a sign.
+func encodedShard(number uint32) string {
+	if n := int32(number); n < 0 {
+		return fmt.Sprintf("shardId--%011d", -int64(n))
+	}
+	return shardID(number)
+}
+
+func foreign(text, action, shard, stream, account string) error {
+	return invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s under account %s is invalid because it did not come from this stream.", text, action, shard, stream, account)
 }

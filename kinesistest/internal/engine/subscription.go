@@ -231,7 +231,6 @@ func (ev *Event) Write(out *codec.Encoder) {
 	out.Key("Records")
 	writeRecords(out, ev.records)
 	if ev.end {
-		out.Key("ContinuationSequenceNumber").Null()
 		out.Key("MillisBehindLatest").Int(ev.behind)
 		out.Key("ChildShards")
 		writeChildren(out, ev.children)

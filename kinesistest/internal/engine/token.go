@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -44,7 +46,7 @@ type ticket struct {
 	stream uint64    // the stream's serial number, so a re-created stream is another one
 	shard  uint32
 	index  uint64 // of the next record
-	text   string // where a listing goes on, or its filter
+	text   string // where a listing goes on, or its filter; of an iterator the stream's name
 }
 
 type ticketKind byte
@@ -58,24 +60,42 @@ const (
 
 const ticketHead = 1 + 8 + 8 + 4 + 8
 
+// iteratorPrefix is what the iterators of the service begin with, in base64.
+const iteratorPrefix = "\x00\x00\x00\x00\x00\x00\x00\x01"
+
+// iteratorSize is how many bytes an iterator of the service has, which grows with the stream's name.
+func iteratorSize(name string) int { return 152 + (len(name)+2)/16*16 }
+
+var padding [152]byte
+
 // A counter never repeats a nonce, and the key is never used elsewhere.
 func (s *sealer) seal(t ticket) string {
+	var prefix string
+	pad := 0
+	if t.kind == iteratorTicket {
+		prefix = iteratorPrefix
+		pad = iteratorSize(t.text) - len(prefix) - 12 - ticketHead - len(t.text) - s.aead.Overhead()
+	}
 	var nonce [12]byte
 	binary.BigEndian.PutUint64(nonce[4:], s.nonce.Add(1))
-	plain := make([]byte, 0, ticketHead+len(t.text))
+	plain := make([]byte, 0, ticketHead+len(t.text)+pad)
 	plain = append(plain, byte(t.kind))
 	plain = binary.BigEndian.AppendUint64(plain, uint64(t.issued.UnixMilli()))
 	plain = binary.BigEndian.AppendUint64(plain, t.stream)
 	plain = binary.BigEndian.AppendUint32(plain, t.shard)
 	plain = binary.BigEndian.AppendUint64(plain, t.index)
 	plain = append(plain, t.text...)
-	return base64.StdEncoding.EncodeToString(s.aead.Seal(nonce[:], nonce[:], plain, nil))
+	plain = append(plain, padding[:pad]...)
+	return base64.StdEncoding.EncodeToString(s.aead.Seal(append([]byte(prefix), nonce[:]...), nonce[:], plain, nil))
 }
 
 // open reports false for anything this sealer did not make, or made for
 // another use.
 func (s *sealer) open(kind ticketKind, sealed string) (ticket, bool) {
 	raw, err := base64.StdEncoding.Strict().DecodeString(sealed)
+	if kind == iteratorTicket {
+		raw = bytes.TrimPrefix(raw, []byte(iteratorPrefix))
+	}
 	if err != nil || len(raw) < 12 {
 		return ticket{}, false
 	}
@@ -89,7 +109,7 @@ func (s *sealer) open(kind ticketKind, sealed string) (ticket, bool) {
 		stream: binary.BigEndian.Uint64(plain[9:]),
 		shard:  binary.BigEndian.Uint32(plain[17:]),
 		index:  binary.BigEndian.Uint64(plain[21:]),
-		text:   string(plain[ticketHead:]),
+		text:   strings.TrimRight(string(plain[ticketHead:]), "\x00"),
 	}, true
 }
 

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -17,19 +19,23 @@ type (
 )
 
 // validator gathers what is wrong with the members of a request, so that one
-// answer names it all, in the words the service uses.
+// answer names it all, in the words of the service.
 type validator struct{ faults []string }
 
-func (v *validator) fault(value any, member, constraint string) {
-	shown := "null"
-	if value != nil {
-		shown = fmt.Sprint(value)
-		if len(shown) > 128 {
-			shown = strings.ToValidUTF8(shown[:128], "") + "..."
-		}
-		shown = "'" + shown + "'"
+// maxFaults is how many the service names at most.
+const maxFaults = 10
+
+func (v *validator) full() bool { return len(v.faults) >= maxFaults }
+
+// fault notes that a value, as Java shows it, breaks a constraint.
+func (v *validator) fault(value, member, constraint string) {
+	v.note("'"+value+"'", member, constraint)
+}
+
+func (v *validator) note(shown, member, constraint string) {
+	if !v.full() {
+		v.faults = append(v.faults, "Value "+shown+" at '"+member+"' failed to satisfy constraint: "+constraint)
 	}
-	v.faults = append(v.faults, fmt.Sprintf("Value %s at '%s' failed to satisfy constraint: %s", shown, member, constraint))
 }
 
 func (v *validator) err() error {
@@ -45,26 +51,48 @@ func (v *validator) err() error {
 
 func (v *validator) required(set bool, member string) bool {
 	if !set {
-		v.fault(nil, member, "Member must not be null")
+		v.note("null", member, "Member must not be null")
 	}
 	return set
 }
 
 // length counts characters.
-func (v *validator) length(s, member string, least, most int) bool {
-	n := utf8.RuneCountInString(s)
-	switch {
-	case n < least:
-		v.fault(s, member, fmt.Sprintf("Member must have length greater than or equal to %d", least))
-	case n > most:
-		v.fault(s, member, fmt.Sprintf("Member must have length less than or equal to %d", most))
-	}
-	return n >= least && n <= most
+func (v *validator) length(s, member string, least, most int) {
+	v.lengthOf(utf8.RuneCountInString(s), func() string { return s }, member, least, most)
 }
 
-func (v *validator) pattern(s, member string, re *regexp.Regexp) {
-	if !re.MatchString(s) {
-		v.fault(s, member, "Member must satisfy regular expression pattern: "+strings.Trim(re.String(), "^$"))
+// lengthOf is length for anything that has one.
+func (v *validator) lengthOf(n int, shown func() string, member string, least, most int) {
+	switch {
+	case n < least:
+		v.fault(shown(), member, "Member must have length greater than or equal to "+strconv.Itoa(least))
+	case n > most:
+		v.fault(shown(), member, "Member must have length less than or equal to "+strconv.Itoa(most))
+	}
+}
+
+// pattern is a regular expression for the whole of a string, and how the service writes it.
+type pattern struct {
+	*regexp.Regexp
+	text string
+}
+
+func newPattern(text string) pattern {
+	return pattern{regexp.MustCompile(`^(?:` + strings.TrimPrefix(text, "^") + `)$`), text}
+}
+
+var (
+	namePattern     = newPattern(`[a-zA-Z0-9_.-]+`)
+	hashPattern     = newPattern(`0|([1-9]\d{0,38})`)
+	sequencePattern = newPattern(`0|([1-9]\d{0,128})`)
+	streamARN       = newPattern(`arn:aws.*:kinesis:.*:\d{12}:stream/\S+`)
+	consumerARN     = newPattern(`^(arn):aws.*:kinesis:.*:\d{12}:.*stream\/[a-zA-Z0-9_.-]+\/consumer\/[a-zA-Z0-9_.-]+:[0-9]+`)
+	resourceARN     = newPattern(`arn:aws.*:kinesis:.*:\d{12}:.*(stream|channel|queue)/\S+`)
+)
+
+func (v *validator) pattern(s, member string, p pattern) {
+	if !p.MatchString(s) {
+		v.fault(s, member, "Member must satisfy regular expression pattern: "+p.text)
 	}
 }
 
@@ -72,9 +100,9 @@ func (v *validator) intRange(n optInt, member string, least, most int64) {
 	switch {
 	case !n.Set:
 	case n.V < least:
-		v.fault(n.V, member, fmt.Sprintf("Member must have value greater than or equal to %d", least))
+		v.fault(strconv.FormatInt(n.V, 10), member, fmt.Sprintf("Member must have value greater than or equal to %d", least))
 	case n.V > most:
-		v.fault(n.V, member, fmt.Sprintf("Member must have value less than or equal to %d", most))
+		v.fault(strconv.FormatInt(n.V, 10), member, fmt.Sprintf("Member must have value less than or equal to %d", most))
 	}
 }
 
@@ -84,18 +112,14 @@ func (v *validator) enum(s optText, member string, values ...string) {
 	}
 }
 
-var (
-	namePattern     = regexp.MustCompile(`^[a-zA-Z0-9_.-]+$`)
-	hashPattern     = regexp.MustCompile(`^(0|[1-9]\d{0,38})$`)
-	sequencePattern = regexp.MustCompile(`^(0|[1-9]\d{0,128})$`)
-	streamARN       = regexp.MustCompile(`^arn:aws[^:]*:kinesis:[^:]*:\d{12}:stream/[a-zA-Z0-9_.-]+$`)
-	consumerARN     = regexp.MustCompile(`^arn:aws[^:]*:kinesis:[^:]*:\d{12}:stream/[a-zA-Z0-9_.-]+/consumer/[a-zA-Z0-9_.-]+:\d+$`)
-)
+// name checks the name of a stream, shard or consumer, where there is one. The service names both
+// what an empty one lacks, and of a long one only the length if its characters are good.
+func (v *validator) name(s optText, member string) { v.text(s, member, namePattern, 128) }
 
-// name checks the name of a stream, shard or consumer, where there is one.
-func (v *validator) name(s optText, member string) {
-	if s.Set && v.length(s.V, member, 1, 128) {
-		v.pattern(s.V, member, namePattern)
+func (v *validator) text(s optText, member string, p pattern, most int) {
+	if s.Set {
+		v.pattern(s.V, member, p)
+		v.length(s.V, member, 1, most)
 	}
 }
 
@@ -105,25 +129,53 @@ func (v *validator) requiredName(s optText, member string) {
 	}
 }
 
-func (v *validator) streamARN(s optText, member string) {
-	if s.Set && v.length(s.V, member, 1, 2048) {
-		v.pattern(s.V, member, streamARN)
-	}
-}
+func (v *validator) streamARN(s optText, member string)   { v.text(s, member, streamARN, 2048) }
+func (v *validator) consumerARN(s optText, member string) { v.text(s, member, consumerARN, 2048) }
 
-func (v *validator) consumerARN(s optText, member string) {
-	if s.Set && v.length(s.V, member, 1, 2048) {
-		v.pattern(s.V, member, consumerARN)
-	}
+// Bounds of tags in one request. A resource has maxTags at most.
+const (
+	maxTagMap = 200
+	maxTagKey = 128
+	maxTagVal = 256
+)
+
+func sizes(most, least int) string {
+	return fmt.Sprintf("constraint: [Member must have length less than or equal to %d, Member must have length greater than or equal to %d]", most, least)
 }
 
 // tags checks tags that are to be set.
-func (v *validator) tags(tags map[string]string, most int) {
-	if len(tags) > most {
-		v.fault(fmt.Sprintf("(%d tags)", len(tags)), "tags", fmt.Sprintf("Member must have length less than or equal to %d", most))
+func (v *validator) tags(tags map[string]string, least int) {
+	shown := func() string {
+		var pairs []string
+		for _, k := range slices.Sorted(maps.Keys(tags)) {
+			pairs = append(pairs, k+"="+tags[k])
+		}
+		return "{" + strings.Join(pairs, ", ") + "}"
 	}
+	v.lengthOf(len(tags), shown, "tags", least, maxTagMap)
+	longKey, longValue := false, false
 	for k, value := range tags {
-		v.length(k, "tags.key", 1, 128)
-		v.length(value, "tags.value", 0, 256)
+		longKey = longKey || k == "" || utf8.RuneCountInString(k) > maxTagKey
+		longValue = longValue || utf8.RuneCountInString(value) > maxTagVal
+	}
+	if longKey {
+		v.fault(shown(), "tags", "Map keys must satisfy "+sizes(maxTagKey, 1))
+	}
+	if longValue {
+		v.fault(shown(), "tags", "Map value must satisfy "+sizes(maxTagVal, 0))
 	}
 }
+
+// tagKeys checks the keys of tags that are to be removed.
+func (v *validator) tagKeys(keys []string) {
+	v.lengthOf(len(keys), func() string { return listed(keys) }, "tagKeys", 1, maxTags)
+	for _, k := range keys {
+		if k == "" || utf8.RuneCountInString(k) > maxTagKey {
+			v.fault(listed(keys), "tagKeys", "Member must satisfy "+sizes(maxTagKey, 1))
+			return
+		}
+	}
+}
+
+// listed is a list as the service shows it.
+func listed(list []string) string { return "[" + strings.Join(list, ", ") + "]" }

@@ -1,0 +1,112 @@
+package weir
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
+)
+
+// Reads that fail again and again are told once, when that has lasted, and once when it is over. Each
+// failure by itself is worth a debug line and an event only.
+
+const (
+	// failingAfter is how long reading has to fail before it is told.
+	failingAfter = troubleAfter
+	// failingNamed is how many shards of a stream are told of by name at a time; the others are counted.
+	failingNamed = 5
+)
+
+// readFails reports whether reading has failed for so long that it is to be told. Positions and streams
+// that are not there are told each time, see Failed.
+func (v *vitals) readFails(now time.Time) bool {
+	return v.readErr != nil && !v.trying.IsZero() && now.Sub(v.trying) >= failingAfter &&
+		!errors.Is(v.readErr, source.ErrNoPosition) && !errors.Is(v.readErr, source.ErrNoStream)
+}
+
+// readingChange is that reading a shard has begun to fail for long, or works again.
+type readingChange struct {
+	key   lease.Key
+	err   error // nil when it works again
+	since time.Time
+}
+
+// change is what is to be told of a shard, false if nothing is. told says whether it was told that reading fails.
+func (v *vitals) change(key lease.Key, now time.Time, told bool) (readingChange, bool) {
+	switch {
+	case !told && v.readFails(now):
+		return readingChange{key, v.readErr, v.trying}, true
+	case told && v.readErr == nil:
+		return readingChange{key: key}, true
+	}
+	return readingChange{}, false
+}
+
+// readingNews are changes as they are told: a few of a stream by name, the others counted.
+type readingNews struct {
+	named []readingChange
+	more  []moreShards
+}
+
+// moreShards are so many shards of a stream that are not named.
+type moreShards struct {
+	stream string
+	fail   bool
+	shards int
+}
+
+// sumUp sorts changes, and names a few of each stream, of failures and of recoveries apart.
+func sumUp(changes []readingChange) (n readingNews) {
+	slices.SortFunc(changes, func(a, b readingChange) int {
+		return cmp.Or(cmp.Compare(a.key.Stream, b.key.Stream), compareBools(a.err != nil, b.err != nil), a.key.Compare(b.key))
+	})
+	alike := 0
+	for i, c := range changes {
+		if i > 0 && (c.key.Stream != changes[i-1].key.Stream || (c.err != nil) != (changes[i-1].err != nil)) {
+			alike = 0
+		}
+		switch alike++; {
+		case alike <= failingNamed:
+			n.named = append(n.named, c)
+		case alike == failingNamed+1:
+			n.more = append(n.more, moreShards{c.key.Stream, c.err != nil, 1})
+		default:
+			n.more[len(n.more)-1].shards++
+		}
+	}
+	return n
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// tellReading tells of shards that are read in vain, or again.
+func (r *run) tellReading(changes []readingChange, now time.Time) {
+	news := sumUp(changes)
+	for _, c := range news.named {
+		if c.err != nil {
+			r.opts.Logger.Warn("reading a shard fails again and again; it goes on being tried", "stream", c.key.Stream, "shard", c.key.Shard,
+				"for", now.Sub(c.since).Round(time.Second), "err", c.err)
+		} else {
+			r.opts.Logger.Info("the shard is read again", "stream", c.key.Stream, "shard", c.key.Shard)
+		}
+	}
+	for _, m := range news.more {
+		if m.fail {
+			r.opts.Logger.Warn("reading other shards of the stream fails too", "stream", m.stream, "shards", m.shards)
+		} else {
+			r.opts.Logger.Info("other shards of the stream are read again", "stream", m.stream, "shards", m.shards)
+		}
+	}
+}

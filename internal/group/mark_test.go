@@ -1,0 +1,102 @@
+package group
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// mark is how far a handler says that it has got.
+type mark struct{ shard.Position }
+
+func (m *mark) Mark() shard.Position { return m.Position }
+
+// What a handler that is at work has done is part of the next beat, and stays when it has returned.
+func TestABeatAsksHowFarTheHandlerIs(t *testing.T) {
+	type step struct {
+		do   func(term *Term, m *mark)
+		says string // the position of the beat that follows, "" for none
+	}
+	set := func(term *Term, m *mark) { term.SetMark(m) }
+	moves := func(to string) func(*Term, *mark) {
+		return func(_ *Term, m *mark) { m.Position, _ = shard.After(to) }
+	}
+	for _, c := range []struct {
+		name  string
+		steps []step
+	}{
+		{"nothing is done", []step{{set, ""}, {moves("6"), "6"}, {func(*Term, *mark) {}, "6"}}},
+		{"it gets on", []step{{set, ""}, {moves("6"), "6"}, {moves("8"), "8"}}},
+		{"its progress does not go back", []step{{set, ""}, {moves("8"), "8"}, {moves("6"), "8"}}},
+		{"it returns between two beats", []step{{set, ""}, {func(term *Term, m *mark) { moves("6")(term, m); term.SetMark(nil) }, "6"}, {moves("8"), "6"}}},
+		{"another call begins", []step{{set, ""}, {func(term *Term, m *mark) {
+			moves("6")(term, m)
+			term.SetMark(new(mark))
+		}, "6"}}},
+		{"what it returned with counts too", []step{{set, ""}, {moves("6"), "6"}, {func(term *Term, _ *mark) {
+			term.SetMark(nil)
+			p, _ := shard.After("9")
+			term.Advance(p)
+		}, "9"}}},
+		{"it is abandoned", []step{{set, ""}, {func(term *Term, m *mark) { moves("6")(term, m); term.Abandon() }, "6"}, {moves("8"), "6"}}},
+		{"At knows it, too", []step{{set, ""}, {func(term *Term, m *mark) {
+			moves("6")(term, m)
+			if p, _ := shard.After("6"); term.At() != p {
+				t.Errorf("At is %v", term.At())
+			}
+		}, "6"}}},
+	} {
+		term, _ := trusted(t)
+		m := new(mark)
+		for i, s := range c.steps {
+			s.do(term, m)
+			p, _ := term.progress()
+			want := shard.Position{}
+			if s.says != "" {
+				want, _ = shard.After(s.says)
+			}
+			if p.Position != want {
+				t.Errorf("%s, step %d: the beat says %v, want %v", c.name, i+1, p.Position, want)
+			}
+		}
+	}
+}
+
+func TestWhenWhatIsNotedCountsNoMore(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(term *Term, tr *trust)
+		lost bool
+	}{
+		{"the lease is held", func(*Term, *trust) {}, false},
+		{"it is wanted back", func(term *Term, _ *trust) { term.drain() }, false},
+		{"it is given up, and the handler is still at work", func(term *Term, _ *trust) { term.GiveUp(errors.New("stalled")) }, false},
+		{"the worker stops", func(term *Term, _ *trust) { term.cancel(ErrStopping) }, false},
+		{"the store says that it is somebody else's", func(term *Term, _ *trust) { term.settle(lease.Progress{}, false) }, true},
+		{"… after the worker was to stop", func(term *Term, _ *trust) { term.cancel(ErrStopping); term.lose() }, true},
+		{"trust is over", func(_ *Term, tr *trust) { tr.end(ErrLeaseLost) }, true},
+		{"the reader was abandoned", func(term *Term, _ *trust) { term.GiveUp(errors.New("stalled")); term.Abandon() }, true},
+		{"the reader has returned", func(term *Term, _ *trust) { term.over(nil) }, true},
+		{"the shard is finished", func(term *Term, _ *trust) {
+			term.mu.Lock()
+			term.finished = true
+			term.mu.Unlock()
+			term.over(nil)
+		}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := newTrust(time.Hour)
+			tr.extend(time.Now())
+			defer tr.end(ErrLeaseLost)
+			term := newTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2}, tr, func() {})
+			c.do(term, tr)
+			if err := term.Lost(); errors.Is(err, ErrLeaseLost) != c.lost || (err != nil) != c.lost {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
+	}
+}

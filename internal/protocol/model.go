@@ -1,0 +1,318 @@
+package protocol
+
+// Model is one size of the protocol, with its constants and the faults that may happen.
+type Model struct {
+	Workers  int // processes that run at a time
+	Sessions int // sessions that the store and the network know at a time, at least Workers
+	Leases   int
+	// Failover is after how many ticks on the watcher's clock a count that stood still proves a
+	// death. Trust is how old, on the worker's own clock, the last successful beat may be while it
+	// trusts. Trust and the drift together have to be less than Failover.
+	Failover, Trust uint8
+	Faults          Faults
+	// OwnWatch gives each process a watch of its own, which begins with a read. Without it every
+	// process knows how long each count stood still since the store moved it. No watch knows more:
+	// what a worker may end by its own, the model may end too, and it has far fewer states.
+	OwnWatch bool
+	Bug      Bug
+
+	places int
+}
+
+// Bug is a fault that is planted into the protocol.
+type Bug uint8
+
+// The planted bugs.
+const (
+	NoBug Bug = iota
+	// TrustFromTheAnswer counts trust from when a beat's answer arrived, not from before it was
+	// sent.
+	TrustFromTheAnswer
+	// EndOfAnyCount carries out EndSession whatever the beat count is.
+	EndOfAnyCount
+	// WatchOutlivesTheCount carries an observation over although the count has moved.
+	WatchOutlivesTheCount
+	// AssignmentOfRevoked gives a revoked lease out without waiting.
+	AssignmentOfRevoked
+	// WaitWithoutTelling begins to wait when the leader sees the revocation, without a Tell.
+	WaitWithoutTelling
+	// AcknowledgementAtAnyEpoch takes a release by the session that Revoked names at any epoch.
+	AcknowledgementAtAnyEpoch
+	// ReleaseAtAnyEpoch takes a release by the owner at any epoch.
+	ReleaseAtAnyEpoch
+	// CheckpointAtAnyEpoch takes a checkpoint of the owner at any epoch.
+	CheckpointAtAnyEpoch
+	// AssignmentAtAnyEpoch carries out actions on leases whatever the epoch is.
+	AssignmentAtAnyEpoch
+	// ResignationOfAnybody clears the leader's role with a resignation of a session that does not
+	// have it.
+	ResignationOfAnybody
+	// ReleaseWhileReading says Release before the reader has returned.
+	ReleaseWhileReading
+	// NobodyTakesOver lets workers campaign only when nobody leads, and not when the leader is
+	// dead.
+	NobodyTakesOver
+	// ForgetsEarly forgets a session that ended while calls that name it, or that it sent, are
+	// under way.
+	ForgetsEarly
+)
+
+// New returns a model that is ready to be checked.
+func New(m Model) *Model {
+	m.places = max(m.Sessions, m.Workers)
+	return &m
+}
+
+// initial is an application whose workers have just begun: nobody owns anything.
+func (m *Model) initial() state {
+	s := state{left: m.Faults}
+	for l := range m.Leases {
+		s.leases[l].name, s.leases[l].epoch = uint8(l+1), 1
+	}
+	for i := range m.Workers {
+		m.begin(&s, i)
+	}
+	m.settle(&s)
+	return s
+}
+
+// restart begins a session for each worker that has none, if there is a place for it. Nobody
+// notices that before its first beat, so it happens at once.
+func (m *Model) restart(s *state) {
+	now, free := 0, -1
+	for i := range m.places {
+		switch p := &s.sessions[i]; {
+		case p.life == running:
+			now++
+		case free >= 0 && s.sessions[free].life == unborn:
+		case p.life == unborn && p.row == absent:
+			free = i
+		case p.life == over && p.row == ended && !m.mentioned(s, i):
+			free = i // a leader has forgotten it in between
+		}
+	}
+	if now < m.Workers && free >= 0 {
+		s.sessions[free].row = absent
+		for j := range m.places {
+			s.sessions[j].seen[free] = 0
+		}
+		m.begin(s, free)
+		m.restart(s)
+	}
+}
+
+// mentioned reports whether anything in the store or under way names a session.
+func (m *Model) mentioned(s *state, i int) bool {
+	for l := range m.Leases {
+		if w := &s.leases[l]; w.owner == ref(i) || w.heir == ref(i) || w.revoked == ref(i) {
+			return true
+		}
+	}
+	return m.underWay(s, i)
+}
+
+// underWay reports whether a call is late that names a session or that it sent.
+func (m *Model) underWay(s *state, i int) bool {
+	for j := range s.late {
+		if s.late[j].to == ref(i) || s.late[j].from == ref(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// begin is a start of a worker, with a session of its own.
+func (m *Model) begin(s *state, i int) {
+	s.names++
+	s.sessions[i] = session{life: running, first: true, name: s.names}
+}
+
+// trusts reports whether a process may call handlers for a lease: its reader runs, and the last
+// successful beat was sent lately enough by its own clock (trust.extend, within).
+func (m *Model) trusts(p *session, l int) bool {
+	return p.life == running && !p.first && p.terms[l].hold == reading && p.trust != 0 && p.trust-1 <= m.Trust
+}
+
+// The promises, as they are told when they are broken.
+const (
+	brokenTrust      = "two workers trust one lease"
+	brokenEpoch      = "an epoch has two owners"
+	brokenRevocation = "a lease was given on while its old owner trusts it"
+	brokenCheckpoint = "a checkpoint of an old epoch was accepted"
+	brokenRole       = "a leader lost its role by the resignation of another"
+)
+
+// broken is the promise that a state breaks, "" when there is none.
+func (m *Model) broken(s *state) string {
+	if s.spoiled {
+		return brokenCheckpoint
+	}
+	for l := range m.Leases {
+		w := &s.leases[l]
+		var at [oldest]uint8 // who believes to hold each epoch
+		trusting := 0
+		for i := range m.places {
+			p := &s.sessions[i]
+			if p.life != running {
+				continue
+			}
+			if m.trusts(p, l) {
+				trusting++
+			}
+			t := p.terms[l]
+			if t.hold == nothing || t.back >= oldest {
+				continue
+			}
+			if at[t.back] != nobody || t.back == 0 && w.owner != ref(i) {
+				return brokenEpoch
+			}
+			at[t.back] = ref(i)
+		}
+		if trusting > 1 {
+			return brokenTrust
+		}
+		for i := range m.places {
+			p := &s.sessions[i]
+			if m.trusts(p, l) && p.terms[l].back > 0 && (w.owner != nobody || w.revoked != ref(i) || p.terms[l].back > 1) {
+				return brokenRevocation
+			}
+		}
+	}
+	return ""
+}
+
+// served reports whether every lease is read by a worker that owns it.
+func (m *Model) served(s *state) bool {
+	for l := range m.Leases {
+		w := &s.leases[l]
+		if w.owner == nobody {
+			return false
+		}
+		p := &s.sessions[w.owner-1]
+		if !m.trusts(p, l) || p.terms[l].back != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// settle brings states that can only do the same from here on into the same form: it clears what
+// cannot matter any more, and frees places of sessions that nobody can name again.
+func (m *Model) settle(s *state) {
+	var named [maxSessions + 1]bool
+	for i := range s.late {
+		if !m.matters(s, &s.late[i]) {
+			s.late[i] = call{}
+		}
+	}
+	if s.late[0].kind == noCall || s.late[1].kind != noCall && less(&s.late[1], &s.late[0]) {
+		s.late[0], s.late[1] = s.late[1], s.late[0]
+	}
+	for i := range m.places {
+		p := &s.sessions[i]
+		if p.life != running {
+			*p = session{life: p.life, row: p.row, name: p.name, still: p.still}
+		}
+		m.forgetTimes(s, i)
+	}
+	for l := range m.Leases {
+		// A session that is over acknowledges nothing and trusts nothing.
+		if w := &s.leases[l]; w.revoked != nobody && s.sessions[w.revoked-1].row != alive && !m.againFirst(s, int(w.revoked)-1) {
+			w.revoked = nobody
+		}
+		if w := &s.leases[l]; w.revoked == nobody {
+			w.noted, w.told = false, 0
+		}
+	}
+	for i := range s.late {
+		named[s.late[i].to], named[s.late[i].from] = true, true
+	}
+	for l := range m.Leases {
+		w := &s.leases[l]
+		named[w.owner], named[w.heir], named[w.revoked] = true, true, true
+	}
+	for i := range m.places {
+		p := &s.sessions[i]
+		if p.life == running || p.row != absent || named[ref(i)] {
+			continue
+		}
+		*p = session{}
+		if s.leader == ref(i) {
+			s.leader = nobody
+		}
+	}
+	if s.leader != nobody && s.leads() == nobody && !m.againFirst(s, int(s.leader)-1) {
+		s.leader = nobody
+	}
+	m.restart(s)
+}
+
+// less orders late calls by anything that tells them apart.
+func less(a, b *call) bool {
+	key := func(c *call) uint64 {
+		k := uint64(c.kind)<<16 | uint64(c.from)<<12 | uint64(c.to)<<8 | uint64(c.lease)<<4 | uint64(bit(c.first))<<1 | uint64(bit(c.moved))
+		for _, r := range c.release {
+			k = k<<3 | uint64(r)
+		}
+		return k
+	}
+	return key(a) < key(b)
+}
+
+// forgetTimes clears ages that nothing depends on.
+func (m *Model) forgetTimes(s *state, i int) {
+	p := &s.sessions[i]
+	if p.answer == 0 {
+		p.held = [maxLeases]uint8{}
+	}
+	reads := false
+	for l := range m.Leases {
+		if p.terms[l].hold == nothing {
+			p.terms[l].back = 0
+		}
+		reads = reads || p.terms[l].hold == reading
+	}
+	if !reads || p.trust > m.Trust+1 {
+		p.trust = 0
+	}
+	if p.row != alive {
+		p.still = 0
+	}
+	for j := range m.places {
+		if s.sessions[j].row != alive || i == j {
+			p.seen[j] = 0
+		}
+	}
+}
+
+// againFirst reports whether a row of the session may yet be made, again or for the first time.
+func (m *Model) againFirst(s *state, i int) bool {
+	if p := &s.sessions[i]; p.life == running && p.first {
+		return true
+	}
+	for j := range s.late {
+		if c := &s.late[j]; c.kind == callBeat && c.first && c.from == ref(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// matters reports whether a call can still have an effect.
+func (m *Model) matters(s *state, c *call) bool {
+	switch c.kind {
+	case callEndSession:
+		return s.sessions[c.to-1].row == alive && (!c.moved || m.Bug == EndOfAnyCount)
+	case callForget:
+		return s.sessions[c.to-1].row != absent || m.againFirst(s, int(c.to)-1)
+	case callAssign, callHandoff, callRevoke:
+		return !c.stale || m.Bug == AssignmentAtAnyEpoch
+	case callLead:
+		return !c.stale
+	case callBeat:
+		row := s.sessions[c.from-1].row
+		return row == alive || c.first
+	default:
+		return true
+	}
+}

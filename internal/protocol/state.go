@@ -1,0 +1,341 @@
+package protocol
+
+import (
+	"math/bits"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// What a state has room for. The walks need the most.
+const (
+	maxSessions = 6
+	maxLeases   = 3
+	maxLate     = 2
+)
+
+// nobody is the ref that names no session. A session at place i of a state is named by the ref i+1.
+const nobody = 0
+
+// oldest is the greatest distance of an epoch that is told apart. Nothing asks for more than the
+// epoch before the present one.
+const oldest = 2
+
+// life is what has become of the process that uses a session.
+type life uint8
+
+const (
+	unborn  life = iota // the place is free
+	running             // beats, reads, and may lead
+	over                // crashed, or runs on under another session
+)
+
+// rowState is what the store keeps of a session.
+type rowState uint8
+
+const (
+	absent rowState = iota
+	alive
+	ended
+)
+
+// hold is what a process believes about one lease.
+type hold uint8
+
+const (
+	nothing  hold = iota
+	reading       // a term whose reader runs, as long as the session is trusted
+	givingUp      // a term whose reader has returned: the next beat says Release
+)
+
+// term is a belief with its epoch, as the distance to the epoch of the row: 0 is the present one.
+type term struct {
+	hold hold
+	back uint8
+}
+
+// session is one start of a worker: its process, and its row in the store. Ages count the ticks of
+// the process's own clock; 0 is "none", n+1 is an age of n.
+type session struct {
+	life  life
+	first bool // no beat of it has been answered
+
+	row rowState
+
+	// trust is the age of the last successful beat, from before it was sent.
+	trust uint8
+	// answer is the age of a beat that the store carried out and whose answer is under way. It
+	// names the leases in held: 0 for none, else 1 + how far back their epoch is.
+	answer uint8
+	held   [maxLeases]uint8
+	terms  [maxLeases]term
+
+	// seen is this process's watch of the other sessions' beat counts: how long the present count
+	// has stood still. A count that moved is not watched any more until it is read again. Without
+	// Model.OwnWatch it is kept for the session itself, in still.
+	seen  [maxSessions]uint8
+	still uint8
+
+	name uint8 // for traces only
+}
+
+// row is a lease in the store. Its epoch is not kept: all others are distances to it.
+type row struct {
+	owner, heir, revoked uint8 // refs
+	// noted means that every beat's answer shows the revocation. Until the Apply that wrote it has
+	// returned, or a Tell has, answers may still name the lease; in the model they do.
+	noted bool
+	// told is the watch of the session that leads: since when the old owner must have heard of the
+	// revocation, by the leader's clock.
+	told uint8
+
+	name, epoch uint8 // for traces only
+}
+
+// callKind is what is on its way to the store.
+type callKind uint8
+
+const (
+	noCall callKind = iota
+	callEndSession
+	callAssign
+	callHandoff
+	callRevoke
+	callForget
+	callLead
+	callBeat  // a beat whose sender has given it up
+	callLeave // a farewell whose sender is gone
+)
+
+// kindOf ties what leaders do to the kinds of action of package lease.
+var kindOf = map[callKind]lease.Kind{
+	callEndSession: lease.EndSession, callAssign: lease.Assign, callHandoff: lease.Handoff,
+	callRevoke: lease.Revoke, callForget: lease.Forget,
+}
+
+// call is one conditional write whose sender does not wait for it any more. Its epochs, beat
+// counts and terms are kept as whether they are still the present ones; a call whose condition can
+// never hold again is forgotten.
+type call struct {
+	kind  callKind
+	from  uint8 // ref, of a beat or farewell
+	lease uint8
+	to    uint8 // ref: whom it is about
+	moved bool  // the count of an EndSession is not the present one any more
+	// stale means that the epoch or term is not the present one. Such calls matter only where a
+	// planted bug takes them.
+	stale   bool
+	first   bool // of a beat
+	resigns bool // of a beat
+	// release is, of a beat or farewell, 0 or 1 + how far back the epoch of what is released is.
+	release [maxLeases]uint8
+	save    [maxLeases]uint8 // the same of what is saved; not of late calls
+}
+
+// onLease reports whether the call is about one lease and depends on its epoch.
+func (c *call) onLease() bool {
+	return c.kind == callAssign || c.kind == callHandoff || c.kind == callRevoke
+}
+
+// state is everything: the store, the processes, what is under way, and how many faults are left.
+type state struct {
+	sessions [maxSessions]session
+	leases   [maxLeases]row
+	late     [maxLate]call // calls whose senders do not wait for them any more
+	leader   uint8
+	left     Faults
+
+	spoiled bool  // a checkpoint was accepted that is not of the present epoch; the search ends there
+	names   uint8 // how many sessions there ever were, for traces only
+}
+
+// Faults bounds how often each thing may happen in one history.
+type Faults struct {
+	Crashes, Lost, Late, Drift uint8
+	Handoffs, Revokes, Resigns uint8
+	Leaves                     uint8
+}
+
+// pack puts a state into bytes, without what is for traces only. Equal bytes mean equal states.
+func (m *Model) pack(buf []byte, s *state) []byte {
+	for i := range m.places {
+		p := &s.sessions[i]
+		buf = append(buf,
+			uint8(p.life)|bit(p.first)<<2|uint8(p.row)<<3,
+			p.trust|p.answer<<4)
+		for l := range m.Leases {
+			buf = append(buf, uint8(p.terms[l].hold)|p.terms[l].back<<2|p.held[l]<<4)
+		}
+		buf = append(buf, p.still)
+		if m.OwnWatch {
+			buf = append(buf, p.seen[:m.places]...)
+		}
+	}
+	for l := range m.Leases {
+		r := &s.leases[l]
+		buf = append(buf, r.owner|r.heir<<4, r.revoked|bit(r.noted)<<4, r.told)
+	}
+	for i := range s.late {
+		buf = m.packCall(buf, &s.late[i])
+	}
+	f := &s.left
+	return append(buf, s.leader|f.Crashes<<4, f.Lost|f.Late<<4, f.Drift|f.Handoffs<<4, f.Revokes|f.Resigns<<4, f.Leaves)
+}
+
+func (m *Model) packCall(buf []byte, c *call) []byte {
+	buf = append(buf, uint8(c.kind))
+	if c.kind == noCall {
+		return buf
+	}
+	buf = append(buf, c.from|c.to<<4,
+		c.lease|bit(c.moved)<<2|bit(c.stale)<<3|bit(c.first)<<4|bit(c.resigns)<<5)
+	if c.kind == callBeat || c.kind == callLeave {
+		for l := range m.Leases {
+			buf = append(buf, c.release[l])
+		}
+	}
+	return buf
+}
+
+func bit(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// hash is a 128-bit hash of a packed state. Two of ten million states agree by chance once in
+// 10^24 runs.
+type hash struct{ a, b uint64 }
+
+func hashOf(packed []byte) hash {
+	p := hash{0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f}
+	for len(packed) > 0 {
+		var word uint64
+		n := min(8, len(packed))
+		for i := range n {
+			word |= uint64(packed[i]) << (8 * i)
+		}
+		packed = packed[n:]
+		hi, lo := bits.Mul64(p.a^word, 0xa0761d6478bd642f)
+		p.a = hi ^ lo
+		hi, lo = bits.Mul64(p.b+word, 0xe7037ed1a0b428db)
+		p.b = bits.RotateLeft64(hi^lo, 29) ^ word
+	}
+	hi, lo := bits.Mul64(p.a^0x8ebc6af09c88c6e3, p.b^0x589965cc75374cc3)
+	p.a, p.b = p.a^hi, p.b^lo
+	return p
+}
+
+// canonical puts sessions and leases into an order that does not depend on their places, so that
+// states which differ by names alone become one. Where the order leaves ties it may keep two.
+func (m *Model) canonical(s *state) {
+	m.sortLeases(s)
+	var rank [maxSessions]uint64
+	for i := range m.places {
+		rank[i] = m.rankOf(s, i)
+	}
+	var order [maxSessions]uint8 // order[new] = old
+	sorted := true
+	for i := range m.places {
+		j := i
+		for ; j > 0 && rank[order[j-1]] < rank[i]; j-- {
+			order[j] = order[j-1]
+			sorted = false
+		}
+		order[j] = uint8(i)
+	}
+	if !sorted {
+		m.reorder(s, order)
+	}
+}
+
+// reorder moves every session to another place; order names the old place of each new one.
+func (m *Model) reorder(s *state, order [maxSessions]uint8) {
+	var place [maxSessions + 1]uint8 // of refs
+	for to, from := range order[:m.places] {
+		place[from+1] = uint8(to + 1)
+	}
+	old := s.sessions
+	for to := range m.places {
+		s.sessions[to] = old[order[to]]
+		p := &s.sessions[to]
+		for j := range m.places {
+			p.seen[j] = old[order[to]].seen[order[j]]
+		}
+	}
+	for l := range m.Leases {
+		r := &s.leases[l]
+		r.owner, r.heir, r.revoked = place[r.owner], place[r.heir], place[r.revoked]
+	}
+	for i := range s.late {
+		s.late[i].from, s.late[i].to = place[s.late[i].from], place[s.late[i].to]
+	}
+	s.leader = place[s.leader]
+}
+
+// rankOf sums a session up without naming another one.
+func (m *Model) rankOf(s *state, i int) uint64 {
+	p, ref := &s.sessions[i], uint8(i+1)
+	r := uint64(p.life) | uint64(p.row)<<2 | uint64(bit(p.first))<<4 | uint64(bit(s.leader == ref))<<5 |
+		uint64(p.trust)<<6 | uint64(p.answer)<<10
+	for l := range m.Leases {
+		t, w := p.terms[l], &s.leases[l]
+		r = r*3 + uint64(bit(w.owner == ref))
+		r = r*31 + uint64(t.hold)<<2 + uint64(t.back)
+		r = r*37 + uint64(p.held[l])<<1 + uint64(bit(w.heir == ref)) + uint64(bit(w.revoked == ref))*11
+	}
+	r += uint64(p.still) << 36
+	for j := range m.places {
+		if !m.OwnWatch {
+			break
+		}
+		r += uint64(p.seen[j])<<40 + uint64(s.sessions[j].seen[i])<<48
+	}
+	return r
+}
+
+// sortLeases orders the leases by what does not name sessions. With one lease there is nothing to
+// do.
+func (m *Model) sortLeases(s *state) {
+	if m.Leases < 2 {
+		return
+	}
+	rank := func(l int) (r uint64) {
+		w := &s.leases[l]
+		r = uint64(bit(w.owner != 0)) | uint64(bit(w.heir != 0))<<1 | uint64(bit(w.revoked != 0))<<2 | uint64(bit(w.noted))<<3 | uint64(w.told)<<56
+		for i := range m.places {
+			p := &s.sessions[i]
+			of := uint64(p.terms[l].hold) + uint64(p.terms[l].back)*3 + uint64(p.held[l])*11
+			of *= uint64(p.trust) + 17*uint64(p.answer) + 1 // sums do not depend on places
+			r += of << 4
+		}
+		return r
+	}
+	for i := 1; i < m.Leases; i++ {
+		for j := i; j > 0 && rank(j-1) < rank(j); j-- {
+			m.swapLeases(s, j-1, j)
+		}
+	}
+}
+
+func (m *Model) swapLeases(s *state, x, y int) {
+	s.leases[x], s.leases[y] = s.leases[y], s.leases[x]
+	swap := func(c *call) {
+		switch {
+		case !c.onLease():
+		case int(c.lease) == x:
+			c.lease = uint8(y)
+		case int(c.lease) == y:
+			c.lease = uint8(x)
+		}
+		c.release[x], c.release[y] = c.release[y], c.release[x]
+	}
+	for i := range m.places {
+		p := &s.sessions[i]
+		p.terms[x], p.terms[y] = p.terms[y], p.terms[x]
+		p.held[x], p.held[y] = p.held[y], p.held[x]
+	}
+	for i := range s.late {
+		swap(&s.late[i])
+	}
+}

@@ -1,0 +1,54 @@
+package weir
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/weir-go/weir/internal/source"
+)
+
+// kept are the records of a delivery as they were read, whatever becomes of the slice that the handler got.
+type kept struct {
+	records []source.Record
+	pooled  *[]source.Record // what they lie in, nil if that is somebody else's
+}
+
+var keptPool = sync.Pool{New: func() any { return new([]source.Record) }}
+
+// keepCopy keeps a run that the handler gets itself, and says in each record where it comes from. The copy is of what describes the
+// records, not of their data, and is made in memory that is used again: some nanoseconds for each.
+func keepCopy(run []source.Record, from *origin) (k kept, bytes int) {
+	bytes = mark(run, from)
+	k.pooled = keptPool.Get().(*[]source.Record)
+	*k.pooled = append((*k.pooled)[:0], run...)
+	k.records = *k.pooled
+	return k, bytes
+}
+
+// keepRun keeps a run that the handler only gets copies of.
+func keepRun(run []source.Record, from *origin) (k kept, bytes int) {
+	return kept{records: run}, mark(run, from)
+}
+
+// mark says in each record where it comes from, and returns the size of their data.
+func mark(run []source.Record, from *origin) (bytes int) {
+	for i := range run {
+		run[i].From = from
+		bytes += len(run[i].Data)
+	}
+	return bytes
+}
+
+// handler returns the records from index from on, in all, for a handler that may do with them what it likes.
+func (k *kept) handler(all []Record, from int) []Record {
+	return append(slices.Grow(all, len(k.records)-from), whole(k.records[from:])...)
+}
+
+// release lets go of everything.
+func (k *kept) release() {
+	if k.pooled != nil {
+		clear(*k.pooled) // they must not keep their page in memory
+		keptPool.Put(k.pooled)
+	}
+	*k = kept{}
+}

@@ -1,0 +1,94 @@
+package kinesistest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// handshakeTimeout bounds the TLS handshake of a connection.
+const handshakeTimeout = 30 * time.Second
+
+// tlsListener hands out connections after their TLS handshake.
+//
+// net/http speaks HTTP/2 over TLS only to clients that negotiated it by ALPN. The asynchronous
+// client of the Java SDK 2, which the KCL uses, sends the preface of HTTP/2 without. What comes
+// without ALPN is therefore handed out as a plain connection, in which net/http looks for that
+// preface, for ReadHeaderTimeout at most.
+type tlsListener struct {
+	net.Listener
+	cfg      *tls.Config
+	accepted chan accepted // read by Accept alone
+	life     context.Context
+	end      context.CancelFunc
+	running  sync.WaitGroup // the accept loop and the handshakes
+}
+
+type accepted struct {
+	conn net.Conn
+	err  error
+}
+
+// newTLSListener starts the accept loop, which ends with Close.
+func newTLSListener(l net.Listener, cfg *tls.Config) *tlsListener {
+	t := &tlsListener{Listener: l, cfg: cfg, accepted: make(chan accepted)}
+	t.life, t.end = context.WithCancel(context.Background())
+	t.running.Go(t.loop)
+	return t
+}
+
+func (t *tlsListener) loop() {
+	for {
+		conn, err := t.Listener.Accept()
+		if err != nil {
+			t.deliver(accepted{err: err}) // net/http waits before it calls again
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			continue
+		}
+		t.running.Go(func() { t.handshake(tls.Server(conn, t.cfg)) })
+	}
+}
+
+// handshake shakes hands and delivers the connection. One that failed is delivered as well:
+// net/http logs why, and answers those who speak HTTP without TLS.
+func (t *tlsListener) handshake(conn *tls.Conn) {
+	ctx, cancel := context.WithTimeout(t.life, handshakeTimeout)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err == nil && conn.ConnectionState().NegotiatedProtocol == "" {
+		t.deliver(accepted{conn: struct{ net.Conn }{conn}}) // hides from net/http that it is TLS
+		return
+	}
+	t.deliver(accepted{conn: conn})
+}
+
+func (t *tlsListener) deliver(a accepted) {
+	select {
+	case t.accepted <- a:
+	case <-t.life.Done():
+		if a.conn != nil {
+			_ = a.conn.Close() // nobody waits for it any more
+		}
+	}
+}
+
+func (t *tlsListener) Accept() (net.Conn, error) {
+	select {
+	case a := <-t.accepted:
+		return a.conn, a.err
+	case <-t.life.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends the accept loop and all handshakes, and waits for them.
+func (t *tlsListener) Close() error {
+	t.end()
+	err := t.Listener.Close()
+	t.running.Wait()
+	return err
+}
