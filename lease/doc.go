@@ -21,6 +21,9 @@
 // It then ends the session under the condition that the count is still the one it saw. A beat that was under way is
 // answered with [ErrSessionOver], and the worker starts anew with empty hands.
 //
+// Every other worker counts in the same way, from the answers to its own beats ([Follow]), the leader's beats and all
+// others. One that takes over goes on from there: those that died with the leader are found when it is.
+//
 // # Moving a lease
 //
 //	free, or its session has ended   Assign: given out at once

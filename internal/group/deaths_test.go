@@ -72,16 +72,27 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 	if testing.Short() {
 		runs = 2
 	}
-	for _, lack := range []lease.Abilities{0, lease.WatchBeats} {
+	for _, c := range []struct {
+		who        string
+		dead, last lease.Abilities // what their stores lack
+	}{
+		{"all watch", 0, 0},
+		{"the last one watches, and those that die are of the version before", lease.AllAbilities, 0},
+		{"the last one is of the version before", 0, lease.AllAbilities},
+		{"nobody watches", lease.AllAbilities, lease.AllAbilities},
+	} {
 		var worst time.Duration
 		for run := range runs {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFleet(t, 12)
 				store := f.store
-				f.store = &alone{Store: store, link: &link{}, lack: lack}
+				f.store = &alone{Store: store, link: &link{}, lack: c.dead}
 				f.join("a")
 				f.until("a has all", 10*time.Second, func() bool { return f.owners()["a"] == 12 })
 				for _, name := range []string{"b", "c", "d"} {
+					if name == "d" {
+						f.store = &alone{Store: store, link: &link{}, lack: c.last}
+					}
 					f.join(name)
 					time.Sleep(time.Duration(run*97%1000) * time.Millisecond)
 				}
@@ -104,9 +115,9 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 				}
 			})
 		}
-		t.Logf("without %v: silent for %v at worst", lack, worst)
-		if old := lack != 0; worst > 7*time.Second && !old || worst < 9*time.Second && old {
-			t.Errorf("without %v: silent for %v at worst", lack, worst)
+		t.Logf("%s: silent for %v at worst", c.who, worst)
+		if old := c.last != 0; worst > 7*time.Second && !old || (worst < 9*time.Second || worst > 12*time.Second) && old {
+			t.Errorf("%s: silent for %v at worst", c.who, worst)
 		}
 	}
 }
