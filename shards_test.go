@@ -332,3 +332,79 @@ func TestAHandlerOfItsOwnForEachTerm(t *testing.T) {
 		}
 	})
 }
+
+// A handler that cannot be opened is tried again; nothing is lost meanwhile.
+func TestAHandlerThatCannotBeOpened(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		put(srv, 1, 5)
+		var got []string
+		tries := 0
+		stop := startShards(t, srv, memstore.New(), weir.Options{}, weir.ShardHandlers{
+			Open: func(context.Context, weir.Term) (weir.ShardHandler, error) {
+				switch tries++; tries {
+				case 1:
+					return nil, errors.New("no")
+				case 2:
+					panic("oh")
+				case 3:
+					return nil, nil
+				}
+				return shardFunc(func(_ context.Context, b *weir.Batch) error {
+					for _, r := range b.Records {
+						got = append(got, string(r.Data))
+					}
+					return nil
+				}), nil
+			},
+		})
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if tries != 4 || !slices.Equal(got, numbers(5)) {
+			t.Errorf("%d tries, handled %v", tries, got)
+		}
+	})
+}
+
+// closing is a handler whose Close may panic, or never return.
+type closing struct {
+	shardFunc
+	close func()
+}
+
+func (c *closing) Close(context.Context, weir.EndReason) { c.close() }
+
+func TestAHandlerThatCannotBeClosed(t *testing.T) {
+	hang := make(chan struct{})
+	for name, c := range map[string]struct {
+		close func()
+		want  error
+	}{
+		"panics":        {func() { panic("oh") }, nil},
+		"never returns": {func() { <-hang }, weir.ErrAbandoned},
+	} {
+		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+			hang = make(chan struct{})
+			defer close(hang)
+			put(srv, 1, 5)
+			store := memstore.New()
+			stop := startShards(t, srv, store, weir.Options{StopTimeout: time.Second}, weir.ShardHandlers{
+				Open: func(context.Context, weir.Term) (weir.ShardHandler, error) {
+					return &closing{func(context.Context, *weir.Batch) error { return nil }, c.close}, nil
+				},
+			})
+			time.Sleep(20 * time.Second)
+			began := time.Now()
+			if err := stop(); !errors.Is(err, c.want) {
+				t.Errorf("%s: Run returned %v", name, err)
+			}
+			if took := time.Since(began); took > 30*time.Second {
+				t.Errorf("%s: Run took %v to stop", name, took)
+			}
+			if rest := handled(t, srv, store, weir.Options{}); len(rest) > 0 {
+				t.Errorf("%s: handled again: %v", name, rest)
+			}
+		})
+	}
+}
