@@ -56,6 +56,10 @@ func TestSetBack(t *testing.T) {
 			map[string]sinkAnswer{"a": caughtUp, "b": behind}, "c", "b to 5, c to oldest", true},
 		{"a diamond, behind at its top", []lease.Lease{one("a", shard.End), one("b", shard.End, "a"), one("c", shard.End, "a"), one("d", at("40"), "b", "c")},
 			map[string]sinkAnswer{"a": behind}, "d", "a to 5, b to oldest, c to oldest, d to oldest", true},
+		{"the sink has all of a grandparent, none of the parent", []lease.Lease{one("a", shard.End), one("b", shard.End, "a"), one("c", at("30"), "b")},
+			map[string]sinkAnswer{"a": caughtUp, "b": {unread: true}}, "c", "b to oldest, c to oldest", true},
+		{"the sink has all of a grandparent, and the parent had no records", []lease.Lease{one("a", shard.End), one("b", shard.End, "a"), one("c", at("30"), "b")},
+			map[string]sinkAnswer{"a": caughtUp, "b": {}}, "c", "", false},
 		{"a lineage in a circle", []lease.Lease{one("a", shard.End, "b"), one("b", shard.End, "a")}, nil, "a", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,9 +75,30 @@ func TestSetBack(t *testing.T) {
 				}
 				got = append(got, fmt.Sprintf("%s to %s", m.Key.Shard, m.Position))
 			}
+			for _, l := range c.leases {
+				knownAbove(leases, l.Shard, c.answers) // ends
+			}
 			if s := strings.Join(got, ", "); s != c.want || waits != c.waits {
 				t.Errorf("moves %q and waits %v, want %q and %v", s, waits, c.want, c.waits)
 			}
 		})
+	}
+}
+
+// A shard of which the sink has nothing begins at its beginning if the sink knows what came before, and else where its lease says.
+func TestKnownAbove(t *testing.T) {
+	leases := map[string]lease.Lease{"a": {}, "b": {Parents: []string{"a"}}, "c": {Parents: []string{"b", "x"}}}
+	known := sinkAnswer{at: shard.End}
+	for _, c := range []struct {
+		of      string
+		answers map[string]sinkAnswer
+		want    bool
+	}{
+		{"a", map[string]sinkAnswer{"a": known}, false}, {"b", nil, false}, {"b", map[string]sinkAnswer{"a": known}, true},
+		{"c", map[string]sinkAnswer{"a": known}, true}, {"c", map[string]sinkAnswer{"x": known}, true}, {"c", map[string]sinkAnswer{"c": known}, false},
+	} {
+		if got := knownAbove(leases, c.of, c.answers); got != c.want {
+			t.Errorf("%s with %v: %v", c.of, c.answers, got)
+		}
 	}
 }

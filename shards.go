@@ -46,15 +46,17 @@ type ShardHandlers struct {
 	// term begins, for the shard and then for its ancestors. ctx ends after 30 s. An error, a panic and
 	// a position that cannot be one of the shard are retried after a pause and never read as "nowhere".
 	//
-	// For the shard itself, reading begins after the position that is returned. The zero Position, and
-	// [shard.End], have it begin at the lease's checkpoint. A position behind the checkpoint leaves the
+	// For the shard itself, reading begins after the position that is returned. The zero Position of a
+	// sink that knows nothing, and [shard.End], have it begin at the lease's checkpoint. A position behind the checkpoint leaves the
 	// checkpoint as it is until handling has passed it; [Options].Expired holds for one whose records
 	// have left the stream.
 	//
 	// For an ancestor, which the lease says was read to its end, a position that is not at its end has
 	// it read again from there, and what descends from it waits: a sink that was restored from a backup
-	// misses nothing. For that the sink has to answer for shards that have ended; the zero Position
-	// says that it knows nothing of the shard, and [Oldest] that it has none of its records.
+	// misses nothing. For that the sink has to answer for shards that have ended. The zero Position of
+	// a shard with an ancestor that the sink knows says the same as [Oldest]: that it has none of its
+	// records. Where it knows no ancestor either, the lease's word counts: the sink is new, or removes
+	// what it knew of shards that have ended.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
 }
 

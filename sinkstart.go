@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/internal/source"
@@ -18,7 +19,7 @@ import (
 // sinkAnswer is how far the sink is with a shard.
 type sinkAnswer struct {
 	at     Position // zero: the sink knows nothing of it
-	unread bool     // the stream has records of it after at
+	unread bool     // the stream has records of it after at; if at is zero, any, and the sink knows an ancestor
 }
 
 // startAtSink returns where reading begins by the sink's word, zero for the lease's checkpoint, in a try
@@ -42,7 +43,10 @@ func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Pos
 	if behind {
 		return Position{}, true, l.giveBack(ctx, moves)
 	}
-	if own.IsZero() || own.IsEnd() {
+	switch {
+	case own.IsZero() && knownAbove(leases, key.Shard, answers):
+		return shard.Oldest, false, nil
+	case own.IsZero() || own.IsEnd():
 		return Position{}, false, nil
 	}
 	if own.Kind() == shard.Sequence {
@@ -85,7 +89,31 @@ func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Le
 		}
 		answers[id] = answer
 	}
+	for id, answer := range answers { // those that the sink has none of, although it knows what came before
+		if parent, here := leases[id]; here && parent.Finished() && answer.at.IsZero() && knownAbove(leases, id, answers) {
+			unread, err := l.unread(ctx, id, shard.Oldest)
+			if err != nil {
+				return nil, err
+			}
+			answers[id] = sinkAnswer{unread: unread}
+		}
+	}
 	return answers, nil
+}
+
+// knownAbove reports whether the sink knows an ancestor of the shard id: then its knowing nothing of the shard means that it has none of it.
+// A sink that knows none of them is new, or removes what it knew of shards that have ended.
+func knownAbove(leases map[string]lease.Lease, id string, answers map[string]sinkAnswer) bool {
+	seen := map[string]bool{}
+	var known func(id string) bool
+	known = func(id string) bool {
+		if seen[id] { // a lineage has no circles, but nothing here relies on that
+			return false
+		}
+		seen[id] = true
+		return slices.ContainsFunc(leases[id].Parents, func(p string) bool { return !answers[p].at.IsZero() || known(p) })
+	}
+	return known(id)
 }
 
 // unread reports whether the stream has records of a finished shard after a position of the sink.
@@ -129,8 +157,11 @@ func setBack(leases map[string]lease.Lease, id string, answers map[string]sinkAn
 			case !here: // it has left the stream
 			case !parent.Finished():
 				waits[id] = true
-			case answer.at.IsZero():
-				waits[id] = visit(p) || waits[id]
+			case answer.at.IsZero() && visit(p):
+				waits[id] = true
+			case answer.unread && answer.at.IsZero():
+				move(parent, shard.Oldest)
+				waits[id] = true
 			case answer.unread:
 				move(parent, answer.at)
 				waits[id] = true

@@ -31,6 +31,7 @@ func call(t *testing.T, url, action string, f format, body []byte) *http.Respons
 	}
 	r.Header.Set("Content-Type", f.contentType())
 	r.Header.Set("X-Amz-Target", "Kinesis_20131202."+action)
+	r.Header.Set("X-Amz-Date", "20260101T000000Z")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k, SignedHeaders=host, Signature=0")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
