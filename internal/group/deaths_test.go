@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 )
 
 // alone is a store of which one worker's link does what it is told to, and that may lack abilities.
@@ -176,6 +177,37 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A handler that asks for the end of Run while only the session was to end has it, within the stop timeout, whatever another handler does.
+func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorker()
+		a := &alone{Store: w.cfg.Store, link: &link{}, lack: lease.ResignByBeat}
+		w.cfg.Store, w.cfg.Stop, w.cfg.Times.Handoff = a, 3*time.Second, 30*time.Second
+		w.cfg.Streams, w.cfg.Start, w.cfg.ListInterval = []string{"s"}, shard.Oldest, time.Minute
+		w.cfg.List = func(context.Context, string, shard.Position) (Listing, error) {
+			return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}}, nil
+		}
+		w.cfg.Read = func(term *Term) error {
+			if term.Lease.Shard == "1" {
+				<-term.Context().Done()
+				return nil
+			}
+			<-term.Reading().Done()
+			return errDown
+		}
+		time.AfterFunc(5*time.Second, func() { a.set("all") })
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		began := time.Now()
+		if err := w.run(ctx); !errors.Is(err, errDown) {
+			t.Errorf("Run says %v, not what the reader did", err)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("Run returned after %v", took)
+		}
+	})
 }
 
 // Who stepped down leads again when nobody else does: a worker that is alone and could not look for a while.
