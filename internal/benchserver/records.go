@@ -135,14 +135,13 @@ func appendRecord(b []byte, f format, r *record) []byte {
 	if f == jsonFormat {
 		b = fmt.Appendf(b, `{"SequenceNumber":"%s","ApproximateArrivalTimestamp":%d.%03d,"Data":"`, r.sequence, r.arrival/1000, r.arrival%1000)
 		b = base64.StdEncoding.AppendEncode(b, r.data)
-		return fmt.Appendf(b, `","PartitionKey":"%s","EncryptionType":"NONE"}`, r.key)
+		return fmt.Appendf(b, `","PartitionKey":"%s"}`, r.key)
 	}
-	b = append(b, cborMap|5)
+	b = append(b, cborMap|4)
 	b = appendText(appendText(b, "SequenceNumber"), r.sequence)
 	b = appendHead(append(appendText(b, "ApproximateArrivalTimestamp"), cborTag|1), cborUint, uint64(r.arrival))
 	b = append(appendHead(appendText(b, "Data"), cborBytes, uint64(len(r.data))), r.data...)
-	b = appendText(appendText(b, "PartitionKey"), r.key)
-	return appendText(appendText(b, "EncryptionType"), "NONE")
+	return appendText(appendText(b, "PartitionKey"), r.key)
 }
 
 // appendPageHead writes what comes before the records of a page; appendPageTail what comes after.
