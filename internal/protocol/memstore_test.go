@@ -22,6 +22,8 @@ type pair struct {
 	s     state
 	store *memstore.Store
 	saved int // grows with every checkpoint that is sent
+	// resigned is how often a leader gave the role up with its beat.
+	resigned int
 }
 
 func (p *pair) session(ref uint8) string {
@@ -49,7 +51,7 @@ func TestModelAgreesWithMemstore(t *testing.T) {
 	if testing.Short() {
 		runs = 60
 	}
-	took, refused := map[string]int{}, map[string]int{}
+	took, refused, resigned := map[string]int{}, map[string]int{}, 0
 	for n := range runs {
 		m := New(Model{Workers: 4, Sessions: 4, Leases: 2, Failover: 3, Trust: 1})
 		p := &pair{t: t, m: m, store: memstore.New()}
@@ -75,6 +77,10 @@ func TestModelAgreesWithMemstore(t *testing.T) {
 				refused[what]++
 			}
 		}
+		resigned += p.resigned
+	}
+	if t.Logf("%d resignations", resigned); resigned == 0 {
+		t.Error("nobody ever resigned")
 	}
 	for what := range took {
 		t.Logf("%-12s took effect %6d times, was refused %6d times", what, took[what], refused[what])
@@ -155,6 +161,10 @@ func (p *pair) report(r *rand.Rand, who uint8, leaves bool) (what string, model,
 		}
 		say.Progress = append(say.Progress, progress)
 	}
+	if term := v.Leader.Term; !leaves && term > 0 && r.IntN(4) == 0 {
+		back := uint64(r.IntN(2))
+		say.Resigns, b.resigns = term-back, back == 0
+	}
 	before := p.s
 	if leaves {
 		p.m.leave(&p.s, int(who)-1, &b)
@@ -176,6 +186,12 @@ func (p *pair) report(r *rand.Rand, who uint8, leaves bool) (what string, model,
 		held[l.Key] = true
 	}
 	after := p.view()
+	if after.Leader.Term != v.Leader.Term {
+		p.t.Fatalf("a beat of s%d moves the term from %d to %d", who, v.Leader.Term, after.Leader.Term)
+	}
+	if before.leader == who && p.s.leader == nobody {
+		p.resigned++
+	}
 	for l := range p.m.Leases {
 		if got, want := held[key(l)], p.s.leases[l].owner == who; got != want {
 			p.t.Fatalf("after a beat of s%d: its orders hold lease %d: %t, the model says %t", who, l, got, want)

@@ -16,7 +16,7 @@ func (m *Model) beat(s *state, i int, b *call) bool {
 		m.countMoved(s, i)
 	}
 	if b.resigns && (s.leader == ref(i) || m.Bug == ResignationOfAnybody) {
-		m.lead(s, nobody)
+		m.setLeader(s, nobody) // the term stays, so a late call of Lead may still be of the present one
 	}
 	for l := range m.Leases {
 		m.save(s, i, l, b.save[l])
@@ -152,15 +152,20 @@ func (m *Model) remove(s *state, i int) {
 
 // lead is what Store.Lead does when the term is still the one that was seen.
 func (m *Model) lead(s *state, to uint8) {
-	s.leader = to
-	for l := range m.Leases {
-		// A new leader has a new watch of revocations; that of beat counts it brings along.
-		s.leases[l].told = 0
-	}
+	m.setLeader(s, to)
 	for i := range s.late {
 		if c := &s.late[i]; c.kind == callLead {
 			c.stale = true
 		}
+	}
+}
+
+// setLeader puts another, or nobody, in the leader's place.
+func (m *Model) setLeader(s *state, to uint8) {
+	s.leader = to
+	for l := range m.Leases {
+		// A new leader has a new watch of revocations; that of beat counts it brings along.
+		s.leases[l].told = 0
 	}
 }
 
