@@ -55,6 +55,11 @@ func (c candidate) decide(beat time.Duration) part {
 func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time) time.Duration {
 	l, now, beat := o.Leader, time.Now(), w.cfg.Times.Beat
 	dead, wait := w.follow.See(o, w.cfg.Times, began, now)
+	if dead && w.vacant.IsZero() || l.Term != w.term {
+		// A leader that is new, or about to be, gives out what the dead had, and everybody learns of its part by a beat of its own.
+		w.awaits = now.Add(2 * beat)
+	}
+	w.term = l.Term
 	if l.Session != "" && !dead {
 		w.vacant = time.Time{}
 	} else if w.vacant.IsZero() {

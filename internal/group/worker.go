@@ -41,6 +41,8 @@ type worker struct {
 	again bool // when the stop is over the worker begins another session
 
 	notLeading time.Time // it stepped down: until then it leaves leading to others
+	term       uint64    // of leading, by the last orders
+	awaits     time.Time // until then a change of leaders may bring it leases
 	vacant     time.Time // since when nobody leads who lives, zero while somebody does
 	resigns    uint64    // the term of the leadership that beats give up, 0 for none
 	unheard    int       // how many beats did without effect
@@ -370,9 +372,12 @@ func retryAfter(beat time.Duration, failures int, trusted bool) time.Duration {
 
 // pause is the time until the next beat, at most wait.
 func (w *worker) pause(wait time.Duration) time.Duration {
-	next := early(w.cfg.Times.Beat)
-	if w.hurries(time.Now()) {
+	next, now := early(w.cfg.Times.Beat), time.Now()
+	switch {
+	case w.hurries(now):
 		next /= 10
+	case now.Before(w.awaits):
+		next /= 3 // not more: all workers do so at once
 	}
 	return min(next, wait)
 }
