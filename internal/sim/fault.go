@@ -60,9 +60,10 @@ const (
 // What happens to workers and streams at times of its own.
 const (
 	Crash        Fault = "crash"
-	ShortPause   Fault = "short pause" // shorter than the failover time
-	LongPause    Fault = "long pause"  // longer
-	Isolated     Fault = "isolated"    // a worker reaches the store no more, for a while
+	AllButOne    Fault = "all but one crash" // at one moment, the leader among them
+	ShortPause   Fault = "short pause"       // shorter than the failover time
+	LongPause    Fault = "long pause"        // longer
+	Isolated     Fault = "isolated"          // a worker reaches the store no more, for a while
 	LeaderCutOff Fault = "leader cut off"
 	Outage       Fault = "store outage" // for everybody
 	NoService    Fault = "cut off from kinesis"

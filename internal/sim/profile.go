@@ -51,7 +51,7 @@ var eventFaults = map[Fault]float64{
 
 var workerFaults = map[Fault]float64{
 	CrashBefore: .0004, CrashAfter: .0004, CrashInHandler: .003, HandlerStops: .001,
-	Crash: 20, ShortPause: 30, LongPause: 20, Isolated: 20, LeaderCutOff: 15, Outage: 6, Leaves: 20, LeaderStuck: .2,
+	Crash: 20, AllButOne: 4, ShortPause: 30, LongPause: 20, Isolated: 20, LeaderCutOff: 15, Outage: 6, Leaves: 20, LeaderStuck: .2,
 }
 
 var shapeFaults = map[Fault]float64{Split: 40, Merge: 30, Doubles: 4}

@@ -12,7 +12,7 @@ import (
 )
 
 // scripted are the faults that come at times of their own, in a fixed order.
-var scripted = []Fault{Crash, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames}
+var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames}
 
 // script puts them on the calendar.
 func (w *world) script() {
@@ -57,6 +57,20 @@ func (w *world) happens(f Fault, id string) {
 		}
 		w.note(l, "FAULT", "", 0, id)
 		w.befalls(f, l, d)
+	case AllButOne:
+		if len(living) < 2 || !w.strikes(f, id) {
+			return
+		}
+		spared := l
+		if spared == w.books.of[w.leader] {
+			spared = living[(slices.Index(living, l)+1)%len(living)]
+		}
+		for _, l := range living {
+			if l != spared {
+				w.note(l, "FAULT", "", 0, id)
+				w.crash(l, string(f))
+			}
+		}
 	case LeaderCutOff:
 		if l = w.books.of[w.leader]; l == nil || l.dead.Load() || !w.strikes(f, id) {
 			return
