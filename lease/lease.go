@@ -131,9 +131,10 @@ type Trouble struct {
 
 // Leader is who leads, as the store knows it.
 type Leader struct {
-	// Session leads; "" when nobody does, or when the session that did has ended or left.
+	// Session leads; "" when nobody does, or when the session that did has ended, left, or resigned.
 	Session string
-	// Term counts the changes of leader. Candidates give the term they saw.
+	// Term counts the changes of leader. Candidates give the term they saw. It stays when a leader's session ends, or
+	// resigns with a beat.
 	Term uint64
 	// Beat is the beat count of Session. Whether the leader lives is whether this moves.
 	Beat uint64

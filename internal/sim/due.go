@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -175,6 +176,14 @@ func (w *world) overdue() {
 	}
 }
 
+// bars notes that what a leader asks of the store fails from now on, or from when the call ends that is under way.
+func (w *world) bars(l *life) {
+	l.barred = w.now()
+	if slices.ContainsFunc(l.parked, func(c *call) bool { return c.op == "view" || c.op == "apply" }) {
+		l.barred += int64(w.settings.failover / 2)
+	}
+}
+
 // stepsDown: a leader that can beat and do nothing else that leaders do leads no more, soon.
 func (w *world) stepsDown() {
 	l, runs := w.runs(w.leader)
@@ -194,7 +203,11 @@ func (w *world) watched() int64 {
 	if !leads || leader.leads == math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return max(w.duties.followed, leader.hindered.begun, leader.fromStore(), leader.leads, w.outage)
+	since := w.duties.followed
+	if leader.older { // which begins to watch when it leads
+		since = w.duties.leaderSince
+	}
+	return max(since, leader.hindered.begun, leader.fromStore(), leader.leads, w.outage)
 }
 
 // overdueOf looks for what is overdue of a stream.

@@ -85,7 +85,7 @@ func (w *world) admitStore(c *call) {
 		w.keepsFromStore(c, there) // also if all pauses end before
 		w.listens(c)
 	}
-	leads := c.op == "view" || c.op == "apply" || c.op == "lead"
+	leads := c.op == "view" || c.op == "apply" || c.op == "lead" && !l.older // which resigns by it
 	if l.cutOff > now || w.outage > now || leads && l.leads > now {
 		w.judge.Fault(l.who, w.wall())
 		w.keepsFromStore(c, w.settings.failover/2)
@@ -293,6 +293,9 @@ func (w *world) effect(c *call) (r reply) {
 	case leadCall:
 		won, err := w.store.Lead(ctx, "app", b.session, b.term)
 		r = reply{won, err}
+		if b.session == "" {
+			c.life.hindered.resigned = w.now() + int64(2*w.settings.failover)
+		}
 		if won {
 			w.leader = b.session
 			if c.life.dead.Load() { // a call that took its time made one lead that nobody is behind: the others have to find that out

@@ -48,6 +48,7 @@ type life struct {
 	lastWord time.Duration // how long, from the effect of the next beat on
 	leads    int64         // what a leader asks of the store fails until then
 	barred   int64         // since when it does
+	older    bool          // it is of the version before
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
 	session  string // as the store knows it
@@ -122,6 +123,7 @@ func (w *world) start(of *worker) {
 	w.lives = append(w.lives, l)
 	st, version := lease.Store(store{l}), ""
 	if older := roll(w.seed, "version "+l.who.String()); older.chance(w.profile.Older) {
+		l.older = true
 		st, version = previous.Client(st), "of the version before"
 	}
 	w.note(l, "starts", "", 0, version)

@@ -63,7 +63,8 @@ func (w *world) happens(f Fault, id string) {
 		}
 		w.note(l, "FAULT", "", 0, id)
 		span := d.span(time.Second, w.settings.scaled(30*time.Second))
-		l.leads, l.barred = w.now()+int64(span), w.now()
+		l.leads = w.now() + int64(span)
+		w.bars(l)
 		if d.chance(.5) {
 			l.cutOff = l.leads
 		}
@@ -135,7 +136,8 @@ func (w *world) settle() {
 		l.cutOff, l.leads, l.unread = min(l.cutOff, now), min(l.leads, now), min(l.unread, now)
 		l.lastWord, l.paused = 0, min(l.paused, now+int64(time.Second))
 		if l == leader {
-			l.leads, l.barred = math.MaxInt64, now
+			l.leads = math.MaxInt64
+			w.bars(l)
 		}
 		if l == reader {
 			l.unread = math.MaxInt64
