@@ -270,9 +270,9 @@ func (n *lineage) firstNumber(ctx context.Context, r *run, of lease.Lease) (stri
 	}
 	defer func() { n.busy <- struct{}{} }()
 	stream := lease.Key{Stream: of.Stream}
-	known, here := n.firsts[stream]
-	if _, here = known.numbers[of.Shard]; here && known.born == of.Born {
-		return known.numbers[of.Shard], nil
+	known := n.firsts[stream]
+	if first, here := known.numbers[of.Shard]; here && known.born == of.Born {
+		return first, nil
 	}
 	numbers, err := source.FirstNumbers(ctx, r.client, r.naming.source(of.Stream))
 	if err != nil {

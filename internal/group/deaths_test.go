@@ -112,7 +112,7 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 				worst = max(worst, f.silence(killed))
 				f.workers[3].stop()
 				for _, m := range f.workers {
-					<-m.done
+					_ = <-m.done
 				}
 			})
 		}

@@ -86,7 +86,7 @@ func TestTheAWSCLICallsEveryOperation(t *testing.T) {
 func TestBoto3ReadsAndReshards(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
-			srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, StateDelay: 700 * time.Millisecond, TLS: secure})
+			srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true, StateDelay: 700 * time.Millisecond, TLS: secure})
 			var once sync.Once
 			kept := map[string][]kinesistest.Record{}
 			srv.Control("DeleteStream", func(*kinesistest.Call) kinesistest.Fault { // just before they are gone
