@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -233,6 +234,33 @@ func TestReadsThatFailForLongAreToldOnce(t *testing.T) {
 		}
 		if strings.Contains(s, "read in vain") || t.Failed() {
 			t.Log(s)
+		}
+	})
+}
+
+// silentFarewell is a store that answers no farewell.
+type silentFarewell struct{ *memstore.Store }
+
+func (s silentFarewell) Leave(context.Context, string, lease.Report) error {
+	return errors.New("no connection")
+}
+
+// The end of a lease is told also when the store never learned of it.
+func TestTheEndOfALeaseIsToldWithoutTheStore(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, srv *kinesistest.Server) {
+		ended := 0
+		opts := weir.Options{Events: weir.Events{LeaseEnded: func(_ context.Context, e weir.LeaseEnded) {
+			if ended++; e.Reason != weir.EndStopped {
+				t.Errorf("%s ended as %v", e.Shard, e.Reason)
+			}
+		}}}
+		stop := start(t, srv.Client(), silentFarewell{memstore.New()}, opts, func(context.Context, *weir.Batch) error { return nil })
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if ended != 3 {
+			t.Errorf("%d of 3 ends were told", ended)
 		}
 	})
 }

@@ -71,6 +71,9 @@ func (w *worker) leave(ctx context.Context) {
 		case <-ctx.Done():
 			w.cfg.Log.Warn("could not say goodbye to the store; the leases are taken over after the failover time",
 				"app", w.cfg.App, "err", err)
+			for _, t := range sorted(w.terms) { // over all the same
+				w.drop(t)
+			}
 			return
 		case <-time.After(early(w.cfg.Times.Beat / 4)):
 		}
