@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,7 +73,7 @@ type fleet struct {
 	put     map[string]int
 	putAt   map[string][]int64 // Unix nanoseconds
 	ends    map[string]int64   // by shard, when its last batch had been handled
-	takes   int                // leases that workers began to read
+	takes   atomic.Int64       // leases that workers began to read
 	calls   int                // to the store, beside regular beats and looks
 }
 
@@ -122,9 +123,7 @@ func (f *fleet) start() *worker {
 	c, err := weir.New(client, w.link, weir.Options{
 		App: "app", Streams: f.streams, Worker: w.name, IdleInterval: f.idle, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.takes++
+			f.takes.Add(1)
 		}},
 	})
 	if err != nil {

@@ -23,13 +23,11 @@ func TestAWorkerJoins(t *testing.T) {
 			}
 			f.until("everybody has a share", time.Minute, func() bool { return f.even(shards, workers) })
 			time.Sleep(10 * time.Second)
-			joined, before := time.Now(), f.takes
+			joined, before := time.Now(), f.takes.Load()
 			f.start()
 			took = append(took, f.until("the newcomer has its share", 2*time.Minute, func() bool { return f.even(shards, workers+1) }))
 			time.Sleep(5 * time.Second)
-			f.mu.Lock()
-			moves = append(moves, f.takes-before)
-			f.mu.Unlock()
+			moves = append(moves, int(f.takes.Load()-before))
 			for _, s := range scenario.Silences(f.notes(), joined, time.Now(), 2*time.Second) {
 				silent = append(silent, s.Longest)
 			}
@@ -69,9 +67,7 @@ func TestManyWorkersStartAtOnce(t *testing.T) {
 			balanced = append(balanced, time.Since(began))
 			time.Sleep(3 * time.Second)
 			stop()
-			f.mu.Lock()
-			takes = append(takes, f.takes)
-			f.mu.Unlock()
+			takes = append(takes, int(f.takes.Load()))
 			again = append(again, f.judge().Duplicates)
 		})
 	}

@@ -126,18 +126,14 @@ func TestARollingRestart(t *testing.T) {
 	for range size(1, 5) {
 		run(t, 1, shards, func(f *fleet) {
 			stop := f.team(workers, shards)
-			f.mu.Lock()
-			began, before := time.Now(), f.takes
-			f.mu.Unlock()
+			began, before := time.Now(), f.takes.Load()
 			for _, w := range f.workers[:workers] {
 				w.stop()
 				f.start()
 				time.Sleep(5*time.Second + rand.N(5*time.Second))
 			}
 			f.until("everybody has a share again", time.Minute, func() bool { return f.even(shards, workers) })
-			f.mu.Lock()
-			moves = append(moves, f.takes-before)
-			f.mu.Unlock()
+			moves = append(moves, int(f.takes.Load()-before))
 			for _, s := range scenario.Silences(f.notes(), began, time.Now(), usual) {
 				total, longest, breaks = append(total, s.Total), append(longest, s.Longest), append(breaks, s.Breaks)
 			}

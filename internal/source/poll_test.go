@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,9 +87,9 @@ func (p *polled) want(data string) Page {
 
 // once lets the first n calls of an action fail.
 func (p *polled) once(action string, n int, fault kinesistest.Fault) {
-	left := n
+	var calls atomic.Int64 // the first call and its second try may overlap
 	p.srv.Control(action, func(*kinesistest.Call) kinesistest.Fault {
-		if left--; left >= 0 {
+		if calls.Add(1) <= int64(n) {
 			return fault
 		}
 		return kinesistest.Fault{}
