@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -255,15 +254,4 @@ func pausedText(paused []string) string {
 		return " It is paused."
 	}
 	return " Paused: " + listed(paused) + "."
-}
-
-// shortID is a shard's ID as tables show it; [longID] takes it back.
-func shortID(shard string) string { return strings.TrimPrefix(shard, "shardId-") }
-
-// longID is the ID of a shard that a person may have copied from a table.
-func longID(shard string) string {
-	if shard == "" || strings.Trim(shard, "0123456789") != "" {
-		return shard
-	}
-	return fmt.Sprintf("shardId-%012s", shard)
 }

@@ -90,10 +90,12 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 			if err != nil {
 				return err
 			}
-			wish.Shard = longID(o.shard)
+			if cmd.Flags().Changed("shard") {
+				if wish.Shard, err = o.ofOneStream(); err != nil {
+					return err
+				}
+			}
 			switch {
-			case o.shard != "" && len(o.streams) > 1:
-				return usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 			case wish.To.Kind() == shard.Sequence && o.shard == "":
 				return usagef("--to %s is a sequence number, which belongs to one shard: give --shard, too", o.to)
 			}
@@ -110,13 +112,28 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 	cmd.Flags().StringVar(&o.to, "to", "", "oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
 	mustComplete(cmd, "to", "oldest\twhat the stream still keeps", "latest\twhat comes from now on", "15m\tthe last quarter of an hour")
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by name or ARN; may be repeated (default: every stream that has leases)")
-	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard and those that descend from it only")
+	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard only, and those that descend from it, by `ID` "+shardHelp)
 	cmd.Flags().BoolVar(&o.running, "while-running", false, "also while workers run: they lose the leases, and start again at the new place")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show what would be done, and do nothing")
 	o.guard.register(cmd)
 	o.registerDump(cmd)
 	o.out.register(cmd, "output format")
 	return cmd
+}
+
+// ofOneStream is the ID of the shard that --shard names. The stream that it may name with it counts as --stream.
+func (o *resetOptions) ofOneStream() (id string, err error) {
+	switch len(o.streams) {
+	case 0:
+		id, stream, err := parseShard(o.shard)
+		if stream != "" {
+			o.streams = []string{stream}
+		}
+		return id, err
+	case 1:
+		return parseShardOf(o.streams[0], o.shard)
+	}
+	return "", usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 }
 
 // parseTo reads a --to. One that says how long ago is that long before the service's time, which is not known yet.
@@ -284,7 +301,7 @@ func askStream(ctx context.Context, client *kinesis.Client, stream string) (stre
 	about := streamAnswer{Stream: change.Stream{Name: stream}}
 	from := source.Stream{Name: stream, ARN: aws.ToString(arn)}
 	if arn != nil {
-		about.Name = stream[strings.LastIndex(stream, "/")+1:]
+		about.Name = streamName(stream)
 	}
 	var err error
 	if about.Shards, about.Now, err = source.List(ctx, client, from); err != nil {

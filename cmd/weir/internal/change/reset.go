@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -37,7 +38,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	graph := shard.NewGraph(s.Shards)
 	if w.Shard != "" {
 		if _, there := graph.Shard(w.Shard); !there {
-			return nil, fmt.Errorf("stream %s has no shard %s (any more): \"weir group describe\" shows those that have leases", s.Name, w.Shard)
+			return nil, fmt.Errorf("stream %s has no shard %s: it has %s", s.Name, w.Shard, source.ShardNames(s.Shards))
 		}
 	}
 	have := map[string]*lease.Lease{}
