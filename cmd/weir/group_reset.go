@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -262,6 +263,9 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 	}
 	if about.denied != nil {
 		t.note("when stream %s was created stays unknown: %s", name, explain(about.denied))
+	}
+	if wish.Shard != "" && !slices.ContainsFunc(about.Shards, func(s shard.Shard) bool { return s.ID == wish.Shard }) {
+		return nil, fmt.Errorf("stream %s has no shard %s: it has %s", about.Name, wish.Shard, source.ShardNames(about.Shards))
 	}
 	if ago != nil {
 		wish.To = shard.At(about.Now.Add(-*ago))

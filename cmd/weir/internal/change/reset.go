@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -38,7 +37,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	graph := shard.NewGraph(s.Shards)
 	if w.Shard != "" {
 		if _, there := graph.Shard(w.Shard); !there {
-			return nil, fmt.Errorf("stream %s has no shard %s: it has %s", s.Name, w.Shard, source.ShardNames(s.Shards))
+			return nil, fmt.Errorf("stream %s has no shard %s", s.Name, w.Shard)
 		}
 	}
 	have := map[string]*lease.Lease{}
