@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/change"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -110,9 +111,9 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 		},
 	}
 	o.target.register(cmd)
-	cmd.Flags().StringVar(&o.to, "to", "", "oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
+	cmd.Flags().StringVar(&o.to, "to", "", "`WHERE`: oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
 	mustComplete(cmd, "to", "oldest\twhat the stream still keeps", "latest\twhat comes from now on", "15m\tthe last quarter of an hour")
-	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by name or ARN; may be repeated (default: every stream that has leases)")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by `NAME` or ARN; may be repeated (default: every stream that has leases)")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard only, and those that descend from it, by `ID` "+shardHelp)
 	cmd.Flags().BoolVar(&o.running, "while-running", false, "also while workers run: they lose the leases, and start again at the new place")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show what would be done, and do nothing")
@@ -275,7 +276,7 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 		if at := wish.To.Time(); at.After(about.Now.Add(time.Second)) {
 			return nil, fmt.Errorf("--to %s lies in the future of stream %s, whose clock says %s", wish.To, about.Name, about.Now.UTC().Format(time.RFC3339))
 		} else if about.retention > 0 && at.Before(about.Now.Add(-about.retention)) {
-			t.note("stream %s keeps %v of records: reading begins with the oldest one that is there", about.Name, about.retention)
+			t.note("stream %s keeps %s of records: reading begins with the oldest one that is there", about.Name, figures.Duration(about.retention))
 		}
 	case shard.Sequence:
 		in := iteratorAt(wish.To)
