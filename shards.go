@@ -87,8 +87,8 @@ const positionTimeout = 30 * time.Second
 // open makes the term's handler, and tries again for as long as that fails. It reports whether to read on;
 // otherwise the term is over, or an error ends Run.
 func (l *shardLoop) open() (bool, error) {
+	l.enter(ShardOpening, l.attempts(), l.lastFailure())
 	for attempt := l.attempts() + 1; ; attempt++ {
-		l.enter(ShardOpening, attempt-1, l.lastFailure())
 		began := time.Now()
 		behind, err := l.tryOpen(began)
 		if err == nil {
@@ -104,13 +104,27 @@ func (l *shardLoop) open() (bool, error) {
 			return false, nil
 		}
 		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
-		l.enter(ShardRetrying, attempt, err)
+		lookup := errors.As(err, new(*lookupError))
+		if lookup { // another worker may be able to: if it lasts, the lease is given up as one that cannot be read
+			l.failsAgain(attempt, err)
+		} else {
+			l.enter(ShardRetrying, attempt, err)
+		}
 		l.openFailed(err, attempt, next)
 		if wait(l.term.Reading(), next) != nil {
 			return false, nil
 		}
+		if !lookup {
+			l.enter(ShardOpening, attempt, err)
+		}
 	}
 }
+
+// lookupError is a failure of the store or of Kinesis to say what has to be known before a shard is opened.
+type lookupError struct{ err error }
+
+func (e *lookupError) Error() string { return e.err.Error() }
+func (e *lookupError) Unwrap() error { return e.err }
 
 // attempts is how many calls of the user's code have failed in a row.
 func (l *shardLoop) attempts() int {

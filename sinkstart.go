@@ -121,8 +121,10 @@ func (l *shardLoop) unread(ctx context.Context, id string, at Position) (bool, e
 	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
 	defer cancel()
 	unread, err := source.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at)
-	if !errors.Is(err, source.ErrNoShard) {
-		return unread, err
+	if err != nil && !errors.Is(err, source.ErrNoShard) {
+		return false, &lookupError{err}
+	} else if err == nil {
+		return unread, nil
 	}
 	key := lease.Key{Stream: l.term.Lease.Stream, Shard: id}
 	if l.in.opts.Expired == FailExpired {
@@ -184,7 +186,7 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 		defer cancel()
 		did, err := l.in.store.Apply(call, l.in.opts.App, moves)
 		if err != nil {
-			return fmt.Errorf("weir: setting leases back to where the sink is: %w", err)
+			return &lookupError{fmt.Errorf("weir: setting leases back to where the sink is: %w", err)}
 		}
 		for i, m := range moves {
 			if did[i] {
@@ -247,7 +249,7 @@ func (n *lineage) leases(ctx context.Context, r *run, of lease.Key, began time.T
 		seen := time.Now()
 		view, err := r.store.View(call, r.opts.App, "")
 		if err != nil {
-			return nil, fmt.Errorf("weir: looking for the ancestors of %s: %w", of, err)
+			return nil, &lookupError{fmt.Errorf("weir: looking for the ancestors of %s: %w", of, err)}
 		}
 		n.seen, n.streams = seen, map[string]map[string]lease.Lease{}
 		for _, l := range view.Leases {
@@ -276,7 +278,7 @@ func (n *lineage) firstNumber(ctx context.Context, r *run, of lease.Lease) (stri
 	}
 	numbers, err := source.FirstNumbers(ctx, r.client, r.naming.source(of.Stream))
 	if err != nil {
-		return "", fmt.Errorf("weir: looking for the beginning of %s: %w", of.Key, err)
+		return "", &lookupError{fmt.Errorf("weir: looking for the beginning of %s: %w", of.Key, err)}
 	}
 	if n.firsts == nil {
 		n.firsts = map[lease.Key]firstNumbers{}

@@ -11,7 +11,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-var errStore = errors.New("sim: the store failed")
+var (
+	errStore = errors.New("sim: the store failed")
+	errSink  = errors.New("sim: the sink failed")
+)
 
 // pick returns the fault that strikes a call, "" for none. Only one does.
 func (w *world) pick(c *call, d *dice, kinds ...Fault) Fault {
@@ -286,10 +289,15 @@ func (w *world) effect(c *call) (r reply) {
 					w.pins(c.pins, &b.actions[i].Lease)
 				case lease.EndSession:
 					w.mayEnd(a.Session)
+				case lease.Move:
+					w.moves(a.Key)
 				}
 			}
 		}
 		w.look(true)
+		if w.sink != nil {
+			clear(w.sink.moved)
+		}
 	case leadCall:
 		won, err := w.store.Lead(ctx, "app", b.session, b.term)
 		r = reply{won, err}

@@ -49,6 +49,7 @@ type life struct {
 	leads    int64         // what a leader asks of the store fails until then
 	barred   int64         // since when it does
 	older    bool          // it is of the version before
+	pulls    bool          // its handlers ask for batches
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
 	session  string // as the store knows it
@@ -139,8 +140,13 @@ func (w *world) start(of *worker) {
 		return
 	}
 	w.stirred = true
+	run := func() error { return c.Run(l.ctx, weir.HandlerFunc(l.handle)) }
+	if w.sink != nil {
+		h := l.shardHandlers()
+		run = func() error { return c.RunShards(l.ctx, h) }
+	}
 	go func() {
-		err := c.Run(l.ctx, weir.HandlerFunc(l.handle))
+		err := run()
 		close(l.done)
 		l.w.gate.tell(&call{life: l, op: "returned", ctx: l.ctx, body: err})
 	}()
