@@ -22,6 +22,17 @@ type sinkAnswer struct {
 	unread bool     // the stream has records of it after at; if at is zero, any, and the sink knows an ancestor
 }
 
+// begun reports whether the sink has something of the shard. Then it had all of the shard's ancestors before that.
+func (a sinkAnswer) begun() bool { return a.at.Kind() == shard.Sequence || a.at.IsEnd() }
+
+// oldest is where the shard is to be read again from.
+func (a sinkAnswer) oldest() Position {
+	if a.at.IsZero() {
+		return shard.Oldest
+	}
+	return a.at
+}
+
 // startAtSink returns where reading begins by the sink's word, zero for the lease's checkpoint, in a try
 // to open that began then. behind reports that the lease was given back, because the sink is behind in an ancestor.
 func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Position, behind bool, err error) {
@@ -62,7 +73,7 @@ func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Pos
 	return own, false, nil
 }
 
-// askAncestors asks the sink for the parents of the shard, and further up where it knows nothing.
+// askAncestors asks the sink for the parents of the shard, and further up where it has nothing of them.
 func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Lease) (map[string]sinkAnswer, error) {
 	answers := map[string]sinkAnswer{}
 	next := leases[l.term.Lease.Shard].Parents
@@ -78,10 +89,11 @@ func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Le
 		}
 		answer := sinkAnswer{at: at}
 		parent, here := leases[id]
-		switch {
-		case at.IsZero():
+		if !answer.begun() {
 			next = append(next[:len(next):len(next)], parent.Parents...)
-		case at.IsEnd() || here && !parent.Finished():
+		}
+		switch {
+		case at.IsZero(), at.IsEnd(), here && !parent.Finished():
 		default:
 			if answer.unread, err = l.unread(ctx, id, at); err != nil {
 				return nil, err
@@ -159,18 +171,15 @@ func setBack(leases map[string]lease.Lease, id string, answers map[string]sinkAn
 			case !here: // it has left the stream
 			case !parent.Finished():
 				waits[id] = true
-			case answer.at.IsZero() && visit(p):
-				waits[id] = true
-			case answer.unread && answer.at.IsZero():
-				move(parent, shard.Oldest)
+			case !answer.begun() && visit(p):
 				waits[id] = true
 			case answer.unread:
-				move(parent, answer.at)
+				move(parent, answer.oldest())
 				waits[id] = true
 			}
 		}
-		if waits[id] && answers[id].at.IsZero() {
-			move(leases[id], shard.Oldest)
+		if waits[id] && !answers[id].begun() {
+			move(leases[id], answers[id].oldest())
 		}
 		return waits[id]
 	}
