@@ -43,7 +43,7 @@ type ShardHandlers struct {
 
 	// Position says how far a sink has got that keeps positions itself, such as a database whose
 	// transactions hold both the effect of a record and its position. Optional. It is called when a
-	// term begins, for the shard and then for its ancestors. ctx ends after 30 s. An error, a panic and
+	// term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when the lease is wanted back. An error, a panic and
 	// a position that cannot be one of the shard are retried after a pause and never read as "nowhere".
 	//
 	// For the shard itself, reading begins after the position that is returned. The zero Position of a
@@ -103,6 +103,9 @@ func (l *shardLoop) open() (bool, error) {
 			l.cutShort(began, cause)
 			return false, nil
 		}
+		if l.term.Reading().Err() != nil { // nothing was begun that had to be finished
+			return false, nil
+		}
 		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
 		lookup := errors.As(err, new(*lookupError))
 		if lookup { // another worker may be able to: if it lasts, the lease is given up as one that cannot be read
@@ -153,7 +156,7 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 	ctx := &handlerContext{l.term.Context(), l.in.values}
 	start := l.term.At()
 	if h.Position != nil {
-		at, behind, err := l.startAtSink(ctx, began)
+		at, behind, err := l.startAtSink(&handlerContext{l.term.Reading(), l.in.values}, began)
 		if behind || err != nil {
 			return behind, err
 		}

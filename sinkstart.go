@@ -45,6 +45,9 @@ func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Pos
 	if err != nil {
 		return Position{}, false, err
 	}
+	if err := l.ofThisStream(ctx, leases[key.Shard], own); err != nil {
+		return Position{}, false, err
+	}
 	answers, err := l.askAncestors(ctx, leases)
 	if err != nil {
 		return Position{}, false, err
@@ -60,17 +63,20 @@ func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Pos
 	case own.IsZero() || own.IsEnd():
 		return Position{}, false, nil
 	}
-	if own.Kind() == shard.Sequence {
-		first, err := l.in.lineage.firstNumber(ctx, l.in, leases[key.Shard])
-		if err != nil {
-			return Position{}, false, err
-		}
-		if first != "" && shard.CompareSequence(own.SequenceNumber(), first) < 0 {
-			return Position{}, false, fmt.Errorf("weir: the sink's position %s in shard %s is of an earlier stream of this name: "+
-				"the shard begins at %s; remove what the sink keeps for the earlier stream", own, key.Shard, first)
-		}
-	}
 	return own, false, nil
+}
+
+// ofThisStream fails for a position in a shard that is from before the shard began.
+func (l *shardLoop) ofThisStream(ctx context.Context, of lease.Lease, at Position) error {
+	if at.Kind() != shard.Sequence {
+		return nil
+	}
+	first, err := l.in.lineage.firstNumber(ctx, l.in, of)
+	if err == nil && first != "" && shard.CompareSequence(at.SequenceNumber(), first) < 0 {
+		err = fmt.Errorf("weir: the sink's position %s in shard %s is of an earlier stream of this name: "+
+			"the shard begins at %s; remove what the sink keeps for the earlier stream", at, of.Shard, first)
+	}
+	return err
 }
 
 // askAncestors asks the sink for the parents of the shard, and further up where it has nothing of them.
@@ -95,6 +101,11 @@ func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Le
 		switch {
 		case at.IsZero(), at.IsEnd(), here && !parent.Finished():
 		default:
+			if here {
+				if err := l.ofThisStream(ctx, parent, at); err != nil {
+					return nil, err
+				}
+			}
 			if answer.unread, err = l.unread(ctx, id, at); err != nil {
 				return nil, err
 			}
@@ -133,10 +144,13 @@ func (l *shardLoop) unread(ctx context.Context, id string, at Position) (bool, e
 	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
 	defer cancel()
 	unread, err := source.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at)
-	if err != nil && !errors.Is(err, source.ErrNoShard) {
-		return false, &lookupError{err}
-	} else if err == nil {
+	switch {
+	case err == nil:
 		return unread, nil
+	case errors.Is(err, source.ErrNoPosition): // the sink's mistake
+		return false, err
+	case !errors.Is(err, source.ErrNoShard):
+		return false, &lookupError{err}
 	}
 	key := lease.Key{Stream: l.term.Lease.Stream, Shard: id}
 	if l.in.opts.Expired == FailExpired {
