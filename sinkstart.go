@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -112,7 +113,8 @@ func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Le
 		}
 		answers[id] = answer
 	}
-	for id, answer := range answers { // those that the sink has none of, although it knows what came before
+	for _, id := range slices.Sorted(maps.Keys(answers)) { // those that the sink has none of, although it knows what came before
+		answer := answers[id]
 		if parent, here := leases[id]; here && parent.Finished() && answer.at.IsZero() && knownAbove(leases, id, answers) {
 			unread, err := l.unread(ctx, id, shard.Oldest)
 			if err != nil {
