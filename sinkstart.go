@@ -49,7 +49,7 @@ func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Pos
 	if err := l.ofThisStream(ctx, leases[key.Shard], own); err != nil {
 		return Position{}, false, err
 	}
-	answers, err := l.askAncestors(ctx, leases)
+	answers, err := l.askAncestors(ctx, began, leases)
 	if err != nil {
 		return Position{}, false, err
 	}
@@ -81,7 +81,7 @@ func (l *shardLoop) ofThisStream(ctx context.Context, of lease.Lease, at Positio
 }
 
 // askAncestors asks the sink for the parents of the shard, and further up where it has nothing of them.
-func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Lease) (map[string]sinkAnswer, error) {
+func (l *shardLoop) askAncestors(ctx context.Context, began time.Time, leases map[string]lease.Lease) (map[string]sinkAnswer, error) {
 	answers := map[string]sinkAnswer{}
 	next := leases[l.term.Lease.Shard].Parents
 	for len(next) > 0 {
@@ -90,7 +90,7 @@ func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Le
 		if _, asked := answers[id]; asked {
 			continue
 		}
-		at, err := l.askSink(ctx, id)
+		at, err := inquired(ctx, l.in.lineage, l.ancestor("position", id), began, func() (Position, error) { return l.askSink(ctx, id) })
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Le
 					return nil, err
 				}
 			}
-			if answer.unread, err = l.unread(ctx, id, at); err != nil {
+			if answer.unread, err = l.unread(ctx, began, id, at); err != nil {
 				return nil, err
 			}
 		}
@@ -116,7 +116,7 @@ func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Le
 	for _, id := range slices.Sorted(maps.Keys(answers)) { // those that the sink has none of, although it knows what came before
 		answer := answers[id]
 		if parent, here := leases[id]; here && parent.Finished() && answer.at.IsZero() && knownAbove(leases, id, answers) {
-			unread, err := l.unread(ctx, id, shard.Oldest)
+			unread, err := l.unread(ctx, began, id, shard.Oldest)
 			if err != nil {
 				return nil, err
 			}
@@ -141,8 +141,17 @@ func knownAbove(leases map[string]lease.Lease, id string, answers map[string]sin
 	return known(id)
 }
 
+// ancestor names an inquiry about an ancestor.
+func (l *shardLoop) ancestor(what, id string) inquiry {
+	return inquiry{what, lease.Key{Stream: l.term.Lease.Stream, Shard: id}}
+}
+
 // unread reports whether the stream has records of a finished shard after a position of the sink.
-func (l *shardLoop) unread(ctx context.Context, id string, at Position) (bool, error) {
+func (l *shardLoop) unread(ctx context.Context, began time.Time, id string, at Position) (bool, error) {
+	return inquired(ctx, l.in.lineage, l.ancestor("records after "+at.String(), id), began, func() (bool, error) { return l.lookUnread(ctx, id, at) })
+}
+
+func (l *shardLoop) lookUnread(ctx context.Context, id string, at Position) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
 	defer cancel()
 	unread, err := source.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at)
@@ -227,87 +236,4 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 	}
 	l.term.GiveBack()
 	return nil
-}
-
-// lineage is what shards descend from and where they begin, as far as sinks have to be asked about it.
-type lineage struct {
-	busy chan struct{} // has one element while nobody looks
-
-	// Of whoever took the element.
-	streams map[string]map[string]lease.Lease // by stream and shard
-	seen    time.Time                         // when the leases were read
-	firsts  map[lease.Key]firstNumbers        // by stream
-}
-
-// firstNumbers are the first sequence numbers of a stream's shards.
-type firstNumbers struct {
-	born    int64 // of the stream
-	numbers map[string]string
-}
-
-func newLineage() *lineage {
-	n := &lineage{busy: make(chan struct{}, 1)}
-	n.busy <- struct{}{}
-	return n
-}
-
-// take waits for the others who look, so that one call serves all shards that begin at a time.
-func (n *lineage) take(ctx context.Context) error {
-	select {
-	case <-n.busy:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// leases returns the leases of a shard's stream by shard, as they were at some time after began: a
-// parent that was unfinished before that may be finished. The caller does not change them.
-func (n *lineage) leases(ctx context.Context, r *run, of lease.Key, began time.Time) (map[string]lease.Lease, error) {
-	if err := n.take(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { n.busy <- struct{}{} }()
-	if !n.seen.After(began) {
-		call, cancel := context.WithTimeout(ctx, r.opts.FailoverAfter)
-		defer cancel()
-		seen := time.Now()
-		view, err := r.store.View(call, r.opts.App, "")
-		if err != nil {
-			return nil, &lookupError{fmt.Errorf("weir: looking for the ancestors of %s: %w", of, err)}
-		}
-		n.seen, n.streams = seen, map[string]map[string]lease.Lease{}
-		for _, l := range view.Leases {
-			if n.streams[l.Stream] == nil {
-				n.streams[l.Stream] = map[string]lease.Lease{}
-			}
-			n.streams[l.Stream][l.Shard] = l
-		}
-	}
-	if _, known := n.streams[of.Stream][of.Shard]; !known {
-		return nil, fmt.Errorf("weir: the lease of %s is not there any more", of)
-	}
-	return n.streams[of.Stream], nil
-}
-
-// firstNumber returns the first sequence number of a shard, "" if the stream does not say.
-func (n *lineage) firstNumber(ctx context.Context, r *run, of lease.Lease) (string, error) {
-	if err := n.take(ctx); err != nil {
-		return "", err
-	}
-	defer func() { n.busy <- struct{}{} }()
-	stream := lease.Key{Stream: of.Stream}
-	known := n.firsts[stream]
-	if first, here := known.numbers[of.Shard]; here && known.born == of.Born {
-		return first, nil
-	}
-	numbers, err := source.FirstNumbers(ctx, r.client, r.naming.source(of.Stream))
-	if err != nil {
-		return "", &lookupError{fmt.Errorf("weir: looking for the beginning of %s: %w", of.Key, err)}
-	}
-	if n.firsts == nil {
-		n.firsts = map[lease.Key]firstNumbers{}
-	}
-	n.firsts[stream] = firstNumbers{of.Born, numbers}
-	return numbers[of.Shard], nil
 }
