@@ -94,7 +94,7 @@ func (w *world) happens(f Fault, id string) {
 		w.outages = append(w.outages, stretch{w.now(), w.outage})
 		w.faults(judge.Worker{}, span)
 	case SetBack:
-		w.setsBack(id, &d, living)
+		w.setsBack(id, &d)
 	default:
 		w.reshapes(f, id, &d)
 	}

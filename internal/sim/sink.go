@@ -80,14 +80,14 @@ func (w *world) takes(h *handling, n int) {
 }
 
 // setsBack restores a backup of the sink. Nobody may be at work on it meanwhile, so all workers crash.
-func (w *world) setsBack(id string, d *dice, living []*life) {
+func (w *world) setsBack(id string, d *dice) {
 	s := w.sink
 	usable := slices.DeleteFunc(slices.Clone(s.backups), func(b backup) bool { return !s.complete && !w.tellsLost(b) })
 	if len(usable) == 0 || !w.strikes(SetBack, id) {
 		return
 	}
 	w.note(nil, "FAULT", "", 0, id)
-	for _, l := range living {
+	for _, l := range w.lives { // also handlers that have outlasted their Run
 		w.crash(l, string(SetBack))
 	}
 	b := usable[d.below(len(usable))]
