@@ -53,7 +53,8 @@ type ShardHandlers struct {
 	//
 	// For an ancestor, which the lease says was read to its end, a position that is not at its end has
 	// it read again from there, and what descends from it waits: a sink that was restored from a backup
-	// misses nothing. For that the sink has to answer for shards that have ended. The zero Position of
+	// misses nothing. For that the sink has to answer for shards that have ended: one that removes what
+	// it knew of them, and is set back, may miss records of their descendants. The zero Position of
 	// a shard with an ancestor that the sink knows says the same as [Oldest]: that it has none of its
 	// records. Where it knows no ancestor either, the lease's word counts: the sink is new, or removes
 	// what it knew of shards that have ended.

@@ -242,6 +242,9 @@ func (w *world) noteHandlers(l *life) {
 	for _, c := range l.parked {
 		if c.op == "position" || c.op == "open" {
 			l.hindered.sink = max(l.hindered.sink, w.now()+int64(retryMax))
+		} else if c.op == "hook" { // Run waits for it when all else has ended
+			l.hindered.handles["hook"] = w.now()
+			continue
 		} else if c.op != "handle" && c.op != "streams" {
 			continue
 		}

@@ -57,6 +57,12 @@ const (
 	HandlerExits    Fault = "handler ends goroutine"
 )
 
+// What functions of Options.Events and the logger may do.
+const (
+	HookBlocks Fault = "hook blocks" // for up to three minutes
+	HookPanics Fault = "hook panics"
+)
+
 // What becomes of a call that asks a sink for its position, or for a handler.
 const (
 	SinkFails  Fault = "sink fails"

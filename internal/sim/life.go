@@ -164,12 +164,12 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		o.stall = max(o.stall, 130*time.Second) // 2 min is the least, by the fastest clock
 	}
 	return weir.Options{
-		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: quiet,
+		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
 		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
-		Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {}},
+		Events: l.hooks(),
 	}
 }
 
@@ -217,7 +217,7 @@ func (w *world) returned(l *life, err error) {
 	}
 	w.note(l, "returned", "", 0, what)
 	for _, c := range l.parked {
-		if !c.gone.Load() && c.op != "handle" && c.op != "late" {
+		if !c.gone.Load() && c.op != "handle" && c.op != "late" && c.op != "hook" {
 			w.breaks("Run of %s has returned while a call (%s) was under way", l.who, c.op)
 		}
 	}

@@ -42,7 +42,7 @@ var handlerFaults = map[Fault]float64{
 }
 
 var habitFaults = map[Fault]float64{
-	HandlerChanges: .3, HandlerKeeps: .1, HandlerNotes: .3, HandlerConfuses: .05, HandlerLeaves: .05, HandlerCancels: .02, HandlerExits: .0005,
+	HandlerChanges: .3, HandlerKeeps: .1, HandlerNotes: .3, HandlerConfuses: .05, HandlerLeaves: .05, HandlerCancels: .02, HandlerExits: .0005, HookBlocks: .01, HookPanics: .02,
 	HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, Checkpoints: .03,
 }
 

@@ -101,12 +101,18 @@ func (w *world) setsBack(id string, d *dice) {
 }
 
 // tellsLost reports whether a backup of a sink that says nothing of shards it does not know can tell
-// those that it has lost: it does when it knows what they descend from.
+// what it has lost: it does when it knows each such shard, or one that this descends from.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]
-	return !slices.ContainsFunc(st.now.Shards, func(sh *model.Shard) bool {
-		return len(sh.Parents) == 0 && b.at[about(st.name, sh.ID)].IsZero()
-	})
+	known := map[string]bool{} // by name
+	var knows func(sh *model.Shard) bool
+	knows = func(sh *model.Shard) bool {
+		return !b.at[about(st.name, sh.ID)].IsZero() || slices.ContainsFunc(sh.Parents, knows)
+	}
+	for _, sh := range st.now.Shards {
+		known[sh.Name] = knows(sh)
+	}
+	return !slices.ContainsFunc(w.sink.effects[b.effects:], func(id judge.ID) bool { return !known[w.books.home[id]] })
 }
 
 // sinkCall asks the sink for its position in a shard, or for a handler of one.

@@ -336,6 +336,8 @@ func (w *world) admit(c *call) {
 		w.admitEvent(c, body)
 	case namesCall:
 		w.admitNames(c)
+	case hookCall:
+		w.admitHook(c, body)
 	case sinkCall:
 		w.admitSink(c, body)
 	default:
