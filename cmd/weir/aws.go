@@ -244,6 +244,9 @@ func isLoopback(endpoint string) bool {
 	return err == nil && addr.IsLoopback()
 }
 
+// streamName is the name in a --stream value, which may be an ARN.
+func streamName(stream string) string { return stream[strings.LastIndexByte(stream, '/')+1:] }
+
 // nameOrARN puts a --stream value into the field of a request that it belongs to.
 func nameOrARN(stream string) (name, arn *string) {
 	if strings.HasPrefix(stream, "arn:") {

@@ -85,6 +85,9 @@ func run(ctx context.Context, args []string, t terminal) int {
 		running = true
 		return nil
 	}
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		unquoteFlags(root)
+	}
 	root.SetArgs(args)
 	root.SetIn(t.in)
 	root.SetOut(t.out)
@@ -140,12 +143,18 @@ New here? "weir demo" shows all of that on this machine within a minute. It need
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
+		Version: thisBuild().String(),
 	}
+	root.Flags().Bool("version", false, "say which weir this is")
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if .Runnable}}
 Exit codes:
-  0 done · 1 it failed, and one sentence on standard error says why · 2 the command line is wrong
+  0 done
+  1 it failed, and one sentence on standard error says why
+  2 the command line is wrong
   3 doctor found an error, or lag --max a shard too far behind
-  4 doctor found warnings and no error · 5 doctor found only pauses and drains, which somebody asked for
+  4 doctor found warnings and no error
+  5 doctor found only pauses and drains, which somebody asked for
 {{end}}`)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddGroup(
@@ -163,6 +172,8 @@ Exit codes:
 	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), fanoutCommand(t))
 	in("app", groupCommand(t), doctorCommand(t), storeCommand(t))
 	root.AddCommand(versionCommand(t), demoWorkerCommand(t))
+	root.SetHelpCommand(helpCommand())
+	wrapHelp(root, t.columns())
 	return root
 }
 
