@@ -70,6 +70,7 @@ const poisonVariable = "WEIR_POISON"
 // every goroutine has ended. Otherwise it stops in the same way and returns what the handler gave to Stop, an error
 // that wraps [ErrStreamNotFound], or one that wraps [lease.ErrSetup] and says what the store is missing. A handler that
 // does not return although its context has ended is left behind, 7 s after Options.StopTimeout: then the error wraps [ErrAbandoned].
+// If ctx ends before the store has answered for the first time, the error is what its calls failed with.
 //
 // A store or stream that fails for a while, however long, does not end Run. Several calls of Run, also of one Consumer,
 // are workers of their own.

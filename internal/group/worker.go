@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type worker struct {
 
 	outage     time.Time // when the store's answers stopped, zero while they come
 	failures   int
+	failed     error // of the last beat that failed before a stop began
+	begun      bool  // a beat was answered once
 	hurryUntil time.Time
 	expected   map[lease.Key]time.Time // children of shards that were finished here, until when they are worth hurrying for
 
@@ -106,13 +109,21 @@ func (w *worker) run(ctx context.Context) error {
 			w.endLeadership()
 			w.leave(goOn)
 			if !w.again || w.fatal != nil {
-				return w.fatal
+				return cmp.Or(w.fatal, w.neverBegan())
 			}
 			w.startAgain()
 			next = 0
 		}
 		timer.Reset(next)
 	}
+}
+
+// neverBegan is why the store never answered a beat; nil if it did, or was not asked.
+func (w *worker) neverBegan() error {
+	if w.begun || w.failed == nil {
+		return nil
+	}
+	return fmt.Errorf("weir: application %s: stopped before the store had answered: %w", w.cfg.App, w.failed)
 }
 
 // findFatal returns the first error with which a reader or the leadership asked to end Run.
@@ -140,13 +151,14 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	cancel()
 	switch {
 	case errors.Is(err, lease.ErrSessionOver):
-		w.cfg.Log.Warn("the session was ended, by a leader that saw no beat for too long; starting a new one", "worker", w.cfg.Worker)
+		w.cfg.Log.Warn("the session was ended, by a leader that saw no beat for too long or because the store says so; starting a new one",
+			"worker", w.cfg.Worker, "err", err)
 		w.endSession()
 		return 0
 	case err != nil:
 		return w.beatFailed(err)
 	}
-	w.first = false
+	w.first, w.begun = false, true
 	if !w.outage.IsZero() {
 		w.cfg.Log.Info("the store answers again", "app", w.cfg.App, "after", time.Since(w.outage).Round(time.Millisecond))
 		w.outage, w.failures = time.Time{}, 0
@@ -348,6 +360,9 @@ func (w *worker) beatFailed(err error) time.Duration {
 		return 0
 	}
 	w.follow.Missed()
+	if w.stopping.IsZero() {
+		w.failed = err
+	}
 	now := time.Now()
 	if w.outage.IsZero() {
 		w.outage = now

@@ -212,6 +212,47 @@ func TestMissingTablesAreNoOutage(t *testing.T) {
 	}
 }
 
+// silentUntil is a store whose beats fail for a while.
+type silentUntil struct {
+	lease.Store
+	until time.Time
+}
+
+var errSilent = errors.New("no route to the store")
+
+func (s *silentUntil) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if time.Now().Before(s.until) {
+		return lease.Orders{}, errSilent
+	}
+	return s.Store.Beat(ctx, app, r)
+}
+
+// A Run that is stopped before the store has ever answered says why it has done nothing.
+func TestARunThatNeverBeganSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent, runs time.Duration
+		want         error
+	}{
+		"stopped before the store answered":              {time.Hour, 3 * time.Second, errSilent},
+		"stopped before it was asked":                    {time.Hour, 0, nil},
+		"stopped when it had answered after some errors": {2 * time.Second, 10 * time.Second, nil},
+		"stopped when it had answered at once":           {0, 3 * time.Second, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), c.runs)
+			defer cancel()
+			err := newWorker(Config{
+				Store: &silentUntil{memstore.New(), time.Now().Add(c.silent)}, App: "app", Worker: "w",
+				Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
+				Log:   slog.New(slog.DiscardHandler),
+			}).run(ctx)
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: Run ended with %v, want %v", name, err, c.want)
+			}
+		})
+	}
+}
+
 func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {
 	for _, c := range []struct {
 		failures int

@@ -45,6 +45,9 @@
 // so that waiting ends with the context, and before it writes synchronous=FULL, so that a checkpoint that was confirmed
 // survives a power failure. Give the store a *sql.DB of its own if the rest of the program wants other settings.
 //
+// A file that is deleted, moved or replaced while workers use it is noticed with the next call: they stop trusting their leases at
+// once and their calls fail, saying so, until the very file is back. Nothing is made in its place.
+//
 // The file has to lie on a local disk: file locks of network file systems are not to be relied upon, and neither is
 // their shared memory. A database in memory (":memory:") is another one for each connection; use memstore instead.
 //

@@ -34,6 +34,7 @@ type Store struct {
 	prefix  string
 	names   *strings.Replacer
 	turn    chan struct{} // held by the writer of this process, where the database has but one; else nil
+	file    *file         // nil but for SQLite
 	worked  atomic.Bool   // some transaction has succeeded
 	checked atomic.Bool   // the schema is one that this code can work with
 	doubt   atomic.Bool   // a call was not answered in time, and no connection was looked at since
@@ -72,7 +73,7 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	s := &Store{db: db, dialect: d, prefix: said, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", place+"schema",
 		"{applications}", place+"applications", "{sessions}", place+"sessions", "{leases}", place+"leases")}
 	if d.oneWriter {
-		s.turn = make(chan struct{}, 1)
+		s.turn, s.file = make(chan struct{}, 1), new(file)
 	}
 	return s, nil
 }
@@ -129,6 +130,9 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		}
 		return err
 	})
+	if errors.Is(err, errOtherFile) && !r.First { // what the session has is in a file that others do not see
+		err = fmt.Errorf("%w: %w", lease.ErrSessionOver, err)
+	}
 	if err != nil {
 		return lease.Orders{}, err
 	}

@@ -61,7 +61,17 @@ func (s *Store) transact(ctx context.Context, app string, write bool, do func(*t
 				return ctx.Err()
 			}
 		}
+		if s.file != nil { // before there is a connection, which might be to another file
+			if err := s.file.look(); err != nil {
+				return err
+			}
+		}
 		return s.onConn(ctx, func(c *sql.Conn) error {
+			if s.file != nil {
+				if err := s.file.learn(ctx, c); err != nil {
+					return err
+				}
+			}
 			t := &tx{Store: s, ctx: ctx, conn: c, app: app, leases: map[lease.Key]*row{}}
 			return t.run(write, do)
 		})

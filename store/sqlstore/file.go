@@ -1,0 +1,72 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+)
+
+// errOtherFile is wrapped while the path of a SQLite file does not lead to the file that was opened.
+var errOtherFile = errors.New("it was deleted, moved or replaced while it was in use: put it back, or stop all workers and start them again")
+
+// file is the SQLite file of a store. A process that has it open goes on to use it when its path leads elsewhere, or nowhere; others, and
+// later connections, would use what is there instead, and two workers trust one lease.
+type file struct {
+	mu    sync.Mutex
+	known bool
+	path  string      // as SQLite names it
+	info  fs.FileInfo // nil if there is nothing to look at, as for a database in memory
+}
+
+// look makes sure that the path still leads to the file. It costs one stat.
+func (f *file) look() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.info == nil {
+		return nil
+	}
+	there, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(f.info, there):
+		return fmt.Errorf("sqlstore: the SQLite file %s: %w", f.path, errOtherFile)
+	default: // what else keeps it from being looked at says nothing about it
+		return nil
+	}
+}
+
+// learn asks a connection for the file that it has open, the first time.
+func (f *file) learn(ctx context.Context, c *sql.Conn) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known {
+		return nil
+	}
+	rows, err := c.QueryContext(ctx, "PRAGMA database_list")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var (
+			n          int
+			name, path sql.NullString
+		)
+		if err := rows.Scan(&n, &name, &path); err != nil {
+			return err
+		}
+		if name.String == "main" {
+			f.path = path.String
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if f.known = true; f.path != "" {
+		f.info, _ = os.Stat(f.path) // a driver may have files of its own
+	}
+	return nil
+}
