@@ -66,3 +66,8 @@ type dialect struct {
 	// long as the database has not worked yet.
 	hopeless func(err error, fresh bool) string
 }
+
+// misunderstood reports whether a database says that it does not know the language of a statement.
+func misunderstood(err error) bool {
+	return containsAny(err, "syntax error", "error in your SQL syntax", "SQLSTATE 42601", "Error 1064")
+}

@@ -36,6 +36,7 @@ type Store struct {
 	turn    chan struct{} // held by the writer of this process, where the database has but one; else nil
 	file    *file         // nil but for SQLite
 	worked  atomic.Bool   // some transaction has succeeded
+	wrote   atomic.Bool   // … one that writes
 	checked atomic.Bool   // the schema is one that this code can work with
 	doubt   atomic.Bool   // a call was not answered in time, and no connection was looked at since
 }

@@ -73,7 +73,11 @@ func (s *Store) transact(ctx context.Context, app string, write bool, do func(*t
 				}
 			}
 			t := &tx{Store: s, ctx: ctx, conn: c, app: app, leases: map[lease.Key]*row{}}
-			return t.run(write, do)
+			err := t.run(write, do)
+			if write && err == nil {
+				s.wrote.Store(true)
+			}
+			return err
 		})
 	})
 }
@@ -117,6 +121,10 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	}
 	if what := s.dialect.hopeless(err, !s.worked.Load()); what != "" {
 		return fmt.Errorf("%w: %s (%w)", lease.ErrSetup, what, err)
+	}
+	if !s.wrote.Load() && misunderstood(err) {
+		return fmt.Errorf("%w: the database does not understand statements for %s: is Options.Dialect that of the database? (%w)",
+			lease.ErrSetup, s.dialect.name, err)
 	}
 	// A driver may report the end of the context in words of its own ("interrupted").
 	if end := ctx.Err(); end != nil && !errors.Is(err, end) {

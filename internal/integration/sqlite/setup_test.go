@@ -55,6 +55,8 @@ func TestSetupErrorsSayWhatToDo(t *testing.T) {
 			s, _ := open(t, "file:"+path+"?mode=ro")
 			return s
 		}, Want: "may not be written", Migrate: "may not be written", Spared: []string{"View", "Leave"}}, // they have nothing to write
+		{Name: "Postgres' dialect", Prepare: func(t *testing.T) *sqlstore.Store { return ofDialect(t, sqlstore.Postgres) }, Want: "Options.Dialect", Migrate: "Options.Dialect", Spared: []string{"View"}},
+		{Name: "MySQL's dialect", Prepare: func(t *testing.T) *sqlstore.Store { return ofDialect(t, sqlstore.MySQL) }, Want: "Options.Dialect", Migrate: "Options.Dialect", Spared: []string{"View"}},
 		{Name: "a database in memory", Prepare: func(t *testing.T) *sqlstore.Store {
 			s, _ := open(t, ":memory:")
 			return s
@@ -188,4 +190,15 @@ func TestCallsWaitForTheirTurnAsLongAsTheirContextLasts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ofDialect is a store on a SQLite file that takes it for another database.
+func ofDialect(t *testing.T, d sqlstore.Dialect) *sqlstore.Store {
+	path := empty(t)
+	_, db := sqlite.Migrated(t, path)
+	s, err := sqlstore.New(db, sqlstore.Options{Dialect: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
