@@ -154,19 +154,28 @@ func (p *peer) untilDue(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithDeadline(ctx, p.due)
 }
 
-// hears notes that an answer, or some of it, has come.
+// hears notes that an answer has come, all of it.
 func (c *call) hears() {
+	c.hearsSome()
+	p := c.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// hearsSome notes that some of an answer has come.
+func (c *call) hearsSome() {
 	p := c.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.said > 0 {
 		p.back = max(p.back, time.Since(p.since))
 	}
-	c.heard, p.answered, p.failed, p.said, p.why = true, true, false, 0, ""
+	c.heard, p.failed, p.said, p.why = true, false, 0, ""
 	p.since = time.Now()
-	if p.timer != nil {
-		p.timer.Stop()
-	}
 }
 
 // end notes that the call is over. Only the first one counts.
