@@ -71,7 +71,6 @@ func run(ctx context.Context, args []string, t terminal) int {
 	root.PersistentPreRun = func(*cobra.Command, []string) { running = true }
 	root.SetArgs(args)
 	root.SetIn(t.in)
-	root.SetOut(t.out)
 	root.SetErr(t.err)
 
 	cmd, err := root.ExecuteContextC(ctx)
@@ -116,7 +115,7 @@ New here? "weir demo" shows all of that on this machine within a minute. It need
   weir consume --stream flights --app billing --store sqlite:billing.db    one worker; start several`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -126,6 +125,7 @@ Exit codes:
   0 done · 1 it failed, and one sentence on standard error says why · 2 the command line is wrong
   3 doctor found something wrong, or lag --max a shard too far behind
 {{end}}`)
+	root.SetFlagErrorFunc(mistakenFlag)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddGroup(
 		&cobra.Group{ID: "try", Title: "On this machine:"},
@@ -142,6 +142,12 @@ Exit codes:
 	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), fanoutCommand(t))
 	in("app", groupCommand(t), doctorCommand(t), storeCommand(t))
 	root.AddCommand(versionCommand(t), demoWorkerCommand(t))
+	root.SetOut(t.out) // the scripts go where this is when their commands are made
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Args = noArgs // a shell that it does not know is an error, not a reason to print the help
+		completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	return root
 }
 
@@ -183,7 +189,7 @@ func mustComplete(cmd *cobra.Command, flag string, values ...cobra.Completion) {
 func require(cmd *cobra.Command, flags ...string) error {
 	var missing []string
 	for _, name := range flags {
-		if f := cmd.Flags().Lookup(name); f.Value.String() == "" {
+		if f := cmd.Flags().Lookup(name); f.Value.String() == "" || f.Value.String() == "[]" {
 			if name == "store" {
 				name += " (or " + storeVariable + " in the environment)"
 			}

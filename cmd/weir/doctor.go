@@ -40,13 +40,16 @@ second that a shard allows. Permissions are those of whoever runs this. No clock
 beat for its own FailoverAfter, and it is looked for as long as the workers' times call for, a minute or two beats at most (see --watch).`,
 		Example: `  weir doctor --app billing --store sqlite:billing.db
   weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {
 				return err
 			}
 			if err := o.watch.check(false); err != nil {
+				return err
+			}
+			if err := checkStreams(o.streams...); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)

@@ -70,7 +70,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"an unknown command":             {"bogus", 2, `unknown command "bogus"`},
 		"an unknown flag":                {"tail --bogus", 2, "unknown flag: --bogus"},
-		"an argument too many":           {"tail --stream s x", 2, `unknown command "x"`},
+		"an argument too many":           {"tail --stream s x", 2, `weir tail takes no argument "x"`},
 		"a flag without value":           {"tail --stream", 2, "flag needs an argument"},
 		"a bad output format":            {"tail --stream s -o yaml", 2, "use text or json"},
 		"no stream to tail":              {"tail", 2, "weir tail needs --stream"},

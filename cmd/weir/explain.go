@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 
@@ -25,6 +27,14 @@ func explained(err error) string {
 		return told.text
 	}
 	text := strings.ReplaceAll(oneLine(err.Error()), ": weir: ", ": ")
+	var file *fs.PathError
+	if errors.As(err, &file) && file.Path == os.Stdout.Name() {
+		said := file.Err.Error()
+		if !strings.Contains(text, "standard output") {
+			said = "standard output cannot be written: " + said
+		}
+		return strings.Replace(text, file.Error(), said, 1)
+	}
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
 		return "stopped before it was done"
 	}

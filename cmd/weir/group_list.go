@@ -30,7 +30,7 @@ Workers are those that the store knows, whether they live or not: "weir group de
 DynamoDB the whole table is read.`,
 		Example: `  weir group list --store sqlite:billing.db
   weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := g.url(cmd)
 			if err != nil {

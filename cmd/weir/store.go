@@ -146,9 +146,9 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 		if err != nil {
 			return openStore{}, err
 		}
-		server, err := place.Open()
+		server, err := openServer(u, place)
 		if err != nil {
-			return openStore{}, usagef("%s", parameters.Replace(oneLine(err.Error())))
+			return openStore{}, err
 		}
 		if newTable {
 			if err := server.Create(ctx); err != nil {
@@ -175,6 +175,15 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 	}
 }
 
+// openServer opens what a URL names. Nothing is asked yet: an error is about the URL.
+func openServer(u storeURL, place serverstore.Place) (*serverstore.Store, error) {
+	server, err := place.Open()
+	if err != nil {
+		return nil, usagef("--store %s: %s", redact.URL(u.name), parameters.Replace(oneLine(err.Error())))
+	}
+	return server, nil
+}
+
 func registerStore(cmd *cobra.Command, url *string) {
 	cmd.Flags().StringVar(url, "store", os.Getenv(storeVariable),
 		"where leases and progress are kept: sqlite:`PATH`, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:; by default what "+storeVariable+" says")
@@ -193,7 +202,7 @@ func storeCommand(t terminal) *cobra.Command {
 		Use:   "store",
 		Short: "Prepare a store for leases and progress",
 		Long:  "Prepares the places where applications keep their leases and progress.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(storeCreateCommand(t))
@@ -226,7 +235,7 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
   weir store create --store postgres://weir@db/shop
   weir store create --store postgres://weir@db/shop --print | psql
   weir store create --store postgres://weir@db/shop --print --since 1 | psql`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := require(cmd, "store"); err != nil {
 				return err
@@ -278,7 +287,7 @@ func printSchema(t terminal, u storeURL, since int) error {
 	if err != nil {
 		return err
 	}
-	store, err := place.Open()
+	store, err := openServer(u, place)
 	if err != nil {
 		return err
 	}
