@@ -27,6 +27,10 @@ test: vet ## Every test that needs Go alone
 	cd store/redisstore && $(GO) test -shuffle=on ./...
 	cd internal/integration && $(GO) test -shuffle=on ./sqlite/...
 
+.PHONY: wrong-inputs
+wrong-inputs: ## The command with some 200 wrong inputs: prints what it says to each, and when (WEIR_DEPS has the databases for 60 more)
+	cd cmd/weir && $(GO) test -count=1 -run '^TestWrongInputs' . -table
+
 .PHONY: short
 short: ## The quick part of the tests
 	$(GO) test -short ./...
