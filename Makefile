@@ -28,8 +28,9 @@ test: vet ## Every test that needs Go alone
 	cd internal/integration && $(GO) test -shuffle=on ./sqlite/...
 
 .PHONY: wrong-inputs
-wrong-inputs: ## The command with some 200 wrong inputs: prints what it says to each, and when (WEIR_DEPS has the databases for 60 more)
+wrong-inputs: ## The command with some 300 wrong inputs: prints what it says to each, with which exit code, and when
 	cd cmd/weir && $(GO) test -count=1 -run '^TestWrongInputs' . -table
+	cd internal/integration && WEIR_DEPS=$(DEPS) $(GO) test -count=1 -run '^TestWrongInputs' ./command -table
 
 .PHONY: short
 short: ## The quick part of the tests

@@ -62,10 +62,10 @@ func explained(err error) string {
 	}
 
 	switch {
+	case errors.Is(err, lease.ErrSetup): // whatever it was concluded from
+		return setupText(err)
 	case errors.As(err, &api):
 		return explainAPI(about, service, op, api)
-	case errors.Is(err, lease.ErrSetup):
-		return setupText(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if !fromSDK && place == nil {
 			return fmt.Sprintf("nothing answers%s, where the store should be: is the server running, and is --store right?", addressOf(err))
@@ -130,6 +130,7 @@ func setupText(err error) string {
 	if i := strings.LastIndex(text, "\n("); i > 0 {
 		text = text[:i] // the answer that it was concluded from
 	}
+	text, _, _ = strings.Cut(text, " (operation error ") // the same, of the AWS SDK
 	if _, after, found := strings.Cut(text, lease.ErrSetup.Error()+": "); found {
 		text = after
 	}

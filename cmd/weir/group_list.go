@@ -78,6 +78,11 @@ func listApps(ctx context.Context, t terminal, store openStore) ([]appInfo, erro
 	if err != nil {
 		return nil, store.trouble(err)
 	}
+	if len(apps) == 0 { // as in a table of others, or where this user sees nothing: a look says so
+		if _, err := store.view(ctx, "weir"); err != nil {
+			return nil, err
+		}
+	}
 	var (
 		all    = make([]appInfo, len(apps))
 		failed = make([]error, len(apps))

@@ -115,7 +115,7 @@ func (s openStore) trouble(err error) error {
 	}
 	if s.url.kind == storeServer && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
 		url := redact.URL(s.url.name)
-		return plainError{fmt.Sprintf("the database %s has no tables of this version of weir: make them once, with \"weir store create --store %s\", "+
+		return plainError{fmt.Sprintf("the database %s has no tables of this version of weir that this user may see: make them once, with \"weir store create --store %s\", "+
 			"or let a worker do it, with \"weir consume --create-store\"", url, url), err}
 	}
 	if s.url.kind == storeSQLite && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {

@@ -47,15 +47,7 @@ func newWrongPlace(t *testing.T) *wrongPlace {
 
 // command is this test program as the command, with settings that are all in order.
 func (p *wrongPlace) command() wronginput.Command {
-	env := []string{
-		asCommand + "=1", "HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + p.dir, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
-		"AWS_SECRET_ACCESS_KEY=" + wronginput.Secret, "AWS_EC2_METADATA_DISABLED=true",
-		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
-	}
-	if root := os.Getenv("SYSTEMROOT"); root != "" { // without it Windows has no sockets
-		env = append(env, "SYSTEMROOT="+root)
-	}
-	return wronginput.Command{Path: os.Args[0], Env: env, Dir: p.dir}
+	return wronginput.Command{Path: os.Args[0], Env: append(wronginput.Settings(p.dir), asCommand+"=1"), Dir: p.dir}
 }
 
 // path is where a file of that name is or could be.

@@ -18,6 +18,19 @@ type Command struct {
 	Attr *syscall.SysProcAttr
 }
 
+// Settings is an environment in which nothing is wrong, with a directory for what a command leaves behind.
+func Settings(dir string) []string {
+	env := []string{
+		"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
+		"AWS_SECRET_ACCESS_KEY=" + Secret, "AWS_EC2_METADATA_DISABLED=true",
+		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull,
+	}
+	if root := os.Getenv("SYSTEMROOT"); root != "" { // without it Windows has no sockets
+		env = append(env, "SYSTEMROOT="+root)
+	}
+	return env
+}
+
 // Input is one wrong input and what has to come of it.
 type Input struct {
 	Subject string // its heading in the table; names no more than a word or two
