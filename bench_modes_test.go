@@ -149,6 +149,16 @@ func withMiddleware(o *kinesis.Options) {
 	})
 }
 
+// overNetHTTP makes a client one whose HTTP transport weir does not know, so that its calls are made by net/http, with as many
+// connections as weir's own client has.
+func overNetHTTP(o *kinesis.Options) {
+	t := o.HTTPClient.(*http.Client).Transport.(*http.Transport)
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.MaxConnsPerHost, t.DisableCompression = 256, 256, 256, true
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	o.HTTPClient = &http.Client{Transport: struct{ http.RoundTripper }{t}}
+}
+
 // pageReader reads the page of a shard that begins at a record, and returns how many records and how many bytes of data it had.
 type pageReader func(ctx context.Context, shard, from int) (records, size int, err error)
 

@@ -31,8 +31,9 @@
 //
 // # Stores
 //
-// Leases live in DynamoDB (store/dynamostore), in a SQLite file for the processes of one machine (store/sqlstore), in memory
-// (store/memstore), or in anything that implements [lease.Store] and passes store/storetest.
+// Leases live in DynamoDB (store/dynamostore), in Postgres, MySQL, MariaDB, or a SQLite file for the processes of one machine
+// (store/sqlstore), in Redis or Valkey (store/redisstore, a module of its own), in memory (store/memstore), or in anything that
+// implements [lease.Store] and passes store/storetest.
 //
 // # Without an application
 //

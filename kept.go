@@ -18,10 +18,13 @@ var keptPool = sync.Pool{New: func() any { return new([]source.Record) }}
 // keepCopy keeps a run that the handler gets itself, and says in each record where it comes from. The copy is of what describes the
 // records, not of their data, and is made in memory that is used again: some nanoseconds for each.
 func keepCopy(run []source.Record, from *origin) (k kept, bytes int) {
-	bytes = mark(run, from)
 	k.pooled = keptPool.Get().(*[]source.Record)
-	*k.pooled = append((*k.pooled)[:0], run...)
-	k.records = *k.pooled
+	k.records = slices.Grow((*k.pooled)[:0], len(run))
+	for some := range slices.Chunk(run, 64) { // which are marked and copied while they are in the first cache
+		bytes += mark(some, from)
+		k.records = append(k.records, some...)
+	}
+	*k.pooled = k.records
 	return k, bytes
 }
 
@@ -33,7 +36,9 @@ func keepRun(run []source.Record, from *origin) (k kept, bytes int) {
 // mark says in each record where it comes from, and returns the size of their data.
 func mark(run []source.Record, from *origin) (bytes int) {
 	for i := range run {
-		run[i].From = from
+		if r := &run[i]; r.From != from { // memory that is used again often has it
+			r.From = from
+		}
 		bytes += len(run[i].Data)
 	}
 	return bytes

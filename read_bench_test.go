@@ -64,6 +64,7 @@ func BenchmarkConsumer(b *testing.B) {
 			{sdkMode, sdk, 0, 0, 0},
 			{"weir", byWeir(weir.Options{}), 2.2, 5, 0.1},
 			{"weir, reused buffers", byWeir(reuse), 1.3, 9, 0.1},
+			{"weir, reused, net/http", byWeir(reuse, overNetHTTP), 0, 0, 0},
 			{"weir, reused, middleware", byWeir(reuse, withMiddleware), 2.0, 6, 0},
 		}},
 		{readCase{"TLS/100Bx10000", true, 10_000, 100, 512, 12, 1000, 80, 0}, []mode{
@@ -71,12 +72,14 @@ func BenchmarkConsumer(b *testing.B) {
 			{sdkMode, sdk, 0, 0, 0},
 			{"weir", byWeir(weir.Options{}), 0, 0, 0.1},
 			{"weir, reused buffers", byWeir(reuse), 1.6, 9, 0.1},
+			{"weir, reused, net/http", byWeir(reuse, overNetHTTP), 0, 0, 0},
 		}},
 		{readCase{"HTTP/1KiBx10", false, 10, 1024, 4096, 200, 30_000, 3000, 0}, []mode{
 			{limitMode, limit, 0, 0, 0},
 			{sdkMode, sdk, 0, 0, 0},
 			{"weir", byWeir(weir.Options{}), 0, 0, 0},
 			{"weir, reused buffers", byWeir(reuse), 1.6, 3, 0},
+			{"weir, reused, net/http", byWeir(reuse, overNetHTTP), 0, 0, 0},
 		}},
 	} {
 		b.Run(t.name, func(b *testing.B) { compare(b, t.readCase, t.modes) })

@@ -104,7 +104,7 @@ func (r *reading) begin(listing group.Listing) error {
 	graph := shard.NewGraph(listing.Shards)
 	for _, id := range r.opts.Shards {
 		if _, ok := graph.Shard(id); !ok {
-			return fmt.Errorf("weir: the stream has no shard %q", id)
+			return fmt.Errorf("weir: the stream has no shard %s: it has %s", id, source.ShardNames(listing.Shards))
 		}
 	}
 	wanted := map[string]bool{}

@@ -22,8 +22,10 @@ import (
 
 // clients are what a client in a process of its own can be. It calls ready when it runs, and measures from when that returns.
 var clients = map[string]func(job clientJob, ready func() error) (clientResult, error){
-	"weir": runWeir, "bare SDK": runSDKLoop, "large pages": runLargePages, "large pages by the SDK": runLargePagesSDK,
+	"weir": runWeir, overNetHTTPMode: runWeirOverNetHTTP, "bare SDK": runSDKLoop, "large pages": runLargePages, "large pages by the SDK": runLargePagesSDK,
 }
+
+const overNetHTTPMode = "weir, net/http"
 
 // BenchmarkIdleShards holds many shards with nothing to read, each polled once a second over TLS: by one consumer, and by a loop of the
 // SDK's client with a goroutine and a ticker for each shard, each in a process of its own. It prints what that costs.
@@ -41,6 +43,7 @@ func BenchmarkIdleShards(b *testing.B) {
 				fmt.Printf("\n%s, each polled once a second\n", b.Name())
 				heading()
 				own := measureShards(b, cfg, "weir", 12*time.Second)
+				plain := measureShards(b, cfg, overNetHTTPMode, 12*time.Second)
 				bare := measureShards(b, cfg, sdkMode, 8*time.Second)
 				// For each read, because a loop that saturates the machine makes fewer than one a second.
 				ratio, least, most := bare.perRead/own.perRead, 0.0, 0.0
@@ -49,7 +52,9 @@ func BenchmarkIdleShards(b *testing.B) {
 				}
 				fmt.Printf("bare SDK ÷ weir, CPU time a read: %s; weir's memory: %s\n", strings.TrimSpace(beside("%.1f", ratio, least, true)),
 					strings.TrimSpace(beside("%.0f MB", own.Memory, most, false)))
+				fmt.Printf("weir over net/http ÷ weir, CPU time a read: %.2f\n", plain.perRead/own.perRead)
 				b.ReportMetric(ratio, "sdk/weir")
+				b.ReportMetric(plain.perRead/own.perRead, "net/http/weir")
 				b.ReportMetric(own.share()*100, "%cpu")
 				b.ReportMetric(own.Memory, "MB")
 			}
@@ -87,7 +92,7 @@ type shardsResult struct {
 func (r clientResult) share() float64 { return float64(r.CPU) / float64(r.Length) }
 
 func heading() {
-	fmt.Printf("%-10s %7s %8s %10s %7s %8s %9s %11s %6s %14s %12s %12s\n", "", "% core", "µs/read", "goroutines", "MB", "peak MB",
+	fmt.Printf("%-14s %7s %8s %10s %7s %8s %9s %11s %6s %14s %12s %12s\n", "", "% core", "µs/read", "goroutines", "MB", "peak MB",
 		"KB/shard", "connections", "reads", "reads/s·shard", "most/100ms", "start/100ms")
 }
 
@@ -111,12 +116,12 @@ func measureShards(b *testing.B, cfg benchserver.Config, client string, length t
 	reads := s.Calls["GetRecords"]
 	seconds := s.Length.Seconds()
 	perRead := r.share() * 1e6 * seconds / float64(max(1, reads))
-	fmt.Printf("%-10s %7.1f %8.0f %10d %7.0f %8.0f %9.1f %11d %6d %5.2f to %5.2f %4d of %5.0f %12d\n", client, r.share()*100,
+	fmt.Printf("%-14s %7.1f %8.0f %10d %7.0f %8.0f %9.1f %11d %6d %5.2f to %5.2f %4d of %5.0f %12d\n", client, r.share()*100,
 		perRead, r.Goroutines, r.Memory, r.Peak,
 		(r.Memory-r.Before)*1000/float64(cfg.Shards), s.Connections, reads, float64(s.Fewest)/seconds, float64(s.Most)/seconds,
 		s.Burst, float64(s.Requests())/seconds/10, start.Burst)
 	if want := seconds * float64(cfg.Shards) * 0.8; float64(reads) < want {
-		fmt.Printf("%-10s did not keep up: the machine was busy, or this alone was too much for it\n", "")
+		fmt.Printf("%-14s did not keep up: the machine was busy, or this alone was too much for it\n", "")
 	}
 	c.close()
 	_ = p.Close()
@@ -124,11 +129,19 @@ func measureShards(b *testing.B, cfg benchserver.Config, client string, length t
 }
 
 // runWeir is a consumer of all shards.
-func runWeir(job clientJob, ready func() error) (r clientResult, err error) {
+func runWeir(job clientJob, ready func() error) (clientResult, error) {
+	return runConsumer(job, benchClient(job.Address), ready)
+}
+
+func runWeirOverNetHTTP(job clientJob, ready func() error) (clientResult, error) {
+	return runConsumer(job, benchClient(job.Address, overNetHTTP), ready)
+}
+
+func runConsumer(job clientJob, client *kinesis.Client, ready func() error) (r clientResult, err error) {
 	r.Before = memory("VmRSS")
 	var held, records, data atomic.Int64
 	all := make(chan struct{})
-	c, err := weir.New(benchClient(job.Address), memstore.New(), weir.Options{
+	c, err := weir.New(client, memstore.New(), weir.Options{
 		App: "bench", Stream: benchserver.Stream, Logger: quiet, ReuseBuffers: true, Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {
 			if held.Add(1) == int64(job.Shards) {
 				close(all)

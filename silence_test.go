@@ -359,12 +359,13 @@ func TestAnAnswerThatStopsCostsFiveSeconds(t *testing.T) {
 func TestASilentStartCostsFiveSeconds(t *testing.T) {
 	for _, action := range []string{"GetShardIterator", "GetRecords"} {
 		overRungs(t, 1, func(t *testing.T, srv *kinesistest.Server, client *kinesis.Client, _ *deadLines, opts weir.Options) {
-			var asked, handled time.Time
+			asked := make(chan time.Time, 1)
+			var handled time.Time
 			srv.Control(action, func(c *kinesistest.Call) kinesistest.Fault {
 				if c.N > 1 {
 					return kinesistest.Fault{}
 				}
-				asked = time.Now()
+				asked <- time.Now()
 				return kinesistest.Fault{Delay: time.Hour}
 			})
 			srv.Put("s", "key", []byte("data"))
@@ -375,7 +376,7 @@ func TestASilentStartCostsFiveSeconds(t *testing.T) {
 				return nil
 			})
 			<-done
-			if took := handled.Sub(asked); took < leastCold || took > 5*time.Second || srv.Requests(action) < 2 {
+			if took := handled.Sub(<-asked); took < leastCold || took > 5*time.Second || srv.Requests(action) < 2 {
 				t.Errorf("%s: it took %v and %d calls", action, took, srv.Requests(action))
 			}
 			if err := stop(); err != nil {

@@ -212,6 +212,9 @@ func checkStreams(streams ...string) error {
 	return nil
 }
 
+// streamName is the name in a --stream value, which may be an ARN.
+func streamName(stream string) string { return stream[strings.LastIndexByte(stream, '/')+1:] }
+
 // nameOrARN puts a --stream value into the field of a request that it belongs to.
 func nameOrARN(stream string) (name, arn *string) {
 	if strings.HasPrefix(stream, "arn:") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -41,7 +42,7 @@ func refuseWhileRunning(ctx context.Context, t terminal, store openStore, app st
 	if alive(first) == 0 {
 		return nil
 	}
-	t.note("there are workers in the store; looking for up to %v whether they run", length)
+	t.note("there are workers in the store; looking for up to %s whether they run", figures.Duration(length))
 	var running []lease.Worker
 	var enough time.Time // since one was seen, the others have had the time to beat, too
 	err := watch(ctx, store, app, first, length, func(now lease.View) bool {
@@ -126,7 +127,7 @@ func namesOf(workers []lease.Worker) string {
 		names = append(names, cmp.Or(w.Name, w.Session))
 	}
 	if more := len(workers) - most; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
+		names = append(names, fmt.Sprintf("and %s more", figures.Count(more)))
 	}
 	return strings.Join(names, ", ")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/change"
 	"github.com/weir-go/weir/cmd/weir/internal/dump"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -186,10 +187,10 @@ func (o *outcome) failure(what string) error {
 	case o.left == 0:
 		return nil // also when the store did not answer: it was seen to have happened
 	case o.err != nil:
-		return plainError{fmt.Sprintf("%d of %s %s, then: %s; what is done stays done, and the command can be run again for the rest",
-			o.done, some(o.done+o.left, "lease"), what, explain(o.err)), o.err}
+		return plainError{fmt.Sprintf("%s of %s %s, then: %s; what is done stays done, and the command can be run again for the rest",
+			figures.Count(o.done), some(o.done+o.left, "lease"), what, explain(o.err)), o.err}
 	default:
-		return fmt.Errorf("%d of %s %s; the others changed while this ran: run the command again for them", o.done, some(o.done+o.left, "lease"), what)
+		return fmt.Errorf("%s of %s %s; the others changed while this ran: run the command again for them", figures.Count(o.done), some(o.done+o.left, "lease"), what)
 	}
 }
 

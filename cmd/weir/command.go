@@ -69,6 +69,9 @@ func run(ctx context.Context, args []string, t terminal) int {
 	running := false
 	root := newRoot(t)
 	root.PersistentPreRun = func(*cobra.Command, []string) { running = true }
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		unquoteFlags(root)
+	}
 	root.SetArgs(args)
 	root.SetIn(t.in)
 	root.SetErr(t.err)
@@ -119,10 +122,15 @@ New here? "weir demo" shows all of that on this machine within a minute. It need
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
+		Version: thisBuild().String(),
 	}
+	root.Flags().Bool("version", false, "say which weir this is")
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if .Runnable}}
 Exit codes:
-  0 done · 1 it failed, and one sentence on standard error says why · 2 the command line is wrong
+  0 done
+  1 it failed, and one sentence on standard error says why
+  2 the command line is wrong
   3 doctor found something wrong, or lag --max a shard too far behind
 {{end}}`)
 	root.SetFlagErrorFunc(mistakenFlag)
@@ -148,6 +156,8 @@ Exit codes:
 		completion.Args = noArgs // a shell that it does not know is an error, not a reason to print the help
 		completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
+	root.SetHelpCommand(helpCommand())
+	wrapHelp(root, t.columns())
 	return root
 }
 

@@ -87,6 +87,9 @@ func TestVersion(t *testing.T) {
 	if out := mustRun(t, "", "version"); !strings.HasPrefix(out, "weir ") || !strings.Contains(out, "go1.") {
 		t.Errorf("version says %q", out)
 	}
+	if short, long := mustRun(t, "", "--version"), mustRun(t, "", "version"); short != long {
+		t.Errorf("--version says %q, version %q", short, long)
+	}
 	var b build
 	if err := json.Unmarshal([]byte(mustRun(t, "", "version", "-o=json")), &b); err != nil || b.Version == "" || b.Platform == "" {
 		t.Errorf("%+v, %v", b, err)

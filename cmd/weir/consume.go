@@ -95,7 +95,7 @@ A second Ctrl-C or SIGTERM ends it at once.
 			return orderly(cmd.Context(), o.run(cmd.Context(), t, url, from))
 		},
 	}
-	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by name or ARN; may be repeated")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
 	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
 	registerStore(cmd, &o.store)
 	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are)")

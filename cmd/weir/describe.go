@@ -5,20 +5,22 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
 // description is what group describe shows.
 type description struct {
 	App     string       `json:"app"`
-	Leader  *leaderInfo  `json:"leader"`           // null when nobody leads
+	Leader  *leaderInfo  `json:"leader"`           // null when nobody leads, or who did is dead
 	Paused  []string     `json:"paused,omitempty"` // streams; "" stands for all of them
 	Workers []workerInfo `json:"workers"`
 	Leases  []leaseInfo  `json:"leases"`
+
+	led string // who led and does not live, in a sentence
 }
 
 type leaderInfo struct {
@@ -152,6 +154,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		}
 		d.Workers = append(d.Workers, info)
 	}
+	d.unlead()
 	slices.SortFunc(d.Leases, func(a, b leaseInfo) int {
 		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Shard, b.Shard))
 	})
@@ -161,11 +164,37 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	return d
 }
 
+// unlead takes the lead from a worker that is not there to lead any more: the store keeps its name until another one takes over.
+func (d *description) unlead() {
+	if d.Leader == nil {
+		return
+	}
+	i := slices.IndexFunc(d.Workers, func(w workerInfo) bool { return w.Session == d.Leader.Session })
+	now := "is gone"
+	switch {
+	case i < 0:
+	case d.Workers[i].State == "silent":
+		now = "is silent"
+	case d.Workers[i].State == "ended":
+		now = "has ended"
+	default:
+		return
+	}
+	d.led = fmt.Sprintf("%s led (term %d) and %s", d.Leader.Worker, d.Leader.Term, now)
+	d.Leader = nil
+	if i >= 0 {
+		d.Workers[i].Leader = false
+	}
+}
+
 // text is the description as tables.
 func (d description) text() string {
 	var b bytes.Buffer
 	leader := "nobody leads"
-	if d.Leader != nil {
+	switch {
+	case d.led != "":
+		leader += ": " + d.led
+	case d.Leader != nil:
 		leader = fmt.Sprintf("%s leads (term %d)", d.Leader.Worker, d.Leader.Term)
 	}
 	_ = textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
@@ -176,8 +205,8 @@ func (d description) text() string {
 		if info.Drain {
 			state += ", draining"
 		}
-		_ = textf(w, "%s\t%s\t%d\t%s\t%v\t%v\t%s\n", info.Worker, state, info.Leases, rate(info.Load),
-			time.Duration(info.Beat)*time.Millisecond, time.Duration(info.Failover)*time.Millisecond, info.Session)
+		_ = textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", info.Worker, state, figures.Count(info.Leases), rate(info.Load),
+			age(info.Beat), age(info.Failover), info.Session)
 	}
 	if len(d.Workers) == 0 {
 		fmt.Fprintln(w, "none\t\t\t\t\t\t")
@@ -205,7 +234,7 @@ func (d description) text() string {
 		}
 		load := "-"
 		if l.load != 0 {
-			load = l.load.String()
+			load = loadText(l.load)
 		}
 		_ = textf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", l.Stream, shortID(l.Shard), l.State, owner, l.Epoch, lagText(l), load, l.Checkpoint)
 	}
@@ -224,22 +253,22 @@ func lagText(l leaseInfo) string {
 }
 
 // age is a number of milliseconds as text.
-func age(ms int64) string {
-	switch {
-	case ms < 1000:
-		return fmt.Sprintf("%d ms", ms)
-	case ms < 120_000:
-		return fmt.Sprintf("%.1f s", float64(ms)/1000)
-	}
-	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
-}
+func age(ms int64) string { return figures.Duration(time.Duration(ms) * time.Millisecond) }
 
 // rate is a number of bytes per second as text, "-" for none.
 func rate(bytes int64) string {
 	if bytes < 1 {
 		return "-"
 	}
-	return lease.LoadOf(float64(bytes)).String()
+	return loadText(lease.LoadOf(float64(bytes)))
+}
+
+// loadText is a load that somebody has said.
+func loadText(l lease.Load) string {
+	if l == 1 {
+		return "idle"
+	}
+	return figures.Bytes(int64(l.Bytes())) + "/s"
 }
 
 func isPaused(paused []string, stream string) bool {
@@ -255,15 +284,4 @@ func pausedText(paused []string) string {
 		return " It is paused."
 	}
 	return " Paused: " + listed(paused) + "."
-}
-
-// shortID is a shard's ID as tables show it; [longID] takes it back.
-func shortID(shard string) string { return strings.TrimPrefix(shard, "shardId-") }
-
-// longID is the ID of a shard that a person may have copied from a table.
-func longID(shard string) string {
-	if shard == "" || strings.Trim(shard, "0123456789") != "" {
-		return shard
-	}
-	return fmt.Sprintf("shardId-%012s", shard)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -66,26 +68,26 @@ func TestDescribe(t *testing.T) {
 	want := `Application billing; alpha leads (term 7). Paused: s.
 
 WORKER  STATE             LEASES  LOAD     BEATS  FAILOVER  SESSION
-S5      silent            0       -        1s     5s        S5
-alpha   beating           2       1 MiB/s  2s     1m0s      S1
-beta    silent, draining  1       2 B/s    1.5s   1m0s      S2
-delta   leaving           0       -        1s     5s        S4
-gamma   ended             0       -        1s     5s        S3
+S5      silent            0       -        1 s    5 s       S5
+alpha   beating           2       1 MiB/s  2 s    60 s      S1
+beta    silent, draining  1       2 B/s    1.5 s  60 s      S2
+delta   leaving           0       -        1 s    5 s       S4
+gamma   ended             0       -        1 s    5 s       S3
 
-alpha says: 1 of s in the handler for 3m0s: it does not return
-alpha says: itself cut off for 2m0s: no route
+alpha says: 1 of s in the handler for 3 min: it does not return
+alpha says: itself cut off for 2 min: no route
 
-STREAM  SHARD  STATE     OWNER          EPOCH  LAG     LOAD     CHECKPOINT
-s       0      finished  -              9      -       -        end
-s       1      moving    alpha → beta   4      1.5 s   1 MiB/s  123
-s       2      pausing   beta → nobody  2      ?       2 B/s    99+3
-s       3      paused    -              1      3h0m0s  -        oldest
-s       4      paused    -              3      20 ms   -        oldest
-s       5      paused    -              1      ?       -        latest
-s       6      paused    -              2      ?       -        oldest
-s       7      paused    -              2      ?       -        oldest
-s       8      revoked   -              3      ?       -        oldest
-s       9      paused    -              1      ?       -        oldest
+STREAM  SHARD  STATE     OWNER          EPOCH  LAG    LOAD     CHECKPOINT
+s       0      finished  -              9      -      -        end
+s       1      moving    alpha → beta   4      1.5 s  1 MiB/s  123
+s       2      pausing   beta → nobody  2      ?      2 B/s    99+3
+s       3      paused    -              1      3 h    -        oldest
+s       4      paused    -              3      20 ms  -        oldest
+s       5      paused    -              1      ?      -        latest
+s       6      paused    -              2      ?      -        oldest
+s       7      paused    -              2      ?      -        oldest
+s       8      revoked   -              3      ?      -        oldest
+s       9      paused    -              1      ?      -        oldest
 `
 	if got := d.text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -94,6 +96,38 @@ s       9      paused    -              1      ?       -        oldest
 	for _, l := range describe("billing", "s", exampleView(t), nil, 0, nil).Leases {
 		if want := states[l.Shard]; want != "" && l.State != want {
 			t.Errorf("without a pause %s is %s, want %s", l.Shard, l.State, want)
+		}
+	}
+}
+
+// Who does not live does not lead, whatever the store still says.
+func TestADeadLeaderDoesNotLead(t *testing.T) {
+	for name, c := range map[string]struct {
+		session string
+		beating map[string]bool
+		want    string
+	}{
+		"it beats":                     {"S1", map[string]bool{"S1": true}, "alpha leads (term 7)"},
+		"nobody looked":                {"S1", nil, "alpha leads (term 7)"},
+		"it gives up its leases":       {"S4", map[string]bool{}, "delta leads (term 7)"},
+		"it is silent":                 {"S1", map[string]bool{"S2": true}, "nobody leads: alpha led (term 7) and is silent"},
+		"it has ended":                 {"S3", map[string]bool{"S2": true}, "nobody leads: gamma led (term 7) and has ended"},
+		"the store has forgotten it":   {"S9", map[string]bool{"S2": true}, "nobody leads: S9 led (term 7) and is gone"},
+		"the leader said that it goes": {"", map[string]bool{"S2": true}, "nobody leads"},
+	} {
+		v := exampleView(t)
+		v.Leader.Session = c.session
+		d := describe("billing", "s", v, c.beating, 3*time.Second, nil)
+		if first, _, _ := strings.Cut(d.text(), "\n"); first != "Application billing; "+c.want+"." {
+			t.Errorf("%s: %s", name, first)
+		}
+		leads := slices.ContainsFunc(d.Workers, func(w workerInfo) bool { return w.Leader })
+		if leads != (d.Leader != nil) || leads == strings.Contains(c.want, "nobody") {
+			t.Errorf("%s: the leader is %+v, the workers %+v", name, d.Leader, d.Workers)
+		}
+		f := doctor.Facts{Second: v, Beats: c.beating, Apart: 3 * time.Second}
+		if leads, want := leading(f), c.beating[c.session]; (leads != "") != want {
+			t.Errorf("%s: the doctor says that %q leads", name, leads)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 )
@@ -56,7 +58,7 @@ beat for its own FailoverAfter, and it is looked for as long as the workers' tim
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that it should read, by name or ARN; may be repeated (those with leases are looked at anyway)")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "a stream that it should read, by `NAME` or ARN; may be repeated (those with leases are looked at anyway)")
 	o.watch.register(cmd, "how long to look, by default until all workers that do not beat count as dead")
 	o.out.register(cmd, "output format")
 	return cmd
@@ -85,7 +87,7 @@ func (o *doctorOptions) run(ctx context.Context, t terminal, url storeURL) error
 	if err != nil {
 		return err
 	}
-	report := doctorReport{App: o.app, Leases: len(facts.Second.Leases), Leader: summary(o.app, facts.Second).Leader, Findings: doctor.Diagnose(facts)}
+	report := doctorReport{App: o.app, Leases: len(facts.Second.Leases), Leader: leading(facts), Findings: doctor.Diagnose(facts)}
 	for _, w := range facts.Second.Workers {
 		if facts.Beats[w.Session] && !w.Ended {
 			report.Workers++
@@ -103,6 +105,16 @@ func (o *doctorOptions) run(ctx context.Context, t terminal, url storeURL) error
 		err = wrong("") // it was all said
 	}
 	return err
+}
+
+// leading names the leader, if it was seen to beat or beats too seldom to be seen.
+func leading(f doctor.Facts) string {
+	for _, w := range f.Second.Workers {
+		if w.Session == f.Second.Leader.Session && !w.Ended && (f.Beats[w.Session] || f.Apart < 2*w.Times.Or(lease.DefaultTimes).Beat) {
+			return cmp.Or(w.Name, w.Session)
+		}
+	}
+	return ""
 }
 
 func (r doctorReport) text() string {
@@ -129,7 +141,7 @@ func (r doctorReport) text() string {
 // examine collects the facts: a look at the store and at the streams, the time between, and a second look.
 func (o *doctorOptions) examine(ctx context.Context, t terminal, store openStore, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
 	f := doctor.Facts{App: o.app, First: first, Second: first, Apart: o.watch.untilDead(first), Beats: map[string]bool{}}
-	t.note("looking for %v", f.Apart)
+	t.note("looking for %s", figures.Duration(f.Apart))
 	var watching sync.WaitGroup
 	var blind error
 	watching.Go(func() {

@@ -120,6 +120,7 @@ func TestErrors(t *testing.T) {
 		"an endpoint with a user":        {"tail --stream s --endpoint http://u:p@127.0.0.1:1", 2, "signed with the AWS credentials"},
 		"an endpoint of no HTTP":         {"tail --stream s --endpoint ftp://127.0.0.1", 2, "http://127.0.0.1:4567"},
 		"a bad region":                   {"tail --stream s --region Europe " + endpoint, 1, `region "Europe"`},
+		"no shards to create":            {"put --stream s --create --shards 0 " + records + " " + endpoint, 2, "--shards 0: a stream has 1 to 10000"},
 		"shards without create":          {"put --stream s --shards 2 " + records + " " + endpoint, 2, "--shards is for --create"},
 		"an address of no sense":         {"local --addr here", 2, `--addr "here"`},
 		"a host with a port":             {"local --host kinesis:4567", 2, `--host "kinesis:4567"`},

@@ -122,7 +122,7 @@ func fanoutListCommand(t terminal) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&stream, "stream", "", "stream, by name or ARN")
+	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
 	out.register(cmd, "output format")
 	f.register(cmd, false)
 	return cmd
@@ -176,8 +176,8 @@ registers the consumer again.`,
 			return removeConsumer(cmd.Context(), t, client, stream, name, yes)
 		},
 	}
-	cmd.Flags().StringVar(&stream, "stream", "", "stream, by name or ARN")
-	cmd.Flags().StringVar(&name, "name", "", "the consumer's name; \"weir fanout list\" shows them")
+	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
+	cmd.Flags().StringVar(&name, "name", "", "the consumer's `NAME`; \"weir fanout list\" shows them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	f.register(cmd, false)
 	return cmd

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -50,7 +51,7 @@ type target struct {
 }
 
 func (g *target) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&g.app, "app", "", "application")
+	cmd.Flags().StringVar(&g.app, "app", "", "application, by `NAME`")
 	g.registerStore(cmd)
 	err := cmd.RegisterFlagCompletionFunc("app", func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return g.complete(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
@@ -177,10 +178,12 @@ func listed(names []string) string {
 		return "none"
 	}
 	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %s more", figures.Count(len(names)-most))
 	}
 	return strings.Join(names, ", ")
 }
 
 // some is a number of things: "1 lease", "2 leases".
-func some(n int, one string) string { return fmt.Sprintf("%d %s", n, plural(n, one, one+"s")) }
+func some[N int | int32 | int64](n N, one string) string {
+	return figures.Count(n) + " " + plural(int(n), one, one+"s")
+}

@@ -29,6 +29,10 @@ what it brings; and its workers, with the one that leads and with what each says
 The lag of a shard is the age of the oldest record that is not handled yet, asked from Kinesis itself by one read at
 the checkpoint. These reads count against the five a second that a shard allows; --no-lag does without.
 
+LOAD is the bytes a second that a shard's owner has handled of it, averaged over about a minute and shown in steps of the
+factor 1.4; a worker's is the sum of its shards'. The leader balances by it. It is no gauge: after a change it takes
+about three minutes to be right, and where records wait it says what is handled, not what arrives.
+
 Whether a worker lives shows in its beats, so the store is looked at until every worker has been seen to beat, for
 two beat intervals at most (see --watch), and for no more than 10 s. A worker that beats less often than that and was not seen to is
 "unknown".`,
@@ -48,7 +52,7 @@ two beat intervals at most (see --watch), and for no more than 10 s. A worker th
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of this stream, by name")
+	cmd.Flags().StringVar(&o.stream, "stream", "", "only the leases of this stream, by `NAME`")
 	cmd.Flags().BoolVar(&o.noLag, "no-lag", false, "do not ask Kinesis for the lag")
 	o.watch.register(cmd, "how long to look for beats at most, by default for two of the slowest worker's; 0 does not")
 	o.out.register(cmd, "output format")

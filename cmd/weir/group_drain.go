@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -83,7 +84,7 @@ func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker
 		return err
 	}
 	if len(sessions) > 1 {
-		t.note("%s is the name of %d sessions, and all of them are meant: %s", worker, len(sessions), listed(sessions))
+		t.note("%s is the name of %s sessions, and all of them are meant: %s", worker, figures.Count(len(sessions)), listed(sessions))
 	}
 	var actions []lease.Action
 	for _, s := range sessions {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/change"
 	"github.com/weir-go/weir/cmd/weir/internal/dump"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -167,7 +168,7 @@ func (o *importOptions) run(ctx context.Context, t terminal, url storeURL, path 
 	if o.out == formatJSON {
 		err = errors.Join(err, json.NewEncoder(t.out).Encode(report))
 	} else if err == nil {
-		err = textf(t.out, "\n%s brought, %d were there already.%s\n", some(out.done, "lease"), len(steps)-n, pausedText(file.Paused))
+		err = textf(t.out, "\n%s brought, %s were there already.%s\n", some(out.done, "lease"), figures.Count(len(steps)-n), pausedText(file.Paused))
 	}
 	return errors.Join(out.failure("brought"), err)
 }

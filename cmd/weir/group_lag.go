@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -49,7 +50,7 @@ every shard, so it fits into any monitor that runs a command.`,
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of this stream, by name")
+	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of this stream, by `NAME`")
 	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 when a shard is further behind than this")
 	mustComplete(cmd, "max", "1m", "5m", "1h")
 	o.out.register(cmd, "output format")
@@ -161,12 +162,12 @@ func (r lagReport) text() string {
 		_ = textf(w, "%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text)
 	}
 	_ = w.Flush() // into memory
-	_ = textf(&b, "\n%s, %d behind", some(len(r.Shards), "shard"), r.Behind)
+	_ = textf(&b, "\n%s, %s behind", some(len(r.Shards), "shard"), figures.Count(r.Behind))
 	if r.Worst != nil {
 		_ = textf(&b, "; the worst by %s", age(*r.Worst))
 	}
 	if r.Unknown > 0 {
-		_ = textf(&b, "; not known of %d", r.Unknown)
+		_ = textf(&b, "; not known of %s", figures.Count(r.Unknown))
 	}
 	b.WriteString(".\n")
 	return b.String()

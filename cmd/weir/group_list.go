@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -24,9 +25,9 @@ func groupListCommand(t terminal) *cobra.Command {
 		Use:   "list --store URL",
 		Short: "Show the applications that a store keeps",
 		Long: `Shows the applications that have anything in a store: their streams, how many leases they have and how many of these are
-finished, their workers, and who leads. It changes nothing.
+finished, their workers, and who was the last to take the lead. It changes nothing.
 
-Workers are those that the store knows, whether they live or not: "weir group describe" looks at their beats. With
+Workers and leader are those that the store knows, whether they live or not: "weir group describe" looks at their beats. With
 DynamoDB the whole table is read.`,
 		Example: `  weir group list --store sqlite:billing.db
   weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
@@ -65,7 +66,7 @@ type appInfo struct {
 	Finished int      `json:"finished"`
 	Held     int      `json:"held"`
 	Workers  int      `json:"workers"`
-	Leader   string   `json:"leader,omitempty"`
+	Leader   string   `json:"leader,omitempty"` // the last one that took the lead, whether it lives or not
 	Paused   []string `json:"paused,omitempty"`
 }
 
@@ -134,7 +135,7 @@ func appsText(all []appInfo) string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "APPLICATION\tLEASES\tHELD\tFINISHED\tWORKERS\tLEADER\tSTREAMS")
+	fmt.Fprintln(w, "APPLICATION\tLEASES\tHELD\tFINISHED\tWORKERS\tLAST LEADER\tSTREAMS")
 	for _, a := range all {
 		streams := listed(a.Streams)
 		switch {
@@ -143,7 +144,7 @@ func appsText(all []appInfo) string {
 		case len(a.Paused) > 0:
 			streams += " (paused: " + listed(a.Paused) + ")"
 		}
-		_ = textf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", a.App, a.Leases, a.Held, a.Finished, a.Workers, cmp.Or(a.Leader, "-"), streams)
+		_ = textf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.App, figures.Count(a.Leases), figures.Count(a.Held), figures.Count(a.Finished), figures.Count(a.Workers), cmp.Or(a.Leader, "-"), streams)
 	}
 	_ = w.Flush() // into memory
 	return b.String()

@@ -31,20 +31,6 @@ func TestParseTo(t *testing.T) {
 	}
 }
 
-func TestShardIDs(t *testing.T) {
-	for short, long := range map[string]string{
-		"3": "shardId-000000000003", "000000000012": "shardId-000000000012", "": "", "shardId-000000000003": "shardId-000000000003",
-		"odd-1": "odd-1", "1234567890123": "shardId-1234567890123",
-	} {
-		if got := longID(short); got != long {
-			t.Errorf("%q is %q, want %q", short, got, long)
-		}
-		if strings.HasPrefix(long, "shardId-") && longID(shortID(long)) != long {
-			t.Errorf("%q is not found again as %q", long, shortID(long))
-		}
-	}
-}
-
 func TestSessionsOf(t *testing.T) {
 	v := lease.View{Workers: []lease.Worker{
 		{Session: "S2", Name: "web"}, {Session: "S1", Name: "web"}, {Session: "S3", Name: "S1"}, {Session: "S4", Name: "old", Ended: true},

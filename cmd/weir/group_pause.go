@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -56,7 +57,7 @@ With --wait the command ends when every lease that can be read is held, and fail
 		return o.run(cmd.Context(), t, url, on)
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.stream, "stream", "", "this stream only, by name (default: the whole application)")
+	cmd.Flags().StringVar(&o.stream, "stream", "", "this stream only, by `NAME` (default: the whole application)")
 	registerWait(cmd, &o.wait)
 	o.out.register(cmd, "output format")
 	return cmd
@@ -196,7 +197,7 @@ func await(ctx context.Context, t terminal, store openStore, app string, length 
 	if n == 0 {
 		return last, nil
 	}
-	t.note("%s; waiting for up to %v", these(n, what), length)
+	t.note("%s; waiting for up to %s", these(n, what), figures.Duration(length))
 	err = watch(ctx, store, app, first, length, func(now lease.View) bool {
 		last, n = now, left(now)
 		return n > 0
@@ -207,7 +208,7 @@ func await(ctx context.Context, t terminal, store openStore, app string, length 
 	case err != nil:
 		return last, store.trouble(err)
 	case n > 0:
-		return last, fmt.Errorf("%s after %v: what was asked for stands, \"weir group describe\" shows how far it is", these(n, what), length)
+		return last, fmt.Errorf("%s after %s: what was asked for stands, \"weir group describe\" shows how far it is", these(n, what), figures.Duration(length))
 	}
 	return last, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/change"
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -93,10 +95,12 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 			if err := checkStreams(o.streams...); err != nil {
 				return err
 			}
-			wish.Shard = longID(o.shard)
+			if cmd.Flags().Changed("shard") {
+				if wish.Shard, err = o.ofOneStream(); err != nil {
+					return err
+				}
+			}
 			switch {
-			case o.shard != "" && len(o.streams) > 1:
-				return usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 			case wish.To.Kind() == shard.Sequence && o.shard == "":
 				return usagef("--to %s is a sequence number, which belongs to one shard: give --shard, too", o.to)
 			}
@@ -110,16 +114,31 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 		},
 	}
 	o.target.register(cmd)
-	cmd.Flags().StringVar(&o.to, "to", "", "oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
+	cmd.Flags().StringVar(&o.to, "to", "", "`WHERE`: oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard")
 	mustComplete(cmd, "to", "oldest\twhat the stream still keeps", "latest\twhat comes from now on", "15m\tthe last quarter of an hour")
-	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by name or ARN; may be repeated (default: every stream that has leases)")
-	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard and those that descend from it only")
+	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "this stream only, by `NAME` or ARN; may be repeated (default: every stream that has leases)")
+	cmd.Flags().StringVar(&o.shard, "shard", "", "this shard only, and those that descend from it, by `ID` "+shardHelp)
 	cmd.Flags().BoolVar(&o.running, "while-running", false, "also while workers run: they lose the leases, and start again at the new place")
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "show what would be done, and do nothing")
 	o.guard.register(cmd)
 	o.registerDump(cmd)
 	o.out.register(cmd, "output format")
 	return cmd
+}
+
+// ofOneStream is the ID of the shard that --shard names. The stream that it may name with it counts as --stream.
+func (o *resetOptions) ofOneStream() (id string, err error) {
+	switch len(o.streams) {
+	case 0:
+		id, stream, err := parseShard(o.shard)
+		if stream != "" {
+			o.streams = []string{stream}
+		}
+		return id, err
+	case 1:
+		return parseShardOf(o.streams[0], o.shard)
+	}
+	return "", usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 }
 
 // parseTo reads a --to. One that says how long ago is that long before the service's time, which is not known yet.
@@ -249,6 +268,9 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 	if about.denied != nil {
 		t.note("when stream %s was created stays unknown: %s", name, explain(about.denied))
 	}
+	if wish.Shard != "" && !slices.ContainsFunc(about.Shards, func(s shard.Shard) bool { return s.ID == wish.Shard }) {
+		return nil, fmt.Errorf("stream %s has no shard %s: it has %s", about.Name, wish.Shard, source.ShardNames(about.Shards))
+	}
 	if ago != nil {
 		wish.To = shard.At(about.Now.Add(-*ago))
 	}
@@ -257,7 +279,7 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 		if at := wish.To.Time(); at.After(about.Now.Add(time.Second)) {
 			return nil, fmt.Errorf("--to %s lies in the future of stream %s, whose clock says %s", wish.To, about.Name, about.Now.UTC().Format(time.RFC3339))
 		} else if about.retention > 0 && at.Before(about.Now.Add(-about.retention)) {
-			t.note("stream %s keeps %v of records: reading begins with the oldest one that is there", about.Name, about.retention)
+			t.note("stream %s keeps %s of records: reading begins with the oldest one that is there", about.Name, figures.Duration(about.retention))
 		}
 	case shard.Sequence:
 		in := iteratorAt(wish.To)
@@ -287,7 +309,7 @@ func askStream(ctx context.Context, client *kinesis.Client, stream string) (stre
 	about := streamAnswer{Stream: change.Stream{Name: stream}}
 	from := source.Stream{Name: stream, ARN: aws.ToString(arn)}
 	if arn != nil {
-		about.Name = stream[strings.LastIndex(stream, "/")+1:]
+		about.Name = streamName(stream)
 	}
 	var err error
 	if about.Shards, about.Now, err = source.List(ctx, client, from); err != nil {

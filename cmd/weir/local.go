@@ -98,7 +98,7 @@ It names streams by ARN with that account, and calls with another account than -
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&cfg.Addr, "addr", "127.0.0.1:4567", "address to listen on; port 0 is any free one")
+	cmd.Flags().StringVar(&cfg.Addr, "addr", "127.0.0.1:4567", "`ADDR` to listen on; port 0 is any free one")
 	cmd.Flags().StringArrayVar(&cfg.Hosts, "host", nil, "a further `NAME` by which clients call it; may be repeated")
 	cmd.Flags().StringArrayVar(&streams, "stream", nil, "stream to create, `NAME:SHARDS`; may be repeated")
 	cmd.Flags().StringVar(&cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
@@ -106,7 +106,7 @@ It names streams by ARN with that account, and calls with another account than -
 	cmd.Flags().DurationVar(&stateDelay, "state-delay", 0, "how long streams and consumers are CREATING, UPDATING and DELETING")
 	cmd.Flags().IntVar(&cfg.ShardLimit, "shard-limit", 20_000, "how many open shards the account may have")
 	cmd.Flags().BoolVar(&cfg.TLS, "tls", false, "speak TLS with a certificate made at start")
-	cmd.Flags().StringVar(&caFile, "ca-file", "", "write that certificate to this file, for AWS_CA_BUNDLE")
+	cmd.Flags().StringVar(&caFile, "ca-file", "", "write that certificate to this `FILE`, for AWS_CA_BUNDLE")
 	cmd.Flags().BoolVar(&cfg.NoLimits, "no-limits", false, "do without Kinesis' limits of calls, records and bytes a second")
 	return cmd
 }
@@ -179,7 +179,7 @@ func welcome(url, region, caFile string, tls bool, streams []wantedStream) strin
 	}
 	b.WriteString("  aws kinesis list-streams\n")
 	for _, s := range streams {
-		fmt.Fprintf(&b, "\nStream %s has %d %s.", s.name, s.shards, plural(int(s.shards), "shard", "shards"))
+		fmt.Fprintf(&b, "\nStream %s has %s.", s.name, some(s.shards, "shard"))
 	}
 	if len(streams) > 0 {
 		b.WriteString("\n")

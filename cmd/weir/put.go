@@ -18,6 +18,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
@@ -42,8 +43,8 @@ func putCommand(t terminal) *cobra.Command {
 are skipped. With --key the lines are JSON objects, and the named field is the partition key; without it each record
 gets a key of its own, which spreads the records evenly over the shards.
 
-Records that the service refuses, because a shard has had its share of the second, are sent again. The order of each
-key is kept, whatever is refused: a request carries one record of a key, and the next one follows when that was taken.
+A shard takes 1 MiB and 1,000 records a second. What the service refuses beyond that is sent again, until it is taken: put
+is slower then, and nothing is lost. More shards take more. The order of each key is kept, whatever is refused: a request carries one record of a key, and the next one follows when that was taken.
 With few keys this is slow; --loose-order sends many records of a key in one request, and lets a refused one be
 overtaken by the next of its key.
 
@@ -61,11 +62,13 @@ service gets lost a record may be in the stream twice.`,
 			if err := checkStreams(o.stream); err != nil {
 				return err
 			}
-			if o.shards != 0 && !o.create {
-				return usagef("--shards is for --create")
-			}
-			if o.shards < 0 || o.shards > 10000 {
-				return usagef("--shards %d: a stream has 1 to 10000", o.shards)
+			if cmd.Flags().Changed("shards") {
+				if !o.create {
+					return usagef("--shards is for --create")
+				}
+				if o.shards < 1 || o.shards > 10000 {
+					return usagef("--shards %d: a stream has 1 to 10000", o.shards)
+				}
 			}
 			name := "-"
 			if len(args) == 1 {
@@ -77,10 +80,10 @@ service gets lost a record may be in the stream twice.`,
 		},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 	}
-	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by name or ARN")
+	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
 	cmd.Flags().StringVar(&o.field, "key", "", "the `FIELD` of the JSON objects that is the partition key")
 	cmd.Flags().BoolVar(&o.create, "create", false, "create the stream if it does not exist")
-	cmd.Flags().Int32Var(&o.shards, "shards", 0, "shards of a stream that is created (default 1)")
+	cmd.Flags().Int32Var(&o.shards, "shards", 1, "shards of a stream that is created")
 	cmd.Flags().BoolVar(&o.loose, "loose-order", false, "faster with few keys, but records of one key may change places when the service refuses some")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
 	o.out.register(cmd, "format of the summary")
@@ -99,7 +102,7 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 		return err
 	}
 	if o.create {
-		if err := createStream(ctx, t, client, o.stream, max(o.shards, 1)); err != nil {
+		if err := createStream(ctx, t, client, o.stream, o.shards); err != nil {
 			return err
 		}
 	}
@@ -195,12 +198,12 @@ func until(ctx context.Context, entries <-chan put.Entry) <-chan put.Entry {
 }
 
 func howFar(sum put.Summary) string {
-	s := fmt.Sprintf("%d %s put", sum.Records, plural(int(sum.Records), "record was", "records were"))
+	s := some(sum.Records, "record") + plural(int(sum.Records), " was", " were") + " put"
 	switch {
 	case sum.Records == 0:
 		return "nothing was put"
 	case sum.Beyond > 0:
-		return fmt.Sprintf("%s: every line up to %d, and %d after that", s, sum.Through, sum.Beyond)
+		return fmt.Sprintf("%s: every line up to %d, and %s after that", s, sum.Through, figures.Count(sum.Beyond))
 	default:
 		return fmt.Sprintf("%s: every line up to %d", s, sum.Through)
 	}
@@ -252,7 +255,7 @@ func createStream(ctx context.Context, t terminal, client *kinesis.Client, strea
 	if exists != nil {
 		t.note("stream %s exists already and is used as it is", stream)
 	} else {
-		t.note("stream %s created, with %d %s", stream, shards, plural(int(shards), "shard", "shards"))
+		t.note("stream %s created, with %s", stream, some(shards, "shard"))
 	}
 	return nil
 }
@@ -312,25 +315,21 @@ func (o *putOptions) report(t terminal, sum put.Summary, skipped int64, took tim
 	}
 	var shards string
 	for _, id := range slices.Sorted(maps.Keys(sum.Shards)) {
-		shards += fmt.Sprintf("  %s  %d\n", id, sum.Shards[id])
+		shards += fmt.Sprintf("  %s  %s\n", id, figures.Count(sum.Shards[id]))
 	}
 	empty := ""
 	if skipped > 0 {
-		empty = fmt.Sprintf(", %d empty %s skipped", skipped, plural(int(skipped), "line", "lines"))
+		empty = fmt.Sprintf(", %s skipped", some(skipped, "empty line"))
 	}
-	_, err := fmt.Fprintf(t.out, "%d %s (%s) put into %s in %.1f s, %d sent again%s\n%s", sum.Records, plural(int(sum.Records), "record", "records"),
-		byteCount(sum.Bytes), o.stream, took.Seconds(), sum.Retries, empty, shards)
+	_, err := fmt.Fprintf(t.out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s", some(sum.Records, "record"),
+		figures.Bytes(sum.Bytes), o.stream, figures.Duration(took), figures.Count(sum.Retries), throttled(sum), empty, shards)
 	return err
 }
 
-func byteCount(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+// throttled says that refusals were no failure.
+func throttled(sum put.Summary) string {
+	if sum.Throttled == 0 {
+		return ""
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return " because a shard takes 1 MiB and 1,000 records a second; nothing was lost"
 }

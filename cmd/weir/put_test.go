@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -108,6 +109,10 @@ func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
 		got = append(got, string(r.Data))
 	}
 	checkOrder(t, got, lines)
+	out := mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	if !regexp.MustCompile(`^60 records \([\d,.]+ (B|KiB)\) put into s in .* m?s, \d+ sent again because a shard takes 1 MiB and 1,000 records a second; nothing was lost\n`).MatchString(out) {
+		t.Errorf("it says %s", out)
+	}
 }
 
 func TestPutSaysHowFarItGot(t *testing.T) {

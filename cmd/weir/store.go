@@ -186,7 +186,7 @@ func openServer(u storeURL, place serverstore.Place) (*serverstore.Store, error)
 
 func registerStore(cmd *cobra.Command, url *string) {
 	cmd.Flags().StringVar(url, "store", os.Getenv(storeVariable),
-		"where leases and progress are kept: sqlite:`PATH`, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:; by default what "+storeVariable+" says")
+		"`URL` of where leases and progress are kept: sqlite:PATH, dynamodb:TABLE, postgres://…, mysql://…, redis://… or memory:; by default what "+storeVariable+" says")
 	cmd.Flags().Lookup("store").DefValue = "" // help does not show a password
 	err := cmd.RegisterFlagCompletionFunc("store", cobra.FixedCompletions(
 		[]cobra.Completion{"sqlite:\ta file for one machine", "dynamodb:\ta table",

@@ -66,6 +66,13 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 			if o.limit < 0 {
 				return usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
 			}
+			for i, named := range o.shards {
+				id, err := parseShardOf(o.stream, named)
+				if err != nil {
+					return err
+				}
+				o.shards[i] = id
+			}
 			from, err := parseFrom(o.from, time.Now())
 			if err != nil {
 				return err
@@ -73,9 +80,9 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 			return orderly(cmd.Context(), o.run(cmd.Context(), t, from))
 		},
 	}
-	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by name or ARN")
-	cmd.Flags().StringVar(&o.from, "from", "", "where to start: "+fromHelp+" (default latest; oldest with --until-tip)")
-	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID`; may be repeated")
+	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
+	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+fromHelp+" (default latest; oldest with --until-tip)")
+	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+shardHelp+"; may be repeated")
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after so many records")
 	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
 	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`")

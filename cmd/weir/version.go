@@ -34,6 +34,14 @@ func thisBuild() build {
 	return b
 }
 
+func (b build) String() string {
+	commit := ""
+	if b.Commit != "" {
+		commit = ", commit " + b.Commit
+	}
+	return fmt.Sprintf("weir %s%s (%s, %s)", b.Version, commit, b.Go, b.Platform)
+}
+
 func versionCommand(t terminal) *cobra.Command {
 	var out format
 	cmd := &cobra.Command{
@@ -47,11 +55,7 @@ func versionCommand(t terminal) *cobra.Command {
 			if out == formatJSON {
 				return json.NewEncoder(t.out).Encode(b)
 			}
-			commit := ""
-			if b.Commit != "" {
-				commit = ", commit " + b.Commit
-			}
-			_, err := fmt.Fprintf(t.out, "weir %s%s (%s, %s)\n", b.Version, commit, b.Go, b.Platform)
+			_, err := fmt.Fprintln(t.out, b)
 			return err
 		},
 	}

@@ -342,6 +342,11 @@ func (w *worker) endSession() {
 }
 
 func (w *worker) beatFailed(err error) time.Duration {
+	if errors.Is(err, lease.ErrSetup) && w.first && w.stopping.IsZero() {
+		// No outage: the store answers, and Run ends with what it is missing.
+		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
+		return 0
+	}
 	w.follow.Missed()
 	now := time.Now()
 	if w.outage.IsZero() {
@@ -352,10 +357,6 @@ func (w *worker) beatFailed(err error) time.Duration {
 	w.failures++
 	if w.cfg.OnFailed != nil {
 		w.cfg.OnFailed("beat", err, w.outage)
-	}
-	if errors.Is(err, lease.ErrSetup) && w.first && w.stopping.IsZero() {
-		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
-		return 0
 	}
 	return early(retryAfter(w.cfg.Times.Beat, w.failures, w.trust.context(nil).Err() == nil))
 }

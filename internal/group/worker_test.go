@@ -1,11 +1,13 @@
 package group
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,6 +173,43 @@ func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 			t.Errorf("%d terms of 4", len(w.terms))
 		}
 	})
+}
+
+// unprepared is a store without its tables for a while.
+type unprepared struct {
+	lease.Store
+	from, until time.Time
+}
+
+func (s *unprepared) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if now := time.Now(); !now.Before(s.from) && now.Before(s.until) {
+		return lease.Orders{}, fmt.Errorf("%w: there are no tables", lease.ErrSetup)
+	}
+	return s.Store.Beat(ctx, app, r)
+}
+
+// Tables that are missing from the start end Run, and are called no outage; tables that go away later are one.
+func TestMissingTablesAreNoOutage(t *testing.T) {
+	for after, want := range map[time.Duration]struct {
+		setup bool
+		log   string
+	}{0: {true, ""}, 10 * time.Second: {false, "the store does not answer"}} {
+		synctest.Test(t, func(t *testing.T) {
+			var said strings.Builder
+			failed := 0
+			w := newWorker(Config{
+				Store: &unprepared{memstore.New(), time.Now().Add(after), time.Now().Add(20 * time.Second)}, App: "app", Worker: "w",
+				Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
+				Log:   slog.New(slog.NewTextHandler(&said, nil)), OnFailed: func(string, error, time.Time) { failed++ },
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := w.run(ctx)
+			if errors.Is(err, lease.ErrSetup) != want.setup || (failed == 0) != want.setup || !strings.Contains(said.String(), want.log) || (want.log == "" && said.Len() > 0) {
+				t.Errorf("missing after %v: Run ended with %v, %d failures were told, and the log says %q", after, err, failed, &said)
+			}
+		})
+	}
 }
 
 func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {

@@ -37,7 +37,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	graph := shard.NewGraph(s.Shards)
 	if w.Shard != "" {
 		if _, there := graph.Shard(w.Shard); !there {
-			return nil, fmt.Errorf("stream %s has no shard %s (any more): \"weir group describe\" shows those that have leases", s.Name, w.Shard)
+			return nil, fmt.Errorf("stream %s has no shard %s", s.Name, w.Shard)
 		}
 	}
 	have := map[string]*lease.Lease{}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
 // Plain is the audience that reads lines: what happens, and every few seconds how it stands.
@@ -17,7 +19,7 @@ const statusEvery = 5 * time.Second
 
 // Event writes a line.
 func (a *Plain) Event(at time.Duration, text string) {
-	fmt.Fprintf(a.Out, "%6.1fs  %s\n", at.Seconds(), text)
+	fmt.Fprintf(a.Out, "%6.1f s  %s\n", at.Seconds(), text)
 }
 
 // Picture writes a line now and then.
@@ -40,5 +42,5 @@ func statusLine(p picture) string {
 			who = append(who, fmt.Sprintf("%s%s holds %d", w.name, mark, w.leases))
 		}
 	}
-	return fmt.Sprintf("· put %d, handled %d, waiting %d; %s", p.put, p.handled, max(0, p.put-p.distinct), strings.Join(who, ", "))
+	return fmt.Sprintf("· put %s, handled %s, waiting %s; %s", figures.Count(p.put), figures.Count(p.handled), figures.Count(max(0, p.put-p.distinct)), strings.Join(who, ", "))
 }

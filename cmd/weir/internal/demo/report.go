@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
+
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
 // WriteJSON writes the verdict as one object.
@@ -33,22 +34,21 @@ func (r Result) WriteText(out io.Writer) error {
 	if !r.Clean() {
 		verdict = "weir broke its promise. This should not happen: please report it."
 	}
-	order := fmt.Sprintf("kept in all %d airports", r.Airports)
+	order := fmt.Sprintf("kept in all %s airports", figures.Count(r.Airports))
 	if r.OrderViolations > 0 {
-		order = fmt.Sprintf("BROKEN %d times", r.OrderViolations)
+		order = fmt.Sprintf("BROKEN %s times", figures.Count(r.OrderViolations))
 	}
-	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 	lines := []struct{ name, value, remark string }{
-		{"flights put", number(r.Put), ""},
-		{"handled", number(r.Handled), ""},
-		{"distinct", number(r.Distinct), ""},
-		{"lost", number(r.Lost), ""},
-		{"duplicates", number(r.Duplicates), "again in order: the killed worker had not saved them"},
+		{"flights put", figures.Count(r.Put), ""},
+		{"handled", figures.Count(r.Handled), ""},
+		{"distinct", figures.Count(r.Distinct), ""},
+		{"lost", figures.Count(r.Lost), ""},
+		{"duplicates", figures.Count(r.Duplicates), "again in order: the killed worker had not saved them"},
 		{"order", order, ""},
 		{"reshaped", fmt.Sprintf("%d split, %d merge", r.Splits, r.Merges), "children were read after parents"},
-		{"after the kill", ms(r.Kill.Longest), "until the last of its shards was read again"},
-		{"after the stop", ms(r.Stop.Longest), "the longest pause inside a shard"},
-		{"balanced", ms(r.JoinBalanced), "after the fourth worker was started"},
+		{"after the kill", figures.Duration(r.Kill.Longest), "until the last of its shards was read again"},
+		{"after the stop", figures.Duration(r.Stop.Longest), "the longest pause inside a shard"},
+		{"balanced", figures.Duration(r.JoinBalanced), "after the fourth worker was started"},
 	}
 	text := "\nThe verdict, from what the handlers wrote:\n\n"
 	for _, l := range lines {
@@ -61,19 +61,10 @@ func (r Result) WriteText(out io.Writer) error {
 	for _, c := range r.Complaints {
 		text += "  ! " + c + "\n"
 	}
-	text += fmt.Sprintf("\n%s It took %s.\n", verdict, ms(r.Took))
+	text += fmt.Sprintf("\n%s It took %s.\n", verdict, figures.Duration(r.Took))
 	if r.Dir != "" {
 		text += fmt.Sprintf("The journals, the workers' logs and the leases are kept in %s.\n", r.Dir)
 	}
 	_, err := io.WriteString(out, text)
 	return err
-}
-
-// number writes n with commas, as prose does.
-func number(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

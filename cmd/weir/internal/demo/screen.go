@@ -10,6 +10,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -45,7 +46,7 @@ func screen(p picture, width, height int) string {
 }
 
 func title(p picture, width int) string {
-	left := strong.Render(" weir demo") + dim.Render(fmt.Sprintf("  %s real flights through %s", number(p.flights), p.endpoint))
+	left := strong.Render(" weir demo") + dim.Render(fmt.Sprintf("  %s real flights through %s", figures.Count(p.flights), p.endpoint))
 	clock := fmt.Sprintf("%d:%02d ", int(p.at.Minutes()), int(p.at.Seconds())%60)
 	return left + strings.Repeat(" ", max(1, width-lipgloss.Width(left)-len(clock))) + clock
 }
@@ -229,8 +230,8 @@ func beside(left, right []string, leftWidth int) []string {
 }
 
 func totals(p picture, width int) string {
-	text := fmt.Sprintf(" put %s · handled %s · waiting %s · twice %s  ", number(p.put), number(p.distinct), number(max(0, p.put-p.distinct)),
-		number(p.handled-p.distinct))
+	text := fmt.Sprintf(" put %s · handled %s · waiting %s · twice %s  ", figures.Count(p.put), figures.Count(p.distinct), figures.Count(max(0, p.put-p.distinct)),
+		figures.Count(p.handled-p.distinct))
 	done := 0.0
 	if p.flights > 0 {
 		done = float64(p.distinct) / float64(p.flights)

@@ -82,18 +82,10 @@ func TestPlain(t *testing.T) {
 		a.Picture(p)
 	}
 	a.Event(1500*time.Millisecond, "something happens")
-	if got := strings.Count(out.String(), "put 12345"); got != 2 {
+	if got := strings.Count(out.String(), "put 12,345"); got != 2 {
 		t.Errorf("%d lines of state in six seconds, want 2:\n%s", got, out.String())
 	}
-	if !strings.Contains(out.String(), "   1.5s  something happens\n") || !strings.Contains(out.String(), "w1* holds 0") {
+	if !strings.Contains(out.String(), "   1.5 s  something happens\n") || !strings.Contains(out.String(), "w1* holds 0") {
 		t.Errorf("it said %s", out.String())
-	}
-}
-
-func TestNumber(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 20000: "20,000", 1234567: "1,234,567"} {
-		if got := number(n); got != want {
-			t.Errorf("%d is written %s", n, got)
-		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/cmd/weir/internal/judge"
 )
 
@@ -168,7 +169,7 @@ func (d *stage) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.end(stepKill, took, "silent for %s", d.result.Kill.Longest.Round(time.Millisecond))
+	d.end(stepKill, took, "silent for %s", figures.Duration(d.result.Kill.Longest))
 	return nil
 }
 
@@ -197,7 +198,7 @@ func (d *stage) stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.end(stepStop, took, "silent for %s", d.result.Stop.Longest.Round(time.Millisecond))
+	d.end(stepStop, took, "silent for %s", figures.Duration(d.result.Stop.Longest))
 	return nil
 }
 
@@ -233,12 +234,12 @@ func (d *stage) drain(ctx context.Context, producer *producer) error {
 	if producer.err != nil {
 		return producer.err
 	}
-	d.end(stepRest, took, "%d put", len(d.flights))
+	d.end(stepRest, took, "%s put", figures.Count(len(d.flights)))
 	d.begin(stepDrain, "the workers catch up")
 	took, err = d.await(ctx, "every flight is handled", func(p picture) bool { return p.distinct == len(d.flights) })
 	var late *lateError
 	if errors.As(err, &late) {
-		d.event("not every flight was handled within %v: the verdict says which", patience)
+		d.event("not every flight was handled within %s: the verdict says which", figures.Duration(patience))
 		return nil
 	}
 	if err == nil {
@@ -251,7 +252,7 @@ func (d *stage) drain(ctx context.Context, producer *producer) error {
 type lateError struct{ what string }
 
 func (e *lateError) Error() string {
-	return fmt.Sprintf("the demo waited %v for this and gave up: %s", patience, e.what)
+	return fmt.Sprintf("the demo waited %s for this and gave up: %s", figures.Duration(patience), e.what)
 }
 
 // await looks until the condition holds, and says how long that took.
@@ -323,7 +324,7 @@ func (d *stage) begin(at int, format string, args ...any) {
 func (d *stage) end(at int, took time.Duration, format string, args ...any) {
 	found := fmt.Sprintf(format, args...)
 	d.steps[at].done, d.steps[at].took, d.steps[at].found = true, took, found
-	d.event("✓ %s: %s (%.1f s)", d.steps[at].text, found, took.Seconds())
+	d.event("✓ %s: %s (%s)", d.steps[at].text, found, figures.Duration(took))
 }
 
 func leads(p picture, name string) string {

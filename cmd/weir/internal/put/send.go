@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
 // What may wait in the queue: enough that a request finds many keys even in an input that is sorted a little.
@@ -34,13 +36,14 @@ type Sender struct {
 
 // Summary is what came of a Send.
 type Summary struct {
-	Records  int64
-	Bytes    int64 // of data and keys
-	Requests int64
-	Retries  int64            // records that were sent again
-	Shards   map[string]int64 // records by shard
-	Through  int64            // every line up to this one is in the stream
-	Beyond   int64            // records of later lines that are, too
+	Records   int64
+	Bytes     int64 // of data and keys
+	Requests  int64
+	Retries   int64            // records that were sent again
+	Throttled int64            // those of them that were beyond what a shard or the stream takes in a second
+	Shards    map[string]int64 // records by shard
+	Through   int64            // every line up to this one is in the stream
+	Beyond    int64            // records of later lines that are, too
 }
 
 // Send sends what comes from entries until that is closed and everything was taken, or ctx ends, or the service fails
@@ -87,7 +90,7 @@ func (s *Sender) Send(ctx context.Context, entries <-chan Entry) (Summary, error
 		}
 		sum.Retries += int64(len(picked) - took)
 		if waited := time.Since(progress); waited > patience {
-			return finish(fmt.Errorf("the stream took no record for %v (%s): give it more shards or try again later", waited.Round(time.Second), refusal))
+			return finish(fmt.Errorf("the stream took no record for %s (%s): give it more shards or try again later", figures.Duration(waited.Round(time.Second)), refusal))
 		}
 		if took > 0 {
 			failures = min(failures, 2) // it moves: keep the pauses short
@@ -148,6 +151,7 @@ func (s *Sender) request(ctx context.Context, q *Queue, picked []int, sum *Summa
 	sum.Requests++
 	var api smithy.APIError
 	if errors.As(err, &api) && isThrottle(api.ErrorCode()) {
+		sum.Throttled += int64(len(picked))
 		return 0, api.ErrorCode() + ": " + api.ErrorMessage(), nil
 	}
 	if err != nil {
@@ -160,6 +164,9 @@ func (s *Sender) request(ctx context.Context, q *Queue, picked []int, sum *Summa
 	for i, r := range out.Records {
 		if r.ErrorCode != nil {
 			refusal = aws.ToString(r.ErrorCode)
+			if isThrottle(refusal) {
+				sum.Throttled++
+			}
 			if m := aws.ToString(r.ErrorMessage); m != "" {
 				refusal += ": " + m
 			}

@@ -1,0 +1,195 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What README.md shows to be typed, in its order, by how each block begins: what runs it, or why nothing does.
+var readmeBlocks = []struct {
+	begins string
+	run    func(r *readme, script string)
+	why    string
+}{
+	{begins: "go run ./cmd/weir demo", why: "it takes 40 s; TestDemo runs it with fewer flights"},
+	{begins: "go get github.com/weir-go/weir", why: "it is for a module of the reader's own, and needs the network"},
+	{begins: "shard ───▶", why: "it is a drawing"},
+	{begins: "worker A ─┐", why: "it is a drawing"},
+	{begins: "go install ./cmd/weir", run: (*readme).install},
+	{begins: "weir local", run: (*readme).serve},
+	{begins: "cat > flights.ndjson", run: (*readme).put},
+	{begins: "weir consume", run: (*readme).work},
+	{begins: "weir group describe", run: (*readme).look},
+	{begins: "make  ", run: (*readme).targets},
+}
+
+// The README is right: what it shows does what it says, typed as it is, from a clone and with Go alone.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &readme{t: t, dir: t.TempDir(), port: "4567", path: pathWithoutWeir()}
+	blocks := indented(string(text))
+	for i, block := range blocks {
+		if i >= len(readmeBlocks) || !strings.HasPrefix(block, readmeBlocks[i].begins) {
+			t.Fatalf("this test does not know what to do with block %d of the README:\n%s", i+1, block)
+		}
+		if known := readmeBlocks[i]; known.run != nil {
+			known.run(r, block)
+		} else {
+			t.Logf("not run, because %s: %q", known.why, block)
+		}
+	}
+	if len(blocks) != len(readmeBlocks) {
+		t.Errorf("the README has %d blocks, want %d", len(blocks), len(readmeBlocks))
+	}
+	for _, c := range slices.Backward(r.lasting) {
+		if err := c.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Errorf("%s: after Ctrl-C: %v; %s", c.Args[2], err, c.Stdout)
+		}
+	}
+}
+
+// pathWithoutWeir is the PATH of a newcomer.
+func pathWithoutWeir() string {
+	dirs := filepath.SplitList(os.Getenv("PATH"))
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "weir"))
+		return err == nil
+	})
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+// indented are the blocks of a text in Markdown that are code because they are indented.
+func indented(text string) (blocks []string) {
+	var block []string
+	fenced := false
+	for line := range strings.Lines(text + "\n\n") {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+		}
+		code, is := strings.CutPrefix(line, "    ")
+		if is && !fenced {
+			block = append(block, code)
+		} else if len(block) > 0 {
+			blocks = append(blocks, strings.Join(block, "\n"))
+			block = nil
+		}
+	}
+	return blocks
+}
+
+// readme is somebody who follows the README.
+type readme struct {
+	t       *testing.T
+	dir     string // where they work
+	path    string // their PATH
+	port    string // of their Kinesis
+	lasting []*exec.Cmd
+}
+
+// shell prepares a script for a directory.
+func (r *readme) shell(dir, script string) *exec.Cmd {
+	cmd := exec.CommandContext(r.t.Context(), "sh", "-ec", strings.ReplaceAll(script, ":4567", ":"+r.port))
+	cmd.Dir, cmd.WaitDelay = dir, 10*time.Second
+	cmd.Env = append(os.Environ(), "PATH="+r.path, "GOPATH="+r.dir, "GOBIN=", "GOWORK=")
+	return cmd
+}
+
+// lasts begins what goes on until Ctrl-C. The shell becomes the command, which gets the signal itself then.
+func (r *readme) lasts(script string) *output {
+	out := newOutput()
+	cmd := r.shell(r.dir, "exec "+script)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		r.t.Fatalf("%s: %v", script, err)
+	}
+	r.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // it has ended, unless the test failed
+	r.lasting = append(r.lasting, cmd)
+	return out
+}
+
+// install runs the block in the clone, and then has the PATH that it made. Modules stay where they are, so that it needs no network.
+func (r *readme) install(script string) {
+	modules, err := exec.CommandContext(r.t.Context(), "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cmd := r.shell("../..", script+"\ncommand -v weir >&2\necho \"$PATH\"")
+	cmd.Env = append(cmd.Env, "GOMODCACHE="+strings.TrimSpace(string(modules)))
+	var said strings.Builder
+	cmd.Stderr = &said
+	path, err := cmd.Output()
+	if err != nil || !strings.HasSuffix(said.String(), filepath.Join(r.dir, "bin", "weir")+"\n") {
+		r.t.Fatalf("%s: %v; %s", script, err, &said)
+	}
+	r.path = strings.TrimSpace(string(path))
+}
+
+// serve runs an embedded Kinesis, on a port that is free instead of the README's.
+func (r *readme) serve(script string) {
+	if addr := localCommand(terminal{}).Flags().Lookup("addr").DefValue; addr != "127.0.0.1:"+r.port {
+		r.t.Errorf("the README calls port %s, and weir local listens on %s", r.port, addr)
+	}
+	out := r.lasts(strings.Replace(script, "weir local", "weir local --addr 127.0.0.1:0", 1))
+	out.await(r.t, "the welcome", func(s string) bool { return strings.Contains(s, "Stream flights has 4 shards") })
+	found := regexp.MustCompile(`http://127\.0\.0\.1:(\d+)`).FindStringSubmatch(out.String())
+	if found == nil {
+		r.t.Fatalf("no endpoint in %s", out)
+	}
+	r.port = found[1]
+}
+
+func (r *readme) put(script string) {
+	if out := r.shows(script); !strings.Contains(out, "3 records") {
+		r.t.Errorf("%s: %s", script, out)
+	}
+}
+
+func (r *readme) work(script string) {
+	r.lasts(script).await(r.t, "the flights", func(s string) bool { return strings.Count(s, `"origin"`) == 3 })
+}
+
+func (r *readme) look(script string) {
+	if out := r.shows(script); strings.Count(out, "  held  ") != 4 {
+		r.t.Errorf("%s: %s", script, out)
+	}
+}
+
+// shows runs what ends by itself.
+func (r *readme) shows(script string) string {
+	out, err := r.shell(r.dir, script).CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("%s: %v; %s", script, err, out)
+	}
+	return string(out)
+}
+
+// targets looks whether make has what the block names. What they run needs more than Go alone, or is what runs this test.
+func (r *readme) targets(script string) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for line := range strings.Lines(script) {
+		command, _, _ := strings.Cut(line, "#")
+		for _, target := range strings.Fields(command)[1:] {
+			if !strings.Contains(string(makefile), "\n"+target+": ") {
+				r.t.Errorf("make has no %s", target)
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// A shard has one ID and several ways to write it. Tables show the digits alone, JSON and the service the whole ID, plans
+// put the stream before it, and people leave the zeros out. [shortID] makes the first, [parseShard] takes all of them.
+
+const shardPrefix = "shardId-"
+
+// shardHelp says in a flag's help what parseShard takes.
+const shardHelp = "as any command shows it: shardId-000000000003, 000000000003 or 3"
+
+// The service's own rule for the IDs of shards.
+var shardForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+
+// shortID is a shard's ID as tables show it: the number, if that is what it has.
+func shortID(shard string) string {
+	if number := strings.TrimPrefix(shard, shardPrefix); isNumber(number) {
+		return number
+	}
+	return shard
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// parseShard is the ID of the shard that a person names with --shard, and the stream if they name that, too ("flights/3").
+// What is no number is taken as it is: other servers may have IDs of other forms.
+func parseShard(s string) (id, stream string, err error) {
+	if i := strings.LastIndexByte(s, '/'); i >= 0 {
+		if stream, s = s[:i], s[i+1:]; stream == "" {
+			s = ""
+		}
+	}
+	if !shardForm.MatchString(s) {
+		return "", "", usagef("--shard %.140q is no shard: name it %s", s, shardHelp)
+	}
+	number := shortID(s)
+	if !isNumber(number) {
+		return s, stream, nil
+	}
+	return shardPrefix + fmt.Sprintf("%012s", strings.TrimLeft(number, "0")), stream, nil
+}
+
+// parseShardOf is [parseShard] for a command that is about one stream, which it has by name or ARN.
+func parseShardOf(stream, s string) (string, error) {
+	id, of, err := parseShard(s)
+	if err != nil {
+		return "", err
+	}
+	if of != "" && streamName(of) != streamName(stream) {
+		return "", usagef("--shard %s is of stream %s, not of %s: shards of another stream need a command of their own", s, of, streamName(stream))
+	}
+	return id, nil
+}

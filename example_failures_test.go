@@ -1,0 +1,97 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// A record that fails three times is put aside, and the shard goes on behind it.
+func ExampleBatch_Done() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	for _, order := range []string{"one espresso", "???", "two teas"} {
+		srv.Put("orders", "customer-7", []byte(order))
+	}
+
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", RetryMin: time.Millisecond, Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	err = c.Run(ctx, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
+		for i, r := range b.Records {
+			if string(r.Data) == "???" {
+				if i > 0 || b.Attempt < 3 { // Attempt is of the first record
+					return errors.New("not an order")
+				}
+				fmt.Printf("put aside after %d attempts: %s\n", b.Attempt, r.Data)
+			} else {
+				fmt.Printf("served: %s\n", r.Data)
+			}
+			if err := b.Done(r); err != nil { // a failure later in the batch does not repeat it
+				return err
+			}
+			if string(r.Data) == "two teas" {
+				stop()
+			}
+		}
+		return nil
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// served: one espresso
+	// put aside after 3 attempts: ???
+	// served: two teas
+}
+
+// A sink that is given a record twice knows it by its ID.
+func ExampleRecord_ID() {
+	table := map[string]string{} // for example rows whose primary key is the ID
+	_ = weir.RecordFunc(func(_ context.Context, r weir.Record) error {
+		if _, known := table[r.ID()]; !known {
+			table[r.ID()] = string(r.Data)
+		}
+		return nil
+	})
+}
+
+// Hooks are told what happens, and Counts has exact totals.
+func ExampleEvents() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	srv.Put("orders", "customer-7", []byte("one espresso"))
+
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing", Logger: quiet, Events: weir.Events{
+		LeaseTaken: func(_ context.Context, e weir.LeaseTaken) { fmt.Println("taken:", e.Shard) },
+		LeaseEnded: func(_ context.Context, e weir.LeaseEnded) { fmt.Println("ended:", e.Shard, e.Reason) },
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	err = c.Run(ctx, weir.HandlerFunc(func(context.Context, *weir.Batch) error {
+		stop()
+		return nil
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("handled:", c.Counts().RecordsHandled)
+	// Output:
+	// taken: shardId-000000000000
+	// ended: shardId-000000000000 stopped
+	// handled: 1
+}

@@ -1,0 +1,32 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// ShardNames lists shards for an error about one that is not among them: open ones first, ten at most, and how many more there are.
+func ShardNames(shards []shard.Shard) string {
+	const most = 10
+	var open, closed []string
+	for _, s := range shards {
+		if s.Closed {
+			closed = append(closed, s.ID+" (closed)")
+		} else {
+			open = append(open, s.ID)
+		}
+	}
+	slices.Sort(open)
+	slices.Sort(closed)
+	names := append(open, closed...)
+	if len(names) == 0 {
+		return "none"
+	}
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
