@@ -68,7 +68,13 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func run(ctx context.Context, args []string, t terminal) int {
 	running := false
 	root := newRoot(t)
-	root.PersistentPreRun = func(*cobra.Command, []string) { running = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := refuseBlank(cmd, args); err != nil {
+			return err
+		}
+		running = true
+		return nil
+	}
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 		unquoteFlags(root)
 	}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// refuseBlank refuses flags and arguments that were given and say nothing, as a variable of the shell that is not set
+// does: what then counted would be a default that nobody asked for, and for a command to run it would be none. No
+// flag means anything when it is blank; one that is to would be excepted here, by name.
+func refuseBlank(cmd *cobra.Command, args []string) error {
+	var blank []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if isBlank(f.Value) {
+			blank = append(blank, "--"+f.Name)
+		}
+	})
+	if len(blank) > 0 {
+		return usagef("%s %s blank: give a value, or leave the flag out; is a variable of the shell not set?",
+			strings.Join(blank, " and "), plural(len(blank), "is", "are"))
+	}
+	if name := cmd.Name(); name == cobra.ShellCompRequestCmd || name == cobra.ShellCompNoDescRequestCmd {
+		return nil // a word that the person has yet to type
+	}
+	for i, arg := range args {
+		if strings.TrimSpace(arg) == "" {
+			return usagef("argument %d of %s is blank: give a value, or leave it out; is a variable of the shell not set?", i+1, cmd.CommandPath())
+		}
+	}
+	return nil
+}
+
+// isBlank reports whether a value, or one of several, has nothing but spaces.
+func isBlank(v pflag.Value) bool {
+	values := []string{v.String()}
+	if several, ok := v.(pflag.SliceValue); ok {
+		values = several.GetSlice()
+	}
+	for _, s := range values {
+		if strings.TrimSpace(s) == "" {
+			return true
+		}
+	}
+	return false
+}

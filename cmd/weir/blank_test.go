@@ -1,0 +1,85 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Every flag of every command refuses to be given and blank, also among values that are not.
+func TestNoFlagTakesABlankValue(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	everyCommand(newRoot(terminal{}), func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			name := strings.Join(append(strings.Fields(cmd.CommandPath())[1:], "--"+f.Name), " ")
+			for _, value := range []string{"", "  ", "\t\n"} {
+				seen++
+				t.Run(name, func(t *testing.T) { refusesBlank(t, cmd, []string{"--" + f.Name + "=" + value}, "--"+f.Name) })
+			}
+			if _, several := f.Value.(pflag.SliceValue); several {
+				t.Run(name+" among others", func(t *testing.T) {
+					refusesBlank(t, cmd, []string{"--" + f.Name + "=x:1", "--" + f.Name + "="}, "--"+f.Name)
+				})
+			}
+		})
+	})
+	if seen < 200 {
+		t.Errorf("only %d cases: the commands were not walked", seen)
+	}
+}
+
+// An argument is a file or a name, as a flag's value is.
+func TestNoCommandTakesABlankArgument(t *testing.T) {
+	t.Parallel()
+	everyCommand(newRoot(terminal{}), func(cmd *cobra.Command) {
+		if cmd.Args == nil || cmd.Args(cmd, []string{"x"}) != nil {
+			return
+		}
+		t.Run(cmd.CommandPath(), func(t *testing.T) { refusesBlank(t, cmd, []string{" "}, "argument 1") })
+	})
+}
+
+// A command that is not there is not run, and that is not success.
+func TestABlankCommandAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	mustRun(t, "a\nb\n", "put", "--stream=s", endpoint, "-")
+	store := "--store=sqlite:" + t.TempDir() + "/leases.db"
+	mustRun(t, "", "store", "create", store)
+	for _, command := range []string{"", "  "} {
+		got := start(t, "", "consume", "--stream=s", "--app=a", store, endpoint, "--exec", command)
+		if code := got.wait(t); code != exitUsage || !strings.Contains(got.err.String(), "--exec is blank: give a value, or leave the flag out") {
+			t.Errorf("--exec %q: exit code %d and %q", command, code, got.err)
+		}
+	}
+	if apps := mustRun(t, "", "group", "list", store); strings.Contains(apps, "a ") {
+		t.Errorf("there is progress: %s", apps)
+	}
+}
+
+// refusesBlank runs a command with one thing blank: the command line is wrong, and a sentence names what.
+func refusesBlank(t *testing.T, cmd *cobra.Command, args []string, names string) {
+	t.Helper()
+	if isFlag := strings.HasPrefix(args[0], "--"); isFlag && cmd.Args != nil && cmd.Args(cmd, nil) != nil {
+		args = append(args, "x") // else what is said is that an argument lacks
+	}
+	got := start(t, "", slices.Concat(strings.Fields(cmd.CommandPath())[1:], args)...)
+	if code := got.wait(t); code != exitUsage || !strings.Contains(got.err.String(), names) {
+		t.Errorf("%q: exit code %d and %q", args, code, got.err)
+	}
+}
+
+// everyCommand visits the commands that do something, the hidden ones too.
+func everyCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
+	for _, sub := range cmd.Commands() {
+		everyCommand(sub, visit)
+	}
+	if cmd.Name() != "help" && cmd.Name() != "completion" {
+		visit(cmd)
+	}
+}
