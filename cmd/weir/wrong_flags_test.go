@@ -18,6 +18,7 @@ func wrongCommands(p *wrongPlace) []wronginput.Input {
 		misused("a word too many", "tail --stream s x", `weir tail takes no argument "x"`),
 		misused("a word after version", "version x", `"x"`),
 		misused("an unknown format of version", "version -o yaml", "use text or json"),
+		misused("help about a command that is not there", "help bogus", "bogus"),
 		misused("a shell that nobody knows", "completion csh", `"csh"`),
 	)
 }
@@ -33,6 +34,7 @@ func wrongStreamFlags(p *wrongPlace) []wronginput.Input {
 		misused("shards that are no number", "put --stream s --create --shards two "+p.endpoint+" "+p.records, `--shards "two": want a whole number`),
 		misused("too many shards", "put --stream s --create --shards 10001 "+p.endpoint+" "+p.records, "--shards 10001", "1 to 10000"),
 		misused("shards beyond all numbers", "put --stream s --create --shards 99999999999 "+p.endpoint+" "+p.records, "too large"),
+		misused("no shards", "put --stream s --create --shards 0 "+p.endpoint+" "+p.records, "--shards 0", "1 to 10000"),
 		misused("negative shards", "put --stream s --create --shards -1 "+p.endpoint+" "+p.records, "--shards -1", "1 to 10000"),
 		misused("an unknown format", "put --stream s -o xml "+p.endpoint+" "+p.records, "use text or json"),
 		misused("a switch with a value that is none", "put --stream s --create=maybe "+p.endpoint+" "+p.records, `--create "maybe": want true or false`),
@@ -49,6 +51,7 @@ func wrongStreamFlags(p *wrongPlace) []wronginput.Input {
 		misused("keeping what is not registered", "tail --stream s --fan-out me --keep "+p.endpoint, "--keep", "--register"),
 		misused("a consumer's name that cannot be", "tail --stream s --fan-out a/b "+p.endpoint, "a/b"),
 		misused("an ARN that is none", "tail --stream arn:aws:kinesis:x "+p.endpoint, "arn:aws:kinesis:x"),
+		fails("a shard that is none", "tail --stream s --shard one "+p.endpoint, "no shard one", "it has shardId-000000000000"),
 		fails("a shard that is not there", "tail --stream s --shard shardId-000000000009 "+p.endpoint, "no shard", "shardId-000000000009"),
 		fails("a stream that is not there", "tail --stream none "+p.endpoint, "there is no such stream", "--stream"),
 	)...)
@@ -137,6 +140,7 @@ func wrongLocalFlags(p *wrongPlace) []wronginput.Input {
 		misused("a limit of nothing", "local --shard-limit -1", "--shard-limit"),
 		fails("an address of others", "local --addr 192.0.2.1:4567", "this machine has no address 192.0.2.1:4567"),
 	), under("demo",
+		with(fails("a temporary directory that is not there", "demo --plain", "none"), "TMPDIR="+p.path("none")),
 		misused("a victim that nobody is", "demo --kill all", "say leader or other"),
 		misused("too many flights", "demo --flights 20001", "--flights 20001"),
 		misused("too few shards", "demo --shards 2", "--shards 2"),

@@ -25,20 +25,24 @@ func wrongOutputs(p *wrongPlace) []wronginput.Input {
 		in.Stdout = out
 		return in
 	}
-	for name, args := range map[string]string{
-		"export":        "group export --app a " + p.store + " -",
-		"describe":      "group describe --no-lag --watch 0 --app a " + p.store,
-		"the statement": "store create --print --store postgres://u@h/d",
-		"put":           "put --stream s " + p.endpoint + " " + p.records,
-		"version":       "version",
+	for _, c := range [...]struct{ name, args string }{
+		{"export", "group export --app a " + p.store + " -"},
+		{"describe", "group describe --no-lag --watch 0 --app a " + p.store},
+		{"list", "group list -o json " + p.store},
+		{"statements", "store create --print --store postgres://u@h/d"},
+		{"put", "put --stream s " + p.endpoint + " " + p.records},
+		{"version", "version"},
 	} {
 		if runtime.GOOS == "linux" {
-			inputs = append(inputs, to(device(t, "/dev/full"), fails("a full disk for "+name, args, "standard output", "no space left")))
+			inputs = append(inputs, to(device(t, "/dev/full"), fails("a full disk for "+c.name, c.args, "standard output", "no space left")))
 		}
-		inputs = append(inputs, to(abandonedPipe(t), fails("a closed pipe for "+name, args, "standard output", "broken pipe")))
+		inputs = append(inputs, to(abandonedPipe(t), fails("a closed pipe for "+c.name, c.args, "standard output", "broken pipe")))
 	}
 	if runtime.GOOS == "linux" {
 		inputs = append(inputs,
+			fails("a SQLite file that is a device", "group describe --app a --store sqlite:/dev/full", "/dev/full"),
+			fails("records from a device without an end", "put --stream s "+p.endpoint+" /dev/zero", "line 1 is too large", "nothing was put"),
+			fails("a dump from a device without an end", "group import --app fresh --yes "+p.store+" /dev/zero", "/dev/zero", "line 1 is longer"),
 			fails("an export to a full disk", "group export --app a "+p.store+" /dev/full", "/dev/full", "exists"),
 			fails("a certificate to a full disk", "local --addr 127.0.0.1:0 --tls --ca-file /dev/full", "/dev/full", "no space left"),
 			to(device(t, "/dev/full"), fails("a full disk for tail", "tail --stream s --from oldest --limit 1 "+p.endpoint, "standard output", "no space left")),

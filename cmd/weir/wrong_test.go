@@ -26,7 +26,7 @@ func TestWrongInputs(t *testing.T) {
 	place := newWrongPlace(t)
 	var inputs []wronginput.Input
 	for _, of := range []func(*wrongPlace) []wronginput.Input{
-		wrongCommands, wrongStreamFlags, wrongConsumeFlags, wrongAppFlags, wrongLocalFlags,
+		wrongCommands, wrongBlanks, wrongStreamFlags, wrongConsumeFlags, wrongAppFlags, wrongLocalFlags,
 		wrongServers, wrongStores, wrongSettings, wrongFiles, wrongDumps, wrongRecords, wrongOutputs,
 	} {
 		inputs = append(inputs, of(place)...)
