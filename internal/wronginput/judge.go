@@ -2,6 +2,7 @@ package wronginput
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -30,7 +31,7 @@ func problems(r result) []string {
 			complain("it does not say %q", want)
 		}
 	}
-	for _, word := range insides {
+	for _, word := range slices.Concat(insides, in.Not) {
 		if strings.Contains(r.stderr, word) {
 			complain("%q has no place in it", word)
 		}

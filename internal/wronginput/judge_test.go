@@ -16,15 +16,16 @@ func TestProblems(t *testing.T) {
 		spoil func(*result)
 		want  string
 	}{
-		"another exit code":     {func(r *result) { r.code = 0 }, "exit code 0, want 1"},
-		"no end":                {func(r *result) { r.hung = true }, "did not end"},
-		"another reason":        {func(r *result) { r.stderr = "weir: it failed\n" }, `does not say "no such stream"`},
-		"nothing":               {func(r *result) { r.stderr, r.input.Says = "", nil }, "says nothing"},
-		"a second sentence":     {func(r *result) { r.stderr += "weir: and more\n" }, "2 lines, want 1"},
-		"the SDK's words":       {func(r *result) { r.stderr = "weir: operation error Kinesis: no such stream\n" }, `"operation error"`},
-		"a password":            {func(r *result) { r.stderr = "weir: no such stream for " + Secret + "\n" }, Secret},
-		"a screen that changes": {func(r *result) { r.stderr = "weir: no such stream \x1b[2J\n" }, "control character"},
-		"silence":               {func(r *result) { r.word = wordWithin + slack + time.Second }, "first word came after"},
+		"another exit code":        {func(r *result) { r.code = 0 }, "exit code 0, want 1"},
+		"no end":                   {func(r *result) { r.hung = true }, "did not end"},
+		"another reason":           {func(r *result) { r.stderr = "weir: it failed\n" }, `does not say "no such stream"`},
+		"advice that leads astray": {func(r *result) { r.input.Not = []string{"check --stream"} }, `"check --stream" has no place`},
+		"nothing":                  {func(r *result) { r.stderr, r.input.Says = "", nil }, "says nothing"},
+		"a second sentence":        {func(r *result) { r.stderr += "weir: and more\n" }, "2 lines, want 1"},
+		"the SDK's words":          {func(r *result) { r.stderr = "weir: operation error Kinesis: no such stream\n" }, `"operation error"`},
+		"a password":               {func(r *result) { r.stderr = "weir: no such stream for " + Secret + "\n" }, Secret},
+		"a screen that changes":    {func(r *result) { r.stderr = "weir: no such stream \x1b[2J\n" }, "control character"},
+		"silence":                  {func(r *result) { r.word = wordWithin + slack + time.Second }, "first word came after"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good
