@@ -21,7 +21,7 @@ func wrongServers(p *wrongPlace) []wronginput.Input {
 		withLines(fails("nobody behind consume", "consume --stream s --app a --store memory: --endpoint "+gone, "nothing answers at "+gone), 2),
 		fails("nobody behind fanout", "fanout list --stream s --endpoint "+gone, "nothing answers at "+gone),
 		fails("nobody behind reset", "group reset --app a --stream s --to oldest --yes "+p.store+" --endpoint "+gone, "nothing answers at "+gone),
-		fails("a host that is not there", tail("http://nowhere.invalid:4567"), "nowhere.invalid", "cannot be found"),
+		fails("a host that is not there", tail("http://nowhere..invalid:4567"), "nowhere..invalid", "cannot be found"),
 	)
 }
 
@@ -41,7 +41,7 @@ func wrongStores(p *wrongPlace) []wronginput.Input {
 			answering(t, 400, "ResourceNotFoundException", "Requested resource not found"), "there is no DynamoDB table weir", "weir store create"),
 		withLines(fails("a DynamoDB that gives no right", "group describe --app a --store dynamodb:weir --dynamodb-endpoint "+
 			answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized"), "is not allowed", "dynamodb:UpdateItem"), 20), // with a policy to paste
-		fails("a database on a host that is not there", list("postgres://u@nowhere.invalid/d"), "nowhere.invalid", "--store"),
+		fails("a database on a host that is not there", list("postgres://u@nowhere..invalid/d"), "nowhere..invalid", "--store"),
 	}
 	for _, scheme := range []string{"postgres", "mysql", "redis"} {
 		at := func(addr string) string { return list(scheme + "://u:" + wronginput.Secret + "@" + addr + "/0") }

@@ -2,8 +2,8 @@ package main
 
 import "github.com/weir-go/weir/internal/wronginput"
 
-// away is an endpoint that is not on this machine as far as the command can know, so it needs settings; nothing is sent to it.
-const away = "--endpoint http://kinesis.example.invalid:4567"
+// away is an endpoint that is not on this machine, so it needs settings. No name server is asked about a name that cannot be one.
+const away = "--endpoint http://kinesis..invalid:4567"
 
 // wrongSettings are credentials, regions, profiles, clocks and proxies.
 func wrongSettings(p *wrongPlace) []wronginput.Input {
