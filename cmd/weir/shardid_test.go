@@ -69,8 +69,8 @@ func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
 		"tail of another stream":   {exitUsage, []string{"tail", "--stream=s", "--shard=other/0"}, "is of stream other, not of s"},
 		"reset of another stream":  {exitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=other/0"}, "is of stream other, not of s"},
 		"tail of what is no name":  {exitUsage, []string{"tail", "--stream=s", "--shard=3,4"}, `"3,4" is no shard`},
-		"tail of an empty name":    {exitUsage, []string{"tail", "--stream=s", "--shard="}, `"" is no shard`},
-		"reset of an empty name":   {exitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard="}, `"" is no shard`},
+		"tail of an empty name":    {exitUsage, []string{"tail", "--stream=s", "--shard="}, "--shard is blank"},
+		"reset of an empty name":   {exitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard="}, "--shard is blank"},
 		"reset of what is no name": {exitUsage, []string{"group", "reset", store, "--app=a", "--stream=s", "--to=oldest", "--dry-run", "--shard=0 1"}, `"0 1" is no shard`},
 	} {
 		if _, said := refused(t, c.code, append(c.args, endpoint)...); !strings.Contains(said, c.want) {

@@ -146,7 +146,7 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 		if err != nil {
 			return openStore{}, err
 		}
-		server, err := openServer(u, place)
+		server, err := openServer(place)
 		if err != nil {
 			return openStore{}, err
 		}
@@ -175,11 +175,12 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 	}
 }
 
-// openServer opens what a URL names. Nothing is asked yet: an error is about the URL.
-func openServer(u storeURL, place serverstore.Place) (*serverstore.Store, error) {
+// openServer opens what --store names. Nothing is asked yet: an error is about the URL, which is not shown, since what is
+// wrong with it may be where its password is.
+func openServer(place serverstore.Place) (*serverstore.Store, error) {
 	server, err := place.Open()
 	if err != nil {
-		return nil, usagef("--store %s: %s", redact.URL(u.name), parameters.Replace(oneLine(err.Error())))
+		return nil, usagef("--store: %s", parameters.Replace(oneLine(err.Error())))
 	}
 	return server, nil
 }
@@ -287,7 +288,7 @@ func printSchema(t terminal, u storeURL, since int) error {
 	if err != nil {
 		return err
 	}
-	store, err := openServer(u, place)
+	store, err := openServer(place)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestTheStoreOfTheEnvironment(t *testing.T) {
 	if out := mustRun(t, "", "group", "list", "--store="+other); strings.Contains(out, "billing") {
 		t.Errorf("--store does not come first: %s", out)
 	}
-	if _, said := refused(t, exitUsage, "group", "list", "--store="); !strings.Contains(said, "needs --store (or WEIR_STORE in the environment)") {
+	if _, said := refused(t, exitUsage, "group", "list", "--store="); !strings.Contains(said, "--store is blank") {
 		t.Errorf("with an empty --store: %s", said)
 	}
 
