@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,12 +41,13 @@ func explained(err error) string {
 	}
 
 	var (
-		op       *smithy.OperationError
-		api      smithy.APIError
-		place    *url.Error
-		dns      *net.DNSError
-		service  = "the service"
-		endpoint string
+		op          *smithy.OperationError
+		api         smithy.APIError
+		place       *url.Error
+		certificate *tls.CertificateVerificationError
+		dns         *net.DNSError
+		service     = "the service"
+		endpoint    string
 	)
 	fromSDK := errors.As(err, &op)
 	if fromSDK {
@@ -66,6 +68,8 @@ func explained(err error) string {
 		return setupText(err)
 	case errors.As(err, &api):
 		return explainAPI(about, service, op, api)
+	case fromSDK && errors.As(err, &certificate):
+		return fmt.Sprintf("%sthe certificate of the server%s is not trusted (%s): AWS_CA_BUNDLE names a file of certificates to trust", about, endpoint, rootCause(err))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if !fromSDK && place == nil {
 			return fmt.Sprintf("nothing answers%s, where the store should be: is the server running, and is --store right?", addressOf(err))

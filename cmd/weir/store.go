@@ -122,7 +122,21 @@ func (s openStore) trouble(err error) error {
 		return plainError{fmt.Sprintf("the SQLite file %s has no tables of this version of weir: check the path, or make them with \"weir store create --store sqlite:%s\"",
 			s.url.name, s.url.name), err}
 	}
+	if s.url.kind == storeSQLite && errors.Is(err, lease.ErrSetup) {
+		return plainError{ofFile(s.url.name, setupText(err)), err}
+	}
 	return err
+}
+
+// ofFile is what a store says about its setup, about the SQLite file of that name.
+func ofFile(name, text string) string {
+	if strings.Contains(text, "tables of these names") { // a file has no prefix to choose
+		return fmt.Sprintf("the SQLite file %s has tables of weir's names that weir did not make: name another file", name)
+	}
+	if about, found := strings.CutPrefix(text, "the file "); found {
+		return fmt.Sprintf("the SQLite file %s %s", name, about)
+	}
+	return fmt.Sprintf("the SQLite file %s: %s", name, text)
 }
 
 type noClose struct{}
@@ -138,7 +152,7 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 	case storeSQLite:
 		file, err := sqlitefile.Open(ctx, u.name, newFile)
 		if err != nil {
-			return openStore{}, err
+			return openStore{}, openStore{url: u}.trouble(err)
 		}
 		return openStore{Store: file, Closer: file, url: u}, nil
 	case storeServer:
