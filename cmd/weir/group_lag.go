@@ -107,7 +107,7 @@ func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited 
 	key, most := worst(lags)
 	switch {
 	case limited && most > o.max:
-		return wrong(fmt.Sprintf("shard %s is %s behind, more than %v", key, age(most.Milliseconds()), o.max))
+		return wrong(fmt.Sprintf("shard %s is %s behind, more than %s", key, age(most.Milliseconds()), figures.Duration(o.max)))
 	case limited && unknown > 0:
 		return fmt.Errorf("the lag of %s is not known: %w", some(unknown, "shard"), trouble)
 	}

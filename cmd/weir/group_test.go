@@ -341,7 +341,7 @@ func TestLagForMonitors(t *testing.T) {
 	worked(t, 20, endpoint, store)
 	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	out, said := refused(t, exitWrong, "group", "lag", endpoint, store, "--app=a", "--max=0s")
-	if !strings.Contains(out, "behind; the worst by") || !strings.Contains(said, "behind, more than 0s") {
+	if !strings.Contains(out, "behind; the worst by") || !strings.Contains(said, "behind, more than 0 s") {
 		t.Errorf("%s%s", out, said)
 	}
 	mustRun(t, "", "group", "lag", endpoint, store, "--app=a", "--max=24h")

@@ -44,9 +44,9 @@ are skipped. With --key the lines are JSON objects, and the named field is the p
 gets a key of its own, which spreads the records evenly over the shards.
 
 A shard takes 1 MiB and 1,000 records a second. What the service refuses beyond that is sent again, until it is taken: put
-is slower then, and nothing is lost. More shards take more. The order of each key is kept, whatever is refused: a request carries one record of a key, and the next one follows when that was taken.
-With few keys this is slow; --loose-order sends many records of a key in one request, and lets a refused one be
-overtaken by the next of its key.
+is slower then, and nothing is lost. More shards take more. The order of each key is kept, whatever is refused: a
+request carries one record of a key, and the next one follows when that was taken. With few keys this is
+slow; --loose-order sends many records of a key in one request, and lets a refused one be overtaken by the next of its key.
 
 A line that cannot be put ends the command; every line before it is put then, none after it. When an answer of the
 service gets lost a record may be in the stream twice.`,

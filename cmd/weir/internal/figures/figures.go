@@ -40,6 +40,8 @@ func Bytes(n int64) string {
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
+	case d == 0:
+		return "0 s"
 	case d < 0:
 		return "-" + Duration(-max(d, -math.MaxInt64))
 	case d < time.Second-time.Millisecond/2:

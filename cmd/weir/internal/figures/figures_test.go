@@ -33,7 +33,7 @@ func TestBytes(t *testing.T) {
 func TestDuration(t *testing.T) {
 	const day = 24 * time.Hour
 	for d, want := range map[time.Duration]string{
-		0: "0 ms", 40 * time.Microsecond: "0 ms", 340 * time.Millisecond: "340 ms", 999_400 * time.Microsecond: "999 ms", 999_900 * time.Microsecond: "1 s",
+		0: "0 s", 40 * time.Microsecond: "0 ms", 340 * time.Millisecond: "340 ms", 999_400 * time.Microsecond: "999 ms", 999_900 * time.Microsecond: "1 s",
 		time.Second: "1 s", 1500 * time.Millisecond: "1.5 s", 30 * time.Second: "30 s", 119_900 * time.Millisecond: "119.9 s", 119_980 * time.Millisecond: "2 min",
 		2 * time.Minute: "2 min", 5*time.Minute + 30*time.Second: "5 min 30 s", time.Hour + 59*time.Minute + 59*time.Second: "119 min 59 s",
 		2*time.Hour - time.Millisecond: "2 h", 2*time.Hour + 5*time.Minute + 10*time.Second: "2 h 5 min", 24 * time.Hour: "24 h",
