@@ -90,6 +90,7 @@ func (w wrongDatabases) tables(subject, url, nothing string) []wronginput.Input 
 		fails("no password", "group list", as("clerk"), "clerk", "password"),
 		fails("a user who may do nothing", "group list", as("clerk:right"), nothing),
 		fails("a user who may make no tables", "store create", as("clerk:right")+and+"weir_prefix=new_", "grant"),
+		fails("a user who may only look, to consume with", "consume", as("reader:right"), "the user may not do this", "grant"),
 		fails("a user who may only look, to pause", "group pause --app a", as("reader:right"), "the user may not do this", "grant"),
 		fails("tables of an older version", "group list", in("older"), "version 1", "weir store create"),
 	}
