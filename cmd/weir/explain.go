@@ -63,6 +63,11 @@ func explained(err error) string {
 		about = strings.TrimSuffix(strings.ReplaceAll(before, "weir: ", ""), context.DeadlineExceeded.Error()+" (")
 	}
 
+	if fromSDK {
+		if said := foreignAnswer(err, service); said != "" {
+			return about + said
+		}
+	}
 	switch {
 	case errors.Is(err, lease.ErrSetup): // whatever it was concluded from
 		return setupText(err)
@@ -70,6 +75,9 @@ func explained(err error) string {
 		return explainAPI(about, service, op, api)
 	case fromSDK && errors.As(err, &certificate):
 		return fmt.Sprintf("%sthe certificate of the server%s is not trusted (%s): AWS_CA_BUNDLE names a file of certificates to trust", about, endpoint, rootCause(err))
+	case fromSDK && place != nil && proxyOf(place) != "" && isDial(err):
+		return fmt.Sprintf("%sthe proxy at %s, which HTTP_PROXY or HTTPS_PROXY names, cannot be reached (%s): check it, or name in NO_PROXY what needs none",
+			about, proxyOf(place), rootCause(err))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if !fromSDK && place == nil {
 			return fmt.Sprintf("nothing answers%s, where the store should be: is the server running, and is --store right?", addressOf(err))
@@ -79,6 +87,11 @@ func explained(err error) string {
 		return fmt.Sprintf("the host %s, where the store should be, cannot be found: check --store", dns.Name)
 	case errors.As(err, &dns):
 		return fmt.Sprintf("%sthe host %s cannot be found: check the endpoint and the region", about, dns.Name)
+	case fromSDK && place != nil && !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err):
+		if said := foreignServer(place, service); said != "" {
+			return about + said
+		}
+		return fmt.Sprintf("%s%s%s failed: %s", about, service, endpoint, rootCause(err))
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
 		return fmt.Sprintf("%sthe server%s closed the connection: is it %s?", about, endpoint, service)
 	case text == context.DeadlineExceeded.Error():
@@ -108,6 +121,8 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 		return fmt.Sprintf("%sno permission for %s (%s): the role or user needs it in its IAM policy", about, operation, said)
 	case strings.Contains(code, "ExpiredToken"):
 		return fmt.Sprintf("the AWS credentials have expired (%s): sign in again", said)
+	case strings.Contains(said, "Signature expired"), strings.Contains(said, "Signature not yet current"), code == "RequestTimeTooSkewed":
+		return fmt.Sprintf("the clock of this machine is wrong, so AWS does not accept the signature (%s): set the clock", said)
 	case strings.Contains(code, "UnrecognizedClient"), strings.Contains(code, "InvalidSignature"),
 		strings.Contains(code, "InvalidClientTokenId"), strings.Contains(code, "MissingAuthenticationToken"),
 		code == "SignatureDoesNotMatch", code == "InvalidAccessKeyId":

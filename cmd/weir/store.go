@@ -122,6 +122,11 @@ func (s openStore) trouble(err error) error {
 		return plainError{fmt.Sprintf("the SQLite file %s has no tables of this version of weir: check the path, or make them with \"weir store create --store sqlite:%s\"",
 			s.url.name, s.url.name), err}
 	}
+	if s.url.kind == storeServer && err != nil && !errors.Is(err, lease.ErrSetup) && !errors.Is(err, context.Canceled) {
+		if said := foreignStore(s.url.name); said != "" {
+			return plainError{said, err}
+		}
+	}
 	if s.url.kind == storeSQLite && errors.Is(err, lease.ErrSetup) {
 		return plainError{ofFile(s.url.name, setupText(err)), err}
 	}

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 
 	"github.com/weir-go/weir/internal/wronginput"
@@ -14,10 +10,6 @@ import (
 func wrongServers(p *wrongPlace) []wronginput.Input {
 	t := p.t
 	gone := nobody(t)
-	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
-	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
-	untrusted.StartTLS()
-	t.Cleanup(untrusted.Close)
 	tail := func(endpoint string) string { return "tail --stream s --endpoint " + endpoint }
 	return under("endpoint",
 		misused("no URL", tail("here"), `--endpoint "here"`, "http://127.0.0.1:4567"),
@@ -29,7 +21,6 @@ func wrongServers(p *wrongPlace) []wronginput.Input {
 		withLines(fails("nobody behind consume", "consume --stream s --app a --store memory: --endpoint "+gone, "nothing answers at "+gone), 2),
 		fails("nobody behind fanout", "fanout list --stream s --endpoint "+gone, "nothing answers at "+gone),
 		fails("nobody behind reset", "group reset --app a --stream s --to oldest --yes "+p.store+" --endpoint "+gone, "nothing answers at "+gone),
-		fails("a certificate that nobody trusts", tail(untrusted.URL), "certificate", "AWS_CA_BUNDLE"),
 		fails("a host that is not there", tail("http://nowhere..invalid:4567"), "nowhere..invalid", "cannot be found"),
 	)
 }

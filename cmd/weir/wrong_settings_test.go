@@ -13,6 +13,9 @@ func wrongSettings(p *wrongPlace) []wronginput.Input {
 		return tail + "--endpoint " + answering(t, status, code, message)
 	}
 	const signed = "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method."
+	const skewed = "Signature expired: 20260101T000000Z is now earlier than 20260101T115500Z (20260101T120000Z - 5 min.)"
+	const early = "Signature not yet current: 20260101T130000Z is still later than 20260101T120500Z (20260101T120000Z + 5 min.)"
+	dead := nobody(t)
 	none := []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}
 	config := p.file("config", "[profile half]\nregion = eu-west-1\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = nobody\n")
 	broken := p.file("broken", "[profile broken\nregion\n")
@@ -29,6 +32,9 @@ func wrongSettings(p *wrongPlace) []wronginput.Input {
 		with(misused("an endpoint in the environment that is none", tail, "endpoint", "here"), "AWS_ENDPOINT_URL=here"),
 		with(fails("certificates that are not there", tail+"--endpoint https://127.0.0.1:1", "AWS_CA_BUNDLE"), "AWS_CA_BUNDLE="+p.path("none.pem")),
 		with(fails("certificates that are none", tail+"--endpoint https://127.0.0.1:1", "AWS_CA_BUNDLE"), "AWS_CA_BUNDLE="+broken),
+		with(fails("a proxy that is dead", tail+away, "proxy", dead), "HTTP_PROXY="+dead),
+		fails("a clock that is late", refusing(403, "InvalidSignatureException", skewed), "clock"),
+		fails("a clock that is early", refusing(403, "InvalidSignatureException", early), "clock"),
 		fails("a key that nobody knows", refusing(403, "UnrecognizedClientException", "The security token included in the request is invalid."), "does not accept the credentials"),
 		fails("a secret that is wrong", refusing(403, "InvalidSignatureException", signed), "does not accept the credentials"),
 		fails("a token that has expired", refusing(400, "ExpiredTokenException", "The security token included in the request is expired"), "expired", "sign in again"),
