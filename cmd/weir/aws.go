@@ -35,6 +35,12 @@ type awsFlags struct {
 	dynamoEndpoint string
 	region         string
 	http2          bool // for subscriptions, which the service wants over it; polling is cheaper without
+	reads          bool // the library reads with the client of Kinesis, which may not be wrapped then; see greet
+	wait           bool // go on until all have answered
+
+	patience patience
+	service  *peer // Kinesis, once there is a client
+	tables   *peer // DynamoDB, the same
 
 	noted map[string]bool // what was said already: two clients of one command must not say it twice
 }
@@ -42,6 +48,8 @@ type awsFlags struct {
 func (f *awsFlags) register(cmd *cobra.Command, withDynamo bool) {
 	cmd.Flags().StringVar(&f.endpoint, "endpoint", "", "`URL` of Kinesis (default: the AWS SDK's, AWS_ENDPOINT_URL_KINESIS or AWS_ENDPOINT_URL)")
 	cmd.Flags().StringVar(&f.region, "region", "", "AWS region (default: the AWS SDK's, AWS_REGION)")
+	f.patience = defaultPatience
+	cmd.Flags().Var(&f.patience, "connect-timeout", "how long to wait for the first answer of the service, and of the store")
 	if withDynamo {
 		cmd.Flags().StringVar(&f.dynamoEndpoint, "dynamodb-endpoint", "", "`URL` of DynamoDB (default: the AWS SDK's, AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL)")
 	}
@@ -62,7 +70,43 @@ func (f *awsFlags) kinesis(ctx context.Context, t terminal, also ...func(*kinesi
 	if err != nil {
 		return nil, err
 	}
+	f.service = f.peer(ctx, "Kinesis")
+	if !f.reads {
+		return f.patient(kinesis.NewFromConfig(cfg, override...)), nil
+	}
+	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok && !f.http2 {
+		cfg.HTTPClient = listen(own, f.service)
+	}
 	return kinesis.NewFromConfig(cfg, override...), nil
+}
+
+// patient is a client whose calls are noted.
+func (f *awsFlags) patient(client *kinesis.Client) *kinesis.Client {
+	return kinesis.New(client.Options(), func(o *kinesis.Options) { o.HTTPClient = patientClient{o.HTTPClient, f.service, "Kinesis"} })
+}
+
+// greet asks for streams that are to be read, and so whether the service answers: what reads goes on whatever fails, for as
+// long as it takes. So what is wrong from the start has to show before.
+func (f *awsFlags) greet(ctx context.Context, client *kinesis.Client, streams ...string) error {
+	asking := f.patient(client)
+	for _, s := range streams {
+		name, arn := nameOrARN(s)
+		err := persist(ctx, f.wait, f.service, func() error {
+			_, err := asking.ListShards(ctx, &kinesis.ListShardsInput{StreamName: name, StreamARN: arn, MaxResults: aws.Int32(1)})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// peer is a service or a store that the command asks.
+func (f *awsFlags) peer(ctx context.Context, name string) *peer {
+	p := newPeer(ctx, name, time.Duration(f.patience))
+	p.wait = f.wait
+	return p
 }
 
 // dynamodb is the same for DynamoDB.
@@ -70,8 +114,9 @@ func (f *awsFlags) dynamodb(ctx context.Context, t terminal) (*dynamodb.Client, 
 	if err := checkEndpoint("--dynamodb-endpoint", f.dynamoEndpoint); err != nil {
 		return nil, err
 	}
+	f.tables = f.peer(ctx, "DynamoDB")
 	override := func(o *dynamodb.Options) {
-		o.HTTPClient = wholebody.Client(o.HTTPClient)
+		o.HTTPClient = patientClient{wholebody.Client(o.HTTPClient), f.tables, "DynamoDB"}
 		if f.dynamoEndpoint != "" {
 			o.BaseEndpoint = aws.String(f.dynamoEndpoint)
 		}
@@ -118,7 +163,11 @@ func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws
 		if cfg.Region == "" {
 			return cfg, fmt.Errorf("no AWS region is set: set AWS_REGION, choose a profile with AWS_PROFILE, or give --region")
 		}
-		if _, err := retrieve(ctx, cfg); err != nil {
+		err := newPeer(ctx, "the AWS credentials", 0).ask(ctx, func(ctx context.Context) error {
+			_, err := retrieve(ctx, cfg)
+			return err
+		})
+		if err != nil {
 			return cfg, fmt.Errorf("no usable AWS credentials were found (%s): set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached", rootCause(err))
 		}
 		return cfg, nil

@@ -11,7 +11,7 @@ import (
 // Commands read as the library does at its best: by weir's own calls, over its own HTTP client, which it makes from the SDK's alone.
 func TestCommandsReadByWeirsOwnCalls(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
-		f := awsFlags{endpoint: "http://127.0.0.1:1", region: "eu-west-1", http2: http2}
+		f := awsFlags{endpoint: "http://127.0.0.1:1", region: "eu-west-1", http2: http2, reads: true}
 		client, err := f.kinesis(t.Context(), terminal{out: newOutput(), err: newOutput()})
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 func refuseBlank(cmd *cobra.Command, args []string) error {
 	var blank []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if isBlank(f.Value) {
+		if f.NoOptDefVal == "" && isBlank(f.Value) { // those that may stand alone refuse it when it is set
 			blank = append(blank, "--"+f.Name)
 		}
 	})

@@ -20,6 +20,9 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 	exitWrong  = 3 // what was looked at is not as it should be
+
+	exitWarned   = 4 // doctor: it may become so
+	exitIntended = 5 // doctor: it is as somebody wanted it, for now
 )
 
 // terminal is what a command talks to; tests give it buffers.
@@ -62,12 +65,19 @@ type wrong string
 
 func (w wrong) Error() string { return string(w) }
 
+// verdict is an exit code after which nothing is left to say.
+type verdict int
+
+func (verdict) Error() string { return "" }
+
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // run carries out one command line and returns its exit code. All it has to say about an error is one sentence on t.err.
 func run(ctx context.Context, args []string, t terminal) int {
 	running := false
 	root := newRoot(t)
+	ctx, end := withWaits(ctx, t)
+	defer end()
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		if err := refuseBlank(cmd, args); err != nil {
 			return err
@@ -90,6 +100,10 @@ func run(ctx context.Context, args []string, t terminal) int {
 	if !running || errors.As(err, &usage) {
 		t.note("%s\nSee: %s --help", oneLine(err.Error()), cmd.CommandPath())
 		return exitUsage
+	}
+	var said verdict
+	if errors.As(err, &said) {
+		return int(said)
 	}
 	var found wrong
 	if errors.As(err, &found) {
@@ -137,7 +151,9 @@ Exit codes:
   0 done
   1 it failed, and one sentence on standard error says why
   2 the command line is wrong
-  3 doctor found something wrong, or lag --max a shard too far behind
+  3 doctor found an error, or lag --max a shard too far behind
+  4 doctor found warnings and no error
+  5 doctor found only pauses and drains, which somebody asked for
 {{end}}`)
 	root.SetFlagErrorFunc(mistakenFlag)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)

@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
@@ -113,11 +112,12 @@ A second Ctrl-C or SIGTERM ends it at once.
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text hands on the data, json an object about each record")
 	o.aws.register(cmd, true)
+	o.registerWait(cmd)
 	return cmd
 }
 
 func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from weir.Position) (err error) {
-	o.aws.http2 = o.fanOut.on
+	o.aws.http2, o.aws.reads = o.fanOut.on, true
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err
@@ -134,7 +134,8 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 		Logger:    slog.New(untold{slog.NewTextHandler(noteWriter{t.err}, &slog.HandlerOptions{Level: level})}),
 		Events:    reports(t, o.expired.policy()),
 	}
-	if _, err := weir.New(client, memstore.New(), options); err != nil { // before a store is made for nothing
+	trial, err := weir.New(client, memstore.New(), options) // before a store is made for nothing
+	if err != nil {
 		return usageError{flagged(err)}
 	}
 	var handler weir.Handler = printer{newOutlet(t), o.out}
@@ -142,35 +143,28 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 		handler = executor{t, o.exec, o.out}
 	}
 
-	// A worker goes on whatever fails, for as long as it takes. So what was wrong from the start must show before.
-	for _, s := range o.streams {
-		name, arn := nameOrARN(s)
-		if _, err := client.ListShards(ctx, &kinesis.ListShardsInput{StreamName: name, StreamARN: arn, MaxResults: aws.Int32(1)}); err != nil {
-			return fmt.Errorf("stream %s: %w", s, err)
-		}
-	}
-	store, err := url.open(ctx, t, &o.aws, true, o.newTable)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	if _, err := store.view(ctx, o.app); err != nil {
-		return err
-	}
-	if url.kind == storeMemory {
-		t.note("the store is memory: no other worker shares it, and the progress is forgotten at the end")
-	}
-	consumer, err := weir.New(client, store, options)
-	if err != nil {
-		return err
-	}
+	var healthy atomic.Pointer[weir.Consumer]
+	healthy.Store(trial) // alive and not ready, however long the store takes
 	if o.health != "" {
-		stop, failed := serveHealth(ctx, t, o.health, consumer)
+		stop, failed := serveHealth(ctx, t, o.health, &healthy)
 		if failed != nil {
 			return failed
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
+	store, err := o.begin(ctx, t, client, url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if url.kind == storeMemory {
+		t.note("the store is memory: no other worker shares it, and the progress is forgotten at the end")
+	}
+	consumer, err := weir.New(client, store.Store, options)
+	if err != nil {
+		return err
+	}
+	healthy.Store(consumer)
 	err = store.trouble(consumer.Run(ctx, handler))
 	if errors.Is(err, syscall.EPIPE) {
 		t.note("standard output was closed: stopped; what was not read from it will be handled again")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -33,14 +34,15 @@ func healthNote(addr net.Addr) string {
 	return note
 }
 
-// serveHealth answers health checks until stop is called.
-func serveHealth(ctx context.Context, t terminal, addr string, c *weir.Consumer) (stop func() error, err error) {
+// serveHealth answers health checks for the consumer that is there at the time, until stop is called.
+func serveHealth(ctx context.Context, t terminal, addr string, c *atomic.Pointer[weir.Consumer]) (stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, listenError("--health", addr, err)
 	}
 	server := &http.Server{
-		Handler: c.Health(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Load().Health().ServeHTTP(w, r) }),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	done := make(chan error, 1)

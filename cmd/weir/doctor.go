@@ -39,9 +39,14 @@ anew. It changes nothing.
 
 Each shard is read once at its checkpoint, and those with unhandled records once more; that counts against the five reads a
 second that a shard allows. Permissions are those of whoever runs this. No clocks are compared: a worker is dead if it does not
-beat for its own FailoverAfter, and it is looked for as long as the workers' times call for, a minute or two beats at most (see --watch).`,
+beat for its own FailoverAfter, and it is looked for as long as the workers' times call for, a minute or two beats at most (see --watch).
+
+What is the same of many shards, workers or streams is one finding, and an outage of the service is one for all of them.
+The exit code is that of the worst finding: 3 for an error (records are not handled, or may be lost), 4 for a warning, 5 when
+there is nothing but what somebody asked for, a pause or a drain, and 0 when nothing is wrong. 1 is that it could not look.`,
 		Example: `  weir doctor --app billing --store sqlite:billing.db
-  weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'`,
+  weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'
+  weir doctor --app billing --store sqlite:billing.db; [ $? -ne 3 ] || page-somebody`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
@@ -101,10 +106,23 @@ func (o *doctorOptions) run(ctx context.Context, t terminal, url storeURL) error
 	} else {
 		_, err = fmt.Fprint(t.out, report.text())
 	}
-	if err == nil && slices.ContainsFunc(report.Findings, func(f doctor.Finding) bool { return f.Severity != doctor.Info }) {
-		err = wrong("") // it was all said
+	if err == nil {
+		err = report.verdict()
 	}
 	return err
+}
+
+// verdict is the worst that was found, as an exit code: it was all said.
+func (r doctorReport) verdict() error {
+	for _, v := range []struct {
+		severity doctor.Severity
+		code     verdict
+	}{{doctor.Error, exitWrong}, {doctor.Warning, exitWarned}, {doctor.Intended, exitIntended}} {
+		if slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return f.Severity == v.severity }) {
+			return v.code
+		}
+	}
+	return nil
 }
 
 // leading names the leader, if it was seen to beat or beats too seldom to be seen.
@@ -128,12 +146,15 @@ func (r doctorReport) text() string {
 		leader = r.Leader + " leads"
 	}
 	verdict := "nothing is wrong"
+	if count[doctor.Intended] > 0 {
+		verdict += ", and something is paused or drained on purpose"
+	}
 	if n := count[doctor.Error] + count[doctor.Warning]; n > 0 {
 		verdict = fmt.Sprintf("%s and %s", some(count[doctor.Error], "error"), some(count[doctor.Warning], "warning"))
 	}
 	_ = textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, some(r.Leases, "lease"), some(r.Workers, "worker")+plural(r.Workers, " beats", " beat"), leader)
 	for _, f := range r.Findings {
-		_ = textf(&b, "\n%-7s  %s\n         → %s\n", f.Severity, f.Text, f.Do)
+		_ = textf(&b, "\n%-8s  %s\n          → %s\n", f.Severity, f.Text, f.Do)
 	}
 	return b.String()
 }

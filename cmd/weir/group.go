@@ -139,7 +139,7 @@ func (g *target) checkNew() error {
 // admin is what the store offers beside its contract.
 func (s openStore) admin() (lease.Admin, error) {
 	if admin, ok := s.Store.(lease.Admin); ok {
-		return admin, nil
+		return storeAdmin{s, admin}, nil
 	}
 	return nil, fmt.Errorf("a %s store cannot list or remove applications", s.url.kind)
 }

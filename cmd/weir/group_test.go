@@ -120,7 +120,7 @@ func TestGroupWithARunningWorker(t *testing.T) {
 		if text := mustRun(t, "", "group", "describe", store, "--app=a", "--no-lag"); !strings.Contains(text, "It is paused.") || strings.Count(text, "paused  ") != 2 {
 			t.Errorf("described as %s", text)
 		}
-		out, _ := refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "-o=json")
+		out, _ := refused(t, exitIntended, "doctor", endpoint, store, "--app=a", "-o=json")
 		if got := codesOf(decode[doctorReport](t, out).Findings); !slices.Equal(got, []string{"paused"}) {
 			t.Errorf("the doctor found %v", got)
 		}
@@ -153,7 +153,7 @@ func TestGroupWithARunningWorker(t *testing.T) {
 		if report.Held != 0 || len(report.Sessions) != 1 || !report.Drain {
 			t.Errorf("drained: %+v", report)
 		}
-		out, _ := refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "-o=json")
+		out, _ := refused(t, exitIntended, "doctor", endpoint, store, "--app=a", "-o=json")
 		if got := codesOf(decode[doctorReport](t, out).Findings); !slices.Equal(got, []string{"draining"}) {
 			t.Errorf("the doctor found %v", got)
 		}
@@ -398,7 +398,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		}
 	}
 	out, _ := refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
-	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\n\nerror    no worker beats") {
+	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\n\nerror     no worker beats") {
 		t.Errorf("it says %s", out)
 	}
 	server.DeleteStream("s")

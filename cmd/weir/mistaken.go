@@ -26,7 +26,7 @@ func mistakenFlag(_ *cobra.Command, err error) error {
 		want = "want true or false"
 	case kind == "int" || kind == "int32" || kind == "int64":
 		want = "want a whole number"
-	case kind == "duration":
+	case kind == "duration" && strings.HasPrefix(bad.Unwrap().Error(), "time: "):
 		want = "want a time with its unit, such as 30s or 5m"
 	case number != nil:
 		want = "want a number"

@@ -114,7 +114,7 @@ func TestNoFailureOfAStoreShowsAPassword(t *testing.T) {
 				{"group", "describe", "--app=a", "-o=json", "--store", store, endpoint},
 				{"consume", "--app=a", "--stream=s", "-v", endpoint, "--store", store},
 			} {
-				said, code := process(t, nil, "", args...)
+				said, code := process(t, nil, "", append(args, "--connect-timeout=3s")...)
 				if code == exitDone || said == "" {
 					t.Errorf("%s: exit code %d, %q", args[:2], code, said)
 				}

@@ -86,13 +86,18 @@ type openStore struct {
 	io.Closer
 	url   storeURL
 	place string // where the service is, for DynamoDB
+	peer  *peer  // nil where there is no service
 }
 
 // view reads an application once. It is how a command finds out whether the store can be used, before it begins.
 func (s openStore) view(ctx context.Context, app string) (lease.View, error) {
-	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-	defer cancel()
-	v, err := s.View(ctx, app, "")
+	var v lease.View
+	err := s.asks(ctx, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+		defer cancel()
+		v, err = s.Store.View(ctx, app, "")
+		return err
+	})
 	return v, s.trouble(err)
 }
 
@@ -169,28 +174,30 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 		if err != nil {
 			return openStore{}, err
 		}
+		open := openStore{Store: server, Closer: server, url: u, peer: f.peer(ctx, "the store "+redact.URL(u.name))}
 		if newTable {
-			if err := server.Create(ctx); err != nil {
-				return openStore{}, errors.Join(fmt.Errorf("%s: %w", redact.URL(u.name), err), server.Close())
+			if err := open.create(ctx); err != nil {
+				return openStore{}, errors.Join(err, server.Close())
 			}
 		}
-		return openStore{Store: server, Closer: server, url: u}, nil
+		return open, nil
 	default:
 		client, err := f.dynamodb(ctx, t)
 		if err != nil {
 			return openStore{}, err
 		}
 		store := dynamostore.New(client, dynamostore.Options{Table: u.name})
-		if newTable {
-			if err := store.CreateTable(ctx); err != nil {
-				return openStore{}, fmt.Errorf("table %s: %w", u.name, err)
-			}
-		}
 		place := " in " + client.Options().Region
 		if at := client.Options().BaseEndpoint; at != nil {
 			place = " at " + *at
 		}
-		return openStore{store, noClose{}, u, place}, nil
+		open := openStore{store, noClose{}, u, place, f.tables}
+		if newTable {
+			if err := open.create(ctx); err != nil {
+				return openStore{}, err
+			}
+		}
+		return open, nil
 	}
 }
 
@@ -202,6 +209,27 @@ func openServer(place serverstore.Place) (*serverstore.Store, error) {
 		return nil, usagef("--store: %s", parameters.Replace(oneLine(err.Error())))
 	}
 	return server, nil
+}
+
+// create makes the tables of a store on a server.
+func (s openStore) create(ctx context.Context) error {
+	switch server := s.Store.(type) {
+	case *serverstore.Store:
+		if server.Schema() == "" {
+			return nil // it asks nothing, so nothing answers
+		}
+		if _, err := s.View(ctx, "weir", ""); err != nil && unanswered(err) { // what is made may take longer than an answer
+			return err
+		}
+		if err := s.asks(ctx, server.Create); err != nil {
+			return fmt.Errorf("%s: %w", redact.URL(s.url.name), err)
+		}
+	case *dynamostore.Store:
+		if err := s.asks(ctx, server.CreateTable); err != nil {
+			return fmt.Errorf("table %s: %w", s.url.name, err)
+		}
+	}
+	return nil
 }
 
 func registerStore(cmd *cobra.Command, url *string) {

@@ -125,7 +125,7 @@ func (o *tailOptions) reader(client *kinesis.Client, t terminal, from weir.Posit
 }
 
 func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) error {
-	o.aws.http2 = o.fanOut != ""
+	o.aws.http2, o.aws.reads = o.fanOut != "", true
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err
@@ -133,6 +133,9 @@ func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) e
 	reader, err := o.reader(client, t, from)
 	if err != nil {
 		return usageError{flagged(err)}
+	}
+	if err := o.aws.greet(ctx, client, o.stream); err != nil {
+		return err
 	}
 	left := o.limit
 	var buf []byte

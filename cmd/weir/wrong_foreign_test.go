@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-go/weir/internal/wronginput"
 )
@@ -124,6 +125,15 @@ func foreignStores(p *wrongPlace) []wronginput.Input {
 		fails("redis: an SSH server", list("redis://"+talking(t, banner, true)), "SSH", "Redis should be", "--store"),
 		fails("redis: an HTTP server", list("redis://"+page), "HTTP", "Redis should be", "--store"),
 	)
+	for name, url := range map[string]string{
+		"postgres: an HTTP server": "postgres://u@" + page + "/d",
+		"mysql: an SSH server":     "mysql://u@" + talking(t, banner, true) + "/d",
+		"mysql: an HTTP server":    "mysql://u@" + page + "/d",
+	} { // each waits for the other
+		in := fails(name, list(url)+" --connect-timeout 7s", "server answers at", "should be: check --store")
+		in.Until = 7 * time.Second
+		inputs = append(inputs, in)
+	}
 	for _, scheme := range []string{"postgres", "mysql", "redis"} {
 		at := func(addr string) string { return list(scheme + "://u:" + wronginput.Secret + "@" + addr + "/0") }
 		inputs = append(inputs,

@@ -40,6 +40,7 @@ func wrongSettings(p *wrongPlace) []wronginput.Input {
 		fails("a token that has expired", refusing(400, "ExpiredTokenException", "The security token included in the request is expired"), "expired", "sign in again"),
 		fails("no right to list shards", refusing(400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized"), "no permission for Kinesis ListShards", "IAM"),
 		fails("an account that needs a subscription", refusing(400, "SubscriptionRequiredException", "The AWS Access Key Id needs a subscription for the service"), "subscription"),
+		fails("a service that throttles for ever", refusing(400, "LimitExceededException", "Rate exceeded"), "limit", "later"),
 		fails("a service that fails for ever", refusing(500, "InternalFailure", "out of order"), "Kinesis"),
 	)
 }

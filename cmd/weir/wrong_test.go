@@ -27,7 +27,7 @@ func TestWrongInputs(t *testing.T) {
 	var inputs []wronginput.Input
 	for _, of := range []func(*wrongPlace) []wronginput.Input{
 		wrongCommands, wrongBlanks, wrongStreamFlags, wrongConsumeFlags, wrongAppFlags, wrongLocalFlags,
-		wrongServers, wrongStores, foreignServers, foreignStores, wrongSettings, wrongFiles, damagedFiles, wrongDumps, wrongRecords, wrongOutputs, wrongWhileRunning,
+		wrongServers, wrongStores, foreignServers, foreignStores, wrongSettings, wrongFiles, damagedFiles, wrongDumps, wrongRecords, wrongOutputs, wrongSilence, wrongWhileRunning,
 	} {
 		inputs = append(inputs, of(place)...)
 	}

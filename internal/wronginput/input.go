@@ -44,7 +44,7 @@ type Input struct {
 	Code int      // the exit code that it must have
 	Says []string // all of this must be on standard error
 	Not  []string // and none of this: advice that would lead astray
-	// Lines is how many lines standard error may have. 0 is one, and two where the exit code is 2, which points to the help.
+	// Lines is how many lines standard error may have, beside words about a wait. 0 is one, and two where the exit code is 2, which points to the help.
 	Lines int
 	// Until is how long it may take until it ends, which is for inputs that make it wait. 0 is ten seconds.
 	Until time.Duration

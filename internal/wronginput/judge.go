@@ -39,7 +39,7 @@ func problems(r result) []string {
 	if i := strings.IndexFunc(r.stderr, func(c rune) bool { return c != '\n' && unicode.IsControl(c) }); i >= 0 {
 		complain("there is a control character in it, byte %d", i)
 	}
-	lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n"), aboutWaiting)
 	switch most := in.lines(); {
 	case r.stderr == "" && in.Code != 0:
 		complain("it says nothing")
@@ -50,6 +50,11 @@ func problems(r result) []string {
 		complain("the first word came after %s", r.word)
 	}
 	return found
+}
+
+// aboutWaiting reports whether a line tells a person to wait, as any may have to where the machine is busy.
+func aboutWaiting(line string) bool {
+	return strings.HasPrefix(line, "weir: waiting for ") || strings.Contains(line, " answers, after ")
 }
 
 func (in Input) lines() int {

@@ -12,6 +12,10 @@ func TestProblems(t *testing.T) {
 	if found := problems(good); len(found) > 0 {
 		t.Errorf("a good answer: %q", found)
 	}
+	good.stderr = "weir: waiting for Kinesis, 5s so far\n" + good.stderr
+	if found := problems(good); len(found) > 0 {
+		t.Errorf("a good answer that took a while: %q", found)
+	}
 	for name, c := range map[string]struct {
 		spoil func(*result)
 		want  string

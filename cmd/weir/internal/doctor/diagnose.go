@@ -13,6 +13,7 @@ import (
 // Diagnose says what is wrong, the worst first.
 func Diagnose(f Facts) []Finding {
 	p := newPatient(f)
+	p.outOfReach()
 	p.permissions()
 	p.workers()
 	p.times()
@@ -25,13 +26,14 @@ func Diagnose(f Facts) []Finding {
 		p.stream(s)
 	}
 	p.blocked()
+	p.sum()
 	slices.SortStableFunc(p.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Code, b.Code), cmp.Compare(a.About, b.About), cmp.Compare(a.Text, b.Text))
 	})
 	return p.findings
 }
 
-func rank(s Severity) int { return slices.Index([]Severity{Error, Warning, Info}, s) }
+func rank(s Severity) int { return slices.Index([]Severity{Error, Warning, Intended, Info}, s) }
 
 // patient is the application with its facts in order.
 type patient struct {
@@ -46,10 +48,13 @@ type patient struct {
 	stuck    map[lease.Key]bool
 	lives    map[string]bool // sessions that have a row and have not ended
 	findings []Finding
+	likes    map[int]like // of findings that are summed up with others, by their place
+
+	unreachable bool // the service answers nothing
 }
 
 func newPatient(f Facts) *patient {
-	p := &patient{Facts: f, first: map[lease.Key]lease.Lease{}, second: map[lease.Key]lease.Lease{}, names: map[string]string{}, stuck: map[lease.Key]bool{}, lives: map[string]bool{}}
+	p := &patient{Facts: f, first: map[lease.Key]lease.Lease{}, second: map[lease.Key]lease.Lease{}, names: map[string]string{}, stuck: map[lease.Key]bool{}, likes: map[int]like{}, lives: map[string]bool{}}
 	held := map[string]int{}
 	for _, l := range f.First.Leases {
 		p.first[l.Key] = l
@@ -108,7 +113,7 @@ func newPatient(f Facts) *patient {
 }
 
 func (p *patient) found(s Severity, code, about, do, text string, args ...any) {
-	p.findings = append(p.findings, Finding{s, code, about, fmt.Sprintf(text, args...), do})
+	p.findings = append(p.findings, Finding{Severity: s, Code: code, About: about, Text: fmt.Sprintf(text, args...), Do: do})
 }
 
 func (p *patient) beats(w lease.Worker) bool { return !w.Ended && p.Beats[w.Session] }
@@ -168,20 +173,21 @@ func (p *patient) workers() {
 		before, known := was[w.Session]
 		switch {
 		case w.Ended && known && before.Ended && named[w.Session] > 0 && p.running > 0:
-			p.found(Warning, "ended-session", name, "find out why its leases are not given out: other findings say it, or \"weir group plan\"",
+			p.alike(Warning, "ended-session", "worker", name, "find out why its leases are not given out: other findings say it, or \"weir group plan\"", "their sessions have ended, and leases are still theirs",
 				"worker %s (session %s) has ended, and %s still its own after %v", name, w.Session, count(named[w.Session], "lease")+plural(named[w.Session], " is", " are"), p.Apart)
 		case w.Ended || !known || p.beats(w):
 		case p.Apart < timesOf(w).Failover || p.unseen(w):
 			p.silent(w, name)
 		case p.running > 0:
-			p.found(Warning, "dead-worker", name, "if it was killed, nothing: the leader ends its session; if it runs, it cannot reach the store",
+			p.alike(Warning, "dead-worker", "worker", name, "if it was killed, nothing: the leader ends its session; if it runs, it cannot reach the store",
+				"not seen to beat, for longer than it takes to count as dead",
 				"worker %s (session %s) has not beaten for %v, and counts as dead after %v", name, w.Session, p.Apart, timesOf(w).Failover)
 		default:
-			p.found(Info, "dead-worker", name, "nothing: the next worker that starts clears it away",
+			p.alike(Info, "dead-worker", "worker", name, "nothing: the next worker that starts clears it away", "they do not run any more and did not end in order",
 				"worker %s (session %s) does not run any more and did not end in order", name, w.Session)
 		}
 		if p.beats(w) && w.Drain {
-			p.found(Warning, "draining", name, "\"weir group drain --off "+name+"\" when it is to work again",
+			p.alike(Intended, "draining", "worker", name, "\"weir group drain --off "+name+"\" when it is to work again", "to be drained, so they take no leases",
 				"worker %s is to be drained, and takes no leases", name)
 		}
 	}
@@ -262,17 +268,26 @@ func (p *patient) readable(l lease.Lease, seen Shard, failed map[failure][]lease
 	case strings.HasPrefix(look.Code, "KMS"):
 		failed[failure{l.Stream, look.Err, true}] = append(failed[failure{l.Stream, look.Err, true}], l.Key)
 	case look.Code == "InvalidArgumentException":
-		p.found(Error, "expired-checkpoint", l.Key.String(), "decide where to go on: \"weir group reset --shard\", or Options.Expired",
+		p.alike(Error, "expired-checkpoint", "shard", l.Key.String(), "decide where to go on: \"weir group reset --shard\", or Options.Expired",
+			"the service does not take the checkpoint, so it has expired or the stream was made anew",
 			"the service does not take the checkpoint %s of %s, so it has expired or the stream was made anew: %s", l.Position, l.Key, look.Err)
 	case look.Err != "" && look.Code != "ResourceNotFoundException" && !strings.Contains(look.Code, "AccessDenied"):
 		failed[failure{l.Stream, look.Err, false}] = append(failed[failure{l.Stream, look.Err, false}], l.Key)
 	case seen.First.Expired && seen.Second.Expired && seen.First.Waits && seen.Second.Waits:
-		p.found(Warning, "expired-checkpoint", l.Key.String(), "start workers, or make them faster, and keep records for longer; what expired is lost",
+		p.alike(Warning, "expired-checkpoint", "shard", l.Key.String(), "start workers, or make them faster, and keep records for longer; what expired is lost",
+			"everything up to the checkpoint has left the stream, so records after it may have, too",
 			"everything up to the checkpoint of %s has left the stream, so records after it may have, too", l.Key)
 	}
 }
 
 func (p *patient) unreadable(failed map[failure][]lease.Key) {
+	if p.unreachable {
+		return // that is said of all
+	}
+	severity := Warning
+	if p.allFailed(failed) {
+		severity = Error // nobody reads
+	}
 	for why, keys := range failed {
 		which := keys[0].String()
 		if len(keys) > 1 {
@@ -285,27 +300,45 @@ func (p *patient) unreadable(failed map[failure][]lease.Key) {
 		case slices.ContainsFunc(p.Streams, func(s Stream) bool { return s.Name == why.stream && s.Err != "" }):
 			// That the stream cannot be asked about is said of it.
 		default:
-			p.found(Warning, "unreadable", why.stream, "if it stays, look at the service's status and at the network",
+			p.alike(severity, "unreadable", "stream", why.stream, "if it stays, look at the service's status and at the network", "shards could not be read: "+why.why,
 				"%s could not be read: %s", which, why.why)
 		}
 	}
 }
 
+// allFailed reports whether every shard that was to be read failed, all for one reason.
+func (p *patient) allFailed(failed map[failure][]lease.Key) bool {
+	reasons, n := map[string]bool{}, 0
+	for why, keys := range failed {
+		reasons[why.why] = true
+		n += len(keys)
+	}
+	return len(reasons) == 1 && n == len(p.toRead())
+}
+
 func (p *patient) troubles() {
+	severity := Warning
+	if p.cutOff() {
+		severity = Error // nobody reads
+	}
 	for _, w := range p.Second.Workers {
 		if !p.beats(w) {
 			continue
 		}
 		for _, t := range w.Troubles {
+			if (p.unreachable || w.CutOff() && t.Key != (lease.Key{})) && slices.Contains(ofReading, t.State) {
+				continue // it follows from what is said with more weight
+			}
 			if t.Key == (lease.Key{}) {
-				p.found(Warning, "worker-trouble", p.names[w.Session], "look at its network, its credentials and its log; others get its shards until it can read again",
+				p.alike(severity, "worker-trouble", "worker", p.names[w.Session], "look at its network, its credentials and its log; others get its shards until it can read again",
+					t.State+", as they say: "+oneLine(t.Why),
 					"worker %s says that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), oneLine(t.Why))
 				continue
 			}
 			if p.stuck[t.Key] {
 				continue // that was said with more weight
 			}
-			p.found(Warning, "worker-trouble", t.Key.String(), "look at the log of "+p.names[w.Session],
+			p.alike(Warning, "worker-trouble", "shard", t.Key.String(), "look at the log of "+p.names[w.Session], t.State+", as workers say: "+reason(t.Key, t.Why),
 				"worker %s says of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), oneLine(t.Why))
 		}
 	}
@@ -314,9 +347,9 @@ func (p *patient) troubles() {
 func (p *patient) paused() {
 	for _, stream := range p.Second.Paused {
 		if stream == "" {
-			p.found(Warning, "paused", p.App, "\"weir group resume\" when it is to go on", "the application is paused, so nobody reads it")
+			p.found(Intended, "paused", p.App, "\"weir group resume\" when it is to go on", "the application is paused, so nobody reads it")
 		} else {
-			p.found(Warning, "paused", stream, "\"weir group resume --stream "+stream+"\" when it is to go on", "stream %s is paused, so nobody reads it", stream)
+			p.alike(Intended, "paused", "stream", stream, "\"weir group resume --stream "+stream+"\" when it is to go on", "paused, so nobody reads them", "stream %s is paused, so nobody reads it", stream)
 		}
 	}
 }
@@ -334,16 +367,16 @@ func (p *patient) blocked() {
 		l, there := p.second[k]
 		switch {
 		case !there:
-			p.found(Warning, "parent-unknown", k.String(), "it mends itself when the leader lists the stream; if it stays, look at the leader's log",
+			p.alike(Warning, "parent-unknown", "shard", k.String(), "it mends itself when the leader lists the stream; if it stays, look at the leader's log", "others wait for them, and they have no lease",
 				"%s for %s, which has no lease", children, k)
 		case p.over(l.Owner) && p.running > 0:
-			p.found(Info, "waiting", k.String(), "nothing: order needs it; see the other findings about "+k.String(), "%s for the end of %s, which nobody holds now", children, k)
+			p.alike(Info, "waiting", "shard", k.String(), "nothing: order needs it; see the other findings about "+k.String(), "others wait for their end, and nobody holds them now", "%s for the end of %s, which nobody holds now", children, k)
 		default:
 			behind := ""
 			if seen, asked := p.Shards[k]; asked && seen.Second.Err == "" && seen.Second.Waits {
 				behind = ", which is " + rough(seen.Second.Age) + " behind"
 			}
-			p.found(Info, "waiting", k.String(), "nothing: order needs it", "%s for the end of %s%s", children, k, behind)
+			p.alike(Info, "waiting", "shard", k.String(), "nothing: order needs it", "others wait for their end", "%s for the end of %s%s", children, k, behind)
 		}
 	}
 }

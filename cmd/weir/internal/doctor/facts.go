@@ -57,18 +57,21 @@ type Denied struct {
 // Severity says how bad a finding is.
 type Severity string
 
-// The severities. Only Info is nothing wrong.
+// The severities. Info is nothing wrong, and neither is Intended.
 const (
 	Error   Severity = "error"   // records are not handled, or may be lost
 	Warning Severity = "warning" // it is not as it should be, and may become an error
 	Info    Severity = "info"    // good to know
+
+	Intended Severity = "intended" // somebody asked for it, and may have forgotten it
 )
 
 // Finding is one thing that was found.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	Code     string   `json:"code"`            // for programs; stays the same
-	About    string   `json:"about,omitempty"` // a worker, a stream, or stream/shard
+	Code     string   `json:"code"`             // for programs; stays the same
+	About    string   `json:"about,omitempty"`  // a worker, a stream, or stream/shard
+	Others   []string `json:"others,omitempty"` // of which the same is true; Text says how many
 	Text     string   `json:"text"`
 	Do       string   `json:"do"` // what to do about it
 }

@@ -24,8 +24,10 @@ func (p *patient) stream(s Stream) {
 		return
 	case s.Err != "" && slices.ContainsFunc(p.Denied, func(d Denied) bool { return d.On == "stream "+s.Name }):
 		return // said already
+	case p.unreachable:
+		return // that is said of all
 	case s.Err != "":
-		p.found(Warning, "stream-unknown", s.Name, "see that it can be asked about", "stream %s could not be asked about: %s", s.Name, s.Err)
+		p.alike(Warning, "stream-unknown", "stream", s.Name, "see that it can be asked about", "could not be asked about: "+s.Err, "stream %s could not be asked about: %s", s.Name, s.Err)
 		return
 	}
 	if s.Status != "" && s.Status != "ACTIVE" && s.Status != "UPDATING" {
@@ -44,7 +46,8 @@ func (p *patient) stream(s Stream) {
 	if s.Retention > 0 {
 		for _, l := range leases {
 			if t := l.Position.Time(); l.Position.Kind() == shard.Time && t.Before(s.Now.Add(-s.Retention)) {
-				p.found(Warning, "expired-checkpoint", l.Key.String(), "start workers, or make them faster; what expired is lost",
+				p.alike(Warning, "expired-checkpoint", "shard", l.Key.String(), "start workers, or make them faster; what expired is lost",
+					"to be read from before what the stream keeps",
 					"%s is to be read from %s on, and the stream keeps %v", l.Key, l.Position, s.Retention)
 			}
 		}
@@ -100,7 +103,8 @@ func (p *patient) left(s Stream, leases []lease.Lease) {
 	}
 	for _, l := range leases {
 		if !here[l.Shard] && !l.Finished() {
-			p.found(Error, "shard-left", l.Key.String(), "keep records for longer than workers may be away; a worker ends the lease by itself and goes on with the children",
+			p.alike(Error, "shard-left", "shard", l.Key.String(), "keep records for longer than workers may be away; a worker ends the lease by itself and goes on with the children",
+				"they have left the stream before they were read to their end: their records have expired",
 				"%s has left the stream before it was read to its end, at %s: its records have expired", l.Key, l.Position)
 		}
 	}

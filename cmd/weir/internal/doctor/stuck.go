@@ -42,14 +42,15 @@ func (p *patient) stood(all []stand) {
 		switch standing(p.Apart, s.age, complains) {
 		case Error:
 			p.stuck[s.Key] = true
-			says := ""
+			says, each := "", "their checkpoints have not moved although records wait"
 			if complains {
+				each += "; " + t.State + ", as workers say: " + reason(s.Key, t.Why)
 				says = ", and says: " + t.State + " for " + rough(t.For)
 				if t.Why != "" {
 					says += ": " + oneLine(t.Why)
 				}
 			}
-			p.found(Error, "stuck-shard", s.String(), "look at what the handler of "+name+" does with it, and at its log",
+			p.alike(Error, "stuck-shard", "shard", s.String(), "look at what the handler of "+name+" does with it, and at its log", each,
 				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; %s holds it%s", s.Key, p.Apart, rough(s.age), name, says)
 		case Warning:
 			slow[s.owner] = append(slow[s.owner], s)
@@ -66,7 +67,8 @@ func (p *patient) stood(all []stand) {
 		if n := len(shards); n > 1 {
 			among = count(n, "shard") + ", " + oldest.String() + " among them,"
 		}
-		p.found(Warning, "no-checkpoint", name, "if the handler takes longer than that for a batch, all is well; else look for longer, such as with --watch "+stallAfter.String(),
+		p.alike(Warning, "no-checkpoint", "worker", name, "if the handler takes longer than that for a batch, all is well; else look for longer, such as with --watch "+stallAfter.String(),
+			"they have made no checkpoint of some shards although records wait",
 			"worker %s has made no checkpoint of %s for %v although records wait, the oldest for %s", name, among, p.Apart, rough(oldest.age))
 	}
 }

@@ -13,10 +13,10 @@ func (p *patient) silent(w lease.Worker, name string) {
 	times := timesOf(w)
 	longer := "look for longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
 	if p.unseen(w) {
-		p.found(Info, "unseen-worker", name, longer, "whether worker %s (session %s) lives is not to be seen in %v: it beats every %v", name, w.Session, p.Apart, times.Beat)
+		p.alike(Info, "unseen-worker", "worker", name, longer, "whether they live is not to be seen in so short a time", "whether worker %s (session %s) lives is not to be seen in %v: it beats every %v", name, w.Session, p.Apart, times.Beat)
 		return
 	}
-	p.found(Warning, "silent-worker", name, longer+"; if it stays, look at the worker's log: it cannot reach the store, or it was killed",
+	p.alike(Warning, "silent-worker", "worker", name, longer+"; if it stays, look at the worker's log: it cannot reach the store, or it was killed", "not seen to beat, and not for long enough to count as dead",
 		"worker %s (session %s) has not beaten for %v though it beats every %v; it counts as dead after %v", name, w.Session, p.Apart, times.Beat, times.Failover)
 }
 

@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// like is what a finding has in common with others of its kind, which makes them one.
+type like struct {
+	severity Severity
+	code     string
+	noun     string // what each of them is about, "" for findings that stand alone
+	each     string // what is wrong with each, without its name
+}
+
+// alike adds a finding that is summed up with others of which the same is true.
+func (p *patient) alike(s Severity, code, noun, about, do, each, text string, args ...any) {
+	p.found(s, code, about, do, text, args...)
+	p.likes[len(p.findings)-1] = like{s, code, noun, each}
+}
+
+// sum makes one of findings that say the same of several: a problem of everybody is one problem.
+func (p *patient) sum() {
+	groups := map[like][]Finding{}
+	var all []Finding
+	for i, f := range p.findings {
+		if l, ok := p.likes[i]; ok {
+			groups[l] = append(groups[l], f)
+		} else {
+			all = append(all, f)
+		}
+	}
+	for l, group := range groups {
+		slices.SortFunc(group, func(a, b Finding) int { return strings.Compare(a.About, b.About) })
+		f := group[0]
+		if len(group) > 1 {
+			f.Text = fmt.Sprintf("%s: %s, first %s", count(len(group), l.noun), l.each, f.About)
+			if slices.ContainsFunc(group, func(other Finding) bool { return other.Do != f.Do }) {
+				f.Do += "; and so with the others"
+			}
+			for _, other := range group[1:] {
+				f.Others = append(f.Others, other.About)
+			}
+			if l.code == "worker-trouble" && len(group) == len(p.toRead()) {
+				f.Severity = Error // nothing gets on
+			}
+		}
+		all = append(all, f)
+	}
+	p.findings = all
+}
+
+// reason is why something is so, without the name of a shard, which differs from one to the next.
+func reason(k lease.Key, why string) string {
+	why = oneLine(why)
+	if k.Shard != "" && len(k.Shard) > 2 {
+		why = strings.ReplaceAll(why, k.Shard, "the shard")
+	}
+	return why
+}
+
+// outOfReach finds out whether the service answers nothing at all. Then all that is said of streams and shards has that one reason.
+func (p *patient) outOfReach() {
+	why, about := "", 0
+	for _, s := range p.Streams {
+		if s.Err == "" || s.Missing || slices.ContainsFunc(p.Denied, func(d Denied) bool { return d.On == "stream "+s.Name }) {
+			return
+		}
+		if why == "" {
+			why = s.Err
+		}
+		about++
+	}
+	shards := 0
+	for _, seen := range p.Shards {
+		if seen.Second.Err == "" || seen.Second.Code != "" {
+			return
+		}
+		shards++
+	}
+	if about == 0 {
+		return
+	}
+	p.unreachable = true
+	say := ""
+	if n := p.complaining(); n > 0 {
+		say = fmt.Sprintf("; %s too", count(n, "worker")+plural(n, " says so,", " say so,"))
+	}
+	p.found(Error, "service-unreachable", p.App, "see to the endpoint, the region, the network and the service; if workers use the same, nobody reads until it answers, and then all go on by themselves",
+		"none of %s and %s can be asked about: %s%s", count(about, "stream"), count(shards, "shard"), why, say)
+}
+
+// ofReading are states in which a worker complains because the service does not answer, see weir.ShardState.
+var ofReading = []string{lease.CutOff, "starting", "positioning", "reading", "backing off", "subscribing"}
+
+// complaining is how many workers say that they cannot read.
+func (p *patient) complaining() (n int) {
+	for _, w := range p.Second.Workers {
+		if p.beats(w) && slices.ContainsFunc(w.Troubles, func(t lease.Trouble) bool { return slices.Contains(ofReading, t.State) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// cutOff reports whether every worker that beats says that it can read nothing, and there is one.
+func (p *patient) cutOff() bool {
+	n := 0
+	for i, w := range p.Second.Workers {
+		if !p.beats(w) {
+			continue
+		}
+		if !p.Second.Workers[i].CutOff() {
+			return false
+		}
+		n++
+	}
+	return n > 0
+}
