@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -49,6 +50,13 @@ func (w wrongDatabases) fails(subject, name, args, store string, says ...string)
 	if strings.HasPrefix(args, "consume") {
 		in.Args += " --stream s --app a" + w.endpoint
 	}
+	return in
+}
+
+// behind is an input whose URL is of another kind than the server. Some of these wait for each other.
+func (w wrongDatabases) behind(server, name, url string) wronginput.Input {
+	in := w.fails(server, name+" for it", "group list --connect-timeout 7s", url, server, " answers at ", "should be: check --store")
+	in.Until = 7 * time.Second
 	return in
 }
 
@@ -125,6 +133,8 @@ func (w wrongDatabases) postgres(t *testing.T) []wronginput.Input {
 	url := "postgres://weir@" + d.Addr + "/weir?sslmode=disable"
 	return append(w.tables("Postgres", url, "that this user may see"),
 		w.fails("Postgres", "TLS where there is none", "group list", "postgres://weir@"+d.Addr+"/weir?sslmode=require", "TLS"),
+		w.behind("Postgres", "a MySQL URL", "mysql://weir@"+d.Addr+"/weir"),
+		w.behind("Postgres", "a Redis URL", "redis://"+d.Addr),
 	)
 }
 
@@ -132,7 +142,10 @@ func (w wrongDatabases) mysql(t *testing.T) []wronginput.Input {
 	d := servers.MySQL(t)
 	db := w.databases(t, sqltest.Kind{Driver: "mysql", Dialect: sqlstore.MySQL}, d.MySQLDSN)
 	w.mysqlUsers(t, db)
-	return w.tables("MySQL", "mysql://weir@"+d.Addr+"/weir", "grant")
+	return append(w.tables("MySQL", "mysql://weir@"+d.Addr+"/weir", "grant"),
+		w.behind("MySQL", "a Postgres URL", "postgres://weir@"+d.Addr+"/weir?sslmode=disable"),
+		w.behind("MySQL", "a Redis URL", "redis://"+d.Addr),
+	)
 }
 
 func (w wrongDatabases) mariadb(t *testing.T) []wronginput.Input {
@@ -144,7 +157,9 @@ func (w wrongDatabases) mariadb(t *testing.T) []wronginput.Input {
 		sqltest.Exec(t, db, statement)
 	}
 	w.mysqlUsers(t, db)
-	return w.tables("MariaDB", "mysql://weir@"+d.Addr+"/weir", "grant")
+	return append(w.tables("MariaDB", "mysql://weir@"+d.Addr+"/weir", "grant"),
+		w.behind("MariaDB", "a Postgres URL", "postgres://weir@"+d.Addr+"/weir?sslmode=disable"),
+	)
 }
 
 func (w wrongDatabases) mysqlUsers(t *testing.T, db *sql.DB) {
@@ -183,6 +198,8 @@ func (w wrongDatabases) redis(t *testing.T) []wronginput.Input {
 		imported(fails("a server that is full", "group import --app a --yes -", "redis://"+full.Addr, "memory", "maxmemory")),
 		fails("a cluster that is none", "group list", "redis-cluster://:right@"+d.Addr, "cluster"),
 		fails("sentinels that are none", "group list", "redis-sentinel://"+d.Addr+"?master_name=m&password=right", "not a sentinel"),
+		w.behind("Redis", "a Postgres URL", "postgres://weir@"+d.Addr+"/weir?sslmode=disable"),
+		w.behind("Redis", "a MySQL URL", "mysql://weir@"+d.Addr+"/weir"),
 	}
 }
 
