@@ -121,6 +121,10 @@ func (p *puller) Handle(ctx context.Context, b *Batch) error {
 		}
 		return &pullEnded{p.err}
 	case <-ctx.Done():
+		select { // the batch is the function's until it comes back
+		case <-p.asks:
+		case <-p.done:
+		}
 		return context.Cause(ctx)
 	}
 }

@@ -186,3 +186,36 @@ func TestPullingToTheEndOfAShard(t *testing.T) {
 		}
 	})
 }
+
+// With ReuseBuffers a batch that was pulled lasts until the next is asked for, also when the term is over before that.
+func TestAPulledBatchOutlastsItsTerm(t *testing.T) {
+	t.Setenv("WEIR_POISON", "1")
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		t.Run(reading.String(), func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+				srv.Put("s", "k", []byte("what it was"))
+				var said []string
+				stop := startShards(t, srv, memstore.New(), weir.Options{Reading: reading, ReuseBuffers: true, StopTimeout: time.Second}, weir.ShardHandlers{
+					Pull: func(ctx context.Context, s *weir.Shard) error {
+						for b, err := range s.Batches() {
+							if err != nil {
+								return err
+							}
+							<-ctx.Done()
+							time.Sleep(2 * time.Second)
+							said = append(said, string(b.Records[0].Data))
+						}
+						return nil
+					},
+				})
+				time.Sleep(5 * time.Second)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				if !slices.Equal(said, []string{"what it was"}) {
+					t.Errorf("the record said %q when the function looked at it", said)
+				}
+			})
+		})
+	}
+}

@@ -43,7 +43,7 @@ type ShardHandlers struct {
 
 	// Position says how far a sink has got that keeps positions itself, such as a database whose
 	// transactions hold both the effect of a record and its position. Optional. It is called when a
-	// term begins, for the shard and then for its ancestors. ctx ends after 30 s. An error, a panic and
+	// term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when the lease is wanted back. An error, a panic and
 	// a position that cannot be one of the shard are retried after a pause and never read as "nowhere".
 	//
 	// For the shard itself, reading begins after the position that is returned. The zero Position of a
@@ -53,7 +53,8 @@ type ShardHandlers struct {
 	//
 	// For an ancestor, which the lease says was read to its end, a position that is not at its end has
 	// it read again from there, and what descends from it waits: a sink that was restored from a backup
-	// misses nothing. For that the sink has to answer for shards that have ended. The zero Position of
+	// misses nothing. For that the sink has to answer for shards that have ended: one that removes what
+	// it knew of them, and is set back, may miss records of their descendants. The zero Position of
 	// a shard with an ancestor that the sink knows says the same as [Oldest]: that it has none of its
 	// records. Where it knows no ancestor either, the lease's word counts: the sink is new, or removes
 	// what it knew of shards that have ended.
@@ -87,8 +88,8 @@ const positionTimeout = 30 * time.Second
 // open makes the term's handler, and tries again for as long as that fails. It reports whether to read on;
 // otherwise the term is over, or an error ends Run.
 func (l *shardLoop) open() (bool, error) {
+	l.enter(ShardOpening, l.attempts(), l.lastFailure())
 	for attempt := l.attempts() + 1; ; attempt++ {
-		l.enter(ShardOpening, attempt-1, l.lastFailure())
 		began := time.Now()
 		behind, err := l.tryOpen(began)
 		if err == nil {
@@ -103,14 +104,31 @@ func (l *shardLoop) open() (bool, error) {
 			l.cutShort(began, cause)
 			return false, nil
 		}
+		if l.term.Reading().Err() != nil { // nothing was begun that had to be finished
+			return false, nil
+		}
 		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
-		l.enter(ShardRetrying, attempt, err)
+		lookup := errors.As(err, new(*lookupError))
+		if lookup { // another worker may be able to: if it lasts, the lease is given up as one that cannot be read
+			l.failsAgain(attempt, err)
+		} else {
+			l.enter(ShardRetrying, attempt, err)
+		}
 		l.openFailed(err, attempt, next)
 		if wait(l.term.Reading(), next) != nil {
 			return false, nil
 		}
+		if !lookup {
+			l.enter(ShardOpening, attempt, err)
+		}
 	}
 }
+
+// lookupError is a failure of the store or of Kinesis to say what has to be known before a shard is opened.
+type lookupError struct{ err error }
+
+func (e *lookupError) Error() string { return e.err.Error() }
+func (e *lookupError) Unwrap() error { return e.err }
 
 // attempts is how many calls of the user's code have failed in a row.
 func (l *shardLoop) attempts() int {
@@ -139,7 +157,7 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 	ctx := &handlerContext{l.term.Context(), l.in.values}
 	start := l.term.At()
 	if h.Position != nil {
-		at, behind, err := l.startAtSink(ctx, began)
+		at, behind, err := l.startAtSink(&handlerContext{l.term.Reading(), l.in.values}, began)
 		if behind || err != nil {
 			return behind, err
 		}

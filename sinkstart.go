@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,17 @@ type sinkAnswer struct {
 	unread bool     // the stream has records of it after at; if at is zero, any, and the sink knows an ancestor
 }
 
+// begun reports whether the sink has something of the shard. Then it had all of the shard's ancestors before that.
+func (a sinkAnswer) begun() bool { return a.at.Kind() == shard.Sequence || a.at.IsEnd() }
+
+// oldest is where the shard is to be read again from.
+func (a sinkAnswer) oldest() Position {
+	if a.at.IsZero() {
+		return shard.Oldest
+	}
+	return a.at
+}
+
 // startAtSink returns where reading begins by the sink's word, zero for the lease's checkpoint, in a try
 // to open that began then. behind reports that the lease was given back, because the sink is behind in an ancestor.
 func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Position, behind bool, err error) {
@@ -34,7 +46,10 @@ func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Pos
 	if err != nil {
 		return Position{}, false, err
 	}
-	answers, err := l.askAncestors(ctx, leases)
+	if err := l.ofThisStream(ctx, leases[key.Shard], own); err != nil {
+		return Position{}, false, err
+	}
+	answers, err := l.askAncestors(ctx, began, leases)
 	if err != nil {
 		return Position{}, false, err
 	}
@@ -49,21 +64,24 @@ func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Pos
 	case own.IsZero() || own.IsEnd():
 		return Position{}, false, nil
 	}
-	if own.Kind() == shard.Sequence {
-		first, err := l.in.lineage.firstNumber(ctx, l.in, leases[key.Shard])
-		if err != nil {
-			return Position{}, false, err
-		}
-		if first != "" && shard.CompareSequence(own.SequenceNumber(), first) < 0 {
-			return Position{}, false, fmt.Errorf("weir: the sink's position %s in shard %s is of an earlier stream of this name: "+
-				"the shard begins at %s; remove what the sink keeps for the earlier stream", own, key.Shard, first)
-		}
-	}
 	return own, false, nil
 }
 
-// askAncestors asks the sink for the parents of the shard, and further up where it knows nothing.
-func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Lease) (map[string]sinkAnswer, error) {
+// ofThisStream fails for a position in a shard that is from before the shard began.
+func (l *shardLoop) ofThisStream(ctx context.Context, of lease.Lease, at Position) error {
+	if at.Kind() != shard.Sequence {
+		return nil
+	}
+	first, err := l.in.lineage.firstNumber(ctx, l.in, of)
+	if err == nil && first != "" && shard.CompareSequence(at.SequenceNumber(), first) < 0 {
+		err = fmt.Errorf("weir: the sink's position %s in shard %s is of an earlier stream of this name: "+
+			"the shard begins at %s; remove what the sink keeps for the earlier stream", at, of.Shard, first)
+	}
+	return err
+}
+
+// askAncestors asks the sink for the parents of the shard, and further up where it has nothing of them.
+func (l *shardLoop) askAncestors(ctx context.Context, began time.Time, leases map[string]lease.Lease) (map[string]sinkAnswer, error) {
 	answers := map[string]sinkAnswer{}
 	next := leases[l.term.Lease.Shard].Parents
 	for len(next) > 0 {
@@ -72,26 +90,33 @@ func (l *shardLoop) askAncestors(ctx context.Context, leases map[string]lease.Le
 		if _, asked := answers[id]; asked {
 			continue
 		}
-		at, err := l.askSink(ctx, id)
+		at, err := inquired(ctx, l.in.lineage, l.ancestor("position", id), began, func() (Position, error) { return l.askSink(ctx, id) })
 		if err != nil {
 			return nil, err
 		}
 		answer := sinkAnswer{at: at}
 		parent, here := leases[id]
-		switch {
-		case at.IsZero():
+		if !answer.begun() {
 			next = append(next[:len(next):len(next)], parent.Parents...)
-		case at.IsEnd() || here && !parent.Finished():
+		}
+		switch {
+		case at.IsZero(), at.IsEnd(), here && !parent.Finished():
 		default:
-			if answer.unread, err = l.unread(ctx, id, at); err != nil {
+			if here {
+				if err := l.ofThisStream(ctx, parent, at); err != nil {
+					return nil, err
+				}
+			}
+			if answer.unread, err = l.unread(ctx, began, id, at); err != nil {
 				return nil, err
 			}
 		}
 		answers[id] = answer
 	}
-	for id, answer := range answers { // those that the sink has none of, although it knows what came before
+	for _, id := range slices.Sorted(maps.Keys(answers)) { // those that the sink has none of, although it knows what came before
+		answer := answers[id]
 		if parent, here := leases[id]; here && parent.Finished() && answer.at.IsZero() && knownAbove(leases, id, answers) {
-			unread, err := l.unread(ctx, id, shard.Oldest)
+			unread, err := l.unread(ctx, began, id, shard.Oldest)
 			if err != nil {
 				return nil, err
 			}
@@ -116,13 +141,27 @@ func knownAbove(leases map[string]lease.Lease, id string, answers map[string]sin
 	return known(id)
 }
 
+// ancestor names an inquiry about an ancestor.
+func (l *shardLoop) ancestor(what, id string) inquiry {
+	return inquiry{what, lease.Key{Stream: l.term.Lease.Stream, Shard: id}}
+}
+
 // unread reports whether the stream has records of a finished shard after a position of the sink.
-func (l *shardLoop) unread(ctx context.Context, id string, at Position) (bool, error) {
+func (l *shardLoop) unread(ctx context.Context, began time.Time, id string, at Position) (bool, error) {
+	return inquired(ctx, l.in.lineage, l.ancestor("records after "+at.String(), id), began, func() (bool, error) { return l.lookUnread(ctx, id, at) })
+}
+
+func (l *shardLoop) lookUnread(ctx context.Context, id string, at Position) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
 	defer cancel()
 	unread, err := source.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at)
-	if !errors.Is(err, source.ErrNoShard) {
-		return unread, err
+	switch {
+	case err == nil:
+		return unread, nil
+	case errors.Is(err, source.ErrNoPosition): // the sink's mistake
+		return false, err
+	case !errors.Is(err, source.ErrNoShard):
+		return false, &lookupError{err}
 	}
 	key := lease.Key{Stream: l.term.Lease.Stream, Shard: id}
 	if l.in.opts.Expired == FailExpired {
@@ -157,18 +196,15 @@ func setBack(leases map[string]lease.Lease, id string, answers map[string]sinkAn
 			case !here: // it has left the stream
 			case !parent.Finished():
 				waits[id] = true
-			case answer.at.IsZero() && visit(p):
-				waits[id] = true
-			case answer.unread && answer.at.IsZero():
-				move(parent, shard.Oldest)
+			case !answer.begun() && visit(p):
 				waits[id] = true
 			case answer.unread:
-				move(parent, answer.at)
+				move(parent, answer.oldest())
 				waits[id] = true
 			}
 		}
-		if waits[id] && answers[id].at.IsZero() {
-			move(leases[id], shard.Oldest)
+		if waits[id] && !answers[id].begun() {
+			move(leases[id], answers[id].oldest())
 		}
 		return waits[id]
 	}
@@ -184,7 +220,7 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 		defer cancel()
 		did, err := l.in.store.Apply(call, l.in.opts.App, moves)
 		if err != nil {
-			return fmt.Errorf("weir: setting leases back to where the sink is: %w", err)
+			return &lookupError{fmt.Errorf("weir: setting leases back to where the sink is: %w", err)}
 		}
 		for i, m := range moves {
 			if did[i] {
@@ -200,87 +236,4 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 	}
 	l.term.GiveBack()
 	return nil
-}
-
-// lineage is what shards descend from and where they begin, as far as sinks have to be asked about it.
-type lineage struct {
-	busy chan struct{} // has one element while nobody looks
-
-	// Of whoever took the element.
-	streams map[string]map[string]lease.Lease // by stream and shard
-	seen    time.Time                         // when the leases were read
-	firsts  map[lease.Key]firstNumbers        // by stream
-}
-
-// firstNumbers are the first sequence numbers of a stream's shards.
-type firstNumbers struct {
-	born    int64 // of the stream
-	numbers map[string]string
-}
-
-func newLineage() *lineage {
-	n := &lineage{busy: make(chan struct{}, 1)}
-	n.busy <- struct{}{}
-	return n
-}
-
-// take waits for the others who look, so that one call serves all shards that begin at a time.
-func (n *lineage) take(ctx context.Context) error {
-	select {
-	case <-n.busy:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// leases returns the leases of a shard's stream by shard, as they were at some time after began: a
-// parent that was unfinished before that may be finished. The caller does not change them.
-func (n *lineage) leases(ctx context.Context, r *run, of lease.Key, began time.Time) (map[string]lease.Lease, error) {
-	if err := n.take(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { n.busy <- struct{}{} }()
-	if !n.seen.After(began) {
-		call, cancel := context.WithTimeout(ctx, r.opts.FailoverAfter)
-		defer cancel()
-		seen := time.Now()
-		view, err := r.store.View(call, r.opts.App, "")
-		if err != nil {
-			return nil, fmt.Errorf("weir: looking for the ancestors of %s: %w", of, err)
-		}
-		n.seen, n.streams = seen, map[string]map[string]lease.Lease{}
-		for _, l := range view.Leases {
-			if n.streams[l.Stream] == nil {
-				n.streams[l.Stream] = map[string]lease.Lease{}
-			}
-			n.streams[l.Stream][l.Shard] = l
-		}
-	}
-	if _, known := n.streams[of.Stream][of.Shard]; !known {
-		return nil, fmt.Errorf("weir: the lease of %s is not there any more", of)
-	}
-	return n.streams[of.Stream], nil
-}
-
-// firstNumber returns the first sequence number of a shard, "" if the stream does not say.
-func (n *lineage) firstNumber(ctx context.Context, r *run, of lease.Lease) (string, error) {
-	if err := n.take(ctx); err != nil {
-		return "", err
-	}
-	defer func() { n.busy <- struct{}{} }()
-	stream := lease.Key{Stream: of.Stream}
-	known := n.firsts[stream]
-	if first, here := known.numbers[of.Shard]; here && known.born == of.Born {
-		return first, nil
-	}
-	numbers, err := source.FirstNumbers(ctx, r.client, r.naming.source(of.Stream))
-	if err != nil {
-		return "", fmt.Errorf("weir: looking for the beginning of %s: %w", of.Key, err)
-	}
-	if n.firsts == nil {
-		n.firsts = map[lease.Key]firstNumbers{}
-	}
-	n.firsts[stream] = firstNumbers{of.Born, numbers}
-	return numbers[of.Shard], nil
 }

@@ -126,6 +126,16 @@ func (l *shardLoop) status() ShardStatus {
 	return s
 }
 
+// failsAgain notes a failure of what goes on all the same.
+func (l *shardLoop) failsAgain(attempt int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure == nil {
+		l.failure = &handlerFailure{since: mono.Now()}
+	}
+	l.failure.err, l.failure.attempt = err, attempt
+}
+
 // enter notes what handling is at; nothing ("") leaves it to reading.
 func (l *shardLoop) enter(state ShardState, attempt int, err error) {
 	l.mu.Lock()

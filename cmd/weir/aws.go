@@ -85,8 +85,8 @@ func (f *awsFlags) patient(client *kinesis.Client) *kinesis.Client {
 	return kinesis.New(client.Options(), func(o *kinesis.Options) { o.HTTPClient = patientClient{o.HTTPClient, f.service, "Kinesis"} })
 }
 
-// greet asks for streams that are to be read, and so whether the service answers: what reads goes on whatever fails, for as
-// long as it takes. So what is wrong from the start has to show before.
+// greet asks for streams that are to be read, and so whether the service answers: what reads goes on
+// whatever fails, for as long as it takes. So what is wrong from the start has to show before.
 func (f *awsFlags) greet(ctx context.Context, client *kinesis.Client, streams ...string) error {
 	asking := f.patient(client)
 	for _, s := range streams {

@@ -12,8 +12,8 @@ func (o *consumeOptions) registerWait(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.aws.wait, "wait", false, "go on until the service and the store answer, however long that takes, instead of ending after --connect-timeout")
 }
 
-// begin asks the streams and the store, and returns the store. A worker goes on whatever fails, for as long as it takes. So what is
-// wrong from the start shows here, and with --wait an outage is no such thing.
+// begin asks the streams and the store, and returns the store. A worker goes on whatever fails, for
+// as long as it takes. So what is wrong from the start shows here; with --wait an outage is not wrong.
 func (o *consumeOptions) begin(ctx context.Context, t terminal, client *kinesis.Client, url storeURL) (openStore, error) {
 	if err := o.aws.greet(ctx, client, o.streams...); err != nil {
 		return openStore{}, err

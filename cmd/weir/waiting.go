@@ -9,14 +9,14 @@ import (
 
 const (
 	defaultPatience = patience(30 * time.Second)
-	// firstWord is the silence after which a person is told of it. The next words come after twice the time each,
-	// a minute apart at most.
+	// firstWord is the silence after which a person is told of it. The next words come after twice the
+	// time each, a minute apart at most.
 	firstWord  = 5 * time.Second
 	mostQuiet  = time.Minute
 	peerRested = 15 * time.Second // without a call: whoever tries again does so sooner
 )
 
-// patience is --connect-timeout: how long a service or a store may leave the command without its first answer.
+// patience is --connect-timeout: how long the first answer of a service or a store may take.
 type patience time.Duration
 
 // Set, String and Type are for the flag.
@@ -53,8 +53,8 @@ func withWaits(ctx context.Context, t terminal) (_ context.Context, end func()) 
 	}
 }
 
-// newPeer is a service or a store that the command of this context asks. It fails calls when it has not answered once
-// within limit; 0 is no limit.
+// newPeer is a service or a store that the command of this context asks. Calls fail when it has not
+// answered once within limit; 0 is no limit.
 func newPeer(ctx context.Context, name string, limit time.Duration) *peer {
 	p := &peer{limit: limit, name: name}
 	p.late, p.expire = context.WithCancelCause(context.Background())
@@ -143,8 +143,8 @@ func (p *peer) begin(ctx context.Context) *call {
 	return c
 }
 
-// untilDue gives a call's context the deadline of the first answer, if that is still to come: the client of Redis does
-// not look at a context's end.
+// untilDue gives a call's context the deadline of the first answer, if that is still to come: the
+// client of Redis does not look at a context's end.
 func (p *peer) untilDue(ctx context.Context) (context.Context, context.CancelFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

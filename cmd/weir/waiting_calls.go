@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// ask makes a call to a store. Until the first answer one that is not answered is made again, since a database's
-// client gives up a connection sooner than a person would.
+// ask makes a call to a store. Until the first answer one that is not answered is made again, since
+// a database's client gives up a connection sooner than a person would.
 func (p *peer) ask(ctx context.Context, do func(context.Context) error) error {
 	for {
 		c := p.begin(ctx)
@@ -38,7 +38,7 @@ func (p *peer) ask(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// persist makes calls until the peer answers, if the command is to go on until then. ask makes them once.
+// persist calls ask until the peer answers, if the command is to go on until then.
 func persist(ctx context.Context, wait bool, p *peer, ask func() error) error {
 	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
 		err := ask()
@@ -132,8 +132,9 @@ func (b *heardBody) Close() error {
 	return err
 }
 
-// listen notes what happens on the connections of a client with which the library reads: it makes its calls by itself, over
-// connections that are made like these. It is for HTTP/1.1, where whoever has asked is to be answered.
+// listen notes what happens on the connections of a client with which the library reads: it makes
+// its calls by itself, over connections that are made like these. It is for HTTP/1.1, where each
+// request has an answer; over HTTP/2 much is written that needs none.
 func listen(client *awshttp.BuildableClient, p *peer) *awshttp.BuildableClient {
 	return client.WithTransportOptions(func(tr *http.Transport) {
 		dial := tr.DialContext
@@ -158,7 +159,7 @@ type heardConn struct {
 
 func (c *heardConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
-	if c.asked == nil && c.p.hasAnswered() { // before that calls are noted, which may be above TLS and a proxy
+	if c.asked == nil && c.p.hasAnswered() { // before that calls count, whatever a proxy says
 		c.asked = c.p.begin(context.Background())
 	}
 	c.mu.Unlock()
@@ -205,7 +206,8 @@ func (s openStore) asks(ctx context.Context, do func(context.Context) error) err
 	switch {
 	case s.peer == nil:
 		return do(ctx)
-	case s.url.kind != storeServer: // DynamoDB, of whose answers the HTTP client tells: a table may take longer to be made than they do
+	case s.url.kind != storeServer:
+		// The HTTP client tells of DynamoDB's answers: a table takes longer to be made than they do.
 		return s.peer.ask(ctx, do)
 	}
 	return s.peer.ask(ctx, func(ctx context.Context) error {

@@ -52,6 +52,7 @@ type hindered struct {
 	unbeaten int64 // as store, of its beats alone: with the next that succeeds a leader's own watchdog begins anew
 	resigned int64
 	stopping int64 // since when it stops
+	sink     int64 // it asks the sink, or waits until it asks again
 	reads    map[string]int64
 	handles  map[string]int64 // when a handler was last at work
 }
@@ -73,6 +74,9 @@ func (w *world) keepsFromStore(c *call, d time.Duration) {
 // keepsFromReading notes that a call about a shard or a stream goes wrong.
 func (w *world) keepsFromReading(l *life, about string, d time.Duration) {
 	l.hindered.reads[about] = max(l.hindered.reads[about], w.now()+int64(d))
+	if w.sink != nil { // for which ancestors are read, too
+		l.hindered.sink = max(l.hindered.sink, w.now()+int64(d))
+	}
 }
 
 // callWithin is how long a call to Kinesis may hang.
@@ -236,7 +240,15 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 // noteHandlers notes which shards have a handler at work, and whether something of before the faults ended is still under way in the user's code.
 func (w *world) noteHandlers(l *life) {
 	for _, c := range l.parked {
-		if c.op != "handle" && c.op != "streams" || c.gone.Load() {
+		if c.op == "position" || c.op == "open" {
+			l.hindered.sink = max(l.hindered.sink, w.now()+int64(retryMax))
+		} else if c.op == "hook" { // Run waits for it when all else has ended
+			l.hindered.handles["hook"] = w.now()
+			continue
+		} else if c.op != "handle" && c.op != "streams" {
+			continue
+		}
+		if c.gone.Load() {
 			continue
 		}
 		if c.op == "handle" {
@@ -256,6 +268,7 @@ func (w *world) leavesInTime(l *life) {
 	}
 	since := max(l.hindered.stopping, l.fromStore(), w.outage)
 	w.within(since, s.stop+7*time.Second+s.failover+3*s.beat, "stop", func() string { return l.String() + " stops" })
+	since = max(since, l.hindered.sink)
 	for _, at := range l.hindered.handles {
 		since = max(since, at)
 	}
@@ -331,6 +344,10 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
+		if w.sink != nil && !w.readable(l, sh) { // its parent was set back since it was given out
+			d.since = now
+			return
+		}
 		silent := max(d.since, w.watched(), takers)
 		if former := w.books.of[l.Owner]; former != nil {
 			silent = max(silent, former.hindered.beat)
@@ -338,13 +355,13 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		w.within(silent, s.failover+2*s.beat, what, say)
 	case "wished":
 		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
-		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.handles[about(l.Stream, l.Shard)]), 3*s.beat, "wish, idle", say)
+		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)]), 3*s.beat, "wish, idle", say)
 	case "read":
 		since, left := w.judge.Waits(sh.Name)
 		if left == 0 || owner.stopping {
 			return
 		}
-		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.handles[about(l.Stream, l.Shard)])
+		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second
 		if w.reading == weir.FanOut { // a consumer to find, a subscription that another has, and one that is refused for a while
 			may += 20 * time.Second
@@ -381,7 +398,7 @@ func (w *world) unsettled(wrong string) {
 		}
 	}
 	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle
-	if w.counts[ReaderStuck] > 0 {
+	if w.counts[ReaderStuck] > 0 || w.opensLess() {
 		may += 2 * s.stall
 	}
 	w.within(since, may, "well", func() string { return wrong })

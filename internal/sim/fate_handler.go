@@ -135,6 +135,7 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case c.gone.Load():
 	case v.checkpoint > 0:
 		w.judge.Noted(h.judge, v.checkpoint, w.wall())
+		w.takes(h, v.checkpoint)
 		return // it goes on
 	case v.habit != nil:
 		if v.habit.done > 0 {
@@ -145,7 +146,11 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		c.life.stopping = true
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
-		w.judge.Acked(h.judge, n)
+		w.takes(h, n)
+		if !c.life.pulls { // who says later what is done
+			w.judge.Acked(h.judge, n)
+		}
+	case c.life.pulls: // it asks the sink again
 	default:
 		w.leaves(c, h)
 	}

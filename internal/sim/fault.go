@@ -57,6 +57,20 @@ const (
 	HandlerExits    Fault = "handler ends goroutine"
 )
 
+// What functions of Options.Events and the logger may do.
+const (
+	HookBlocks Fault = "hook blocks" // for up to three minutes
+	HookPanics Fault = "hook panics"
+)
+
+// What becomes of a call that asks a sink for its position, or for a handler.
+const (
+	SinkFails  Fault = "sink fails"
+	SinkHangs  Fault = "sink hangs"
+	SinkPanics Fault = "sink panics"
+	SinkLies   Fault = "sink lies" // in ways that lose nothing
+)
+
 // What happens to workers and streams at times of its own.
 const (
 	Crash        Fault = "crash"
@@ -76,6 +90,7 @@ const (
 	Trim         Fault = "records expire"
 	Recreate     Fault = "stream made anew"
 	Renames      Fault = "stream named or not" // by Options.StreamsFunc
+	SetBack      Fault = "sink set back"       // to a backup, while nobody works
 )
 
 // What may become of a subscription's next event.

@@ -126,6 +126,14 @@ func (g *gate) empty() bool {
 	return len(g.arrived) == 0
 }
 
+// firstWish tells calls of one worker apart that change leases at one time.
+func (c *call) firstWish() string {
+	if a, ok := c.body.(applyCall); ok && len(a.actions) > 0 {
+		return a.actions[0].String()
+	}
+	return ""
+}
+
 // take returns what has arrived, in an order that does not depend on which goroutine was first.
 func (g *gate) take() []*call {
 	g.mu.Lock()
@@ -144,7 +152,10 @@ func (g *gate) take() []*call {
 			if c := strings.Compare(a.op, b.op); c != 0 {
 				return c
 			}
-			return strings.Compare(a.about, b.about)
+			if c := strings.Compare(a.about, b.about); c != 0 {
+				return c
+			}
+			return strings.Compare(a.firstWish(), b.firstWish())
 		})
 	}
 	return all

@@ -49,6 +49,7 @@ type life struct {
 	leads    int64         // what a leader asks of the store fails until then
 	barred   int64         // since when it does
 	older    bool          // it is of the version before
+	pulls    bool          // its handlers ask for batches
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
 	session  string // as the store knows it
@@ -139,8 +140,13 @@ func (w *world) start(of *worker) {
 		return
 	}
 	w.stirred = true
+	run := func() error { return c.Run(l.ctx, weir.HandlerFunc(l.handle)) }
+	if w.sink != nil {
+		h := l.shardHandlers()
+		run = func() error { return c.RunShards(l.ctx, h) }
+	}
 	go func() {
-		err := c.Run(l.ctx, weir.HandlerFunc(l.handle))
+		err := run()
 		close(l.done)
 		l.w.gate.tell(&call{life: l, op: "returned", ctx: l.ctx, body: err})
 	}()
@@ -158,12 +164,12 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		o.stall = max(o.stall, 130*time.Second) // 2 min is the least, by the fastest clock
 	}
 	return weir.Options{
-		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: quiet,
+		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
 		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
-		Events: weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {}},
+		Events: l.hooks(),
 	}
 }
 
@@ -211,7 +217,7 @@ func (w *world) returned(l *life, err error) {
 	}
 	w.note(l, "returned", "", 0, what)
 	for _, c := range l.parked {
-		if !c.gone.Load() && c.op != "handle" && c.op != "late" {
+		if !c.gone.Load() && c.op != "handle" && c.op != "late" && c.op != "hook" {
 			w.breaks("Run of %s has returned while a call (%s) was under way", l.who, c.op)
 		}
 	}

@@ -22,6 +22,7 @@ type Profile struct {
 	Pushed  float64 // the part of the simulations that read by fan-out
 	Reuses  float64 // the part of them with Options.ReuseBuffers
 	Older   float64 // the part of the starts of workers that are of the version before
+	Sinks   bool    // handlers write to a sink that says where reading begins
 	Streams [2]int  // how many there are; with a second number Options.StreamsFunc names all but the first
 	Records time.Duration
 	Idle    [2]time.Duration
@@ -41,7 +42,7 @@ var handlerFaults = map[Fault]float64{
 }
 
 var habitFaults = map[Fault]float64{
-	HandlerChanges: .3, HandlerKeeps: .1, HandlerNotes: .3, HandlerConfuses: .05, HandlerLeaves: .05, HandlerCancels: .02, HandlerExits: .0005,
+	HandlerChanges: .3, HandlerKeeps: .1, HandlerNotes: .3, HandlerConfuses: .05, HandlerLeaves: .05, HandlerCancels: .02, HandlerExits: .0005, HookBlocks: .01, HookPanics: .02,
 	HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, Checkpoints: .03,
 }
 
@@ -67,7 +68,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
@@ -105,6 +106,11 @@ var long = []Profile{
 		Name: "habits", Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, habitFaults, workerFaults, map[Fault]float64{
 			Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 40, Merge: 30,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 6},
+	},
+	{
+		Name: "sinks", Sinks: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, handlerFaults, workerFaults, map[Fault]float64{
+			SetBack: 60, SinkFails: .05, SinkHangs: .01, SinkPanics: .02, SinkLies: .03, CrashWaits: .003, Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 60, Merge: 40,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
 	},
 	{
 		Name: "rolling", Older: .5, Pushed: .3, Rates: all(storeFaults, workerFaults, shapeFaults, map[Fault]float64{Leaves: 120}), Repeats: true,

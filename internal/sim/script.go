@@ -12,7 +12,7 @@ import (
 )
 
 // scripted are the faults that come at times of their own, in a fixed order.
-var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames}
+var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack}
 
 // script puts them on the calendar.
 func (w *world) script() {
@@ -93,6 +93,8 @@ func (w *world) happens(f Fault, id string) {
 		w.outage = w.now() + int64(span)
 		w.outages = append(w.outages, stretch{w.now(), w.outage})
 		w.faults(judge.Worker{}, span)
+	case SetBack:
+		w.setsBack(id, &d)
 	default:
 		w.reshapes(f, id, &d)
 	}
@@ -243,6 +245,7 @@ func (w *world) leave() {
 		switch {
 		case left == 0:
 			w.emptied()
+			w.sunk()
 			w.stage = over
 		case time.Duration(w.now()-began) > most:
 			w.breaks("%v after they were told to stop %d workers still run", most, left)

@@ -52,6 +52,7 @@ type world struct {
 	lives   []*life
 	store   *memstore.Store
 	service *model.Service
+	sink    *sink // nil where handlers have none
 	streams []*stream
 	judge   *judge.Judge
 	books   books
@@ -162,6 +163,7 @@ func (w *world) prepare(o Options) {
 	}
 	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
 	w.makeStreams(shards)
+	w.makeSink()
 	late := w.begin()
 	for i := range n {
 		// Rates within 4.5 % of true time: any two differ by less than a tenth.
@@ -334,6 +336,10 @@ func (w *world) admit(c *call) {
 		w.admitEvent(c, body)
 	case namesCall:
 		w.admitNames(c)
+	case hookCall:
+		w.admitHook(c, body)
+	case sinkCall:
+		w.admitSink(c, body)
 	default:
 		w.admitStore(c)
 	}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,15 +12,21 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Unread reports whether a shard that has ended has records after a position. It tries until ctx ends; its errors are then why it failed last,
-// and ones that wrap [ErrNoShard] or [ErrNoStream].
+// Unread reports whether a shard that has ended has records after a position. It tries until ctx ends; its errors are then why it
+// failed last, and ones that wrap [ErrNoPosition], [ErrNoShard] or [ErrNoStream].
 func Unread(ctx context.Context, setup *Setup, id string, at shard.Position) (bool, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var last error
 	once := *setup
 	once.IfExpired = StayExpired
 	p := Poll{
 		Setup: &once, Shard: id, From: at, Limit: 1,
-		Hears: &Hearing{OnFailed: func(err error, _ bool, _ time.Duration) { last = err }},
+		Hears: &Hearing{OnFailed: func(err error, _ bool, _ time.Duration) {
+			if last = err; errors.Is(err, ErrNoPosition) {
+				cancel(err)
+			}
+		}},
 	}
 	for {
 		page, err := p.Next(ctx)

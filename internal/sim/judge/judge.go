@@ -34,6 +34,7 @@ type record struct {
 	exempt  bool // nobody has to handle it any more
 	done    bool // a handler said so
 	acked   bool // … and was told that this counts
+	undone  bool // it was done once, which is lost
 	by      Worker
 	epoch   uint64
 	at      time.Time
@@ -77,6 +78,7 @@ type shardState struct {
 	since   time.Time // when one of these was last dealt with, or when the first came
 	over    bool      // its end was handled
 	epoch   uint64    // the highest that began
+	doubted bool      // it may be read again by whoever has it
 	active  []*Batch
 }
 
@@ -281,7 +283,7 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 	j.Again++
 	since := r.at.Add(-j.Grace)
 	switch {
-	case r.by == b.Worker && r.epoch == b.Epoch:
+	case r.by == b.Worker && r.epoch == b.Epoch && !j.shard(b.Shard).doubted:
 		j.breaks("%s is handed %s in %s again at the same epoch %d", b.Worker, id, b.Shard, b.Epoch)
 	case !j.faults[r.by].After(since) && !j.general.After(since):
 		j.breaks("%s is handed %s in %s (epoch %d), which %s had handled (epoch %d) %v before, and nothing had happened to that",
@@ -321,6 +323,28 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	}
 }
 
+// Doubted notes that what was done of a shard is said not to be: it may be handled again at any epoch.
+func (j *Judge) Doubted(id string) { j.shard(id).doubted = true }
+
+// Undone notes that what was done with a record is lost: it is to be handled again.
+func (j *Judge) Undone(id ID, now time.Time) {
+	r := j.record(id)
+	if r == nil || !r.done {
+		return
+	}
+	r.done, r.acked, r.undone = false, false, true
+	j.low[id.Key] = min(j.low[id.Key], id.N-1)
+	s := j.shard(r.shard)
+	s.over = false
+	if r.exempt {
+		return
+	}
+	j.missing++
+	if s.left++; s.left == 1 {
+		s.since = now
+	}
+}
+
 // Acked notes that the handler may rely on what Done said.
 func (j *Judge) Acked(b *Batch, n int) {
 	if b.Stale {
@@ -344,10 +368,10 @@ func (j *Judge) Ended(b *Batch) {
 	}
 }
 
-// Passed judges that the checkpoint of a shard is behind some records.
+// Passed judges that the checkpoint of a shard is behind some records, which were done, be it that this is lost.
 func (j *Judge) Passed(shard string, ids ...ID) {
 	for _, id := range ids {
-		if r := j.record(id); r != nil && !r.done && !r.exempt {
+		if r := j.record(id); r != nil && !r.done && !r.exempt && !r.undone {
 			j.breaks("the checkpoint of %s passes %s, which was not handled", shard, id)
 			return
 		}

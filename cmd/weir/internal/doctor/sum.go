@@ -62,7 +62,8 @@ func reason(k lease.Key, why string) string {
 	return why
 }
 
-// outOfReach finds out whether the service answers nothing at all. Then all that is said of streams and shards has that one reason.
+// outOfReach finds out whether the service answers nothing at all. Then all that is wrong with
+// streams and shards has that one reason.
 func (p *patient) outOfReach() {
 	why, about := "", 0
 	for _, s := range p.Streams {
@@ -93,7 +94,7 @@ func (p *patient) outOfReach() {
 		"none of %s and %s can be asked about: %s%s", count(about, "stream"), count(shards, "shard"), why, say)
 }
 
-// ofReading are states in which a worker complains because the service does not answer, see weir.ShardState.
+// ofReading are states in which a worker waits for the service, see weir.ShardState.
 var ofReading = []string{lease.CutOff, "starting", "positioning", "reading", "backing off", "subscribing"}
 
 // complaining is how many workers say that they cannot read.

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/weir-go/weir"
+)
+
+// hookCall is a function of Options.Events, or the logger, that is to go wrong.
+type hookCall struct{ fault Fault }
+
+// longestHook is how long such a function takes at most.
+const longestHook = 3 * time.Minute
+
+// hooks are a worker's: most calls do nothing, some block or panic.
+func (l *life) hooks() weir.Events {
+	if l.w.profile.Rates[HookBlocks] == 0 {
+		return weir.Events{LeaseTaken: func(context.Context, weir.LeaseTaken) {}}
+	}
+	return weir.Events{
+		LeaseTaken:   func(_ context.Context, e weir.LeaseTaken) { l.hook("taken", about(e.Stream, e.Shard), e.Epoch) },
+		LeaseEnded:   func(_ context.Context, e weir.LeaseEnded) { l.hook("ended", about(e.Stream, e.Shard), e.Epoch) },
+		Leading:      func(_ context.Context, e weir.Leading) { l.hook("leading", "", 0) },
+		BatchHandled: func(_ context.Context, e weir.BatchHandled) { l.hook("handled", about(e.Stream, e.Shard), 0) },
+		StoreFailed:  func(_ context.Context, e weir.StoreFailed) { l.hook("store failed", "", 0) },
+	}
+}
+
+// hook is called by the goroutine that calls hooks, which is one for each life.
+func (l *life) hook(what, about string, epoch uint64) {
+	w := l.w
+	if w.calm.Load() || l.dead.Load() {
+		return
+	}
+	d := roll(w.seed, "hook "+l.String()+what+about, epoch, uint64(time.Since(w.began)))
+	f := Fault("")
+	switch {
+	case d.chance(w.profile.Rates[HookBlocks]):
+		f = HookBlocks
+	case what != "log" && d.chance(w.profile.Rates[HookPanics]): // weir says on stderr when a logger does
+		f = HookPanics
+	default:
+		return
+	}
+	c := &call{life: l, op: "hook", about: what, ctx: l.ctx, deaf: true, body: hookCall{f}}
+	if r := w.gate.wait(c); r.err == nil && r.value == HookPanics {
+		panic("sim: a hook panics")
+	}
+}
+
+// admitHook decides how long a hook takes.
+func (w *world) admitHook(c *call, h hookCall) {
+	if !w.strikes(h.fault, c.id(h.fault)) {
+		w.answer(c, reply{})
+		return
+	}
+	d := w.dice(c, "")
+	w.note(c.life, c.op, c.about, c.n, string(h.fault))
+	took := d.often(0, 10*time.Millisecond)
+	if h.fault == HookBlocks {
+		took = d.often(time.Second, longestHook)
+	}
+	w.after(took, func() { w.answer(c, reply{value: h.fault}) })
+}
+
+// logger is a worker's.
+func (l *life) logger() *slog.Logger {
+	if l.w.profile.Rates[HookBlocks] == 0 {
+		return quiet
+	}
+	return slog.New(logs{l})
+}
+
+// logs is a handler of log records that goes wrong as hooks do.
+type logs struct{ l *life }
+
+func (logs) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (h logs) WithAttrs([]slog.Attr) slog.Handler             { return h }
+func (h logs) WithGroup(string) slog.Handler                  { return h }
+
+func (h logs) Handle(_ context.Context, r slog.Record) error {
+	h.l.hook("log", "", uint64(r.Level)) // not by the message, which may have a stack in it
+	return nil
+}
