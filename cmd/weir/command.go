@@ -97,6 +97,9 @@ func run(ctx context.Context, args []string, t terminal) int {
 		return exitDone
 	}
 	var usage usageError
+	if !running {
+		err = misspelt(cmd, args, err)
+	}
 	if !running || errors.As(err, &usage) {
 		t.note("%s\nSee: %s --help", oneLine(err.Error()), cmd.CommandPath())
 		return exitUsage

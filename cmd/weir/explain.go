@@ -63,10 +63,8 @@ func explained(err error) string {
 		about = strings.TrimSuffix(strings.ReplaceAll(before, "weir: ", ""), context.DeadlineExceeded.Error()+" (")
 	}
 
-	if fromSDK {
-		if said := foreignAnswer(err, service); said != "" {
-			return about + said
-		}
+	if said := foreignAnswer(err, service); fromSDK && said != "" {
+		return about + said
 	}
 	switch {
 	case errors.Is(err, lease.ErrSetup): // whatever it was concluded from
@@ -87,12 +85,10 @@ func explained(err error) string {
 		return fmt.Sprintf("the host %s, where the store should be, cannot be found: check --store", dns.Name)
 	case errors.As(err, &dns):
 		return fmt.Sprintf("%sthe host %s cannot be found: check the endpoint and the region", about, dns.Name)
-	case fromSDK && place != nil && !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
 		if said := foreignServer(place, service); said != "" {
 			return about + said
 		}
-		return fmt.Sprintf("%s%s%s failed: %s", about, service, endpoint, rootCause(err))
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
 		return fmt.Sprintf("%sthe server%s closed the connection: is it %s?", about, endpoint, service)
 	case text == context.DeadlineExceeded.Error():
 		return "no answer came in time"
@@ -100,6 +96,9 @@ func explained(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Sprintf("%s%s%s did not answer in time: check the endpoint, the region and the network", about, service, endpoint)
 	case fromSDK:
+		if said := foreignServer(place, service); said != "" {
+			return about + said
+		}
 		return fmt.Sprintf("%s%s%s failed: %s", about, service, endpoint, rootCause(err))
 	}
 	return text
@@ -116,7 +115,7 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 	}
 	switch code := api.ErrorCode(); {
 	case code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
-		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint; \"weir put --create\" makes a stream", said)
+		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint", said)
 	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":
 		return fmt.Sprintf("%sno permission for %s (%s): the role or user needs it in its IAM policy", about, operation, said)
 	case strings.Contains(code, "ExpiredToken"):

@@ -165,6 +165,9 @@ func hostPort(u *url.URL) string {
 
 // foreignServer says what is where a service of AWS should be, when a call got no answer that is one; "" when that cannot be told.
 func foreignServer(at *url.Error, service string) string {
+	if at == nil {
+		return "" // no call over the network
+	}
 	u, err := url.Parse(at.URL)
 	if err != nil {
 		return ""

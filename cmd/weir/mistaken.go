@@ -51,3 +51,18 @@ func oneFileAtMost(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// misspelt is the error about a command line whose command is not there, which cobra, where flags follow it, calls a flag that is not
+// known.
+func misspelt(found *cobra.Command, args []string, err error) error {
+	_, rest, lost := found.Root().Find(args)
+	if lost != nil || !found.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return err
+	}
+	found.SuggestionsMinimumDistance = 2 // letters
+	said := fmt.Sprintf("unknown command %.140q for %q", rest[0], found.CommandPath())
+	if like := found.SuggestionsFor(rest[0]); len(like) > 0 {
+		said += ": is it " + strings.Join(like, " or ") + "?"
+	}
+	return usagef("%s", said)
+}

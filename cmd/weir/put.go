@@ -270,6 +270,10 @@ func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (in
 		if isAccessDenied(err) {
 			return usual, nil
 		}
+		var missing *types.ResourceNotFoundException
+		if errors.As(err, &missing) {
+			return 0, plainError{explain(err) + ", or give --create to make the stream", err}
+		}
 		return 0, fmt.Errorf("stream %s: %w", stream, err)
 	}
 	if s := out.StreamDescriptionSummary; s != nil && s.MaxRecordSizeInKiB != nil {

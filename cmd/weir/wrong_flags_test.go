@@ -9,6 +9,8 @@ import (
 func wrongCommands(p *wrongPlace) []wronginput.Input {
 	return under("command",
 		misused("an unknown command", "bogus", `unknown command "bogus"`),
+		misused("a misspelt command", "tial --stream s", `unknown command "tial"`, "is it tail?"),
+		misused("a misspelt command of group", "group describ --app a", `unknown command "describ" for "weir group"`, "is it describe?"),
 		misused("an unknown flag of weir", "--bogus", "unknown flag: --bogus"),
 		misused("an unknown command of group", "group bogus", `unknown command "bogus"`),
 		misused("an unknown command of store", "store drop", `unknown command "drop"`),
@@ -79,7 +81,7 @@ func wrongConsumeFlags(p *wrongPlace) []wronginput.Input {
 		misused("a health address that is none", consume+" --health here", "--health", "here"),
 		misused("a worker with a long name", consume+" --worker "+strings.Repeat("w", 201), "--worker"),
 		misused("a start that is no time", consume+" --from 2026-13-01T00:00:00Z", "--from", "2026-13-01"),
-		misused("an ARN of another region", "consume --stream arn:aws:kinesis:eu-west-1:000000000000:stream/s --app a --store memory: "+p.endpoint, "eu-west-1"),
+		misused("an ARN of another region", "consume --stream arn:aws:kinesis:eu-west-1:000000000000:stream/s --app a --store memory: "+p.endpoint, "eu-west-1", "give --region eu-west-1"),
 		misused("a file as an argument", consume+" "+p.records, p.records),
 	)
 }

@@ -20,6 +20,7 @@ type runningInput struct {
 	says    []string
 	// interrupt ends the command once it has said the first of that; without it the command has to end by itself.
 	interrupt bool
+	not       []string // advice that would lead astray
 	lines     int
 }
 
@@ -33,7 +34,7 @@ func wrongWhileRunning(p *wrongPlace) []wronginput.Input {
 	var inputs []wronginput.Input
 	for _, r := range []runningInput{
 		{name: "a stream that is deleted under tail", args: "tail --from oldest ENDPOINT", happens: deleted, code: exitFailed, says: []string{"there is no such stream"}},
-		{name: "a stream that is deleted under consume", args: "consume STORE ENDPOINT", happens: deleted, code: exitDone, says: []string{"cannot be read", "there is no such stream"}, interrupt: true, lines: 10},
+		{name: "a stream that is deleted under consume", args: "consume STORE ENDPOINT", happens: deleted, code: exitDone, says: []string{"cannot be read", "there is no such stream"}, not: []string{"--create"}, interrupt: true, lines: 10},
 		{name: "a server that goes away under tail", args: "tail --from oldest ENDPOINT", happens: gone, code: exitFailed, says: []string{"nothing answers"}},
 		{name: "a server that goes away under consume", args: "consume STORE ENDPOINT", happens: gone, code: exitDone, says: []string{"cannot be read", "nothing answers"}, interrupt: true, lines: 10},
 		{name: "a command that is not there", args: "consume STORE ENDPOINT --exec nosuch", code: exitDone, says: []string{"nosuch"}, interrupt: true, lines: 10},
@@ -53,7 +54,7 @@ func (r runningInput) input(p *wrongPlace) wronginput.Input {
 	file := p.leases(strings.ReplaceAll(r.name, " ", "-") + ".db")
 	places := strings.NewReplacer("ENDPOINT", "--stream s --endpoint "+server.URL(), "STORE", "--app a --store sqlite:"+file)
 	return wronginput.Input{
-		Name: r.name, Args: places.Replace(r.args), Code: r.code, Says: r.says, Lines: r.lines, Until: 30 * time.Second,
+		Name: r.name, Args: places.Replace(r.args), Code: r.code, Says: r.says, Not: r.not, Lines: r.lines, Until: 30 * time.Second,
 		During: func(t *testing.T, process *wronginput.Process) {
 			if r.happens != nil {
 				process.Out.Await(record)
