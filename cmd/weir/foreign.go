@@ -58,7 +58,8 @@ const (
 	askPostgres = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // whether it speaks TLS
 )
 
-// whoAnswers finds out what is at an address, speaksNothing if that cannot be told. It takes a second at most.
+// whoAnswers finds out what is at an address, speaksNothing if that cannot be told. It takes a
+// second at most.
 func whoAnswers(addr string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -108,7 +109,8 @@ func greeting(ctx context.Context, addr, question string) string {
 	return speaksNothing
 }
 
-// foreignAnswer says what is where a service of AWS should be, by an answer over HTTP that such a service does not give; "" for others.
+// foreignAnswer says what is where a service of AWS should be, by an answer over HTTP that such a
+// service does not give; "" for others.
 func foreignAnswer(err error, service string) string {
 	var (
 		answer *smithyhttp.ResponseError
@@ -163,7 +165,8 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// foreignServer says what is where a service of AWS should be, when a call got no answer that is one; "" when that cannot be told.
+// foreignServer says what is where a service of AWS should be, when a call got no answer that is
+// one; "" when that cannot be told.
 func foreignServer(at *url.Error, service string) string {
 	if at == nil {
 		return "" // no call over the network
@@ -211,7 +214,8 @@ func isDial(err error) bool {
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// foreignStore says what is where the server of a store should be; "" when it is that, or cannot be told.
+// foreignStore says what is where the server of a store should be; "" when it is that, or cannot be
+// told.
 func foreignStore(store string) string {
 	u, err := url.Parse(store)
 	if err != nil || strings.Contains(u.Host, ",") {

@@ -22,7 +22,8 @@ func main() {
 	// orderly way, and the commands that we start still begin with the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	// net/http tells the standard logger what it thinks of a server's answers; what it makes of them is an error, which we tell.
+	// net/http tells the standard logger what it thinks of a server's answers; what it makes of them
+	// is an error, which we tell.
 	log.SetOutput(io.Discard)
 
 	ctx, cancel := context.WithCancelCause(context.Background())

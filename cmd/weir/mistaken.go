@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// mistakenFlag is an error about a flag in this command's words. Those of the standard library name its functions.
+// mistakenFlag is an error about a flag in this command's words. Those of the standard library name
+// its functions.
 func mistakenFlag(_ *cobra.Command, err error) error {
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {
@@ -44,7 +45,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usagef("%s takes no argument %.140q", cmd.CommandPath(), args[0])
 }
 
-// oneFileAtMost is what is wrong with the arguments of a command that reads a file or standard input.
+// oneFileAtMost is what is wrong with the arguments of a command that reads a file or standard
+// input.
 func oneFileAtMost(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usagef("%s takes one FILE at a time, not %s", cmd.CommandPath(), strings.Join(args, " and "))
@@ -52,8 +54,8 @@ func oneFileAtMost(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// misspelt is the error about a command line whose command is not there, which cobra, where flags follow it, calls a flag that is not
-// known.
+// misspelt is the error about a command line whose command is not there, which cobra, where flags
+// follow it, calls a flag that is not known.
 func misspelt(found *cobra.Command, args []string, err error) error {
 	_, rest, lost := found.Root().Find(args)
 	if lost != nil || !found.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {

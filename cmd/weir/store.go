@@ -201,8 +201,8 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 	}
 }
 
-// openServer opens what --store names. Nothing is asked yet: an error is about the URL, which is not shown, since what is
-// wrong with it may be where its password is.
+// openServer opens what --store names. Nothing is asked yet: an error is about the URL, which is not
+// shown, since what is wrong with it may be where its password is.
 func openServer(place serverstore.Place) (*serverstore.Store, error) {
 	server, err := place.Open()
 	if err != nil {

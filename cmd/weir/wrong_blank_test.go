@@ -2,7 +2,8 @@ package main
 
 import "github.com/weir-go/weir/internal/wronginput"
 
-// wrongBlanks are what a variable of the shell that is not set, or has nothing but spaces, makes of a command line.
+// wrongBlanks are what a variable of the shell that is not set, or has nothing but spaces, makes of
+// a command line.
 func wrongBlanks(p *wrongPlace) []wronginput.Input {
 	blank := func(name, args string, words ...string) wronginput.Input {
 		return more(misused(name, args, "blank"), words...)

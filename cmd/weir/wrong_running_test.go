@@ -18,7 +18,8 @@ type runningInput struct {
 	happens func(s *kinesistest.Server, file string) error
 	code    int
 	says    []string
-	// interrupt ends the command once it has said the first of that; without it the command has to end by itself.
+	// interrupt ends the command once it has said the first of that; without it the command has to
+	// end by itself.
 	interrupt bool
 	not       []string // advice that would lead astray
 	lines     int

@@ -2,7 +2,8 @@ package main
 
 import "github.com/weir-go/weir/internal/wronginput"
 
-// away is an endpoint that is not on this machine, so it needs settings. No name server is asked about a name that cannot be one.
+// away is an endpoint that is not on this machine, so it needs settings. No name server is asked
+// about a name that cannot be one.
 const away = "--endpoint http://kinesis..invalid:4567"
 
 // wrongSettings are credentials, regions, profiles, clocks and proxies.

@@ -7,7 +7,8 @@ import (
 	"github.com/weir-go/weir/internal/wronginput"
 )
 
-// wrongSilence are servers that accept and never answer: a word comes within ten seconds, and the end when --connect-timeout says so.
+// wrongSilence are servers that accept and never answer: a word comes within ten seconds, and the
+// end when --connect-timeout says so.
 func wrongSilence(p *wrongPlace) []wronginput.Input {
 	silent := talking(p.t, "", true)
 	const patience = 7 * time.Second

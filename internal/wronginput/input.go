@@ -1,5 +1,6 @@
-// Package wronginput runs the command with inputs that are wrong, each in a process of its own, and judges how it says so:
-// by its exit code, and by one sentence that comes soon. For tests only; the table that it prints is for people.
+// Package wronginput runs the command with inputs that are wrong, each in a process of its own, and
+// judges how it says so: by its exit code, and by one sentence that comes soon. For tests only; the
+// table that it prints is for people.
 package wronginput
 
 import (
@@ -18,7 +19,8 @@ type Command struct {
 	Attr *syscall.SysProcAttr
 }
 
-// Settings is an environment in which nothing is wrong, with a directory for what a command leaves behind.
+// Settings is an environment in which nothing is wrong, with a directory for what a command leaves
+// behind.
 func Settings(dir string) []string {
 	env := []string{
 		"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
@@ -44,9 +46,11 @@ type Input struct {
 	Code int      // the exit code that it must have
 	Says []string // all of this must be on standard error
 	Not  []string // and none of this: advice that would lead astray
-	// Lines is how many lines standard error may have, beside words about a wait. 0 is one, and two where the exit code is 2, which points to the help.
+	// Lines is how many lines standard error may have, beside words about a wait. 0 is one, and two
+	// where the exit code is 2, which points to the help.
 	Lines int
-	// Until is how long it may take until it ends, which is for inputs that make it wait. 0 is ten seconds.
+	// Until is how long it may take until it ends, which is for inputs that make it wait. 0 is ten
+	// seconds.
 	Until time.Duration
 	// During, if there is one, is called when the process runs, and has to see to it that it ends.
 	During func(t *testing.T, p *Process)
@@ -55,7 +59,8 @@ type Input struct {
 const (
 	// wordWithin is when a person has to know what the command waits for, if not why it ended.
 	wordWithin = 10 * time.Second
-	// slack is what a machine that is busy with other things may add to any time. The table has what it took.
+	// slack is what a machine that is busy with other things may add to any time. The table has
+	// what it took.
 	slack = 50 * time.Second
 )
 

@@ -52,7 +52,8 @@ func problems(r result) []string {
 	return found
 }
 
-// aboutWaiting reports whether a line tells a person to wait, as any may have to where the machine is busy.
+// aboutWaiting reports whether a line tells a person to wait, as any may have to where the machine
+// is busy.
 func aboutWaiting(line string) bool {
 	return strings.HasPrefix(line, "weir: waiting for ") || strings.Contains(line, " answers, after ")
 }

@@ -20,10 +20,12 @@ import (
 
 var table = flag.Bool("table", false, "print what came of each wrong input")
 
-// atOnce is how many processes run at the same time. Most wait for nothing but the processor, some for a time that has to pass.
+// atOnce is how many processes run at the same time. Most wait for nothing but the processor, some
+// for a time that has to pass.
 const atOnce = 12
 
-// Run runs the command with each input, as a test of its own, several at a time. With -table it prints what came of them.
+// Run runs the command with each input, as a test of its own, several at a time. With -table it
+// prints what came of them.
 func Run(t *testing.T, command Command, inputs []Input) {
 	t.Helper()
 	results := make([]*result, len(inputs))

@@ -22,7 +22,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// Names, passwords and rights that a database does not take get the right exit code and one sentence.
+// Names, passwords and rights that a database does not take get the right exit code and one
+// sentence.
 func TestWrongInputsToDatabases(t *testing.T) {
 	weir := built(t)
 	dir := t.TempDir()
@@ -53,7 +54,8 @@ func (w wrongDatabases) fails(subject, name, args, store string, says ...string)
 	return in
 }
 
-// behind is an input whose URL is of another kind than the server. Some of these wait for each other.
+// behind is an input whose URL is of another kind than the server. Some of these wait for each
+// other.
 func (w wrongDatabases) behind(server, name, url string) wronginput.Input {
 	in := w.fails(server, name+" for it", "group list --connect-timeout 7s", url, server, " answers at ", "should be: check --store")
 	in.Until = 7 * time.Second
@@ -72,8 +74,9 @@ func misused(in wronginput.Input) wronginput.Input {
 	return in
 }
 
-// tables are inputs that are wrong with every SQL database. url is of one with tables, for a user that may do all.
-// Whoever may do nothing is told so in these words. The users clerk, who may do nothing, and reader, who may only look, have the password "right".
+// tables are inputs that are wrong with every SQL database. url is of one with tables, for a user
+// that may do all. Whoever may do nothing is told so in these words. The users clerk, who may do
+// nothing, and reader, who may only look, have the password "right".
 func (w wrongDatabases) tables(subject, url, nothing string) []wronginput.Input {
 	fails := func(name, args, store string, says ...string) wronginput.Input {
 		return w.fails(subject, name, args, store, says...)
