@@ -115,6 +115,7 @@ type peer struct {
 // call is one that goes on.
 type call struct {
 	p      *peer
+	late   context.Context // the peer's at its begin
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stop   func() bool
@@ -136,10 +137,12 @@ func (p *peer) begin(ctx context.Context) *call {
 		p.due = now.Add(p.limit)
 		p.timer = time.AfterFunc(p.limit, func() { expire(p.noAnswer()) })
 	}
-	c := &call{p: p}
-	late := p.late
+	c := &call{p: p, late: p.late}
+	if p.answered { // perhaps in the moment in which the first answer was overdue
+		c.late = context.Background()
+	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	c.stop = context.AfterFunc(late, func() { c.cancel(context.Cause(late)) })
+	c.stop = context.AfterFunc(c.late, func() { c.cancel(context.Cause(c.late)) })
 	return c
 }
 
@@ -154,19 +157,28 @@ func (p *peer) untilDue(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithDeadline(ctx, p.due)
 }
 
-// hears notes that an answer, or some of it, has come.
+// hears notes that an answer has come, all of it.
 func (c *call) hears() {
+	c.hearsSome()
+	p := c.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// hearsSome notes that some of an answer has come.
+func (c *call) hearsSome() {
 	p := c.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.said > 0 {
 		p.back = max(p.back, time.Since(p.since))
 	}
-	c.heard, p.answered, p.failed, p.said, p.why = true, true, false, 0, ""
+	c.heard, p.failed, p.said, p.why = true, false, 0, ""
 	p.since = time.Now()
-	if p.timer != nil {
-		p.timer.Stop()
-	}
 }
 
 // end notes that the call is over. Only the first one counts.
@@ -188,10 +200,7 @@ func (c *call) end() {
 
 // overdue is the error of a call that was given up because there was no first answer, nil for others.
 func (c *call) overdue() error {
-	if c.p.late.Err() == nil {
-		return nil
-	}
-	return context.Cause(c.p.late)
+	return context.Cause(c.late) // nil while it goes on
 }
 
 // again lets calls be made once more after those that were given up. why is what they failed with.
@@ -232,7 +241,7 @@ func (p *peer) word(now time.Time) string {
 		p.back = 0
 		return fmt.Sprintf("%s answers, after %v", p.name, back.Round(time.Second))
 	}
-	if p.since.IsZero() || p.open == 0 && now.Sub(p.ended) > peerRested {
+	if p.since.IsZero() || p.open == 0 && (p.why == "" || now.Sub(p.ended) > peerRested) {
 		return ""
 	}
 	silent := now.Sub(p.since)

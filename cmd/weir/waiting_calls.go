@@ -107,12 +107,12 @@ func (c patientClient) Do(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	asked.hears()
+	asked.hearsSome()
 	answer.Body = &heardBody{answer.Body, asked}
 	return answer, nil
 }
 
-// heardBody is the body of an answer, each part of which is one.
+// heardBody is the body of an answer, with whose end that has come.
 type heardBody struct {
 	io.ReadCloser
 	asked *call
@@ -120,8 +120,13 @@ type heardBody struct {
 
 func (b *heardBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 {
+	switch late := b.asked.overdue(); {
+	case errors.Is(err, io.EOF):
 		b.asked.hears()
+	case err != nil && late != nil:
+		return n, late
+	case n > 0:
+		b.asked.hearsSome()
 	}
 	return n, err
 }
