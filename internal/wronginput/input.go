@@ -13,10 +13,10 @@ import (
 
 // Command is the program under test and what it finds around it.
 type Command struct {
-	Path string   // the program
-	Env  []string // its whole environment; that of an Input comes on top
-	Dir  string   // where it runs
-	Attr *syscall.SysProcAttr
+	Path string               // the program
+	Env  []string             // its whole environment; that of an Input comes on top
+	Dir  string               // where it runs
+	Attr *syscall.SysProcAttr // as whom it runs, nil for this user
 }
 
 // Settings is an environment in which nothing is wrong, with a directory for what a command leaves
@@ -35,10 +35,10 @@ func Settings(dir string) []string {
 
 // Input is one wrong input and what has to come of it.
 type Input struct {
-	Subject string // its heading in the table; names no more than a word or two
-	Name    string // what is wrong, as a sentence without a full stop
-	Args    string // the command line, in words that blanks separate
-	More    []string
+	Subject string   // its heading in the table; names no more than a word or two
+	Name    string   // what is wrong, as a sentence without a full stop
+	Args    string   // the command line, in words that blanks separate
+	More    []string // further arguments, which may hold blanks or nothing
 	Env     []string // in addition to the command's own; a name that is there already is replaced
 	Stdin   io.Reader
 	Stdout  *os.File // nil is a pipe that is read to its end
