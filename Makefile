@@ -27,6 +27,11 @@ test: vet ## Every test that needs Go alone
 	cd store/redisstore && $(GO) test -shuffle=on ./...
 	cd internal/integration && $(GO) test -shuffle=on ./sqlite/...
 
+.PHONY: wrong-inputs
+wrong-inputs: ## The command with some 300 wrong inputs: prints what it says to each, with which exit code, and when
+	cd cmd/weir && $(GO) test -count=1 -run '^TestWrongInputs' -table
+	cd internal/integration/command && WEIR_DEPS=$(DEPS) $(GO) test -count=1 -run '^TestWrongInputs' -table
+
 .PHONY: short
 short: ## The quick part of the tests
 	$(GO) test -short ./...

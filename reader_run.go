@@ -101,6 +101,9 @@ func (got *read) done() {
 
 // begin decides which shards are read, and from where.
 func (r *reading) begin(listing group.Listing) error {
+	if len(listing.Shards) == 0 { // every stream has some; nothing to read would pass for all being read
+		return errors.New("weir: the service lists no shards of the stream: is it Kinesis, and is that the right endpoint?")
+	}
 	graph := shard.NewGraph(listing.Shards)
 	for _, id := range r.opts.Shards {
 		if _, ok := graph.Shard(id); !ok {

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -137,6 +140,10 @@ func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws
 		}
 		cfg, err := config.LoadDefaultConfig(ctx, options...)
 		if err != nil {
+			var file *fs.PathError
+			if strings.Contains(err.Error(), "CA bundle") || errors.As(err, &file) && file.Path == os.Getenv("AWS_CA_BUNDLE") {
+				return cfg, fmt.Errorf("the certificates in AWS_CA_BUNDLE cannot be used: %w", err)
+			}
 			return cfg, fmt.Errorf("the AWS settings cannot be used (check AWS_PROFILE and the shared configuration files): %w", err)
 		}
 		return cfg, nil
@@ -242,6 +249,16 @@ func isLoopback(endpoint string) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback()
+}
+
+// checkStreams looks at --stream before a service does, whose words about it are not for people.
+func checkStreams(streams ...string) error {
+	for _, s := range streams {
+		if !strings.HasPrefix(s, "arn:") && !consumerForm.MatchString(s) { // a stream's name has the form of a consumer's
+			return usagef("--stream %.140q is no name of a stream: use 1 to 128 of a-z, A-Z, 0-9, _ . -, or an ARN", s)
+		}
+	}
+	return nil
 }
 
 // streamName is the name in a --stream value, which may be an ARN.

@@ -90,7 +90,6 @@ func run(ctx context.Context, args []string, t terminal) int {
 	}
 	root.SetArgs(args)
 	root.SetIn(t.in)
-	root.SetOut(t.out)
 	root.SetErr(t.err)
 
 	cmd, err := root.ExecuteContextC(ctx)
@@ -98,6 +97,9 @@ func run(ctx context.Context, args []string, t terminal) int {
 		return exitDone
 	}
 	var usage usageError
+	if !running {
+		err = misspelt(cmd, args, err)
+	}
 	if !running || errors.As(err, &usage) {
 		t.note("%s\nSee: %s --help", oneLine(err.Error()), cmd.CommandPath())
 		return exitUsage
@@ -139,7 +141,7 @@ New here? "weir demo" shows all of that on this machine within a minute. It need
   weir consume --stream flights --app billing --store sqlite:billing.db    one worker; start several`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -156,6 +158,7 @@ Exit codes:
   4 doctor found warnings and no error
   5 doctor found only pauses and drains, which somebody asked for
 {{end}}`)
+	root.SetFlagErrorFunc(mistakenFlag)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddGroup(
 		&cobra.Group{ID: "try", Title: "On this machine:"},
@@ -172,6 +175,12 @@ Exit codes:
 	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), fanoutCommand(t))
 	in("app", groupCommand(t), doctorCommand(t), storeCommand(t))
 	root.AddCommand(versionCommand(t), demoWorkerCommand(t))
+	root.SetOut(t.out) // the scripts go where this is when their commands are made
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Args = noArgs // a shell that it does not know is an error, not a reason to print the help
+		completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	root.SetHelpCommand(helpCommand())
 	wrapHelp(root, t.columns())
 	return root
@@ -215,7 +224,7 @@ func mustComplete(cmd *cobra.Command, flag string, values ...cobra.Completion) {
 func require(cmd *cobra.Command, flags ...string) error {
 	var missing []string
 	for _, name := range flags {
-		if f := cmd.Flags().Lookup(name); f.Value.String() == "" {
+		if f := cmd.Flags().Lookup(name); f.Value.String() == "" || f.Value.String() == "[]" {
 			if name == "store" {
 				name += " (or " + storeVariable + " in the environment)"
 			}

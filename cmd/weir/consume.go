@@ -69,10 +69,7 @@ A second Ctrl-C or SIGTERM ends it at once.
   weir consume --stream flights --app look --store memory: --from 15m`,
 		Args: o.fanOut.args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(o.streams) == 0 {
-				return usagef("%s needs --stream", cmd.CommandPath())
-			}
-			if err := require(cmd, "app", "store"); err != nil {
+			if err := require(cmd, "stream", "app", "store"); err != nil {
 				return err
 			}
 			url, err := parseStore(o.store)

@@ -39,7 +39,7 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
   weir demo -o json          only the verdict, as one JSON object on standard output
   weir demo --fan-out        the same, read by enhanced fan-out
   weir demo --kill other     kill a worker that does not lead`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkDemo(o, victim); err != nil {
 				return err

@@ -47,13 +47,16 @@ there is nothing but what somebody asked for, a pause or a drain, and 0 when not
 		Example: `  weir doctor --app billing --store sqlite:billing.db
   weir doctor --app billing --store dynamodb:weir -o json | jq -r '.findings[] | .text'
   weir doctor --app billing --store sqlite:billing.db; [ $? -ne 3 ] || page-somebody`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {
 				return err
 			}
 			if err := o.watch.check(false); err != nil {
+				return err
+			}
+			if err := checkStreams(o.streams...); err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), t, url)

@@ -23,15 +23,20 @@ func answering(t *testing.T, status int, code, message string) string {
 	return s.URL
 }
 
-// nobody is the address of a port on which nobody listens.
+// nobody is the address of a port on which nobody listens, nor will before the test ends: a connection goes out from it.
 func nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return "http://" + l.Addr().String()
+	t.Cleanup(func() { _ = l.Close() })
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return "http://" + c.LocalAddr().String()
 }
 
 // Every mistake gets one sentence that names the thing and says what to do, and the right exit code.
@@ -70,7 +75,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"an unknown command":             {"bogus", 2, `unknown command "bogus"`},
 		"an unknown flag":                {"tail --bogus", 2, "unknown flag: --bogus"},
-		"an argument too many":           {"tail --stream s x", 2, `unknown command "x"`},
+		"an argument too many":           {"tail --stream s x", 2, `weir tail takes no argument "x"`},
 		"a flag without value":           {"tail --stream", 2, "flag needs an argument"},
 		"a bad output format":            {"tail --stream s -o yaml", 2, "use text or json"},
 		"no stream to tail":              {"tail", 2, "weir tail needs --stream"},

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 
@@ -25,17 +28,26 @@ func explained(err error) string {
 		return told.text
 	}
 	text := strings.ReplaceAll(oneLine(err.Error()), ": weir: ", ": ")
+	var file *fs.PathError
+	if errors.As(err, &file) && file.Path == os.Stdout.Name() {
+		said := file.Err.Error()
+		if !strings.Contains(text, "standard output") {
+			said = "standard output cannot be written: " + said
+		}
+		return strings.Replace(text, file.Error(), said, 1)
+	}
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
 		return "stopped before it was done"
 	}
 
 	var (
-		op       *smithy.OperationError
-		api      smithy.APIError
-		place    *url.Error
-		dns      *net.DNSError
-		service  = "the service"
-		endpoint string
+		op          *smithy.OperationError
+		api         smithy.APIError
+		place       *url.Error
+		certificate *tls.CertificateVerificationError
+		dns         *net.DNSError
+		service     = "the service"
+		endpoint    string
 	)
 	fromSDK := errors.As(err, &op)
 	if fromSDK {
@@ -51,11 +63,19 @@ func explained(err error) string {
 		about = strings.TrimSuffix(strings.ReplaceAll(before, "weir: ", ""), context.DeadlineExceeded.Error()+" (")
 	}
 
+	if said := foreignAnswer(err, service); fromSDK && said != "" {
+		return about + said
+	}
 	switch {
+	case errors.Is(err, lease.ErrSetup): // whatever it was concluded from
+		return setupText(err)
 	case errors.As(err, &api):
 		return explainAPI(about, service, op, api)
-	case errors.Is(err, lease.ErrSetup):
-		return setupText(err)
+	case fromSDK && errors.As(err, &certificate):
+		return fmt.Sprintf("%sthe certificate of the server%s is not trusted (%s): AWS_CA_BUNDLE names a file of certificates to trust", about, endpoint, rootCause(err))
+	case fromSDK && place != nil && proxyOf(place) != "" && isDial(err):
+		return fmt.Sprintf("%sthe proxy at %s, which HTTP_PROXY or HTTPS_PROXY names, cannot be reached (%s): check it, or name in NO_PROXY what needs none",
+			about, proxyOf(place), rootCause(err))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if !fromSDK && place == nil {
 			return fmt.Sprintf("nothing answers%s, where the store should be: is the server running, and is --store right?", addressOf(err))
@@ -66,6 +86,9 @@ func explained(err error) string {
 	case errors.As(err, &dns):
 		return fmt.Sprintf("%sthe host %s cannot be found: check the endpoint and the region", about, dns.Name)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE) && endpoint != "":
+		if said := foreignServer(place, service); said != "" {
+			return about + said
+		}
 		return fmt.Sprintf("%sthe server%s closed the connection: is it %s?", about, endpoint, service)
 	case text == context.DeadlineExceeded.Error():
 		return "no answer came in time"
@@ -73,6 +96,9 @@ func explained(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Sprintf("%s%s%s did not answer in time: check the endpoint, the region and the network", about, service, endpoint)
 	case fromSDK:
+		if said := foreignServer(place, service); said != "" {
+			return about + said
+		}
 		return fmt.Sprintf("%s%s%s failed: %s", about, service, endpoint, rootCause(err))
 	}
 	return text
@@ -89,11 +115,13 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 	}
 	switch code := api.ErrorCode(); {
 	case code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
-		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint; \"weir put --create\" makes a stream", said)
+		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint", said)
 	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":
 		return fmt.Sprintf("%sno permission for %s (%s): the role or user needs it in its IAM policy", about, operation, said)
 	case strings.Contains(code, "ExpiredToken"):
 		return fmt.Sprintf("the AWS credentials have expired (%s): sign in again", said)
+	case strings.Contains(said, "Signature expired"), strings.Contains(said, "Signature not yet current"), code == "RequestTimeTooSkewed":
+		return fmt.Sprintf("the clock of this machine is wrong, so AWS does not accept the signature (%s): set the clock", said)
 	case strings.Contains(code, "UnrecognizedClient"), strings.Contains(code, "InvalidSignature"),
 		strings.Contains(code, "InvalidClientTokenId"), strings.Contains(code, "MissingAuthenticationToken"),
 		code == "SignatureDoesNotMatch", code == "InvalidAccessKeyId":
@@ -120,6 +148,7 @@ func setupText(err error) string {
 	if i := strings.LastIndex(text, "\n("); i > 0 {
 		text = text[:i] // the answer that it was concluded from
 	}
+	text, _, _ = strings.Cut(text, " (operation error ") // the same, of the AWS SDK
 	if _, after, found := strings.Cut(text, lease.ErrSetup.Error()+": "); found {
 		text = after
 	}

@@ -53,7 +53,7 @@ func (f *fanOutFlag) args(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && f.on && f.name == "" {
 		return usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
 	}
-	return cobra.NoArgs(cmd, args)
+	return noArgs(cmd, args)
 }
 
 func (f *fanOutFlag) reading() weir.Reading {
@@ -72,7 +72,7 @@ func fanoutCommand(t terminal) *cobra.Command {
 A worker that is told to read by fan-out registers a consumer, named like its application if not told otherwise, and
 never removes it: the other workers and the next start use it, too. AWS bills each consumer for every shard and hour
 until it is removed.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(fanoutListCommand(t), fanoutRemoveCommand(t))
@@ -99,9 +99,12 @@ func fanoutListCommand(t terminal) *cobra.Command {
 		Long:  "Shows the consumers that are registered with a stream for enhanced fan-out, of all applications. It changes nothing.",
 		Example: `  weir fanout list --stream flights
   weir fanout list --stream flights -o json | jq -r '.[].name'`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := require(cmd, "stream"); err != nil {
+				return err
+			}
+			if err := checkStreams(stream); err != nil {
 				return err
 			}
 			client, err := f.kinesis(cmd.Context(), t)
@@ -155,9 +158,12 @@ Stop the workers that use it first, or start them without fan-out: one that stil
 registers the consumer again.`,
 		Example: `  weir fanout remove --stream flights --name billing
   weir fanout remove --stream flights --name billing --yes     without being asked`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := require(cmd, "stream", "name"); err != nil {
+				return err
+			}
+			if err := checkStreams(stream); err != nil {
 				return err
 			}
 			if !yes && !t.canAsk() {

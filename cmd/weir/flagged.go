@@ -14,6 +14,9 @@ var flags = map[string]string{
 
 var optionForm = regexp.MustCompile(`(weir: )?\b(Reader)?Options\.([A-Za-z]+)`)
 
+// clientsRegion is what package weir advises who makes the client.
+var clientsRegion = regexp.MustCompile(`the SDK uses the client's region, so make the client with region (\S+)`)
+
 // flagged is an error about options in the words of a command line.
 func flagged(err error) error {
 	text := optionForm.ReplaceAllStringFunc(err.Error(), func(found string) string {
@@ -22,5 +25,6 @@ func flagged(err error) error {
 		}
 		return found
 	})
+	text = clientsRegion.ReplaceAllString(text, "give --region $1")
 	return errors.New(strings.ReplaceAll(text, "\n", "; "))
 }

@@ -23,7 +23,7 @@ behind; and changes that, for those who know why.
 
 What can lose or repeat records (reset, delete, import) refuses to while workers run, writes the progress to a file
 first, shows what it will do and asks. "weir doctor" says what is wrong with an application.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddGroup(&cobra.Group{ID: "look", Title: "Looking:"}, &cobra.Group{ID: "run", Title: "With running workers:"},

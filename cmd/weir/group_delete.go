@@ -27,7 +27,7 @@ the application may have registered for fan-out.
 It refuses while workers run, asks, and first writes the progress to a file, which "weir group import" brings back.`,
 		Example: `  weir group delete --app billing --store sqlite:billing.db
   weir group delete --app billing --store dynamodb:weir --yes --dump billing.ndjson`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {

@@ -39,7 +39,7 @@ two beat intervals at most (see --watch), and for no more than 10 s. A worker th
 		Example: `  weir group describe --app billing --store sqlite:billing.db
   weir group describe --app billing --store dynamodb:weir --no-lag
   weir group describe --app billing --store sqlite:billing.db -o json | jq '.leases[] | {shard, lag_ms}'`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {

@@ -205,6 +205,9 @@ func readDump(t terminal, path string) (dump.File, error) {
 			return dump.File{}, fmt.Errorf("the file %s cannot be read: %w", path, rootError(err))
 		}
 		defer func() { _ = file.Close() }() // only read from
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return dump.File{}, fmt.Errorf("%s is a directory: name a file", path)
+		}
 		in, name = file, path
 	}
 	f, err := dump.Read(in)

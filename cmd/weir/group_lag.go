@@ -37,7 +37,7 @@ every shard, so it fits into any monitor that runs a command.`,
 		Example: `  weir group lag --app billing --store sqlite:billing.db
   weir group lag --app billing --store dynamodb:weir --max 5m
   weir group lag --app billing --store dynamodb:weir -o json | jq .worst_ms`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {

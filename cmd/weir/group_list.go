@@ -31,7 +31,7 @@ Workers and leader are those that the store knows, whether they live or not: "we
 DynamoDB the whole table is read.`,
 		Example: `  weir group list --store sqlite:billing.db
   weir group list --store dynamodb:weir -o json | jq -r '.[].app'`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := g.url(cmd)
 			if err != nil {
@@ -78,6 +78,11 @@ func listApps(ctx context.Context, t terminal, store openStore) ([]appInfo, erro
 	apps, err := admin.Apps(ctx)
 	if err != nil {
 		return nil, store.trouble(err)
+	}
+	if len(apps) == 0 { // as in a table of others, or where this user sees nothing: a look says so
+		if _, err := store.view(ctx, "weir"); err != nil {
+			return nil, err
+		}
 	}
 	var (
 		all    = make([]appInfo, len(apps))

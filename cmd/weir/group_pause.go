@@ -34,7 +34,7 @@ before the stream's records expire.
 With --wait the command ends when nobody holds a lease of it any more, and fails if that takes longer.`,
 		Example: `  weir group pause --app billing --store sqlite:billing.db
   weir group pause --app billing --store dynamodb:weir --stream clicks --wait 1m`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	if !on {
 		cmd.Use = "resume --app NAME --store URL [--stream NAME]"

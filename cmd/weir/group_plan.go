@@ -33,7 +33,7 @@ the leader's FailoverAfter; while nobody leads, for the longest of any worker (s
 (making and removing leases) is not part of the plan.`,
 		Example: `  weir group plan --app billing --store sqlite:billing.db
   weir group plan --app billing --store dynamodb:weir -o json | jq .actions`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app")
 			if err != nil {

@@ -82,7 +82,7 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
   weir group reset --app billing --store sqlite:billing.db --to oldest
   weir group reset --app billing --store dynamodb:weir --stream clicks --to 2026-01-31T12:00:00Z
   weir group reset --app billing --store dynamodb:weir --stream clicks --to latest --yes --dump before.ndjson`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd, "app", "to")
 			if err != nil {
@@ -90,6 +90,9 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 			}
 			wish, ago, err := parseTo(o.to)
 			if err != nil {
+				return err
+			}
+			if err := checkStreams(o.streams...); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("shard") {

@@ -45,7 +45,7 @@ It names streams by ARN with that account, and calls with another account than -
   weir local --addr 0.0.0.0:4567 --host kinesis     for other containers, which call it kinesis
   weir local --tls --ca-file ca.pem                 then: export AWS_CA_BUNDLE=ca.pem
   weir local --account 123456789012 --state-delay 2s --shard-limit 50     more like a real account`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			wanted, err := parseStreams(streams)
 			if err != nil {

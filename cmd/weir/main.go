@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,6 +21,10 @@ func main() {
 	// Caught rather than ignored: a write to a closed standard output then fails with EPIPE, which lets a worker stop in an
 	// orderly way, and the commands that we start still begin with the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	// net/http tells the standard logger what it thinks of a server's answers; what it makes of them
+	// is an error, which we tell.
+	log.SetOutput(io.Discard)
 
 	ctx, cancel := context.WithCancelCause(context.Background())
 	requests := make(chan os.Signal, 4)

@@ -54,9 +54,12 @@ service gets lost a record may be in the stream twice.`,
   weir put --stream flights --create --shards 4 --key origin flights.ndjson
   tail -f app.log | weir put --stream logs -
   weir put --stream flights --key origin -o json flights.ndjson    a summary for programs`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneFileAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := require(cmd, "stream"); err != nil {
+				return err
+			}
+			if err := checkStreams(o.stream); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("shards") {
@@ -135,7 +138,10 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 	if err := <-reading; err != nil {
 		return fmt.Errorf("%w; %s", err, howFar(sum))
 	}
-	return o.report(t, sum, source.skipped, time.Since(began))
+	if err := o.report(t, sum, source.skipped, time.Since(began)); err != nil {
+		return fmt.Errorf("%s; %w", howFar(sum), err)
+	}
+	return nil
 }
 
 // drainContext is a context that outlives ctx by a while.
@@ -263,6 +269,10 @@ func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (in
 	if err != nil {
 		if isAccessDenied(err) {
 			return usual, nil
+		}
+		var missing *types.ResourceNotFoundException
+		if errors.As(err, &missing) {
+			return 0, plainError{explain(err) + ", or give --create to make the stream", err}
 		}
 		return 0, fmt.Errorf("stream %s: %w", stream, err)
 	}

@@ -19,7 +19,7 @@ func TestReadShareIsAFlag(t *testing.T) {
 	for _, command := range []string{"consume --app a --store memory:", "tail"} {
 		for value, want := range map[string]string{
 			"0": "--read-share 0: want 0.01 to 1", "1.5": "--read-share 1.5 must be between 0.01 and 1", "-1": "--read-share -1 must be", "NaN": "--read-share NaN must be",
-			"half": `"--read-share"`,
+			"half": `--read-share "half": want a number`,
 		} {
 			args := append(strings.Fields(command), "--stream=s", endpoint, "--read-share="+value)
 			c := start(t, "", args...)

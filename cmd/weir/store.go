@@ -120,14 +120,33 @@ func (s openStore) trouble(err error) error {
 	}
 	if s.url.kind == storeServer && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
 		url := redact.URL(s.url.name)
-		return plainError{fmt.Sprintf("the database %s has no tables of this version of weir: make them once, with \"weir store create --store %s\", "+
+		return plainError{fmt.Sprintf("the database %s has no tables of this version of weir that this user may see: make them once, with \"weir store create --store %s\", "+
 			"or let a worker do it, with \"weir consume --create-store\"", url, url), err}
 	}
 	if s.url.kind == storeSQLite && errors.Is(err, lease.ErrSetup) && strings.Contains(err.Error(), "call Migrate") {
 		return plainError{fmt.Sprintf("the SQLite file %s has no tables of this version of weir: check the path, or make them with \"weir store create --store sqlite:%s\"",
 			s.url.name, s.url.name), err}
 	}
+	if s.url.kind == storeServer && err != nil && !errors.Is(err, lease.ErrSetup) && !errors.Is(err, context.Canceled) {
+		if said := foreignStore(s.url.name); said != "" {
+			return plainError{said, err}
+		}
+	}
+	if s.url.kind == storeSQLite && errors.Is(err, lease.ErrSetup) {
+		return plainError{ofFile(s.url.name, setupText(err)), err}
+	}
 	return err
+}
+
+// ofFile is what a store says about its setup, about the SQLite file of that name.
+func ofFile(name, text string) string {
+	if strings.Contains(text, "tables of these names") { // a file has no prefix to choose
+		return fmt.Sprintf("the SQLite file %s has tables of weir's names that weir did not make: name another file", name)
+	}
+	if about, found := strings.CutPrefix(text, "the file "); found {
+		return fmt.Sprintf("the SQLite file %s %s", name, about)
+	}
+	return fmt.Sprintf("the SQLite file %s: %s", name, text)
 }
 
 type noClose struct{}
@@ -143,7 +162,7 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 	case storeSQLite:
 		file, err := sqlitefile.Open(ctx, u.name, newFile)
 		if err != nil {
-			return openStore{}, err
+			return openStore{}, openStore{url: u}.trouble(err)
 		}
 		return openStore{Store: file, Closer: file, url: u}, nil
 	case storeServer:
@@ -151,9 +170,9 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 		if err != nil {
 			return openStore{}, err
 		}
-		server, err := place.Open()
+		server, err := openServer(place)
 		if err != nil {
-			return openStore{}, usagef("%s", parameters.Replace(oneLine(err.Error())))
+			return openStore{}, err
 		}
 		open := openStore{Store: server, Closer: server, url: u, peer: f.peer(ctx, "the store "+redact.URL(u.name))}
 		if newTable {
@@ -180,6 +199,16 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 		}
 		return open, nil
 	}
+}
+
+// openServer opens what --store names. Nothing is asked yet: an error is about the URL, which is not
+// shown, since what is wrong with it may be where its password is.
+func openServer(place serverstore.Place) (*serverstore.Store, error) {
+	server, err := place.Open()
+	if err != nil {
+		return nil, usagef("--store: %s", parameters.Replace(oneLine(err.Error())))
+	}
+	return server, nil
 }
 
 // create makes the tables of a store on a server.
@@ -221,7 +250,7 @@ func storeCommand(t terminal) *cobra.Command {
 		Use:   "store",
 		Short: "Prepare a store for leases and progress",
 		Long:  "Prepares the places where applications keep their leases and progress.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(storeCreateCommand(t))
@@ -254,7 +283,7 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
   weir store create --store postgres://weir@db/shop
   weir store create --store postgres://weir@db/shop --print | psql
   weir store create --store postgres://weir@db/shop --print --since 1 | psql`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := require(cmd, "store"); err != nil {
 				return err
@@ -306,7 +335,7 @@ func printSchema(t terminal, u storeURL, since int) error {
 	if err != nil {
 		return err
 	}
-	store, err := place.Open()
+	store, err := openServer(place)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
   weir tail --stream flights --from 15m --until-tip   the last quarter of an hour, then end
   weir tail --stream flights -o json | jq .key
   weir tail --stream flights --fan-out me --register  pushed, by a consumer that is there only meanwhile`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := require(cmd, "stream"); err != nil {
 				return err

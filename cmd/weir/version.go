@@ -49,7 +49,7 @@ func versionCommand(t terminal) *cobra.Command {
 		Short:   "Say which weir this is",
 		Long:    "Prints the version of weir, the commit it was built from where that is known, and the Go release and platform.",
 		Example: "  weir version\n  weir version -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if out == formatJSON {

@@ -194,6 +194,9 @@ func explain(ctx context.Context, err error) error {
 		{"WRONGPASS", "the server does not take the user and password"},
 		{"NOPERM", "the user may not do this: it needs evalsha, eval, info and all commands on keys of this prefix"},
 		{"WRONGTYPE", "keys of these names belong to somebody else: choose another Options.Prefix"},
+		{"DB index is out of range", "the server has no database of that number: choose another one"},
+		{"cluster support disabled", "the server is not part of a cluster: use a client for one server"},
+		{"unknown command 'sentinel'", "the server is not a sentinel: name the sentinels, or use a client for one server"},
 		{"unknown command", "the server does not know scripts: Redis 6.2 or newer is needed"},
 		{"DENIED Redis is running in protected mode", "the server refuses clients from other machines: see its protected-mode"},
 	} {
@@ -203,6 +206,9 @@ func explain(ctx context.Context, err error) error {
 	}
 	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
 		return fmt.Errorf("redisstore: %w (%w)", end, err)
+	}
+	if isReply(err) && strings.HasPrefix(text, "OOM ") { // which may pass
+		return fmt.Errorf("redisstore: the server has no memory left: raise its maxmemory (%w)", err)
 	}
 	return fmt.Errorf("redisstore: %w", err)
 }

@@ -181,6 +181,10 @@ func parseLease(text []byte) (lease.Lease, error) {
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&in); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			return lease.Lease{}, fmt.Errorf("it is not a lease: its field %q has a value of the wrong kind or size: %s", kind.Field, kind.Value)
+		}
 		return lease.Lease{}, fmt.Errorf("it is not a lease: %w", err)
 	}
 	if strict.InputOffset() != int64(len(bytes.TrimRight(text, " \t\r"))) {

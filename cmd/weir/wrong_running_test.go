@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// runningInput is something that goes wrong under a command that had begun well.
+type runningInput struct {
+	name, args string // ENDPOINT stands for the flags that lead to a stream of one record, STORE for those of a SQLite file
+	// happens is what goes wrong once the command has written the record.
+	happens func(s *kinesistest.Server, file string) error
+	code    int
+	says    []string
+	// interrupt ends the command once it has said the first of that; without it the command has to
+	// end by itself.
+	interrupt bool
+	not       []string // advice that would lead astray
+	lines     int
+}
+
+// wrongWhileRunning are streams, files and servers that go away under a command.
+func wrongWhileRunning(p *wrongPlace) []wronginput.Input {
+	if runtime.GOOS == "windows" { // no signal asks for an end there
+		return nil
+	}
+	deleted := func(s *kinesistest.Server, _ string) error { s.DeleteStream("s"); return nil }
+	gone := func(s *kinesistest.Server, _ string) error { return s.Close() }
+	var inputs []wronginput.Input
+	for _, r := range []runningInput{
+		{name: "a stream that is deleted under tail", args: "tail --from oldest ENDPOINT", happens: deleted, code: exitFailed, says: []string{"there is no such stream"}},
+		{name: "a stream that is deleted under consume", args: "consume STORE ENDPOINT", happens: deleted, code: exitDone, says: []string{"cannot be read", "there is no such stream"}, not: []string{"--create"}, interrupt: true, lines: 10},
+		{name: "a server that goes away under tail", args: "tail --from oldest ENDPOINT", happens: gone, code: exitFailed, says: []string{"nothing answers"}},
+		{name: "a server that goes away under consume", args: "consume STORE ENDPOINT", happens: gone, code: exitDone, says: []string{"cannot be read", "nothing answers"}, interrupt: true, lines: 10},
+		{name: "a command that is not there", args: "consume STORE ENDPOINT --exec nosuch", code: exitDone, says: []string{"nosuch"}, interrupt: true, lines: 10},
+		{name: "a command that fails", args: "consume STORE ENDPOINT --exec false", code: exitDone, says: []string{"exit status 1"}, interrupt: true, lines: 10},
+	} {
+		inputs = append(inputs, r.input(p))
+	}
+	return under("while running", inputs...)
+}
+
+func (r runningInput) input(p *wrongPlace) wronginput.Input {
+	p.t.Helper()
+	const record = "a record"
+	server := kinesistest.NewServer(p.t)
+	server.CreateStream("s", 1)
+	server.Put("s", "k", []byte(record))
+	file := p.leases(strings.ReplaceAll(r.name, " ", "-") + ".db")
+	places := strings.NewReplacer("ENDPOINT", "--stream s --endpoint "+server.URL(), "STORE", "--app a --store sqlite:"+file)
+	return wronginput.Input{
+		Name: r.name, Args: places.Replace(r.args), Code: r.code, Says: r.says, Not: r.not, Lines: r.lines, Until: 30 * time.Second,
+		During: func(t *testing.T, process *wronginput.Process) {
+			if r.happens != nil {
+				process.Out.Await(record)
+				if err := r.happens(server, file); err != nil {
+					t.Error(err)
+				}
+			}
+			if r.interrupt {
+				process.Err.Await(r.says[0])
+				process.Signal(t, os.Interrupt)
+			}
+		},
+	}
+}

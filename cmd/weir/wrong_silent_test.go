@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/wronginput"
+)
+
+// wrongSilence are servers that accept and never answer: a word comes within ten seconds, and the
+// end when --connect-timeout says so.
+func wrongSilence(p *wrongPlace) []wronginput.Input {
+	silent := talking(p.t, "", true)
+	const patience = 7 * time.Second
+	waits := func(name, args string, says ...string) wronginput.Input {
+		in := fails(name, strings.ReplaceAll(args, "SILENT", silent)+" --connect-timeout "+patience.String(),
+			append(says, "waiting for ", "did not answer within 7s", "--connect-timeout")...)
+		in.Until = patience
+		return in
+	}
+	work := "consume --stream s --app a "
+	return under("silence",
+		misused("no time to wait", "tail --stream s --connect-timeout 0s "+p.endpoint, "--connect-timeout"),
+		misused("a time to wait without unit", "tail --stream s --connect-timeout 30 "+p.endpoint, "--connect-timeout"),
+		waits("Kinesis behind put", "put --stream s --endpoint http://SILENT "+p.records, "Kinesis at http://"+silent),
+		waits("Kinesis behind put --create", "put --stream s --create --endpoint http://SILENT "+p.records, "Kinesis at http://"+silent),
+		waits("Kinesis behind tail", "tail --stream s --endpoint http://SILENT", "Kinesis at http://"+silent),
+		waits("Kinesis behind tail with TLS", "tail --stream s --endpoint https://SILENT", "Kinesis at https://"+silent),
+		waits("Kinesis behind tail by fan-out", "tail --stream s --fan-out me --endpoint http://SILENT", "Kinesis at http://"+silent),
+		waits("Kinesis behind consume", work+"--store sqlite:"+p.path("silent.db")+" --endpoint http://SILENT", "Kinesis at http://"+silent),
+		waits("Kinesis behind fanout", "fanout list --stream s --endpoint http://SILENT", "Kinesis at http://"+silent),
+		waits("Kinesis behind reset", "group reset --app a --stream s --to oldest --yes --endpoint http://SILENT "+p.store, "Kinesis at http://"+silent),
+		waits("DynamoDB behind describe", "group describe --app a --store dynamodb:weir --dynamodb-endpoint http://SILENT", "DynamoDB at http://"+silent),
+		waits("DynamoDB behind consume", work+"--store dynamodb:weir --dynamodb-endpoint http://SILENT "+p.endpoint, "DynamoDB at http://"+silent),
+		waits("Postgres behind list", "group list --store postgres://u:"+wronginput.Secret+"@SILENT/d", "postgres://u:xxxxx@"+silent),
+		waits("Postgres behind consume", work+"--store postgres://u@SILENT/d "+p.endpoint, "postgres://u@"+silent),
+		waits("Postgres behind store create", "store create --store postgres://u@SILENT/d", "postgres://u@"+silent),
+		waits("MySQL behind list", "group list --store mysql://u:"+wronginput.Secret+"@SILENT/d", "mysql://u:xxxxx@"+silent),
+		waits("MySQL behind doctor", "doctor --app a --store mysql://u@SILENT/d "+p.endpoint, "mysql://u@"+silent),
+		waits("Redis behind list", "group list --store redis://:"+wronginput.Secret+"@SILENT", "redis://"),
+		waits("Redis behind consume", work+"--store redis://SILENT "+p.endpoint, "redis://"+silent),
+	)
+}

@@ -1,0 +1,69 @@
+package wronginput
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Secret is the password that inputs may hold. It must never be shown.
+const Secret = "hunter2"
+
+// insides are words by which a text gives away that it was not written for a person.
+var insides = []string{
+	"goroutine ", "panic", "%!", "<nil>", "operation error", "https response error", "RequestID", "Options.", ": weir: ", "0xc0", "context deadline",
+	"exceeded maximum number of attempts", Secret,
+}
+
+// problems says what is wrong with what came of an input, in sentences.
+func problems(r result) []string {
+	var found []string
+	complain := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	in := r.input
+	if r.hung {
+		complain("it did not end within %s", in.limit())
+	} else if r.code != in.Code {
+		complain("exit code %d, want %d", r.code, in.Code)
+	}
+	for _, want := range in.Says {
+		if !strings.Contains(r.stderr, want) {
+			complain("it does not say %q", want)
+		}
+	}
+	for _, word := range slices.Concat(insides, in.Not) {
+		if strings.Contains(r.stderr, word) {
+			complain("%q has no place in it", word)
+		}
+	}
+	if i := strings.IndexFunc(r.stderr, func(c rune) bool { return c != '\n' && unicode.IsControl(c) }); i >= 0 {
+		complain("there is a control character in it, byte %d", i)
+	}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n"), aboutWaiting)
+	switch most := in.lines(); {
+	case r.stderr == "" && in.Code != 0:
+		complain("it says nothing")
+	case len(lines) > most:
+		complain("it has %d lines, want %d at most", len(lines), most)
+	}
+	if r.word > wordWithin+slack {
+		complain("the first word came after %s", r.word)
+	}
+	return found
+}
+
+// aboutWaiting reports whether a line tells a person to wait, as any may have to where the machine
+// is busy.
+func aboutWaiting(line string) bool {
+	return strings.HasPrefix(line, "weir: waiting for ") || strings.Contains(line, " answers, after ")
+}
+
+func (in Input) lines() int {
+	switch {
+	case in.Lines > 0:
+		return in.Lines
+	case in.Code == 2:
+		return 2
+	}
+	return 1
+}
