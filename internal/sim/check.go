@@ -82,6 +82,7 @@ func (w *world) gives(l *life, r lease.Report) {
 
 // trusts notes the answer to a beat, and checks that nobody else trusts what it names.
 func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
+	l.heard = true
 	if l.session != r.Session {
 		w.books.of[r.Session] = l
 	}

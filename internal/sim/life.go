@@ -53,6 +53,7 @@ type life struct {
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
 	session  string // as the store knows it
+	heard    bool   // a beat of it was answered
 	hindered hindered
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
 	noted    map[judge.ID]uint64  // records up to which a goroutine noted progress after its call, and at which epoch
@@ -223,6 +224,7 @@ func (w *world) returned(l *life, err error) {
 	}
 	l.trusted = trusted{}
 	switch {
+	case err != nil && !l.heard && strings.Contains(err.Error(), "stopped before the store had answered"):
 	case err == nil, errors.Is(err, errStop), w.profile.Rates[HandlerExits] > 0 && strings.Contains(err.Error(), "ended its goroutine"), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
 	default:
 		w.breaks("Run of %s has returned %v", l.who, err)
