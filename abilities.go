@@ -37,7 +37,6 @@ func judgeAbilities(has lease.Abilities, o Options, all []feature) (missing []er
 // logAbilities says which features are off.
 func (r *run) logAbilities() {
 	for _, f := range r.off {
-		r.opts.Logger.Info("a feature is off, because the store lacks an ability", "feature", f.name, "missing", r.store.Abilities().Missing(f.needs).String(),
-			"app", r.opts.App)
+		r.opts.Logger.Info("a feature is off, because the store lacks an ability", "feature", f.name, "missing", r.store.Abilities().Missing(f.needs).String())
 	}
 }

@@ -76,7 +76,7 @@ func (r *run) ask(ctx context.Context, s source.Stream, b birth) (birth, error) 
 		r.births.mu.Unlock()
 		if !said {
 			r.opts.Logger.Warn("no permission to ask when a stream was created (kinesis:DescribeStreamSummary): one that is deleted and made "+
-				"anew under its name will only be noticed by checkpoints that are refused", "app", r.opts.App, "stream", s.Name, "err", err)
+				"anew under its name will only be noticed by checkpoints that are refused", "stream", s.Name, "err", err)
 		}
 		return birth{0, time.Now(), true, b.starts}, nil // nobody will say more
 	default:

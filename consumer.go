@@ -136,6 +136,7 @@ type run struct {
 	queue     *notify.Queue
 	tell      hooks
 	dropping  atomic.Bool    // events are, and that was told
+	panics    sync.Map       // of PanicError.Who: its text at the last panic whose stack was logged
 	handler   Handler        // of all shards; nil with
 	shards    *ShardHandlers // … which make one for each term
 	lineage   *lineage
@@ -285,6 +286,9 @@ func (r *run) saved(t *group.Term, at Position) {
 
 func (r *run) storeFailed(op string, err error, since time.Time) {
 	r.counted.storeFailures.Add(1)
+	if stack := r.newStack(err); stack != "" {
+		r.opts.Logger.Error("a call panicked", "op", op, "err", err, "stack", stack)
+	}
 	if f := r.tell.StoreFailed; f != nil {
 		f(StoreFailed{Op: StoreOp(op), Err: err, Since: since})
 	}

@@ -113,8 +113,8 @@ func (r *run) probe(ctx context.Context, n int) {
 	r.mu.Unlock()
 	switch {
 	case before == nil && after != nil:
-		r.opts.Logger.Error("this worker can read no shard of any stream; it asks for no more of them until it can", "app", r.opts.App, "err", after)
+		r.opts.Logger.Error("this worker can read no shard of any stream; it asks for no more of them until it can", "err", after)
 	case before != nil && after == nil:
-		r.opts.Logger.Info("this worker can read again", "app", r.opts.App)
+		r.opts.Logger.Info("this worker can read again")
 	}
 }

@@ -144,6 +144,18 @@ func (d *delivery) left() int {
 	return len(d.kept.records) - d.done
 }
 
+// rest is how many records are not done, and the names of the first and the last of them.
+func (d *delivery) rest() (n int, first, last string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	rest := d.kept.records[d.done:]
+	if len(rest) == 0 {
+		return 0, "", ""
+	}
+	of := func(r *source.Record) string { return positionAfter(r.SequenceNumber, r.Done).String() }
+	return len(rest), of(&rest[0]), of(&rest[len(rest)-1])
+}
+
 // finish notes that all of it is done, and returns the position after it.
 func (d *delivery) finish() Position {
 	d.mu.Lock()

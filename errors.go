@@ -29,6 +29,23 @@ var (
 	ErrNoConsumer = source.ErrNoConsumer
 )
 
+// PanicError is a panic of the user's code, as an error: of a handler, a hook of [Events], a logger, a store.
+// The error of [HandlerFailed] and what a shard's Status says wrap one; errors.As finds it.
+type PanicError struct {
+	Who   string // that panicked, such as "the handler"
+	Value any    // what it panicked with
+	Stack string // of its goroutine, as [debug.Stack] has it, of many lines
+}
+
+// Error says who panicked and with what, without the stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("weir: %s panicked: %v", e.Who, e.Value) }
+
+// Unwrap returns the value if that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
 // errGoexit is for a function of the user's that ended its goroutine.
 var errGoexit = errors.New("weir: the function ended its goroutine")
 

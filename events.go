@@ -92,9 +92,14 @@ type Unpacked struct {
 type HandlerFailed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Err           error
-	Attempt       int           // from 1
-	Next          time.Duration // the pause before the next attempt; 0 when all was done and there is none
+	At            Position // everything before it is done
+	// Records will be handed over again, from First to Last: sequence numbers as [Record.ID] ends with, with "+2" after it for the
+	// second record of an aggregate. 0 and "" when all was done, and when Open, Position or Pull of [ShardHandlers] failed.
+	Records     int
+	First, Last string
+	Err         error         // wraps a [PanicError] after a panic
+	Attempt     int           // from 1
+	Next        time.Duration // the pause before the next attempt; 0 when all was done and there is none
 }
 
 // ReadFailed is what [Events].ReadFailed gets.

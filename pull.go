@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 )
 
 // Shard is a shard for one term, as [ShardHandlers].Pull gets it.
@@ -150,12 +149,6 @@ func (p *puller) returned() error {
 	}
 }
 
-// pullFailure is how often the function has failed in a row before anything else was done.
-type pullFailure struct {
-	at      Position
-	attempt int
-}
-
 // pulls reports whether the user's code asks for batches.
 func (l *shardLoop) pulls() bool { return l.in.shards != nil && l.in.shards.Pull != nil }
 
@@ -171,21 +164,12 @@ func (l *shardLoop) pullAgain(err *pullEnded) error {
 	}
 	l.stopReading()
 	l.close(err)
-	attempt := 1
-	if at := l.term.At(); l.pulling == nil || l.pulling.at != at { // the first time here
-		l.pulling = &pullFailure{at, 1}
-	} else {
-		l.pulling.attempt++
-		attempt = l.pulling.attempt
-	}
+	f := l.failsAt(l.term.At())
+	f.pulls++
+	attempt := f.pulls
 	next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
 	l.enter(ShardRetrying, attempt, err)
-	key := l.term.Lease.Key
-	l.in.opts.Logger.Warn("the function that pulls returned; it will get what is not done again", "stream", key.Stream, "shard", key.Shard,
-		"at", l.term.At(), "attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
 	l.in.counted.handlerFailures.Add(1)
-	if f := l.in.tell.HandlerFailed; f != nil {
-		f(HandlerFailed{Stream: key.Stream, Shard: key.Shard, Err: err, Attempt: attempt, Next: next})
-	}
+	l.tellFailure("the function that pulls returned; it will get what is not done again", HandlerFailed{Err: err, Attempt: attempt, Next: next})
 	return wait(l.term.Reading(), next)
 }

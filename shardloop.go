@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ type shardLoop struct {
 	rate    rate            // of what is handled
 	failure *handlerFailure // nil while the handler's last call was no failure
 	handles *handling       // nil until there is something to handle; of whoever runs the loop
-	pulling *pullFailure    // nil unless ShardHandlers.Pull failed; of whoever runs the loop
+	failing *failing        // nil before the user's code failed; of whoever calls it
 	begun   bool            // of whoever runs it, as is
 	absent  uint8           // reads in a row that were told that the stream does not exist
 	refused bool            // that the service refuses the position was told; of whoever reads
@@ -332,7 +331,7 @@ func call(ctx context.Context, h Handler, b *Batch) error {
 func contained(who string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("weir: %s panicked: %v\n%s", who, p, debug.Stack())
+			err = &PanicError{who, p, string(debug.Stack())}
 		}
 	}()
 	return f()
@@ -356,10 +355,43 @@ func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
 	if next == 0 {
 		what = "the handler failed when all was done; nothing will be handled again"
 	}
-	l.in.opts.Logger.Warn(what, "stream", d.from.Stream, "shard", d.from.Shard,
-		"records", d.left(), "attempt", d.attempt, "next", next.Round(time.Millisecond), "err", err)
+	records, first, last := d.rest()
+	l.tellFailure(what, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.attempt, Next: next})
+}
+
+// failing is what is known of failures of the user's code at one position.
+type failing struct {
+	at    Position
+	pulls int  // of ShardHandlers.Pull
+	stack bool // of a panic, was logged
+}
+
+// failsAt is what is known of failures at a position. There is none before the last one.
+func (l *shardLoop) failsAt(at Position) *failing {
+	if l.failing == nil || l.failing.at != at {
+		l.failing = &failing{at: at}
+	}
+	return l.failing
+}
+
+// tellFailure logs and tells a failure of the user's code. Of a panic it logs the stack, once until there is progress: it
+// is the same at each attempt.
+func (l *shardLoop) tellFailure(what string, e HandlerFailed) {
+	key := l.term.Lease.Key
+	e.Stream, e.Shard, e.At = key.Stream, key.Shard, l.term.At()
+	args := []any{"stream", e.Stream, "shard", e.Shard, "at", e.At}
+	if e.First != "" {
+		args = append(args, "records", e.Records, "first", e.First, "last", e.Last)
+	}
+	args = append(args, "attempt", e.Attempt, "next", e.Next.Round(time.Millisecond), "err", e.Err)
+	var panicked *PanicError
+	if f := l.failsAt(e.At); errors.As(e.Err, &panicked) && !f.stack {
+		f.stack = true
+		args = append(args, "stack", panicked.Stack)
+	}
+	l.in.opts.Logger.Warn(what, args...)
 	if f := l.in.tell.HandlerFailed; f != nil {
-		f(HandlerFailed{Stream: d.from.Stream, Shard: d.from.Shard, Err: err, Attempt: d.attempt, Next: next})
+		f(e)
 	}
 }
 

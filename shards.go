@@ -214,13 +214,8 @@ func (l *shardLoop) askSink(ctx context.Context, id string) (p Position, err err
 
 // openFailed tells of a failure to open, which is tried again.
 func (l *shardLoop) openFailed(err error, attempt int, next time.Duration) {
-	key := l.term.Lease.Key
-	l.in.opts.Logger.Warn("a shard's handler could not be opened; trying again", "stream", key.Stream, "shard", key.Shard,
-		"attempt", attempt, "next", next.Round(time.Millisecond), "err", err)
 	l.in.counted.handlerFailures.Add(1)
-	if f := l.in.tell.HandlerFailed; f != nil {
-		f(HandlerFailed{Stream: key.Stream, Shard: key.Shard, Err: err, Attempt: attempt, Next: next})
-	}
+	l.tellFailure("a shard's handler could not be opened; trying again", HandlerFailed{Err: err, Attempt: attempt, Next: next})
 }
 
 // close tells the term's handler that the term has ended, with the error that the reader returns.
@@ -237,7 +232,7 @@ func (l *shardLoop) close(err error) {
 	l.handles = nil
 	if err != nil {
 		key := l.term.Lease.Key
-		l.in.opts.Logger.Warn("closing a shard's handler failed", "stream", key.Stream, "shard", key.Shard, "err", err)
+		l.in.logPanic("closing a shard's handler failed", err, "stream", key.Stream, "shard", key.Shard)
 	}
 }
 

@@ -60,12 +60,12 @@ func (r *run) learn(ctx context.Context) error {
 	if before := r.naming.streams.Load(); !maps.Equal(*before, now) {
 		for name := range now {
 			if _, known := (*before)[name]; !known {
-				r.opts.Logger.Info("a stream is to be read", "app", r.opts.App, "stream", name)
+				r.opts.Logger.Info("a stream is to be read", "stream", name)
 			}
 		}
 		for name := range *before {
 			if _, still := now[name]; !still {
-				r.opts.Logger.Info("a stream is not to be read any more", "app", r.opts.App, "stream", name)
+				r.opts.Logger.Info("a stream is not to be read any more", "stream", name)
 			}
 		}
 		r.naming.set(now)
@@ -86,7 +86,7 @@ func (r *run) askStreams(ctx context.Context) ([]string, error) {
 		go func(answer chan<- named) {
 			n := named{err: errors.New("it ended its goroutine")}
 			defer func() { answer <- n }()
-			n.err = contained("it", func() (err error) { n.names, err = r.opts.StreamsFunc(ctx); return err })
+			n.err = contained("StreamsFunc", func() (err error) { n.names, err = r.opts.StreamsFunc(ctx); return err })
 		}(r.asked)
 	} else if len(r.asked) == 0 {
 		return nil, errStillAsked
@@ -125,7 +125,7 @@ func (r *run) keepLearning(ctx context.Context, known chan<- struct{}) {
 		case err != nil:
 			if failures++; failures == 1 {
 				since = time.Now()
-				r.opts.Logger.Warn("Options.StreamsFunc fails; what it said before holds", "app", r.opts.App, "err", err)
+				r.opts.Logger.Warn("Options.StreamsFunc fails; what it said before holds", "err", err)
 			}
 			r.storeFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
 			pause = min(retryPause(r.opts.RetryMin, r.opts.RetryMax, failures), r.opts.ListInterval)

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -58,9 +59,9 @@ func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stam
 func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.queue = notify.New(queueRoom)
-	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler())
+	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler()).With("app", r.opts.App, "worker", r.opts.Worker)
 	r.tell = r.hooks(values)
-	go r.queue.Run(func(err error) { r.opts.Logger.Error("a function of Options.Events "+err.Error(), "app", r.opts.App) })
+	go r.queue.Run(r.hookPanicked)
 	return func() error {
 		defer end()
 		made := r.queue.Close(hooksMayTake)
@@ -75,17 +76,48 @@ func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	}
 }
 
+// hookPanicked logs that a hook panicked.
+func (r *run) hookPanicked(err error) {
+	var p *notify.Panic
+	if errors.As(err, &p) {
+		err = &PanicError{"a function of Options.Events", p.Value, p.Stack}
+	}
+	r.logPanic("an event was not told", err)
+}
+
+// logPanic logs an error of the user's code; of a panic with the stack, unless the one before was the same.
+func (r *run) logPanic(what string, err error, args ...any) {
+	args = append(args, "err", err)
+	if stack := r.newStack(err); stack != "" {
+		args = append(args, "stack", stack)
+	}
+	r.opts.Logger.Error(what, args...)
+}
+
+// newStack returns the stack of a panic that err wraps, if the last one of the same function had another text.
+func (r *run) newStack(err error) string {
+	var p *PanicError
+	if !errors.As(err, &p) {
+		return ""
+	}
+	text := p.Error()
+	if last, some := r.panics.Swap(p.Who, text); some && last == text {
+		return ""
+	}
+	return p.Stack
+}
+
 // drops has it told, once until all that waits was told, that events are dropped.
 func (r *run) drops(told bool) {
 	if told || !r.dropping.CompareAndSwap(false, true) {
 		return
 	}
 	before := r.queue.Counts().Dropped
-	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: events of detail are dropped; "+
-		"Consumer.Counts has exact numbers", "app", r.opts.App)
+	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: events of detail are dropped; " +
+		"Consumer.Counts has exact numbers")
 	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() { // made when what waits now was told
 		r.dropping.Store(false)
-		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are told again", "app", r.opts.App,
+		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are told again",
 			"dropped", r.queue.Counts().Dropped-before)
 	})
 }

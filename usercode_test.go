@@ -58,7 +58,7 @@ func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("handled %q, want %q", got, want)
 		}
-		if len(failed) != 2 || !strings.Contains(failed[0], "it panicked: a bug") || !strings.Contains(failed[1], "ended its goroutine") {
+		if len(failed) != 2 || !strings.Contains(failed[0], "StreamsFunc panicked: a bug") || !strings.Contains(failed[1], "ended its goroutine") {
 			t.Errorf("told of %q", failed)
 		}
 	})

@@ -77,7 +77,7 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 			w.endLeadership()
 		case w.lead.stuck():
 			// Its session lives, so nobody else would ever take over: step down for them.
-			w.cfg.Log.Warn("this worker led but could not do a leader's work for too long; leaving it to another", "app", w.cfg.App)
+			w.cfg.Log.Warn("this worker led but could not do a leader's work for too long; leaving it to another")
 			w.endLeadership()
 			w.notLeading = now.Add(2 * w.cfg.Times.Failover)
 			if l.Session == w.session {
@@ -139,8 +139,7 @@ func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 		}
 	}
 	if w.stopping.IsZero() {
-		w.cfg.Log.Warn("the store does not take the leader's role from this worker; it ends its session, when its handlers have drained, and begins another",
-			"app", w.cfg.App)
+		w.cfg.Log.Warn("the store does not take the leader's role from this worker; it ends its session, when its handlers have drained, and begins another")
 		w.stopSession(true)
 	}
 	return beat

@@ -273,7 +273,7 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 		case a.Kind == lease.Create:
 			l.streams.made(a.Lease)
 		}
-		l.cfg.Log.Debug("leader", "app", l.cfg.App, "action", a.String(), "done", did[i])
+		l.cfg.Log.Debug("leader", "action", a.String(), "done", did[i])
 	}
 	l.mu.Lock()
 	l.lastOK = now
@@ -308,5 +308,5 @@ func (l *leadership) report(op string, err error) {
 	if l.cfg.OnFailed != nil {
 		l.cfg.OnFailed(op, err, time.Now())
 	}
-	l.cfg.Log.Debug("the store failed", "app", l.cfg.App, "op", op, "err", err)
+	l.cfg.Log.Debug("the store failed", "op", op, "err", err)
 }

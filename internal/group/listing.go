@@ -336,7 +336,7 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			if l.reborn != l.latest.Born {
 				l.reborn = l.latest.Born
 				cfg.Log.Error("the stream was deleted and made anew: its progress is forgotten, and it is read from its beginning",
-					"app", cfg.App, "stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
+					"stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
 			}
 			actions = append(actions, renewed...)
 			if slices.ContainsFunc(renewed, func(a lease.Action) bool { return a.Kind == lease.Delete }) {

@@ -70,7 +70,7 @@ func (w *worker) leave(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			w.cfg.Log.Warn("could not say goodbye to the store; the leases are taken over after the failover time",
-				"app", w.cfg.App, "err", err)
+				"err", err)
 			for _, t := range sorted(w.terms) { // over all the same
 				w.drop(t)
 			}

@@ -152,7 +152,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	switch {
 	case errors.Is(err, lease.ErrSessionOver):
 		w.cfg.Log.Warn("the session was ended, by a leader that saw no beat for too long or because the store says so; starting a new one",
-			"worker", w.cfg.Worker, "err", err)
+			"err", err)
 		w.endSession()
 		return 0
 	case err != nil:
@@ -160,7 +160,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	}
 	w.first, w.begun = false, true
 	if !w.outage.IsZero() {
-		w.cfg.Log.Info("the store answers again", "app", w.cfg.App, "after", time.Since(w.outage).Round(time.Millisecond))
+		w.cfg.Log.Info("the store answers again", "after", time.Since(w.outage).Round(time.Millisecond))
 		w.outage, w.failures = time.Time{}, 0
 		if w.lead != nil {
 			w.lead.excuse() // it could not look meanwhile
@@ -367,7 +367,7 @@ func (w *worker) beatFailed(err error) time.Duration {
 	if w.outage.IsZero() {
 		w.outage = now
 		w.cfg.Log.Warn("the store does not answer; leases are trusted for a while, then reading stops until it does",
-			"app", w.cfg.App, "err", err)
+			"err", err)
 	}
 	w.failures++
 	if w.cfg.OnFailed != nil {

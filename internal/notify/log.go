@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -30,7 +31,13 @@ type levels struct {
 
 // panicked tells of a logger that panics, where it cannot be told: once, on standard error.
 func (l *levels) panicked(err error) {
-	l.said.Do(func() { fmt.Fprintln(os.Stderr, "weir: the logger", err) })
+	l.said.Do(func() {
+		fmt.Fprintln(os.Stderr, "weir: the logger", err)
+		var p *Panic
+		if errors.As(err, &p) {
+			fmt.Fprintln(os.Stderr, p.Stack)
+		}
+	})
 }
 
 var askedFor = [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
@@ -74,11 +81,11 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 		class = Important
 	}
 	h.queue.Add(class, nil, func() {
-		inner := h.inner()
-		if time.Since(h.levels.asked) >= time.Second {
-			h.levels.ask(h.ctx, inner)
-		}
 		if err := contained(func() {
+			inner := h.inner()
+			if time.Since(h.levels.asked) >= time.Second {
+				h.levels.ask(h.ctx, inner)
+			}
 			_ = inner.Handle(h.ctx, r) // a logger that fails has nobody to tell
 		}); err != nil {
 			h.levels.panicked(err)
@@ -97,6 +104,6 @@ func (h *handler) WithGroup(name string) slog.Handler {
 
 func (h *handler) with(change func(slog.Handler) slog.Handler) slog.Handler {
 	derived, before := *h, h.inner
-	derived.inner = func() slog.Handler { return change(before()) }
+	derived.inner = sync.OnceValue(func() slog.Handler { return change(before()) })
 	return &derived
 }

@@ -147,10 +147,18 @@ func (q *Queue) take() (c *call, over bool) {
 	return c, c == nil && q.closed
 }
 
+// Panic is a panic of a call, as an error.
+type Panic struct {
+	Value any
+	Stack string
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("panicked: %v", p.Value) }
+
 func contained(do func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panicked: %v\n%s", p, debug.Stack())
+			err = &Panic{p, string(debug.Stack())}
 		}
 	}()
 	do()
