@@ -136,6 +136,7 @@ type run struct {
 	queue     *notify.Queue
 	tell      hooks
 	dropping  atomic.Bool    // events are, and that was told
+	gone      sync.Map       // streams by name, and when it was logged that they do not exist
 	panics    sync.Map       // of PanicError.Who: its text at the last panic whose stack was logged
 	handler   Handler        // of all shards; nil with
 	shards    *ShardHandlers // … which make one for each term

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 )
@@ -18,13 +20,16 @@ const (
 	failingAfter = troubleAfter
 	// failingNamed is how many shards of a stream are told of by name at a time; the others are counted.
 	failingNamed = 5
+	// goneAgain is how often it is said that a stream does not exist.
+	goneAgain = 10 * time.Minute
 )
 
-// readFails reports whether reading has failed for so long that it is to be told. Positions and streams
-// that are not there are told each time, see Failed.
+// readFails reports whether reading has failed for so long that it is to be told. Positions and streams that are
+// not there are told by themselves, see Failed and streamGone.
 func (v *vitals) readFails(now time.Time) bool {
 	return v.readErr != nil && !v.trying.IsZero() && now.Sub(v.trying) >= failingAfter &&
-		!errors.Is(v.readErr, source.ErrNoPosition) && !errors.Is(v.readErr, source.ErrNoStream)
+		!errors.Is(v.readErr, source.ErrNoPosition) && !errors.Is(v.readErr, source.ErrNoStream) &&
+		!errors.As(v.readErr, new(*types.ResourceNotFoundException)) // it is looked for which of the two it is
 }
 
 // readingChange is that reading a shard has begun to fail for long, or works again.
@@ -88,6 +93,23 @@ func compareBools(a, b bool) int {
 		return 1
 	default:
 		return -1
+	}
+}
+
+// streamGone logs that a stream does not exist: once for all its shards, and then every ten minutes until one of them is
+// read again.
+func (r *run) streamGone(name string, err error) {
+	now := time.Now()
+	last, told := r.gone.LoadOrStore(name, now)
+	if !told || now.Sub(last.(time.Time)) >= goneAgain && r.gone.CompareAndSwap(name, last, now) {
+		r.opts.Logger.Error("the stream does not exist any more; its shards are read again when it does", "stream", name, "err", err)
+	}
+}
+
+// streamBack logs that a stream is there again.
+func (r *run) streamBack(name string) {
+	if _, told := r.gone.LoadAndDelete(name); told {
+		r.opts.Logger.Info("the stream is there again", "stream", name)
 	}
 }
 

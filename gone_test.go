@@ -104,3 +104,29 @@ func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 		}
 	})
 }
+
+// A stream that is deleted under the workers is said to be gone once, not by each shard at each try.
+func TestAStreamThatIsGoneIsToldOnce(t *testing.T) {
+	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
+		t.Run(reading.String(), func(t *testing.T) {
+			bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
+				s := &seen{data: map[string]int{}}
+				var log lines
+				opts := weir.Options{Reading: reading, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				stop := start(t, srv.Client(), memstore.New(), opts, s.handle)
+				time.Sleep(10 * time.Second)
+				srv.DeleteStream("s")
+				time.Sleep(5 * time.Minute)
+				if n, of := log.count("the stream does not exist any more"), log.count("level=ERROR"); n != 1 || of != 1 {
+					t.Errorf("it was said %d times, of %d errors", n, of)
+				}
+				if n := log.count("again and again"); n != 0 {
+					t.Errorf("and %d times that its shards cannot be read", n)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -32,7 +32,8 @@ type shardLoop struct {
 	failing *failing        // nil before the user's code failed; of whoever calls it
 	begun   bool            // of whoever runs it, as is
 	absent  uint8           // reads in a row that were told that the stream does not exist
-	refused bool            // that the service refuses the position was told; of whoever reads
+	refused bool            // that the service refuses a position was logged; of whoever reads, as is
+	stays   bool            // that it is the checkpoint was told
 	notes
 }
 
@@ -102,7 +103,10 @@ func (l *shardLoop) read() error {
 		}
 		switch {
 		case err == nil:
-			l.absent = 0
+			if l.absent > 0 {
+				l.absent = 0
+				l.in.streamBack(l.term.Lease.Stream)
+			}
 		case errors.Is(err, source.ErrEmpty):
 			return err
 		case l.term.Reading().Err() != nil:
@@ -118,6 +122,7 @@ func (l *shardLoop) read() error {
 			return l.term.Finish(l.term.Context(), gone.Children)
 		default: // the stream is gone; it may come back, or the application be stopped
 			l.absent = min(l.absent+1, 30)
+			l.in.streamGone(l.term.Lease.Stream, err)
 			next := retryPause(l.in.opts.IdleInterval, max(absentPause, l.in.opts.IdleInterval), int(l.absent))
 			l.Failed(err, false, next)
 			if wait(l.term.Reading(), next) != nil {
@@ -408,11 +413,12 @@ func (l *shardLoop) Wake() { l.term.Wake() }
 
 // Failed tells of a read that failed and is tried again.
 func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
-	person := errors.Is(err, source.ErrNoPosition) || errors.Is(err, source.ErrNoStream)
-	l.note(func(n *notes) { n.same = throttled || person })
+	refused := errors.Is(err, source.ErrNoPosition)
+	l.note(func(n *notes) { n.same = throttled || refused || errors.Is(err, source.ErrNoStream) })
 	level := l.in.opts.Logger.Debug
-	if person {
-		level = l.in.opts.Logger.Error // who is needed
+	if refused && !l.refused {
+		l.refused = true
+		level = l.in.opts.Logger.Error // once: a person is needed
 	}
 	level("reading failed; trying again", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
@@ -426,8 +432,8 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
 		})
 	}
-	if at := l.refusedAt(); errors.Is(err, source.ErrNoPosition) && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.refused {
-		l.refused = true
+	if at := l.refusedAt(); refused && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.stays {
+		l.stays = true
 		if f := l.in.tell.PositionExpired; f != nil {
 			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
 		}
