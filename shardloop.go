@@ -415,12 +415,15 @@ func (l *shardLoop) Wake() { l.term.Wake() }
 func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	refused := errors.Is(err, source.ErrNoPosition)
 	l.note(func(n *notes) { n.same = throttled || refused || errors.Is(err, source.ErrNoStream) })
-	level := l.in.opts.Logger.Debug
+	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
 	if refused && !l.refused {
 		l.refused = true
 		level = l.in.opts.Logger.Error // once: a person is needed
+		if l.in.opts.Expired == FailExpired {
+			what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`
+		}
 	}
-	level("reading failed; trying again", "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
+	level(what, "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
 	if throttled {
 		l.in.counted.readsThrottled.Add(1)

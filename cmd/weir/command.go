@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-
-	"github.com/weir-go/weir/cmd/weir/internal/redact"
 )
 
 // The exit codes of every command.
@@ -33,21 +32,8 @@ type terminal struct {
 	asks bool
 	// interrupt does what Ctrl-C does, for screens that get the key instead of the signal.
 	interrupt func()
-}
-
-// note tells the person something that is neither result nor error.
-func (t terminal) note(format string, args ...any) {
-	fmt.Fprint(t.err, escape(redact.Text(fmt.Sprintf("weir: "+format+"\n", args...)), "\n\t"))
-}
-
-// noteWriter writes a log whose lines come one at a time, without the passwords that an error may quote.
-type noteWriter struct{ to io.Writer }
-
-func (w noteWriter) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(w.to, redact.Text(string(line))); err != nil {
-		return 0, err
-	}
-	return len(line), nil
+	// speech is shared by all copies of a terminal; run makes one if there is none.
+	speech *speech
 }
 
 func isTerminal(stream any) bool {
@@ -74,6 +60,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // run carries out one command line and returns its exit code. All it has to say about an error is one sentence on t.err.
 func run(ctx context.Context, args []string, t terminal) int {
+	if t.speech == nil {
+		t.speech = &speech{}
+	}
 	running := false
 	root := newRoot(t)
 	ctx, end := withWaits(ctx, t)
@@ -115,7 +104,7 @@ func run(ctx context.Context, args []string, t terminal) int {
 		}
 		return exitWrong
 	}
-	t.note("%s", explain(err))
+	t.say(slog.LevelError, "%s", explain(err))
 	return exitFailed
 }
 

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
-	"sync"
+	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -26,16 +24,13 @@ type consumeOptions struct {
 	store    string
 	from     string
 	worker   string
-	batch    int
 	exec     string
 	fanOut   fanOutFlag
 	newTable bool
 	verbose  bool
+	log      logFormat
 	health   string
-	expired  expired
-	stop     time.Duration
-	handler  time.Duration
-	share    readShare
+	settings weir.Options // those that have flags of their names
 }
 
 func consumeCommand(t terminal) *cobra.Command {
@@ -61,6 +56,12 @@ saves its progress and gives its shards to the others. What is not finished afte
 on standard error; it will be handled again. 20 s after that time at the latest the worker has ended.
 A second Ctrl-C or SIGTERM ends it at once.
 
+Standard output has records alone. What happens is told on standard error, a line each: when, how bad, of which application,
+worker, stream and shard. A failure names the first and the last sequence number of what will be handled again.
+
+How a worker works is set by the options of weir's Go package, by the same names (--failover-after is FailoverAfter); the
+package's documentation says more about each.
+
 ` + aboutBinary,
 		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
@@ -80,11 +81,9 @@ A second Ctrl-C or SIGTERM ends it at once.
 			if err != nil {
 				return err
 			}
-			if o.batch < 1 || o.batch > 10_000 {
-				return usagef("--batch %d: want 1 to 10000", o.batch)
-			}
-			if err := o.share.check(); err != nil {
-				return err
+			if o.worker == "" {
+				host, _ := os.Hostname()
+				o.worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
 			}
 			if o.health != "" {
 				if o.health, err = healthAddr(o.health); err != nil {
@@ -100,15 +99,14 @@ A second Ctrl-C or SIGTERM ends it at once.
 	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are)")
 	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
-	cmd.Flags().IntVar(&o.batch, "batch", 10_000, "at most so many records in a batch, 1 to 10000")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
-	cmd.Flags().DurationVar(&o.stop, "stop-timeout", 30*time.Second, "how long batches may take to finish when the worker is ended")
-	cmd.Flags().DurationVar(&o.handler, "handler-timeout", 0, "how long a batch may take before its shard goes to another worker; 0 is no limit")
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
-	o.expired.register(cmd)
 	o.fanOut.register(cmd)
-	o.share.register(cmd)
-	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "say on standard error which shards are taken and given back")
+	registerSettings(cmd, &o.settings)
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log which shards are taken and given back, too")
+	o.log = logText
+	cmd.Flags().Var(&o.log, "log", "how standard error tells what happens: text or json, a line each")
+	mustComplete(cmd, "log", "text\tname=value, for people and grep", "json\tan object a line, from the first word on")
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text hands on the data, json an object about each record")
 	o.aws.register(cmd, true)
@@ -117,23 +115,16 @@ A second Ctrl-C or SIGTERM ends it at once.
 }
 
 func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from weir.Position) (err error) {
+	log := o.log.handler(t.err)
+	if o.log == logJSON {
+		speakThrough(t, log, o.app, o.worker)
+	}
 	o.aws.http2, o.aws.reads = o.fanOut.on, true
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
-	level := slog.LevelError // what mends itself is told by reports
-	if o.verbose {
-		level = slog.LevelInfo
-	}
-	options := weir.Options{
-		App: o.app, Streams: o.streams, Worker: o.worker, Start: from, Batch: o.batch,
-		Reading: o.fanOut.reading(), FanOutName: o.fanOut.name, StopTimeout: o.stop, HandlerTimeout: o.handler,
-		ReadShare: float64(o.share),
-		Expired:   o.expired.policy(),
-		Logger:    slog.New(untold{slog.NewTextHandler(noteWriter{t.err}, &slog.HandlerOptions{Level: level})}),
-		Events:    reports(t, o.expired.policy()),
-	}
+	options := o.options(log, from)
 	trial, err := weir.New(client, memstore.New(), options) // before a store is made for nothing
 	if err != nil {
 		return usageError{flagged(err)}
@@ -165,6 +156,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 		return err
 	}
 	healthy.Store(consumer)
+	speakThrough(t, log, o.app, o.worker) // what came before is for who started it
 	err = store.trouble(consumer.Run(ctx, handler))
 	if errors.Is(err, syscall.EPIPE) {
 		t.note("standard output was closed: stopped; what was not read from it will be handled again")
@@ -179,90 +171,6 @@ func orderly(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-// untold leaves out of a log what reports tells.
-type untold struct{ slog.Handler }
-
-var toldByReports = []string{"reading failed; trying again", "a shard makes no progress; its lease is given up",
-	"a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
-	"records have left the stream, or may have, that were not handled"}
-
-func (h untold) Handle(ctx context.Context, r slog.Record) error {
-	if slices.Contains(toldByReports, r.Message) {
-		return nil
-	}
-	return h.Handler.Handle(ctx, r)
-}
-
-func (h untold) WithAttrs(attrs []slog.Attr) slog.Handler { return untold{h.Handler.WithAttrs(attrs)} }
-func (h untold) WithGroup(name string) slog.Handler       { return untold{h.Handler.WithGroup(name)} }
-
-// reports says what a person has to know although retrying may mend it: once when it begins, not each time.
-func reports(t terminal, policy weir.ExpiredPolicy) weir.Events {
-	var mu sync.Mutex
-	last := map[string]time.Time{}
-	var throttled throttles
-	again := func(what string) bool { // at most every ten seconds
-		mu.Lock()
-		defer mu.Unlock()
-		now := time.Now()
-		if now.Sub(last[what]) < 10*time.Second {
-			return false
-		}
-		last[what] = now
-		return true
-	}
-	return weir.Events{
-		ReadFailed: func(_ context.Context, e weir.ReadFailed) {
-			switch {
-			case e.Throttled && errors.Is(e.Err, source.ErrSubscribed): // the one before it ends soon
-			case e.Throttled:
-				if throttled.add(time.Now()) {
-					t.note("reads are throttled again and again, now of %s: more is read from the stream than it allows; see --read-share", e.Shard)
-				}
-			case !again("read " + e.Shard):
-			case errors.Is(e.Err, source.ErrNoPosition) && policy != weir.FailExpired: // PositionExpired tells of it
-			case errors.Is(e.Err, source.ErrNoPosition):
-				t.note("%s cannot be read where its checkpoint is; move that with \"weir group reset --shard\", or start workers with --expired oldest or latest: %s", e.Shard, explain(e.Err))
-			default:
-				t.note("%s cannot be read; trying again: %s", e.Shard, explain(e.Err))
-			}
-		},
-		PositionExpired: func(_ context.Context, e weir.PositionExpired) {
-			if e.Next != e.Position { // else it stays, which ReadFailed is about
-				t.note("records of %s after its checkpoint %s have left the stream, or may have, without being handled; it goes on at %s", e.Shard, e.Position, e.Next)
-			}
-		},
-		ReadingChanged: func(_ context.Context, e weir.ReadingChanged) {
-			if e.Err != nil {
-				t.note("%s is polled for now, because there is no fan-out: %s", e.Shard, explain(e.Err))
-			} else {
-				t.note("%s is read by fan-out again", e.Shard)
-			}
-		},
-		Stalled: func(_ context.Context, e weir.Stalled) {
-			took := time.Since(e.Since).Round(time.Second)
-			switch {
-			case e.Abandoned:
-				t.note("the handler of %s does not end although it was told to %v ago: its shard is given up without it", e.Shard, took)
-			case errors.Is(e.Err, weir.ErrStopping):
-				t.note("%s was interrupted: its batch was not finished after %v, and will be handled again", e.Shard, took)
-			default:
-				t.note("%s is given up, because it has been %s for %v without progress", e.Shard, e.Stage, took)
-			}
-		},
-		StoreFailed: func(_ context.Context, e weir.StoreFailed) {
-			if !again(string(e.Op)) {
-				return
-			}
-			what := "the store does not answer"
-			if e.Op == "list" {
-				what = "the shards cannot be listed"
-			}
-			t.note("%s; trying again: %s", what, explain(e.Err))
-		},
-	}
 }
 
 // printer is the handler that writes records to standard output.

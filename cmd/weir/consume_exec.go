@@ -53,7 +53,6 @@ func (e executor) Handle(ctx context.Context, b *weir.Batch) error {
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		e.t.note("the command for %s ended with %v; the same %d records will be given to it again", b.Shard, exit, len(b.Records))
 		return fmt.Errorf("the command failed: %w", err)
 	}
 	return weir.Stop(fmt.Errorf("the command cannot be run: %w", err))

@@ -106,7 +106,7 @@ func TestWrongFlagsOfAWorkerAreNamed(t *testing.T) {
 		t.Errorf("an address that is taken: %s", said)
 	}
 	for _, batch := range []string{"0", "-1", "10001"} {
-		if _, said := refused(t, exitUsage, append(args, "--batch="+batch)...); !strings.Contains(said, "--batch "+batch+": want 1 to 10000") {
+		if _, said := refused(t, exitUsage, append(args, "--batch="+batch)...); !strings.Contains(said, "--batch \""+batch+"\": want 1 to 10000") {
 			t.Errorf("a batch of %s: %s", batch, said)
 		}
 	}

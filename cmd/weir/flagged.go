@@ -10,6 +10,9 @@ import (
 var flags = map[string]string{
 	"App": "app", "Stream": "stream", "Streams": "stream", "Worker": "worker", "Start": "from", "Batch": "batch", "FanOutName": "fan-out",
 	"StopTimeout": "stop-timeout", "HandlerTimeout": "handler-timeout", "Expired": "expired", "Shards": "shard", "ReadShare": "read-share",
+	"IdleInterval": "idle-interval", "RetryMin": "retry-min", "RetryMax": "retry-max", "BeatInterval": "beat-interval",
+	"FailoverAfter": "failover-after", "HandoffTimeout": "handoff-timeout", "StallAfter": "stall-after", "ListInterval": "list-interval",
+	"MaxMemory": "max-memory", "MaxLeases": "max-leases", "Weight": "weight", "Aggregates": "aggregates", "Wire": "wire", "Reading": "fan-out",
 }
 
 var optionForm = regexp.MustCompile(`(weir: )?\b(Reader)?Options\.([A-Za-z]+)`)
@@ -17,14 +20,19 @@ var optionForm = regexp.MustCompile(`(weir: )?\b(Reader)?Options\.([A-Za-z]+)`)
 // clientsRegion is what package weir advises who makes the client.
 var clientsRegion = regexp.MustCompile(`the SDK uses the client's region, so make the client with region (\S+)`)
 
-// flagged is an error about options in the words of a command line.
-func flagged(err error) error {
-	text := optionForm.ReplaceAllStringFunc(err.Error(), func(found string) string {
+// inFlagWords is a text with flags where it names options.
+func inFlagWords(text string) string {
+	return optionForm.ReplaceAllStringFunc(text, func(found string) string {
 		if flag, ok := flags[found[strings.LastIndex(found, ".")+1:]]; ok {
 			return "--" + flag
 		}
 		return found
 	})
+}
+
+// flagged is an error about options in the words of a command line.
+func flagged(err error) error {
+	text := inFlagWords(err.Error())
 	text = clientsRegion.ReplaceAllString(text, "give --region $1")
 	return errors.New(strings.ReplaceAll(text, "\n", "; "))
 }

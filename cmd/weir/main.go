@@ -29,7 +29,7 @@ func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	requests := make(chan os.Signal, 4)
 	signal.Notify(requests, os.Interrupt, syscall.SIGTERM)
-	t := terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	t := terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, speech: &speech{}}
 	t.interrupt = func() {
 		select {
 		case requests <- os.Interrupt:
@@ -41,7 +41,7 @@ func main() {
 	go func() {
 		<-requests
 		if !quiet {
-			fmt.Fprintln(os.Stderr, "weir: stopping in order; once more to stop at once")
+			t.note("stopping in order; once more to stop at once")
 		}
 		cancel(errInterrupted)
 		<-requests

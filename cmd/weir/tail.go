@@ -23,7 +23,7 @@ type tailOptions struct {
 	limit    int64
 	untilTip bool
 	fanOut   string
-	share    readShare
+	share    float64
 	register bool
 	keep     bool
 }
@@ -60,9 +60,6 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 			if err := o.checkFanOut(); err != nil {
 				return err
 			}
-			if err := o.share.check(); err != nil {
-				return err
-			}
 			if o.limit < 0 {
 				return usagef("--limit %d: want 1 or more, or 0 for no limit", o.limit)
 			}
@@ -87,7 +84,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
 	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`")
 	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it is not there, and remove it again in the end")
-	o.share.register(cmd)
+	registerReadShare(cmd, &o.share)
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave it registered, which costs money")
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text prints the data, json an object about each record")
@@ -110,7 +107,7 @@ func (o *tailOptions) checkFanOut() error {
 // reader is what the records come from.
 func (o *tailOptions) reader(client *kinesis.Client, t terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
-		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: float64(o.share), Logger: slog.New(slog.NewTextHandler(noteWriter{t.err}, nil)),
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Logger: slog.New(logText.handler(t.err)),
 	}
 	if o.fanOut != "" {
 		opts.Reading, opts.FanOutName = weir.FanOut, o.fanOut

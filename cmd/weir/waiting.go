@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -84,7 +85,7 @@ func (w *waits) watch() {
 			w.mu.Unlock()
 			for _, p := range peers {
 				if word := p.word(now); word != "" {
-					w.t.note("%s", word)
+					w.t.say(slog.LevelWarn, "%s", word)
 				}
 			}
 		}
