@@ -17,19 +17,19 @@ import (
 
 const (
 	// failingAfter is how long reading has to fail before it is told.
-	failingAfter = troubleAfter
+	failingAfter = 5 * time.Second
 	// failingNamed is how many shards of a stream are told of by name at a time; the others are counted.
 	failingNamed = 5
 	// goneAgain is how often it is said that a stream does not exist.
 	goneAgain = 10 * time.Minute
 )
 
-// readFails reports whether reading has failed for so long that it is to be told. Positions and streams that are
-// not there are told by themselves, see Failed and streamGone.
-func (v *vitals) readFails(now time.Time) bool {
+// readFails reports whether reading has failed for so long that it is to be told. Streams that are not there, and positions
+// at which shards stay, are told by themselves, see streamGone and Failed.
+func (v *vitals) readFails(now time.Time, stays bool) bool {
 	return v.readErr != nil && !v.trying.IsZero() && now.Sub(v.trying) >= failingAfter &&
-		!errors.Is(v.readErr, source.ErrNoPosition) && !errors.Is(v.readErr, source.ErrNoStream) &&
-		!errors.As(v.readErr, new(*types.ResourceNotFoundException)) // it is looked for which of the two it is
+		(!stays || !v.same || source.Throttled(v.readErr)) &&
+		!errors.As(v.readErr, new(*types.ResourceNotFoundException)) // it is looked for what is not there
 }
 
 // readingChange is that reading a shard has begun to fail for long, or works again.
@@ -39,10 +39,11 @@ type readingChange struct {
 	since time.Time
 }
 
-// change is what is to be told of a shard, false if nothing is. told says whether it was told that reading fails.
-func (v *vitals) change(key lease.Key, now time.Time, told bool) (readingChange, bool) {
+// change is what is to be told of a shard, false if nothing is. told says whether it was told that reading
+// fails, stays whether shards stay at positions that are refused.
+func (v *vitals) change(key lease.Key, now time.Time, told, stays bool) (readingChange, bool) {
 	switch {
-	case !told && v.readFails(now):
+	case !told && v.readFails(now, stays):
 		return readingChange{key, v.readErr, v.trying}, true
 	case told && v.readErr == nil:
 		return readingChange{key: key}, true

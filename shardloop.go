@@ -416,12 +416,10 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	refused := errors.Is(err, source.ErrNoPosition)
 	l.note(func(n *notes) { n.same = throttled || refused || errors.Is(err, source.ErrNoStream) })
 	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
-	if refused && !l.refused {
+	if refused && l.in.opts.Expired == FailExpired && !l.refused { // else Expired tells where it goes on
 		l.refused = true
 		level = l.in.opts.Logger.Error // once: a person is needed
-		if l.in.opts.Expired == FailExpired {
-			what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`
-		}
+		what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`
 	}
 	level(what, "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
 		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
@@ -459,8 +457,17 @@ func (l *shardLoop) refusedAt() Position {
 // Expired tells of records that have left the stream, or may have, and were not handled.
 func (l *shardLoop) Expired(e source.Expiry) {
 	key := l.term.Lease.Key
-	l.in.opts.Logger.Error("records have left the stream, or may have, that were not handled", "stream", key.Stream, "shard", key.Shard,
-		"position", e.At, "next", e.Next, "from", e.From, "to", e.To, "err", e.Err)
+	args := []any{"stream", key.Stream, "shard", key.Shard, "position", e.At, "next", e.Next}
+	if !e.From.IsZero() {
+		args = append(args, "from", e.From)
+	}
+	if !e.To.IsZero() {
+		args = append(args, "to", e.To)
+	}
+	if e.Err != nil {
+		args = append(args, "err", e.Err)
+	}
+	l.in.opts.Logger.Error("records have left the stream, or may have, that were not handled", args...)
 	if f := l.in.tell.PositionExpired; f != nil {
 		f(PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
 	}

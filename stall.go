@@ -196,7 +196,7 @@ func (r *run) look() []lease.Trouble {
 			delete(r.stalls, key)
 			l.note(func(n *notes) { n.tries = 0 })
 		}
-		if c, some := v.change(key, now, l.readingFails()); some {
+		if c, some := v.change(key, now, l.readingFails(), r.opts.Expired == FailExpired); some {
 			l.note(func(n *notes) { n.fails = c.err != nil })
 			changes = append(changes, c)
 		}

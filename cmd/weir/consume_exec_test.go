@@ -26,7 +26,7 @@ func TestConsumeGivesBatchesToACommand(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	checkOrder(t, c.out.lines(), lines)
-	for _, want := range []string{"ended with exit status 3", "given to it again", "s shardId-000000000000 ", "s shardId-000000000001 "} {
+	for _, want := range []string{"the command failed: exit status 3", "will be handled again", "s shardId-000000000000 ", "s shardId-000000000001 "} {
 		if !strings.Contains(c.err.String(), want) {
 			t.Errorf("standard error lacks %q: %s", want, c.err)
 		}

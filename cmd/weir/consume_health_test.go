@@ -84,7 +84,7 @@ func TestConsumeSaysWhatAStopCutsShort(t *testing.T) {
 	if code := c.interrupt(t); code != exitDone {
 		t.Errorf("exit code %d, %s", code, c.err)
 	}
-	if said := c.err.String(); !strings.Contains(said, "shardId-000000000000 was interrupted: its batch was not finished") {
+	if said := c.err.String(); !strings.Contains(said, "a handler did not finish within --stop-timeout") {
 		t.Errorf("it said %s", said)
 	}
 }
@@ -106,7 +106,7 @@ func TestWrongFlagsOfAWorkerAreNamed(t *testing.T) {
 		t.Errorf("an address that is taken: %s", said)
 	}
 	for _, batch := range []string{"0", "-1", "10001"} {
-		if _, said := refused(t, exitUsage, append(args, "--batch="+batch)...); !strings.Contains(said, "--batch \""+batch+"\": want 1 to 10000") {
+		if _, said := refused(t, exitUsage, append(args, "--batch="+batch)...); !strings.Contains(said, "--batch "+batch+": want 1 to 10000") {
 			t.Errorf("a batch of %s: %s", batch, said)
 		}
 	}

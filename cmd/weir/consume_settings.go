@@ -125,8 +125,8 @@ func (s *span) Set(text string) error {
 	if err != nil {
 		return err
 	}
-	if d < 0 || d == 0 && !s.zero {
-		return fmt.Errorf("%.40q: want more than 0", text)
+	if d == 0 && !s.zero { // which package weir takes for its default; it refuses the rest
+		return fmt.Errorf("%.40s: want more than 0", text)
 	}
 	*s.to = d
 	return nil
@@ -151,8 +151,11 @@ func (n *number[T]) String() string {
 
 func (n *number[T]) Set(text string) error {
 	v, err := n.parse(text)
-	if err != nil || !(v >= n.low && v <= n.high) { // also if it is not a number
+	if err != nil {
 		return fmt.Errorf("%.140q: want %s", text, n.want)
+	}
+	if !(v >= n.low && v <= n.high) { // also if it is not a number
+		return fmt.Errorf("%.140s: want %s", text, n.want)
 	}
 	*n.to = v
 	return nil
@@ -215,6 +218,13 @@ func (c *chosen[T]) Type() string {
 	return "MODE"
 }
 
+// list is the words in a sentence.
+func (c *chosen[T]) list() string {
+	words := strings.Split(c.words(" "), " ")
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
 func (c *chosen[T]) String() string {
 	for _, o := range c.of {
 		if o.value == *c.to {
@@ -231,5 +241,5 @@ func (c *chosen[T]) Set(s string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.140q: want %s", s, c.words(" or "))
+	return fmt.Errorf("%.140q: use %s", s, c.list())
 }

@@ -91,14 +91,14 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"--weight=+Inf":               "want a number above 0",
 		"--weight=NaN":                "want a number above 0",
 		"--failover-after=0":          "want more than 0",
-		"--failover-after=-5s":        "want more than 0",
+		"--failover-after=-5s":        "--failover-after -5s must be between",
 		"--failover-after=5":          "want a time with its unit",
 		"--failover-after=2s":         "--failover-after 2s must be between 3s",
 		"--beat-interval=1ms":         "--beat-interval 1ms must be between 100ms",
 		"--stall-after=1s":            "--stall-after 1s must be between 30s",
 		"--idle-interval=1s --retry-min=1m --retry-max=1s": "--retry-max 1s must be between 1m",
-		"--aggregates=drop": "want unpack or unpack-own or keep-packed",
-		"--wire=http":       "want auto or under-sdk or sdk",
+		"--aggregates=drop": "use unpack, unpack-own or keep-packed",
+		"--wire=http":       "use auto, under-sdk or sdk",
 		"--log=yaml":        "use text or json",
 	} {
 		_, said := refused(t, exitUsage, append(args, strings.Fields(given)...)...)

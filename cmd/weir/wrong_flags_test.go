@@ -48,7 +48,7 @@ func wrongStreamFlags(p *wrongPlace) []wronginput.Input {
 		misused("a start in the future", "tail --stream s --from 2200-01-01T00:00:00Z "+p.endpoint, "future"),
 		misused("a negative time ago", "tail --stream s --from -5m "+p.endpoint, "--from"),
 		misused("more than all of the reads", "tail --stream s --read-share 2 "+p.endpoint, "--read-share 2", "0.01"),
-		misused("a share that is no number", "tail --stream s --read-share half "+p.endpoint, `--read-share "half": want a number`),
+		misused("a share that is no number", "tail --stream s --read-share half "+p.endpoint, `--read-share "half": want 0.01 to 1`),
 		misused("registering nobody", "tail --stream s --register "+p.endpoint, "--register", "--fan-out"),
 		misused("keeping what is not registered", "tail --stream s --fan-out me --keep "+p.endpoint, "--keep", "--register"),
 		misused("a consumer's name that cannot be", "tail --stream s --fan-out a/b "+p.endpoint, "a/b"),
