@@ -2,7 +2,10 @@ package kinesistest
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weir-go/weir/kinesistest/internal/engine"
@@ -127,6 +130,64 @@ func (s *Server) Records(stream string) []Record {
 		records = append(records, Record{shard, sequence, key, bytes.Clone(data), arrival})
 	}))
 	return records
+}
+
+// LastRecords returns the newest record that each shard of a stream keeps, by the
+// shard's ID; shards that keep none are not in it. The caller owns what is
+// returned.
+func (s *Server) LastRecords(stream string) map[string]Record {
+	s.help()
+	last := map[string]Record{}
+	s.must(s.engine.Records(time.Now(), stream, func(shard, sequence, key string, data []byte, arrival time.Time) {
+		last[shard] = Record{shard, sequence, key, data, arrival}
+	}))
+	for id, r := range last {
+		r.Data = bytes.Clone(r.Data)
+		last[id] = r
+	}
+	return last
+}
+
+// PutFile puts each line of a file that is not empty as a record, in their
+// order, and returns how many that were. key names the partition key of a line;
+// nil gives each line a key of its own, which spreads them over the shards.
+func (s *Server) PutFile(stream, path string, key func(line []byte) string) int {
+	s.help()
+	text, err := os.ReadFile(path)
+	s.must(err)
+	n := 0
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
+			continue
+		}
+		n++
+		k := strconv.Itoa(n)
+		if key != nil {
+			k = key(line)
+		}
+		s.Put(stream, k, line)
+	}
+	return n
+}
+
+// AwaitShards waits until a stream is ACTIVE and has so many open shards, after
+// a split, a merge or UpdateShardCount that somebody else has asked for, and
+// returns their IDs in the order of their hash ranges. It fails the test after a
+// minute, of virtual time in a bubble.
+func (s *Server) AwaitShards(stream string, open int) []string {
+	s.help()
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		ids := s.OpenShards(stream)
+		status, err := s.engine.Status(time.Now(), stream)
+		s.must(err)
+		switch {
+		case len(ids) == open && status == "ACTIVE":
+			return ids
+		case time.Since(began) >= time.Minute:
+			s.must(fmt.Errorf("stream %s is %s and has %d open shards after a minute, not %d", stream, status, len(ids), open))
+			return ids
+		}
+	}
 }
 
 func (s *Server) help() {

@@ -139,6 +139,15 @@ func (e *Engine) OpenShards(now time.Time, name string) (ids []string, err error
 	return ids, err
 }
 
+// Status is a stream's status, such as "ACTIVE".
+func (e *Engine) Status(now time.Time, name string) (status string, err error) {
+	err = e.view(now, name, func(_ *call, s *stream) error {
+		status = string(s.status)
+		return nil
+	})
+	return status, err
+}
+
 // Records calls f for each record of a stream, by shard and in order.
 func (e *Engine) Records(now time.Time, name string, f func(shard, sequence, key string, data []byte, arrival time.Time)) error {
 	type run struct {

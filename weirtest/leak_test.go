@@ -1,0 +1,10 @@
+package weirtest_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/weir-go/weir/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }

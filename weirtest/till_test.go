@@ -1,0 +1,67 @@
+package weirtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/weir-go/weir"
+)
+
+// till is what is tested: a handler that charges orders. One that it cannot read is put aside after three attempts.
+type till struct {
+	mu      sync.Mutex
+	charged []order
+	aside   []string
+}
+
+type order struct {
+	ID       string `json:"order"`
+	Customer string `json:"customer"`
+}
+
+func (t *till) Handle(_ context.Context, b *weir.Batch) error {
+	for i, r := range b.Records {
+		if err := t.charge(r); err != nil {
+			if i > 0 || b.Attempt < 3 { // attempts are those of the first record
+				return err
+			}
+			t.putAside(r)
+		}
+		if err := b.Done(r); err != nil { // a failure further on does not charge it again
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *till) charge(r weir.Record) error {
+	var o order
+	if err := json.Unmarshal(r.Data, &o); err != nil {
+		return fmt.Errorf("%s is no order: %w", r.ID(), err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.charged = append(t.charged, o)
+	return nil
+}
+
+func (t *till) putAside(r weir.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.aside = append(t.aside, string(r.Data))
+}
+
+// orders are the IDs of a customer's charged orders, in the order in which they were charged; of all customers if
+// customer is "".
+func (t *till) orders(customer string) (ids []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range t.charged {
+		if customer == "" || o.Customer == customer {
+			ids = append(ids, o.ID)
+		}
+	}
+	return ids
+}
