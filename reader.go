@@ -18,7 +18,8 @@ import (
 type ReaderOptions struct {
 	// Stream is the stream to read, by name or ARN.
 	Stream string
-	// Start is where to begin: [Oldest] (the default), [Latest] or [At]. Children of splits and merges are read from their beginning.
+	// Start is where to begin: [Oldest] (the default), [Latest] or [At]. Or a place in a shard, if Shards names that one alone:
+	// [shard.Before] or [shard.After] a sequence number, or [Record.Position]. Children of splits and merges are read from their beginning.
 	Start Position
 	// Shards, if any, are the only ones to read, with their descendants.
 	Shards []string
@@ -70,8 +71,12 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	case shard.None:
 		opts.Start = Oldest
 	case shard.First, shard.Tip, shard.Time:
+	case shard.Sequence:
+		if len(opts.Shards) != 1 {
+			problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %.200q is a place in one shard, and ReaderOptions.Shards names %d: name that one", opts.Start, len(opts.Shards)))
+		}
 	default:
-		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %q must be Oldest, Latest or At(a time)", opts.Start))
+		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %q must be Oldest, Latest, At(a time) or a place in a shard", opts.Start))
 	}
 	if err := opts.checkFanOut(); err != nil {
 		problems = append(problems, err)

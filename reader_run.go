@@ -116,7 +116,11 @@ func (r *reading) begin(listing group.Listing) error {
 		wanted[id] = len(r.opts.Shards) == 0 || slices.Contains(r.opts.Shards, id) ||
 			slices.ContainsFunc(graph.Parents(id), func(p string) bool { return wanted[p] })
 		sh, _ := graph.Shard(id)
-		r.known[id] = &readShard{Shard: sh, in: r, at: l.Position, done: !wanted[id] || l.Finished()}
+		at := l.Position
+		if r.opts.Start.Kind() == shard.Sequence && slices.Contains(r.opts.Shards, id) {
+			at = r.opts.Start
+		}
+		r.known[id] = &readShard{Shard: sh, in: r, at: at, done: !wanted[id] || l.Finished()}
 	}
 	r.start()
 	return nil

@@ -13,6 +13,9 @@
 //		for _, r := range s.Records("orders") { ... }
 //	}
 //
+// Package weirtest runs weir's consumers against it until something has happened, and
+// docs/testing.md shows whole tests.
+//
 // # What it serves
 //
 // JSON 1.1 and CBOR 1.1, over HTTP/1.1 and HTTP/2, with TLS and without; every

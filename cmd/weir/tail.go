@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/shard"
 )
 
 type tailOptions struct {
@@ -70,7 +72,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 				}
 				o.shards[i] = id
 			}
-			from, err := parseFrom(o.from, time.Now())
+			from, err := o.start(time.Now())
 			if err != nil {
 				return err
 			}
@@ -78,7 +80,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 		},
 	}
 	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
-	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+fromHelp+" (default latest; oldest with --until-tip)")
+	cmd.Flags().StringVar(&o.from, "from", "", "`WHERE` to start: "+fromHelp+"; or, with one --shard, at a sequence number (default latest; oldest with --until-tip)")
 	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+shardHelp+"; may be repeated")
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after so many records")
 	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
@@ -90,6 +92,23 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	o.out.register(cmd, "text prints the data, json an object about each record")
 	o.aws.register(cmd, false)
 	return cmd
+}
+
+var sequenceForm = regexp.MustCompile(`^[0-9]{20,}$`)
+
+// start is --from, which here may be a sequence number.
+func (o *tailOptions) start(now time.Time) (weir.Position, error) {
+	if !sequenceForm.MatchString(o.from) {
+		return parseFrom(o.from, now)
+	}
+	if len(o.shards) != 1 {
+		return weir.Position{}, usagef("--from %.40s… is a place in a shard: name that one with --shard", o.from)
+	}
+	p, err := shard.Before(o.from)
+	if err != nil {
+		return p, usagef("--from %.140s: %v", o.from, err)
+	}
+	return p, nil
 }
 
 func (o *tailOptions) checkFanOut() error {
