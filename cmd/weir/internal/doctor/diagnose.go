@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -174,14 +175,14 @@ func (p *patient) workers() {
 		switch {
 		case w.Ended && known && before.Ended && named[w.Session] > 0 && p.running > 0:
 			p.alike(Warning, "ended-session", "worker", name, "find out why its leases are not given out: other findings say it, or \"weir group plan\"", "their sessions have ended, and leases are still theirs",
-				"worker %s (session %s) has ended, and %s still its own after %v", name, w.Session, count(named[w.Session], "lease")+plural(named[w.Session], " is", " are"), p.Apart)
+				"worker %s (session %s) has ended, and %s still its own after %v", name, w.Session, count(named[w.Session], "lease")+plural(named[w.Session], " is", " are"), figures.Duration(p.Apart))
 		case w.Ended || !known || p.beats(w):
 		case p.Apart < timesOf(w).Failover || p.unseen(w):
 			p.silent(w, name)
 		case p.running > 0:
 			p.alike(Warning, "dead-worker", "worker", name, "if it was killed, nothing: the leader ends its session; if it runs, it cannot reach the store",
 				"not seen to beat, for longer than it takes to count as dead",
-				"worker %s (session %s) has not beaten for %v, and counts as dead after %v", name, w.Session, p.Apart, timesOf(w).Failover)
+				"worker %s (session %s) has not beaten for %v, and counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(timesOf(w).Failover))
 		default:
 			p.alike(Info, "dead-worker", "worker", name, "nothing: the next worker that starts clears it away", "they do not run any more and did not end in order",
 				"worker %s (session %s) does not run any more and did not end in order", name, w.Session)
@@ -203,7 +204,7 @@ func (p *patient) leader() {
 	case p.unseen(p.workerOf(b.Session)):
 	case a.Session == b.Session && a.Term == b.Term && a.Beat == b.Beat:
 		p.found(Warning, "leader-silent", p.names[b.Session], "if it stays, look at the workers' logs: another one should take over within their failover time",
-			"the leader, %s, has not beaten for %v", p.names[b.Session], p.Apart)
+			"the leader, %s, has not beaten for %v", p.names[b.Session], figures.Duration(p.Apart))
 	}
 }
 
@@ -393,7 +394,7 @@ func plural(n int, one, many string) string {
 // rough is a duration as people say it.
 func rough(d time.Duration) string {
 	if d < 2*time.Second {
-		return d.Round(time.Millisecond).String()
+		return figures.Duration(d.Round(time.Millisecond))
 	}
-	return d.Round(time.Second).String()
+	return figures.Duration(d.Round(time.Second))
 }

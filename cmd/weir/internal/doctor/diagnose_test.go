@@ -94,12 +94,12 @@ func TestDiagnose(t *testing.T) {
 		"all is well":               {func(*Facts) {}, "", nil},
 		"a slow batch is not stuck": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 59 * time.Second}) }, "", nil},
 		"a checkpoint stands still while old records wait": {func(f *Facts) { f.look("1", Look{Waits: true, Age: 3 * time.Minute}) },
-			"warning no-checkpoint ann", []string{"no checkpoint of s/1 for 6s", "the oldest for 3m0s", "all is well", "--watch 2m0s"}},
+			"warning no-checkpoint ann", []string{"no checkpoint of s/1 for 6 s", "the oldest for 3 min", "all is well", "--watch 2m0s"}},
 		"a worker that is young has old records, and slow batches": {func(f *Facts) {
 			f.Apart = 2 * time.Second
 			f.look("2", Look{Waits: true, Age: 47 * time.Minute})
 			f.look("3", Look{Waits: true, Age: 48 * time.Minute})
-		}, "warning no-checkpoint bob", []string{"worker bob has made no checkpoint of 2 shards, s/3 among them, for 2s", "the oldest for 48m0s"}},
+		}, "warning no-checkpoint bob", []string{"worker bob has made no checkpoint of 2 shards, s/3 among them, for 2 s", "the oldest for 48 min"}},
 		"slow batches of two workers": {func(f *Facts) {
 			f.look("1", Look{Waits: true, Age: time.Hour})
 			f.look("2", Look{Waits: true, Age: time.Hour})
@@ -107,13 +107,13 @@ func TestDiagnose(t *testing.T) {
 		"a checkpoint stands still for longer than workers bear in silence": {func(f *Facts) {
 			f.Apart = stallAfter
 			f.look("1", Look{Waits: true, Age: 3 * time.Minute})
-		}, "error stuck-shard s/1", []string{"has not moved for 2m0s", "the oldest for 3m0s", "ann holds it"}},
+		}, "error stuck-shard s/1", []string{"has not moved for 2 min", "the oldest for 3 min", "ann holds it"}},
 		"a checkpoint stands still and its worker complains": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "in the handler", For: 150 * time.Second, Why: "a\nb"}, {Key: key("3"), State: "blocked"}}
 			})
-		}, "error stuck-shard s/2\nwarning worker-trouble s/3", []string{"has not moved for 6s", "bob holds it, and says: in the handler for 2m30s: a b"}},
+		}, "error stuck-shard s/2\nwarning worker-trouble s/3", []string{"has not moved for 6 s", "bob holds it, and says: in the handler for 2 min 30 s: a b"}},
 		"a complaint about another shard is none about this one": {func(f *Facts) {
 			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
 			f.worker("B", func(w *lease.Worker) { w.Troubles = []lease.Trouble{{Key: key("3"), State: "blocked"}} })
@@ -136,15 +136,15 @@ func TestDiagnose(t *testing.T) {
 			f.First, f.Second = lease.View{}, lease.View{Paused: []string{"s"}}
 		}, "intended paused s", nil},
 		"workers without leases": {func(f *Facts) { f.First.Leases, f.Second.Leases, f.Streams = nil, nil, nil }, "error no-leases billing", []string{"2 workers run"}},
-		"a dead worker":          {func(f *Facts) { f.Beats["B"] = false }, "warning dead-worker bob", []string{"session B", "6s"}},
+		"a dead worker":          {func(f *Facts) { f.Beats["B"] = false }, "warning dead-worker bob", []string{"session B", "6 s"}},
 		"a worker that is silent, and not dead by its own times": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Beat: time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
-		}, "warning silent-worker bob", []string{"session B", "for 6s though it beats every 1s", "dead after 20s", "--watch 21s"}},
+		}, "warning silent-worker bob", []string{"session B", "for 6 s though it beats every 1 s", "dead after 20 s", "--watch 21s"}},
 		"a worker whose beats are further apart than the looks": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Beat: 4 * time.Second, Failover: 20 * time.Second, Handoff: 30 * time.Second})
-		}, "info unseen-worker bob", []string{"in 6s: it beats every 4s", "--watch 21s"}},
+		}, "info unseen-worker bob", []string{"in 6 s: it beats every 4 s", "--watch 21s"}},
 		"workers whose beats are further apart than the looks": {func(f *Facts) {
 			f.Beats = nil
 			f.Second.Leader.Beat = f.First.Leader.Beat
@@ -153,22 +153,22 @@ func TestDiagnose(t *testing.T) {
 		"a worker that is dead by times of its own": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.times(lease.Times{Beat: time.Second, Failover: 6 * time.Second, Handoff: 30 * time.Second})
-		}, "warning dead-worker bob", []string{"for 6s, and counts as dead after 6s"}},
+		}, "warning dead-worker bob", []string{"for 6 s, and counts as dead after 6 s"}},
 		"a worker that trusts its leases for longer than another waits": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Beat: time.Second, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
-		}, "warning times-differ billing", []string{"worker ann takes others for dead after 5s, and worker bob trusts its leases for up to 7s", "the same BeatInterval"}},
+		}, "warning times-differ billing", []string{"worker ann takes others for dead after 5 s, and worker bob trusts its leases for up to 7 s", "the same BeatInterval"}},
 		"a worker that beats too seldom for another": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Beat: 1700 * time.Millisecond, Failover: 7 * time.Second, Handoff: 30 * time.Second}
 			})
-		}, "warning times-differ billing", []string{"worker bob beats every 1.7s, and worker ann takes others for dead after 5s"}},
+		}, "warning times-differ billing", []string{"worker bob beats every 1.7 s, and worker ann takes others for dead after 5 s"}},
 		"workers whose times differ and do no harm": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Times = lease.Times{Beat: 1500 * time.Millisecond, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 			})
-		}, "info times-differ billing", []string{"ann 1s/5s/30s, bob 1.5s/5s/30s"}},
+		}, "info times-differ billing", []string{"ann 1 s / 5 s / 30 s, bob 1.5 s / 5 s / 30 s"}},
 		"the times of a dead worker are of the past": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.worker("B", func(w *lease.Worker) {
@@ -244,12 +244,12 @@ func TestDiagnose(t *testing.T) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "waiting to handle again", For: 5 * time.Minute, Why: "the database\nis full"}}
 			})
-		}, "warning worker-trouble s/2", []string{"worker bob says of s/2: waiting to handle again for 5m0s: the database is full"}},
+		}, "warning worker-trouble s/2", []string{"worker bob says of s/2: waiting to handle again for 5 min: the database is full"}},
 		"a worker is cut off": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{State: lease.CutOff, For: 5 * time.Minute, Why: "no route\nto host"}}
 			})
-		}, "warning worker-trouble bob", []string{"worker bob says that it is cut off for 5m0s: no route to host", "others get its shards"}},
+		}, "warning worker-trouble bob", []string{"worker bob says that it is cut off for 5 min: no route to host", "others get its shards"}},
 		"a dead worker's complaints are of the past": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.worker("B", func(w *lease.Worker) { w.Troubles = []lease.Trouble{{Key: key("2")}} })
@@ -271,7 +271,7 @@ func TestDiagnose(t *testing.T) {
 			"warning expired-checkpoint s/2", []string{"may have"}},
 		"a record after a long pause": {func(f *Facts) { f.Shards[key("2")] = Shard{Look{Waits: true, Expired: true}, Look{Expired: true}} }, "", nil},
 		"a start that is older than the stream": {func(f *Facts) { f.lease("2", func(l *lease.Lease) { l.Position = at(t, "2026-01-30T11:59:59Z") }) },
-			"warning expired-checkpoint s/2", []string{"24h"}},
+			"warning expired-checkpoint s/2", []string{"24 h"}},
 		"a start within the stream": {func(f *Facts) { f.lease("2", func(l *lease.Lease) { l.Position = at(t, "2026-01-30T12:00:00Z") }) }, "", nil},
 		"shards that cannot be read": {func(f *Facts) {
 			f.look("1", Look{Err: "no answer"})
@@ -309,7 +309,7 @@ func TestDiagnose(t *testing.T) {
 			f.Second.Leases[0].Position = at(t, "51")
 			f.lease("1", free)
 			f.lease("2", free)
-		}, "info waiting s/0", []string{"2 shards wait for the end of s/0, which is 50m0s behind"}},
+		}, "info waiting s/0", []string{"2 shards wait for the end of s/0, which is 50 min behind"}},
 		"a parent that nobody holds": {func(f *Facts) {
 			f.lease("0", func(l *lease.Lease) { l.Position = at(t, "50") })
 			f.lease("1", free)

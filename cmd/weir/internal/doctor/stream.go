@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -48,7 +49,7 @@ func (p *patient) stream(s Stream) {
 			if t := l.Position.Time(); l.Position.Kind() == shard.Time && t.Before(s.Now.Add(-s.Retention)) {
 				p.alike(Warning, "expired-checkpoint", "shard", l.Key.String(), "start workers, or make them faster; what expired is lost",
 					"to be read from before what the stream keeps",
-					"%s is to be read from %s on, and the stream keeps %v", l.Key, l.Position, s.Retention)
+					"%s is to be read from %s on, and the stream keeps %v", l.Key, l.Position, figures.Duration(s.Retention))
 			}
 		}
 	}

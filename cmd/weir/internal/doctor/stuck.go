@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -51,7 +52,7 @@ func (p *patient) stood(all []stand) {
 				}
 			}
 			p.alike(Error, "stuck-shard", "shard", s.String(), "look at what the handler of "+name+" does with it, and at its log", each,
-				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; %s holds it%s", s.Key, p.Apart, rough(s.age), name, says)
+				"the checkpoint of %s has not moved for %v although records wait, the oldest for %s; %s holds it%s", s.Key, figures.Duration(p.Apart), rough(s.age), name, says)
 		case Warning:
 			slow[s.owner] = append(slow[s.owner], s)
 		}
@@ -69,7 +70,7 @@ func (p *patient) stood(all []stand) {
 		}
 		p.alike(Warning, "no-checkpoint", "worker", name, "if the handler takes longer than that for a batch, all is well; else look for longer, such as with --watch "+stallAfter.String(),
 			"they have made no checkpoint of some shards although records wait",
-			"worker %s has made no checkpoint of %s for %v although records wait, the oldest for %s", name, among, p.Apart, rough(oldest.age))
+			"worker %s has made no checkpoint of %s for %v although records wait, the oldest for %s", name, among, figures.Duration(p.Apart), rough(oldest.age))
 	}
 }
 

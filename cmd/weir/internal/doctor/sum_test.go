@@ -108,7 +108,7 @@ func TestOneTroubleOfAllIsOneFinding(t *testing.T) {
 		"one of one": {1, func(f *Facts) {
 			f.Streams = nil
 			f.complain("waiting to handle again", func(lease.Key) string { return "full" })
-		}, []string{"warning worker-trouble worker ann says of s/shardId-000000000000: waiting to handle again for 1m0s: full"}},
+		}, []string{"warning worker-trouble worker ann says of s/shardId-000000000000: waiting to handle again for 60 s: full"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := wide(t, c.shards)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -13,11 +14,11 @@ func (p *patient) silent(w lease.Worker, name string) {
 	times := timesOf(w)
 	longer := "look for longer: --watch " + (max(times.Failover, 2*times.Beat) + time.Second).String()
 	if p.unseen(w) {
-		p.alike(Info, "unseen-worker", "worker", name, longer, "whether they live is not to be seen in so short a time", "whether worker %s (session %s) lives is not to be seen in %v: it beats every %v", name, w.Session, p.Apart, times.Beat)
+		p.alike(Info, "unseen-worker", "worker", name, longer, "whether they live is not to be seen in so short a time", "whether worker %s (session %s) lives is not to be seen in %v: it beats every %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat))
 		return
 	}
 	p.alike(Warning, "silent-worker", "worker", name, longer+"; if it stays, look at the worker's log: it cannot reach the store, or it was killed", "not seen to beat, and not for long enough to count as dead",
-		"worker %s (session %s) has not beaten for %v though it beats every %v; it counts as dead after %v", name, w.Session, p.Apart, times.Beat, times.Failover)
+		"worker %s (session %s) has not beaten for %v though it beats every %v; it counts as dead after %v", name, w.Session, figures.Duration(p.Apart), figures.Duration(times.Beat), figures.Duration(times.Failover))
 }
 
 // times looks for workers that judge each other by different times. What matters is the shortest failover time of any, who may lead at some
@@ -46,14 +47,14 @@ func (p *patient) times() {
 	switch {
 	case shortest < 3*beat:
 		p.found(Warning, "times-differ", p.App, same, "worker %s beats every %v, and worker %s takes others for dead after %v: while %s leads, a beat or two that come late cost %s its shards",
-			p.names[slow.Session], beat, p.names[hasty.Session], shortest, p.names[hasty.Session], p.names[slow.Session])
+			p.names[slow.Session], figures.Duration(beat), p.names[hasty.Session], figures.Duration(shortest), p.names[hasty.Session], p.names[slow.Session])
 	case shortest < longest:
 		p.found(Warning, "times-differ", p.App, same, "worker %s takes others for dead after %v, and worker %s trusts its leases for up to %v of silence: two may handle the records of one shard for a while",
-			p.names[hasty.Session], shortest, p.names[trusting.Session], longest)
+			p.names[hasty.Session], figures.Duration(shortest), p.names[trusting.Session], figures.Duration(longest))
 	case slices.ContainsFunc(live, func(w lease.Worker) bool { return timesOf(w) != timesOf(live[0]) }):
 		other := live[slices.IndexFunc(live, func(w lease.Worker) bool { return timesOf(w) != timesOf(live[0]) })]
 		p.found(Info, "times-differ", p.App, same, "workers have different times (beats, failover, hand-off): %s %v, %s %v",
-			p.names[live[0].Session], timesOf(live[0]), p.names[other.Session], timesOf(other))
+			p.names[live[0].Session], timesText(timesOf(live[0])), p.names[other.Session], timesText(timesOf(other)))
 	}
 }
 
@@ -65,4 +66,8 @@ func (p *patient) workerOf(session string) lease.Worker {
 		}
 	}
 	return lease.Worker{Session: session, Ended: true}
+}
+
+func timesText(t lease.Times) string {
+	return figures.Duration(t.Beat) + " / " + figures.Duration(t.Failover) + " / " + figures.Duration(t.Handoff)
 }
