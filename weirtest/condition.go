@@ -21,7 +21,7 @@ func When(what string, holds func() bool) Condition {
 	return Condition{what, func() (bool, string) { return holds(), "" }}
 }
 
-// Handled: workers have handled so many records together, those that are handled again included.
+// Handled is that workers have handled so many records together, those that are handled again included.
 func Handled(records int, workers ...*Worker) Condition {
 	return Condition{fmt.Sprintf("%d handled records", records), func() (bool, string) {
 		n := uint64(0)
@@ -32,7 +32,7 @@ func Handled(records int, workers ...*Worker) Condition {
 	}}
 }
 
-// AtTip: each open shard of a stream is read by one of the workers, and all records of the stream are handled that they
+// AtTip is that each open shard of a stream is read by one of the workers, and all records of the stream are handled that they
 // have to handle: with [weir.Latest] and [weir.At] not those that arrived before.
 func AtTip(srv *kinesistest.Server, stream string, workers ...*Worker) Condition {
 	return Condition{"the tip of " + stream, func() (bool, string) {

@@ -59,19 +59,20 @@ func (r *Running) Until(conditions ...Condition) {
 		if len(missing) == 0 {
 			return
 		}
+		timer := time.NewTimer(poll)
 		select {
+		case <-timer.C:
 		case <-r.done:
+			timer.Stop()
 			if missing = unmet(conditions); len(missing) > 0 {
 				r.told = true
 				r.tb.Fatalf("weirtest: it has ended with error %v, while the test waits for: %s", r.err, strings.Join(missing, "; "))
 			}
 			return
-		default:
 		}
 		if time.Since(began) >= patience {
 			r.tb.Fatalf("weirtest: %v have passed, and the test waits for: %s", patience, strings.Join(missing, "; "))
 		}
-		time.Sleep(poll)
 	}
 }
 

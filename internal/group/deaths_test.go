@@ -112,7 +112,9 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 				worst = max(worst, f.silence(killed))
 				f.workers[3].stop()
 				for _, m := range f.workers {
-					_ = <-m.done
+					if err := <-m.done; err != nil {
+						t.Log("a worker ended with", err) // one that was killed, of no interest
+					}
 				}
 			})
 		}
