@@ -26,7 +26,7 @@ import (
 
 func main() {
 	only := flag.String("only", "", "those whose names match")
-	seeds := flag.Int("seeds", 400, "in how many seeds of each of its profiles a mutation has to be noticed")
+	seeds := flag.Int("seeds", 200, "in how many seeds of each of its profiles a mutation has to be noticed")
 	bound := flag.Duration("bound", 10*time.Minute, "how long that may take; one that makes the simulation hang is not noticed")
 	check := flag.Bool("check", false, "only see whether they fit the code")
 	flag.Parse()
