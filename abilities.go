@@ -20,7 +20,8 @@ var features = []feature{
 	{name: "a leader that cannot do its work leaves it to others without ending its session", needs: lease.ResignByBeat},
 }
 
-// judgeAbilities says what a store of these abilities cannot do that the options ask for, and which features are off with it.
+// judgeAbilities says what a store of these abilities cannot do that the options ask for, and which
+// features are off with it.
 func judgeAbilities(has lease.Abilities, o Options, all []feature) (missing []error, off []feature) {
 	for _, f := range all {
 		switch {

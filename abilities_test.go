@@ -24,7 +24,8 @@ type able struct {
 
 func (s able) Abilities() lease.Abilities { return s.abilities }
 
-// planted are features for tests: one that the options can do without, one that they can with MaxLeases only.
+// planted are features for tests: one that the options can do without, one that they can with
+// MaxLeases only.
 var planted = []feature{
 	{name: "watching", needs: lease.WatchBeats},
 	{name: "Options.MaxLeases", needs: lease.WatchBeats | lease.ResignByBeat, required: func(o Options) bool { return o.MaxLeases > 0 }},

@@ -8,9 +8,10 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// What is allocated for each record by the whole consumer, over TLS and from a server in another process: next to nothing, since everything
-// that is allocated is for a page. More than half of it is crypto/tls's, for each read of the connection, and those are the more the slower
-// the answer comes: what the machine's load adds is not counted, so the best of a few rounds is.
+// What is allocated for each record by the whole consumer, over TLS and from a server in another
+// process: next to nothing, since everything that is allocated is for a page. More than half of it
+// is crypto/tls's, for each read of the connection, and those are the more the slower the answer
+// comes: what the machine's load adds is not counted, so the best of a few rounds is.
 func TestAllocationsPerRecord(t *testing.T) {
 	if raceDetector {
 		t.Skip("what is allocated under the race detector says nothing: pools drop at random what they are given")

@@ -75,8 +75,8 @@ func (c readCase) counted(tb testing.TB, who string, records, size int64) {
 	}
 }
 
-// readByWeir runs a consumer until it has read so many pages more than when each shard had its first records: what starting costs is no
-// part of what reading does.
+// readByWeir runs a consumer until it has read so many pages more than when each shard had its
+// first records: what starting costs is no part of what reading does.
 func readByWeir(tb testing.TB, client *kinesis.Client, c readCase, opts weir.Options) spent {
 	tb.Helper()
 	var (
@@ -149,8 +149,8 @@ func withMiddleware(o *kinesis.Options) {
 	})
 }
 
-// overNetHTTP makes a client one whose HTTP transport weir does not know, so that its calls are made by net/http, with as many
-// connections as weir's own client has.
+// overNetHTTP makes a client one whose HTTP transport weir does not know, so that its calls are
+// made by net/http, with as many connections as weir's own client has.
 func overNetHTTP(o *kinesis.Options) {
 	t := o.HTTPClient.(*http.Client).Transport.(*http.Transport)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.MaxConnsPerHost, t.DisableCompression = 256, 256, 256, true
@@ -159,7 +159,8 @@ func overNetHTTP(o *kinesis.Options) {
 	o.HTTPClient = &http.Client{Transport: struct{ http.RoundTripper }{t}}
 }
 
-// pageReader reads the page of a shard that begins at a record, and returns how many records and how many bytes of data it had.
+// pageReader reads the page of a shard that begins at a record, and returns how many records and
+// how many bytes of data it had.
 type pageReader func(ctx context.Context, shard, from int) (records, size int, err error)
 
 const readers = 8 // side by side

@@ -25,8 +25,9 @@ import (
 	"github.com/weir-go/weir/internal/leaktest"
 )
 
-// The benchmarks of reading have their server in a process of its own, the test binary run once more, so that the CPU time of this process
-// is the client's alone. Where memory is measured the client is a process of its own, too.
+// The benchmarks of reading have their server in a process of its own, the test binary run once
+// more, so that the CPU time of this process is the client's alone. Where memory is measured the
+// client is a process of its own, too.
 
 func TestMain(m *testing.M) {
 	benchserver.Main()
@@ -83,7 +84,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memory is what the system says of this process in MB: VmRSS now, VmHWM at most so far. It is 0 where the system does not say.
+// memory is what the system says of this process in MB: VmRSS now, VmHWM at most so far. It is 0
+// where the system does not say.
 func memory(which string) float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -118,8 +120,9 @@ type clientResult struct {
 
 const clientVariable = "WEIR_BENCH_CLIENT"
 
-// clientMain is a client, if this process was started for that by startClient. It says "ready", waits for a line, says what it measured, and
-// goes on until its standard input ends, so that the server can be asked what it saw before anything stops.
+// clientMain is a client, if this process was started for that by startClient. It says "ready",
+// waits for a line, says what it measured, and goes on until its standard input ends, so that the
+// server can be asked what it saw before anything stops.
 func clientMain() {
 	text := os.Getenv(clientVariable)
 	if text == "" {

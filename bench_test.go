@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkStart measures how long a new application takes from Run to the first record handled, and to a record of each
-// of 16 shards.
+// BenchmarkStart measures how long a new application takes from Run to the first record handled,
+// and to a record of each of 16 shards.
 func BenchmarkStart(b *testing.B) {
 	srv := kinesistest.NewServer(b, kinesistest.Config{NoLimits: true}) // the runs follow each other faster than real applications
 	srv.CreateStream("s", 16)

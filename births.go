@@ -14,8 +14,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// births are when streams were created, so that one that was deleted and made anew under its name is recognized. Asking takes a call of
-// its own, so it is done before the first listing and after the second, and again when a listing shows other shards under the names of those before.
+// births are when streams were created, so that one that was deleted and made anew under its name
+// is recognized. Asking takes a call of its own, so it is done before the first listing and after
+// the second, and again when a listing shows other shards under the names of those before.
 type births struct {
 	mu      sync.Mutex
 	streams map[string]birth
@@ -32,7 +33,8 @@ type birth struct {
 // askAgain is after how long it is asked again without a reason.
 const askAgain = time.Hour
 
-// list lists a stream for the leader; with a start, for an application that has not seen the stream.
+// list lists a stream for the leader; with a start, for an application that has not seen the
+// stream.
 func (r *run) list(ctx context.Context, name string, start shard.Position) (group.Listing, error) {
 	s := r.naming.source(name)
 	b := r.births.of(name)
@@ -49,7 +51,8 @@ func (r *run) list(ctx context.Context, name string, start shard.Position) (grou
 		b, err = r.ask(ctx, s, b)
 		b.sure = err == nil && b.born == before && !other
 		if err == nil && !b.sure {
-			// After it was asked, so that what is listed is of that birth or a later one, which is asked for after the next listing.
+			// After it was asked, so that what is listed is of that birth or a later one, which is
+			// asked for after the next listing.
 			listing, starts, err = list(ctx, r.client, s, start)
 		}
 	}
@@ -63,7 +66,8 @@ func (r *run) list(ctx context.Context, name string, start shard.Position) (grou
 	return listing, noStream(name, err)
 }
 
-// ask asks when the stream was created. That the service will not say does not keep the stream from being read.
+// ask asks when the stream was created. That the service will not say does not keep the stream from
+// being read.
 func (r *run) ask(ctx context.Context, s source.Stream, b birth) (birth, error) {
 	born, err := source.Born(ctx, r.client, s)
 	switch {
@@ -84,7 +88,8 @@ func (r *run) ask(ctx context.Context, s source.Stream, b birth) (birth, error) 
 	}
 }
 
-// unsigned reports whether err says that a call was not signed as it should be: by a clock that is off, or with credentials that are over.
+// unsigned reports whether err says that a call was not signed as it should be: by a clock that is
+// off, or with credentials that are over.
 func unsigned(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -113,8 +118,8 @@ func (all *births) set(name string, b birth) {
 	all.streams[name] = b
 }
 
-// others reports whether a listing shows other shards than one before: a shard's first sequence number never changes, and not all of
-// them leave a stream at once.
+// others reports whether a listing shows other shards than one before: a shard's first sequence
+// number never changes, and not all of them leave a stream at once.
 func others(before, now map[string]source.Start) bool {
 	same := 0
 	for id, start := range before {

@@ -88,7 +88,8 @@ func TestPoisonLetsHandlersDoWhatTheyMay(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine, as t.FailNow does, ends Run with an error that says so. What it has done is saved.
+// A handler that ends its goroutine, as t.FailNow does, ends Run with an error that says so. What
+// it has done is saved.
 func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	inEachReading(t, func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string) {
 		store := memstore.New()
@@ -114,7 +115,8 @@ func TestAHandlerThatEndsItsGoroutineEndsRun(t *testing.T) {
 	})
 }
 
-// A Run that ends by itself waits no longer for handlers that ignore their contexts than one that is told to stop.
+// A Run that ends by itself waits no longer for handlers that ignore their contexts than one that
+// is told to stop.
 func TestARunThatEndsByItselfDoesNotWaitForHandlersForLong(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		fill(srv, newSink(t), 20, 1)
@@ -184,7 +186,8 @@ func TestAHandlerMayCallItsConsumer(t *testing.T) {
 	})
 }
 
-// A handler that never returns keeps Run for as long as the options say, and is named then; what it does later changes nothing.
+// A handler that never returns keeps Run for as long as the options say, and is named then; what it
+// does later changes nothing.
 func TestWhatAnAbandonedHandlerDoesLaterChangesNothing(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)

@@ -36,8 +36,9 @@ type Consumer struct {
 	returned bool                    // one has
 }
 
-// New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no I/O. The error names all
-// problems at once, also what the options need and the store cannot do; see [lease.Abilities].
+// New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
+// I/O. The error names all problems at once, also what the options need and the store cannot do;
+// see [lease.Abilities].
 func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, error) {
 	return newConsumer(client, store, opts, features)
 }
@@ -61,19 +62,22 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	return c, nil
 }
 
-// poisonVariable in the environment has reused buffers filled with nonsense once they are released; see Options.ReuseBuffers.
+// poisonVariable in the environment has reused buffers filled with nonsense once they are released;
+// see Options.ReuseBuffers.
 const poisonVariable = "WEIR_POISON"
 
-// Run joins the application and handles the shards that fall to this worker, until ctx ends, the handler returns
-// [Stop], or something fails that no retry mends. It returns nil after an orderly stop: handlers have finished their
-// batches (or were told to stop after Options.StopTimeout), progress is saved, the leases are with others or free, and
-// every goroutine has ended. Otherwise it stops in the same way and returns what the handler gave to Stop, an error
-// that wraps [ErrStreamNotFound], or one that wraps [lease.ErrSetup] and says what the store is missing. A handler that
-// does not return although its context has ended is left behind, 7 s after Options.StopTimeout: then the error wraps [ErrAbandoned].
-// If ctx ends before the store has answered for the first time, the error is what its calls failed with.
+// Run joins the application and handles the shards that fall to this worker, until ctx ends, the
+// handler returns [Stop], or something fails that no retry mends. It returns nil after an orderly
+// stop: handlers have finished their batches (or were told to stop after Options.StopTimeout),
+// progress is saved, the leases are with others or free, and every goroutine has ended. Otherwise
+// it stops in the same way and returns what the handler gave to Stop, an error that wraps
+// [ErrStreamNotFound], or one that wraps [lease.ErrSetup] and says what the store is missing. A
+// handler that does not return although its context has ended is left behind, 7 s after
+// Options.StopTimeout: then the error wraps [ErrAbandoned]. If ctx ends before the store has
+// answered for the first time, the error is what its calls failed with.
 //
-// A store or stream that fails for a while, however long, does not end Run. Several calls of Run, also of one Consumer,
-// are workers of their own.
+// A store or stream that fails for a while, however long, does not end Run. Several calls of Run,
+// also of one Consumer, are workers of their own.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")
@@ -218,7 +222,8 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 	var begin map[string]shard.Position
 	switch start.Kind() {
 	case shard.Tip:
-		// First where the tip is, then everything: a shard that is split in between is followed into its children.
+		// First where the tip is, then everything: a shard that is split in between is followed
+		// into its children.
 		open, date, err := source.Open(ctx, client, s)
 		if err != nil {
 			return group.Listing{}, nil, err
@@ -241,8 +246,8 @@ func list(ctx context.Context, client *kinesis.Client, s source.Stream, start sh
 			return group.Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
 				start, s.Name, date.UTC().Format(time.RFC3339))
 		}
-		// Every shard, closed ones too: those that ended before the time only say so when asked, which is cheaper than to be wrong
-		// about which those are.
+		// Every shard, closed ones too: those that ended before the time only say so when asked,
+		// which is cheaper than to be wrong about which those are.
 		begin = map[string]shard.Position{}
 		for _, sh := range all {
 			begin[sh.ID] = start

@@ -174,8 +174,8 @@ func TestStartPositions(t *testing.T) {
 	}
 }
 
-// A start at the tip is pinned when the application first sees the stream: what arrives before the first worker gets to
-// reading, or while none runs, is handled.
+// A start at the tip is pinned when the application first sees the stream: what arrives before the
+// first worker gets to reading, or while none runs, is handled.
 func TestLatestIsPinnedAtFirstSight(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "old", []byte("old 1"))
@@ -289,7 +289,8 @@ func TestCheckpointInsideABatch(t *testing.T) {
 	})
 }
 
-// With reused buffers nothing that outlives the handler may point into them, least of all a checkpoint.
+// With reused buffers nothing that outlives the handler may point into them, least of all a
+// checkpoint.
 func TestReusedBuffersDoNotReachCheckpoints(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()

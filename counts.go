@@ -6,7 +6,8 @@ import (
 	"github.com/weir-go/weir/internal/notify"
 )
 
-// Counts are what a [Consumer] has counted since it was made. They are exact, whatever its [Events] do.
+// Counts are what a [Consumer] has counted since it was made. They are exact, whatever its [Events]
+// do.
 type Counts struct {
 	Reads           uint64 // that brought records or the end of a shard, or a part of a large answer
 	RecordsRead     uint64 // an aggregate counts as one
@@ -36,8 +37,8 @@ type counters struct {
 	eventsDropped, eventsCoalesced, eventsPanicked/* by runs that have returned */ atomic.Uint64
 }
 
-// Counts returns what was counted so far, by all calls of Run together. It may be called at any time,
-// concurrently with [Consumer.Run] and by [Events].
+// Counts returns what was counted so far, by all calls of Run together. It may be called at any
+// time, concurrently with [Consumer.Run] and by [Events].
 func (c *Consumer) Counts() Counts {
 	n := &c.counted
 	all := Counts{

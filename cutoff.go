@@ -32,9 +32,10 @@ func (v vitals) sign(now time.Time, least time.Duration) sign {
 	return silent
 }
 
-// isolation is what a worker finds out about whether it can read at all. While none of its shards can be read it cannot tell whether they
-// are at fault or it is, so it probes others: a shard of whichever stream. It says with its beats that it is cut off when the last probe failed, also
-// when it holds nothing any more; the plan then gives it nothing more.
+// isolation is what a worker finds out about whether it can read at all. While none of its shards
+// can be read it cannot tell whether they are at fault or it is, so it probes others: a shard of
+// whichever stream. It says with its beats that it is cut off when the last probe failed, also when
+// it holds nothing any more; the plan then gives it nothing more.
 type isolation struct {
 	since   time.Time // when reading began to be in vain; zero while there is no suspicion
 	probing bool
@@ -51,7 +52,8 @@ const (
 	probeStreams = 3
 )
 
-// see takes in what the shards said, and since when the first of them is read in vain. It reports whether to probe.
+// see takes in what the shards said, and since when the first of them is read in vain. It reports
+// whether to probe.
 func (s *isolation) see(now time.Time, some [inVain + 1]bool, since time.Time, beat time.Duration) (probe bool) {
 	switch {
 	case some[reads]:

@@ -26,7 +26,8 @@ func cutOff(t *testing.T, store lease.Store) (names []string) {
 	return names
 }
 
-// A worker that is cut off is given nothing more, whether it has many shards or one, and comes back by itself.
+// A worker that is cut off is given nothing more, whether it has many shards or one, and comes back
+// by itself.
 func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 	for _, shards := range []int{2, 5} {
 		for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
@@ -56,8 +57,10 @@ func TestAWorkerThatIsCutOffGetsNothingMore(t *testing.T) {
 					}
 					time.Sleep(9 * time.Second)
 				}
-				// By fan-out it is not cut off before the last of its subscriptions has ended, which takes five minutes at most. Until then it is given
-				// another shard in place of one that it gives up, after StallAfter, which is three in the place of each but that last.
+				// By fan-out it is not cut off before the last of its subscriptions has ended,
+				// which takes five minutes at most. Until then it is given another shard in place
+				// of one that it gives up, after StallAfter, which is three in the place of each
+				// but that last.
 				most := (shards + 1) / 2
 				if reading == weir.FanOut {
 					most = 3*(most-1) + 1

@@ -28,12 +28,14 @@ var (
 	fanOutHours = flag.Int("day.fanout", 4, "virtual hours of the day of faults by fan-out")
 )
 
-// TestADayOfFaults runs three workers for 24 virtual hours while workers crash and come back, hang for longer than the failover
-// time in the middle of a batch, lose the store, lose answers of the store, and the store fails for all; while Kinesis throttles, fails and
-// cuts connections; while shards are split and merged. The sink judges: nothing lost, order kept, one owner, parents first.
+// TestADayOfFaults runs three workers for 24 virtual hours while workers crash and come back, hang
+// for longer than the failover time in the middle of a batch, lose the store, lose answers of the
+// store, and the store fails for all; while Kinesis throttles, fails and cuts connections; while
+// shards are split and merged. The sink judges: nothing lost, order kept, one owner, parents first.
 func TestADayOfFaults(t *testing.T) { aDayOfFaults(t, weir.Polling, *dayHours) }
 
-// TestADayOfFaultsByFanOut is the same on subscriptions, which break, end and go silent too; four hours of it unless told otherwise.
+// TestADayOfFaultsByFanOut is the same on subscriptions, which break, end and go silent too; four
+// hours of it unless told otherwise.
 func TestADayOfFaultsByFanOut(t *testing.T) { aDayOfFaults(t, weir.FanOut, *fanOutHours) }
 
 func aDayOfFaults(t *testing.T, reading weir.Reading, hours int) {
@@ -291,7 +293,8 @@ func (d *day) start() *process {
 	p.stop = start(d.t, client, p, weir.Options{Reading: d.reading, ReuseBuffers: d.rnd.IntN(2) == 0, IdleInterval: 10 * time.Second, Worker: fmt.Sprintf("worker-%d", d.rnd.IntN(1000))},
 		func(ctx context.Context, b *weir.Batch) error {
 			defer d.sink.enter(ctx, b)()
-			// A handler takes its time, and is deaf while its process hangs: it writes after that, not knowing how late it is.
+			// A handler takes its time, and is deaf while its process hangs: it writes after that,
+			// not knowing how late it is.
 			select {
 			case <-time.After(time.Duration(rand.IntN(5000)) * time.Millisecond):
 			case <-ctx.Done():
@@ -322,7 +325,8 @@ func (d *day) afterwards() {
 		d.t.Fatal(err)
 	}
 	for _, l := range view.Leases {
-		// An owner without a row is an heir that left in the moment the lease was released to it, and counts as none.
+		// An owner without a row is an heir that left in the moment the lease was released to it,
+		// and counts as none.
 		if slices.ContainsFunc(view.Workers, func(w lease.Worker) bool { return w.Session == l.Owner && !w.Ended }) {
 			d.t.Errorf("%s is owned although everybody has left", l)
 		}

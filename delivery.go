@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// delivery is what weir keeps of a batch that it hands over: the records as they were read, how many
-// of them are done, and what failed so far. The handler gets copies of the records, so whatever it
-// does to its batch, what it is given again is whole and in order.
+// delivery is what weir keeps of a batch that it hands over: the records as they were read, how
+// many of them are done, and what failed so far. The handler gets copies of the records, so
+// whatever it does to its batch, what it is given again is whole and in order.
 type delivery struct {
 	loop   *shardLoop
 	from   *origin
@@ -46,8 +46,8 @@ type delivery struct {
 	upTo  Position // … which is until here
 }
 
-// delivery begins one, of a run of records that stays as it is until the delivery is closed. own says that the handler
-// must not get the run itself, but a copy.
+// delivery begins one, of a run of records that stays as it is until the delivery is closed. own
+// says that the handler must not get the run itself, but a copy.
 func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bool, until time.Time) *delivery {
 	if l.handles == nil {
 		l.handles = &handling{everyShards{l.in.handler}, &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard}, l.term.Lease.Position}
@@ -176,8 +176,8 @@ func (d *delivery) close() {
 	}
 }
 
-// next returns the batch for the next call: what is not done. It is nil when all is, which goroutines
-// that an earlier call left behind may have seen to.
+// next returns the batch for the next call: what is not done. It is nil when all is, which
+// goroutines that an earlier call left behind may have seen to.
 func (d *delivery) next() *Batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,8 +206,8 @@ func (d *delivery) next() *Batch {
 	return b
 }
 
-// moveHead notes how many records are done. Attempts belong to the record that is at the head: one that
-// was not there before has not failed yet.
+// moveHead notes how many records are done. Attempts belong to the record that is at the head: one
+// that was not there before has not failed yet.
 func (d *delivery) moveHead(done int) {
 	if done > d.head {
 		d.head, d.attempt, d.failed, d.last = done, 0, time.Time{}, nil
@@ -241,7 +241,8 @@ func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into Data.
+// call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into
+// Data.
 func (d *delivery) call(b *Batch) error {
 	if !d.loop.in.poison {
 		return call(&d.ctx, d.loop.handles, b)

@@ -32,7 +32,8 @@ var readings = []struct {
 	{"reused buffers, fan-out", weir.Options{ReuseBuffers: true, Reading: weir.FanOut}, false},
 }
 
-// inEachReading runs f for each, with a stream of one shard that holds some records. want is their data, in order.
+// inEachReading runs f for each, with a stream of one shard that holds some records. want is their
+// data, in order.
 func inEachReading(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, opts weir.Options, want []string)) {
 	t.Helper()
 	for _, r := range readings {
@@ -46,7 +47,8 @@ func inEachReading(t *testing.T, f func(t *testing.T, srv *kinesistest.Server, o
 	}
 }
 
-// putSome puts 30 records into stream "s", some of them aggregates of three if they are to be packed.
+// putSome puts 30 records into stream "s", some of them aggregates of three if they are to be
+// packed.
 func putSome(t *testing.T, srv *kinesistest.Server, aggregates bool) (names []string) {
 	t.Helper()
 	for i := range 30 {
@@ -357,7 +359,8 @@ func TestGoroutinesCheckpointAtOneTime(t *testing.T) {
 	})
 }
 
-// A record of another shard says nothing about how far this one is, also if its number lies in between.
+// A record of another shard says nothing about how far this one is, also if its number lies in
+// between.
 func TestACheckpointOfAnotherShardsRecordIsRefused(t *testing.T) {
 	bubble(t, 17, func(t *testing.T, srv *kinesistest.Server) { // numbers of the first and the last are in one range
 		home := map[string][]string{}

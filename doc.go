@@ -1,10 +1,12 @@
-// Package weir is a client for Amazon Kinesis Data Streams: groups of workers share the shards of a stream, remember how
-// far they got, follow every split and merge in order, and carry on when any of them dies.
+// Package weir is a client for Amazon Kinesis Data Streams: groups of workers share the shards of a
+// stream, remember how far they got, follow every split and merge in order, and carry on when any
+// of them dies.
 //
 // # Workers
 //
-// A [Consumer] is one worker of an application. [Consumer.Run] joins the others through a store of leases, reads the shards that fall
-// to this worker, and calls a [Handler] with their records, batch by batch:
+// A [Consumer] is one worker of an application. [Consumer.Run] joins the others through a store of
+// leases, reads the shards that fall to this worker, and calls a [Handler] with their records,
+// batch by batch:
 //
 //	shard → lease → source → batch → handler → checkpoint
 //
@@ -15,27 +17,32 @@
 //	  the handler returns nil when they are done
 //	  the checkpoint goes to the store with the next beat, under the lease's epoch
 //
-// [RecordFunc] is a handler of single records. [Consumer.RunShards] makes a handler for each shard, which may say where reading
-// begins, or lets a function pull the batches of a shard. [Events] tell what happens.
+// [RecordFunc] is a handler of single records. [Consumer.RunShards] makes a handler for each shard,
+// which may say where reading begins, or lets a function pull the batches of a shard. [Events] tell
+// what happens.
 //
 // # What is promised
 //
-// Each record is handled at least once: the checkpoint passes it only after a handler call with it returned nil. Records
-// of one partition key are handled in the order of the stream, also through splits, merges, hand-overs and crashes: a child shard begins
-// after all of its parents were handled to their ends. At any instant at most one worker trusts itself with a shard. A checkpoint
-// never goes back. A shard that makes no progress on a worker goes to another. When Run returns, progress is saved and the leases are
-// with others or free.
+// Each record is handled at least once: the checkpoint passes it only after a handler call with it
+// returned nil. Records of one partition key are handled in the order of the stream, also through
+// splits, merges, hand-overs and crashes: a child shard begins after all of its parents were
+// handled to their ends. At any instant at most one worker trusts itself with a shard. A checkpoint
+// never goes back. A shard that makes no progress on a worker goes to another. When Run returns,
+// progress is saved and the leases are with others or free.
 //
-// What a handler did right before its worker was killed, up to about a second of it, is handled again by the next one. A handler that
-// ignores the end of its context can overlap with the next owner's; [Batch.Epoch] lets a database refuse the older one.
+// What a handler did right before its worker was killed, up to about a second of it, is handled
+// again by the next one. A handler that ignores the end of its context can overlap with the next
+// owner's; [Batch.Epoch] lets a database refuse the older one.
 //
 // # Stores
 //
-// Leases live in DynamoDB (store/dynamostore), in Postgres, MySQL, MariaDB, or a SQLite file for the processes of one machine
-// (store/sqlstore), in Redis or Valkey (store/redisstore, a module of its own), in memory (store/memstore), or in anything that
-// implements [lease.Store] and passes store/storetest.
+// Leases live in DynamoDB (store/dynamostore), in Postgres, MySQL, MariaDB, or a SQLite file for
+// the processes of one machine (store/sqlstore), in Redis or Valkey (store/redisstore, a module of
+// its own), in memory (store/memstore), or in anything that implements [lease.Store] and passes
+// store/storetest.
 //
 // # Without an application
 //
-// A [Reader] reads a stream as an iterator, with no store and nothing shared. Package kinesistest is an embedded Kinesis for tests.
+// A [Reader] reads a stream as an iterator, with no store and nothing shared. Package kinesistest
+// is an embedded Kinesis for tests.
 package weir

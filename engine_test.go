@@ -39,7 +39,8 @@ func slim(b *weir.Batch) *weir.Batch {
 	return &own
 }
 
-// Pages of many parts move between workers whose handlers are slow: nothing is lost, order holds, and an orderly hand-off repeats nothing.
+// Pages of many parts move between workers whose handlers are slow: nothing is lost, order holds,
+// and an orderly hand-off repeats nothing.
 func TestLargePagesSurviveHandOffs(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 3, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -78,8 +79,9 @@ func TestLargePagesSurviveHandOffs(t *testing.T) {
 	})
 }
 
-// A page can be of many batches where records are aggregates, and their handling take longer than a stop may: what was not begun is left to the next
-// owner, which goes on inside of the aggregate, and nothing is done twice.
+// A page can be of many batches where records are aggregates, and their handling take longer than a
+// stop may: what was not begun is left to the next owner, which goes on inside of the aggregate,
+// and nothing is done twice.
 func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		s, store := newSink(t), memstore.New()
@@ -123,7 +125,8 @@ func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 	})
 }
 
-// A handler that hangs stops its shard, and the status says so; the others go on within the memory there is.
+// A handler that hangs stops its shard, and the status says so; the others go on within the memory
+// there is.
 func TestAHungHandlerStopsItsShardOnlyAndShows(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 4, func(t *testing.T, srv *kinesistest.Server) {
 		for n := range 40_000 {

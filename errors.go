@@ -9,28 +9,32 @@ import (
 )
 
 var (
-	// ErrLeaseLost is the cause of a handler's context when the shard may belong to another worker: the lease was moved, or
-	// the store was silent for too long to trust it. [Batch.Checkpoint] fails with it too.
+	// ErrLeaseLost is the cause of a handler's context when the shard may belong to another worker:
+	// the lease was moved, or the store was silent for too long to trust it. [Batch.Checkpoint]
+	// fails with it too.
 	ErrLeaseLost = group.ErrLeaseLost
-	// ErrStopping is the cause of a handler's context when Run stops and Options.StopTimeout is over.
+	// ErrStopping is the cause of a handler's context when Run stops and Options.StopTimeout is
+	// over.
 	ErrStopping = group.ErrStopping
-	// ErrStalled is the cause of a handler's context when the shard is given up because it makes no progress: the handler has worked for
-	// longer than Options.HandlerTimeout.
+	// ErrStalled is the cause of a handler's context when the shard is given up because it makes no
+	// progress: the handler has worked for longer than Options.HandlerTimeout.
 	ErrStalled = errors.New("weir: the shard makes no progress")
 	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker is to have the lease.
 	ErrHandedOff = errors.New("weir: another worker is to have the shard")
-	// ErrAbandoned is wrapped by the error of Run when handlers have not returned although their contexts have ended, with the shards' names.
-	// Their leases were given up; their goroutines go on.
+	// ErrAbandoned is wrapped by the error of Run when handlers have not returned although their
+	// contexts have ended, with the shards' names. Their leases were given up; their goroutines go
+	// on.
 	ErrAbandoned = errors.New("weir: handlers ignore that their contexts have ended")
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = errors.New("weir: the stream does not exist")
-	// ErrNoConsumer is wrapped by the error of a [Reader] that is to read by fan-out through a consumer that is not registered, and not to
-	// register it: see [ReaderOptions.FanOutConsumer].
+	// ErrNoConsumer is wrapped by the error of a [Reader] that is to read by fan-out through a
+	// consumer that is not registered, and not to register it: see [ReaderOptions.FanOutConsumer].
 	ErrNoConsumer = source.ErrNoConsumer
 )
 
-// PanicError is a panic of the user's code, as an error: of a handler, a hook of [Events], a logger, a store.
-// The error of [HandlerFailed] and what a shard's Status says wrap one; errors.As finds it.
+// PanicError is a panic of the user's code, as an error: of a handler, a hook of [Events], a
+// logger, a store. The error of [HandlerFailed] and what a shard's Status says wrap one; errors.As
+// finds it.
 type PanicError struct {
 	Who   string // that panicked, such as "the handler"
 	Value any    // what it panicked with
@@ -60,6 +64,6 @@ func (e *stopError) Error() string {
 
 func (e *stopError) Unwrap() error { return e.err }
 
-// Stop is returned by a handler to end Run, which then returns err. The batch is not checkpointed beyond what
-// [Batch.Checkpoint] saved, so it is handled again by whoever reads the shard next.
+// Stop is returned by a handler to end Run, which then returns err. The batch is not checkpointed
+// beyond what [Batch.Checkpoint] saved, so it is handled again by whoever reads the shard next.
 func Stop(err error) error { return &stopError{err} }

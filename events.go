@@ -7,23 +7,26 @@ import (
 	"github.com/weir-go/weir/internal/group"
 )
 
-// Events are functions that a consumer calls when something happens, for metrics and tests. Nil ones are skipped.
+// Events are functions that a consumer calls when something happens, for metrics and tests. Nil
+// ones are skipped.
 //
-// They are called one after the other, by a goroutine that each Run has for them and for the logger, in
-// the order in which things happened; the Time of an event is when it did. What they do holds up
-// nothing but each other. When they do not keep up, a change of state ([LeaseTaken], [LeaseEnded],
-// [Leading], [ReadingChanged], [Stalled], [StoreFailed], [PositionExpired]) still arrives, unless a
-// later one of the same kind and shard takes its place: what arrives is the latest. Other events are
-// dropped. [Consumer.Counts] has exact numbers, and how many events did not arrive; the log tells when that begins.
+// They are called one after the other, by a goroutine that each Run has for them and for the
+// logger, in the order in which things happened; the Time of an event is when it did. What they do
+// holds up nothing but each other. When they do not keep up, a change of state ([LeaseTaken],
+// [LeaseEnded], [Leading], [ReadingChanged], [Stalled], [StoreFailed], [PositionExpired]) still
+// arrives, unless a later one of the same kind and shard takes its place: what arrives is the
+// latest. Other events are dropped. [Consumer.Counts] has exact numbers, and how many events did
+// not arrive; the log tells when that begins.
 //
-// ctx has the values of Run's context. It ends when Run returns. A panic is logged. A function that has
-// not returned 5 s after everything else has ended is left behind, see [ErrAbandoned].
+// ctx has the values of Run's context. It ends when Run returns. A panic is logged. A function that
+// has not returned 5 s after everything else has ended is left behind, see [ErrAbandoned].
 type Events struct {
 	// LeaseTaken: this worker begins to read a shard.
 	LeaseTaken func(context.Context, LeaseTaken)
 	// LeaseEnded: this worker has ended reading a shard, and its handler has returned.
 	LeaseEnded func(context.Context, LeaseEnded)
-	// Read: records have come, or the end of a shard, and are to be handled. What brings nothing is not told.
+	// Read: records have come, or the end of a shard, and are to be handled. What brings nothing is
+	// not told.
 	Read func(context.Context, Read)
 	// BatchBegins: the handler is called.
 	BatchBegins func(context.Context, BatchBegins)
@@ -31,20 +34,25 @@ type Events struct {
 	BatchHandled func(context.Context, BatchHandled)
 	// CheckpointSaved: progress of a shard is durable in the store.
 	CheckpointSaved func(context.Context, CheckpointSaved)
-	// Unpacked: a page held records that the KPL has packed into one, or ones that look like it and are damaged.
+	// Unpacked: a page held records that the KPL has packed into one, or ones that look like it and
+	// are damaged.
 	Unpacked func(context.Context, Unpacked)
 	// HandlerFailed: the handler failed; what is not done will be handled again.
 	HandlerFailed func(context.Context, HandlerFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
 	ReadFailed func(context.Context, ReadFailed)
-	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have; see [ExpiredPolicy].
+	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have;
+	// see [ExpiredPolicy].
 	PositionExpired func(context.Context, PositionExpired)
-	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is not to be had, or fan-out is back.
+	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is
+	// not to be had, or fan-out is back.
 	ReadingChanged func(context.Context, ReadingChanged)
-	// Stalled: a shard has made no progress for longer than it may, and its lease is given up; see Options.StallAfter and HandlerTimeout.
-	// Also a handler that did not finish within Options.StopTimeout; Err is then ErrStopping.
+	// Stalled: a shard has made no progress for longer than it may, and its lease is given up; see
+	// Options.StallAfter and HandlerTimeout. Also a handler that did not finish within
+	// Options.StopTimeout; Err is then ErrStopping.
 	Stalled func(context.Context, Stalled)
-	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be tried again.
+	// StoreFailed: the store, or the listing of a stream, did not answer as it should; it will be
+	// tried again.
 	StoreFailed func(context.Context, StoreFailed)
 	// Leading: this worker became the leader or is not any more.
 	Leading func(context.Context, Leading)
@@ -93,8 +101,9 @@ type HandlerFailed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	At            Position // everything before it is done
-	// Records will be handed over again, from First to Last: sequence numbers as [Record.ID] ends with, with "+2" after it for the
-	// second record of an aggregate. 0 and "" when all was done, and when Open, Position or Pull of [ShardHandlers] failed.
+	// Records will be handed over again, from First to Last: sequence numbers as [Record.ID] ends
+	// with, with "+2" after it for the second record of an aggregate. 0 and "" when all was done,
+	// and when Open, Position or Pull of [ShardHandlers] failed.
 	Records     int
 	First, Last string
 	Err         error         // wraps a [PanicError] after a panic
@@ -111,14 +120,16 @@ type ReadFailed struct {
 	Next          time.Duration
 }
 
-// PositionExpired is what [Events].PositionExpired gets. With [FailExpired] it is told once a lease, Next is Position, and From and To are zero: nothing
-// was skipped, and the shard waits there.
+// PositionExpired is what [Events].PositionExpired gets. With [FailExpired] it is told once a
+// lease, Next is Position, and From and To are zero: nothing was skipped, and the shard waits
+// there.
 type PositionExpired struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Position      Position // that expired; everything before it was handled
 	Next          Position // where reading goes on
-	// What may be lost arrived between From and To. From is zero when the position does not say when it was, To when the service did not.
+	// What may be lost arrived between From and To. From is zero when the position does not say
+	// when it was, To when the service did not.
 	From, To time.Time
 	Err      error // what the service said; nil when it went on with the oldest record by itself
 }
@@ -139,7 +150,8 @@ type Stalled struct {
 	Stage         ShardState // what did not get on
 	Since         time.Time
 	Err           error // the last error of reading or of the handler, if there was one
-	// Abandoned: the handler has ignored the end of its context, which was at Since. It goes on, but its lease is given up.
+	// Abandoned: the handler has ignored the end of its context, which was at Since. It goes on,
+	// but its lease is given up.
 	Abandoned bool
 }
 

@@ -189,7 +189,8 @@ func TestEventsOfAShardAreToldInOrder(t *testing.T) {
 	})
 }
 
-// Reads that fail again and again are told once when that has lasted, and once when it is over; many shards are summed up.
+// Reads that fail again and again are told once when that has lasted, and once when it is over;
+// many shards are summed up.
 func TestReadsThatFailForLongAreToldOnce(t *testing.T) {
 	const shards = 40
 	bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {

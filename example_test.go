@@ -75,7 +75,8 @@ func ExampleBatch_Checkpoint() {
 	})
 }
 
-// A function for each record: a record is done when it returns nil, and tried again when it does not.
+// A function for each record: a record is done when it returns nil, and tried again when it does
+// not.
 func ExampleRecordFunc() {
 	srv := kinesistest.NewServer(example{})
 	defer srv.Close()

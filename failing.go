@@ -12,20 +12,21 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Reads that fail again and again are told once, when that has lasted, and once when it is over. Each
-// failure by itself is worth a debug line and an event only.
+// Reads that fail again and again are told once, when that has lasted, and once when it is over.
+// Each failure by itself is worth a debug line and an event only.
 
 const (
 	// failingAfter is how long reading has to fail before it is told.
 	failingAfter = 5 * time.Second
-	// failingNamed is how many shards of a stream are told of by name at a time; the others are counted.
+	// failingNamed is how many shards of a stream are told of by name at a time; the others are
+	// counted.
 	failingNamed = 5
 	// goneAgain is how often it is said that a stream does not exist.
 	goneAgain = 10 * time.Minute
 )
 
-// readFails reports whether reading has failed for so long that it is to be told. Streams that are not there, and positions
-// at which shards stay, are told by themselves, see streamGone and Failed.
+// readFails reports whether reading has failed for so long that it is to be told. Streams that are
+// not there, and positions at which shards stay, are told by themselves, see streamGone and Failed.
 func (v *vitals) readFails(now time.Time, stays bool) bool {
 	return v.readErr != nil && !v.trying.IsZero() && now.Sub(v.trying) >= failingAfter &&
 		(!stays || !v.same || source.Throttled(v.readErr)) &&
@@ -39,8 +40,8 @@ type readingChange struct {
 	since time.Time
 }
 
-// change is what is to be told of a shard, false if nothing is. told says whether it was told that reading
-// fails, stays whether shards stay at positions that are refused.
+// change is what is to be told of a shard, false if nothing is. told says whether it was told that
+// reading fails, stays whether shards stay at positions that are refused.
 func (v *vitals) change(key lease.Key, now time.Time, told, stays bool) (readingChange, bool) {
 	switch {
 	case !told && v.readFails(now, stays):
@@ -97,8 +98,8 @@ func compareBools(a, b bool) int {
 	}
 }
 
-// streamGone logs that a stream does not exist: once for all its shards, and then every ten minutes until one of them is
-// read again.
+// streamGone logs that a stream does not exist: once for all its shards, and then every ten minutes
+// until one of them is read again.
 func (r *run) streamGone(name string, err error) {
 	now := time.Now()
 	last, told := r.gone.LoadOrStore(name, now)

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A failure names what will be handed over again, in the event and in the log, and a panic's stack is logged at its first
-// attempt only.
+// A failure names what will be handed over again, in the event and in the log, and a panic's stack
+// is logged at its first attempt only.
 func TestAFailureNamesItsRecords(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		for _, text := range []string{"a", "b", "c", "d"} {

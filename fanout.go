@@ -11,19 +11,23 @@ import (
 type Reading int
 
 const (
-	// Polling asks for records. Every application that polls a stream shares its shards' five reads and 2 MiB a second. The default.
+	// Polling asks for records. Every application that polls a stream shares its shards' five reads
+	// and 2 MiB a second. The default.
 	Polling Reading = iota
-	// FanOut has records pushed, by a registered consumer (enhanced fan-out): 2 MiB a second from each shard for this application alone,
-	// as soon as they are there. AWS bills a consumer by the shard and hour until it is removed, which weir never does by itself:
-	// `weir fanout list` shows what is registered and `weir fanout remove` removes it. A stream has 20 consumers, or 50.
+	// FanOut has records pushed, by a registered consumer (enhanced fan-out): 2 MiB a second from
+	// each shard for this application alone, as soon as they are there. AWS bills a consumer by the
+	// shard and hour until it is removed, which weir never does by itself: `weir fanout list` shows
+	// what is registered and `weir fanout remove` removes it. A stream has 20 consumers, or 50.
 	//
-	// Subscriptions have connections of their own, made as the client's HTTP client makes them: over HTTP/2 if its transport can speak
-	// that, without its timeout for whole calls, because a subscription lasts five minutes, and without its limit of connections. An
-	// HTTP client that is neither the SDK's nor an *http.Client is used as it is. Besides Options.MaxMemory up to 256 KiB of each
-	// subscription may wait in HTTP/2's buffers while its handler is busy.
+	// Subscriptions have connections of their own, made as the client's HTTP client makes them:
+	// over HTTP/2 if its transport can speak that, without its timeout for whole calls, because a
+	// subscription lasts five minutes, and without its limit of connections. An HTTP client that is
+	// neither the SDK's nor an *http.Client is used as it is. Besides Options.MaxMemory up to 256
+	// KiB of each subscription may wait in HTTP/2's buffers while its handler is busy.
 	//
-	// While fan-out is not to be had, because it is refused, three subscriptions in a row failed, or there is no memory for what the
-	// service sends at a time, the shard is polled, and fan-out is tried again every minute; [Events].ReadingChanged tells.
+	// While fan-out is not to be had, because it is refused, three subscriptions in a row failed,
+	// or there is no memory for what the service sends at a time, the shard is polled, and fan-out
+	// is tried again every minute; [Events].ReadingChanged tells.
 	FanOut
 )
 
@@ -38,9 +42,11 @@ func (r Reading) String() string {
 	return fmt.Sprintf("Reading(%d)", int(r))
 }
 
-// pages is what a shard is read from, a source.Feed or a source.Fanout. One goroutine at a time uses it.
+// pages is what a shard is read from, a source.Feed or a source.Fanout. One goroutine at a time
+// uses it.
 type pages interface {
-	// Next waits for the next page. Its errors are ctx's cause, and ones that wrap source.ErrNoShard or source.ErrNoStream.
+	// Next waits for the next page. Its errors are ctx's cause, and ones that wrap
+	// source.ErrNoShard or source.ErrNoStream.
 	Next(ctx context.Context) (source.Page, error)
 	// Last returns what there is besides, in one try.
 	Last(ctx context.Context) (source.Page, error)

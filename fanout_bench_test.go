@@ -19,7 +19,8 @@ import (
 	"github.com/weir-go/weir/internal/benchserver"
 )
 
-// BenchmarkFanout is [BenchmarkConsumer] for fan-out: events of 1,000 records in JSON over TLS and HTTP/2, as fast as they are taken.
+// BenchmarkFanout is [BenchmarkConsumer] for fan-out: events of 1,000 records in JSON over TLS and
+// HTTP/2, as fast as they are taken.
 //
 //	go test -run '^$' -bench Fanout -benchtime 1x .
 func BenchmarkFanout(b *testing.B) {

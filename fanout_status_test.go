@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A shard that is polled because fan-out is refused is not in trouble: its status is that of polling, and nobody probes what could be wrong.
+// A shard that is polled because fan-out is refused is not in trouble: its status is that of
+// polling, and nobody probes what could be wrong.
 func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		refuse := func(code string) func(*kinesistest.Call) kinesistest.Fault {
@@ -61,7 +62,8 @@ func TestTheStatusWhileFanOutIsRefused(t *testing.T) {
 	})
 }
 
-// Shards of a stream that was deleted ask for it less and less, and go on at most some seconds after it is back.
+// Shards of a stream that was deleted ask for it less and less, and go on at most some seconds
+// after it is back.
 func TestADeletedStreamIsNoStorm(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

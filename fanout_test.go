@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// Three workers of one client read by fan-out, through splits, merges and changes of hands: everything, in order, and by one
-// consumer.
+// Three workers of one client read by fan-out, through splits, merges and changes of hands:
+// everything, in order, and by one consumer.
 func TestFanOutThroughSplitAndMerge(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{
 		"as usual": {}, "ends on empty events, subscriptions are held": {EndOnEmptyPage: true, HoldSubscriptions: true},
@@ -115,7 +115,8 @@ func TestFanOutFailover(t *testing.T) {
 	}
 }
 
-// Where fan-out is refused the shards are polled, told once; and fan-out is back after a minute or so once it is allowed.
+// Where fan-out is refused the shards are polled, told once; and fan-out is back after a minute or
+// so once it is allowed.
 func TestFanOutIsRefusedAndThenAllowed(t *testing.T) {
 	for action, code := range map[string]string{
 		"RegisterStreamConsumer": "LimitExceededException",
@@ -211,7 +212,8 @@ func TestFanOutWithASlowHandler(t *testing.T) {
 	})
 }
 
-// Who leaves a handler behind leaves no subscription behind, whose place the next owner's would have to take.
+// Who leaves a handler behind leaves no subscription behind, whose place the next owner's would
+// have to take.
 func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		entered, hang := make(chan struct{}), make(chan struct{})

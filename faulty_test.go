@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// faultyStore is one worker's connection to the store: it can be cut, and lose answers. It also says whether the worker's
-// process hangs or is dead.
+// faultyStore is one worker's connection to the store: it can be cut, and lose answers. It also
+// says whether the worker's process hangs or is dead.
 type faultyStore struct {
 	lease.Store
 
@@ -61,7 +61,8 @@ func (s *faultyStore) crashed() bool {
 	return s.dead
 }
 
-// crash cuts the worker off for good. Nothing it does has an effect any more; gone is told when it has ended.
+// crash cuts the worker off for good. Nothing it does has an effect any more; gone is told when it
+// has ended.
 func (p *process) crash(gone *sync.WaitGroup) {
 	p.mu.Lock()
 	p.dead, p.down = true, true

@@ -43,7 +43,8 @@ func TestTheChildrenOfAShardThatIsGoneAreRead(t *testing.T) {
 	}
 }
 
-// Who finds that shards have left has just listed the stream: their child does not wait until the leader's listing has come, which takes its time.
+// Who finds that shards have left has just listed the stream: their child does not wait until the
+// leader's listing has come, which takes its time.
 func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -105,7 +106,8 @@ func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 	})
 }
 
-// A stream that is deleted under the workers is said to be gone once, not by each shard at each try.
+// A stream that is deleted under the workers is said to be gone once, not by each shard at each
+// try.
 func TestAStreamThatIsGoneIsToldOnce(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// guarded is a store whose panics are errors. Its calls are made by the beat loop and the leader, where
-// a panic would end the process.
+// guarded is a store whose panics are errors. Its calls are made by the beat loop and the leader,
+// where a panic would end the process.
 type guarded struct{ lease.Store }
 
 const theStore = "the store"

@@ -8,14 +8,15 @@ import (
 
 // Handler handles the records of an application, batch by batch.
 //
-// Handle is called by one goroutine at a time for each shard, by many for different shards. Returning nil means that
-// all records of the batch are done: the checkpoint may pass them. Any other error, and a panic, means
-// that what is not done is handled again after a pause: the whole batch, or what follows the last
-// record that [Batch.Done] or [Batch.Checkpoint] named. Nothing is ever skipped. [Stop] ends Run instead.
+// Handle is called by one goroutine at a time for each shard, by many for different shards.
+// Returning nil means that all records of the batch are done: the checkpoint may pass them. Any
+// other error, and a panic, means that what is not done is handled again after a pause: the whole
+// batch, or what follows the last record that [Batch.Done] or [Batch.Checkpoint] named. Nothing is
+// ever skipped. [Stop] ends Run instead.
 //
-// ctx ends when the worker must not go on with the shard: its cause is then [ErrLeaseLost], [ErrStopping] or
-// [ErrStalled]. A handler should return soon after that; another worker may handle the same records
-// already. ctx has the values of Run's context.
+// ctx ends when the worker must not go on with the shard: its cause is then [ErrLeaseLost],
+// [ErrStopping] or [ErrStalled]. A handler should return soon after that; another worker may handle
+// the same records already. ctx has the values of Run's context.
 type Handler interface {
 	Handle(ctx context.Context, b *Batch) error
 }
@@ -26,10 +27,10 @@ type HandlerFunc func(ctx context.Context, b *Batch) error
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, b *Batch) error { return f(ctx, b) }
 
-// RecordFunc lets a function that handles one record be a [Handler]. It is called with the records of
-// a shard one after the other, in order. A record is done when it returns nil. After an error, and
-// after a panic, it is called with the same record again. A lease that another worker is to have goes
-// there after the record at hand, not after the batch.
+// RecordFunc lets a function that handles one record be a [Handler]. It is called with the records
+// of a shard one after the other, in order. A record is done when it returns nil. After an error,
+// and after a panic, it is called with the same record again. A lease that another worker is to
+// have goes there after the record at hand, not after the batch.
 type RecordFunc func(ctx context.Context, r Record) error
 
 // Handle calls f for each record of b, until one fails.
@@ -54,25 +55,28 @@ func (f RecordFunc) Handle(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// Batch is some consecutive records of one shard, as one call of a handler gets them. The handler owns
-// Records: it may reslice, sort, filter and overwrite the slice, and keep it for longer than the call
-// (unless [Options].ReuseBuffers is set). None of that changes what is handled again after a failure.
-// Copies of a Batch share its progress.
+// Batch is some consecutive records of one shard, as one call of a handler gets them. The handler
+// owns Records: it may reslice, sort, filter and overwrite the slice, and keep it for longer than
+// the call (unless [Options].ReuseBuffers is set). None of that changes what is handled again after
+// a failure. Copies of a Batch share its progress.
 type Batch struct {
 	Stream string // the stream's name
 	Shard  string // the shard's ID
-	// Epoch grows with every change of the shard's owner. A sink that remembers the highest epoch it has seen for a shard and
-	// refuses lower ones is safe from a worker that was paused in the middle of a write.
+	// Epoch grows with every change of the shard's owner. A sink that remembers the highest epoch
+	// it has seen for a shard and refuses lower ones is safe from a worker that was paused in the
+	// middle of a write.
 	Epoch uint64
 	// Records are in the order of the shard. They are empty only when End is set.
 	Records []Record
-	// Behind is how far the read was behind the tip of the shard; negative when the service did not say. It says so at the end of an answer: the
-	// earlier parts of a large one have what the answer before them said, or a negative.
+	// Behind is how far the read was behind the tip of the shard; negative when the service did not
+	// say. It says so at the end of an answer: the earlier parts of a large one have what the
+	// answer before them said, or a negative.
 	Behind time.Duration
-	// End marks the last batch of a shard that was split or merged. Its children are handled after it is done.
+	// End marks the last batch of a shard that was split or merged. Its children are handled after
+	// it is done.
 	End bool
-	// Attempt is 1 for the first call with the batch's first record, and grows by one with each call
-	// that failed at that record. It counts calls by this owner of the shard.
+	// Attempt is 1 for the first call with the batch's first record, and grows by one with each
+	// call that failed at that record. It counts calls by this owner of the shard.
 	Attempt int
 	// FirstFailure is when the first of these calls failed; zero while Attempt is 1.
 	FirstFailure time.Time
@@ -95,9 +99,9 @@ func (b *Batch) Done(r Record) error {
 }
 
 // Checkpoint is [Batch.Done] that returns when the progress is durable in the store. It fails with
-// [ErrLeaseLost] or the cause of ctx's end if that comes first; the progress may be saved all the same.
-// Most handlers never call it: returning nil checkpoints the whole batch, without waiting.
-// It may be called by several goroutines at a time, also after Handle has returned.
+// [ErrLeaseLost] or the cause of ctx's end if that comes first; the progress may be saved all the
+// same. Most handlers never call it: returning nil checkpoints the whole batch, without waiting. It
+// may be called by several goroutines at a time, also after Handle has returned.
 func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 	if err := b.Done(r); err != nil {
 		return err

@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// Live returns nil while a restart would mend nothing, else an error that names what it would: the beat loop is stuck, handlers ignore that
-// their contexts have ended, or Run has returned. An outage of the store or of the service, a handler that fails or is slow, and a
-// consumer that was not started yet are none of that. It is cheap and may be called at any time, as may Ready.
+// Live returns nil while a restart would mend nothing, else an error that names what it would: the
+// beat loop is stuck, handlers ignore that their contexts have ended, or Run has returned. An
+// outage of the store or of the service, a handler that fails or is slow, and a consumer that was
+// not started yet are none of that. It is cheap and may be called at any time, as may Ready.
 func (c *Consumer) Live() error {
 	now := time.Now()
 	c.mu.Lock()
@@ -35,8 +36,9 @@ func (c *Consumer) Live() error {
 	return errors.Join(all...)
 }
 
-// Ready returns nil while this worker takes part in its application: it has joined, does not stop, and the store has answered within
-// Options.FailoverAfter. Otherwise the error says what is missing.
+// Ready returns nil while this worker takes part in its application: it has joined, does not stop,
+// and the store has answered within Options.FailoverAfter. Otherwise the error says what is
+// missing.
 func (c *Consumer) Ready() error {
 	now := time.Now()
 	c.mu.Lock()
@@ -58,10 +60,12 @@ func (c *Consumer) Ready() error {
 	return errors.Join(all...)
 }
 
-// Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those that end in /readyz: 200 or 503, and as
-// JSON whether it is ok, the reasons why not, and how many shards are held. GET and HEAD only. The reasons name streams, shards and times, nothing else.
-// Other paths get 404, other methods 405. On a connection to a loopback address a Host that is a name other than localhost gets 403:
-// a page in a browser may have pointed that name at this machine. Nothing of a request is in an answer.
+// Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those
+// that end in /readyz: 200 or 503, and as JSON whether it is ok, the reasons why not, and how many
+// shards are held. GET and HEAD only. The reasons name streams, shards and times, nothing else.
+// Other paths get 404, other methods 405. On a connection to a loopback address a Host that is a
+// name other than localhost gets 403: a page in a browser may have pointed that name at this
+// machine. Nothing of a request is in an answer.
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -105,9 +109,10 @@ func (c *Consumer) Health() http.Handler {
 	})
 }
 
-// answersTo reports whether a request that came to a local address, nil where that is not known, may ask for a host. Over loopback that
-// is not any name. Any address is fine: nobody can point one at another machine, and what is deployed beside a worker that listens on
-// all interfaces may pass a probe for the pod's address on over loopback.
+// answersTo reports whether a request that came to a local address, nil where that is not known,
+// may ask for a host. Over loopback that is not any name. Any address is fine: nobody can point one
+// at another machine, and what is deployed beside a worker that listens on all interfaces may pass
+// a probe for the pod's address on over loopback.
 func answersTo(local net.Addr, host string) bool {
 	if local == nil {
 		return true

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// FuzzHealth asks the health checks for whatever net/http takes for a request. Each status has one answer, whatever was asked, so that
-// nothing of a request can be in it.
+// FuzzHealth asks the health checks for whatever net/http takes for a request. Each status has one
+// answer, whatever was asked, so that nothing of a request can be in it.
 func FuzzHealth(f *testing.F) {
 	c, err := weir.New(kinesis.New(kinesis.Options{}), memstore.New(), weir.Options{App: "app", Stream: "s"})
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// kept are the records of a delivery as they were read, whatever becomes of the slice that the handler got.
+// kept are the records of a delivery as they were read, whatever becomes of the slice that the
+// handler got.
 type kept struct {
 	records []source.Record
 	pooled  *[]source.Record // what they lie in, nil if that is somebody else's
@@ -15,8 +16,9 @@ type kept struct {
 
 var keptPool = sync.Pool{New: func() any { return new([]source.Record) }}
 
-// keepCopy keeps a run that the handler gets itself, and says in each record where it comes from. The copy is of what describes the
-// records, not of their data, and is made in memory that is used again: some nanoseconds for each.
+// keepCopy keeps a run that the handler gets itself, and says in each record where it comes from.
+// The copy is of what describes the records, not of their data, and is made in memory that is used
+// again: some nanoseconds for each.
 func keepCopy(run []source.Record, from *origin) (k kept, bytes int) {
 	k.pooled = keptPool.Get().(*[]source.Record)
 	k.records = slices.Grow((*k.pooled)[:0], len(run))
@@ -44,7 +46,8 @@ func mark(run []source.Record, from *origin) (bytes int) {
 	return bytes
 }
 
-// handler returns the records from index from on, in all, for a handler that may do with them what it likes.
+// handler returns the records from index from on, in all, for a handler that may do with them what
+// it likes.
 func (k *kept) handler(all []Record, from int) []Record {
 	return append(slices.Grow(all, len(k.records)-from), whole(k.records[from:])...)
 }

@@ -34,8 +34,8 @@ func TestARecordIsLaidOutAsItWasRead(t *testing.T) {
 	}
 }
 
-// Each idle shard has one of each, and of its feed. They have the sizes of the heap's classes: one byte more takes 16 or 32, and twice that of
-// the process.
+// Each idle shard has one of each, and of its feed. They have the sizes of the heap's classes: one
+// byte more takes 16 or 32, and twice that of the process.
 func TestWhatAShardIsReadWithIsSmall(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("pointers have another size")

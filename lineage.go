@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// lineage is what shards descend from and where they begin, as far as sinks have to be asked about it.
+// lineage is what shards descend from and where they begin, as far as sinks have to be asked about
+// it.
 type lineage struct {
 	busy chan struct{} // has one element while nobody looks
 
@@ -38,8 +39,9 @@ type answered struct {
 	err   error
 }
 
-// inquired answers an inquiry with what was found out at some time since began, be it for another descendant of the shard, which
-// may still be about it. Failures are whoever's met them: the others ask themselves.
+// inquired answers an inquiry with what was found out at some time since began, be it for another
+// descendant of the shard, which may still be about it. Failures are whoever's met them: the others
+// ask themselves.
 func inquired[T any](ctx context.Context, n *lineage, q inquiry, began time.Time, ask func() (T, error)) (T, error) {
 	for {
 		n.mu.Lock()

@@ -18,8 +18,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// BenchmarkLargePages reads pages of 10 MB from many shards at the same time, over TLS and so slowly that all are under way together, and
-// prints how much memory that takes at most: of a client in a process of its own, the largest resident size less that before.
+// BenchmarkLargePages reads pages of 10 MB from many shards at the same time, over TLS and so
+// slowly that all are under way together, and prints how much memory that takes at most: of a
+// client in a process of its own, the largest resident size less that before.
 //
 //	go test -run '^$' -bench LargePages -benchtime 1x .
 func BenchmarkLargePages(b *testing.B) {

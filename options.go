@@ -24,24 +24,27 @@ type Position = shard.Position
 var (
 	// Oldest starts with the oldest record the stream still keeps.
 	Oldest = shard.Oldest
-	// Latest starts with what arrives from now on: "now" is taken once, from the service's clock, when the application
-	// first sees the stream, so a worker that starts late or restarts before its first checkpoint loses nothing.
+	// Latest starts with what arrives from now on: "now" is taken once, from the service's clock,
+	// when the application first sees the stream, so a worker that starts late or restarts before
+	// its first checkpoint loses nothing.
 	Latest = shard.Latest
 )
 
 // At starts with the first record that arrived at t or later.
 func At(t time.Time) Position { return shard.At(t) }
 
-// ExpiredPolicy says what becomes of a checkpoint that the service refuses, because its records have left the stream or because the stream was
-// deleted and made again under its name. [Events].PositionExpired tells of each, whatever the policy.
+// ExpiredPolicy says what becomes of a checkpoint that the service refuses, because its records
+// have left the stream or because the stream was deleted and made again under its name.
+// [Events].PositionExpired tells of each, whatever the policy.
 //
-// Instead of refusing, the service may go on with the oldest record there is. That is noticed, because reading begins at the last record
-// that was handled, and reported; whether anything was lost between the two nobody can tell, so reading goes on whatever the policy is.
+// Instead of refusing, the service may go on with the oldest record there is. That is noticed,
+// because reading begins at the last record that was handled, and reported; whether anything was
+// lost between the two nobody can tell, so reading goes on whatever the policy is.
 type ExpiredPolicy int
 
 const (
-	// FailExpired stops the shard where it is, loudly, until somebody decides: neither the oldest nor the newest record is where the
-	// application was. The default.
+	// FailExpired stops the shard where it is, loudly, until somebody decides: neither the oldest
+	// nor the newest record is where the application was. The default.
 	FailExpired ExpiredPolicy = iota
 	// OldestExpired goes on with the oldest record there is.
 	OldestExpired
@@ -49,96 +52,115 @@ const (
 	LatestExpired
 )
 
-// Options say what to read and how. App and a stream, or StreamsFunc, are required; every other field's zero value is its default.
+// Options say what to read and how. App and a stream, or StreamsFunc, are required; every other
+// field's zero value is its default.
 type Options struct {
-	// App names the application: the workers that share one progress. Required, 1 to 128 of [a-zA-Z0-9_.-].
-	// The Java KCL calls it applicationName.
+	// App names the application: the workers that share one progress. Required, 1 to 128 of
+	// [a-zA-Z0-9_.-]. The Java KCL calls it applicationName.
 	App string
-	// Stream is the stream to read, by name or ARN. Streams adds more. At least one is required. Streams are told
-	// apart by name, so two of one name (of different accounts or regions) need two applications.
+	// Stream is the stream to read, by name or ARN. Streams adds more. At least one is required.
+	// Streams are told apart by name, so two of one name (of different accounts or regions) need
+	// two applications.
 	Stream  string
 	Streams []string
-	// StreamsFunc names streams to read beside Stream and Streams, by name or ARN. It is asked when Run begins, which waits for its first
-	// answer, and then every ListInterval; an error keeps what it said before. It has to return when ctx ends, 30 s or a ListInterval
-	// later at most. What the leader's function says counts for the application: the shards of a stream that it does not name are read
-	// by nobody, and keep their progress for when it is named again. So give all workers the same function.
+	// StreamsFunc names streams to read beside Stream and Streams, by name or ARN. It is asked when
+	// Run begins, which waits for its first answer, and then every ListInterval; an error keeps
+	// what it said before. It has to return when ctx ends, 30 s or a ListInterval later at most.
+	// What the leader's function says counts for the application: the shards of a stream that it
+	// does not name are read by nobody, and keep their progress for when it is named again. So give
+	// all workers the same function.
 	StreamsFunc func(ctx context.Context) ([]string, error)
 	// Worker names this worker for people. Defaults to host name and process ID. At most 200 bytes.
 	Worker string
 
-	// Start is where the application starts in a stream that it has not seen before: [Oldest] (the default), [Latest] or
-	// [At]. Shards that appear later through splits and merges are always read from their beginning.
+	// Start is where the application starts in a stream that it has not seen before: [Oldest] (the
+	// default), [Latest] or [At]. Shards that appear later through splits and merges are always
+	// read from their beginning.
 	Start Position
-	// Expired says what becomes of a checkpoint whose records have left the stream: [FailExpired] (the default), [OldestExpired] or
-	// [LatestExpired].
+	// Expired says what becomes of a checkpoint whose records have left the stream: [FailExpired]
+	// (the default), [OldestExpired] or [LatestExpired].
 	Expired ExpiredPolicy
 	// Batch caps the records of one batch, and of one read, 1 to 10,000. Defaults to 10,000.
 	Batch int
-	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the default), [UnpackOwn] or
-	// [KeepPacked].
+	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the
+	// default), [UnpackOwn] or [KeepPacked].
 	Aggregates Aggregates
 	// Reading is how records come from the service: [Polling] (the default) or [FanOut].
 	Reading Reading
-	// FanOutName names the consumer that FanOut registers with each stream and all workers of the application use. Two applications must
-	// not share one. Defaults to App, in the same form. The KCL calls it consumerName.
+	// FanOutName names the consumer that FanOut registers with each stream and all workers of the
+	// application use. Two applications must not share one. Defaults to App, in the same form. The
+	// KCL calls it consumerName.
 	FanOutName string
 	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
 	Wire Wire
-	// ReuseBuffers makes the memory of a batch be used again after the handler has returned: Data, PartitionKey and SequenceNumber
-	// are then valid until that and no longer. It saves a good part of the cost of reading, for handlers that copy what they keep.
-	// With WEIR_POISON=1 in the environment of a test that memory is filled with nonsense first, so that a handler which keeps some of it shows.
+	// ReuseBuffers makes the memory of a batch be used again after the handler has returned: Data,
+	// PartitionKey and SequenceNumber are then valid until that and no longer. It saves a good part
+	// of the cost of reading, for handlers that copy what they keep. With WEIR_POISON=1 in the
+	// environment of a test that memory is filled with nonsense first, so that a handler which
+	// keeps some of it shows.
 	ReuseBuffers bool
-	// MaxMemory bounds the bytes of records that were read and not yet handled, of all shards together, 16 MiB to 1 TiB. Defaults to 128 MiB.
-	// Half of it goes to whoever is fast, 2 MiB a shard at most; the other half is guaranteed in equal shares, so that a handler that is slow
-	// or hangs stops its own shard only. It is exceeded only by a single record larger than a share, one shard at a time; while handlers
-	// keep such records for longer than 5 s by one more, or by several that are half of it together.
+	// MaxMemory bounds the bytes of records that were read and not yet handled, of all shards
+	// together, 16 MiB to 1 TiB. Defaults to 128 MiB. Half of it goes to whoever is fast, 2 MiB a
+	// shard at most; the other half is guaranteed in equal shares, so that a handler that is slow
+	// or hangs stops its own shard only. It is exceeded only by a single record larger than a
+	// share, one shard at a time; while handlers keep such records for longer than 5 s by one more,
+	// or by several that are half of it together.
 	MaxMemory int
-	// IdleInterval is the pause between two reads of a shard with nothing new, less up to a fifth, so that shards are not read in step; 200 ms to
-	// 1 min. Defaults to 1 s. While reads at the tip bring records it is half of that. After a read that was throttled, because others read the shard
-	// too, it is twice as long, and up to four times, though not stretched beyond 5 s; then each read takes a quarter of IdleInterval back, and it is not
-	// halved again for another 240 reads. It is never shorter than the service and ReadShare allow. While there is more to read weir reads on
-	// at once, within these limits. The KCL calls it idleTimeBetweenReadsInMillis.
+	// IdleInterval is the pause between two reads of a shard with nothing new, less up to a fifth,
+	// so that shards are not read in step; 200 ms to 1 min. Defaults to 1 s. While reads at the tip
+	// bring records it is half of that. After a read that was throttled, because others read the
+	// shard too, it is twice as long, and up to four times, though not stretched beyond 5 s; then
+	// each read takes a quarter of IdleInterval back, and it is not halved again for another 240
+	// reads. It is never shorter than the service and ReadShare allow. While there is more to read
+	// weir reads on at once, within these limits. The KCL calls it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
-	// ReadShare is this application's share of the five reads and 2 MiB a second that a shard gives to all who poll it together, 0.01 to 1.
-	// Defaults to 1. With 0.5 for each of two applications neither starves or throttles the other when it has to catch up. With less than 1
-	// answers are small as well: a second's worth each. Each worker keeps to it for each shard that it reads; a shard that changes hands may be read once more
-	// than that. It does not concern fan-out, but for shards that are polled meanwhile.
+	// ReadShare is this application's share of the five reads and 2 MiB a second that a shard gives
+	// to all who poll it together, 0.01 to 1. Defaults to 1. With 0.5 for each of two applications
+	// neither starves or throttles the other when it has to catch up. With less than 1 answers are
+	// small as well: a second's worth each. Each worker keeps to it for each shard that it reads; a
+	// shard that changes hands may be read once more than that. It does not concern fan-out, but
+	// for shards that are polled meanwhile.
 	ReadShare float64
-	// RetryMin and RetryMax bound the pause, doubling with jitter, before a batch whose handler failed is handled
-	// again. RetryMin is 1 ms to 1 h, RetryMax not less and up to 24 h. They default to 100 ms and 30 s, or RetryMin if that is more. Batches are
-	// retried until they succeed.
+	// RetryMin and RetryMax bound the pause, doubling with jitter, before a batch whose handler
+	// failed is handled again. RetryMin is 1 ms to 1 h, RetryMax not less and up to 24 h. They
+	// default to 100 ms and 30 s, or RetryMin if that is more. Batches are retried until they
+	// succeed.
 	RetryMin, RetryMax time.Duration
 
-	// BeatInterval is the time between two beats: how often a worker says that it lives and saves its progress. 100 ms to
-	// 1 min. Defaults to 1 s.
+	// BeatInterval is the time between two beats: how often a worker says that it lives and saves
+	// its progress. 100 ms to 1 min. Defaults to 1 s.
 	BeatInterval time.Duration
-	// FailoverAfter is how long a worker may be silent before its shards go to others, and how long it trusts its leases
-	// while the store is silent. 3 beat intervals to 1 h. Defaults to 5 s, or 3 beat intervals if
-	// that is more. The KCL calls it failoverTimeMillis.
+	// FailoverAfter is how long a worker may be silent before its shards go to others, and how long
+	// it trusts its leases while the store is silent. 3 beat intervals to 1 h. Defaults to 5 s, or
+	// 3 beat intervals if that is more. The KCL calls it failoverTimeMillis.
 	FailoverAfter time.Duration
-	// HandoffTimeout is how long the handler may take to finish its batch when a lease moves to another worker, before the lease is taken
-	// away; a beat interval to 24 h. Defaults to 30 s, or FailoverAfter if that is more.
+	// HandoffTimeout is how long the handler may take to finish its batch when a lease moves to
+	// another worker, before the lease is taken away; a beat interval to 24 h. Defaults to 30 s, or
+	// FailoverAfter if that is more.
 	HandoffTimeout time.Duration
-	// StopTimeout is how long handlers may take to finish their batches when Run stops; then their contexts end with cause
-	// [ErrStopping]. 1 ms to 24 h. Defaults to 30 s.
+	// StopTimeout is how long handlers may take to finish their batches when Run stops; then their
+	// contexts end with cause [ErrStopping]. 1 ms to 24 h. Defaults to 30 s.
 	StopTimeout time.Duration
-	// StallAfter is how long reading a shard may bring nothing but failures, or nothing at all, before this worker gives the lease up so that
-	// another can try; 30 s to 24 h, with FanOut at least 2 min. Defaults to 2 min. It doubles, up to 32 times, while the shard stalls again.
-	// An empty answer is progress. What every worker would be told is no stall: throttling, a refused position, a missing stream. A
-	// handler that fails is none either, because it is called again.
+	// StallAfter is how long reading a shard may bring nothing but failures, or nothing at all,
+	// before this worker gives the lease up so that another can try; 30 s to 24 h, with FanOut at
+	// least 2 min. Defaults to 2 min. It doubles, up to 32 times, while the shard stalls again. An
+	// empty answer is progress. What every worker would be told is no stall: throttling, a refused
+	// position, a missing stream. A handler that fails is none either, because it is called again.
 	StallAfter time.Duration
-	// HandlerTimeout is how long one call of the handler may take, 1 s to 24 h; it is looked at with each beat. Then its context ends with
-	// [ErrStalled], and when it has returned, or HandoffTimeout later, the lease goes to another worker, which handles the batch again.
-	// 0, the default, is no bound: a handler that is only slow would never get done. One that takes longer than StallAfter is reported.
+	// HandlerTimeout is how long one call of the handler may take, 1 s to 24 h; it is looked at
+	// with each beat. Then its context ends with [ErrStalled], and when it has returned, or
+	// HandoffTimeout later, the lease goes to another worker, which handles the batch again. 0, the
+	// default, is no bound: a handler that is only slow would never get done. One that takes longer
+	// than StallAfter is reported.
 	HandlerTimeout time.Duration
-	// ListInterval is how often the leader lists the shards of each stream although nothing hints at a change; 1 s to 1 h. Defaults to
-	// 1 min.
+	// ListInterval is how often the leader lists the shards of each stream although nothing hints
+	// at a change; 1 s to 1 h. Defaults to 1 min.
 	ListInterval time.Duration
 
 	// Weight is this worker's share of the shards relative to the others. Defaults to 1.
 	Weight float64
-	// MaxLeases caps the shards that this worker reads at a time. Shards for which no worker has room are not read. 0 is no cap.
-	// The KCL calls it maxLeasesForWorker.
+	// MaxLeases caps the shards that this worker reads at a time. Shards for which no worker has
+	// room are not read. 0 is no cap. The KCL calls it maxLeasesForWorker.
 	MaxLeases int
 
 	// Events are called when something happens; see [Events].
@@ -167,7 +189,8 @@ var (
 // stream is a configured stream: what leases call it, and what calls to the service say.
 type stream struct{ name, arn string }
 
-// checked returns the options with defaults filled in and the streams parsed, or every problem at once.
+// checked returns the options with defaults filled in and the streams parsed, or every problem at
+// once.
 func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []stream, error) {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("weir: "+format, args...)) }

@@ -22,7 +22,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// optionRules say of each field of options with their defaults what its documentation allows. A field without a rule fails the tests.
+// optionRules say of each field of options with their defaults what its documentation allows. A
+// field without a rule fails the tests.
 var optionRules = map[string]func(o *Options) bool{
 	"App":         func(o *Options) bool { return aName.MatchString(o.App) },
 	"Stream":      streamsAreGood, // its errors are those of Streams too
@@ -193,7 +194,8 @@ func anys[T any](values []T) (all []any) {
 
 var atNewClient = kinesis.New(kinesis.Options{Region: "eu-west-1"})
 
-// checkNew holds New to the rules: it fails where one is broken and names those fields and no others, or has filled in the defaults.
+// checkNew holds New to the rules: it fails where one is broken and names those fields and no
+// others, or has filled in the defaults.
 func checkNew(t *testing.T, o Options) {
 	t.Helper()
 	want := defaults(o)
@@ -254,7 +256,8 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 	return slices.Compact(named)
 }
 
-// Every field is tried at and beyond its bounds, alone, with fan-out, and beside each other field that is not the default.
+// Every field is tried at and beyond its bounds, alone, with fan-out, and beside each other field
+// that is not the default.
 func TestOptionsAtTheirBounds(t *testing.T) {
 	fields := reflect.VisibleFields(reflect.TypeFor[Options]())
 	if len(fields) != len(optionRules) {
@@ -289,8 +292,9 @@ func set(o *Options, field reflect.StructField, value any) {
 	reflect.ValueOf(o).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
 }
 
-// FuzzOptions gives New whatever a program may read from a file. Each field takes a byte, for one of the choices of its type, or, from 128
-// on, what the bytes say that follow. Without any bytes left it is the default.
+// FuzzOptions gives New whatever a program may read from a file. Each field takes a byte, for one
+// of the choices of its type, or, from 128 on, what the bytes say that follow. Without any bytes
+// left it is the default.
 func FuzzOptions(f *testing.F) {
 	fields := reflect.VisibleFields(reflect.TypeFor[Options]())
 	at := func(chosen map[string][]byte) (b []byte) {

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// An outage of the store of half of FailoverAfter stops nobody, whenever it begins, whether calls fail at once or are not answered.
+// An outage of the store of half of FailoverAfter stops nobody, whenever it begins, whether calls
+// fail at once or are not answered.
 func TestAShortOutageOfTheStoreStopsNobody(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
@@ -66,8 +67,8 @@ func (s slow) Beat(ctx context.Context, app string, r lease.Report) (lease.Order
 	return s.Store.Beat(ctx, app, r)
 }
 
-// An outage of the store is said once when it begins and once when it ends, by each worker, whatever the number of leases, moves
-// nothing, and all goes on by itself.
+// An outage of the store is said once when it begins and once when it ends, by each worker,
+// whatever the number of leases, moves nothing, and all goes on by itself.
 func TestAnOutageOfTheStoreWithAHundredLeases(t *testing.T) {
 	for name, lasts := range map[string]time.Duration{"short": 2500 * time.Millisecond, "long": time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -13,15 +13,16 @@ type Shard struct {
 	pull *puller
 }
 
-// Batches yields the batches of the shard, in order, until the term ends. Nothing is done because it
-// was yielded: note progress with [Batch.Done] or [Batch.Checkpoint], also of earlier batches and from
-// other goroutines. All is done when Pull returns nil after the batch with End. (With
-// [Options].ReuseBuffers a batch lasts until the next one is asked for, and its progress has to be noted before.)
+// Batches yields the batches of the shard, in order, until the term ends. Nothing is done because
+// it was yielded: note progress with [Batch.Done] or [Batch.Checkpoint], also of earlier batches
+// and from other goroutines. All is done when Pull returns nil after the batch with End. (With
+// [Options].ReuseBuffers a batch lasts until the next one is asked for, and its progress has to be
+// noted before.)
 //
-// When the term ends before the shard does, the last pair has no batch but an error: [ErrLeaseLost],
-// [ErrStopping], [ErrStalled], or [ErrHandedOff] when another worker is to have the lease. Pull should
-// return soon after that. What is then not done is handled again by whoever has the shard next.
-// Batches is not for concurrent use.
+// When the term ends before the shard does, the last pair has no batch but an error:
+// [ErrLeaseLost], [ErrStopping], [ErrStalled], or [ErrHandedOff] when another worker is to have the
+// lease. Pull should return soon after that. What is then not done is handled again by whoever has
+// the shard next. Batches is not for concurrent use.
 func (s *Shard) Batches() iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		for {
@@ -152,8 +153,8 @@ func (p *puller) returned() error {
 // pulls reports whether the user's code asks for batches.
 func (l *shardLoop) pulls() bool { return l.in.shards != nil && l.in.shards.Pull != nil }
 
-// pullAgain prepares to call ShardHandlers.Pull again, from what is not done. It fails with the cause when the term is over or the lease is
-// wanted back, and with the function's Stop.
+// pullAgain prepares to call ShardHandlers.Pull again, from what is not done. It fails with the
+// cause when the term is over or the lease is wanted back, and with the function's Stop.
 func (l *shardLoop) pullAgain(err *pullEnded) error {
 	if stop := ended(err); stop != nil {
 		l.in.stops()

@@ -145,7 +145,8 @@ func TestAFunctionThatPullsAndFails(t *testing.T) {
 	})
 }
 
-// The end of a shard is saved when the function has returned nil after it, and then the children come.
+// The end of a shard is saved when the function has returned nil after it, and then the children
+// come.
 func TestPullingToTheEndOfAShard(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		put(srv, 1, 10)
@@ -187,7 +188,8 @@ func TestPullingToTheEndOfAShard(t *testing.T) {
 	})
 }
 
-// With ReuseBuffers a batch that was pulled lasts until the next is asked for, also when the term is over before that.
+// With ReuseBuffers a batch that was pulled lasts until the next is asked for, also when the term
+// is over before that.
 func TestAPulledBatchOutlastsItsTerm(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {

@@ -48,10 +48,11 @@ func byWeir(opts weir.Options, client ...func(*kinesis.Options)) func(testing.TB
 
 var reuse = weir.Options{ReuseBuffers: true}
 
-// BenchmarkConsumer reads streams through the whole consumer (Run, leases, checkpoints, a handler that counts bytes) and compares the
-// CPU time of this process with that of receiving the same answers over net/http and dropping them, and with a bare loop of the SDK's
-// client, in turn in one run. There are so many shards, all behind, that reading is as fast as the machine is, not as fast as the service
-// allows each shard to be read. Ratios are what counts; they are printed as a table.
+// BenchmarkConsumer reads streams through the whole consumer (Run, leases, checkpoints, a handler
+// that counts bytes) and compares the CPU time of this process with that of receiving the same
+// answers over net/http and dropping them, and with a bare loop of the SDK's client, in turn in one
+// run. There are so many shards, all behind, that reading is as fast as the machine is, not as fast
+// as the service allows each shard to be read. Ratios are what counts; they are printed as a table.
 //
 //	go test -run '^$' -bench Consumer -benchtime 1x .
 func BenchmarkConsumer(b *testing.B) {

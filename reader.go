@@ -14,43 +14,51 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// ReaderOptions say what a [Reader] reads. Stream is required; every other field's zero value is its default.
+// ReaderOptions say what a [Reader] reads. Stream is required; every other field's zero value is
+// its default.
 type ReaderOptions struct {
 	// Stream is the stream to read, by name or ARN.
 	Stream string
-	// Start is where to begin: [Oldest] (the default), [Latest] or [At]. Or a place in a shard, if Shards names that one alone:
-	// [shard.Before] or [shard.After] a sequence number, or [Record.Position]. Children of splits and merges are read from their beginning.
+	// Start is where to begin: [Oldest] (the default), [Latest] or [At]. Or a place in a shard, if
+	// Shards names that one alone: [shard.Before] or [shard.After] a sequence number, or
+	// [Record.Position]. Children of splits and merges are read from their beginning.
 	Start Position
 	// Shards, if any, are the only ones to read, with their descendants.
 	Shards []string
 	// Aggregates is as in [Options].
 	Aggregates Aggregates
-	// UntilTip ends reading when every shard has been read to its tip, instead of following the stream for ever.
+	// UntilTip ends reading when every shard has been read to its tip, instead of following the
+	// stream for ever.
 	UntilTip bool
 	// IdleInterval is as in [Options].
 	IdleInterval time.Duration
 	// ReadShare is as in [Options], this Reader's share.
 	ReadShare float64
-	// MaxMemory bounds the bytes of records that were read and not yet yielded, or are being handled in the body of the loop, of all shards together,
-	// 16 MiB to 1 TiB. Defaults to 128 MiB. It is shared out and exceeded as in [Options].
+	// MaxMemory bounds the bytes of records that were read and not yet yielded, or are being
+	// handled in the body of the loop, of all shards together, 16 MiB to 1 TiB. Defaults to 128
+	// MiB. It is shared out and exceeded as in [Options].
 	MaxMemory int
-	// Reading chooses [Polling] (the default), which takes from the throughput that all readers of the stream share, or [FanOut], by the
-	// registered consumer FanOutName. While that is not to be had, shards are polled.
+	// Reading chooses [Polling] (the default), which takes from the throughput that all readers of
+	// the stream share, or [FanOut], by the registered consumer FanOutName. While that is not to be
+	// had, shards are polled.
 	Reading Reading
-	// FanOutName is the name of that consumer, required with FanOut: 1 to 128 of a-z, A-Z, 0-9, _ . -. One that an application or another
-	// Reader reads by would have its subscriptions taken over.
+	// FanOutName is the name of that consumer, required with FanOut: 1 to 128 of a-z, A-Z, 0-9, _ .
+	// -. One that an application or another Reader reads by would have its subscriptions taken
+	// over.
 	FanOutName string
-	// FanOutConsumer says whether that consumer is to be registered, and left so. Defaults to [ExistingConsumer]: neither.
+	// FanOutConsumer says whether that consumer is to be registered, and left so. Defaults to
+	// [ExistingConsumer]: neither.
 	FanOutConsumer Registration
 	// Logger gets what a person should know about fan-out. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
-// Reader reads a stream without an application: no store, no checkpoint, nothing shared with others. Its methods may be
-// called concurrently; each call reads anew, and with a MaxMemory of its own.
+// Reader reads a stream without an application: no store, no checkpoint, nothing shared with
+// others. Its methods may be called concurrently; each call reads anew, and with a MaxMemory of its
+// own.
 //
-// It reads ahead of the loop that takes what it yields, from all shards side by side. A shard that is polled and has nothing new takes neither a
-// goroutine nor a timer.
+// It reads ahead of the loop that takes what it yields, from all shards side by side. A shard that
+// is polled and has nothing new takes neither a goroutine nor a timer.
 type Reader struct {
 	client *kinesis.Client
 	opts   ReaderOptions
@@ -102,9 +110,10 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	return &Reader{client: client, opts: opts, source: source.Stream{Name: s.name, ARN: s.arn}}, nil
 }
 
-// Records yields the records of all shards: in order inside a shard, parents before children, shards side by side as they
-// come. A failure that lasts is yielded as an error; a caller that goes on all the same lets reading be tried again.
-// The last thing yielded is ctx's cause when ctx ends, or an error that wraps [ErrStreamNotFound].
+// Records yields the records of all shards: in order inside a shard, parents before children,
+// shards side by side as they come. A failure that lasts is yielded as an error; a caller that goes
+// on all the same lets reading be tried again. The last thing yielded is ctx's cause when ctx ends,
+// or an error that wraps [ErrStreamNotFound].
 func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for b, err := range r.Batches(ctx) {
@@ -123,8 +132,9 @@ func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-// Batches yields what Records yields, page by page, or a part of a large one, with the names of the shards. Shards that have something take turns.
-// Batches are never empty but for those that mark the end of a shard. They have no checkpoint.
+// Batches yields what Records yields, page by page, or a part of a large one, with the names of the
+// shards. Shards that have something take turns. Batches are never empty but for those that mark
+// the end of a shard. They have no checkpoint.
 func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) { r.reading().run(ctx, yield) }
 }

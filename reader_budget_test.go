@@ -72,7 +72,8 @@ func reader(t *testing.T, client *kinesis.Client, opts weir.ReaderOptions) *weir
 	return r
 }
 
-// However many shards are behind, and however long the loop takes for what it was given, no more is read than the memory allows; and all of it comes.
+// However many shards are behind, and however long the loop takes for what it was given, no more is
+// read than the memory allows; and all of it comes.
 func TestReaderKeepsToItsMemory(t *testing.T) {
 	const (
 		shards = 32
@@ -114,7 +115,8 @@ func TestReaderKeepsToItsMemory(t *testing.T) {
 	})
 }
 
-// Records that are larger than what each of many shards is sure of are waited for without holding up the loop, which is what gives memory back.
+// Records that are larger than what each of many shards is sure of are waited for without holding
+// up the loop, which is what gives memory back.
 func TestReaderReadsRecordsLargerThanAShare(t *testing.T) {
 	const shards, each = 48, 3 // of 16 MiB each is sure of 170 KiB
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -162,7 +164,8 @@ func TestReaderTakesShardsInTurn(t *testing.T) {
 	})
 }
 
-// reads is how many goroutines of ours there are, the server's left out, and those that are about to end.
+// reads is how many goroutines of ours there are, the server's left out, and those that are about
+// to end.
 func reads() (n int) {
 	synctest.Wait()
 	stacks := make([]byte, 64<<20)
@@ -175,7 +178,8 @@ func reads() (n int) {
 	return n
 }
 
-// A shard that is polled and has nothing new has no goroutine, and what comes is yielded all the same.
+// A shard that is polled and has nothing new has no goroutine, and what comes is yielded all the
+// same.
 func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 	const shards = 1000
 	bubble(t, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -211,7 +215,8 @@ func TestReaderHasNoGoroutineForAnIdleShard(t *testing.T) {
 	})
 }
 
-// Order holds over splits and merges while the loop is so slow that answers are given up and asked for again.
+// Order holds over splits and merges while the loop is so slow that answers are given up and asked
+// for again.
 func TestReaderKeepsOrderWhileTheLoopIsSlow(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)

@@ -9,15 +9,15 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// Registration says what a [Reader] does about the consumer that it reads by with [FanOut]. AWS bills a consumer by the shard and hour for
-// as long as it is registered.
+// Registration says what a [Reader] does about the consumer that it reads by with [FanOut]. AWS
+// bills a consumer by the shard and hour for as long as it is registered.
 type Registration int
 
 const (
 	// ExistingConsumer wants it registered before; otherwise reading fails. The default.
 	ExistingConsumer Registration = iota
-	// TemporaryConsumer is registered if it is not there, and removed when reading ends: not one that was there before. A process that is
-	// killed leaves it registered.
+	// TemporaryConsumer is registered if it is not there, and removed when reading ends: not one
+	// that was there before. A process that is killed leaves it registered.
 	TemporaryConsumer
 	// KeptConsumer is registered if it is not there, and left registered.
 	KeptConsumer
@@ -41,7 +41,8 @@ func (o *ReaderOptions) checkFanOut() error {
 	return nil
 }
 
-// fanOut finds the consumer, or registers it. What it returns removes it, if that is asked for, when nobody reads any more.
+// fanOut finds the consumer, or registers it. What it returns removes it, if that is asked for,
+// when nobody reads any more.
 func (r *reading) fanOut(ctx context.Context) (leave func(), err error) {
 	r.consumers = &source.Consumers{
 		Client: r.client, Name: r.opts.FanOutName, Existing: r.opts.FanOutConsumer == ExistingConsumer,

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// consumersOf returns the names of the consumers that are registered, once none is being removed any more.
+// consumersOf returns the names of the consumers that are registered, once none is being removed
+// any more.
 func consumersOf(t *testing.T, srv *kinesistest.Server) (names []string) {
 	t.Helper()
 	time.Sleep(time.Minute)
@@ -29,7 +30,8 @@ func consumersOf(t *testing.T, srv *kinesistest.Server) (names []string) {
 	return names
 }
 
-// A Reader by fan-out reads what one that polls does: every record once, parents before children, and to the tip.
+// A Reader by fan-out reads what one that polls does: every record once, parents before children,
+// and to the tip.
 func TestReaderReadsByFanOut(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		s := newSink(t)
@@ -66,8 +68,8 @@ func TestReaderReadsByFanOut(t *testing.T) {
 	})
 }
 
-// A consumer is registered only when that is asked for, is removed by who has registered it, however reading ends, and is left when it was
-// there before or is to be kept.
+// A consumer is registered only when that is asked for, is removed by who has registered it,
+// however reading ends, and is left when it was there before or is to be kept.
 func TestTheConsumerOfAReader(t *testing.T) {
 	for name, test := range map[string]struct {
 		there bool
@@ -135,7 +137,8 @@ func TestTheConsumerOfAReader(t *testing.T) {
 	}
 }
 
-// Also one that was not ready when the reader ended, or whose registration was not answered, is removed.
+// Also one that was not ready when the reader ended, or whose registration was not answered, is
+// removed.
 func TestAConsumerThatWasNotReadyIsRemoved(t *testing.T) {
 	for name, fault := range map[string]kinesistest.Fault{"not ready": {}, "no answer": {LoseAnswer: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A Reader by fan-out lets go of what was yielded: it reads more than it may have in memory at a time.
+// A Reader by fan-out lets go of what was yielded: it reads more than it may have in memory at a
+// time.
 func TestReaderByFanOutReadsMoreThanItsMemory(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{NoLimits: true}, 1, func(t *testing.T, srv *kinesistest.Server) {
 		big := bytes.Repeat([]byte{'x'}, 1<<20-1)

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// reading is one run of a Reader. The goroutine that iterates owns it: it takes from the shards that have something, in turn. Shards that are
-// polled have no goroutine, those that are read by fan-out have one each.
+// reading is one run of a Reader. The goroutine that iterates owns it: it takes from the shards
+// that have something, in turn. Shards that are polled have no goroutine, those that are read by
+// fan-out have one each.
 type reading struct {
 	*Reader
 	ctx       context.Context // ends with the iteration
@@ -39,7 +40,8 @@ func (r *Reader) reading() *reading {
 
 var errReaderLeft = errors.New("weir: the reader was left")
 
-// run yields what the stream has until ctx ends, the caller wants no more or there is nothing more to read.
+// run yields what the stream has until ctx ends, the caller wants no more or there is nothing more
+// to read.
 func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
 	caller, err := wire.NewCaller(r.client, wire.Options{})
 	if err != nil {
@@ -209,7 +211,8 @@ func (r *reading) batches(got *read, yield func(*Batch, error) bool) bool {
 	return err == nil && (!page.End || yield(batch(nil, true), nil))
 }
 
-// end notes that a shard was read to its end, or is gone, and learns of its children, which are read from now on if they wait for no other.
+// end notes that a shard was read to its end, or is gone, and learns of its children, which are
+// read from now on if they wait for no other.
 func (r *reading) end(got *read) {
 	got.readShard.done = true
 	for _, c := range got.page.Children {
@@ -220,8 +223,9 @@ func (r *reading) end(got *read) {
 	r.start()
 }
 
-// heirs finds the shards that have, or had, keys of those that have left the stream without having said which their children are. Those that are not
-// known yet descend from them, because what had their keys before is.
+// heirs finds the shards that have, or had, keys of those that have left the stream without having
+// said which their children are. Those that are not known yet descend from them, because what had
+// their keys before is.
 func (r *reading) heirs(lost []*readShard) {
 	for failures := 0; ; {
 		listing, _, err := list(r.ctx, r.client, r.source, shard.Oldest)

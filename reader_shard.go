@@ -50,7 +50,8 @@ func (q *readyShards) push(s *readShard) {
 	q.line(s)
 }
 
-// tell puts a shard in line with something that is no page. It takes the place of what the shard was told and nobody has taken yet.
+// tell puts a shard in line with something that is no page. It takes the place of what the shard
+// was told and nobody has taken yet.
 func (q *readyShards) tell(s *readShard, got read) {
 	got.readShard = s
 	q.mu.Lock()
@@ -133,8 +134,8 @@ func (r *reading) take(s *readShard) (got read, some bool) {
 	return got, false
 }
 
-// over reports whether nothing is to be read after a page. Only an empty one is the tip: a closed shard may say that it ends on the page after its
-// last records.
+// over reports whether nothing is to be read after a page. Only an empty one is the tip: a closed
+// shard may say that it ends on the page after its last records.
 func (r *reading) over(page source.Page) bool {
 	return page.End || (r.opts.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
 }
@@ -155,7 +156,8 @@ func (r *reading) awaitMemory(crowded []*readShard) {
 	}
 }
 
-// errands is what has to be waited for, for some shards, by one goroutine, which is there as long as there are any.
+// errands is what has to be waited for, for some shards, by one goroutine, which is there as long
+// as there are any.
 type errands struct {
 	mu      sync.Mutex
 	waiting []*readShard

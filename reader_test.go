@@ -226,7 +226,8 @@ func TestReaderLeavesWhatItHandedOutAlone(t *testing.T) {
 	})
 }
 
-// What is read after a failure that lasted comes after it, also when the loop was busy with another shard meanwhile.
+// What is read after a failure that lasted comes after it, also when the loop was busy with another
+// shard meanwhile.
 func TestReaderYieldsWhatComesAfterAFailure(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		first, _ := srv.Put("s", "a", []byte("first"))

@@ -49,7 +49,8 @@ func share(t *testing.T, srv *kinesistest.Server, app string, part float64) *sha
 	return s
 }
 
-// Applications that have a part each of what a shard gives catch up side by side: none is throttled, each gets its part, and all of it.
+// Applications that have a part each of what a shard gives catch up side by side: none is
+// throttled, each gets its part, and all of it.
 func TestReadSharesLeaveEachOtherRoom(t *testing.T) {
 	const mib = 1 << 20
 	for name, test := range map[string]struct {
@@ -101,7 +102,8 @@ func TestReadSharesLeaveEachOtherRoom(t *testing.T) {
 	}
 }
 
-// The calls and the bytes of an application are no more than its share, in any ten seconds, behind and at the tip.
+// The calls and the bytes of an application are no more than its share, in any ten seconds, behind
+// and at the tip.
 func TestReadShareBoundsCallsAndBytes(t *testing.T) {
 	const mib = 1 << 20
 	for name, test := range map[string]struct {

@@ -12,15 +12,17 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Record is one record of a shard. It is a small value; Data and the strings alias the page that was
-// read, which lives for as long as anything points into it. Data is read-only: writing into it
+// Record is one record of a shard. It is a small value; Data and the strings alias the page that
+// was read, which lives for as long as anything points into it. Data is read-only: writing into it
 // changes what a later attempt sees, and WEIR_POISON=1 in the environment of a test catches it.
 type Record struct {
 	// Data is the payload.
 	Data []byte
-	// PartitionKey is the producer's; empty only on streams that distribute records themselves and got none.
+	// PartitionKey is the producer's; empty only on streams that distribute records themselves and
+	// got none.
 	PartitionKey string
-	// SequenceNumber is decimal, of up to 129 digits. It orders the records of one shard, as a number: compare positions.
+	// SequenceNumber is decimal, of up to 129 digits. It orders the records of one shard, as a
+	// number: compare positions.
 	SequenceNumber string
 
 	arrival   int64  // Unix milliseconds
@@ -32,12 +34,12 @@ type Record struct {
 // origin is the shard that records were read from. It keeps no page in memory.
 type origin = source.Origin
 
-// Position is the place right after r, where reading resumes once r is done. It is a copy: it may be kept for longer than
-// the record, and keeps no page in memory.
+// Position is the place right after r, where reading resumes once r is done. It is a copy: it may
+// be kept for longer than the record, and keeps no page in memory.
 func (r Record) Position() Position { return positionAfter(r.SequenceNumber, r.done) }
 
-// positionAfter is the place after done sub-records of the record seq. It is zero if seq is no number,
-// which only a Record has that weir did not make.
+// positionAfter is the place after done sub-records of the record seq. It is zero if seq is no
+// number, which only a Record has that weir did not make.
 func positionAfter(seq string, done uint32) Position {
 	p, err := shard.Part(strings.Clone(seq), done)
 	if err != nil {
@@ -48,8 +50,8 @@ func positionAfter(seq string, done uint32) Position {
 
 // ID names r among all records of all streams: stream, shard and [Record.Position] as text, such as
 // "orders/shardId-000000000003/4959…" or, for the second record of an aggregate, "…+2". It is the
-// same each time the record is read with the same [Options].Aggregates, so an idempotent sink can use
-// it as a key. It is "" for a Record that weir did not make.
+// same each time the record is read with the same [Options].Aggregates, so an idempotent sink can
+// use it as a key. It is "" for a Record that weir did not make.
 func (r Record) ID() string {
 	if r.from == nil {
 		return ""
@@ -73,7 +75,8 @@ func (r Record) Shard() string {
 	return r.from.Shard
 }
 
-// ArrivalTime is when the service took the record, to the millisecond. It is not strictly increasing inside a shard.
+// ArrivalTime is when the service took the record, to the millisecond. It is not strictly
+// increasing inside a shard.
 func (r Record) ArrivalTime() time.Time { return time.UnixMilli(r.arrival) }
 
 // SDK returns r as the AWS SDK's type, for code that expects that. Data is shared.
@@ -92,8 +95,9 @@ func (r Record) SDK() types.Record {
 
 func asRecord(r *source.Record) *Record { return (*Record)(unsafe.Pointer(r)) }
 
-// whole are records as they were read, in the same memory: a copy of each would be a large part of what reading small ones costs. [Record]
-// is laid out as [source.Record] is, to which TestARecordIsLaidOutAsItWasRead holds it.
+// whole are records as they were read, in the same memory: a copy of each would be a large part of
+// what reading small ones costs. [Record] is laid out as [source.Record] is, to which
+// TestARecordIsLaidOutAsItWasRead holds it.
 func whole(read []source.Record) []Record {
 	return unsafe.Slice(asRecord(unsafe.SliceData(read)), len(read))
 }

@@ -49,7 +49,8 @@ func TestARecordFuncIsRetriedAtTheRecordThatFailed(t *testing.T) {
 	}
 }
 
-// Of ten thousand records that take a second each none but the one at hand keeps the next owner waiting.
+// Of ten thousand records that take a second each none but the one at hand keeps the next owner
+// waiting.
 func TestARecordFuncHandsOffBetweenTwoRecords(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		puts := map[string]int{}

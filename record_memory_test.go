@@ -13,8 +13,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A batch belongs to its handler, the slice of the records too, unless memory is used again: later batches change nothing of it, and what the
-// handler does to it changes neither other batches nor what is checkpointed.
+// A batch belongs to its handler, the slice of the records too, unless memory is used again: later
+// batches change nothing of it, and what the handler does to it changes neither other batches nor
+// what is checkpointed.
 func TestABatchIsTheHandlers(t *testing.T) {
 	const records, size = 600, 40
 	for _, c := range []struct {

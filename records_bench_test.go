@@ -19,8 +19,9 @@ import (
 	"github.com/weir-go/weir/internal/benchserver"
 )
 
-// BenchmarkRecords reads like BenchmarkConsumer, but answers to GetRecords come from memory: what is left is what weir does for each record,
-// beside the limit, which is to copy the answers and drop them. With neither the system nor TLS in it, it moves little with the machine's load.
+// BenchmarkRecords reads like BenchmarkConsumer, but answers to GetRecords come from memory: what
+// is left is what weir does for each record, beside the limit, which is to copy the answers and
+// drop them. With neither the system nor TLS in it, it moves little with the machine's load.
 //
 //	go test -run '^$' -bench Records -benchtime 1x .
 func BenchmarkRecords(b *testing.B) {
@@ -89,7 +90,8 @@ func prepare(tb testing.TB, addr benchserver.Address, c readCase) (answers [][]b
 	return answers
 }
 
-// preparedConn answers calls of GetRecords from memory, in pieces as large as those of TLS, and has others go through.
+// preparedConn answers calls of GetRecords from memory, in pieces as large as those of TLS, and has
+// others go through.
 type preparedConn struct {
 	net.Conn
 	answers [][]byte

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// With ReuseBuffers a batch is whole until its handler has returned, also one that was unpacked and is part of a page, and not for much longer:
-// what is released is filled with nonsense here, so that it shows.
+// With ReuseBuffers a batch is whole until its handler has returned, also one that was unpacked and
+// is part of a page, and not for much longer: what is released is filled with nonsense here, so
+// that it shows.
 func TestReusedBuffersLastAsLongAsTheHandler(t *testing.T) {
 	t.Setenv("WEIR_POISON", "1")
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestNothingThatIsToldHasASecret lets calls fail in every way, and searches all that the library logs, tells and prints of itself for
-// the credentials and for what is in records.
+// TestNothingThatIsToldHasASecret lets calls fail in every way, and searches all that the library
+// logs, tells and prints of itself for the credentials and for what is in records.
 func TestNothingThatIsToldHasASecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "Pl4ntedS3cr3t"

@@ -91,7 +91,8 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-// A shard of which the sink has nothing begins at its beginning if the sink knows what came before, and else where its lease says.
+// A shard of which the sink has nothing begins at its beginning if the sink knows what came before,
+// and else where its lease says.
 func TestKnownAbove(t *testing.T) {
 	leases := map[string]lease.Lease{"a": {}, "b": {Parents: []string{"a"}}, "c": {Parents: []string{"b", "x"}}}
 	known := sinkAnswer{at: shard.End}

@@ -44,13 +44,15 @@ type handlerFailure struct {
 	since   mono.Time // the first failure in a row
 }
 
-// absentPause bounds the pause between two reads of a stream that does not exist: all its shards ask, and say so.
+// absentPause bounds the pause between two reads of a stream that does not exist: all its shards
+// ask, and say so.
 const absentPause = 10 * time.Second
 
 // Resume is run.
 func (l *shardLoop) Resume() error { return l.run() }
 
-// run returns nil when the term is over or the shard has ended, and the handler's [Stop]. It parks while there is nothing to handle.
+// run returns nil when the term is over or the shard has ended, and the handler's [Stop]. It parks
+// while there is nothing to handle.
 func (l *shardLoop) run() (err error) {
 	parks := false
 	defer func() {
@@ -153,8 +155,9 @@ func (l *shardLoop) readSome(page *source.Page) {
 	}
 }
 
-// last handles what has come since the last read at the tip, when the lease is wanted back: otherwise that would have to
-// wait for the next owner. It has one try and almost a beat's time for the read.
+// last handles what has come since the last read at the tip, when the lease is wanted back:
+// otherwise that would have to wait for the next owner. It has one try and almost a beat's time for
+// the read.
 func (l *shardLoop) last() error {
 	beat := l.in.opts.BeatInterval
 	ctx, cancel := context.WithTimeout(l.term.Context(), beat-jitter.Of(l.term.Lease.Shard, beat/16+1))
@@ -168,11 +171,13 @@ func (l *shardLoop) last() error {
 	return err
 }
 
-// errForHeir ends a term whose lease is wanted back before all batches of a page were begun: the next owner reads them again.
+// errForHeir ends a term whose lease is wanted back before all batches of a page were begun: the
+// next owner reads them again.
 var errForHeir = errors.New("weir: what is left of the page is for the next owner")
 
-// take delivers a page, in batches, and notes how far that is. It reports whether the shard has ended. When the lease is wanted back, and it is
-// later than until, it begins no other batch than the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
+// take delivers a page, in batches, and notes how far that is. It reports whether the shard has
+// ended. When the lease is wanted back, and it is later than until, it begins no other batch than
+// the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
 func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
 	defer l.enter("", 0, nil)
 	defer page.Release()
@@ -237,8 +242,9 @@ func ended(err error) error {
 	return nil
 }
 
-// deliver hands a run of records to the handler until all of it is done. It fails with the cause when
-// the term is over, when the lease is wanted back between two attempts, and with the handler's Stop.
+// deliver hands a run of records to the handler until all of it is done. It fails with the cause
+// when the term is over, when the lease is wanted back between two attempts, and with the handler's
+// Stop.
 func (l *shardLoop) deliver(run []source.Record, page *source.Page, own, end bool, until time.Time) error {
 	d := l.delivery(run, page, own, end, until)
 	if !d.pulled {
@@ -332,7 +338,8 @@ func call(ctx context.Context, h Handler, b *Batch) error {
 	return contained("the handler", func() error { return h.Handle(ctx, b) })
 }
 
-// contained turns a panic of the user's code into an error, so that it is retried like one and cannot take the process down.
+// contained turns a panic of the user's code into an error, so that it is retried like one and
+// cannot take the process down.
 func contained(who string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -353,7 +360,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it is not.
+// handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it
+// is not.
 func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
 	what := "the handler failed; what is not done will be handled again"
@@ -379,8 +387,8 @@ func (l *shardLoop) failsAt(at Position) *failing {
 	return l.failing
 }
 
-// tellFailure logs and tells a failure of the user's code. Of a panic it logs the stack, once until there is progress: it
-// is the same at each attempt.
+// tellFailure logs and tells a failure of the user's code. Of a panic it logs the stack, once until
+// there is progress: it is the same at each attempt.
 func (l *shardLoop) tellFailure(what string, e HandlerFailed) {
 	key := l.term.Lease.Key
 	e.Stream, e.Shard, e.At = key.Stream, key.Shard, l.term.At()
@@ -441,8 +449,8 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	}
 }
 
-// refusedAt is the position that the service refuses, if it refuses one: the sink's, where reading began at that and has not come further than
-// the checkpoint.
+// refusedAt is the position that the service refuses, if it refuses one: the sink's, where reading
+// began at that and has not come further than the checkpoint.
 func (l *shardLoop) refusedAt() Position {
 	at := l.term.At()
 	if l.in.shards == nil {

@@ -52,8 +52,9 @@ func (f *forgetful) Beat(ctx context.Context, app string, r lease.Report) (lease
 	return f.Store.Beat(ctx, app, r)
 }
 
-// No call of a handler begins when trust is over, also if the timer that is to end the term's context is late. What a call begins in time is
-// one thing, and the next batch, or the same once more, another.
+// No call of a handler begins when trust is over, also if the timer that is to end the term's
+// context is late. What a call begins in time is one thing, and the next batch, or the same once
+// more, another.
 func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 	const failover = 5 * time.Second
 	over := func(context.Context) { time.Sleep(failover) }

@@ -15,21 +15,23 @@ type Term struct {
 	Stream string // the stream's name
 	Shard  string // the shard's ID
 	Epoch  uint64 // see [Batch]
-	// From is where reading begins: what [ShardHandlers].Position said, else the lease's checkpoint.
+	// From is where reading begins: what [ShardHandlers].Position said, else the lease's
+	// checkpoint.
 	From Position
 }
 
 // ShardHandler handles one shard for one term.
 type ShardHandler interface {
 	Handler
-	// Close is called once, when the term ends: after the last call of Handle has returned, and before
-	// the lease goes to another worker unless it is lost already. ctx is as for Handle; it may have
-	// ended. What Close leaves undone is not handled again unless its records were not done.
+	// Close is called once, when the term ends: after the last call of Handle has returned, and
+	// before the lease goes to another worker unless it is lost already. ctx is as for Handle; it
+	// may have ended. What Close leaves undone is not handled again unless its records were not
+	// done.
 	Close(ctx context.Context, why EndReason)
 }
 
-// ShardHandlers make a handler for each term, for handlers that keep something for each shard. Open or
-// Pull is required. The functions are called from the goroutine of the shard, concurrently for
+// ShardHandlers make a handler for each term, for handlers that keep something for each shard. Open
+// or Pull is required. The functions are called from the goroutine of the shard, concurrently for
 // different shards, with the values of Run's context. Their errors and panics are retried after a
 // pause, as those of a handler are; [Stop] ends Run.
 type ShardHandlers struct {
@@ -43,21 +45,22 @@ type ShardHandlers struct {
 
 	// Position says how far a sink has got that keeps positions itself, such as a database whose
 	// transactions hold both the effect of a record and its position. Optional. It is called when a
-	// term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when the lease is wanted back. An error, a panic and
-	// a position that cannot be one of the shard are retried after a pause and never read as "nowhere".
+	// term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when the
+	// lease is wanted back. An error, a panic and a position that cannot be one of the shard are
+	// retried after a pause and never read as "nowhere".
 	//
-	// For the shard itself, reading begins after the position that is returned. The zero Position of a
-	// sink that knows nothing, and [shard.End], have it begin at the lease's checkpoint. A position behind the checkpoint leaves the
-	// checkpoint as it is until handling has passed it; [Options].Expired holds for one whose records
-	// have left the stream.
+	// For the shard itself, reading begins after the position that is returned. The zero Position
+	// of a sink that knows nothing, and [shard.End], have it begin at the lease's checkpoint. A
+	// position behind the checkpoint leaves the checkpoint as it is until handling has passed it;
+	// [Options].Expired holds for one whose records have left the stream.
 	//
-	// For an ancestor, which the lease says was read to its end, a position that is not at its end has
-	// it read again from there, and what descends from it waits: a sink that was restored from a backup
-	// misses nothing. For that the sink has to answer for shards that have ended: one that removes what
-	// it knew of them, and is set back, may miss records of their descendants. The zero Position of
-	// a shard with an ancestor that the sink knows says the same as [Oldest]: that it has none of its
-	// records. Where it knows no ancestor either, the lease's word counts: the sink is new, or removes
-	// what it knew of shards that have ended.
+	// For an ancestor, which the lease says was read to its end, a position that is not at its end
+	// has it read again from there, and what descends from it waits: a sink that was restored from
+	// a backup misses nothing. For that the sink has to answer for shards that have ended: one that
+	// removes what it knew of them, and is set back, may miss records of their descendants. The
+	// zero Position of a shard with an ancestor that the sink knows says the same as [Oldest]: that
+	// it has none of its records. Where it knows no ancestor either, the lease's word counts: the
+	// sink is new, or removes what it knew of shards that have ended.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
 }
 
@@ -85,8 +88,8 @@ func (everyShards) Close(context.Context, EndReason) {}
 // positionTimeout bounds a call of ShardHandlers.Position.
 const positionTimeout = 30 * time.Second
 
-// open makes the term's handler, and tries again for as long as that fails. It reports whether to read on;
-// otherwise the term is over, or an error ends Run.
+// open makes the term's handler, and tries again for as long as that fails. It reports whether to
+// read on; otherwise the term is over, or an error ends Run.
 func (l *shardLoop) open() (bool, error) {
 	l.enter(ShardOpening, l.attempts(), l.lastFailure())
 	for attempt := l.attempts() + 1; ; attempt++ {
@@ -124,7 +127,8 @@ func (l *shardLoop) open() (bool, error) {
 	}
 }
 
-// lookupError is a failure of the store or of Kinesis to say what has to be known before a shard is opened.
+// lookupError is a failure of the store or of Kinesis to say what has to be known before a shard is
+// opened.
 type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
@@ -150,8 +154,8 @@ func (l *shardLoop) lastFailure() error {
 	return l.failure.err
 }
 
-// tryOpen makes the term's handler. behind reports that the lease was given back instead, because the
-// sink is behind in an ancestor of the shard.
+// tryOpen makes the term's handler. behind reports that the lease was given back instead, because
+// the sink is behind in an ancestor of the shard.
 func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 	h, key := l.in.shards, l.term.Lease.Key
 	ctx := &handlerContext{l.term.Context(), l.in.values}
@@ -280,7 +284,8 @@ func (l *shardLoop) stopReading() {
 	l.source = nil
 }
 
-// pagesNow is what pages come from, nil while the handler is opened, for other goroutines than the loop's.
+// pagesNow is what pages come from, nil while the handler is opened, for other goroutines than the
+// loop's.
 func (l *shardLoop) pagesNow() pages {
 	l.mu.Lock()
 	defer l.mu.Unlock()

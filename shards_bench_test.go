@@ -20,15 +20,17 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// clients are what a client in a process of its own can be. It calls ready when it runs, and measures from when that returns.
+// clients are what a client in a process of its own can be. It calls ready when it runs, and
+// measures from when that returns.
 var clients = map[string]func(job clientJob, ready func() error) (clientResult, error){
 	"weir": runWeir, overNetHTTPMode: runWeirOverNetHTTP, "bare SDK": runSDKLoop, "large pages": runLargePages, "large pages by the SDK": runLargePagesSDK,
 }
 
 const overNetHTTPMode = "weir, net/http"
 
-// BenchmarkIdleShards holds many shards with nothing to read, each polled once a second over TLS: by one consumer, and by a loop of the
-// SDK's client with a goroutine and a ticker for each shard, each in a process of its own. It prints what that costs.
+// BenchmarkIdleShards holds many shards with nothing to read, each polled once a second over TLS:
+// by one consumer, and by a loop of the SDK's client with a goroutine and a ticker for each shard,
+// each in a process of its own. It prints what that costs.
 //
 //	go test -run '^$' -bench IdleShards -benchtime 1x .
 func BenchmarkIdleShards(b *testing.B) {
@@ -45,7 +47,8 @@ func BenchmarkIdleShards(b *testing.B) {
 				own := measureShards(b, cfg, "weir", 12*time.Second)
 				plain := measureShards(b, cfg, overNetHTTPMode, 12*time.Second)
 				bare := measureShards(b, cfg, sdkMode, 8*time.Second)
-				// For each read, because a loop that saturates the machine makes fewer than one a second.
+				// For each read, because a loop that saturates the machine makes fewer than one a
+				// second.
 				ratio, least, most := bare.perRead/own.perRead, 0.0, 0.0
 				if shards == 10_000 {
 					least, most = 5, 100
@@ -63,8 +66,8 @@ func BenchmarkIdleShards(b *testing.B) {
 	}
 }
 
-// BenchmarkBusyShards reads 1,000 shards that are all behind, a hundred records a page, in one process: each five times a second, as often
-// as the service allows.
+// BenchmarkBusyShards reads 1,000 shards that are all behind, a hundred records a page, in one
+// process: each five times a second, as often as the service allows.
 //
 //	go test -run '^$' -bench BusyShards -benchtime 1x .
 func BenchmarkBusyShards(b *testing.B) {
@@ -96,7 +99,8 @@ func heading() {
 		"KB/shard", "connections", "reads", "reads/s·shard", "most/100ms", "start/100ms")
 }
 
-// measureShards runs a client against a server until each shard has been read, then measures, and prints a line.
+// measureShards runs a client against a server until each shard has been read, then measures, and
+// prints a line.
 func measureShards(b *testing.B, cfg benchserver.Config, client string, length time.Duration) shardsResult {
 	if testing.Short() {
 		length = time.Second
@@ -187,8 +191,8 @@ func (r *clientResult) observe(length time.Duration) {
 	r.Goroutines, r.Memory, r.Peak = runtime.NumGoroutine(), memory("VmRSS"), memory("VmHWM")
 }
 
-// runSDKLoop is a goroutine and a ticker for each shard. They do not begin together, but within a second, or half a millisecond for each
-// if that is more: otherwise it drowns in TLS handshakes.
+// runSDKLoop is a goroutine and a ticker for each shard. They do not begin together, but within a
+// second, or half a millisecond for each if that is more: otherwise it drowns in TLS handshakes.
 func runSDKLoop(job clientJob, ready func() error) (r clientResult, err error) {
 	r.Before = memory("VmRSS")
 	client := benchClient(job.Address)

@@ -109,8 +109,8 @@ func numbers(to int) (all []string) {
 	return all
 }
 
-// A sink that was restored from a backup across two splits gets what it misses of shards that were finished, and of those that descend from them,
-// in order.
+// A sink that was restored from a backup across two splits gets what it misses of shards that were
+// finished, and of those that descend from them, in order.
 func TestASinkThatWasRestoredAcrossSplitsMissesNothing(t *testing.T) {
 	for _, reading := range []weir.Reading{weir.Polling, weir.FanOut} {
 		t.Run(reading.String(), func(t *testing.T) {
@@ -231,7 +231,8 @@ type shardFunc func(context.Context, *weir.Batch) error
 func (f shardFunc) Handle(ctx context.Context, b *weir.Batch) error { return f(ctx, b) }
 func (shardFunc) Close(context.Context, weir.EndReason)             {}
 
-// A position that cannot be had, or cannot be, is never read as "nowhere": nothing is handled until the sink answers.
+// A position that cannot be had, or cannot be, is never read as "nowhere": nothing is handled until
+// the sink answers.
 func TestASinkThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	earlier, _ := shard.After("7")
 	for _, c := range []struct {

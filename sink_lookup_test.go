@@ -20,7 +20,8 @@ func (blind) View(context.Context, string, string) (lease.View, error) {
 	return lease.View{}, errors.New("no permission to look")
 }
 
-// A worker that cannot find out what a sink's shards descend from gives them up, as one does that cannot read.
+// A worker that cannot find out what a sink's shards descend from gives them up, as one does that
+// cannot read.
 func TestShardsOfASinkMoveToAWorkerThatCanOpenThem(t *testing.T) {
 	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 40 {

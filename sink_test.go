@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// sink is where handlers write, and the judge of what they wrote. It shares nothing with the code under test: it knows
-// what was put, and sees what was handled. Like a careful database it refuses writes of an epoch lower than one it has
-// seen for the shard.
+// sink is where handlers write, and the judge of what they wrote. It shares nothing with the code
+// under test: it knows what was put, and sees what was handled. Like a careful database it refuses
+// writes of an epoch lower than one it has seen for the shard.
 type sink struct {
 	t *testing.T
 
@@ -47,7 +47,8 @@ func (s *sink) next(key string) []byte {
 	return []byte(key + " " + strconv.Itoa(s.put[key]))
 }
 
-// enter notes that a handler call begins, and checks who else is at it. leave must be called at its end.
+// enter notes that a handler call begins, and checks who else is at it. leave must be called at its
+// end.
 func (s *sink) enter(ctx context.Context, b *weir.Batch) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -97,8 +97,9 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 	return h
 }
 
-// Whatever becomes of workers, shards and the sink's answers, and however often the sink is set back to a backup while nobody works, each record has its
-// effect exactly once, and those of a key come in order.
+// Whatever becomes of workers, shards and the sink's answers, and however often the sink is set
+// back to a backup while nobody works, each record has its effect exactly once, and those of a key
+// come in order.
 func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 	seeds := uint64(20)
 	if testing.Short() {
@@ -145,7 +146,8 @@ func TestSinksThatAreSetBackAtRandom(t *testing.T) {
 						}
 					}
 					if phase < 5 && rng.IntN(2) == 0 {
-						// One that knows nothing cannot tell a new shard from one that it has lost, unless it says that it has none of its records.
+						// One that knows nothing cannot tell a new shard from one that it has lost,
+						// unless it says that it has none of its records.
 						b := backups[rng.IntN(len(backups))]
 						if db.complete || len(b.at) > 1 && !b.at["shardId-000000000000"].IsZero() && !b.at["shardId-000000000001"].IsZero() {
 							db.database = b.backup()

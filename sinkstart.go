@@ -13,9 +13,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What the sink says of a shard or of its ancestors, and what follows for their leases. A sink that was
-// restored from a backup may be behind in a shard that was finished long ago; its descendants then have
-// to wait until that shard was read again.
+// What the sink says of a shard or of its ancestors, and what follows for their leases. A sink that
+// was restored from a backup may be behind in a shard that was finished long ago; its descendants
+// then have to wait until that shard was read again.
 
 // sinkAnswer is how far the sink is with a shard.
 type sinkAnswer struct {
@@ -23,7 +23,8 @@ type sinkAnswer struct {
 	unread bool     // the stream has records of it after at; if at is zero, any, and the sink knows an ancestor
 }
 
-// begun reports whether the sink has something of the shard. Then it had all of the shard's ancestors before that.
+// begun reports whether the sink has something of the shard. Then it had all of the shard's
+// ancestors before that.
 func (a sinkAnswer) begun() bool { return a.at.Kind() == shard.Sequence || a.at.IsEnd() }
 
 // oldest is where the shard is to be read again from.
@@ -34,8 +35,9 @@ func (a sinkAnswer) oldest() Position {
 	return a.at
 }
 
-// startAtSink returns where reading begins by the sink's word, zero for the lease's checkpoint, in a try
-// to open that began then. behind reports that the lease was given back, because the sink is behind in an ancestor.
+// startAtSink returns where reading begins by the sink's word, zero for the lease's checkpoint, in
+// a try to open that began then. behind reports that the lease was given back, because the sink is
+// behind in an ancestor.
 func (l *shardLoop) startAtSink(ctx context.Context, began time.Time) (start Position, behind bool, err error) {
 	key := l.term.Lease.Key
 	own, err := l.askSink(ctx, key.Shard)
@@ -80,7 +82,8 @@ func (l *shardLoop) ofThisStream(ctx context.Context, of lease.Lease, at Positio
 	return err
 }
 
-// askAncestors asks the sink for the parents of the shard, and further up where it has nothing of them.
+// askAncestors asks the sink for the parents of the shard, and further up where it has nothing of
+// them.
 func (l *shardLoop) askAncestors(ctx context.Context, began time.Time, leases map[string]lease.Lease) (map[string]sinkAnswer, error) {
 	answers := map[string]sinkAnswer{}
 	next := leases[l.term.Lease.Shard].Parents
@@ -126,8 +129,9 @@ func (l *shardLoop) askAncestors(ctx context.Context, began time.Time, leases ma
 	return answers, nil
 }
 
-// knownAbove reports whether the sink knows an ancestor of the shard id: then its knowing nothing of the shard means that it has none of it.
-// A sink that knows none of them is new, or removes what it knew of shards that have ended.
+// knownAbove reports whether the sink knows an ancestor of the shard id: then its knowing nothing
+// of the shard means that it has none of it. A sink that knows none of them is new, or removes what
+// it knew of shards that have ended.
 func knownAbove(leases map[string]lease.Lease, id string, answers map[string]sinkAnswer) bool {
 	seen := map[string]bool{}
 	var known func(id string) bool
@@ -172,10 +176,11 @@ func (l *shardLoop) lookUnread(ctx context.Context, id string, at Position) (boo
 	return false, nil
 }
 
-// setBack decides which leases go back before the shard id may be read: ancestors in which the sink is
-// behind, to where it is, and those between that it knows nothing of, to their beginnings. They come in
-// the order of the lineage: should only the first of them be carried out, what descends from one that
-// was not waits all the same. behind reports whether the shard has to wait, also without a move.
+// setBack decides which leases go back before the shard id may be read: ancestors in which the sink
+// is behind, to where it is, and those between that it knows nothing of, to their beginnings. They
+// come in the order of the lineage: should only the first of them be carried out, what descends
+// from one that was not waits all the same. behind reports whether the shard has to wait, also
+// without a move.
 func setBack(leases map[string]lease.Lease, id string, answers map[string]sinkAnswer) (moves []lease.Action, behind bool) {
 	waits, moved := map[string]bool{}, map[string]bool{} // by shard
 	move := func(l lease.Lease, to Position) {

@@ -44,7 +44,8 @@ func (n *notes) vigil() vigil {
 const (
 	// troubleAfter is how long something may go wrong before the worker reports it with its beats.
 	troubleAfter = 10 * time.Second
-	// stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.
+	// stopGrace is how long after Options.StopTimeout a handler may ignore that its context has
+	// ended.
 	stopGrace = 7 * time.Second
 	// mostPatience is how often Options.StallAfter doubles for a shard that stalls again and again.
 	mostPatience = 5
@@ -56,7 +57,8 @@ type memory struct {
 	last   time.Time
 }
 
-// tries are the stalls that still count: another worker may have had the shard since, and no trouble with it.
+// tries are the stalls that still count: another worker may have had the shard since, and no
+// trouble with it.
 func (m memory) tries(now time.Time, stall time.Duration) int {
 	if now.Sub(m.last) > 2*patience(stall, m.stalls) {
 		return 0
@@ -172,7 +174,8 @@ func (l *shardLoop) vitals() vitals {
 	return v
 }
 
-// look is what each beat does with the shards: it gives up those that make no progress, and returns what is not going well.
+// look is what each beat does with the shards: it gives up those that make no progress, and returns
+// what is not going well.
 func (r *run) look() []lease.Trouble {
 	now := time.Now()
 	var troubles []lease.Trouble
@@ -233,8 +236,8 @@ func (r *run) look() []lease.Trouble {
 	return troubles
 }
 
-// acts notes what becomes of a shard that is not sound, and returns what is left to do about it without the lock. (A look at ten thousand
-// sound shards makes nothing on the heap; this does.)
+// acts notes what becomes of a shard that is not sound, and returns what is left to do about it
+// without the lock. (A look at ten thousand sound shards makes nothing on the heap; this does.)
 func (r *run) acts(l *shardLoop, v vitals, what verdict, since, now time.Time) func() {
 	key := l.term.Lease.Key
 	e := Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: cmp.Or(v.state, v.reading), Since: since, Err: v.err}
@@ -317,8 +320,8 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 	}
 }
 
-// await holds back the reader of a shard that has stalled in this process: for a while, and until no abandoned handler is at the shard any
-// more. It reports whether to begin.
+// await holds back the reader of a shard that has stalled in this process: for a while, and until
+// no abandoned handler is at the shard any more. It reports whether to begin.
 func (r *run) await(l *shardLoop) bool {
 	r.mu.Lock()
 	before, tries := r.abandoned[l.term.Lease.Key], r.stalls[l.term.Lease.Key].tries(time.Now(), r.opts.StallAfter)
@@ -342,7 +345,8 @@ func (r *run) await(l *shardLoop) bool {
 	return true
 }
 
-// outlast waits for abandoned handlers until the deadline, and returns an error that names those that have not returned.
+// outlast waits for abandoned handlers until the deadline, and returns an error that names those
+// that have not returned.
 func (r *run) outlast(deadline time.Time) error {
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()

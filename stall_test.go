@@ -381,8 +381,8 @@ func TestAStopDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// What was given up before the stop began is not waited for either, however long a hand-off may take; and a stop that a handler asked for
-// counts like any other.
+// What was given up before the stop began is not waited for either, however long a hand-off may
+// take; and a stop that a handler asked for counts like any other.
 func TestAStopDoesNotWaitForWhatWasLostBefore(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {

@@ -9,33 +9,41 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// ShardState is what a held shard is at, or waits for. Every wait has a bound, or ends with the lease.
+// ShardState is what a held shard is at, or waits for. Every wait has a bound, or ends with the
+// lease.
 type ShardState string
 
 const (
 	// ShardStarting: the lease was just taken; nothing has been asked for yet.
 	ShardStarting ShardState = "starting"
-	// ShardAtTip: everything is handled; the next read is due after an idle interval; see Options.IdleInterval.
+	// ShardAtTip: everything is handled; the next read is due after an idle interval; see
+	// Options.IdleInterval.
 	ShardAtTip ShardState = "at the tip"
 	// ShardPacing: there is more to read, as soon as the service's limits allow.
 	ShardPacing ShardState = "pacing"
 	// ShardPositioning: the service is asked for an iterator, 20 s at most.
 	ShardPositioning ShardState = "positioning"
-	// ShardReading: records are asked for, or being received, 20 s at most for the answer or each part of a large one.
+	// ShardReading: records are asked for, or being received, 20 s at most for the answer or each
+	// part of a large one.
 	ShardReading ShardState = "reading"
-	// ShardAwaitingHandler: records wait for the handler, and no more are read before it has taken them.
+	// ShardAwaitingHandler: records wait for the handler, and no more are read before it has taken
+	// them.
 	ShardAwaitingHandler ShardState = "waiting for the handler"
-	// ShardAwaitingMemory: the next record is larger than this shard's share of Options.MaxMemory, which other shards use.
+	// ShardAwaitingMemory: the next record is larger than this shard's share of Options.MaxMemory,
+	// which other shards use.
 	ShardAwaitingMemory ShardState = "waiting for memory"
 	// ShardBackingOff: a read failed, see Err, and is tried again after 10 s or so at most.
 	ShardBackingOff ShardState = "backing off"
-	// ShardSubscribing: a subscription is asked for, or the moment when the service allows one. Only with FanOut.
+	// ShardSubscribing: a subscription is asked for, or the moment when the service allows one.
+	// Only with FanOut.
 	ShardSubscribing ShardState = "subscribing"
 	// ShardSubscribed: records come as they are written. Only with FanOut.
 	ShardSubscribed ShardState = "subscribed"
-	// ShardHandling: the handler is at work, for Options.HandlerTimeout at most if that is set; its context ends when the lease is lost.
+	// ShardHandling: the handler is at work, for Options.HandlerTimeout at most if that is set; its
+	// context ends when the lease is lost.
 	ShardHandling ShardState = "in the handler"
-	// ShardRetrying: the handler failed, see Err, and is called again after Options.RetryMax at most.
+	// ShardRetrying: the handler failed, see Err, and is called again after Options.RetryMax at
+	// most.
 	ShardRetrying ShardState = "waiting to handle again"
 	// ShardOpening: [ShardHandlers] are asked for the term's handler and where it begins.
 	ShardOpening ShardState = "opening its handler"
@@ -43,10 +51,12 @@ const (
 	ShardClosing ShardState = "closing its handler"
 	// ShardEnding: the shard was read to its end, and that is being saved with the next beat.
 	ShardEnding ShardState = "read to its end"
-	// ShardBlocked: the shard has stalled in this process before. It is begun again after a pause of Options.RetryMax at most, and not
-	// before an abandoned handler of it has returned; the lease goes back after Options.StallAfter.
+	// ShardBlocked: the shard has stalled in this process before. It is begun again after a pause
+	// of Options.RetryMax at most, and not before an abandoned handler of it has returned; the
+	// lease goes back after Options.StallAfter.
 	ShardBlocked ShardState = "waiting after a stall"
-	// ShardAbandoned: the lease was given up, but the handler ignores that its context has ended. It may belong to another worker.
+	// ShardAbandoned: the lease was given up, but the handler ignores that its context has ended.
+	// It may belong to another worker.
 	ShardAbandoned ShardState = "abandoned"
 )
 
@@ -68,8 +78,8 @@ type ShardStatus struct {
 	Buffered      int           // records that were read and wait to be handled
 }
 
-// Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none when it does not run. It may be called
-// at any time, concurrently with [Consumer.Run].
+// Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none
+// when it does not run. It may be called at any time, concurrently with [Consumer.Run].
 func (c *Consumer) Shards() []ShardStatus {
 	c.mu.Lock()
 	all := make([]ShardStatus, 0, len(c.loops))

@@ -25,8 +25,8 @@ func (n *naming) set(streams map[string]stream) {
 	n.names.Store(&names)
 }
 
-// source is how calls name a stream. A lease may be of one that only other workers of the application were told of;
-// its name is enough to read it.
+// source is how calls name a stream. A lease may be of one that only other workers of the
+// application were told of; its name is enough to read it.
 func (n *naming) source(name string) source.Stream {
 	return source.Stream{Name: name, ARN: (*n.streams.Load())[name].arn}
 }
@@ -78,8 +78,8 @@ const namesGrace = time.Second
 
 var errStillAsked = errors.New("a call whose context has ended has not returned yet")
 
-// askStreams calls Options.StreamsFunc. A panic is an error; a call that ignores that its context has
-// ended is left behind, and there is no other until it has returned.
+// askStreams calls Options.StreamsFunc. A panic is an error; a call that ignores that its context
+// has ended is left behind, and there is no other until it has returned.
 func (r *run) askStreams(ctx context.Context) ([]string, error) {
 	if r.asked == nil {
 		r.asked = make(chan named, 1)
@@ -113,7 +113,8 @@ type named struct {
 	err   error
 }
 
-// keepLearning asks for the first time, again and again until there is an answer, closes known, and then asks every ListInterval.
+// keepLearning asks for the first time, again and again until there is an answer, closes known, and
+// then asks every ListInterval.
 func (r *run) keepLearning(ctx context.Context, known chan<- struct{}) {
 	var since time.Time
 	for failures := 0; ; {

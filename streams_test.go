@@ -274,7 +274,8 @@ func (l *lines) count(what string) (n int) {
 	return n
 }
 
-// A call that is refused because our clock is off, or credentials are over, says nothing about permissions: it is made again soon.
+// A call that is refused because our clock is off, or credentials are over, says nothing about
+// permissions: it is made again soon.
 func TestASignatureThatIsRefusedIsNoLackOfPermission(t *testing.T) {
 	for _, code := range []string{"InvalidSignatureException", "ExpiredTokenException"} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

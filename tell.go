@@ -10,8 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/notify"
 )
 
-// hooks are the functions of [Events] as weir calls them: they put the event into the queue of the run
-// and return at once. Those that the user did not set are nil, so that nothing is made for them.
+// hooks are the functions of [Events] as weir calls them: they put the event into the queue of the
+// run and return at once. Those that the user did not set are nil, so that nothing is made for
+// them.
 type hooks struct {
 	LeaseTaken      func(LeaseTaken)
 	LeaseEnded      func(LeaseEnded)
@@ -32,7 +33,8 @@ type hooks struct {
 const (
 	// queueRoom is for how many events and log records there is room until some are dropped.
 	queueRoom = 1024
-	// hooksMayTake is how long hooks and the logger may still be at work when everything else has ended.
+	// hooksMayTake is how long hooks and the logger may still be at work when everything else has
+	// ended.
 	hooksMayTake = 5 * time.Second
 )
 
@@ -54,8 +56,8 @@ func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stam
 	}
 }
 
-// startTelling starts the goroutine that calls hooks and the logger. stop waits for it, and fails with
-// [ErrAbandoned].
+// startTelling starts the goroutine that calls hooks and the logger. stop waits for it, and fails
+// with [ErrAbandoned].
 func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.queue = notify.New(queueRoom)
@@ -85,7 +87,8 @@ func (r *run) hookPanicked(err error) {
 	r.logPanic("an event was not told", err)
 }
 
-// logPanic logs an error of the user's code; of a panic with the stack, unless the one before was the same.
+// logPanic logs an error of the user's code; of a panic with the stack, unless the one before was
+// the same.
 func (r *run) logPanic(what string, err error, args ...any) {
 	args = append(args, "err", err)
 	if stack := r.newStack(err); stack != "" {
@@ -94,7 +97,8 @@ func (r *run) logPanic(what string, err error, args ...any) {
 	r.opts.Logger.Error(what, args...)
 }
 
-// newStack returns the stack of a panic that err wraps, if the last one of the same function had another text.
+// newStack returns the stack of a panic that err wraps, if the last one of the same function had
+// another text.
 func (r *run) newStack(err error) string {
 	var p *PanicError
 	if !errors.As(err, &p) {

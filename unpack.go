@@ -9,23 +9,26 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Aggregates says what becomes of records into which the Kinesis Producer Library (KPL) has packed many.
+// Aggregates says what becomes of records into which the Kinesis Producer Library (KPL) has packed
+// many.
 type Aggregates int
 
 const (
-	// Unpack makes each packed record a [Record] of its own, with its own key and position. The default. A payload that
-	// only looks like an aggregate, or is a damaged one, is delivered as it is.
+	// Unpack makes each packed record a [Record] of its own, with its own key and position. The
+	// default. A payload that only looks like an aggregate, or is a damaged one, is delivered as it
+	// is.
 	Unpack Aggregates = iota
-	// UnpackOwn is Unpack without the packed records whose keys do not belong to the shard: after a split the KPL sends those once
-	// more, to the right shard. Only for streams whose producers do that: elsewhere, and on streams that distribute records by
-	// themselves, it drops the only copy. What it drops is counted in [Events].Unpacked.
+	// UnpackOwn is Unpack without the packed records whose keys do not belong to the shard: after a
+	// split the KPL sends those once more, to the right shard. Only for streams whose producers do
+	// that: elsewhere, and on streams that distribute records by themselves, it drops the only
+	// copy. What it drops is counted in [Events].Unpacked.
 	UnpackOwn
 	// KeepPacked delivers aggregates as they are.
 	KeepPacked
 )
 
-// unpacker turns pages into runs of records, which keep the form they were read in. It belongs to one
-// reader of one shard.
+// unpacker turns pages into runs of records, which keep the form they were read in. It belongs to
+// one reader of one shard.
 type unpacker struct {
 	mode   Aggregates
 	own    aggregate.HashRange
@@ -59,8 +62,9 @@ func (u *unpacker) release() {
 // unpacks reports whether there is something to unpack in a page.
 func (u *unpacker) unpacks(page source.Page) bool { return u.mode != KeepPacked && page.Marked }
 
-// each hands the records of a page over in runs of size at most, in order. A run is in the memory of the page's records if there is nothing
-// to unpack; else it is valid until the run after the next is begun. The first error ends it.
+// each hands the records of a page over in runs of size at most, in order. A run is in the memory
+// of the page's records if there is nothing to unpack; else it is valid until the run after the
+// next is begun. The first error ends it.
 func (u *unpacker) each(page source.Page, size int, hand func([]source.Record) error) error {
 	if !u.unpacks(page) {
 		// Nearly all pages of nearly all streams.
@@ -98,7 +102,8 @@ func (u *unpacker) each(page source.Page, size int, hand func([]source.Record) e
 	return nil
 }
 
-// add appends the records of r, which may be an aggregate, to run, and hands it over whenever it is full.
+// add appends the records of r, which may be an aggregate, to run, and hands it over whenever it is
+// full.
 func (u *unpacker) add(run []source.Record, r *source.Record, left, size int, hand func([]source.Record) error) ([]source.Record, error) {
 	put := func(rec source.Record) error {
 		if run == nil {

@@ -64,7 +64,8 @@ func TestStreamsFuncMayPanicAndEndItsGoroutine(t *testing.T) {
 	})
 }
 
-// One that does not return when its context ends is not asked again before it does, and keeps Run for a second.
+// One that does not return when its context ends is not asked again before it does, and keeps Run
+// for a second.
 func TestStreamsFuncMayHang(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
@@ -179,8 +180,8 @@ func TestAStoreMayPanic(t *testing.T) {
 	}
 }
 
-// A store that never answers, whatever the context of a call says, keeps Run from returning, and nothing else: handlers are told in
-// time, and another worker goes on.
+// A store that never answers, whatever the context of a call says, keeps Run from returning, and
+// nothing else: handlers are told in time, and another worker goes on.
 func TestAStoreThatHangsEndsTrust(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		want := putSome(t, srv, false)
@@ -231,8 +232,8 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return tr.RoundTripper.RoundTrip(r)
 }
 
-// Credentials and an HTTP client that hang keep shards from being read, and nothing else: beats go on, the lease goes to a worker that can read, and
-// what comes late counts for nothing.
+// Credentials and an HTTP client that hang keep shards from being read, and nothing else: beats go
+// on, the lease goes to a worker that can read, and what comes late counts for nothing.
 func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 	for _, what := range []string{"credentials", "an HTTP client"} {
 		t.Run(what, func(t *testing.T) {

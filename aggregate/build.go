@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// DefaultLimit is the size of a payload, in bytes, that a [Builder] fills unless told otherwise. It is the KPL's
-// (AggregationMaxSize).
+// DefaultLimit is the size of a payload, in bytes, that a [Builder] fills unless told otherwise. It
+// is the KPL's (AggregationMaxSize).
 const DefaultLimit = 51_200
 
 // ErrFull is the answer of [Builder.Add] to a record that would take the payload beyond the limit.
@@ -19,12 +19,12 @@ var ErrFull = errors.New("aggregate: the record does not fit into the aggregate 
 
 const maxKey = 256 // Unicode characters of a partition key
 
-// Builder packs records into the payload of one container. The zero value is ready for use; use it again after Reset,
-// since it keeps its buffers. It must not be used concurrently.
+// Builder packs records into the payload of one container. The zero value is ready for use; use it
+// again after Reset, since it keeps its buffers. It must not be used concurrently.
 type Builder struct {
-	// Limit is the largest payload in bytes; 0 means [DefaultLimit]. It does not count the container's partition key,
-	// which the service does: a payload and its key share the stream's largest record size. Set it while the builder is
-	// empty.
+	// Limit is the largest payload in bytes; 0 means [DefaultLimit]. It does not count the
+	// container's partition key, which the service does: a payload and its key share the stream's
+	// largest record size. Set it while the builder is empty.
 	Limit int
 
 	keys, hashes table
@@ -50,8 +50,9 @@ func (b *Builder) Size() int {
 	return len(magic) + len(b.keys.encoded) + len(b.hashes.encoded) + len(b.records) + md5.Size
 }
 
-// Fits reports whether a record of size bytes of data with these keys could be added without exceeding the limit. The
-// limit is that of a container, also for the first record, which would go alone unless another follows.
+// Fits reports whether a record of size bytes of data with these keys could be added without
+// exceeding the limit. The limit is that of a container, also for the first record, which would go
+// alone unless another follows.
 func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
 	limit := b.Limit
 	if limit == 0 {
@@ -71,11 +72,13 @@ func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
 	return more+chunkSize(inner) <= room
 }
 
-// Add adds a record. Records with the same key, or the same explicit hash key, share one copy of it. Data is copied;
-// the strings are kept until Reset, so they must not alias a buffer that is reused before.
+// Add adds a record. Records with the same key, or the same explicit hash key, share one copy of
+// it. Data is copied; the strings are kept until Reset, so they must not alias a buffer that is
+// reused before.
 //
-// explicitHashKey is a decimal number from 0 to 2^128−1 without leading zeros, or "" for none. partitionKey is UTF-8 of
-// at most 256 characters. The error is [ErrFull], or says which of the keys is wrong; the builder is as before then.
+// explicitHashKey is a decimal number from 0 to 2^128−1 without leading zeros, or "" for none.
+// partitionKey is UTF-8 of at most 256 characters. The error is [ErrFull], or says which of the
+// keys is wrong; the builder is as before then.
 func (b *Builder) Add(partitionKey, explicitHashKey string, data []byte) error {
 	if err := checkKeys(partitionKey, explicitHashKey); err != nil {
 		return err
@@ -116,9 +119,9 @@ func checkKeys(partitionKey, explicitHashKey string) error {
 	return nil
 }
 
-// Append appends the payload of the record that is to be put, and returns the extended buffer. Several records make a
-// container. One alone gains nothing from being wrapped: its payload is its own data, to be put with its own keys.
-// Nothing added, nothing appended.
+// Append appends the payload of the record that is to be put, and returns the extended buffer.
+// Several records make a container. One alone gains nothing from being wrapped: its payload is its
+// own data, to be put with its own keys. Nothing added, nothing appended.
 func (b *Builder) Append(dst []byte) []byte {
 	if b.count == 1 {
 		return append(dst, b.records[len(b.records)-b.last:]...)
@@ -126,8 +129,8 @@ func (b *Builder) Append(dst []byte) []byte {
 	return b.AppendContainer(dst)
 }
 
-// AppendContainer is [Builder.Append], except that it wraps one record too: for data that would be taken for an
-// aggregate itself, or when the container must not have the record's own key.
+// AppendContainer is [Builder.Append], except that it wraps one record too: for data that would be
+// taken for an aggregate itself, or when the container must not have the record's own key.
 func (b *Builder) AppendContainer(dst []byte) []byte {
 	if b.count == 0 {
 		return dst
@@ -148,7 +151,8 @@ func (b *Builder) Reset() {
 	b.records, b.count, b.last = b.records[:0], 0, 0
 }
 
-// find returns the row of s, or the row that it would get and by how many bytes the table would grow.
+// find returns the row of s, or the row that it would get and by how many bytes the table would
+// grow.
 func (t *table) find(s string) (row, grows int) {
 	if row, ok := t.rows[s]; ok {
 		return row, 0

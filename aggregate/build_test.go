@@ -98,7 +98,8 @@ func TestBuilderCopiesData(t *testing.T) {
 
 func TestBuilderKeepsItsLimit(t *testing.T) {
 	t.Parallel()
-	// Of n records with data of size bytes: 20 for magic and checksum, 3 for the key, 6 a record more than its data.
+	// Of n records with data of size bytes: 20 for magic and checksum, 3 for the key, 6 a record
+	// more than its data.
 	for _, c := range []struct {
 		name  string
 		limit int

@@ -23,7 +23,8 @@ var shapes = []struct {
 	{name: "100x100B-explicit", records: 100, size: 100, keys: 100, explicit: true},
 }
 
-// container builds the payload of n records of size bytes with that many different 36-character keys.
+// container builds the payload of n records of size bytes with that many different 36-character
+// keys.
 func container(tb testing.TB, n, size, keys int, explicit bool) []byte {
 	tb.Helper()
 	b := Builder{Limit: 1 << 30}
@@ -72,8 +73,9 @@ func TestParsingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkParse times parsing a container and visiting its records against the MD5 alone that it must compute, in
-// turn, so that both see the same machine. The figures are medians, for one record.
+// BenchmarkParse times parsing a container and visiting its records against the MD5 alone that it
+// must compute, in turn, so that both see the same machine. The figures are medians, for one
+// record.
 func BenchmarkParse(b *testing.B) {
 	for _, s := range shapes {
 		b.Run(s.name, func(b *testing.B) {

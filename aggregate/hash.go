@@ -22,8 +22,9 @@ func (r HashRange) Contains(k HashKey) bool { return !k.less(r.Start) && !r.End.
 
 func (k HashKey) less(o HashKey) bool { return k.Hi < o.Hi || k.Hi == o.Hi && k.Lo < o.Lo }
 
-// HashKey is where r belongs: at its explicit hash key, or else at the MD5 of its partition key, read as a big-endian
-// number. ok is false when the explicit hash key is no decimal number from 0 to 2^128−1 of at most 39 digits.
+// HashKey is where r belongs: at its explicit hash key, or else at the MD5 of its partition key,
+// read as a big-endian number. ok is false when the explicit hash key is no decimal number from 0
+// to 2^128−1 of at most 39 digits.
 func (r Record) HashKey() (k HashKey, ok bool) {
 	if s := r.ExplicitHashKey(); s != "" {
 		return parseHashKey(s)
@@ -63,10 +64,11 @@ const (
 	outside
 )
 
-// Keep drops the sub-records whose hash key lies outside r, the range of the shard that the container was read from,
-// and returns how many those are. The others keep their Sub. Nothing else of the aggregate is given up: each sub-record
-// is judged alone, unlike in the Java KCL, which drops the whole aggregate for one stray. One whose explicit hash key is
-// unreadable cannot be judged and stays.
+// Keep drops the sub-records whose hash key lies outside r, the range of the shard that the
+// container was read from, and returns how many those are. The others keep their Sub. Nothing else
+// of the aggregate is given up: each sub-record is judged alone, unlike in the Java KCL, which
+// drops the whole aggregate for one stray. One whose explicit hash key is unreadable cannot be
+// judged and stays.
 //
 // The package comment says when to filter and when not to.
 func (a *Aggregate) Keep(r HashRange) (dropped int) {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// A second decoder, written to be plainly right: it takes a message apart into lists of fields, then looks at those.
+// A second decoder, written to be plainly right: it takes a message apart into lists of fields,
+// then looks at those.
 
 type field struct {
 	number, wire uint64
@@ -228,7 +229,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var a Aggregate
 		agree(t, &a, data)
-		// A fuzzer never hits a checksum, so it is given one, over the data and over a message that has keys already.
+		// A fuzzer never hits a checksum, so it is given one, over the data and over a message that
+		// has keys already.
 		agree(t, &a, seal(data))
 		agree(t, &a, seal([]byte{0x0a, 1, 'a', 0x0a, 2, 'b', 'c', 0x12, 1, '9', 0x12, 0}, data))
 		agree(t, &a, data)

@@ -12,18 +12,18 @@ const (
 	keptRows = 1 << 16       // of each table; what one freak payload needed is not held for ever
 )
 
-// The reasons why a payload that starts like an aggregate is none. It is delivered as the plain record that it may well
-// be: user data can start with the same four bytes.
+// The reasons why a payload that starts like an aggregate is none. It is delivered as the plain
+// record that it may well be: user data can start with the same four bytes.
 var (
 	ErrShort    = errors.New("aggregate: the payload starts like an aggregate but is too short for one")
 	ErrChecksum = errors.New("aggregate: the payload starts like an aggregate but its checksum does not match")
 	ErrMessage  = errors.New("aggregate: the payload starts like an aggregate and its checksum matches, but the message inside is malformed")
 )
 
-// Aggregate is a decoded container payload. The zero value is empty and ready for [Aggregate.Parse]; use it again for
-// the next payload, since it keeps its tables (about 2 MiB at most) and so makes parsing free of allocations. It holds
-// on to the payload until the next Parse or Reset. Any number of goroutines may read it while none calls Parse, Keep or
-// Reset.
+// Aggregate is a decoded container payload. The zero value is empty and ready for
+// [Aggregate.Parse]; use it again for the next payload, since it keeps its tables (about 2 MiB at
+// most) and so makes parsing free of allocations. It holds on to the payload until the next Parse
+// or Reset. Any number of goroutines may read it while none calls Parse, Keep or Reset.
 type Aggregate struct {
 	msg     []byte
 	keys    []span
@@ -35,8 +35,8 @@ type Aggregate struct {
 // span is a part of msg.
 type span struct{ start, end uint32 }
 
-// entry is a sub-record by reference. Entries and spans have no pointers, so that the garbage collector passes over the
-// tables, however long they are.
+// entry is a sub-record by reference. Entries and spans have no pointers, so that the garbage
+// collector passes over the tables, however long they are.
 type entry struct {
 	data span
 	key  uint32 // row of keys
@@ -46,13 +46,14 @@ type entry struct {
 
 // Parse decodes data, the payload of one record of a stream, in place of what a held before.
 //
-// ok says whether data is an aggregate. If not, it is to be delivered as it is, a is empty, and err tells two cases
-// apart: nil for a record that is simply not aggregated, and [ErrShort], [ErrChecksum] or [ErrMessage] for one that
-// starts like an aggregate, which is worth counting. An aggregate is never taken in part. It may hold no sub-record.
+// ok says whether data is an aggregate. If not, it is to be delivered as it is, a is empty, and err
+// tells two cases apart: nil for a record that is simply not aggregated, and [ErrShort],
+// [ErrChecksum] or [ErrMessage] for one that starts like an aggregate, which is worth counting. An
+// aggregate is never taken in part. It may hold no sub-record.
 func (a *Aggregate) Parse(data []byte) (ok bool, err error) { return a.parse(data, maxSize) }
 
-// Marked reports whether data begins as an aggregate does: [Aggregate.Parse] returns false, without an error, for all other data. It costs
-// next to nothing.
+// Marked reports whether data begins as an aggregate does: [Aggregate.Parse] returns false, without
+// an error, for all other data. It costs next to nothing.
 func Marked(data []byte) bool { return len(data) >= len(magic) && string(data[:len(magic)]) == magic }
 
 func (a *Aggregate) parse(data []byte, limit int) (ok bool, err error) {
@@ -117,12 +118,13 @@ func (a *Aggregate) parseMessage() bool {
 			keys, hashes = max(keys, int(e.key)+1), max(hashes, int(e.hash))
 		}
 	}
-	// The tables may come after the records, so this is the first moment when an index can be judged.
+	// The tables may come after the records, so this is the first moment when an index can be
+	// judged.
 	return keys <= len(a.keys) && hashes <= len(a.hashes)
 }
 
-// parse reads the Record that fills b from p on and reports whether it is sound; whether its rows exist is not known
-// yet. Of a field that comes twice the last one counts.
+// parse reads the Record that fills b from p on and reports whether it is sound; whether its rows
+// exist is not known yet. Of a field that comes twice the last one counts.
 func (e *entry) parse(b []byte, p int) bool {
 	const none = math.MaxUint64
 	key, hash := uint64(none), uint64(0)
@@ -173,8 +175,8 @@ func (e *entry) parse(b []byte, p int) bool {
 	return true
 }
 
-// soundTag reports whether the Tag whose length is at b[p:] is well formed. Nobody uses tags, but a message with a
-// broken one is broken.
+// soundTag reports whether the Tag whose length is at b[p:] is well formed. Nobody uses tags, but a
+// message with a broken one is broken.
 func soundTag(b []byte, p int) bool {
 	p, end := chunk(b, p)
 	hasKey := false

@@ -1,7 +1,8 @@
 package aggregate
 
-// The fields of the format, as the tags that precede them in the message: the field's number times 8, plus its wire
-// type. A known number with another wire type is an unknown field, as everywhere in protobuf.
+// The fields of the format, as the tags that precede them in the message: the field's number times
+// 8, plus its wire type. A known number with another wire type is an unknown field, as everywhere
+// in protobuf.
 const (
 	varint = 0
 	length = 2 // a varint, and as many bytes as it says
@@ -26,11 +27,12 @@ const (
 	maxDepth = 100       // of groups inside each other; the same bound as the reference's protobuf library
 )
 
-// The functions below read b from index p on and return the index after what they read, or 0 when b holds no such
-// thing there: it is cut short or breaks the rules. 0 is never an index after something.
+// The functions below read b from index p on and return the index after what they read, or 0 when b
+// holds no such thing there: it is cut short or breaks the rules. 0 is never an index after
+// something.
 
-// short reads a varint of one or two bytes, which nearly all are. It returns 0 for any other too: it is the part of
-// uvarint that is inlined where that pays.
+// short reads a varint of one or two bytes, which nearly all are. It returns 0 for any other too:
+// it is the part of uvarint that is inlined where that pays.
 func short(b []byte, p int) (v uint64, next int) {
 	if p+1 < len(b) {
 		if v = uint64(b[p]); v < 0x80 {
@@ -68,7 +70,8 @@ func chunk(b []byte, p int) (start, end int) {
 	return start, start + int(n)
 }
 
-// skip passes over the value of a field that nothing here knows, given the tag that was read before it.
+// skip passes over the value of a field that nothing here knows, given the tag that was read before
+// it.
 func skip(b []byte, p int, tag uint64, depth int) (next int) {
 	if tag>>3 == 0 || tag > maxTag {
 		return 0

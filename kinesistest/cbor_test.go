@@ -147,7 +147,8 @@ func cborConversation(t *testing.T, s *kinesistest.Server) {
 		t.Fatalf("PutRecords: %d %v", status, many)
 	}
 
-	// {"StreamName": "s", "ShardId": …, "ShardIteratorType": "AT_TIMESTAMP", "Timestamp": 1(milliseconds)}
+	// {"StreamName": "s", "ShardId": …, "ShardIteratorType": "AT_TIMESTAMP", "Timestamp":
+	// 1(milliseconds)}
 	request := unhex(t, "a4 6a 'StreamName' 61 's' 67 'ShardId' 74 'shardId-000000000000' 71 'ShardIteratorType' 6c 'AT_TIMESTAMP' 69 'Timestamp' c1 1b")
 	status, it := cbor(t, s, "GetShardIterator", binary.BigEndian.AppendUint64(request, uint64(now)))
 	if status != 200 {

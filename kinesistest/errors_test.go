@@ -69,8 +69,8 @@ const (
 const noStream = "Stream none under account " + account + " not found."
 
 // errorCases are wrong calls of each operation: on "s", which has 3 shards; "od", which is
-// on-demand; "busy", which is UPDATING; and "none", which is not there. Texts were recorded from the
-// service by others, or follow the model of its API.
+// on-demand; "busy", which is UPDATING; and "none", which is not there. Texts were recorded from
+// the service by others, or follow the model of its API.
 func errorCases(n map[string]string) []errorCase {
 	long := strings.Repeat("a", 129)
 	longer := strings.Repeat("a", 257)

@@ -6,20 +6,22 @@ import (
 	"strings"
 )
 
-// Abilities are what a store does beyond the calls that every store has to carry out, as a set: constants are joined with |.
-// The zero value is none.
+// Abilities are what a store does beyond the calls that every store has to carry out, as a set:
+// constants are joined with |. The zero value is none.
 //
-// The contract grows by fields of [Report], [Orders], [View] and [Action], not by more methods, so that a wrapper passes
-// on what it does not know. An ability is the promise of a store to honour such a field; without it the field is ignored
-// when it is sent, and zero when it is read. Abilities are those of one client. Others of the same data may be of the
-// version before, so a field that is kept has to survive what a client writes that does not know it.
+// The contract grows by fields of [Report], [Orders], [View] and [Action], not by more methods, so
+// that a wrapper passes on what it does not know. An ability is the promise of a store to honour
+// such a field; without it the field is ignored when it is sent, and zero when it is read.
+// Abilities are those of one client. Others of the same data may be of the version before, so a
+// field that is kept has to survive what a client writes that does not know it.
 type Abilities uint64
 
 const (
-	// WatchBeats is to answer a beat that asks for it with the beat counts of all sessions, without reading leases, so that
-	// every worker can see for itself who lives.
+	// WatchBeats is to answer a beat that asks for it with the beat counts of all sessions, without
+	// reading leases, so that every worker can see for itself who lives.
 	WatchBeats Abilities = 1 << iota
-	// ResignByBeat is to give leadership up with a beat that says so, for a leader whose calls of [Store.Lead] fail.
+	// ResignByBeat is to give leadership up with a beat that says so, for a leader whose calls of
+	// [Store.Lead] fail.
 	ResignByBeat
 
 	// AllAbilities are all that this version of weir has names for.
@@ -34,7 +36,8 @@ func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }
 // Missing are those of wanted that are not in a.
 func (a Abilities) Missing(wanted Abilities) Abilities { return wanted &^ a }
 
-// String names the abilities in the order of their constants: "watch beats, resign by beat", or "none".
+// String names the abilities in the order of their constants: "watch beats, resign by beat", or
+// "none".
 func (a Abilities) String() string {
 	if a == 0 {
 		return "none"

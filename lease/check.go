@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Bounds of what stores keep. They hold for all stores, so that an application can move from one to another.
+// Bounds of what stores keep. They hold for all stores, so that an application can move from one to
+// another.
 const (
 	MaxAppBytes     = 255     // of an application's name
 	MaxNameBytes    = 255     // of a stream's name and of a shard's ID
@@ -27,13 +28,14 @@ const (
 	maxChildren     = 100
 )
 
-// CheckApp refuses an application's name that not every store can keep: it has to be 1 to [MaxAppBytes] bytes of UTF-8
-// without a zero byte.
+// CheckApp refuses an application's name that not every store can keep: it has to be 1 to
+// [MaxAppBytes] bytes of UTF-8 without a zero byte.
 func CheckApp(app string) error { return checkName("the application's name", app, MaxAppBytes) }
 
-// Check is what every store does first with a report: it returns the report as it is to be carried out, or an error that
-// names what makes no sense in it. What people only read is cut to its bounds, a Weight that is no finite number above
-// zero becomes 1, a negative MaxLeases 0, and Times that no worker can have zero. The caller's slices stay as they are.
+// Check is what every store does first with a report: it returns the report as it is to be carried
+// out, or an error that names what makes no sense in it. What people only read is cut to its
+// bounds, a Weight that is no finite number above zero becomes 1, a negative MaxLeases 0, and Times
+// that no worker can have zero. The caller's slices stay as they are.
 func (r Report) Check() (Report, error) {
 	if err := checkSession("Report.Session", r.Session); err != nil {
 		return r, err
@@ -77,8 +79,9 @@ func (p Progress) check() error {
 	return nil
 }
 
-// Check is what every store does first with an action: it returns an error that names what makes no sense in it, such as
-// an unknown kind, a name that is missing or too long, or a number above 2^63-1. Conditions are another matter.
+// Check is what every store does first with an action: it returns an error that names what makes no
+// sense in it, such as an unknown kind, a name that is missing or too long, or a number above
+// 2^63-1. Conditions are another matter.
 func (a Action) Check() error {
 	switch a.Kind {
 	case Create:

@@ -20,7 +20,8 @@ const (
 	whyOverdue
 )
 
-// Explain says for each action of [Plan] what it is and why, in the same order, one sentence each. It is for people.
+// Explain says for each action of [Plan] what it is and why, in the same order, one sentence each.
+// It is for people.
 func Explain(v View, f Facts, lim Limits) []string {
 	p := decide(v, f, lim)
 	decided := make(map[Key]*entry, len(p.entries))

@@ -4,8 +4,9 @@ import (
 	"time"
 )
 
-// Follow is how a worker watches the others through the answers to its own beats: the one that leads, and, where the store
-// tells them ([WatchBeats]), all. The zero Follow is ready. Not for concurrent use.
+// Follow is how a worker watches the others through the answers to its own beats: the one that
+// leads, and, where the store tells them ([WatchBeats]), all. The zero Follow is ready. Not for
+// concurrent use.
 type Follow struct {
 	beats  stillness
 	leader Leader
@@ -15,8 +16,9 @@ type Follow struct {
 // Missed notes that a beat failed.
 func (f *Follow) Missed() { f.beats.missed() }
 
-// See takes in the orders of a beat that was sent at began and answered at ended. It reports whether the beat of the leader
-// that they name has stood still for the failover time, and if not, how long that would still take.
+// See takes in the orders of a beat that was sent at began and answered at ended. It reports
+// whether the beat of the leader that they name has stood still for the failover time, and if not,
+// how long that would still take.
 func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, wait time.Duration) {
 	step := f.beats.step(began, ended, times.Beat)
 	if o.Leader != f.leader {
@@ -40,9 +42,9 @@ func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, 
 	return f.still >= times.Failover, max(times.Failover-f.still, 0)
 }
 
-// Watch makes the watch of a worker that has come to lead. It goes on from what this worker has seen of all sessions, so
-// that those that died with the leader before are found when it is. Revocations wait anew: see [Watch.Told]. suspect is as
-// for [NewWatch].
+// Watch makes the watch of a worker that has come to lead. It goes on from what this worker has
+// seen of all sessions, so that those that died with the leader before are found when it is.
+// Revocations wait anew: see [Watch.Told]. suspect is as for [NewWatch].
 func (f *Follow) Watch(times Times, suspect Leader) *Watch {
 	w := NewWatch(times, suspect)
 	if f.beats.sessions != nil {

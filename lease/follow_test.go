@@ -21,7 +21,8 @@ func (f *follower) see(leader Leader, others map[string]uint64) (dead bool) {
 	return dead
 }
 
-// The first look of a worker that comes to lead finds who died with the leader before, and nobody else.
+// The first look of a worker that comes to lead finds who died with the leader before, and nobody
+// else.
 func TestANewLeaderGoesOnFromWhatItSaw(t *testing.T) {
 	f := follower{now: time.Unix(1_000_000, 0)}
 	old := Leader{Session: "old", Term: 1, Beat: 7}

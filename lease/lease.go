@@ -31,27 +31,33 @@ type Lease struct {
 	Epoch uint64
 	// Owner is the session that holds the lease, "" while nobody does.
 	Owner string
-	// Heir is the session that Owner is asked to hand the lease to, "" without a wish. Only owned leases have one.
+	// Heir is the session that Owner is asked to hand the lease to, "" without a wish. Only owned
+	// leases have one.
 	Heir string
-	// Revoked is the session from which the lease was taken without its consent and which has not acknowledged yet.
-	// Only leases without an owner have one.
+	// Revoked is the session from which the lease was taken without its consent and which has not
+	// acknowledged yet. Only leases without an owner have one.
 	Revoked string
-	// Last is the session that owned the lease most recently, also while it is owned. Plan prefers it.
+	// Last is the session that owned the lease most recently, also while it is owned. Plan prefers
+	// it.
 	Last string
-	// Shunned is the session that gave the lease back to nobody because it could not make progress with it
-	// ([Progress.Stalled]), until somebody owns it again. Plan gives it to another worker if there is any.
+	// Shunned is the session that gave the lease back to nobody because it could not make progress
+	// with it ([Progress.Stalled]), until somebody owns it again. Plan gives it to another worker
+	// if there is any.
 	Shunned string
-	// Position is where reading resumes. It never goes back while the lease lives. [shard.End] means finished: such a
-	// lease has no owner and stays as a tombstone until its shard has left the stream.
+	// Position is where reading resumes. It never goes back while the lease lives. [shard.End]
+	// means finished: such a lease has no owner and stays as a tombstone until its shard has left
+	// the stream.
 	Position shard.Position
-	// Load is what the shard brought when an owner last said so. It says nothing about who may do what.
+	// Load is what the shard brought when an owner last said so. It says nothing about who may do
+	// what.
 	Load Load
-	// Born is when the stream was created as the service tells it, in Unix milliseconds, 0 when that is not known. It tells a
-	// stream from one of the same name that was deleted before.
+	// Born is when the stream was created as the service tells it, in Unix milliseconds, 0 when
+	// that is not known. It tells a stream from one of the same name that was deleted before.
 	Born int64
 }
 
-// Nobody is an heir that is no session: its owner is asked to drain the lease, save, and release it to nobody.
+// Nobody is an heir that is no session: its owner is asked to drain the lease, save, and release it
+// to nobody.
 const Nobody = "~"
 
 // NextOwner is the session that a release gives the lease to, "" for nobody.
@@ -86,32 +92,38 @@ type Worker struct {
 
 	// Beat counts the beats of the session that reached the store. Only its moving matters.
 	Beat uint64
-	// Ended means that the leader declared the session dead: its beats are refused. The row stays until no lease
-	// names the session as its owner or heir and no call is on its way that does, see [Facts.Forgettable].
+	// Ended means that the leader declared the session dead: its beats are refused. The row stays
+	// until no lease names the session as its owner or heir and no call is on its way that does,
+	// see [Facts.Forgettable].
 	Ended bool
-	// Leaving means that the worker stops: it gets nothing more and its leases are wanted elsewhere.
+	// Leaving means that the worker stops: it gets nothing more and its leases are wanted
+	// elsewhere.
 	Leaving bool
-	// Drain means that an operator wants the worker emptied although it goes on running; see the action Drain.
+	// Drain means that an operator wants the worker emptied although it goes on running; see the
+	// action Drain.
 	Drain bool
 
 	// Weight is the worker's share relative to the others, 1 when it did not say.
 	Weight float64
 	// MaxLeases caps what the worker may hold; 0 is no cap.
 	MaxLeases int
-	// Holds is the [Fingerprint] of the leases that the worker believed to hold when it sent its last beat. When it
-	// differs from what the leases say for long, an answer or a note to the worker was lost, and the leader tells it.
+	// Holds is the [Fingerprint] of the leases that the worker believed to hold when it sent its
+	// last beat. When it differs from what the leases say for long, an answer or a note to the
+	// worker was lost, and the leader tells it.
 	Holds uint64
-	// Times are those that the session's first beat reported, zero when it did not. They are for people and their tools: a leader
-	// judges by its own.
+	// Times are those that the session's first beat reported, zero when it did not. They are for
+	// people and their tools: a leader judges by its own.
 	Times Times
 	// Troubles are what the last beat said, nil when all goes well.
 	Troubles []Trouble
 }
 
-// CutOff is the State of a Trouble without a Key: the worker can read no shard, and not because of the shards.
+// CutOff is the State of a Trouble without a Key: the worker can read no shard, and not because of
+// the shards.
 const CutOff = "cut off"
 
-// CutOff reports whether the worker says that it is. [Plan] gives it nothing more as long as another can take it.
+// CutOff reports whether the worker says that it is. [Plan] gives it nothing more as long as
+// another can take it.
 func (w *Worker) CutOff() bool {
 	for i := range w.Troubles {
 		if t := &w.Troubles[i]; t.State == CutOff && t.Key == (Key{}) {
@@ -131,16 +143,18 @@ type Trouble struct {
 
 // Leader is who leads, as the store knows it.
 type Leader struct {
-	// Session leads; "" when nobody does, or when the session that did has ended, left, or resigned.
+	// Session leads; "" when nobody does, or when the session that did has ended, left, or
+	// resigned.
 	Session string
-	// Term counts the changes of leader. Candidates give the term they saw. It stays when a leader's session ends, or
-	// resigns with a beat.
+	// Term counts the changes of leader. Candidates give the term they saw. It stays when a
+	// leader's session ends, or resigns with a beat.
 	Term uint64
 	// Beat is the beat count of Session. Whether the leader lives is whether this moves.
 	Beat uint64
 }
 
-// Fingerprint condenses which leases a session holds, with their epochs, into a number. It does not depend on the order.
+// Fingerprint condenses which leases a session holds, with their epochs, into a number. It does not
+// depend on the order.
 func Fingerprint(held []Lease) uint64 {
 	var sum uint64
 	for i := range held {

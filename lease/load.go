@@ -5,14 +5,16 @@ import (
 	"math"
 )
 
-// Load is how much a shard brings, as a class on a logarithmic scale: 0 is not said, 1 is idle, and n above that stands for
-// about 2^(n/2) bytes a second. A class fits in a byte, and small changes do not change it.
+// Load is how much a shard brings, as a class on a logarithmic scale: 0 is not said, 1 is idle, and
+// n above that stands for about 2^(n/2) bytes a second. A class fits in a byte, and small changes
+// do not change it.
 type Load uint8
 
 // MaxLoad is the highest class that a store takes, about a terabyte a second.
 const MaxLoad Load = 80
 
-// LoadOf is the class nearest to a number of bytes per second. Anything below one byte a second, and what is no number, is idle.
+// LoadOf is the class nearest to a number of bytes per second. Anything below one byte a second,
+// and what is no number, is idle.
 func LoadOf(bytesPerSecond float64) Load {
 	if !(bytesPerSecond >= 1) {
 		return 1

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// model is an application's rows and what its workers do, in a few lines: just enough to carry plans out by the contract
-// of [lease.Store], one write after the other.
+// model is an application's rows and what its workers do, in a few lines: just enough to carry
+// plans out by the contract of [lease.Store], one write after the other.
 type model struct {
 	leases  map[lease.Key]*lease.Lease
 	workers map[string]*lease.Worker
@@ -117,7 +117,8 @@ func (m *model) rests(l *lease.Lease) bool {
 	return slices.Contains(m.paused, "") || slices.Contains(m.paused, l.Stream)
 }
 
-// finish is the report of the owner of k that its shard is at its end, with the children it learned of.
+// finish is the report of the owner of k that its shard is at its end, with the children it learned
+// of.
 func (m *model) finish(k lease.Key, children ...lease.Lease) {
 	for _, c := range children {
 		if m.leases[c.Key] == nil {
@@ -199,7 +200,8 @@ func (m *model) recent(l *lease.Lease) bool {
 	return ok && at == l.Epoch
 }
 
-// finished says that the session has just finished a parent of a lease that it may be given, but for its cap.
+// finished says that the session has just finished a parent of a lease that it may be given, but
+// for its cap.
 func (m *model) finished(session string, child *lease.Lease) bool {
 	if !m.takes(session) || m.cutOff(session) {
 		return false
@@ -241,7 +243,8 @@ func (m *model) held() map[string]int {
 	return held
 }
 
-// String shows who has what: a line for each session, one for the leases that nobody has, one for the finished ones.
+// String shows who has what: a line for each session, one for the leases that nobody has, one for
+// the finished ones.
 func (m *model) String() string {
 	var b strings.Builder
 	name := func(k lease.Key) string { return strings.TrimPrefix(k.String(), defaultStream+"/") }

@@ -10,63 +10,72 @@ import (
 // defaultMovesInFlight is what a zero [Limits.MovesInFlight] means.
 const defaultMovesInFlight = 256
 
-// Plan decides what a leader does about a view: who gets the leases that nobody holds, which leases of live workers are
-// to be handed on, which sessions are to be ended. It is a pure function of its arguments, does not depend on the order
-// of anything in them, never panics whatever they hold, and changes none of them. v.Leases must be filled in, also when
-// the store answered Same.
+// Plan decides what a leader does about a view: who gets the leases that nobody holds, which leases
+// of live workers are to be handed on, which sessions are to be ended. It is a pure function of its
+// arguments, does not depend on the order of anything in them, never panics whatever they hold, and
+// changes none of them. v.Leases must be filled in, also when the store answered Same.
 //
-// The actions come in the order in which they help most when only a prefix of them gets done, sorted inside each kind:
-// EndSession, Tell, Assign, Revoke, Handoff, Forget. No lease is in two of them. Create, Delete and Move are not Plan's
-// business. A leader views and plans again after each Apply that did something, and is done when a plan is empty; nothing but
-// an event outside (a beat, a death, a hand-off that ends) makes the next plan differ from empty again.
+// The actions come in the order in which they help most when only a prefix of them gets done,
+// sorted inside each kind: EndSession, Tell, Assign, Revoke, Handoff, Forget. No lease is in two of
+// them. Create, Delete and Move are not Plan's business. A leader views and plans again after each
+// Apply that did something, and is done when a plan is empty; nothing but an event outside (a beat,
+// a death, a hand-off that ends) makes the next plan differ from empty again.
 //
 // # Who counts
 //
-// A session is over when its row says that it has ended, or when it has no row. Whatever it owned may be given out.
-// A session in f.Dead is ended first, and only that: until the view shows it as ended, nothing is given to it or taken
-// from it, but its leases already count in everybody's share. Should its beat have moved past the count in f.Dead, it lives.
-// A leaving session gets nothing, and all of its leases are to be handed on; so does one that is to be drained, with its
-// moves in flight bounded like those of others. All others are active. When none is, those to be drained count as active,
-// because nobody could take their leases.
+// A session is over when its row says that it has ended, or when it has no row. Whatever it owned
+// may be given out. A session in f.Dead is ended first, and only that: until the view shows it as
+// ended, nothing is given to it or taken from it, but its leases already count in everybody's
+// share. Should its beat have moved past the count in f.Dead, it lives. A leaving session gets
+// nothing, and all of its leases are to be handed on; so does one that is to be drained, with its
+// moves in flight bounded like those of others. All others are active. When none is, those to be
+// drained count as active, because nobody could take their leases.
 //
-// A session that is cut off ([Worker.CutOff]) gets nothing more while another is active that is not: its share is at most what it has. It
-// keeps that until it gives it back itself. When all are cut off they are equally bad, and it makes no difference.
+// A session that is cut off ([Worker.CutOff]) gets nothing more while another is active that is
+// not: its share is at most what it has. It keeps that until it gives it back itself. When all are
+// cut off they are equally bad, and it makes no difference.
 //
-// Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are asked to hand them to
-// [Nobody], those of sessions that are over are revoked, which nobody has to acknowledge, and they count in nobody's share.
+// Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are
+// asked to hand them to [Nobody], those of sessions that are over are revoked, which nobody has to
+// acknowledge, and they count in nobody's share.
 //
 // # Shares
 //
-// A lease has work when its shard is not finished and all of its parents are done, see [Waiting]. The leases with work,
-// and no others, are shared out among the active sessions in proportion to Weight (not a finite number above zero: 1), within
-// MaxLeases (0 or less: no cap), rounded by largest remainder. Where remainders are equal, the bigger share goes to
-// whoever has it already, so that nothing moves, then to the first by session. A lease with a wish counts for its heir.
-// What is beyond all caps stays unassigned, or with its owner if it has one: a shard that is read by a worker above its cap
-// is better than one that is not read, but a lease is never given to a worker that would come to hold more than its cap,
-// counting also the leases without work, those that it was asked to hand on but still holds, and those that were revoked
-// but that it may still trust.
+// A lease has work when its shard is not finished and all of its parents are done, see [Waiting].
+// The leases with work, and no others, are shared out among the active sessions in proportion to
+// Weight (not a finite number above zero: 1), within MaxLeases (0 or less: no cap), rounded by
+// largest remainder. Where remainders are equal, the bigger share goes to whoever has it already,
+// so that nothing moves, then to the first by session. A lease with a wish counts for its heir.
+// What is beyond all caps stays unassigned, or with its owner if it has one: a shard that is read
+// by a worker above its cap is better than one that is not read, but a lease is never given to a
+// worker that would come to hold more than its cap, counting also the leases without work, those
+// that it was asked to hand on but still holds, and those that were revoked but that it may still
+// trust.
 //
 // # Moves
 //
-// The number of leases that get another holder than they have (or were wished to get) is the least with which everybody
-// comes to its share. A wish is kept as long as its heir is active and not above its share; then it is withdrawn if the
-// owner is below its share, or passed on to somebody who is. Wishes of active owners are bounded by
-// [Limits.MovesInFlight], those of leaving ones are not. A wish that f.Overdue names is given up for a Revoke.
+// The number of leases that get another holder than they have (or were wished to get) is the least
+// with which everybody comes to its share. A wish is kept as long as its heir is active and not
+// above its share; then it is withdrawn if the owner is below its share, or passed on to somebody
+// who is. Wishes of active owners are bounded by [Limits.MovesInFlight], those of leaving ones are
+// not. A wish that f.Overdue names is given up for a Revoke.
 //
 // # Preferences
 //
-// A lease that nobody holds goes, among the sessions below their share, to the one that had it last, else to one that had
-// a parent of it last, else to the one furthest below. A session that Lease.Revoked still names has lived on without
-// acknowledging for the failover time, so something is wrong with it: it gets the lease only if no other is below its
-// share. Once it has acknowledged it is like any other.
+// A lease that nobody holds goes, among the sessions below their share, to the one that had it
+// last, else to one that had a parent of it last, else to the one furthest below. A session that
+// Lease.Revoked still names has lived on without acknowledging for the failover time, so something
+// is wrong with it: it gets the lease only if no other is below its share. Once it has acknowledged
+// it is like any other.
 //
-// A child goes to the one that has just finished a parent of it (f.Recent), even above its share, because that one hears of it at once. The
-// leases that are then too many there are handed on, out of those that it did not get just now, or a beat later.
+// A child goes to the one that has just finished a parent of it (f.Recent), even above its share,
+// because that one hears of it at once. The leases that are then too many there are handed on, out
+// of those that it did not get just now, or a beat later.
 //
 // # Load
 //
-// Once everybody has its share, leases are exchanged for lighter ones to even out what they bring ([Lease.Load], or
-// f.Loads where that has it), see evenLoads. That changes no share.
+// Once everybody has its share, leases are exchanged for lighter ones to even out what they bring
+// ([Lease.Load], or f.Loads where that has it), see evenLoads. That changes no share.
 func Plan(v View, f Facts, lim Limits) []Action { return decide(v, f, lim).actions(f) }
 
 // decide makes all of a plan's decisions.
@@ -182,7 +191,8 @@ func survey(v View, f Facts) *planner {
 	return p
 }
 
-// admit makes the holders. Should one session have several rows, which no store answers, the same one counts always.
+// admit makes the holders. Should one session have several rows, which no store answers, the same
+// one counts always.
 func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 	rows := make([]*Worker, 0, len(workers))
 	for i := range workers {
@@ -272,7 +282,8 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 	switch {
 	case waits:
-		// Its parent was set back by an operator. Whatever happens to it now is not this plan's to decide.
+		// Its parent was set back by an operator. Whatever happens to it now is not this plan's to
+		// decide.
 		owner.fill(waits)
 		if e.heir != nil {
 			e.heir.fill(waits)
@@ -374,8 +385,8 @@ func (p *planner) actions(f Facts) []Action {
 	return list
 }
 
-// compareWorkers orders rows by session. Among rows of one session an ended one comes first, then the furthest beat; the
-// rest only makes the order total.
+// compareWorkers orders rows by session. Among rows of one session an ended one comes first, then
+// the furthest beat; the rest only makes the order total.
 func compareWorkers(a, b *Worker) int {
 	if c := strings.Compare(a.Session, b.Session); c != 0 {
 		return c

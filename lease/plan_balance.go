@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// balance brings every active session to its share. What saves most comes first: wishes that are taken back cost
-// nothing, leases that nobody reads are worse than any imbalance, those of a leaving worker will soon be read by nobody.
+// balance brings every active session to its share. What saves most comes first: wishes that are
+// taken back cost nothing, leases that nobody reads are worse than any imbalance, those of a
+// leaving worker will soon be read by nobody.
 func (p *planner) balance() {
 	for _, h := range p.active {
 		h.had = h.claims
@@ -55,8 +56,9 @@ func (p *planner) balance() {
 	p.shed(&below)
 }
 
-// adopt gives children to whoever has just finished one of their parents, also above its share: it beats quickly for a while, where another
-// would not hear of them before its next beat. What it then has too much of is handed on, which leaves no shard unread for longer.
+// adopt gives children to whoever has just finished one of their parents, also above its share: it
+// beats quickly for a while, where another would not hear of them before its next beat. What it
+// then has too much of is handed on, which leaves no shard unread for longer.
 func (p *planner) adopt() {
 	for _, e := range p.free {
 		var heir *holder
@@ -84,8 +86,8 @@ func (p *planner) adopt() {
 // setRooms compares what counts for each active session with what should.
 func (p *planner) setRooms() {
 	for _, h := range p.active {
-		// What is on its way out fills the worker until it is gone. That takes nothing away from a worker which is above
-		// its cap already.
+		// What is on its way out fills the worker until it is gone. That takes nothing away from a
+		// worker which is above its cap already.
 		limit := max(h.limit-h.idle, 0)
 		h.cap = max(limit-h.going, min(limit, h.kept))
 		if h.cutOff {
@@ -98,8 +100,8 @@ func (p *planner) setRooms() {
 	}
 }
 
-// returnWishes takes wishes to sessions above their share back where the owner is below its own. It reports whether there
-// was one, in which case the owner is not as full as it was.
+// returnWishes takes wishes to sessions above their share back where the owner is below its own. It
+// reports whether there was one, in which case the owner is not as full as it was.
 func (p *planner) returnWishes() (some bool) {
 	for _, h := range p.active {
 		if h.room >= 0 {
@@ -125,8 +127,9 @@ func (p *planner) avoided(e *entry) *holder {
 	return p.sessions[e.Shunned]
 }
 
-// elsewhere finds a session that has its share already for a lease when the only one below its share is the one that gave it
-// up: to give it back would only see it stall again. It has to be one that can give another in return, or as good as that one.
+// elsewhere finds a session that has its share already for a lease when the only one below its
+// share is the one that gave it up: to give it back would only see it stall again. It has to be one
+// that can give another in return, or as good as that one.
 func (p *planner) elsewhere(below needy, e *entry) (best *holder) {
 	shunned := p.sessions[e.Shunned]
 	if shunned == nil || len(below) != 1 || below[0] != shunned {
@@ -165,8 +168,8 @@ func (p *planner) withdraw(e *entry) {
 	}
 }
 
-// preferFormer gives free leases to the session that had them last and then, in a second round so that they take nothing from
-// the first, to one that had a parent last.
+// preferFormer gives free leases to the session that had them last and then, in a second round so
+// that they take nothing from the first, to one that had a parent last.
 func (p *planner) preferFormer() {
 	give := func(e *entry, session string, why reason) {
 		h := p.sessions[session]
@@ -187,8 +190,8 @@ func (p *planner) preferFormer() {
 	}
 }
 
-// redirectWishes finds new heirs where the old one has become impossible, or has too much. Where there is none, the
-// owner keeps the lease: the wish would lead to a dead session, or above a cap.
+// redirectWishes finds new heirs where the old one has become impossible, or has too much. Where
+// there is none, the owner keeps the lease: the wish would lead to a dead session, or above a cap.
 func (p *planner) redirectWishes(below *needy) {
 	for _, h := range p.active {
 		for _, e := range h.stranded {
@@ -215,7 +218,8 @@ func (p *planner) redirectWishes(below *needy) {
 	}
 }
 
-// shed wishes leases away from the sessions that are above their share, those that are furthest above first.
+// shed wishes leases away from the sessions that are above their share, those that are furthest
+// above first.
 func (p *planner) shed(below *needy) {
 	type offer struct {
 		*entry
@@ -239,7 +243,8 @@ func (p *planner) shed(below *needy) {
 				rested = append(rested, e)
 			}
 		}
-		// What changed hands lately did so for a reason: whoever gave it up as stuck is not to have it back before anybody read it.
+		// What changed hands lately did so for a reason: whoever gave it up as stuck is not to have
+		// it back before anybody read it.
 		n := -h.room
 		var give []*entry
 		for _, list := range [][]*entry{rested, moved, fresh} {
@@ -275,8 +280,8 @@ func spread(list []*entry, n int) []*entry {
 // needy is a heap of the sessions below their share, the one furthest below on top.
 type needy []*holder
 
-// take returns the session furthest below its share, which is one less below now, or nil when there is none. It returns avoid
-// only if there is no other.
+// take returns the session furthest below its share, which is one less below now, or nil when there
+// is none. It returns avoid only if there is no other.
 func (n *needy) take(avoid *holder) *holder {
 	q := *n
 	if len(q) == 0 {

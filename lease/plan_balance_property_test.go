@@ -136,7 +136,8 @@ func checkBalance(t *testing.T, m *model, planned []lease.Action) {
 		t.Errorf("%d moves are in flight, at most %d may be", then.wishes, limit)
 	}
 
-	// Children that go to who has just finished a parent, and those that are not handed on yet, make the balance wait.
+	// Children that go to who has just finished a parent, and those that are not handed on yet,
+	// make the balance wait.
 	given, kept := 0, 0
 	for _, a := range planned {
 		if l := m.leases[a.Key]; a.Kind == lease.Assign && m.finished(a.Session, l) {
@@ -227,8 +228,9 @@ type apportioned struct {
 	cap     int
 }
 
-// apportionments are all ways to share n leases out in proportion to weights and within caps by largest remainder, in exact
-// fractions: remainders that are equal may be rounded up in any combination.
+// apportionments are all ways to share n leases out in proportion to weights and within caps by
+// largest remainder, in exact fractions: remainders that are equal may be rounded up in any
+// combination.
 func apportionments(workers []apportioned, n int) [][]int {
 	shares := make([]int, len(workers))
 	open := map[int]bool{}
@@ -242,7 +244,8 @@ func apportionments(workers []apportioned, n int) [][]int {
 		again = false
 		for i := range workers {
 			if open[i] && due(i).Cmp(big.NewRat(int64(workers[i].cap), 1)) >= 0 {
-				// Its cap is the lesser of the two, so the others get more and this one still does not get below its cap.
+				// Its cap is the lesser of the two, so the others get more and this one still does
+				// not get below its cap.
 				shares[i] = workers[i].cap
 				n -= shares[i]
 				weight -= workers[i].weight

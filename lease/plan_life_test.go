@@ -11,8 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// TestPlanDoesNotFlap: once a plan was carried out, and nothing happened since, there is nothing more to do. What it
-// ended is given out by the next plan, what nobody names any more is forgotten, and that is all.
+// TestPlanDoesNotFlap: once a plan was carried out, and nothing happened since, there is nothing
+// more to do. What it ended is given out by the next plan, what nobody names any more is forgotten,
+// and that is all.
 func TestPlanDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	seeds(t, 1_500, func(t *testing.T, rng *rand.Rand) {
@@ -39,7 +40,8 @@ func TestPlanDoesNotFlap(t *testing.T) {
 			for _, a := range planned {
 				switch {
 				case a.Kind == lease.Handoff && a.Session == "" && ends:
-					// Its parent was taken from the session that is ended: when it is, the lease has work, and is wished elsewhere.
+					// Its parent was taken from the session that is ended: when it is, the lease
+					// has work, and is wished elsewhere.
 				case a.Kind == lease.Handoff:
 					wishes[a.Key]++
 				case a.Kind == lease.EndSession && i > 0:
@@ -61,9 +63,10 @@ func TestPlanDoesNotFlap(t *testing.T) {
 	})
 }
 
-// TestPlanThroughALife lets a group live: workers join, stop, die and come back, shards split, merge and expire, leaders die
-// between two writes or act on what they saw long ago, hand-offs take their time. No write on the way breaks the rules,
-// and when things calm down everybody has its share.
+// TestPlanThroughALife lets a group live: workers join, stop, die and come back, shards split,
+// merge and expire, leaders die between two writes or act on what they saw long ago, hand-offs take
+// their time. No write on the way breaks the rules, and when things calm down everybody has its
+// share.
 func TestPlanThroughALife(t *testing.T) {
 	t.Parallel()
 	seeds(t, 80, func(t *testing.T, rng *rand.Rand) {
@@ -251,7 +254,8 @@ func (w *world) lead() {
 	}
 }
 
-// write carries out an action, which must keep the promises at this very moment, whenever it was planned.
+// write carries out an action, which must keep the promises at this very moment, whenever it was
+// planned.
 func (w *world) write(a lease.Action) {
 	if l := w.leases[a.Key]; a.Kind == lease.Assign && l != nil && l.Epoch == a.Epoch {
 		if !w.free(l) {

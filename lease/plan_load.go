@@ -6,13 +6,14 @@ import (
 )
 
 const (
-	// leaseCost is what any lease costs beside its bytes, in bytes per second: with it idle leases weigh something, the
-	// same, and little load is not worth a move.
+	// leaseCost is what any lease costs beside its bytes, in bytes per second: with it idle leases
+	// weigh something, the same, and little load is not worth a move.
 	leaseCost = 16 << 10
 	// overload is how far above its fair part a session has to be before anything moves for load.
 	overload = 1.25
-	// gain is by how much of the lease that moves the busier of two sessions has to be relieved for an exchange to be worth it:
-	// leases that are nearly alike are not exchanged, and one that would only carry the trouble elsewhere stays.
+	// gain is by how much of the lease that moves the busier of two sessions has to be relieved for
+	// an exchange to be worth it: leases that are nearly alike are not exchanged, and one that
+	// would only carry the trouble elsewhere stays.
 	gain = 0.5
 	// exchangesInFlight bounds the moves that are under way while more are begun for load.
 	exchangesInFlight = 16
@@ -20,10 +21,11 @@ const (
 	partners = 4
 )
 
-// evenLoads exchanges leases of overloaded sessions for lighter ones of others, one for one, so that nobody's share
-// changes; or gives one away where the other's share could as well be the bigger one. It begins when all have their share,
-// and does only what is worth it: the busiest first, as long as it is overloaded, and only if the busier of the two comes out
-// relieved by a margin. Each exchange makes the whole more even, so they come to an end.
+// evenLoads exchanges leases of overloaded sessions for lighter ones of others, one for one, so
+// that nobody's share changes; or gives one away where the other's share could as well be the
+// bigger one. It begins when all have their share, and does only what is worth it: the busiest
+// first, as long as it is overloaded, and only if the busier of the two comes out relieved by a
+// margin. Each exchange makes the whole more even, so they come to an end.
 func (p *planner) evenLoads(f Facts) {
 	if !p.even() {
 		return

@@ -66,8 +66,8 @@ func (m *model) settle(t *testing.T) (moves int) {
 // weight is what a lease costs by the plan's measure, written down a second time.
 func weight(l *lease.Lease) float64 { return 16<<10 + l.Load.Bytes() }
 
-// TestLoadSettles: whatever the leases bring, moves for load come to an end, keep shares and caps, and leave nobody much
-// above what is fair, as far as one lease can be told from another.
+// TestLoadSettles: whatever the leases bring, moves for load come to an end, keep shares and caps,
+// and leave nobody much above what is fair, as far as one lease can be told from another.
 func TestLoadSettles(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {
@@ -123,7 +123,8 @@ func TestLoadMovesLittle(t *testing.T) {
 	})
 }
 
-// TestNoiseMovesNothing: loads that swing by a class, as a leader sees them, move leases once, and then never again.
+// TestNoiseMovesNothing: loads that swing by a class, as a leader sees them, move leases once, and
+// then never again.
 func TestNoiseMovesNothing(t *testing.T) {
 	t.Parallel()
 	seeds(t, 20, func(t *testing.T, rng *rand.Rand) {
@@ -155,8 +156,8 @@ func TestNoiseMovesNothing(t *testing.T) {
 	})
 }
 
-// TestWatchCoolsWhatMoved: a lease that changed hands under the leader's eyes cools for some minutes, one that it found as
-// it is does not.
+// TestWatchCoolsWhatMoved: a lease that changed hands under the leader's eyes cools for some
+// minutes, one that it found as it is does not.
 func TestWatchCoolsWhatMoved(t *testing.T) {
 	watch := lease.NewWatch(lease.Times{Beat: time.Second, Failover: time.Hour, Handoff: time.Hour}, lease.Leader{})
 	now := time.Unix(1_000_000, 0)
@@ -215,7 +216,8 @@ func TestWatchKnowsWhatIsRecent(t *testing.T) {
 	}
 }
 
-// TestStreamsAreSpread: the shards of each stream are spread over the workers, at a start, after a join and after a death.
+// TestStreamsAreSpread: the shards of each stream are spread over the workers, at a start, after a
+// join and after a death.
 func TestStreamsAreSpread(t *testing.T) {
 	m := newModel()
 	for i := range 4 {
@@ -247,7 +249,8 @@ func TestStreamsAreSpread(t *testing.T) {
 	spread("after a death", 6)
 }
 
-// TestExplainSaysWhatPlanDoes: as many sentences as actions, in the same order, with the names in them.
+// TestExplainSaysWhatPlanDoes: as many sentences as actions, in the same order, with the names in
+// them.
 func TestExplainSaysWhatPlanDoes(t *testing.T) {
 	t.Parallel()
 	seeds(t, 500, func(t *testing.T, rng *rand.Rand) {
@@ -274,7 +277,8 @@ func TestExplainSaysWhatPlanDoes(t *testing.T) {
 	})
 }
 
-// TestWhatStalledGoesElsewhere: a lease is given to the session that it shuns only if no other has room for it.
+// TestWhatStalledGoesElsewhere: a lease is given to the session that it shuns only if no other has
+// room for it.
 func TestWhatStalledGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	seeds(t, 300, func(t *testing.T, rng *rand.Rand) {

@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// Waiting returns the leases that may not be given out yet, each with the parents that it waits for, sorted. gone is
-// [Facts.Gone].
+// Waiting returns the leases that may not be given out yet, each with the parents that it waits
+// for, sorted. gone is [Facts.Gone].
 //
-// A parent is done when its lease is finished and not revoked: one that an operator moved to its end while it was held is still
-// being read until the old owner has acknowledged. One that has no lease is done when it is in gone, or when the child has
-// had an owner before: it was given out because its parents were done, and they do not become undone by being
-// forgotten. (So a failover of shards whose parents expired long ago waits for no listing.) Any other parent without a
-// lease blocks the child, because its lease may simply not be made yet.
+// A parent is done when its lease is finished and not revoked: one that an operator moved to its
+// end while it was held is still being read until the old owner has acknowledged. One that has no
+// lease is done when it is in gone, or when the child has had an owner before: it was given out
+// because its parents were done, and they do not become undone by being forgotten. (So a failover
+// of shards whose parents expired long ago waits for no listing.) Any other parent without a lease
+// blocks the child, because its lease may simply not be made yet.
 func Waiting(leases []Lease, gone map[Key]bool) map[Key][]Key {
 	waiting := map[Key][]Key{}
 	all := newLineage(leases, gone)
@@ -35,9 +36,9 @@ func Waiting(leases []Lease, gone map[Key]bool) map[Key][]Key {
 	return waiting
 }
 
-// Unknown returns, sorted, the parents that leases wait for and that have no lease themselves. A leader has to list
-// their streams: either the listing names them and they get a lease, or they have left the stream and belong in gone,
-// which is [Facts.Gone].
+// Unknown returns, sorted, the parents that leases wait for and that have no lease themselves. A
+// leader has to list their streams: either the listing names them and they get a lease, or they
+// have left the stream and belong in gone, which is [Facts.Gone].
 func Unknown(leases []Lease, gone map[Key]bool) []Key {
 	all := newLineage(leases, gone)
 	unknown := map[Key]bool{}
@@ -56,12 +57,13 @@ type lineage struct {
 	sorted []*Lease // by key, each key once
 	byKey  map[Key]*Lease
 	gone   map[Key]bool
-	// trusted reports whether a session that Lease.Revoked names may still trust the lease; nil: it does.
+	// trusted reports whether a session that Lease.Revoked names may still trust the lease; nil: it
+	// does.
 	trusted func(*Lease) bool
 }
 
-// newLineage sorts leases. Should a key come twice, as it may in a view that was read in pages while things moved, the
-// lease with the higher epoch counts.
+// newLineage sorts leases. Should a key come twice, as it may in a view that was read in pages
+// while things moved, the lease with the higher epoch counts.
 func newLineage(leases []Lease, gone map[Key]bool) lineage {
 	sorted := make([]*Lease, len(leases))
 	lineal := false
@@ -99,8 +101,8 @@ func (a *lineage) waits(l *Lease) bool {
 	return false
 }
 
-// compareLeases orders leases by key. Among those of one key the highest epoch comes first; the rest only makes the
-// order total.
+// compareLeases orders leases by key. Among those of one key the highest epoch comes first; the
+// rest only makes the order total.
 func compareLeases(a, b *Lease) int {
 	if c := a.Key.Compare(b.Key); c != 0 {
 		return c

@@ -16,7 +16,8 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "replay the property tests of Plan with this seed alone")
 
-// seeds calls f with a generator for each of n seeds, different ones in each run. A failure names its seed.
+// seeds calls f with a generator for each of n seeds, different ones in each run. A failure names
+// its seed.
 func seeds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
 	t.Helper()
 	if testing.Short() {
@@ -122,8 +123,8 @@ func key(i int) lease.Key {
 	return lease.Key{Stream: string(rune('a' + i%2)), Shard: fmt.Sprintf("%02d", i/2)}
 }
 
-// TestPlanKeepsTheRulesInAnyState: whatever the rows say, each action is one that the contract allows, and the plan is the
-// same in whichever order they came.
+// TestPlanKeepsTheRulesInAnyState: whatever the rows say, each action is one that the contract
+// allows, and the plan is the same in whichever order they came.
 func TestPlanKeepsTheRulesInAnyState(t *testing.T) {
 	t.Parallel()
 	seeds(t, 2_000, func(t *testing.T, rng *rand.Rand) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// setShares sets the share of each holder in n leases: in proportion to its weight, no more than its cap, as a whole
-// number, n in all unless the caps allow less. holders are sorted by session.
+// setShares sets the share of each holder in n leases: in proportion to its weight, no more than
+// its cap, as a whole number, n in all unless the caps allow less. holders are sorted by session.
 func setShares(holders []*holder, n int) {
 	if len(holders) == 0 {
 		return
@@ -17,8 +17,8 @@ func setShares(holders []*holder, n int) {
 	heaviest := slices.MaxFunc(holders, func(a, b *holder) int { return cmp.Compare(a.weight, b.weight) }).weight
 	weight := func(h *holder) float64 { return max(h.weight/heaviest, 1e-12) }
 
-	// Whoever's cap is reached first as all shares grow together comes first. Those for whom that happens before the leases
-	// are used up get their cap, the others divide the rest.
+	// Whoever's cap is reached first as all shares grow together comes first. Those for whom that
+	// happens before the leases are used up get their cap, the others divide the rest.
 	byCap := slices.SortedStableFunc(slices.Values(holders), func(a, b *holder) int {
 		return cmp.Compare(float64(a.cap)/weight(a), float64(b.cap)/weight(b))
 	})
@@ -38,7 +38,8 @@ func setShares(holders []*holder, n int) {
 	divide(byCap[first:], rest, func(h *holder) float64 { return weight(h) / weights[first] })
 }
 
-// divide shares n leases out by largest remainder. part is the part of n that a holder is due, less than its cap.
+// divide shares n leases out by largest remainder. part is the part of n that a holder is due, less
+// than its cap.
 func divide(holders []*holder, n int, part func(*holder) float64) {
 	type remainder struct {
 		*holder
@@ -53,8 +54,8 @@ func divide(holders []*holder, n int, part func(*holder) float64) {
 		left -= h.share
 		remainders[i] = remainder{h, int(math.Round((due - whole) * 1e6))}
 	}
-	// Among equal remainders, one more lease for somebody who has it already saves a move, and it is cheaper to take back
-	// a wish than to take a lease.
+	// Among equal remainders, one more lease for somebody who has it already saves a move, and it
+	// is cheaper to take back a wish than to take a lease.
 	slices.SortFunc(remainders, func(a, b remainder) int {
 		if c := cmp.Compare(b.millionths, a.millionths); c != 0 {
 			return c

@@ -232,9 +232,9 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// FuzzPlan makes views that no store answers: sessions and leases that come several times, parents in a circle, owners and
-// heirs that nobody knows, positions of finished shards with owners. Plan must not panic, not depend on the order, and
-// still give nothing to anybody who cannot take it.
+// FuzzPlan makes views that no store answers: sessions and leases that come several times, parents
+// in a circle, owners and heirs that nobody knows, positions of finished shards with owners. Plan
+// must not panic, not depend on the order, and still give nothing to anybody who cannot take it.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 4, 0, 1, 2, 3, 0, 0, 0, 0, 0, 1, 1, 2, 0, 1, 0, 0, 0})

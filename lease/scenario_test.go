@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // defaultStream is the stream of leases that a scenario names without one.
 const defaultStream = "orders"
 
-// TestScenarios runs testdata/*.txt, see testdata/README.md. After a change on purpose, run it with -update and read
-// the difference.
+// TestScenarios runs testdata/*.txt, see testdata/README.md. After a change on purpose, run it with
+// -update and read the difference.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
@@ -74,8 +74,9 @@ func firstDifference(want, got string) string {
 	return "the number of blocks differs"
 }
 
-// runScenario carries out the commands of a scenario and returns its text with the output that they really have. A block
-// is some lines of commands or comments, "----", and the output; an empty line ends it.
+// runScenario carries out the commands of a scenario and returns its text with the output that they
+// really have. A block is some lines of commands or comments, "----", and the output; an empty line
+// ends it.
 func runScenario(text string) (string, error) {
 	s := &scenario{model: newModel()}
 	var b strings.Builder

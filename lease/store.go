@@ -9,74 +9,82 @@ import (
 )
 
 var (
-	// ErrSessionOver answers a beat of a session that was ended or that the store does not know (any more). The worker
-	// holds nothing and may start a new session.
+	// ErrSessionOver answers a beat of a session that was ended or that the store does not know
+	// (any more). The worker holds nothing and may start a new session.
 	ErrSessionOver = errors.New("lease: the session is over")
-	// ErrSetup is wrapped by errors that no retry mends: a missing table or schema, a table of somebody else's shape,
-	// no permission. The text says what to do.
+	// ErrSetup is wrapped by errors that no retry mends: a missing table or schema, a table of
+	// somebody else's shape, no permission. The text says what to do.
 	ErrSetup = errors.New("lease: the store is not set up")
 )
 
-// Store keeps the leases, sessions and leader of any number of applications. All methods may be called concurrently,
-// by any number of processes, and must be linearizable for each row they touch. An error other than [ErrSessionOver]
-// and [ErrSetup] leaves open whether the call took effect; every call may be repeated after such an error, and one that
-// took effect twice must do no harm. Slices that are passed in are not kept, those that are returned belong to the caller.
+// Store keeps the leases, sessions and leader of any number of applications. All methods may be
+// called concurrently, by any number of processes, and must be linearizable for each row they
+// touch. An error other than [ErrSessionOver] and [ErrSetup] leaves open whether the call took
+// effect; every call may be repeated after such an error, and one that took effect twice must do no
+// harm. Slices that are passed in are not kept, those that are returned belong to the caller.
 //
-// Every method fails on an application that [CheckApp] refuses; Beat and Leave begin with [Report.Check], Apply with
-// [Action.Check] of every action before it carries out any.
+// Every method fails on an application that [CheckApp] refuses; Beat and Leave begin with
+// [Report.Check], Apply with [Action.Check] of every action before it carries out any.
 //
-// The contract grows by fields of what is passed here, each with one of the [Abilities]; a store of your own that does not
-// know a new field goes on working with what it has. Something that wraps a Store passes Abilities and whole values on:
-// embed the Store, and copy a Report rather than building one of the fields you know.
+// The contract grows by fields of what is passed here, each with one of the [Abilities]; a store of
+// your own that does not know a new field goes on working with what it has. Something that wraps a
+// Store passes Abilities and whole values on: embed the Store, and copy a Report rather than
+// building one of the fields you know.
 //
 // store/storetest is this contract as a test suite, for wrappers too.
 type Store interface {
-	// Abilities are what the store does beyond what every store has to. It does no I/O, and answers the same for as long as
-	// the store lives. A store that knows of none returns 0. weir.New fails when one is missing that its Options cannot do
-	// without; Run logs which of its features are off for lack of another.
+	// Abilities are what the store does beyond what every store has to. It does no I/O, and answers
+	// the same for as long as the store lives. A store that knows of none returns 0. weir.New fails
+	// when one is missing that its Options cannot do without; Run logs which of its features are
+	// off for lack of another.
 	Abilities() Abilities
 
 	// Beat carries out a report and answers with the session's orders.
 	//
-	// The first beat of a session (Report.First) makes its row if it is absent. Any other beat of a session that is
-	// absent, and every beat of one that has ended, changes nothing and fails with [ErrSessionOver]. A beat that
-	// succeeds moves the session's beat count, records the rest of the report on the session, and carries out each
-	// [Progress] by itself.
+	// The first beat of a session (Report.First) makes its row if it is absent. Any other beat of a
+	// session that is absent, and every beat of one that has ended, changes nothing and fails with
+	// [ErrSessionOver]. A beat that succeeds moves the session's beat count, records the rest of
+	// the report on the session, and carries out each [Progress] by itself.
 	//
-	// Orders that are returned must reflect everything that an [Store.Apply] did which returned without error before
-	// this call began, and everything that this report did.
+	// Orders that are returned must reflect everything that an [Store.Apply] did which returned
+	// without error before this call began, and everything that this report did.
 	Beat(ctx context.Context, app string, r Report) (Orders, error)
 
-	// View returns what a leader plans from, and what people look at. It need not be one snapshot, but the leases must be
-	// read before the workers: a lease never names a session whose row the same view misses although it lives.
+	// View returns what a leader plans from, and what people look at. It need not be one snapshot,
+	// but the leases must be read before the workers: a lease never names a session whose row the
+	// same view misses although it lives.
 	//
-	// since is "" or the Revision of an earlier view; when no lease was created, deleted, finished, or changed epoch, owner,
-	// heir, revocation or Born since then, the store may leave Leases nil and set Same. Moved checkpoints and loads alone need not count.
+	// since is "" or the Revision of an earlier view; when no lease was created, deleted, finished,
+	// or changed epoch, owner, heir, revocation or Born since then, the store may leave Leases nil
+	// and set Same. Moved checkpoints and loads alone need not count.
 	View(ctx context.Context, app string, since string) (View, error)
 
-	// Apply carries out actions in order, each by itself and under its own condition, and says for each whether it took
-	// effect. One whose condition fails is skipped without an error. After an error any prefix may have taken effect.
+	// Apply carries out actions in order, each by itself and under its own condition, and says for
+	// each whether it took effect. One whose condition fails is skipped without an error. After an
+	// error any prefix may have taken effect.
 	Apply(ctx context.Context, app string, actions []Action) ([]bool, error)
 
-	// Lead makes session the leader if the leader's term is still the given one (0 when there never was a leader), and
-	// moves the term by one. session "" resigns. It reports whether that happened.
+	// Lead makes session the leader if the leader's term is still the given one (0 when there never
+	// was a leader), and moves the term by one. session "" resigns. It reports whether that
+	// happened.
 	Lead(ctx context.Context, app, session string, term uint64) (bool, error)
 
-	// Leave ends a session in an orderly way: it carries out the report's progress, frees every lease that the session
-	// still owns (to the heir where one is named) or has not acknowledged, gives leadership up, and removes the session's
-	// row. A session that is already over is no error; its progress is refused as in Beat.
+	// Leave ends a session in an orderly way: it carries out the report's progress, frees every
+	// lease that the session still owns (to the heir where one is named) or has not acknowledged,
+	// gives leadership up, and removes the session's row. A session that is already over is no
+	// error; its progress is refused as in Beat.
 	Leave(ctx context.Context, app string, r Report) error
 }
 
-// Admin is what a store can do beside the contract, for people who look after applications. All stores of weir
-// implement it.
+// Admin is what a store can do beside the contract, for people who look after applications. All
+// stores of weir implement it.
 type Admin interface {
-	// Apps returns the applications that have anything stored, sorted. It may read the whole store, so it is for commands
-	// and pages, not for loops.
+	// Apps returns the applications that have anything stored, sorted. It may read the whole store,
+	// so it is for commands and pages, not for loops.
 	Apps(ctx context.Context) ([]string, error)
-	// Remove deletes everything of an application, whatever its workers do: those that live find that their sessions are
-	// over, and what they then begin anew is a new application of the same name. Check first that none lives.
-	// One that is not there is no error.
+	// Remove deletes everything of an application, whatever its workers do: those that live find
+	// that their sessions are over, and what they then begin anew is a new application of the same
+	// name. Check first that none lives. One that is not there is no error.
 	Remove(ctx context.Context, app string) error
 }
 
@@ -94,44 +102,50 @@ type Report struct {
 	Troubles  []Trouble // see [Worker.Troubles]; the worst first: what is beyond [MaxTroubles] or 3 KiB is cut
 	// Others asks for [Orders.Others]. A store without [WatchBeats] ignores it.
 	Others bool
-	// Resigns is the term of a leadership that the session gives up, 0 for none. If the session leads at that term, nobody
-	// leads any more with this beat; the term stays, as it does when a leader's session ends. It never fails a beat: whether
-	// it happened shows in [Orders.Leader]. A store without [ResignByBeat] ignores it.
+	// Resigns is the term of a leadership that the session gives up, 0 for none. If the session
+	// leads at that term, nobody leads any more with this beat; the term stays, as it does when a
+	// leader's session ends. It never fails a beat: whether it happened shows in [Orders.Leader]. A
+	// store without [ResignByBeat] ignores it.
 	Resigns uint64
 }
 
-// Progress is what a report says of one lease. It takes effect only if the lease is owned by the reporting session
-// at the given epoch; otherwise it is ignored (the orders show what the session holds), with one exception: Release by
-// the session that Lease.Revoked names, at the epoch before the lease's, acknowledges the revocation and clears it. (At any
-// other epoch it is the late duplicate of an older acknowledgement.)
+// Progress is what a report says of one lease. It takes effect only if the lease is owned by the
+// reporting session at the given epoch; otherwise it is ignored (the orders show what the session
+// holds), with one exception: Release by the session that Lease.Revoked names, at the epoch before
+// the lease's, acknowledges the revocation and clears it. (At any other epoch it is the late
+// duplicate of an older acknowledgement.)
 type Progress struct {
 	Key
 	Epoch uint64
-	// Position is the new checkpoint; the zero Position leaves it. A position before the stored one is ignored.
-	// [shard.End] finishes the lease: no owner, epoch moved, whatever Release says.
+	// Position is the new checkpoint; the zero Position leaves it. A position before the stored one
+	// is ignored. [shard.End] finishes the lease: no owner, epoch moved, whatever Release says.
 	Position shard.Position
-	// Release gives the lease back, after Position was stored: to the heir if there is one, else to nobody. Epoch moves.
+	// Release gives the lease back, after Position was stored: to the heir if there is one, else to
+	// nobody. Epoch moves.
 	Release bool
-	// Stalled says, with Release, that the session gives the lease back because it could not make progress with it. If
-	// nobody gets the lease by that, the session becomes [Lease.Shunned].
+	// Stalled says, with Release, that the session gives the lease back because it could not make
+	// progress with it. If nobody gets the lease by that, the session becomes [Lease.Shunned].
 	Stalled bool
-	// Load is the class of what the shard brings now; 0 leaves what is stored. It may come without a Position.
+	// Load is the class of what the shard brings now; 0 leaves what is stored. It may come without
+	// a Position.
 	Load Load
-	// Children are the shards that the end of this one named, with Position End only. For each that has no lease yet one is
-	// made, no later than the lease is finished: no owner, epoch 1, position [shard.Oldest], Born as this one. They are facts about the
-	// stream, so a store may make them even if the session has lost the lease meanwhile.
+	// Children are the shards that the end of this one named, with Position End only. For each that
+	// has no lease yet one is made, no later than the lease is finished: no owner, epoch 1,
+	// position [shard.Oldest], Born as this one. They are facts about the stream, so a store may
+	// make them even if the session has lost the lease meanwhile.
 	Children []shard.Shard
 }
 
 // Orders answer a beat.
 type Orders struct {
-	// Held are the leases that the session owns, sorted by key, each with its epoch and possible Heir. Their positions,
-	// loads and births may be as of when the session got them.
+	// Held are the leases that the session owns, sorted by key, each with its epoch and possible
+	// Heir. Their positions, loads and births may be as of when the session got them.
 	Held   []Lease
 	Leader Leader
-	// Others are the beat counts of all other sessions of the application that have not ended, sorted by session, if the
-	// report asked for them. They are read after the beat was sent, but need not be of one moment, and a count may be one
-	// that the session has had before: whoever ends a session names the count, and that is compared with the present one.
+	// Others are the beat counts of all other sessions of the application that have not ended,
+	// sorted by session, if the report asked for them. They are read after the beat was sent, but
+	// need not be of one moment, and a count may be one that the session has had before: whoever
+	// ends a session names the count, and that is compared with the present one.
 	Others []SessionBeat
 }
 
@@ -148,8 +162,8 @@ type View struct {
 	Leases   []Lease
 	Workers  []Worker
 	Leader   Leader
-	// Paused are the streams whose leases nobody is to hold, sorted; "" stands for the whole application. They are those
-	// of now, also when the leases are the Same.
+	// Paused are the streams whose leases nobody is to hold, sorted; "" stands for the whole
+	// application. They are those of now, also when the leases are the Same.
 	Paused []string
 }
 
@@ -160,14 +174,16 @@ type Kind uint8
 const (
 	// Create makes a lease as Action.Lease says. C: there is none of that key.
 	Create Kind = iota + 1
-	// Assign makes Session the owner of Key, moves the epoch, clears Heir, Revoked and Shunned. C: epoch, and it is not finished.
+	// Assign makes Session the owner of Key, moves the epoch, clears Heir, Revoked and Shunned. C:
+	// epoch, and it is not finished.
 	Assign
-	// Handoff asks the owner of Key to hand it to Session, which may be [Nobody]; "" withdraws the wish. The epoch stays.
-	// C: epoch, and it has an owner, which is not Session.
+	// Handoff asks the owner of Key to hand it to Session, which may be [Nobody]; "" withdraws the
+	// wish. The epoch stays. C: epoch, and it has an owner, which is not Session.
 	Handoff
-	// Revoke takes Key from its owner, who becomes Lease.Revoked; moves the epoch, clears Heir. C: epoch, and it has an owner.
-	// Whoever revoked it may have died before the old owner could learn of it. So a leader that finds a revocation that it
-	// did not write itself has to Tell the session, and only then starts to wait for the failover time.
+	// Revoke takes Key from its owner, who becomes Lease.Revoked; moves the epoch, clears Heir. C:
+	// epoch, and it has an owner. Whoever revoked it may have died before the old owner could learn
+	// of it. So a leader that finds a revocation that it did not write itself has to Tell the
+	// session, and only then starts to wait for the failover time.
 	Revoke
 	// Delete removes the lease Key. C: epoch, and nobody owns it.
 	Delete
@@ -175,24 +191,27 @@ const (
 	EndSession
 	// Forget removes the row of Session. C: it has ended.
 	Forget
-	// Tell makes sure that the next beat of Session is answered with fresh orders, in case a note about them was lost. A
-	// store whose beats always read the leases does nothing. C: none.
+	// Tell makes sure that the next beat of Session is answered with fresh orders, in case a note
+	// about them was lost. A store whose beats always read the leases does nothing. C: none.
 	Tell
-	// Move sets the position of Key to Position, also backwards, and Born if it is not 0; takes the lease from its owner as
-	// Revoke does (if it has one), and moves the epoch. For operators, and for streams that were made anew. C: epoch. A
-	// lease that is moved to [shard.End] while it is held is finished for its children only when the old owner has
-	// acknowledged or cannot trust it any more, like any revocation.
+	// Move sets the position of Key to Position, also backwards, and Born if it is not 0; takes the
+	// lease from its owner as Revoke does (if it has one), and moves the epoch. For operators, and
+	// for streams that were made anew. C: epoch. A lease that is moved to [shard.End] while it is
+	// held is finished for its children only when the old owner has acknowledged or cannot trust it
+	// any more, like any revocation.
 	Move
-	// Drain sets Worker.Drain of Session to On: the worker is to be emptied although it goes on running, or that is over.
-	// C: the session is there and has not ended.
+	// Drain sets Worker.Drain of Session to On: the worker is to be emptied although it goes on
+	// running, or that is over. C: the session is there and has not ended.
 	Drain
-	// Pause puts Stream, "" for the whole application, among View.Paused (On), or takes it out. C: with On, fewer than
-	// [MaxPaused] others are paused.
+	// Pause puts Stream, "" for the whole application, among View.Paused (On), or takes it out. C:
+	// with On, fewer than [MaxPaused] others are paused.
 	Pause
-	// Replace puts Lease, which has no owner, in the place of Key, which it is of: a shard of a stream that was made anew, with other parents
-	// perhaps. It is one write, so that the epoch never begins again. C: epoch, and nobody owns Key; the new epoch is a later one.
+	// Replace puts Lease, which has no owner, in the place of Key, which it is of: a shard of a
+	// stream that was made anew, with other parents perhaps. It is one write, so that the epoch
+	// never begins again. C: epoch, and nobody owns Key; the new epoch is a later one.
 	Replace
-	// Birth fills in the Born of Key, for a lease that was made before it was known. Nothing else changes. C: epoch, and Born is 0.
+	// Birth fills in the Born of Key, for a lease that was made before it was known. Nothing else
+	// changes. C: epoch, and Born is 0.
 	Birth
 )
 

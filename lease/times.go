@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Times are the durations of a worker: how often it beats, and what it judges others by while it leads.
+// Times are the durations of a worker: how often it beats, and what it judges others by while it
+// leads.
 type Times struct {
 	Beat     time.Duration // between two beats of a worker
 	Failover time.Duration // a session silent for this long is dead
@@ -43,7 +44,8 @@ func (t Times) check() error {
 	return nil
 }
 
-// clipTimes makes times whole milliseconds, and those that no worker can have zero: people lose a hint by it, and nobody a lease.
+// clipTimes makes times whole milliseconds, and those that no worker can have zero: people lose a
+// hint by it, and nobody a lease.
 func clipTimes(t Times) Times {
 	t.Beat, t.Failover, t.Handoff = t.Beat.Truncate(time.Millisecond), t.Failover.Truncate(time.Millisecond), t.Handoff.Truncate(time.Millisecond)
 	if t.check() != nil {
@@ -89,8 +91,8 @@ func ParseTimes(s string) (Times, error) {
 	return t, nil
 }
 
-// TimesOf are the times that a view is judged by: those of the leader that it names, else the longest of each that any of its workers has,
-// so that nobody counts as dead who may live.
+// TimesOf are the times that a view is judged by: those of the leader that it names, else the
+// longest of each that any of its workers has, so that nobody counts as dead who may live.
 func TimesOf(v View) Times {
 	var longest Times
 	for i := range v.Workers {

@@ -4,10 +4,11 @@ import (
 	"time"
 )
 
-// Watch turns a leader's successive views into [Facts]. It only counts time in which nothing moved while the leader's
-// own reads succeeded, one after the other, on the clock of its arguments; it reads no clock itself. The zero Watch is not
-// usable; a new leader makes a new one ([Follow.Watch]). It brings along how long beat counts have stood still; everything
-// else that it waits for starts with its own first view. Not for concurrent use.
+// Watch turns a leader's successive views into [Facts]. It only counts time in which nothing moved
+// while the leader's own reads succeeded, one after the other, on the clock of its arguments; it
+// reads no clock itself. The zero Watch is not usable; a new leader makes a new one
+// ([Follow.Watch]). It brings along how long beat counts have stood still; everything else that it
+// waits for starts with its own first view. Not for concurrent use.
 type Watch struct {
 	times   Times
 	beats   stillness
@@ -36,8 +37,9 @@ type wish struct {
 
 type disagreement struct{ holds, leases uint64 }
 
-// NewWatch makes a watch. suspect is the leader that was taken over from because its beat stood still for the failover
-// time: it counts as dead as long as its beat is still that one. Give the zero Leader otherwise.
+// NewWatch makes a watch. suspect is the leader that was taken over from because its beat stood
+// still for the failover time: it counts as dead as long as its beat is still that one. Give the
+// zero Leader otherwise.
 func NewWatch(times Times, suspect Leader) *Watch {
 	return &Watch{
 		times: times, suspect: suspect,
@@ -46,15 +48,17 @@ func NewWatch(times Times, suspect Leader) *Watch {
 	}
 }
 
-// forgetAfter is how many failover times a session has to have been over before its row goes. It is assumed that no call reaches the
-// store later than that after it was sent: a client's calls end after half a failover time, but what they sent may be on its way for longer.
+// forgetAfter is how many failover times a session has to have been over before its row goes. It is
+// assumed that no call reaches the store later than that after it was sent: a client's calls end
+// after half a failover time, but what they sent may be on its way for longer.
 const forgetAfter = 10
 
 // Missed notes that a view failed. The time around it proves nothing about anybody.
 func (w *Watch) Missed() { w.beats.missed() }
 
-// See takes in a view that was asked for at began and had arrived at ended, and says what it proves. Leases must be
-// filled in, also when the store said Same; that is relied on. Facts.Gone is left to the caller, who lists the streams.
+// See takes in a view that was asked for at began and had arrived at ended, and says what it
+// proves. Leases must be filled in, also when the store said Same; that is relied on. Facts.Gone is
+// left to the caller, who lists the streams.
 func (w *Watch) See(v View, began, ended time.Time) Facts {
 	step := w.beats.step(began, ended, w.times.Beat)
 
@@ -89,8 +93,8 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 			put(&f.Dead, worker.Session, worker.Beat)
 		}
 
-		// A worker answers to new orders with its next beat, so only a difference that outlives several beats of a live
-		// worker means that a note got lost.
+		// A worker answers to new orders with its next beat, so only a difference that outlives
+		// several beats of a live worker means that a note got lost.
 		sum := w.sums[worker.Session]
 		if sum == worker.Holds {
 			delete(w.untold, worker.Session)
@@ -126,14 +130,15 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	var revoked, wished map[Key]bool
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		// A session that is over trusts nothing any more, so there is nothing to wait for, and nobody to tell.
+		// A session that is over trusts nothing any more, so there is nothing to wait for, and
+		// nobody to tell.
 		if l.Revoked != "" && w.beats.sessions[l.Revoked] != nil {
 			put(&revoked, l.Key, true)
 			r := track(w.revoked, l.Key, revocation{l.Epoch, l.Revoked}, step)
 			switch {
 			case !r.told:
-				// Whoever revoked it may have died before the old owner could learn of it: tell it (again), and only then
-				// begin to wait.
+				// Whoever revoked it may have died before the old owner could learn of it: tell it
+				// (again), and only then begin to wait.
 				r.time = 0
 				put(&f.Untold, l.Revoked, true)
 			case r.time >= w.times.Failover:
@@ -151,9 +156,9 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 	prune(w.wishes, wished)
 }
 
-// Told notes that an Apply with a [Tell] for session returned at now without an error: every beat that begins from here
-// on shows the session what was revoked from it in the views seen so far. Waiting starts at now, so what passed since the last
-// view counts for nobody.
+// Told notes that an Apply with a [Tell] for session returned at now without an error: every beat
+// that begins from here on shows the session what was revoked from it in the views seen so far.
+// Waiting starts at now, so what passed since the last view counts for nobody.
 func (w *Watch) Told(session string, now time.Time) {
 	for _, r := range w.revoked {
 		if r.value.session == session && !r.told {
@@ -163,8 +168,8 @@ func (w *Watch) Told(session string, now time.Time) {
 	}
 }
 
-// Next is how long nothing has to move from the last view on until one of the sessions counts as dead or a revocation is ripe,
-// at most the given bound: the moment for the next look.
+// Next is how long nothing has to move from the last view on until one of the sessions counts as
+// dead or a revocation is ripe, at most the given bound: the moment for the next look.
 func (w *Watch) Next(bound time.Duration) time.Duration {
 	bound = w.beats.next(w.times.Failover, bound)
 	for _, r := range w.revoked {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// coolDown is how long a lease that changed hands is not moved for its load: it has a backlog to read, and time to show what it brings.
+// coolDown is how long a lease that changed hands is not moved for its load: it has a backlog to
+// read, and time to show what it brings.
 const coolDown = 3 * time.Minute
 
 // movement is a change of hands, or an end, that a leader saw.
@@ -16,8 +17,8 @@ type movement struct {
 	at    time.Duration // since the first view
 }
 
-// seeLoads fills in what the leases weigh and which of them changed hands or ended lately. The facts share the watch's maps until
-// its next view.
+// seeLoads fills in what the leases weigh and which of them changed hands or ended lately. The
+// facts share the watch's maps until its next view.
 func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 	if !v.Same || w.epochs == nil {
 		first := w.epochs == nil
@@ -72,7 +73,8 @@ func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
 	w.cooling[k] = epoch
 }
 
-// cool lets go of the movements that were too long ago, and of what stands for them unless it has moved again.
+// cool lets go of the movements that were too long ago, and of what stands for them unless it has
+// moved again.
 func (w *Watch) cool(now time.Time) {
 	n := 0
 	for n < len(w.moves) && now.Sub(w.began)-w.moves[n].at >= coolDown {
@@ -108,8 +110,9 @@ func (w *Watch) forget(v View) {
 	prune(w.cooling, there)
 }
 
-// steady takes noise of one class out of a load: what was believed moves only as far as it has to, to stay within one class
-// of what is said. A load that swings by one class around its own settles on that, and then stands still.
+// steady takes noise of one class out of a load: what was believed moves only as far as it has to,
+// to stay within one class of what is said. A load that swings by one class around its own settles
+// on that, and then stands still.
 func steady(was, said Load) Load {
 	switch {
 	case said == 0:

@@ -236,7 +236,8 @@ func TestFollowCountsLikeTheLeader(t *testing.T) {
 	}
 }
 
-// A lease keeps the revocation of a session that died before it could acknowledge: nothing waits for that, and nobody is told.
+// A lease keeps the revocation of a session that died before it could acknowledge: nothing waits
+// for that, and nobody is told.
 func TestWatchForgetsTheDeadOfRevokedLeases(t *testing.T) {
 	for name, position := range map[string]shard.Position{"finished": shard.End, "paused": shard.Oldest} {
 		t.Run(name, func(t *testing.T) {

@@ -20,8 +20,9 @@ type Graph struct {
 	order    []string
 }
 
-// NewGraph builds the graph of a listing. A shard that is named twice counts once, the last one. Shards whose lineage
-// runs in a circle, which no stream has, come last in the order and are never ready.
+// NewGraph builds the graph of a listing. A shard that is named twice counts once, the last one.
+// Shards whose lineage runs in a circle, which no stream has, come last in the order and are never
+// ready.
 func NewGraph(shards []Shard) *Graph {
 	g := &Graph{shards: make(map[string]Shard, len(shards)), children: map[string][]string{}}
 	for _, s := range shards {
@@ -68,7 +69,8 @@ func (g *Graph) Shard(id string) (Shard, bool) {
 	return s, ok
 }
 
-// Parents returns the parents of id that the listing still names. One that it does not name has left the stream.
+// Parents returns the parents of id that the listing still names. One that it does not name has
+// left the stream.
 func (g *Graph) Parents(id string) []string {
 	var here []string
 	for _, p := range g.shards[id].Parents {
@@ -79,14 +81,17 @@ func (g *Graph) Parents(id string) []string {
 	return here
 }
 
-// Children returns the shards that name id as a parent, sorted. The caller must not change the slice.
+// Children returns the shards that name id as a parent, sorted. The caller must not change the
+// slice.
 func (g *Graph) Children(id string) []string { return g.children[id] }
 
-// Ordered returns all shard IDs generation by generation, so ancestors before descendants, and sorted inside each: a shard
-// belongs to the generation after the latest of its parents. The caller must not change the slice.
+// Ordered returns all shard IDs generation by generation, so ancestors before descendants, and
+// sorted inside each: a shard belongs to the generation after the latest of its parents. The caller
+// must not change the slice.
 func (g *Graph) Ordered() []string { return g.order }
 
-// Ready returns, in order, the shards that are not done and whose parents all are (or have left the stream).
+// Ready returns, in order, the shards that are not done and whose parents all are (or have left the
+// stream).
 func (g *Graph) Ready(done func(id string) bool) []string {
 	var ready []string
 	for _, id := range g.order {

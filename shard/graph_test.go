@@ -115,8 +115,8 @@ func TestGraphKnowsRelatives(t *testing.T) {
 	}
 }
 
-// TestGraphOfAnyStream: in a random lineage ancestors come first, whatever the order of the listing, and reading the shards
-// as they become ready gets to the end of all of them.
+// TestGraphOfAnyStream: in a random lineage ancestors come first, whatever the order of the
+// listing, and reading the shards as they become ready gets to the end of all of them.
 func TestGraphOfAnyStream(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -160,7 +160,8 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// TestHolesCoverTheRest: any key is in a range or in a hole, never in both, and the holes are apart from each other.
+// TestHolesCoverTheRest: any key is in a range or in a hole, never in both, and the holes are apart
+// from each other.
 func TestHolesCoverTheRest(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Kind tells the forms of a [Position] apart. The order of the constants is the order of positions inside a shard.
+// Kind tells the forms of a [Position] apart. The order of the constants is the order of positions
+// inside a shard.
 type Kind uint8
 
 const (
@@ -28,7 +29,8 @@ const Whole = math.MaxUint32
 // maxDigits bounds a sequence number; the service accepts up to 129 decimal digits as input.
 const maxDigits = 129
 
-// Position is where reading a shard resumes. The zero value is no position. Positions may be compared with ==.
+// Position is where reading a shard resumes. The zero value is no position. Positions may be
+// compared with ==.
 type Position struct {
 	seq  string // decimal, no leading zeros
 	at   int64  // Unix milliseconds
@@ -43,8 +45,8 @@ var (
 	End    = Position{kind: Finished}
 )
 
-// At is the position before the first record that arrived at t or later, in milliseconds. A time outside of the years 0 to
-// 9999, which have a text form, counts as the nearest in them.
+// At is the position before the first record that arrived at t or later, in milliseconds. A time
+// outside of the years 0 to 9999, which have a text form, counts as the nearest in them.
 func At(t time.Time) Position {
 	return Position{kind: Time, at: min(max(t.UnixMilli(), firstMilli), lastMilli)}
 }
@@ -54,14 +56,15 @@ const (
 	lastMilli  = 253_402_300_799_999 // 9999-12-31T23:59:59.999Z
 )
 
-// After is the position after the whole record with sequence number seq. An error says what is wrong with seq.
+// After is the position after the whole record with sequence number seq. An error says what is
+// wrong with seq.
 func After(seq string) (Position, error) { return Part(seq, Whole) }
 
 // Before is the position right before the record with sequence number seq.
 func Before(seq string) (Position, error) { return Part(seq, 0) }
 
-// Part is the position after the first done sub-records of the aggregate with sequence number seq. [Whole] stands for
-// all of them.
+// Part is the position after the first done sub-records of the aggregate with sequence number seq.
+// [Whole] stands for all of them.
 func Part(seq string, done uint32) (Position, error) {
 	if err := checkSequence(seq); err != nil {
 		return Position{}, err
@@ -93,7 +96,8 @@ func (p Position) IsZero() bool { return p.kind == None }
 // IsEnd reports whether p is [End].
 func (p Position) IsEnd() bool { return p.kind == Finished }
 
-// SequenceNumber is the number of the record that p points after or into, "" unless Kind is [Sequence].
+// SequenceNumber is the number of the record that p points after or into, "" unless Kind is
+// [Sequence].
 func (p Position) SequenceNumber() string { return p.seq }
 
 // Done says how many sub-records of the record SequenceNumber are done; [Whole] when all are.
@@ -107,9 +111,10 @@ func (p Position) Time() time.Time {
 	return time.UnixMilli(p.at).UTC()
 }
 
-// Compare orders two positions of one shard: negative when p comes before q. Times come before [Oldest], it before
-// [Latest], it before every sequence number, and those before [End]; so a checkpoint that moves from a start position to
-// a record always moves forward. Sequence numbers compare as numbers.
+// Compare orders two positions of one shard: negative when p comes before q. Times come before
+// [Oldest], it before [Latest], it before every sequence number, and those before [End]; so a
+// checkpoint that moves from a start position to a record always moves forward. Sequence numbers
+// compare as numbers.
 func (p Position) Compare(q Position) int {
 	if c := cmp.Compare(p.kind, q.kind); c != 0 {
 		return c
@@ -127,7 +132,8 @@ func (p Position) Compare(q Position) int {
 	}
 }
 
-// CompareSequence compares two sequence numbers of one shard as numbers. They must have no leading zeros.
+// CompareSequence compares two sequence numbers of one shard as numbers. They must have no leading
+// zeros.
 func CompareSequence(a, b string) int {
 	if c := cmp.Compare(len(a), len(b)); c != 0 {
 		return c
@@ -135,9 +141,9 @@ func CompareSequence(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// String is the text form that [Parse] reads: "oldest", "latest", "end", a time in RFC 3339 with milliseconds, a
-// sequence number ("after this record"), or a sequence number and how many of its sub-records are done ("4959…+3").
-// The zero Position is "".
+// String is the text form that [Parse] reads: "oldest", "latest", "end", a time in RFC 3339 with
+// milliseconds, a sequence number ("after this record"), or a sequence number and how many of its
+// sub-records are done ("4959…+3"). The zero Position is "".
 func (p Position) String() string {
 	switch p.kind {
 	case Time:
@@ -208,7 +214,8 @@ func (p *Position) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// SortKey is a text whose byte order is the order of [Position.Compare], for stores that compare inside a query.
+// SortKey is a text whose byte order is the order of [Position.Compare], for stores that compare
+// inside a query.
 func (p Position) SortKey() string {
 	switch p.kind {
 	case Time:

@@ -217,7 +217,8 @@ func TestPositionTellsWhatItIs(t *testing.T) {
 	}
 }
 
-// TestTimesOutOfRange: whatever time a program asks for, its position can be stored as text and read again.
+// TestTimesOutOfRange: whatever time a program asks for, its position can be stored as text and
+// read again.
 func TestTimesOutOfRange(t *testing.T) {
 	t.Parallel()
 	first := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -12,7 +12,8 @@ import (
 type Condition struct {
 	// What the test waits for, in words, such as "100 handled records".
 	What string
-	// Holds reports whether it does, and how things stand, "" if there is nothing to say. It is called every 5 ms.
+	// Holds reports whether it does, and how things stand, "" if there is nothing to say. It is
+	// called every 5 ms.
 	Holds func() (ok bool, now string)
 }
 
@@ -21,7 +22,8 @@ func When(what string, holds func() bool) Condition {
 	return Condition{what, func() (bool, string) { return holds(), "" }}
 }
 
-// Handled is that workers have handled so many records together, those that are handled again included.
+// Handled is that workers have handled so many records together, those that are handled again
+// included.
 func Handled(records int, workers ...*Worker) Condition {
 	return Condition{fmt.Sprintf("%d handled records", records), func() (bool, string) {
 		n := uint64(0)
@@ -32,8 +34,9 @@ func Handled(records int, workers ...*Worker) Condition {
 	}}
 }
 
-// AtTip is that each open shard of a stream is read by one of the workers, and all records of the stream are handled that they
-// have to handle: with [weir.Latest] and [weir.At] not those that arrived before.
+// AtTip is that each open shard of a stream is read by one of the workers, and all records of the
+// stream are handled that they have to handle: with [weir.Latest] and [weir.At] not those that
+// arrived before.
 func AtTip(srv *kinesistest.Server, stream string, workers ...*Worker) Condition {
 	return Condition{"the tip of " + stream, func() (bool, string) {
 		held := map[string]shard.Position{}

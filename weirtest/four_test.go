@@ -57,7 +57,8 @@ func TestARecordThatIsNoOrder(t *testing.T) {
 	})
 }
 
-// The orders of a customer are charged in their order, also when the stream is split while they come.
+// The orders of a customer are charged in their order, also when the stream is split while they
+// come.
 func TestASplitKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// till is what is tested: a handler that charges orders. One that it cannot read is put aside after three attempts.
+// till is what is tested: a handler that charges orders. One that it cannot read is put aside after
+// three attempts.
 type till struct {
 	mu      sync.Mutex
 	charged []order
@@ -53,8 +54,8 @@ func (t *till) putAside(r weir.Record) {
 	t.aside = append(t.aside, string(r.Data))
 }
 
-// orders are the IDs of a customer's charged orders, in the order in which they were charged; of all customers if
-// customer is "".
+// orders are the IDs of a customer's charged orders, in the order in which they were charged; of
+// all customers if customer is "".
 func (t *till) orders(customer string) (ids []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

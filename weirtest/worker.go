@@ -23,7 +23,8 @@ const (
 	poll = 5 * time.Millisecond
 )
 
-// Running is something that works until its context ends. Its methods are for the goroutine of the test.
+// Running is something that works until its context ends. Its methods are for the goroutine of the
+// test.
 type Running struct {
 	tb     testing.TB
 	cancel context.CancelFunc
@@ -32,8 +33,8 @@ type Running struct {
 	told   bool // how it ended, or that is of no interest
 }
 
-// Go calls run in a goroutine, such as the Run of an application that has its consumer inside. The end of the test ends
-// its context and waits for it.
+// Go calls run in a goroutine, such as the Run of an application that has its consumer inside. The
+// end of the test ends its context and waits for it.
 func Go(tb testing.TB, run func(context.Context) error) *Running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Running{tb: tb, cancel: cancel, done: make(chan struct{})}
@@ -49,8 +50,8 @@ func Go(tb testing.TB, run func(context.Context) error) *Running {
 	return r
 }
 
-// Until waits until all conditions hold at the same time. After a minute, or when what runs has ended, it fails the test
-// and says how far it was.
+// Until waits until all conditions hold at the same time. After a minute, or when what runs has
+// ended, it fails the test and says how far it was.
 func (r *Running) Until(conditions ...Condition) {
 	r.tb.Helper()
 	began := time.Now()
@@ -89,8 +90,8 @@ func unmet(conditions []Condition) (missing []string) {
 	return missing
 }
 
-// Stop ends what runs in order, waits for it, and fails the test if it returned an error. The end of the test does the
-// same; calling it again does nothing.
+// Stop ends what runs in order, waits for it, and fails the test if it returned an error. The end
+// of the test does the same; calling it again does nothing.
 func (r *Running) Stop() {
 	r.tb.Helper()
 	r.stop()
@@ -121,8 +122,8 @@ type Worker struct {
 	Consumer *weir.Consumer
 }
 
-// Start runs a consumer. The test fails if options are wrong. Without a Logger the consumer logs warnings to the test's
-// output.
+// Start runs a consumer. The test fails if options are wrong. Without a Logger the consumer logs
+// warnings to the test's output.
 func Start(tb testing.TB, client *kinesis.Client, store lease.Store, options weir.Options, handler weir.Handler) *Worker {
 	tb.Helper()
 	if options.Logger == nil {
@@ -140,9 +141,10 @@ func Start(tb testing.TB, client *kinesis.Client, store lease.Store, options wei
 	return w
 }
 
-// Kill lets the worker die as by kill -9: from now on its handler is not called any more, and nothing that it did reaches
-// the store, so what was not saved with a beat is handled again. A call of the handler that is under way goes on until it
-// returns. Others take over after Options.FailoverAfter.
+// Kill lets the worker die as by kill -9: from now on its handler is not called any more, and
+// nothing that it did reaches the store, so what was not saved with a beat is handled again. A call
+// of the handler that is under way goes on until it returns. Others take over after
+// Options.FailoverAfter.
 func (w *Worker) Kill() {
 	w.tb.Helper()
 	w.told = true

@@ -102,8 +102,8 @@ func TestWhatFailsSaysHowFarItWas(t *testing.T) {
 
 func nothing(context.Context, *weir.Batch) error { return nil }
 
-// A worker that was killed handles nothing more and saves nothing more, and its shards wait for FailoverAfter, as those of
-// a process do that died.
+// A worker that was killed handles nothing more and saves nothing more, and its shards wait for
+// FailoverAfter, as those of a process do that died.
 func TestKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})

@@ -28,8 +28,9 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
-// awsFlags are the settings of the AWS SDK that the command line may override. Everything else comes from where the SDK
-// always takes it: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and the like, and the shared configuration files.
+// awsFlags are the settings of the AWS SDK that the command line may override. Everything else
+// comes from where the SDK always takes it: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL and the like,
+// and the shared configuration files.
 type awsFlags struct {
 	endpoint       string
 	dynamoEndpoint string
@@ -55,8 +56,9 @@ func (f *awsFlags) register(cmd *cobra.Command, withDynamo bool) {
 	}
 }
 
-// kinesis makes a client, after checking that it has an endpoint, a region and credentials to work with. Whoever reads with it must leave
-// its HTTP client alone: over another one weir's own calls do not go.
+// kinesis makes a client, after checking that it has an endpoint, a region and credentials to work
+// with. Whoever reads with it must leave its HTTP client alone: over another one weir's own calls
+// do not go.
 func (f *awsFlags) kinesis(ctx context.Context, t terminal, also ...func(*kinesis.Options)) (*kinesis.Client, error) {
 	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
 		return nil, err
@@ -85,8 +87,8 @@ func (f *awsFlags) patient(client *kinesis.Client) *kinesis.Client {
 	return kinesis.New(client.Options(), func(o *kinesis.Options) { o.HTTPClient = patientClient{o.HTTPClient, f.service, "Kinesis"} })
 }
 
-// greet asks for streams that are to be read, and so whether the service answers: what reads goes on
-// whatever fails, for as long as it takes. So what is wrong from the start has to show before.
+// greet asks for streams that are to be read, and so whether the service answers: what reads goes
+// on whatever fails, for as long as it takes. So what is wrong from the start has to show before.
 func (f *awsFlags) greet(ctx context.Context, client *kinesis.Client, streams ...string) error {
 	asking := f.patient(client)
 	for _, s := range streams {
@@ -173,7 +175,8 @@ func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws
 		return cfg, nil
 	}
 
-	// A server on this machine checks neither; and asking the instance's metadata for credentials would take seconds.
+	// A server on this machine checks neither; and asking the instance's metadata for credentials
+	// would take seconds.
 	if cfg, err = load(config.WithEC2IMDSClientEnableState(imds.ClientDisabled)); err != nil {
 		return cfg, err
 	}
@@ -204,8 +207,9 @@ func retrieve(ctx context.Context, cfg aws.Config) (aws.Credentials, error) {
 	return cfg.Credentials.Retrieve(ctx)
 }
 
-// httpClient keeps to HTTP/1.1 unless told otherwise, which costs half the CPU for polling, and gives up on a silent address sooner than the
-// SDK would. It has to be of the SDK's type: AWS_CA_BUNDLE works with no other.
+// httpClient keeps to HTTP/1.1 unless told otherwise, which costs half the CPU for polling, and
+// gives up on a silent address sooner than the SDK would. It has to be of the SDK's type:
+// AWS_CA_BUNDLE works with no other.
 func httpClient(http2 bool) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = 5 * time.Second }).

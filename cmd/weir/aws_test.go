@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Commands read as the library does at its best: by weir's own calls, over its own HTTP client, which it makes from the SDK's alone.
+// Commands read as the library does at its best: by weir's own calls, over its own HTTP client,
+// which it makes from the SDK's alone.
 func TestCommandsReadByWeirsOwnCalls(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		f := awsFlags{endpoint: "http://127.0.0.1:1", region: "eu-west-1", http2: http2, reads: true}

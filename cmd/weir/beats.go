@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// watchBeats looks until the beat count of every session has moved, or for so long. A nil result says nothing.
+// watchBeats looks until the beat count of every session has moved, or for so long. A nil result
+// says nothing.
 func watchBeats(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration) map[string]bool {
 	if length == 0 {
 		return nil
@@ -37,7 +38,8 @@ func alive(v lease.View) (n int) {
 	return n
 }
 
-// refuseWhileRunning fails if a worker beats, or starts, while it looks for so long. Without sessions it need not look at all.
+// refuseWhileRunning fails if a worker beats, or starts, while it looks for so long. Without
+// sessions it need not look at all.
 func refuseWhileRunning(ctx context.Context, t terminal, store openStore, app string, first lease.View, length time.Duration) error {
 	if alive(first) == 0 {
 		return nil
@@ -68,8 +70,8 @@ func (e runningError) Error() string {
 	return fmt.Sprintf("workers run: %s; stop them first", namesOf(e.running))
 }
 
-// watch has look called with a view every so often until it says that that is enough, or for so long. It fails if no view came
-// at the end of that time, because then nothing is proved.
+// watch has look called with a view every so often until it says that that is enough, or for so
+// long. It fails if no view came at the end of that time, because then nothing is proved.
 func watch(ctx context.Context, store lease.Store, app string, first lease.View, length time.Duration, look func(lease.View) (more bool)) error {
 	late := time.NewTimer(length)
 	defer late.Stop()
@@ -101,7 +103,8 @@ func watch(ctx context.Context, store lease.Store, app string, first lease.View,
 	}
 }
 
-// stirring are the sessions that have beaten between two views, or that are new in the second, sorted by name.
+// stirring are the sessions that have beaten between two views, or that are new in the second,
+// sorted by name.
 func stirring(first, now lease.View) []lease.Worker {
 	before := map[string]uint64{}
 	for _, w := range first.Workers {

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// refuseBlank refuses flags and arguments that were given and say nothing, as with a variable of the
-// shell that is not set: a default would count that nobody asked for, and a blank --exec would run
-// nothing and acknowledge everything. No flag means anything when it is blank; one that is to would
-// be excepted here, by name.
+// refuseBlank refuses flags and arguments that were given and say nothing, as with a variable of
+// the shell that is not set: a default would count that nobody asked for, and a blank --exec would
+// run nothing and acknowledge everything. No flag means anything when it is blank; one that is to
+// would be excepted here, by name.
 func refuseBlank(cmd *cobra.Command, args []string) error {
 	var blank []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {

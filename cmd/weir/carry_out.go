@@ -44,7 +44,8 @@ func confirm(ctx context.Context, t terminal, question, word string) error {
 
 var fileForm = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
 
-// dumpProgress writes what a view holds to a file of its own, before something changes it. path "" chooses one.
+// dumpProgress writes what a view holds to a file of its own, before something changes it. path ""
+// chooses one.
 func dumpProgress(app string, v lease.View, path string, now time.Time) (string, error) {
 	if path == "" {
 		path = fmt.Sprintf("weir-%s-%s.ndjson", fileForm.ReplaceAllString(app, "_"), now.UTC().Format("20060102T150405Z"))
@@ -97,8 +98,8 @@ const (
 	stepLeft      = "not done"
 )
 
-// carryOut carries steps out in their order, as many at a time as a store takes well. Whatever stops it, each step is done or not, and
-// the outcome says which.
+// carryOut carries steps out in their order, as many at a time as a store takes well. Whatever
+// stops it, each step is done or not, and the outcome says which.
 func carryOut(ctx context.Context, t terminal, store openStore, app string, steps []change.Step) outcome {
 	const together = 50
 	out := outcome{state: make(map[lease.Key]string, len(steps))}
@@ -181,7 +182,8 @@ func (o *outcome) note(s change.Step, happened bool, otherwise string) {
 	}
 }
 
-// failure is the error of an outcome in which something is left to do. what is what would have been done.
+// failure is the error of an outcome in which something is left to do. what is what would have been
+// done.
 func (o *outcome) failure(what string) error {
 	switch {
 	case o.left == 0:

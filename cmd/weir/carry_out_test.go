@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// flaky is a store whose Apply fails from its call number fails on, before or after it did what it was told.
+// flaky is a store whose Apply fails from its call number fails on, before or after it did what it
+// was told.
 type flaky struct {
 	lease.Store
 	calls, fails int
@@ -42,7 +43,8 @@ func creations(n int) (steps []change.Step) {
 	return steps
 }
 
-// Whatever a store does in the middle, the outcome says what was done, and running it again does the rest.
+// Whatever a store does in the middle, the outcome says what was done, and running it again does
+// the rest.
 func TestCarryOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		store      flaky

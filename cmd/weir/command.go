@@ -46,7 +46,8 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// wrong is the result of a command that looked for something wrong and found it: exit code 3. "" when it was all said.
+// wrong is the result of a command that looked for something wrong and found it: exit code 3. ""
+// when it was all said.
 type wrong string
 
 func (w wrong) Error() string { return string(w) }
@@ -58,7 +59,8 @@ func (verdict) Error() string { return "" }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// run carries out one command line and returns its exit code. All it has to say about an error is one sentence on t.err.
+// run carries out one command line and returns its exit code. All it has to say about an error is
+// one sentence on t.err.
 func run(ctx context.Context, args []string, t terminal) int {
 	if t.speech == nil {
 		t.speech = &speech{}

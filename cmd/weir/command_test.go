@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Every command that a person can find teaches: a sentence of what and why, an example to paste, its flags explained.
+// Every command that a person can find teaches: a sentence of what and why, an example to paste,
+// its flags explained.
 func TestEveryCommandTeaches(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {

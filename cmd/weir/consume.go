@@ -165,7 +165,8 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	return err
 }
 
-// orderly is the error of a command that is meant to be interrupted: being interrupted, at whatever moment, is none.
+// orderly is the error of a command that is meant to be interrupted: being interrupted, at whatever
+// moment, is none.
 func orderly(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -193,8 +194,9 @@ func (p printer) Handle(ctx context.Context, b *weir.Batch) error {
 	return p.outlet.write(ctx, buf)
 }
 
-// outlet writes to standard output for many handlers, a batch at a time, so that lines of two shards never mix. A
-// reader that is slow holds the handlers up; it does not keep one that has to stop.
+// outlet writes to standard output for many handlers, a batch at a time, so that lines of two
+// shards never mix. A reader that is slow holds the handlers up; it does not keep one that has to
+// stop.
 type outlet struct {
 	t    terminal
 	turn chan struct{}

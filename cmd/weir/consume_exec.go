@@ -39,7 +39,8 @@ func (e executor) Handle(ctx context.Context, b *weir.Batch) error {
 	cmd := shell(ctx, e.command)
 	cmd.Env = append(os.Environ(), "WEIR_STREAM="+b.Stream, "WEIR_SHARD="+b.Shard, "WEIR_EPOCH="+strconv.FormatUint(b.Epoch, 10))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), e.t.out, e.t.err
-	// Asked first, with everything it started, then killed. Ctrl-C at the terminal does not reach it: the worker decides.
+	// Asked first, with everything it started, then killed. Ctrl-C at the terminal does not reach
+	// it: the worker decides.
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return endGroup(cmd, false) }
 	cmd.WaitDelay = grace

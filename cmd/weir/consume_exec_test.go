@@ -18,7 +18,8 @@ func TestConsumeGivesBatchesToACommand(t *testing.T) {
 	text, lines := numbered(100)
 	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
 	dir := t.TempDir()
-	// The first run for each shard takes the batch and fails; later ones print what they get, and where it is from.
+	// The first run for each shard takes the batch and fails; later ones print what they get, and
+	// where it is from.
 	command := fmt.Sprintf(`if mkdir %s/$WEIR_SHARD 2>/dev/null; then cat >/dev/null; exit 3; fi; cat; echo "$WEIR_STREAM $WEIR_SHARD $WEIR_EPOCH" >&2`, dir)
 	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--batch=40", "--exec", command)
 	c.out.await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 100 })

@@ -34,7 +34,8 @@ func healthNote(addr net.Addr) string {
 	return note
 }
 
-// serveHealth answers health checks for the consumer that is there at the time, until stop is called.
+// serveHealth answers health checks for the consumer that is there at the time, until stop is
+// called.
 func serveHealth(ctx context.Context, t terminal, addr string, c *atomic.Pointer[weir.Consumer]) (stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

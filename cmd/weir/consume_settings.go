@@ -15,8 +15,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// registerSettings adds the flags that are named as the options of package weir that they set. An option without a
-// value of its own has package weir's default, which the texts say.
+// registerSettings adds the flags that are named as the options of package weir that they set. An
+// option without a value of its own has package weir's default, which the texts say.
 func registerSettings(cmd *cobra.Command, o *weir.Options) {
 	f := cmd.Flags()
 	for _, d := range []struct {

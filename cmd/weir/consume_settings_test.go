@@ -28,7 +28,8 @@ func kebab(option string) string {
 	return b.String()
 }
 
-// Each option of the library is a flag of consume, by its own name but for those below, and what is given arrives there.
+// Each option of the library is a flag of consume, by its own name but for those below, and what is
+// given arrives there.
 func TestEveryOptionIsAFlag(t *testing.T) {
 	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out"}
 	none := map[string]string{
@@ -109,8 +110,8 @@ func TestSettingsThatCannotBe(t *testing.T) {
 	}
 }
 
-// The log has one format, to the last line; each says when, how bad, and whose it is. As text it begins with the work: what is
-// said before is for who started it.
+// The log has one format, to the last line; each says when, how bad, and whose it is. As text it
+// begins with the work: what is said before is for who started it.
 func TestTheLogOfConsume(t *testing.T) {
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)

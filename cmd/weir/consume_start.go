@@ -13,7 +13,8 @@ func (o *consumeOptions) registerWait(cmd *cobra.Command) {
 }
 
 // begin asks the streams and the store, and returns the store. A worker goes on whatever fails, for
-// as long as it takes. So what is wrong from the start shows here; with --wait an outage is not wrong.
+// as long as it takes. So what is wrong from the start shows here; with --wait an outage is not
+// wrong.
 func (o *consumeOptions) begin(ctx context.Context, t terminal, client *kinesis.Client, url storeURL) (openStore, error) {
 	if err := o.aws.greet(ctx, client, o.streams...); err != nil {
 		return openStore{}, err

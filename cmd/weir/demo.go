@@ -92,7 +92,8 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 	return cmd
 }
 
-// fitsPicture reports whether there is a terminal that is large and able enough for the live picture.
+// fitsPicture reports whether there is a terminal that is large and able enough for the live
+// picture.
 func fitsPicture(t terminal) bool {
 	out, isFile := t.out.(*os.File)
 	if !isFile || !isTerminal(t.out) || !isTerminal(t.in) || os.Getenv("TERM") == "dumb" {

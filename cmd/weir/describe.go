@@ -69,7 +69,8 @@ type leaseInfo struct {
 	load lease.Load
 }
 
-// describe puts together what was seen. beating are the sessions that were seen to beat in so long, nil when nobody looked.
+// describe puts together what was seen. beating are the sessions that were seen to beat in so long,
+// nil when nobody looked.
 func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]lag) description {
 	d := description{App: app, Paused: v.Paused, Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
@@ -164,7 +165,8 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 	return d
 }
 
-// unlead takes the lead from a worker that is not there to lead any more: the store keeps its name until another one takes over.
+// unlead takes the lead from a worker that is not there to lead any more: the store keeps its name
+// until another one takes over.
 func (d *description) unlead() {
 	if d.Leader == nil {
 		return

@@ -168,7 +168,8 @@ func TestIteratorAt(t *testing.T) {
 	}
 }
 
-// The lag of a shard is the age of the first record that is not handled, also when that is the only one.
+// The lag of a shard is the age of the first record that is not handled, also when that is the only
+// one.
 func TestAskLags(t *testing.T) {
 	server, _ := kinesisServer(t)
 	server.CreateStream("s", 1)
@@ -186,7 +187,8 @@ func TestAskLags(t *testing.T) {
 			t.Errorf("at %s: %+v, although a record waits", p, l)
 		}
 	}
-	// A checkpoint by fan-out may lie between records: it has expired only if everything up to it is gone.
+	// A checkpoint by fan-out may lie between records: it has expired only if everything up to it
+	// is gone.
 	between, ok := new(big.Int).SetString(first, 10)
 	if !ok {
 		t.Fatal(first)

@@ -159,7 +159,8 @@ func (r doctorReport) text() string {
 	return b.String()
 }
 
-// examine collects the facts: a look at the store and at the streams, the time between, and a second look.
+// examine collects the facts: a look at the store and at the streams, the time between, and a
+// second look.
 func (o *doctorOptions) examine(ctx context.Context, t terminal, store openStore, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
 	f := doctor.Facts{App: o.app, First: first, Second: first, Apart: o.watch.untilDead(first), Beats: map[string]bool{}}
 	t.note("looking for %s", figures.Duration(f.Apart))

@@ -23,7 +23,8 @@ func answering(t *testing.T, status int, code, message string) string {
 	return s.URL
 }
 
-// nobody is the address of a port on which nobody listens, nor will before the test ends: a connection goes out from it.
+// nobody is the address of a port on which nobody listens, nor will before the test ends: a
+// connection goes out from it.
 func nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +40,8 @@ func nobody(t *testing.T) string {
 	return "http://" + c.LocalAddr().String()
 }
 
-// Every mistake gets one sentence that names the thing and says what to do, and the right exit code.
+// Every mistake gets one sentence that names the thing and says what to do, and the right exit
+// code.
 func TestErrors(t *testing.T) {
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)

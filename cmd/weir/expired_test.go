@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A checkpoint that the service refuses is told once and with what to do, and --expired says where to go on.
+// A checkpoint that the service refuses is told once and with what to do, and --expired says where
+// to go on.
 func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)

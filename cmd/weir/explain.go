@@ -18,8 +18,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// explain turns an error into one sentence that says what is wrong and what to do. Errors of our own already are one;
-// those of the AWS SDK are chains of nested operations that bury the reason. It never has a password in it.
+// explain turns an error into one sentence that says what is wrong and what to do. Errors of our
+// own already are one; those of the AWS SDK are chains of nested operations that bury the reason.
+// It never has a password in it.
 func explain(err error) string { return redact.Text(explained(err)) }
 
 func explained(err error) string {
@@ -142,7 +143,8 @@ type plainError struct {
 func (e plainError) Error() string { return e.text }
 func (e plainError) Unwrap() error { return e.cause }
 
-// setupText is what a store says about its setup. It says what to do, in a block of its own if that takes one.
+// setupText is what a store says about its setup. It says what to do, in a block of its own if that
+// takes one.
 func setupText(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, "\n("); i > 0 {

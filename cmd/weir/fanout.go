@@ -48,7 +48,8 @@ func (f *fanOutFlag) register(cmd *cobra.Command) {
 	cmd.Flags().Lookup("fan-out").NoOptDefVal = fanOutDefault
 }
 
-// args is what is wrong with a command line's arguments. A name without the equals sign is one of them.
+// args is what is wrong with a command line's arguments. A name without the equals sign is one of
+// them.
 func (f *fanOutFlag) args(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && f.on && f.name == "" {
 		return usagef("%s takes no argument %q: if the consumer is to be named so, write --fan-out=%s", cmd.CommandPath(), args[0], args[0])
@@ -212,7 +213,8 @@ func removeConsumer(ctx context.Context, t terminal, client *kinesis.Client, str
 	return err
 }
 
-// mostPages bounds a listing, against a server whose paging never ends; AWS allows 50 consumers, and has them on one page.
+// mostPages bounds a listing, against a server whose paging never ends; AWS allows 50 consumers,
+// and has them on one page.
 const mostPages = 100
 
 // listConsumers returns the stream's ARN and its consumers.

@@ -158,7 +158,8 @@ func TestPutTailConsumeDescribe(t *testing.T) {
 	})
 }
 
-// Two workers, a split and a merge: every line appears, those of each key in order whoever printed them.
+// Two workers, a split and a merge: every line appears, those of each key in order whoever printed
+// them.
 func TestConsumeThroughSplitsAndMerges(t *testing.T) {
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 4)

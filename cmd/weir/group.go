@@ -128,7 +128,8 @@ func (g *target) absent() error {
 	return fmt.Errorf("there is no application %s in that store: check --app and --store; \"weir group list\" shows what is there", visible(g.app))
 }
 
-// checkNew refuses the name of an application that no worker could have. Who looks after one that is there may call it what it is called.
+// checkNew refuses the name of an application that no worker could have. Who looks after one that
+// is there may call it what it is called.
 func (g *target) checkNew() error {
 	if consumerForm.MatchString(g.app) {
 		return nil

@@ -64,7 +64,8 @@ func (o *deleteOptions) run(ctx context.Context, t terminal, url storeURL) error
 			return err
 		}
 	}
-	// The look, and even more the answer, took their time. Nothing that Remove does depends on what was seen.
+	// The look, and even more the answer, took their time. Nothing that Remove does depends on what
+	// was seen.
 	now, err := store.view(ctx, o.app)
 	if err != nil {
 		return err

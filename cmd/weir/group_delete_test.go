@@ -24,7 +24,8 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.Reader.Read(p)
 }
 
-// Whoever is asked may answer after an hour: a worker that has started meanwhile is not deleted under its feet.
+// Whoever is asked may answer after an hour: a worker that has started meanwhile is not deleted
+// under its feet.
 func TestDeleteLooksAgainAfterTheAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	mustRun(t, `{"weir":"progress","version":1,"app":"a","leases":1}`+"\n"+`{"stream":"s","shard":"0","range":["0","9"],"epoch":1,"position":"17"}`,

@@ -86,7 +86,8 @@ func (o *describeOptions) run(ctx context.Context, t terminal, url storeURL) err
 	return err
 }
 
-// lags asks for the lag of every lease that is not finished. When Kinesis cannot be asked the rest is shown all the same.
+// lags asks for the lag of every lease that is not finished. When Kinesis cannot be asked the rest
+// is shown all the same.
 func (o *describeOptions) lags(ctx context.Context, t terminal, view lease.View) map[lease.Key]lag {
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {

@@ -128,7 +128,8 @@ func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker
 	return err
 }
 
-// sessionsOf are the sessions that a person means by a worker: one by its session, else all by their name.
+// sessionsOf are the sessions that a person means by a worker: one by its session, else all by
+// their name.
 func sessionsOf(app string, v lease.View, worker string) ([]string, error) {
 	var byName, known []string
 	for _, w := range v.Workers {

@@ -145,7 +145,8 @@ func (r pauseReport) still() string {
 	return "still paused: " + listed(r.Paused)
 }
 
-// overIn says which sessions hold nothing, whatever leases name them: those that have ended or have no row, and no session at all.
+// overIn says which sessions hold nothing, whatever leases name them: those that have ended or have
+// no row, and no session at all.
 func overIn(v lease.View) func(session string) bool {
 	runs := map[string]bool{}
 	for _, w := range v.Workers {
@@ -154,7 +155,8 @@ func overIn(v lease.View) func(session string) bool {
 	return func(session string) bool { return !runs[session] }
 }
 
-// waitingIn are the leases that may not be given out yet, as far as a view shows. Nobody waits for what a session that is over may acknowledge.
+// waitingIn are the leases that may not be given out yet, as far as a view shows. Nobody waits for
+// what a session that is over may acknowledge.
 func waitingIn(v lease.View) map[lease.Key][]lease.Key {
 	over, leases := overIn(v), slices.Clone(v.Leases)
 	for i := range leases {

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A worker that dies while its application is paused stands in its leases until they are given out again. Nobody holds them for that.
+// A worker that dies while its application is paused stands in its leases until they are given out
+// again. Nobody holds them for that.
 func TestAWorkerThatHasEndedHoldsNothing(t *testing.T) {
 	mem := memstore.New()
 	for _, s := range []string{"A", "B"} {

@@ -84,7 +84,8 @@ func (o *planOptions) run(ctx context.Context, t terminal, url storeURL) error {
 	return err
 }
 
-// observe looks as a leader does until every session was seen to beat or is known to be dead, and returns the last view.
+// observe looks as a leader does until every session was seen to beat or is known to be dead, and
+// returns the last view.
 func (o *planOptions) observe(ctx context.Context, store openStore, first lease.View) (lease.View, lease.Facts, error) {
 	seen := lease.NewWatch(lease.TimesOf(first), lease.Leader{})
 	last, facts := first, seen.See(first, time.Now(), time.Now())

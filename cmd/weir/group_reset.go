@@ -126,7 +126,8 @@ lease is as it was seen; what changed meanwhile is said, and the command can be 
 	return cmd
 }
 
-// ofOneStream is the ID of the shard that --shard names. The stream that it may name with it counts as --stream.
+// ofOneStream is the ID of the shard that --shard names. The stream that it may name with it counts
+// as --stream.
 func (o *resetOptions) ofOneStream() (id string, err error) {
 	switch len(o.streams) {
 	case 0:
@@ -141,7 +142,8 @@ func (o *resetOptions) ofOneStream() (id string, err error) {
 	return "", usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 }
 
-// parseTo reads a --to. One that says how long ago is that long before the service's time, which is not known yet.
+// parseTo reads a --to. One that says how long ago is that long before the service's time, which is
+// not known yet.
 func parseTo(s string) (w change.Wish, ago *time.Duration, err error) {
 	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
 		if d < 0 {
@@ -302,8 +304,8 @@ type streamAnswer struct {
 	denied    error // why the rest is not known
 }
 
-// askStream lists a stream, by name or ARN, and asks what it is. Without the permission for the second the answer has only
-// what the first one says.
+// askStream lists a stream, by name or ARN, and asks what it is. Without the permission for the
+// second the answer has only what the first one says.
 func askStream(ctx context.Context, client *kinesis.Client, stream string) (streamAnswer, error) {
 	name, arn := nameOrARN(stream)
 	about := streamAnswer{Stream: change.Stream{Name: stream}}

@@ -168,7 +168,8 @@ func TestGroupWithARunningWorker(t *testing.T) {
 	})
 }
 
-// After a reset to the oldest record everything comes again, those of each key in order, through splits and merges.
+// After a reset to the oldest record everything comes again, those of each key in order, through
+// splits and merges.
 func TestResetReadsAgainInOrder(t *testing.T) {
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 3)
@@ -404,7 +405,8 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 	server.DeleteStream("s")
 	server.CreateStream("s", 2)
 	out, _ = refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream=r", "-o=json")
-	// The leases do not know yet when their stream was made, but their sequence numbers are of another one.
+	// The leases do not know yet when their stream was made, but their sequence numbers are of
+	// another one.
 	if got := codesOf(decode[doctorReport](t, out).Findings); !slices.Contains(got, "expired-checkpoint") || !slices.Contains(got, "no-stream") {
 		t.Errorf("after the stream was made anew: %v", got)
 	}

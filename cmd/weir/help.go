@@ -14,7 +14,8 @@ import (
 // helpColumns is how wide help is where nobody says how wide the screen is.
 const helpColumns = 80
 
-// columns is the width of the screen that help goes to, between what can be laid out and what is read with ease.
+// columns is the width of the screen that help goes to, between what can be laid out and what is
+// read with ease.
 func (t terminal) columns() int {
 	if f, ok := t.out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -69,7 +70,8 @@ func wrap(text string, columns int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// unquoteFlags takes the marks out of the flags' texts that name a value for help. What completes shows texts as they are.
+// unquoteFlags takes the marks out of the flags' texts that name a value for help. What completes
+// shows texts as they are.
 func unquoteFlags(root *cobra.Command) {
 	eachCommand(root, func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
@@ -119,7 +121,8 @@ next:
 	return cmd, ""
 }
 
-// noSuchCommand is the error about a word that names none of a command's commands, with those that were probably meant.
+// noSuchCommand is the error about a word that names none of a command's commands, with those that
+// were probably meant.
 func noSuchCommand(cmd *cobra.Command, word string) error {
 	if !cmd.HasAvailableSubCommands() {
 		return usagef("%s has no commands, so no %.140q", cmd.CommandPath(), word)

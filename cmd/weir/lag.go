@@ -23,11 +23,13 @@ type lag struct {
 	err error
 	// waits says that a record is there that is not handled.
 	waits bool
-	// expired says that everything up to the checkpoint has left the shard, so records that came after it may have, too.
+	// expired says that everything up to the checkpoint has left the shard, so records that came
+	// after it may have, too.
 	expired bool
 }
 
-// atOnce is how many shards are asked at once. Each is asked once: all readers of a shard share five reads a second.
+// atOnce is how many shards are asked at once. Each is asked once: all readers of a shard share
+// five reads a second.
 const atOnce = 16
 
 // askLags asks Kinesis about every lease that is not finished, a few at a time.
@@ -65,7 +67,8 @@ func askLag(ctx context.Context, client *kinesis.Client, l lease.Lease) lag {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	// At the record of the checkpoint, not after it: whether it is still there shows whether any that follow can have expired.
+	// At the record of the checkpoint, not after it: whether it is still there shows whether any
+	// that follow can have expired.
 	in := iteratorAt(l.Position)
 	handled := ""
 	if l.Position.Kind() == shard.Sequence && l.Position.Done() == shard.Whole {
@@ -101,8 +104,9 @@ func askLag(ctx context.Context, client *kinesis.Client, l lease.Lease) lag {
 	return found
 }
 
-// oldestIsAfter reports whether the oldest record that the shard still keeps came after seq. A position by fan-out need not be
-// the number of any record, so that seq is not there proves nothing by itself.
+// oldestIsAfter reports whether the oldest record that the shard still keeps came after seq. A
+// position by fan-out need not be the number of any record, so that seq is not there proves nothing
+// by itself.
 func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, seq string) bool {
 	in := iteratorAt(shard.Oldest)
 	in.StreamName, in.ShardId = aws.String(l.Stream), aws.String(l.Shard)

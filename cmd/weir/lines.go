@@ -14,7 +14,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/put"
 )
 
-// lines turns an input of lines into records, one at a time: the input may be larger than the memory, or never end.
+// lines turns an input of lines into records, one at a time: the input may be larger than the
+// memory, or never end.
 type lines struct {
 	in      *bufio.Reader
 	field   string // whose value is the partition key; "" gives each record a key of its own
@@ -28,7 +29,8 @@ func newLines(in io.Reader, field string, limit int) *lines {
 	return &lines{in: bufio.NewReaderSize(in, 256<<10), field: field, limit: limit}
 }
 
-// next returns the record of the next line that is not empty, or io.EOF. Any other error says which line is wrong and how.
+// next returns the record of the next line that is not empty, or io.EOF. Any other error says which
+// line is wrong and how.
 func (l *lines) next() (put.Entry, error) {
 	for {
 		line, err := l.line()
@@ -82,7 +84,8 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// keyOf is the partition key that a field of a JSON object holds: a text as it is, a number or boolean as it is written.
+// keyOf is the partition key that a field of a JSON object holds: a text as it is, a number or
+// boolean as it is written.
 func keyOf(line []byte, field string) (string, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(line, &object); err != nil || object == nil {

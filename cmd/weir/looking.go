@@ -11,7 +11,8 @@ import (
 // lookingMost bounds --watch.
 const lookingMost = 5 * time.Minute
 
-// looking is how long a command looks at the store: as long as the workers' own times call for, unless --watch says something else.
+// looking is how long a command looks at the store: as long as the workers' own times call for,
+// unless --watch says something else.
 type looking struct {
 	asked time.Duration
 	given bool
@@ -48,13 +49,14 @@ func (l *looking) check(none bool) error {
 	return usagef("--watch %v: want more than 0, up to %v", l.asked, lookingMost)
 }
 
-// untilDead is long enough to see of each worker that has not ended whether it lives: the longest of their failover times, at most a minute of
-// it, or two of its beats.
+// untilDead is long enough to see of each worker that has not ended whether it lives: the longest
+// of their failover times, at most a minute of it, or two of its beats.
 func (l *looking) untilDead(v lease.View) time.Duration {
 	return l.orLongest(v, lease.DefaultTimes.Failover, func(t lease.Times) time.Duration { return max(min(t.Failover, time.Minute), 2*t.Beat) }) + l.slack()
 }
 
-// forBeats is long enough to see each worker that lives beat, if none beats less often than each 5 s.
+// forBeats is long enough to see each worker that lives beat, if none beats less often than each 5
+// s.
 func (l *looking) forBeats(v lease.View) time.Duration {
 	return l.orLongest(v, 2*lease.DefaultTimes.Beat, func(t lease.Times) time.Duration { return min(2*t.Beat, 10*time.Second) })
 }
@@ -67,7 +69,8 @@ func (l *looking) slack() time.Duration {
 	return time.Second
 }
 
-// orLongest is what was asked for, else the longest that any worker needs, and least where there is none.
+// orLongest is what was asked for, else the longest that any worker needs, and least where there is
+// none.
 func (l *looking) orLongest(v lease.View, least time.Duration, needs func(lease.Times) time.Duration) time.Duration {
 	if l.given {
 		return l.asked

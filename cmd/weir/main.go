@@ -1,4 +1,5 @@
-// Command weir works with Kinesis streams and with the applications that read them; see weir --help.
+// Command weir works with Kinesis streams and with the applications that read them; see weir
+// --help.
 package main
 
 import (
@@ -18,12 +19,13 @@ import (
 var errInterrupted = errors.New("interrupted")
 
 func main() {
-	// Caught rather than ignored: a write to a closed standard output then fails with EPIPE, which lets a worker stop in an
-	// orderly way, and the commands that we start still begin with the default.
+	// Caught rather than ignored: a write to a closed standard output then fails with EPIPE, which
+	// lets a worker stop in an orderly way, and the commands that we start still begin with the
+	// default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	// net/http tells the standard logger what it thinks of a server's answers; what it makes of them
-	// is an error, which we tell.
+	// net/http tells the standard logger what it thinks of a server's answers; what it makes of
+	// them is an error, which we tell.
 	log.SetOutput(io.Discard)
 
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -52,8 +54,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], t))
 }
 
-// rememberTerminal returns a function that undoes what a full-screen picture did to the terminal, for an end at which
-// the picture cannot do that itself.
+// rememberTerminal returns a function that undoes what a full-screen picture did to the terminal,
+// for an end at which the picture cannot do that itself.
 func rememberTerminal() func() {
 	in := int(os.Stdin.Fd())
 	if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {

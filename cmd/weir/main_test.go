@@ -15,10 +15,12 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// asCommand is set for a test program that is to be the command: in a process of its own, with all that its libraries print.
+// asCommand is set for a test program that is to be the command: in a process of its own, with all
+// that its libraries print.
 const asCommand = "WEIR_TEST_AS_COMMAND"
 
-// TestMain lets the demo start this test program as its workers, and keeps the settings of whoever runs the tests out of them.
+// TestMain lets the demo start this test program as its workers, and keeps the settings of whoever
+// runs the tests out of them.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		main()

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// FuzzFlags gives a text to everything that reads a flag: it is understood, or a wrong usage that says so in one line.
+// FuzzFlags gives a text to everything that reads a flag: it is understood, or a wrong usage that
+// says so in one line.
 func FuzzFlags(f *testing.F) {
 	for _, s := range []string{"oldest", "latest", "15m", "-1ns", "2026-01-31T12:00:00Z", "17+3", "49590338271490256608559692538361571095921575989136588898",
 		"memory:", "sqlite:a.db", "dynamodb:weir", "postgres://weir:p%40ss@127.0.0.1/shop?sslmode=disable", "mysql://h/d", "redis://:p@h:6379/1",
@@ -56,7 +57,8 @@ func FuzzFlags(f *testing.F) {
 	})
 }
 
-// FuzzLines gives an input to what put reads: every record is within the limit and of a line that is there, or the error names the line.
+// FuzzLines gives an input to what put reads: every record is within the limit and of a line that
+// is there, or the error names the line.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("{\"k\":\"a\"}\n\r\n{\"k\":1.50}\r\nlast"), "k", uint16(100))
 	f.Add([]byte("{\"k\":{}}"), "k", uint16(100))

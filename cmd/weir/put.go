@@ -111,7 +111,8 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 		return err
 	}
 
-	// Ctrl-C ends the reading; what was read is still put, so that it can be said how far the stream got.
+	// Ctrl-C ends the reading; what was read is still put, so that it can be said how far the
+	// stream got.
 	began := time.Now()
 	source := newLines(in, o.field, limit)
 	raw := make(chan put.Entry, 1024)
@@ -173,7 +174,8 @@ func feed(ctx context.Context, source *lines, entries chan<- put.Entry, position
 	}
 }
 
-// until passes entries on, and ends them when ctx does, though their reader may be waiting for input.
+// until passes entries on, and ends them when ctx does, though their reader may be waiting for
+// input.
 func until(ctx context.Context, entries <-chan put.Entry) <-chan put.Entry {
 	passed := make(chan put.Entry, cap(entries))
 	go func() { // ends with entries or ctx
@@ -260,8 +262,8 @@ func createStream(ctx context.Context, t terminal, client *kinesis.Client, strea
 	return nil
 }
 
-// recordLimit asks how large a record of the stream may be, data and key together. Who may only put gets the limit
-// that every stream has.
+// recordLimit asks how large a record of the stream may be, data and key together. Who may only put
+// gets the limit that every stream has.
 func recordLimit(ctx context.Context, client *kinesis.Client, stream string) (int, error) {
 	const usual = 1024 << 10
 	name, arn := nameOrARN(stream)

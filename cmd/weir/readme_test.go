@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// What README.md shows to be typed, in its order, by how each block begins: what runs it, or why nothing does.
+// What README.md shows to be typed, in its order, by how each block begins: what runs it, or why
+// nothing does.
 var readmeBlocks = []struct {
 	begins string
 	run    func(r *readme, script string)
@@ -31,7 +32,8 @@ var readmeBlocks = []struct {
 	{begins: "make  ", run: (*readme).targets},
 }
 
-// The README is right: what it shows does what it says, typed as it is, from a clone and with Go alone.
+// The README is right: what it shows does what it says, typed as it is, from a clone and with Go
+// alone.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {

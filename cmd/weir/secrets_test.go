@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// planted is a secret that has characters which have to be escaped in a URL; what of it is looked for has none.
+// planted is a secret that has characters which have to be escaped in a URL; what of it is looked
+// for has none.
 const planted = "Pl4nted/@ S3cr3t"
 
 var marks = []string{"Pl4nted", "S3cr3t"}
@@ -199,7 +200,8 @@ func TestNothingThatIsKeptHasASecret(t *testing.T) {
 	env := []string{"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIA", "AWS_SECRET_ACCESS_KEY=" + flat, "AWS_SESSION_TOKEN=" + flat,
 		"AWS_ENDPOINT_URL_KINESIS=" + server.URL()}
 	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	// Once: the batch is handled again while the worker stops, and a second request would not let it stop in order.
+	// Once: the batch is handled again while the worker stops, and a second request would not let
+	// it stop in order.
 	once := "mkdir '" + filepath.Join(t.TempDir(), "once") + "' 2>/dev/null && kill -INT $PPID; exit 1"
 	said, code := process(t, env, "", "consume", "-v", "--stream=s", "--app=a", store, "--exec", once)
 	if code != exitDone {

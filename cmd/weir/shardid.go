@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// A shard has one ID and several ways to write it. Tables show the digits alone, JSON and the service the whole ID, plans
-// put the stream before it, and people leave the zeros out. [shortID] makes the first, [parseShard] takes all of them.
+// A shard has one ID and several ways to write it. Tables show the digits alone, JSON and the
+// service the whole ID, plans put the stream before it, and people leave the zeros out. [shortID]
+// makes the first, [parseShard] takes all of them.
 
 const shardPrefix = "shardId-"
 
@@ -27,8 +28,9 @@ func shortID(shard string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// parseShard is the ID of the shard that a person names with --shard, and the stream if they name that, too ("flights/3").
-// What is no number is taken as it is: other servers may have IDs of other forms.
+// parseShard is the ID of the shard that a person names with --shard, and the stream if they name
+// that, too ("flights/3"). What is no number is taken as it is: other servers may have IDs of other
+// forms.
 func parseShard(s string) (id, stream string, err error) {
 	if i := strings.LastIndexByte(s, '/'); i >= 0 {
 		if stream, s = s[:i], s[i+1:]; stream == "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 )
 
-// speech is how a command speaks on standard error: in plain lines, or in a log once it works for long.
+// speech is how a command speaks on standard error: in plain lines, or in a log once it works for
+// long.
 type speech struct{ log atomic.Pointer[slog.Logger] }
 
 // note tells the person something that is neither result nor error.
@@ -29,7 +30,8 @@ func (t terminal) say(level slog.Level, format string, args ...any) {
 	fmt.Fprint(t.err, escape(redact.Text("weir: "+text+"\n"), "\n\t"))
 }
 
-// noteWriter writes a log whose lines come one at a time, without the passwords that an error may quote.
+// noteWriter writes a log whose lines come one at a time, without the passwords that an error may
+// quote.
 type noteWriter struct{ to io.Writer }
 
 func (w noteWriter) Write(line []byte) (int, error) {
@@ -63,7 +65,8 @@ func (f *logFormat) Set(s string) error {
 	return nil
 }
 
-// handler is a log on w, of all levels from info. Errors are told in a sentence, options by their flags.
+// handler is a log on w, of all levels from info. Errors are told in a sentence, options by their
+// flags.
 func (f logFormat) handler(w io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch v := a.Value.Any().(type) {
@@ -80,7 +83,8 @@ func (f logFormat) handler(w io.Writer) slog.Handler {
 	return inFlags{slog.NewTextHandler(noteWriter{w}, options)}
 }
 
-// inFlags is a log whose messages have the options of package weir in the words of the command line.
+// inFlags is a log whose messages have the options of package weir in the words of the command
+// line.
 type inFlags struct{ slog.Handler }
 
 func (h inFlags) Handle(ctx context.Context, r slog.Record) error {

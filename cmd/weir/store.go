@@ -47,7 +47,8 @@ const storeKinds = `memory: (forgotten at the end), sqlite:PATH (a file for the 
 // A table may also be named by its ARN.
 var tableForm = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-z0-9-]+:dynamodb:[a-z0-9-]+:\d{12}:table/[a-zA-Z0-9_.-]{3,255})$`)
 
-// storeVariable names the store where --store does not: other users of the machine see a command line, but not this.
+// storeVariable names the store where --store does not: other users of the machine see a command
+// line, but not this.
 const storeVariable = "WEIR_STORE"
 
 func parseStore(s string) (storeURL, error) {
@@ -89,7 +90,8 @@ type openStore struct {
 	peer  *peer  // nil where there is no service
 }
 
-// view reads an application once. It is how a command finds out whether the store can be used, before it begins.
+// view reads an application once. It is how a command finds out whether the store can be used,
+// before it begins.
 func (s openStore) view(ctx context.Context, app string) (lease.View, error) {
 	var v lease.View
 	err := s.asks(ctx, func(ctx context.Context) (err error) {
@@ -153,8 +155,9 @@ type noClose struct{}
 
 func (noClose) Close() error { return nil }
 
-// open opens a store. make says that it may be made if it does not exist; SQLite files always are when a worker opens
-// them, tables of a service only when somebody says so, since they may cost money and need permissions that workers should not have.
+// open opens a store. make says that it may be made if it does not exist; SQLite files always are
+// when a worker opens them, tables of a service only when somebody says so, since they may cost
+// money and need permissions that workers should not have.
 func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, newTable bool) (openStore, error) {
 	switch u.kind {
 	case storeMemory:
@@ -201,8 +204,8 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 	}
 }
 
-// openServer opens what --store names. Nothing is asked yet: an error is about the URL, which is not
-// shown, since what is wrong with it may be where its password is.
+// openServer opens what --store names. Nothing is asked yet: an error is about the URL, which is
+// not shown, since what is wrong with it may be where its password is.
 func openServer(place serverstore.Place) (*serverstore.Store, error) {
 	server, err := place.Open()
 	if err != nil {
@@ -320,7 +323,8 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
 	return cmd
 }
 
-// printSchema prints the statements that would be run, on tables of a version or, for 0, where there are none.
+// printSchema prints the statements that would be run, on tables of a version or, for 0, where
+// there are none.
 func printSchema(t terminal, u storeURL, since int) error {
 	switch {
 	case u.kind == storeDynamo && since == 0:
@@ -357,7 +361,8 @@ func printSchema(t terminal, u storeURL, since int) error {
 	return err
 }
 
-// ready makes sure that a server which was prepared is one that can be used, and says what about it could lose progress.
+// ready makes sure that a server which was prepared is one that can be used, and says what about it
+// could lose progress.
 func (s openStore) ready(ctx context.Context, t terminal) error {
 	server, ok := s.Store.(*serverstore.Store)
 	if !ok {

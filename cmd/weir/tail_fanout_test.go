@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// weir tail by fan-out needs the consumer, or to be told to register it, and leaves one behind only when asked.
+// weir tail by fan-out needs the consumer, or to be told to register it, and leaves one behind only
+// when asked.
 func TestTailByFanOut(t *testing.T) {
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 2)

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// throttles tells a person that reads are throttled: not of a few, which happen, for instance when a shard changes hands.
+// throttles tells a person that reads are throttled: not of a few, which happen, for instance when
+// a shard changes hands.
 type throttles struct {
 	mu    sync.Mutex
 	since time.Time
@@ -21,7 +22,8 @@ const (
 	manyThrottled = 10
 )
 
-// count is add for a read that failed. That a subscription waits for the one before it is no throttling: that ends soon.
+// count is add for a read that failed. That a subscription waits for the one before it is no
+// throttling: that ends soon.
 func (c *throttles) count(e weir.ReadFailed, now time.Time) bool {
 	return e.Throttled && !errors.Is(e.Err, source.ErrSubscribed) && c.add(now)
 }

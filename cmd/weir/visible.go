@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// visible is a name from a store, a service or a command line as people may see it: what is no character to be read, such as what breaks a line or
-// steers a terminal, is written as Go writes it in a string.
+// visible is a name from a store, a service or a command line as people may see it: what is no
+// character to be read, such as what breaks a line or steers a terminal, is written as Go writes it
+// in a string.
 func visible(s string) string { return escape(s, "") }
 
 // escape is visible, but for some characters.
@@ -32,7 +33,8 @@ func escape(s, but string) string {
 	return b.String()
 }
 
-// textf writes text for people. Every argument that is text is made visible, so that only format itself breaks lines and fills cells.
+// textf writes text for people. Every argument that is text is made visible, so that only format
+// itself breaks lines and fills cells.
 func textf(w io.Writer, format string, args ...any) error {
 	shown := make([]any, len(args))
 	for i, a := range args {

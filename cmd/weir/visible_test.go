@@ -33,7 +33,8 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// Whatever names are in a store or come from a service, they break no line of what people see and steer no terminal.
+// Whatever names are in a store or come from a service, they break no line of what people see and
+// steer no terminal.
 func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	const evil = "x\n\t\x1b]0;owned\a\u009b2J\r\u202e"
 	v := lease.View{

@@ -10,8 +10,8 @@ import (
 
 const (
 	defaultPatience = patience(30 * time.Second)
-	// firstWord is the silence after which a person is told of it. The next words come after twice the
-	// time each, a minute apart at most.
+	// firstWord is the silence after which a person is told of it. The next words come after twice
+	// the time each, a minute apart at most.
 	firstWord  = 5 * time.Second
 	mostQuiet  = time.Minute
 	peerRested = 15 * time.Second // without a call: whoever tries again does so sooner
@@ -199,7 +199,8 @@ func (c *call) end() {
 	})
 }
 
-// overdue is the error of a call that was given up because there was no first answer, nil for others.
+// overdue is the error of a call that was given up because there was no first answer, nil for
+// others.
 func (c *call) overdue() error {
 	return context.Cause(c.late) // nil while it goes on
 }

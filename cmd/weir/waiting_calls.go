@@ -77,7 +77,8 @@ func unanswered(err error) bool {
 	return isSilence(err) || errors.As(err, &dns)
 }
 
-// passes reports whether an error is an outage, so that time mends it: no answer, or one which says that there is none.
+// passes reports whether an error is an outage, so that time mends it: no answer, or one which says
+// that there is none.
 func passes(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	var sql interface{ SQLState() string } // Postgres: it starts, or stops
@@ -212,7 +213,8 @@ func (s openStore) asks(ctx context.Context, do func(context.Context) error) err
 	case s.peer == nil:
 		return do(ctx)
 	case s.url.kind != storeServer:
-		// The HTTP client tells of DynamoDB's answers: a table takes longer to be made than they do.
+		// The HTTP client tells of DynamoDB's answers: a table takes longer to be made than they
+		// do.
 		return s.peer.ask(ctx, do)
 	}
 	return s.peer.ask(ctx, func(ctx context.Context) error {

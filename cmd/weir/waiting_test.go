@@ -336,7 +336,8 @@ func silentServer(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Each command ends within --connect-timeout before a server that never answers, and says which one it was.
+// Each command ends within --connect-timeout before a server that never answers, and says which one
+// it was.
 func TestEveryCommandGivesUpOnASilentServer(t *testing.T) {
 	t.Parallel()
 	at := silentServer(t)

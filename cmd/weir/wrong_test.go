@@ -21,7 +21,8 @@ type wrongPlace struct {
 	records  string // a file of three lines of JSON with a field k
 }
 
-// Every wrong input gets the right exit code and one sentence, which comes soon, names the thing and says what to do.
+// Every wrong input gets the right exit code and one sentence, which comes soon, names the thing
+// and says what to do.
 func TestWrongInputs(t *testing.T) {
 	place := newWrongPlace(t)
 	var inputs []wronginput.Input

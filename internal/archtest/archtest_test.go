@@ -37,8 +37,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestRootRequiresTheSDKAlone: whoever uses the library gets what weir calls of the AWS SDK, what that
-// needs, and nothing else.
+// TestRootRequiresTheSDKAlone: whoever uses the library gets what weir calls of the AWS SDK, what
+// that needs, and nothing else.
 func TestRootRequiresTheSDKAlone(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
@@ -73,8 +73,9 @@ func TestRootRequiresTheSDKAlone(t *testing.T) {
 	}
 }
 
-// TestReleasesOfGo: go.mod, go.work, the Makefile and README.md agree which releases there are. The library asks for the release before the one that all is
-// developed with. That its code needs no more is held by go vet, which knows since when each function of the standard library is there.
+// TestReleasesOfGo: go.mod, go.work, the Makefile and README.md agree which releases there are. The
+// library asks for the release before the one that all is developed with. That its code needs no
+// more is held by go vet, which knows since when each function of the standard library is there.
 func TestReleasesOfGo(t *testing.T) {
 	t.Parallel()
 	// minors are the numbers that a pattern finds in a file.
@@ -176,7 +177,8 @@ type file struct {
 	spawns  bool     // it starts a goroutine
 }
 
-// readRepository parses all Go files, whatever their build constraints, and finds the nested modules.
+// readRepository parses all Go files, whatever their build constraints, and finds the nested
+// modules.
 func readRepository(t *testing.T) (files []file, modules []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -346,7 +348,8 @@ func local(imported string) string {
 	return strings.TrimPrefix(imported, module+"/")
 }
 
-// within reports whether a package is the one that the pattern names, or below it if that ends in "/...".
+// within reports whether a package is the one that the pattern names, or below it if that ends in
+// "/...".
 func within(pkg, pattern string) bool {
 	base, deep := strings.CutSuffix(pattern, "/...")
 	return pkg == base || deep && strings.HasPrefix(pkg, base+"/")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestGoroutinesAreLookedFor: tests of a package that starts any, or works with one that does, fail if goroutines outlive them.
+// TestGoroutinesAreLookedFor: tests of a package that starts any, or works with one that does, fail
+// if goroutines outlive them.
 func TestGoroutinesAreLookedFor(t *testing.T) {
 	t.Parallel()
 	files, _ := readRepository(t)
@@ -69,7 +70,8 @@ func TestPlantedGoroutines(t *testing.T) {
 // crowd has the TestMain of those that use it, with leaktest.Run.
 const crowd = "internal/integration/crowd"
 
-// unwatched are the packages that start goroutines, or work with one that does, and whose tests do not look for those that outlive them.
+// unwatched are the packages that start goroutines, or work with one that does, and whose tests do
+// not look for those that outlive them.
 func unwatched(files []file) (found []string) {
 	type unit struct {
 		spawns, tests, watched, counted bool // spawns: outside its tests

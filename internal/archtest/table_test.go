@@ -1,12 +1,13 @@
-// Package archtest holds the directions in which the packages of this repository may import each other. It has tests
-// only.
+// Package archtest holds the directions in which the packages of this repository may import each
+// other. It has tests only.
 package archtest
 
 // module is the path of the root module, and the beginning of those of the nested ones.
 const module = "github.com/weir-go/weir"
 
-// A row says why a package exists and what it may import beside the standard library. A name that ends in "/..." stands
-// for a package and all below it. Packages are named without the module's path; the root package is ".".
+// A row says why a package exists and what it may import beside the standard library. A name that
+// ends in "/..." stands for a package and all below it. Packages are named without the module's
+// path; the root package is ".".
 type row struct {
 	pkg   string
 	why   string
@@ -118,7 +119,8 @@ var rows = []row{
 	{pkg: "internal/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
 }
 
-// nested are the modules beside the root one. They may require anything; the root module requires the AWS SDK alone.
+// nested are the modules beside the root one. They may require anything; the root module requires
+// the AWS SDK alone.
 var nested = []string{"cmd/weir", "internal/integration", "store/redisstore"}
 
 // never lists what nobody outside may import, whatever a row says.
@@ -129,7 +131,8 @@ var impure = []string{
 	"crypto/rand", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "os/signal", "syscall",
 }
 
-// clocks are the functions of package time that ask a clock or wait for one; AfterFunc counts as what starts a goroutine.
+// clocks are the functions of package time that ask a clock or wait for one; AfterFunc counts as
+// what starts a goroutine.
 var clocks = []string{
 	"After", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
 }

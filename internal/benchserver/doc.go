@@ -1,7 +1,8 @@
-// Package benchserver is a Kinesis for measurements, in a process of its own: it copies answers that were prepared, so that many shards cost
-// little memory and what a client does can be told from what the server does. All shards hold the same records. It speaks enough for weir,
-// the SDK and net/http to read by polling (CBOR and JSON) and by fan-out, and knows no limits; its requests are not checked for more
-// than it needs to answer them.
+// Package benchserver is a Kinesis for measurements, in a process of its own: it copies answers
+// that were prepared, so that many shards cost little memory and what a client does can be told
+// from what the server does. All shards hold the same records. It speaks enough for weir, the SDK
+// and net/http to read by polling (CBOR and JSON) and by fan-out, and knows no limits; its requests
+// are not checked for more than it needs to answer them.
 package benchserver
 
 import "time"
@@ -21,10 +22,12 @@ type Config struct {
 	Records int  // of each shard; 0 makes the shards idle
 	Page    int  // the most records of a page or event, 10,000 by default
 	Bytes   int  // of data in each record, at least 1
-	// Live makes each page say that it reaches to the tip, so that it is paced like one of a live stream.
+	// Live makes each page say that it reaches to the tip, so that it is paced like one of a live
+	// stream.
 	Live bool
-	// Delay comes before each answer and stands for the way to the service and back. The SDK's client is upset by answers that come before its
-	// request has been written to the end; a millisecond is enough.
+	// Delay comes before each answer and stands for the way to the service and back. The SDK's
+	// client is upset by answers that come before its request has been written to the end; a
+	// millisecond is enough.
 	Delay time.Duration
 	// Pause comes after each 64 KiB of a page, so that many are under way at the same time.
 	Pause time.Duration

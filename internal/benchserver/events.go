@@ -9,8 +9,8 @@ import (
 // idleEvent is how often an empty event is sent at the tip.
 const idleEvent = 5 * time.Second
 
-// subscribe sends all events from a position on, as fast as they are taken. A stream that had any to send then ends, as if its time had
-// come; one that began at the tip goes on.
+// subscribe sends all events from a position on, as fast as they are taken. A stream that had any
+// to send then ends, as if its time had come; one that began at the tip goes on.
 func (s *Server) subscribe(w http.ResponseWriter, r *http.Request, f format, body []byte) error {
 	var in struct {
 		ShardId          string

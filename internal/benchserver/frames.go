@@ -7,8 +7,8 @@ import (
 
 const eventStreamType = "application/vnd.amazon.eventstream"
 
-// A frame of an event stream is a head with two lengths and a checksum, headers, the payload, and a checksum of it all. It is written
-// around parts of the payload that are copied nowhere.
+// A frame of an event stream is a head with two lengths and a checksum, headers, the payload, and a
+// checksum of it all. It is written around parts of the payload that are copied nowhere.
 
 // appendFrameHead writes what comes before a payload of so many bytes.
 func appendFrameHead(b []byte, event string, f format, payload int) []byte {

@@ -27,8 +27,8 @@ var errOnlyJSON = errors.New("asked for in JSON alone")
 
 const variable = "WEIR_BENCH_SERVER"
 
-// Main serves if this process was started for that by [Start], until its standard input ends, and then exits. A program that calls
-// Start calls Main first.
+// Main serves if this process was started for that by [Start], until its standard input ends, and
+// then exits. A program that calls Start calls Main first.
 func Main() {
 	config := os.Getenv(variable)
 	if config == "" {

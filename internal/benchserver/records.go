@@ -33,7 +33,8 @@ type record struct {
 	data          []byte
 }
 
-// A sequence number is 56 digits: what all have in common, the index of the record, and the same end.
+// A sequence number is 56 digits: what all have in common, the index of the record, and the same
+// end.
 const (
 	sequenceHead = "49668899999999999999"
 	sequenceTail = "0000000314159266"
@@ -55,7 +56,8 @@ func indexOf(sequence string) (int, error) {
 	return strconv.Atoi(digits)
 }
 
-// An iterator has as many characters as one of the service, and names the shard and the index of the next record.
+// An iterator has as many characters as one of the service, and names the shard and the index of
+// the next record.
 const (
 	iteratorHead   = "AAAAAAAAAAG-"
 	iteratorLength = 224
@@ -84,7 +86,8 @@ func parseIterator(it string) (shard, index int, err error) {
 	return 0, 0, err
 }
 
-// stock is the records of a shard, each encoded in equally many bytes, so that any run of them can be copied.
+// stock is the records of a shard, each encoded in equally many bytes, so that any run of them can
+// be copied.
 type stock struct {
 	count, size int
 	began       time.Time
@@ -161,7 +164,8 @@ func appendPageTail(b []byte, f format) []byte {
 	return b
 }
 
-// appendEventHead writes what comes before the records of an event; appendEventTail what comes after.
+// appendEventHead writes what comes before the records of an event; appendEventTail what comes
+// after.
 func appendEventHead(b []byte, f format, records int) []byte {
 	if f == jsonFormat {
 		return append(b, `{"Records":[`...)

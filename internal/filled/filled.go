@@ -1,5 +1,5 @@
-// Package filled makes values all of whose fields are set, also those that were added yesterday, for tests of what has to
-// pass values on.
+// Package filled makes values all of whose fields are set, also those that were added yesterday,
+// for tests of what has to pass values on.
 package filled
 
 import (

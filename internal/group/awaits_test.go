@@ -36,8 +36,9 @@ func (s *beaten) of(session string, from, to time.Time) (some []time.Time) {
 	return some
 }
 
-// What a new leader gives out is known to its new owner with that one's next beat, so for a while that is not a whole interval away. All
-// workers do this at once, so it is not for long, nor is it as fast as they can.
+// What a new leader gives out is known to its new owner with that one's next beat, so for a while
+// that is not a whole interval away. All workers do this at once, so it is not for long, nor is it
+// as fast as they can.
 func TestWhoSurvivesALeaderBeatsMoreOftenForAWhile(t *testing.T) {
 	const beat = time.Second
 	synctest.Test(t, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// beginning is how far an application has got that has leases in a stream, but has not begun to read it: the leader that first saw the
-// stream may have died before it had made them all.
+// beginning is how far an application has got that has leases in a stream, but has not begun to
+// read it: the leader that first saw the stream may have died before it had made them all.
 type beginning struct {
 	pin shard.Position // the earliest time that a lease begins at, which the application's start was pinned to; zero when none shows it
 }
@@ -38,7 +38,8 @@ func beginnings(leases []lease.Lease) map[string]*beginning {
 	return all
 }
 
-// start is where an application begins in a stream: where an earlier leader has begun to make it begin, if that shows.
+// start is where an application begins in a stream: where an earlier leader has begun to make it
+// begin, if that shows.
 func (b *beginning) start(configured shard.Position) shard.Position {
 	if b == nil || b.pin.IsZero() {
 		return configured
@@ -46,17 +47,19 @@ func (b *beginning) start(configured shard.Position) shard.Position {
 	return b.pin
 }
 
-// agrees reports whether a listing of a stream as of the time pin may make the leases that are missing.
+// agrees reports whether a listing of a stream as of the time pin may make the leases that are
+// missing.
 func (b *beginning) agrees(pin shard.Position) bool {
 	return b == nil || b.pin.IsZero() || b.pin == pin
 }
 
-// first returns, of the leases that a stream lacks, those that are made now; the others follow when they are there. existing says that it has
-// some, pin where the listing begins.
+// first returns, of the leases that a stream lacks, those that are made now; the others follow when
+// they are there. existing says that it has some, pin where the listing begins.
 //
-// A start is claimed before anything else is made: leaders that do not know of each other all try to make the lease of the stream's oldest shard,
-// each at its own time, and only one can be made. Whoever sees it makes all others at its time, so no two leases of a stream begin at
-// different times, however late and in whatever order the leaders' calls reach the store.
+// A start is claimed before anything else is made: leaders that do not know of each other all try
+// to make the lease of the stream's oldest shard, each at its own time, and only one can be made.
+// Whoever sees it makes all others at its time, so no two leases of a stream begin at different
+// times, however late and in whatever order the leaders' calls reach the store.
 func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bool) []lease.Lease {
 	begun, shows := b == nil && existing, b != nil && !b.pin.IsZero()
 	if !begun && !shows && !pin.IsZero() {
@@ -65,8 +68,9 @@ func (b *beginning) first(missing []lease.Lease, pin shard.Position, existing bo
 	return pinnedFirst(missing)
 }
 
-// claim returns the first of missing, which are in the order of the shards' lineage, at pin, also if its shard ended before: that depends on when
-// a leader has listed, and which is the oldest shard does not. What descends from a shard that is read claims nothing. All are returned when
+// claim returns the first of missing, which are in the order of the shards' lineage, at pin, also
+// if its shard ended before: that depends on when a leader has listed, and which is the oldest
+// shard does not. What descends from a shard that is read claims nothing. All are returned when
 // there is none to claim with.
 func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	for _, l := range missing {
@@ -78,8 +82,9 @@ func claim(missing []lease.Lease, pin shard.Position) []lease.Lease {
 	return missing
 }
 
-// pinnedFirst returns of new leases those that begin at a time, and all when there are none such: what else there is to make comes when they are
-// there. Where only leases were made that do not say where a stream begins, its other shards would be taken for new ones.
+// pinnedFirst returns of new leases those that begin at a time, and all when there are none such:
+// what else there is to make comes when they are there. Where only leases were made that do not say
+// where a stream begins, its other shards would be taken for new ones.
 func pinnedFirst(made []lease.Lease) []lease.Lease {
 	shows := func(l lease.Lease) bool { return l.Position.Kind() == shard.Time }
 	if slices.ContainsFunc(made, shows) {
@@ -93,8 +98,9 @@ func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
 
-// unlisted adds to those that nobody is to hold the streams that have not begun and of which this leader has not listed the shards and seen all of
-// their leases: as long as nobody reads them, where they are to begin shows in the leases that there are.
+// unlisted adds to those that nobody is to hold the streams that have not begun and of which this
+// leader has not listed the shards and seen all of their leases: as long as nobody reads them,
+// where they are to begin shows in the leases that there are.
 func (s *listings) unlisted(paused []string) []string {
 	all := paused
 	for name := range s.beginnings {

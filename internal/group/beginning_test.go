@@ -55,8 +55,9 @@ func TestBeginnings(t *testing.T) {
 	}
 }
 
-// A leader that dies when it has made some of the leases of a stream that is new to the application has pinned its start: the others begin
-// there too, and none is read before they are made, because then that would not show any more.
+// A leader that dies when it has made some of the leases of a stream that is new to the application
+// has pinned its start: the others begin there too, and none is read before they are made, because
+// then that would not show any more.
 func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -107,7 +108,8 @@ func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 	})
 }
 
-// Where a stream that somebody has begun to read lacks a shard that never had parents, only a listing that says where to begin makes its lease.
+// Where a stream that somebody has begun to read lacks a shard that never had parents, only a
+// listing that says where to begin makes its lease.
 func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 	s := newListings([]string{"s"})
 	s.streams["s"].latest = &Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"2"}}}}
@@ -129,8 +131,8 @@ func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 	}
 }
 
-// A shard of a stream that was made anew may come to have a lease only when that of an old one of its name has gone: nobody waits for the next
-// listing by the clock.
+// A shard of a stream that was made anew may come to have a lease only when that of an old one of
+// its name has gone: nobody waits for the next listing by the clock.
 func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -169,7 +171,8 @@ func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 	})
 }
 
-// Who claims the start goes on with the listing it has: shards that were over then are not read, but for the one that it was claimed with.
+// Who claims the start goes on with the listing it has: shards that were over then are not read,
+// but for the one that it was claimed with.
 func TestAStartThatWasClaimedNeedsNoOtherListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -235,7 +238,8 @@ func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
 	}
 }
 
-// What a listing that begins at a later time than the leases that there are may begin itself, and what it may not.
+// What a listing that begins at a later time than the leases that there are may begin itself, and
+// what it may not.
 func TestWhereNewLeasesBegin(t *testing.T) {
 	split := []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"1"}}, {ID: "4", Parents: []string{"3", "2"}}, {ID: "5", Parents: []string{"4"}}}
 	tip := map[string]shard.Position{"5": later}
@@ -277,7 +281,8 @@ func TestWhereNewLeasesBegin(t *testing.T) {
 	}
 }
 
-// A leader whose leases could not be made yet does not begin later for that: what was put meanwhile is read.
+// A leader whose leases could not be made yet does not begin later for that: what was put meanwhile
+// is read.
 func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -321,7 +326,8 @@ func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 	})
 }
 
-// Leases of an earlier leader that come while the next one lists say where the application begins, not that listing.
+// Leases of an earlier leader that come while the next one lists say where the application begins,
+// not that listing.
 func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})
@@ -351,8 +357,10 @@ func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 	})
 }
 
-// Nobody is given a lease of a stream before all are there, the one that claims where the application begins, those of the shards that are open then, and those
-// that say what lies before: the next listing, or the next leader, takes a shard that lacks one for a new one once somebody has begun.
+// Nobody is given a lease of a stream before all are there, the one that claims where the
+// application begins, those of the shards that are open then, and those that say what lies before:
+// the next listing, or the next leader, takes a shard that lacks one for a new one once somebody
+// has begun.
 func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newListings([]string{"s"})

@@ -51,7 +51,8 @@ func TestAStartIsClaimedBeforeAnythingElseIsMade(t *testing.T) {
 	}
 }
 
-// A listing's own claim lets it go on only if the store says that it was this leader's; another's at the same second can have seen other shards.
+// A listing's own claim lets it go on only if the store says that it was this leader's; another's
+// at the same second can have seen other shards.
 func TestWhoseClaimItIs(t *testing.T) {
 	made := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 1, Position: noon}}}
 	for _, tt := range []struct {
@@ -84,8 +85,9 @@ func TestWhoseClaimItIs(t *testing.T) {
 	}
 }
 
-// Three leaders come one after another, to a stream that splits all the while, and what each wants reaches the store at any time, in any order of calls, in part or
-// not at all. Before anything is given out, all leases begin where the first one that was made said.
+// Three leaders come one after another, to a stream that splits all the while, and what each wants
+// reaches the store at any time, in any order of calls, in part or not at all. Before anything is
+// given out, all leases begin where the first one that was made said.
 func TestLeadersWhoseCallsAreLateBeginAtOneTime(t *testing.T) {
 	var firsts [3]int // how often it was whose claim that came first
 	for seed := range uint64(600) {
@@ -132,7 +134,8 @@ func stageAt(stage int) shard.Position {
 	return shard.At(noon.Time().Add(time.Duration(stage/2) * time.Second))
 }
 
-// shards are those of a stage: each split is of the oldest shard that is open. The first one had been split before.
+// shards are those of a stage: each split is of the oldest shard that is open. The first one had
+// been split before.
 func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 	all, open = []shard.Shard{{ID: "10"}, {ID: "11", Parents: []string{"10"}}, {ID: "12", Parents: []string{"10"}}, {ID: "13"}}, []string{"11", "12", "13"}
 	for i := range h.stage {
@@ -242,7 +245,8 @@ func (h *lateLeaders) apply(call lateCall) []bool {
 	return did
 }
 
-// begins checks where the leases begin, when a leader can give them out and when everything has come.
+// begins checks where the leases begin, when a leader can give them out and when everything has
+// come.
 func (h *lateLeaders) begins() {
 	v, err := h.store.View(h.t.Context(), "app", "")
 	if err != nil {

@@ -67,7 +67,8 @@ func (s *alone) Apply(ctx context.Context, app string, a []lease.Action) ([]bool
 	return s.Store.Apply(ctx, app, a)
 }
 
-// The silence after several workers died at once, the leader among them, over the phases that their beats can have.
+// The silence after several workers died at once, the leader among them, over the phases that their
+// beats can have.
 func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 	runs := 10
 	if testing.Short() {
@@ -125,8 +126,8 @@ func TestShardsAreSilentForSevenSecondsAtMostWhoeverDies(t *testing.T) {
 	}
 }
 
-// A leader whose session lives, but for which a call fails that only leaders make, leads no longer than another would be silent. It keeps
-// its leases, and does not lead again while another can.
+// A leader whose session lives, but for which a call fails that only leaders make, leads no longer
+// than another would be silent. It keeps its leases, and does not lead again while another can.
 func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 	for _, c := range []struct {
 		op   string
@@ -181,7 +182,8 @@ func TestALeaderThatCannotDoItsWorkStepsDown(t *testing.T) {
 	}
 }
 
-// A handler that asks for the end of Run while only the session was to end has it, within the stop timeout, whatever another handler does.
+// A handler that asks for the end of Run while only the session was to end has it, within the stop
+// timeout, whatever another handler does.
 func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -212,7 +214,8 @@ func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 	})
 }
 
-// Who stepped down leads again when nobody else does: a worker that is alone and could not look for a while.
+// Who stepped down leads again when nobody else does: a worker that is alone and could not look for
+// a while.
 func TestAWorkerThatIsAloneLeadsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)

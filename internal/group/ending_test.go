@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// A leader that is to stop, with a handler that goes on when the stop timeout is over, lives for a while longer. Somebody else leads then.
+// A leader that is to stop, with a handler that goes on when the stop timeout is over, lives for a
+// while longer. Somebody else leads then.
 func TestALeaderThatWaitsForAHandlerLeadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -87,8 +88,9 @@ func (m mute) Leave(ctx context.Context, app string, r lease.Report) error {
 	return m.Store.Leave(ctx, app, r)
 }
 
-// A first beat whose answer never came has made a session, which would be given leases: it is not left behind. A store that is silent does not keep
-// a worker that holds nothing for more than a beat.
+// A first beat whose answer never came has made a session, which would be given leases: it is not
+// left behind. A store that is silent does not keep a worker that holds nothing for more than a
+// beat.
 func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,8 +117,9 @@ func TestASessionThatNobodyAnsweredIsNotLeftBehind(t *testing.T) {
 	}
 }
 
-// A worker that stops keeps its leases until their readers have returned, also those that do so when they were told to after the stop timeout. An
-// error that a reader ends with meanwhile is not swallowed, and nothing is trusted afterwards.
+// A worker that stops keeps its leases until their readers have returned, also those that do so
+// when they were told to after the stop timeout. An error that a reader ends with meanwhile is not
+// swallowed, and nothing is trusted afterwards.
 func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 	for _, lingers := range []time.Duration{time.Second, 3 * time.Second, 8 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// candidate is what a worker that neither leads nor campaigns knows when it has been told who leads.
+// candidate is what a worker that neither leads nor campaigns knows when it has been told who
+// leads.
 type candidate struct {
 	session  string
 	leader   lease.Leader
@@ -28,8 +29,8 @@ const (
 	resigns        // it leads by what the store says, and is not to
 )
 
-// leaveToOthers is after how many beats a worker that stepped down campaigns again, if nobody else has: others see with
-// their next beat that nobody leads.
+// leaveToOthers is after how many beats a worker that stepped down campaigns again, if nobody else
+// has: others see with their next beat that nobody leads.
 const leaveToOthers = 3
 
 // decide says which part the worker takes.
@@ -50,13 +51,15 @@ func (c candidate) decide(beat time.Duration) part {
 	}
 }
 
-// followLeader takes in who leads by the orders of a beat, and starts or ends this worker's own leadership by it. said is
-// what the beat reported. It returns how long the beat loop may wait at most.
+// followLeader takes in who leads by the orders of a beat, and starts or ends this worker's own
+// leadership by it. said is what the beat reported. It returns how long the beat loop may wait at
+// most.
 func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time) time.Duration {
 	l, now, beat := o.Leader, time.Now(), w.cfg.Times.Beat
 	dead, wait := w.follow.See(o, w.cfg.Times, began, now)
 	if dead && w.vacant.IsZero() || l.Term != w.term {
-		// A leader that is new, or about to be, gives out what the dead had, and everybody learns of its part by a beat of its own.
+		// A leader that is new, or about to be, gives out what the dead had, and everybody learns
+		// of its part by a beat of its own.
 		w.awaits = now.Add(2 * beat)
 	}
 	w.term = l.Term
@@ -112,11 +115,13 @@ func (w *worker) followLeader(o lease.Orders, said lease.Report, began time.Time
 	return beat
 }
 
-// hearResignation is for how many answers a worker that resigns with its beats goes on, when they say that it leads still.
+// hearResignation is for how many answers a worker that resigns with its beats goes on, when they
+// say that it leads still.
 const hearResignation = 3
 
-// resign gives the leader's role of a term up, with the next beat. That needs nothing but beats, which is what a leader can
-// still do whose other calls fail. Where it does not help, the session ends in order, and its role with it.
+// resign gives the leader's role of a term up, with the next beat. That needs nothing but beats,
+// which is what a leader can still do whose other calls fail. Where it does not help, the session
+// ends in order, and its role with it.
 func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 	beat := w.cfg.Times.Beat
 	if w.cfg.Store.Abilities().Has(lease.ResignByBeat) {
@@ -145,7 +150,8 @@ func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 	return beat
 }
 
-// startLeadership begins to lead, or to campaign. suspect is the leader that it takes over from, which does not beat any more.
+// startLeadership begins to lead, or to campaign. suspect is the leader that it takes over from,
+// which does not beat any more.
 func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	ctx, cancel := context.WithCancel(w.trust.context(nil))
 	w.lead = &leadership{
@@ -157,8 +163,8 @@ func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	w.running.Go(func() { l.run(ctx) })
 }
 
-// endLeadership tells the leadership to end. It does not wait, so that a slow call never holds up the beat: what is under
-// way is safe to finish, and Run waits for it at the end.
+// endLeadership tells the leadership to end. It does not wait, so that a slow call never holds up
+// the beat: what is under way is safe to finish, and Run waits for it at the end.
 func (w *worker) endLeadership() {
 	if w.lead == nil {
 		return

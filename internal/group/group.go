@@ -1,6 +1,6 @@
-// Package group is the acting half of package lease: it keeps a worker's session alive with beats, starts and ends a
-// [Term] for each lease the worker holds, and, while this worker leads, watches the others and carries out plans. It never
-// sees a record.
+// Package group is the acting half of package lease: it keeps a worker's session alive with beats,
+// starts and ends a [Term] for each lease the worker holds, and, while this worker leads, watches
+// the others and carries out plans. It never sees a record.
 //
 // Goroutines of one Run, each waited for before it returns:
 //
@@ -31,19 +31,23 @@ type Config struct {
 	Stop      time.Duration // how long readers may take to return when Run stops
 
 	Streams []string
-	// Named returns the streams of now, in place of Streams, and must not block. A leader of which it is set holds the leases of
-	// all other streams back, as if they were paused. The slice is not changed.
+	// Named returns the streams of now, in place of Streams, and must not block. A leader of which
+	// it is set holds the leases of all other streams back, as if they were paused. The slice is
+	// not changed.
 	Named        func() []string
 	Start        shard.Position // for streams the application has not seen
 	ListInterval time.Duration
-	// List lists a stream. With a start, the stream is new to the application, and the listing says where each shard begins.
+	// List lists a stream. With a start, the stream is new to the application, and the listing says
+	// where each shard begins.
 	List func(ctx context.Context, stream string, start shard.Position) (Listing, error)
-	// Read reads the shard of a term until its context ends or it drains or the shard ends. An error ends Run; a
-	// context that ended is none. While there is nothing to handle it may park, see [Term.Park].
+	// Read reads the shard of a term until its context ends or it drains or the shard ends. An
+	// error ends Run; a context that ended is none. While there is nothing to handle it may park,
+	// see [Term.Park].
 	Read func(t *Term) error
 
-	// Troubles returns what is not going well with the shards, the worst first, for the next beat to report. It is called
-	// with each beat and must not block; it is also where a reader that makes no progress is given up. Nil: all goes well.
+	// Troubles returns what is not going well with the shards, the worst first, for the next beat
+	// to report. It is called with each beat and must not block; it is also where a reader that
+	// makes no progress is given up. Nil: all goes well.
 	Troubles func() []lease.Trouble
 
 	// Hooks may be nil. They and Log are called by the beat loop and must not block.
@@ -57,8 +61,9 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Run takes part in the application until ctx ends or something fails for good. It returns nil after an orderly stop:
-// by then every reader has returned, progress is saved and the leases are free, as far as the store answered.
+// Run takes part in the application until ctx ends or something fails for good. It returns nil
+// after an orderly stop: by then every reader has returned, progress is saved and the leases are
+// free, as far as the store answered.
 func Run(ctx context.Context, cfg Config) error {
 	w := newWorker(cfg)
 	return w.run(ctx)

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// fleet is some workers of one application on one store, inside a bubble. Their readers count up, ten times a second.
+// fleet is some workers of one application on one store, inside a bubble. Their readers count up,
+// ten times a second.
 type fleet struct {
 	t     *testing.T
 	store lease.Store
@@ -231,16 +232,16 @@ func (f *fleet) end() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// A lease may have been released to an heir that left in the same moment: such an owner has no row, and counts as none.
-	// The row of a session that was ended stays for a while.
+	// A lease may have been released to an heir that left in the same moment: such an owner has no
+	// row, and counts as none. The row of a session that was ended stays for a while.
 	if living := slices.DeleteFunc(view.Workers, func(w lease.Worker) bool { return w.Ended }); len(living) > 0 {
 		f.t.Errorf("after the end there are still the sessions %+v", living)
 	}
 	f.judge()
 }
 
-// judge checks the log: no number of a shard is skipped, repetitions only after a change of epoch, epochs never fall, and
-// no two workers are active in one shard at once.
+// judge checks the log: no number of a shard is skipped, repetitions only after a change of epoch,
+// epochs never fall, and no two workers are active in one shard at once.
 func (f *fleet) judge() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -333,7 +334,8 @@ func TestWorkersShareTheShards(t *testing.T) {
 	})
 }
 
-// The silence after a kill, over the phases that the victim's, the leader's and the heir's beats can have to each other.
+// The silence after a kill, over the phases that the victim's, the leader's and the heir's beats
+// can have to each other.
 func TestShardsOfAKilledWorkerAreSilentForSevenSecondsAtMost(t *testing.T) {
 	for _, victim := range []int{0, 1} {
 		var worst, sum time.Duration

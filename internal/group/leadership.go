@@ -9,8 +9,9 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// leadership is one stretch of campaigning for and then holding the leader's role. Everything it does is safe to do twice
-// and by two workers at once: each write has a condition. So it need not be certain that it leads.
+// leadership is one stretch of campaigning for and then holding the leader's role. Everything it
+// does is safe to do twice and by two workers at once: each write has a condition. So it need not
+// be certain that it leads.
 type leadership struct {
 	cfg     Config
 	session string
@@ -38,7 +39,8 @@ type leadership struct {
 	planned  roster // what it was made for, beside the leases
 }
 
-// look makes the leadership look at the store at once. Safe for concurrent use, as are the next six.
+// look makes the leadership look at the store at once. Safe for concurrent use, as are the next
+// six.
 func (l *leadership) look() {
 	select {
 	case l.looked <- struct{}{}:
@@ -55,7 +57,8 @@ func (l *leadership) ended() bool {
 	}
 }
 
-// deposed reports whether an answer to a beat says that somebody else leads since. One that is older than this leadership says nothing.
+// deposed reports whether an answer to a beat says that somebody else leads since. One that is
+// older than this leadership says nothing.
 func (l *leadership) deposed(now lease.Leader, session string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,10 +164,12 @@ func (l *leadership) campaign(ctx context.Context) bool {
 	return won
 }
 
-// rereadAfter is how old the leases may be, that a view need not show again because only checkpoints and loads moved.
+// rereadAfter is how old the leases may be, that a view need not show again because only
+// checkpoints and loads moved.
 const rereadAfter = 30 * time.Second
 
-// step looks, plans, and carries out. It returns the time until the next look, and false when somebody else leads.
+// step looks, plans, and carries out. It returns the time until the next look, and false when
+// somebody else leads.
 func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) {
 	beat := l.cfg.Times.Beat
 	began := time.Now()
@@ -206,7 +211,8 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	view.Paused = l.streams.unlisted(paused)
 	l.noteAlone(view, facts)
 
-	// In steady state a look costs nothing but the look: what led to no action before leads to none now.
+	// In steady state a look costs nothing but the look: what led to no action before leads to none
+	// now.
 	var actions []lease.Action
 	if !l.settled || facts.Any() || !l.planned.is(view) {
 		actions = l.streams.actions(view, facts, l.cfg)
@@ -282,7 +288,8 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 	if !slices.Contains(did, true) {
 		return beat / 10 // what was seen is out of date
 	}
-	// One step prepares the next: look again at once. The bound is for a store that does not do what it says.
+	// One step prepares the next: look again at once. The bound is for a store that does not do
+	// what it says.
 	if l.rounds++; l.rounds > 20 {
 		l.rounds = 0
 		return beat / 2

@@ -178,7 +178,8 @@ func TestBusyShardsAreSharedToo(t *testing.T) {
 	})
 }
 
-// A leader whose session lives but that cannot look any more gives leadership up, and keeps its leases.
+// A leader whose session lives but that cannot look any more gives leadership up, and keeps its
+// leases.
 func TestALeaderThatCannotLookLeavesItToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 8)
@@ -281,7 +282,8 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// Leases that were made before it was known when their stream was created learn it, whoever holds them, and without being moved.
+// Leases that were made before it was known when their stream was created learn it, whoever holds
+// them, and without being moved.
 func TestLeasesLearnWhenTheirStreamWasCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)
@@ -336,7 +338,8 @@ func TestBirths(t *testing.T) {
 	}
 }
 
-// Leases of a stream that this leader was not told to read, finished ones too, are neither deleted nor made anew.
+// Leases of a stream that this leader was not told to read, finished ones too, are neither deleted
+// nor made anew.
 func TestStreamsOfOthersStayAsTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 2)
@@ -408,7 +411,8 @@ func TestLoadsAreReportedByTheWayOrSeldom(t *testing.T) {
 	})
 }
 
-// Also the shards that only the new stream has are read from their beginning, whatever the start of the application is.
+// Also the shards that only the new stream has are read from their beginning, whatever the start of
+// the application is.
 func TestNoShardOfANewStreamBeginsAtTheStart(t *testing.T) {
 	s := newListings([]string{"s"})
 	s.streams["s"].fresh = true

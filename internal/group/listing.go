@@ -20,11 +20,12 @@ var ErrNoStream = errors.New("the stream does not exist")
 // Listing is the complete list of a stream's shards.
 type Listing struct {
 	Shards []shard.Shard
-	// Begin says, for a listing with a start, at which shards the application begins and where in them. Their descendants
-	// are read from the beginning, their ancestors not at all. Nil: every shard from [shard.Oldest].
+	// Begin says, for a listing with a start, at which shards the application begins and where in
+	// them. Their descendants are read from the beginning, their ancestors not at all. Nil: every
+	// shard from [shard.Oldest].
 	Begin map[string]shard.Position
-	// Born is when the stream was created, in Unix milliseconds, 0 when that is not known. Leases of another birth are those
-	// of a stream of the same name that was deleted.
+	// Born is when the stream was created, in Unix milliseconds, 0 when that is not known. Leases
+	// of another birth are those of a stream of the same name that was deleted.
 	Born int64
 }
 
@@ -40,14 +41,16 @@ func (l *Listing) pin() shard.Position {
 	return pin
 }
 
-// listings is what a leader knows of the streams, and the listings under way. Only the leadership's goroutine uses it.
+// listings is what a leader knows of the streams, and the listings under way. Only the leadership's
+// goroutine uses it.
 type listings struct {
 	named   []string
 	streams map[string]*listed
 	gone    map[lease.Key]bool // parents that have left their streams
 	unknown map[lease.Key]time.Time
 	known   map[string]bool // streams that have leases
-	// Of these, the ones that nobody has begun to read; nil when the start does not depend on when that is.
+	// Of these, the ones that nobody has begun to read; nil when the start does not depend on when
+	// that is.
 	beginnings map[string]*beginning
 	news       bool // a listing has come since the last begin
 	results    chan result
@@ -123,7 +126,8 @@ func (s *listings) name(streams []string) {
 	}
 }
 
-// withheld are the streams of a view that nobody is to hold: those that are paused, and those that are not named.
+// withheld are the streams of a view that nobody is to hold: those that are paused, and those that
+// are not named.
 func withheld(v lease.View, names []string) []string {
 	here := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -142,8 +146,9 @@ func withheld(v lease.View, names []string) []string {
 
 func (s *listings) wait() { s.running.Wait() }
 
-// begin starts the listings that are due: of streams never listed, listed too long ago, or with leases whose parents are
-// unknown since after the last listing began. It reports whether anything has changed that actions or a plan depend on.
+// begin starts the listings that are due: of streams never listed, listed too long ago, or with
+// leases whose parents are unknown since after the last listing began. It reports whether anything
+// has changed that actions or a plan depend on.
 func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed bool) {
 	now := time.Now()
 	changed, s.news = !v.Same || s.news, false
@@ -208,8 +213,8 @@ func (s *listings) know(v lease.View, now time.Time) {
 	}
 }
 
-// forgetGone forgets the parents that have left of shards that have left as well: nobody asks for them any more. Over years a
-// stream is split and merged without end.
+// forgetGone forgets the parents that have left of shards that have left as well: nobody asks for
+// them any more. Over years a stream is split and merged without end.
 func (s *listings) forgetGone(leases []lease.Lease) {
 	if len(s.gone) == 0 {
 		return
@@ -233,8 +238,8 @@ func (s *listings) forgetGone(leases []lease.Lease) {
 	maps.DeleteFunc(s.gone, func(parent lease.Key, _ bool) bool { return !named[parent] })
 }
 
-// rootless reports whether the listing names a shard that never had parents and has no lease: the leader that first saw
-// the stream died before it had made all leases.
+// rootless reports whether the listing names a shard that never had parents and has no lease: the
+// leader that first saw the stream died before it had made all leases.
 func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 	have := map[string]bool{}
 	for _, l := range leases {
@@ -245,7 +250,8 @@ func rootless(stream string, listing Listing, leases []lease.Lease) bool {
 	return slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return len(s.Parents) == 0 && !have[s.ID] })
 }
 
-// take takes in the result of a listing. An error is one that ends Run: a configured stream that was never there.
+// take takes in the result of a listing. An error is one that ends Run: a configured stream that
+// was never there.
 func (s *listings) take(r result, cfg Config) error {
 	l := s.streams[r.stream]
 	if l == nil {
@@ -283,8 +289,8 @@ func (s *listings) take(r result, cfg Config) error {
 	for _, sh := range r.Shards {
 		here[sh.ID] = true
 	}
-	// A parent cannot appear later than its child, so one that is missing beside it has left; so has one that is missing
-	// from a listing that began after its child was seen.
+	// A parent cannot appear later than its child, so one that is missing beside it has left; so
+	// has one that is missing from a listing that began after its child was seen.
 	for _, sh := range r.Shards {
 		for _, p := range sh.Parents {
 			if !here[p] {
@@ -300,8 +306,8 @@ func (s *listings) take(r result, cfg Config) error {
 	return nil
 }
 
-// actions are the leases to make and the tombstones to remove, by the latest listings. Streams that this worker was not told
-// to read are not its business.
+// actions are the leases to make and the tombstones to remove, by the latest listings. Streams that
+// this worker was not told to read are not its business.
 func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
 	for rest := v.Leases; len(rest) > 0; { // mostly those of one stream after the other: thousands need not be copied
@@ -358,16 +364,16 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 	return actions
 }
 
-// made takes in that the store says that an action of this leader, and nobody else's, made a lease. So if that is the first of its stream, the application
-// begins where the leader's listing does.
+// made takes in that the store says that an action of this leader, and nobody else's, made a lease.
+// So if that is the first of its stream, the application begins where the leader's listing does.
 func (s *listings) made(of lease.Lease) {
 	if l := s.streams[of.Stream]; l != nil && of.Position == l.pin {
 		l.claimed = l.pin
 	}
 }
 
-// tombstones are the leases of finished shards that two listings in a row did not name, both begun when the leases had been
-// seen: nobody can ask for them again.
+// tombstones are the leases of finished shards that two listings in a row did not name, both begun
+// when the leases had been seen: nobody can ask for them again.
 func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	var actions []lease.Action
 	here := make(map[string]bool, len(l.latest.Shards))
@@ -395,9 +401,9 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 	return actions
 }
 
-// NewLeases returns the leases that a stream's listing asks for beside those that exist. For a stream without any (fresh)
-// the listing says where to begin; in one that is known every new shard is a child, or a descendant of one, and is read
-// from its beginning.
+// NewLeases returns the leases that a stream's listing asks for beside those that exist. For a
+// stream without any (fresh) the listing says where to begin; in one that is known every new shard
+// is a child, or a descendant of one, and is read from its beginning.
 func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh bool) []lease.Lease {
 	have := make(map[string]bool, len(existing))
 	for _, l := range existing {
@@ -407,7 +413,8 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 		return nil // nearly always
 	}
 	followed, pin := map[string]bool{}, listing.pin() // followed: the shard is read, or was: its children are read from their beginning
-	// Of these, the ones that began elsewhere than this listing would, and their descendants: what came since then is not skipped.
+	// Of these, the ones that began elsewhere than this listing would, and their descendants: what
+	// came since then is not skipped.
 	earlier := map[string]bool{}
 	for _, l := range existing {
 		_, begins := listing.Begin[l.Shard]
@@ -440,5 +447,6 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	return made
 }
 
-// tombstone reports whether l was made as finished, for a shard that ended before the application's start.
+// tombstone reports whether l was made as finished, for a shard that ended before the application's
+// start.
 func tombstone(l lease.Lease) bool { return l.Finished() && l.Epoch == 1 }

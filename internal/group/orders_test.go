@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What a worker makes of the next orders: whether the reader of a lease goes on, has to return, or is begun again, and what the next beat says.
+// What a worker makes of the next orders: whether the reader of a lease goes on, has to return, or
+// is begun again, and what the next beat says.
 func TestWhatOrdersMakeOfALease(t *testing.T) {
 	const same, another, none = "the same term", "another term", "no term"
 	waits := func(t *Term) error { <-t.Reading().Done(); return nil }
@@ -119,7 +120,8 @@ func (a answers) Beat(_ context.Context, _ string, r lease.Report) (lease.Orders
 	return a.beat(r)
 }
 
-// A store that does not keep to its deadline may answer when others have the leases already: that says nothing about who has which.
+// A store that does not keep to its deadline may answer when others have the leases already: that
+// says nothing about who has which.
 func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()

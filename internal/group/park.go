@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A reader whose shard has nothing to handle needs no goroutine: it parks, and is begun again when there is something, or when it has
-// to return. Ten thousand idle shards would otherwise cost as many stacks.
+// A reader whose shard has nothing to handle needs no goroutine: it parks, and is begun again when
+// there is something, or when it has to return. Ten thousand idle shards would otherwise cost as
+// many stacks.
 type readerState uint8
 
 const (
@@ -28,8 +29,9 @@ type Resumer interface {
 	Resume() error
 }
 
-// Park is for a reader that has nothing to do. It returns at once what Park returns; next goes on in its place, as late as possible: when
-// Wake was called, or when Reading ends. A Wake since the reader began or went on counts.
+// Park is for a reader that has nothing to do. It returns at once what Park returns; next goes on
+// in its place, as late as possible: when Wake was called, or when Reading ends. A Wake since the
+// reader began or went on counts.
 func (t *Term) Park(next Resumer) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -37,7 +39,8 @@ func (t *Term) Park(next Resumer) error {
 	return errParked
 }
 
-// Wake has a parked reader go on; one that runs does not park the next time. Safe for concurrent use; it does not block.
+// Wake has a parked reader go on; one that runs does not park the next time. Safe for concurrent
+// use; it does not block.
 func (t *Term) Wake() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,7 +56,8 @@ func (t *Term) Wake() {
 
 func (t *Term) goOn() { t.run(nil) }
 
-// run reads until the reader has returned or is parked: it begins with read, or goes on if that is nil.
+// run reads until the reader has returned or is parked: it begins with read, or goes on if that is
+// nil.
 func (t *Term) run(read func() error) {
 	err := errGone
 	defer func() {
@@ -74,8 +78,8 @@ func (t *Term) run(read func() error) {
 	}
 }
 
-// park parks a reader that returned with err, unless that is no wish to, or was overtaken by a reason to go on: then it returns what
-// with.
+// park parks a reader that returned with err, unless that is no wish to, or was overtaken by a
+// reason to go on: then it returns what with.
 func (t *Term) park(err error) (next Resumer) {
 	if !errors.Is(err, errParked) {
 		return nil
@@ -94,8 +98,8 @@ func (t *Term) park(err error) (next Resumer) {
 	return nil
 }
 
-// reading is Term.Reading. Most readers only ever ask it for Err, so what one waits with is made when one does; a shard whose reader parks
-// often would pay for it each time.
+// reading is Term.Reading. Most readers only ever ask it for Err, so what one waits with is made
+// when one does; a shard whose reader parks often would pay for it each time.
 type reading Term
 
 func (r *reading) Err() error {
@@ -155,8 +159,8 @@ func (t *Term) cause() error {
 	return t.rare.why
 }
 
-// termContext is Term.Context. An idle shard only ever asks it for Err, so what one waits with is made when one does: ten thousand
-// contexts that can be waited for are several MB.
+// termContext is Term.Context. An idle shard only ever asks it for Err, so what one waits with is
+// made when one does: ten thousand contexts that can be waited for are several MB.
 type termContext Term
 
 func (c *termContext) Err() error {

@@ -145,7 +145,8 @@ func TestReadingIsMadeWhenSomebodyWaits(t *testing.T) {
 	})
 }
 
-// However wakes, parking and the end of the term fall together: nothing is missed, never are there two readers, and it returns once.
+// However wakes, parking and the end of the term fall together: nothing is missed, never are there
+// two readers, and it returns once.
 func TestNoWakeIsLost(t *testing.T) {
 	for range 200 {
 		p := newParking()

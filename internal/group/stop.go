@@ -24,8 +24,8 @@ func (w *worker) stopSession(again bool) {
 func (w *worker) stopped() bool {
 	since := time.Since(w.stopping)
 	alone := w.lead != nil && w.lead.aloneIn()
-	// While the leader can name heirs, reading goes on: a lease that has an heir is silent for less time. The last
-	// worker has none, and a leader that does not answer is not waited for.
+	// While the leader can name heirs, reading goes on: a lease that has an heir is silent for less
+	// time. The last worker has none, and a leader that does not answer is not waited for.
 	if w.fatal != nil || alone || w.first || since >= 2*w.cfg.Times.Beat || !w.outage.IsZero() {
 		for _, t := range sorted(w.terms) {
 			t.drain()
@@ -43,8 +43,8 @@ func (w *worker) stopped() bool {
 	return true // what the readers did and the store does not know yet goes into the farewell
 }
 
-// leave tells the store that the session is over. It tries for the failover time at most: after that the others see a
-// dead session, and nothing is lost but a little time.
+// leave tells the store that the session is over. It tries for the failover time at most: after
+// that the others see a dead session, and nothing is lost but a little time.
 func (w *worker) leave(ctx context.Context) {
 	within := w.cfg.Times.Failover
 	if w.first { // the store never answered: there is no session, or one that would be given leases until it is seen to be dead

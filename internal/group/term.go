@@ -11,8 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Term is one stretch of holding one lease: from the orders that gave it to its release, loss or end. The beat loop makes
-// it; the reader that Config.Read runs for it moves it forward. Its methods may be called concurrently, but for those of the reader.
+// Term is one stretch of holding one lease: from the orders that gave it to its release, loss or
+// end. The beat loop makes it; the reader that Config.Read runs for it moves it forward. Its
+// methods may be called concurrently, but for those of the reader.
 type Term struct {
 	Lease Held
 
@@ -89,8 +90,8 @@ func await(from context.Context) *awaited {
 	return &awaited{ctx, end}
 }
 
-// A load that is not reported by the way, with a position, is worth a write of its own when it differs by this many classes
-// and was not reported for that long.
+// A load that is not reported by the way, with a position, is worth a write of its own when it
+// differs by this many classes and was not reported for that long.
 const (
 	loadStep  = 2
 	loadPause = 30 * time.Second
@@ -110,18 +111,21 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 	return t
 }
 
-// Context ends when the worker must not go on with the shard; its cause is [ErrLeaseLost] or [ErrStopping].
+// Context ends when the worker must not go on with the shard; its cause is [ErrLeaseLost] or
+// [ErrStopping].
 func (t *Term) Context() context.Context { return (*termContext)(t) }
 
-// Trust ends with the worker's trust in its leases, all at once. Context ends then too, and may end before.
+// Trust ends with the worker's trust in its leases, all at once. Context ends then too, and may end
+// before.
 func (t *Term) Trust() context.Context { return t.stretch }
 
-// Reading ends with Context, and already when the lease is wanted back: the reader should then finish what it has begun
-// to handle, begin nothing new, and return. It is for the reader only, and for as long as that does not park.
+// Reading ends with Context, and already when the lease is wanted back: the reader should then
+// finish what it has begun to handle, begin nothing new, and return. It is for the reader only, and
+// for as long as that does not park.
 func (t *Term) Reading() context.Context { return (*reading)(t) }
 
-// Check fails with [ErrLeaseLost] or [ErrStopping] when the term is over. Call it right before handling: it also notices a
-// machine that was suspended, which timers do not.
+// Check fails with [ErrLeaseLost] or [ErrStopping] when the term is over. Call it right before
+// handling: it also notices a machine that was suspended, which timers do not.
 func (t *Term) Check() error {
 	t.trust.check()
 	t.mu.Lock()
@@ -147,7 +151,8 @@ type Mark interface {
 	Mark() shard.Position
 }
 
-// SetMark has each beat ask m how far the handler has got; nil ends that, and keeps what m says now.
+// SetMark has each beat ask m how far the handler has got; nil ends that, and keeps what m says
+// now.
 func (t *Term) SetMark(m Mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,7 +170,8 @@ func (t *Term) moveToMark() {
 	}
 }
 
-// Advance notes that everything before p is done. The next beat saves it. Positions that go back are ignored.
+// Advance notes that everything before p is done. The next beat saves it. Positions that go back
+// are ignored.
 func (t *Term) Advance(p shard.Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,15 +180,15 @@ func (t *Term) Advance(p shard.Position) {
 	}
 }
 
-// Save is Advance, and returns when the position is durable. It fails with [ErrLeaseLost] if the lease is lost before
-// that, or with ctx's error.
+// Save is Advance, and returns when the position is durable. It fails with [ErrLeaseLost] if the
+// lease is lost before that, or with ctx's error.
 func (t *Term) Save(ctx context.Context, p shard.Position) error {
 	t.Advance(p)
 	return t.wait(ctx, p)
 }
 
-// Finish notes that the shard has been read and handled to its end, with the children that the service named there. It
-// returns when that is durable, or fails as Save does.
+// Finish notes that the shard has been read and handled to its end, with the children that the
+// service named there. It returns when that is durable, or fails as Save does.
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
 	t.mu.Lock()
 	if !t.left {
@@ -222,15 +228,17 @@ func (t *Term) wait(ctx context.Context, p shard.Position) error {
 	}
 }
 
-// SetLoad notes what the shard brings, as an average over about a minute. It is cheap, and does not make the beat loop beat.
+// SetLoad notes what the shard brings, as an average over about a minute. It is cheap, and does not
+// make the beat loop beat.
 func (t *Term) SetLoad(l lease.Load) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.load = l
 }
 
-// GiveUp says that this worker cannot make progress with the shard: when the reader returns, the lease goes back, if possible
-// to another worker. What was not begun to be handled is left; the reader has to return soon. With a cause Context ends too.
+// GiveUp says that this worker cannot make progress with the shard: when the reader returns, the
+// lease goes back, if possible to another worker. What was not begun to be handled is left; the
+// reader has to return soon. With a cause Context ends too.
 func (t *Term) GiveUp(cause error) {
 	t.mu.Lock()
 	t.stalled = true
@@ -244,8 +252,9 @@ func (t *Term) GiveUp(cause error) {
 // GiveBack has the lease go back when the reader has returned, to whomever the plan gives it to.
 func (t *Term) GiveBack() { t.drain() }
 
-// Abandon gives the lease up although the reader has not returned: its handler ignores that Context has ended. Run does not wait
-// for it any more, and nothing that it still does counts; what it writes elsewhere only the epoch can fence.
+// Abandon gives the lease up although the reader has not returned: its handler ignores that Context
+// has ended. Run does not wait for it any more, and nothing that it still does counts; what it
+// writes elsewhere only the epoch can fence.
 func (t *Term) Abandon() {
 	t.mu.Lock()
 	t.moveToMark()
@@ -264,8 +273,9 @@ func (t *Term) At() shard.Position {
 
 // What follows is for the beat loop.
 
-// drain asks the reader to return. One that has returned already, because trust ran out, has nothing left to finish: its lease goes back
-// with the next beat. Nobody else would give it back, and a hand-off would wait for its timeout.
+// drain asks the reader to return. One that has returned already, because trust ran out, has
+// nothing left to finish: its lease goes back with the next beat. Nobody else would give it back,
+// and a hand-off would wait for its timeout.
 func (t *Term) drain() {
 	t.mu.Lock()
 	t.draining = true
@@ -327,7 +337,8 @@ func (t *Term) progress() (lease.Progress, bool) {
 	if t.at.Compare(t.saved) > 0 {
 		p.Position, p.Children = t.at, t.seldom().children
 	}
-	// A reader that returned because trust ran out has not given the lease back: the store may still say it is ours.
+	// A reader that returned because trust ran out has not given the lease back: the store may
+	// still say it is ours.
 	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.seldom().err != nil)
 	p.Stalled = p.Release && t.stalled
 	said := p.Release || !p.Position.IsZero()
@@ -337,15 +348,16 @@ func (t *Term) progress() (lease.Progress, bool) {
 	return p, said
 }
 
-// tellLoad reports whether the load is worth a report of its own. An idle shard of which nothing was said is not: it
-// counts as idle anyway.
+// tellLoad reports whether the load is worth a report of its own. An idle shard of which nothing
+// was said is not: it counts as idle anyway.
 func (t *Term) tellLoad(now mono.Time) bool {
 	step := max(t.load, t.told) - min(t.load, t.told)
 	return t.load != 0 && step >= loadStep && now.Sub(t.toldAt) >= loadPause
 }
 
-// settle takes in that a beat carried p for this term and that the store then said that the lease is held (or not) at
-// the term's epoch. It reports whether the term is over and can be dropped, and whether p's position is saved now.
+// settle takes in that a beat carried p for this term and that the store then said that the lease
+// is held (or not) at the term's epoch. It reports whether the term is over and can be dropped, and
+// whether p's position is saved now.
 func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	t.mu.Lock()
 	before := t.saved
@@ -355,7 +367,8 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	if held && p.Position.Compare(t.saved) > 0 {
 		t.saved = p.Position
 	}
-	// Given back, or finished: by this report, or by one before, if the reader had not returned by then.
+	// Given back, or finished: by this report, or by one before, if the reader had not returned by
+	// then.
 	gone := !held && (p.Position.IsEnd() || p.Release || (t.finished && t.saved.IsEnd()))
 	if gone && !p.Position.IsZero() && p.Position.Compare(t.saved) > 0 {
 		t.saved = p.Position

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A term's context ends with the first of what ends it, says so with that cause, whoever asks when, and is not made before somebody waits.
+// A term's context ends with the first of what ends it, says so with that cause, whoever asks when,
+// and is not made before somebody waits.
 func TestTheContextOfATerm(t *testing.T) {
 	t.Parallel()
 	own := errors.New("own")

@@ -32,7 +32,8 @@ func trusted(t *testing.T) (*Term, *int) {
 	return newTerm(l, tr, func() { *pokes++ }), pokes
 }
 
-// What a beat says of a lease. It gives back only what the reader has let go of, and says nothing of how far it is once the lease is lost.
+// What a beat says of a lease. It gives back only what the reader has let go of, and says nothing
+// of how far it is once the lease is lost.
 func TestWhatABeatSaysOfATerm(t *testing.T) {
 	t.Parallel()
 	moved, children := at(t, "7"), []shard.Shard{{ID: "2"}}
@@ -70,8 +71,8 @@ func TestWhatABeatSaysOfATerm(t *testing.T) {
 	}
 }
 
-// What an answer says of a lease, and what those hear who wait for record 7 to be saved. Nothing is durable because it was sent: the
-// answer has to name the lease, unless the same beat gave it back.
+// What an answer says of a lease, and what those hear who wait for record 7 to be saved. Nothing is
+// durable because it was sent: the answer has to name the lease, unless the same beat gave it back.
 func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	t.Parallel()
 	moved := at(t, "7")
@@ -129,7 +130,8 @@ func TestWhatAnAnswerSaysOfATerm(t *testing.T) {
 	}
 }
 
-// Of a reader that has returned the lease goes back when it is wanted, unless that is too late, or has been said.
+// Of a reader that has returned the lease goes back when it is wanted, unless that is too late, or
+// has been said.
 func TestALeaseIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A tombstone goes when two listings did not name its shard, and only those count that began when it was there.
+// A tombstone goes when two listings did not name its shard, and only those count that began when
+// it was there.
 func TestWhenTombstonesGo(t *testing.T) {
 	over := lease.Lease{Key: lease.Key{Stream: "s", Shard: "shardId-000000000001"}, Epoch: 3, Position: shard.End}
 	named, unnamed := []shard.Shard{{ID: over.Shard}}, []shard.Shard{{ID: "shardId-000000000002"}}

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// trust is how long this worker may believe what the store last told it. Each successful beat extends it, from the
-// moment before that beat was sent. When it runs out every context made from it ends with [ErrLeaseLost], whatever the
-// beat loop is doing then; the next successful beat begins a new one.
+// trust is how long this worker may believe what the store last told it. Each successful beat
+// extends it, from the moment before that beat was sent. When it runs out every context made from
+// it ends with [ErrLeaseLost], whatever the beat loop is doing then; the next successful beat
+// begins a new one.
 type trust struct {
 	limit time.Duration
 
@@ -30,7 +31,8 @@ func newTrust(failover time.Duration) *trust {
 	return t
 }
 
-// context is the current stretch of trust; ended already when there is none. A term that is given is woken when it ends.
+// context is the current stretch of trust; ended already when there is none. A term that is given
+// is woken when it ends.
 func (t *trust) context(of *Term) context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,8 +49,8 @@ func (t *trust) forget(of *Term) {
 	delete(t.terms, of)
 }
 
-// extend takes in a beat that was sent at sent and succeeded. It reports whether there is trust now: an answer that took
-// too long proves nothing.
+// extend takes in a beat that was sent at sent and succeeded. It reports whether there is trust
+// now: an answer that took too long proves nothing.
 func (t *trust) extend(sent time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,9 +98,9 @@ func (t *trust) over(cause error) {
 	}
 }
 
-// within reports whether less than limit has passed from sent to now, on the monotonic clock and on the wall clock.
-// The monotonic clock stands still while a machine is suspended or migrated, so a wall clock that ran ahead of it ends
-// trust; one that was set back cannot prolong it.
+// within reports whether less than limit has passed from sent to now, on the monotonic clock and on
+// the wall clock. The monotonic clock stands still while a machine is suspended or migrated, so a
+// wall clock that ran ahead of it ends trust; one that was set back cannot prolong it.
 func within(sent, now time.Time, limit time.Duration) bool {
 	return now.Sub(sent) < limit && now.Round(0).Sub(sent.Round(0)) < limit
 }

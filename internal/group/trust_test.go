@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// moment is how package time keeps a time.Time. There is no other way to one whose two clocks disagree, as they do after a machine was
-// suspended; skewed sees that it still is so.
+// moment is how package time keeps a time.Time. There is no other way to one whose two clocks
+// disagree, as they do after a machine was suspended; skewed sees that it still is so.
 type moment struct {
 	wall uint64
 	ext  int64 // the monotonic reading
@@ -57,7 +57,8 @@ func TestTrustIsOverByEitherClock(t *testing.T) {
 	}
 }
 
-// A machine that was suspended wakes up with a timer that still has most of its time to go: Check does not wait for it.
+// A machine that was suspended wakes up with a timer that still has most of its time to go: Check
+// does not wait for it.
 func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	t.Parallel()
 	tr := newTrust(time.Hour) // in a bubble times have one clock only
@@ -79,7 +80,8 @@ func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	}
 }
 
-// Timers may be late, and may never come: the end of trust is a moment all the same, and Check ends everything that is left then.
+// Timers may be late, and may never come: the end of trust is a moment all the same, and Check ends
+// everything that is left then.
 func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 	for name, late := range map[string]func(*time.Timer){
 		"by a minute": func(timer *time.Timer) { timer.Reset(time.Minute) },
@@ -130,7 +132,8 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 	}
 }
 
-// Trust lasts for nine tenths of the failover time from before a beat was sent, whatever comes between.
+// Trust lasts for nine tenths of the failover time from before a beat was sent, whatever comes
+// between.
 func TestWhatAnAnswerProves(t *testing.T) {
 	const failover, limit = 10 * time.Second, 9 * time.Second
 	type answer struct{ sent, came time.Duration }

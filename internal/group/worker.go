@@ -142,7 +142,8 @@ func (w *worker) findFatal() error {
 	return nil
 }
 
-// beat does one round trip to the store and acts on the answer. It returns the time until the next one.
+// beat does one round trip to the store and acts on the answer. It returns the time until the next
+// one.
 func (w *worker) beat(ctx context.Context) time.Duration {
 	report, sent := w.report()
 	began := time.Now()
@@ -225,7 +226,8 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 	return r, sent
 }
 
-// settle compares the terms with the orders: what was saved, what is wanted back, what is lost, what is over.
+// settle compares the terms with the orders: what was saved, what is wanted back, what is lost,
+// what is over.
 func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 	of := func(t *Term) (l lease.Lease, ours bool) {
 		i, ours := sort.Find(len(held), func(i int) int { return t.Lease.Key.Compare(held[i].Key) })
@@ -258,7 +260,8 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 		case ours && l.Heir != "":
 			t.drain()
 		case ours && now.returned && !now.finished && !now.wanted && !now.stalled && now.err == nil:
-			// Trust had run out, and the lease is still ours: it goes on where its handler stopped, unless Run stops.
+			// Trust had run out, and the lease is still ours: it goes on where its handler stopped,
+			// unless Run stops.
 			w.drop(t)
 			if w.stopping.IsZero() {
 				l.Position = t.At()
@@ -271,8 +274,8 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 	}
 }
 
-// expect has the worker beat quickly until it holds the children of a shard that it has finished: the plan gives them to it. Others may
-// finish another parent of theirs first, so that has an end.
+// expect has the worker beat quickly until it holds the children of a shard that it has finished:
+// the plan gives them to it. Others may finish another parent of theirs first, so that has an end.
 func (w *worker) expect(p lease.Progress) {
 	for _, c := range p.Children {
 		w.expected[lease.Key{Stream: p.Stream, Shard: c.ID}] = time.Now().Add(w.cfg.Times.Beat * 3 / 2)
@@ -289,7 +292,8 @@ func (w *worker) drop(t *Term) {
 	delete(w.terms, t.Lease.Key)
 	now := t.state()
 	if now.err != nil && w.fatal == nil {
-		// The reader returned between the look for such errors and the report that gave its lease back.
+		// The reader returned between the look for such errors and the report that gave its lease
+		// back.
 		w.fatal = now.err
 		w.poke()
 	}
@@ -315,7 +319,8 @@ func (w *worker) whyEnded(t termState) EndReason {
 	}
 }
 
-// startTerms begins a term for each held lease that has none. One whose last reader has not returned yet waits for it.
+// startTerms begins a term for each held lease that has none. One whose last reader has not
+// returned yet waits for it.
 func (w *worker) startTerms(held []lease.Lease) {
 	if !w.stopping.IsZero() {
 		return
@@ -376,8 +381,9 @@ func (w *worker) beatFailed(err error) time.Duration {
 	return early(retryAfter(w.cfg.Times.Beat, w.failures, w.trust.context(nil).Err() == nil))
 }
 
-// retryAfter is the time until the next beat after so many have failed: at most half of the interval while trust is running out, so that an outage
-// of half the failover time ends nobody's, then all of it.
+// retryAfter is the time until the next beat after so many have failed: at most half of the
+// interval while trust is running out, so that an outage of half the failover time ends nobody's,
+// then all of it.
 func retryAfter(beat time.Duration, failures int, trusted bool) time.Duration {
 	most := beat
 	if trusted {
@@ -407,7 +413,8 @@ func sorted(terms map[lease.Key]*Term) []*Term {
 	return all
 }
 
-// sortTerms puts terms in the order of their shards: what is done to many is done in the same order every time.
+// sortTerms puts terms in the order of their shards: what is done to many is done in the same order
+// every time.
 func sortTerms(all []*Term) {
 	slices.SortFunc(all, func(a, b *Term) int { return a.Lease.Key.Compare(b.Lease.Key) })
 }

@@ -32,8 +32,8 @@ func TestBeatsSayTheWorkersTimes(t *testing.T) {
 	}
 }
 
-// A reader may return its error right after the loop looked for errors: the same beat then gives the lease back and the term
-// is dropped, and the error must still end Run.
+// A reader may return its error right after the loop looked for errors: the same beat then gives
+// the lease back and the term is dropped, and the error must still end Run.
 func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -56,7 +56,8 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 	})
 }
 
-// A reader that gave its shard up in the moment in which trust ran out has given it up: it is not begun again.
+// A reader that gave its shard up in the moment in which trust ran out has given it up: it is not
+// begun again.
 func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -84,8 +85,9 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 	})
 }
 
-// The first orders after an outage in which trust ran out may wish a lease away at once. Its reader has returned, and would not be begun again:
-// the lease goes back with the next beat, as far as the handler got, and not when the leader loses patience.
+// The first orders after an outage in which trust ran out may wish a lease away at once. Its reader
+// has returned, and would not be begun again: the lease goes back with the next beat, as far as the
+// handler got, and not when the leader loses patience.
 func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorker()
@@ -147,7 +149,8 @@ func TestAnOutageIsNoReasonToStepDown(t *testing.T) {
 	})
 }
 
-// A store whose orders are not sorted does not keep to the contract, but must not look like one that has taken leases away.
+// A store whose orders are not sorted does not keep to the contract, but must not look like one
+// that has taken leases away.
 func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorker(Config{
@@ -188,7 +191,8 @@ func (s *unprepared) Beat(ctx context.Context, app string, r lease.Report) (leas
 	return s.Store.Beat(ctx, app, r)
 }
 
-// Tables that are missing from the start end Run, and are called no outage; tables that go away later are one.
+// Tables that are missing from the start end Run, and are called no outage; tables that go away
+// later are one.
 func TestMissingTablesAreNoOutage(t *testing.T) {
 	for after, want := range map[time.Duration]struct {
 		setup bool
@@ -265,7 +269,8 @@ func TestBeatsThatFailAreRepeatedSooner(t *testing.T) {
 	}
 }
 
-// What happens to many terms at once happens in the order of their shards, so that the same events have the same story, whatever a map's order is.
+// What happens to many terms at once happens in the order of their shards, so that the same events
+// have the same story, whatever a map's order is.
 func TestTermsAreInTheOrderOfTheirShards(t *testing.T) {
 	terms := map[lease.Key]*Term{}
 	var want []lease.Key

@@ -41,7 +41,8 @@ func kept(t *testing.T, ctx context.Context, h *Host, n int) []*Line {
 	return lines
 }
 
-// Many lines are asked before any is waited for, so that their answers come together; on connections that are there, and on no others.
+// Many lines are asked before any is waited for, so that their answers come together; on
+// connections that are there, and on no others.
 func TestManyAreAskedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +87,8 @@ func TestManyAreAskedAtOnce(t *testing.T) {
 	})
 }
 
-// What comes between a request and its answer ends the call as it does when nothing lies between them, at the time that was set with the request.
+// What comes between a request and its answer ends the call as it does when nothing lies between
+// them, at the time that was set with the request.
 func TestBetweenRequestAndAnswer(t *testing.T) {
 	t.Parallel()
 	late, gone := errors.New("late"), errors.New("gone")
@@ -179,7 +181,8 @@ func TestAClosedConnectionIsNotAsked(t *testing.T) {
 	}
 }
 
-// An answer that nobody reads costs the line its connection, whatever the line is used for next: nobody else must get it.
+// An answer that nobody reads costs the line its connection, whatever the line is used for next:
+// nobody else must get it.
 func TestAnAnswerThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(t *testing.T, l *Line, h *Host){

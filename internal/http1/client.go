@@ -17,12 +17,14 @@ type Options struct {
 	TLS *tls.Config
 	// TLSHandshakeTimeout bounds a handshake. 0 leaves that to the context.
 	TLSHandshakeTimeout time.Duration
-	// HeaderTimeout bounds the time from when a request was written until the head of the answer was read. 0 leaves that to
-	// the context.
+	// HeaderTimeout bounds the time from when a request was written until the head of the answer
+	// was read. 0 leaves that to the context.
 	HeaderTimeout time.Duration
-	// ReadTimeout is how long nothing may come while an answer is waited for. 0 leaves that to the context.
+	// ReadTimeout is how long nothing may come while an answer is waited for. 0 leaves that to the
+	// context.
 	ReadTimeout time.Duration
-	// Timeout bounds each request, from before it waits for a connection until its answer is closed. 0 leaves that to the context.
+	// Timeout bounds each request, from before it waits for a connection until its answer is
+	// closed. 0 leaves that to the context.
 	Timeout time.Duration
 	// IdleTimeout is how long a connection is kept that nobody uses. Default 90 s.
 	IdleTimeout time.Duration
@@ -62,7 +64,8 @@ func New(o Options) *Client {
 	return &Client{opts: o, born: time.Now(), hosts: make(map[string]*Host)}
 }
 
-// Host returns the host of a URL with this scheme, http or https, and this host, which may have a port. It calls nobody.
+// Host returns the host of a URL with this scheme, http or https, and this host, which may have a
+// port. It calls nobody.
 func (c *Client) Host(scheme, host string) (*Host, error) {
 	secure := scheme == "https"
 	if !secure && scheme != "http" {
@@ -86,8 +89,8 @@ func (c *Client) Host(scheme, host string) (*Host, error) {
 	return h, nil
 }
 
-// CloseIdle closes connections that nobody uses, and those in use as soon as they are given back. Requests may still be made,
-// which keep their connections again.
+// CloseIdle closes connections that nobody uses, and those in use as soon as they are given back.
+// Requests may still be made, which keep their connections again.
 func (c *Client) CloseIdle() {
 	c.mu.Lock()
 	hosts := make([]*Host, 0, len(c.hosts))
@@ -100,12 +103,14 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// Do sends a request, which message is all of: head and body. It returns when the head of the answer was read; redirects are
-// answers like others. If repeat is set, a request that found its connection closed, which had been kept from before, is sent
-// once more over a new one; the service may then see it twice.
+// Do sends a request, which message is all of: head and body. It returns when the head of the
+// answer was read; redirects are answers like others. If repeat is set, a request that found its
+// connection closed, which had been kept from before, is sent once more over a new one; the service
+// may then see it twice.
 //
-// The message is not kept. ctx governs the answer too, until it is closed, and when it ends the error is its cause. Others are
-// the bound's, wrap [ErrMalformed] or [ErrHeadTooLarge], are a [*TimeoutError], or come from the network.
+// The message is not kept. ctx governs the answer too, until it is closed, and when it ends the
+// error is its cause. Others are the bound's, wrap [ErrMalformed] or [ErrHeadTooLarge], are a
+// [*TimeoutError], or come from the network.
 func (h *Host) Do(ctx context.Context, message []byte, repeat bool, b Bound) (*Response, error) {
 	return h.do(ctx, nil, message, repeat, b)
 }
@@ -125,8 +130,8 @@ func (h *Host) do(ctx context.Context, l *Line, message []byte, repeat bool, b B
 	return r, err
 }
 
-// Fresh is Do over a new connection, for a request that got no answer over an old one. Only where no other connection may be
-// made one is taken that somebody else has just given back.
+// Fresh is Do over a new connection, for a request that got no answer over an old one. Only where
+// no other connection may be made one is taken that somebody else has just given back.
 func (h *Host) Fresh(ctx context.Context, message []byte, b Bound) (*Response, error) {
 	return h.fresh(ctx, nil, message, b)
 }
@@ -158,7 +163,8 @@ func (h *Host) bound(now time.Time, b Bound) Bound {
 	return b
 }
 
-// try sends a request once. again says that it failed because of a connection that was kept too long.
+// try sends a request once. again says that it failed because of a connection that was kept too
+// long.
 func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, b Bound) (r *Response, again bool, err error) {
 	c, stop := l.take(ctx, h, now, b)
 	if c == nil {
@@ -172,7 +178,8 @@ func (h *Host) try(ctx context.Context, l *Line, message []byte, now time.Time, 
 	return h.answer(ctx, l, c, stop, err)
 }
 
-// watch interrupts whoever waits for the connection when ctx ends, until stop is called, which is nil when ctx does not end.
+// watch interrupts whoever waits for the connection when ctx ends, until stop is called, which is
+// nil when ctx does not end.
 func (c *conn) watch(ctx context.Context) (stop func() bool) {
 	if ctx.Done() == nil {
 		return nil

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// bufferSize is what a connection reads at first: the head of an answer and, of small ones, the body too. More than that only
-// costs copies, since the rest of a large body goes into the caller's memory at once.
+// bufferSize is what a connection reads at first: the head of an answer and, of small ones, the
+// body too. More than that only costs copies, since the rest of a large body goes into the caller's
+// memory at once.
 const bufferSize = 4 << 10
 
 // conn is a connection of a host. It belongs to one caller at a time.
@@ -59,7 +60,8 @@ func (c *conn) ask(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// answer reads the head of the answer to the request that was written. Whatever the error, the connection cannot be used any more.
+// answer reads the head of the answer to the request that was written. Whatever the error, the
+// connection cannot be used any more.
 func (c *conn) answer(ctx context.Context) (head, error) {
 	if c.buf == nil {
 		c.buf = make([]byte, bufferSize)
@@ -127,7 +129,8 @@ func (c *conn) late(err error) bool {
 	return !timeout && (c.timer != nil || errors.Is(err, os.ErrDeadlineExceeded)) && c.over()
 }
 
-// limit has reads fail after d from now on, for 0 when the call has to be over. An interruption that came before holds.
+// limit has reads fail after d from now on, for 0 when the call has to be over. An interruption
+// that came before holds.
 func (c *conn) limit(ctx context.Context, d time.Duration) {
 	at := c.bound.At
 	if d > 0 {
@@ -309,7 +312,8 @@ func (c *conn) line(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// reusable reports whether a connection that was idle is still open with nothing to read. What cannot be told counts as good.
+// reusable reports whether a connection that was idle is still open with nothing to read. What
+// cannot be told counts as good.
 func (c *conn) reusable() bool {
 	c.under.probing = true
 	n, err := c.Read(c.probe[:])

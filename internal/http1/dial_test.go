@@ -164,7 +164,8 @@ func TestOlderConnectionsAreNotTried(t *testing.T) {
 	})
 }
 
-// Connections that became idle at different times are closed at different times, without another request.
+// Connections that became idle at different times are closed at different times, without another
+// request.
 func TestEachConnectionHasItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,12 +8,14 @@ import (
 )
 
 var (
-	// ErrMalformed is wrapped by the error about an answer that is no HTTP/1.1, or one of which it is not certain where it ends.
+	// ErrMalformed is wrapped by the error about an answer that is no HTTP/1.1, or one of which it
+	// is not certain where it ends.
 	ErrMalformed = errors.New("the answer is malformed")
-	// ErrHeadTooLarge is wrapped by the error about an answer whose head has more bytes or fields than are read.
+	// ErrHeadTooLarge is wrapped by the error about an answer whose head has more bytes or fields
+	// than are read.
 	ErrHeadTooLarge = errors.New("the head of the answer is too large")
-	// ErrSilent is the error of a call whose connection was given up because nothing came over it. See [Listener]. It is
-	// context.DeadlineExceeded to errors.Is.
+	// ErrSilent is the error of a call whose connection was given up because nothing came over it.
+	// See [Listener]. It is context.DeadlineExceeded to errors.Is.
 	ErrSilent error = silentError{}
 	// ErrClosed is returned by Read after Close.
 	ErrClosed = errors.New("the answer was closed")
@@ -30,8 +32,8 @@ func malformed(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, a...))
 }
 
-// TimeoutError says that one of the client's own times was over, not the context's. It is a net.Error, and is
-// context.DeadlineExceeded to errors.Is.
+// TimeoutError says that one of the client's own times was over, not the context's. It is a
+// net.Error, and is context.DeadlineExceeded to errors.Is.
 type TimeoutError struct {
 	What  string
 	After time.Duration

@@ -149,8 +149,9 @@ func TestCloseGivesUp(t *testing.T) {
 	}
 }
 
-// A connection that was closed while it was kept costs one more connection and no error; but a request that may not be sent
-// twice fails, and so does one whose answer has begun, and one that finds a fresh connection closed too.
+// A connection that was closed while it was kept costs one more connection and no error; but a
+// request that may not be sent twice fails, and so does one whose answer has begun, and one that
+// finds a fresh connection closed too.
 func TestKeptConnections(t *testing.T) {
 	t.Parallel()
 	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -210,7 +211,8 @@ func TestKeptConnections(t *testing.T) {
 	}
 }
 
-// late is a connection on which the context ends just before a deadline is set, so that the interruption is overwritten.
+// late is a connection on which the context ends just before a deadline is set, so that the
+// interruption is overwritten.
 type late struct {
 	net.Conn
 	cancel func()

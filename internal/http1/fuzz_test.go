@@ -91,9 +91,9 @@ func readThere(in []byte) (result, error) {
 // plainAnswer is an answer in which there is nothing to be strict about.
 var plainAnswer = regexp.MustCompile(`\AHTTP/1\.[01] [2-9][0-9][0-9] [a-zA-Z ]*\r\n(Content-Length: [0-9]{1,5}\r\n)?([A-BD-SU-Z][a-z]{0,10}: [a-z0-9 ]*\r\n){0,9}\r\n`)
 
-// FuzzAnswers compares with net/http. What is read here is read there, with the same result, however it arrives. What is read
-// there is an error here only where the package says that it is stricter: it is ErrMalformed or ErrHeadTooLarge then, and there
-// was something to be strict about.
+// FuzzAnswers compares with net/http. What is read here is read there, with the same result,
+// however it arrives. What is read there is an error here only where the package says that it is
+// stricter: it is ErrMalformed or ErrHeadTooLarge then, and there was something to be strict about.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{
 		small, small + small, "HTTP/1.1 100 Continue\r\n\r\n" + small, "HTTP/1.0 200 OK\r\n\r\nhello", "HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc",

@@ -17,8 +17,9 @@ type head struct {
 	keepAlive bool
 }
 
-// headEnd looks for the end of a head in b, whose first from bytes are whole lines that were looked at before. It returns the
-// length of the head with its empty line, or 0 if more is needed, and how many bytes are whole lines.
+// headEnd looks for the end of a head in b, whose first from bytes are whole lines that were looked
+// at before. It returns the length of the head with its empty line, or 0 if more is needed, and how
+// many bytes are whole lines.
 func headEnd(b []byte, from int) (end, lines int, err error) {
 	for {
 		i := bytes.IndexByte(b[from:], '\n')
@@ -36,7 +37,8 @@ func headEnd(b []byte, from int) (end, lines int, err error) {
 	}
 }
 
-// parseHead reads a whole head, up to and with its empty line. All its lines are known to end in CR LF.
+// parseHead reads a whole head, up to and with its empty line. All its lines are known to end in CR
+// LF.
 func parseHead(b []byte) (head, error) {
 	h := head{length: -1}
 	i := bytes.IndexByte(b, '\n')
@@ -145,7 +147,8 @@ const (
 	byClose
 )
 
-// body says how the body ends, how long it is if that is known (-1 if not), and whether the connection may be used again.
+// body says how the body ends, how long it is if that is known (-1 if not), and whether the
+// connection may be used again.
 func (h *head) body() (f framing, length int64, keep bool, err error) {
 	if h.chunked && h.length >= 0 {
 		return 0, 0, false, malformed("both Content-Length and Transfer-Encoding")
@@ -156,7 +159,8 @@ func (h *head) body() (f framing, length int64, keep bool, err error) {
 	keep = !h.close && (h.minor > 0 || h.keepAlive)
 	switch {
 	case h.status == 204 || h.status == 304 || h.status < 200:
-		// There is no body, whatever else the head says; but if it says that there is one, who knows what follows.
+		// There is no body, whatever else the head says; but if it says that there is one, who
+		// knows what follows.
 		return byLength, 0, keep && !h.chunked && (h.length <= 0 || h.status == 304), nil
 	case h.chunked:
 		return byChunks, -1, keep, nil
@@ -166,7 +170,8 @@ func (h *head) body() (f framing, length int64, keep bool, err error) {
 	return byClose, -1, false, nil
 }
 
-// fieldOf returns the value of the first field with a name, nil if there is none. The head is one that parseHead took.
+// fieldOf returns the value of the first field with a name, nil if there is none. The head is one
+// that parseHead took.
 func fieldOf(head []byte, name string) []byte {
 	for {
 		i := bytes.IndexByte(head, '\n')
@@ -197,7 +202,8 @@ func parseLength(b []byte) (int64, error) {
 	return n, nil
 }
 
-// parseChunk reads the line before a chunk without its end: the chunk's size, and perhaps extensions, which mean nothing here.
+// parseChunk reads the line before a chunk without its end: the chunk's size, and perhaps
+// extensions, which mean nothing here.
 func parseChunk(line []byte) (int64, error) {
 	const most = 15 // digits, which always fit
 	size, extension, _ := bytes.Cut(line, []byte{';'})

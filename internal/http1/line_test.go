@@ -23,8 +23,9 @@ func over(ctx context.Context, l *Line, h *Host, b Bound) (body string, err erro
 	return string(all), errors.Join(err, r.Close())
 }
 
-// A line keeps its connection from one request to the next, and gives it up when it is parked, for another host, for another context, and when
-// its context has ended; the connection is used on, unless it was or will be interrupted.
+// A line keeps its connection from one request to the next, and gives it up when it is parked, for
+// another host, for another context, and when its context has ended; the connection is used on,
+// unless it was or will be interrupted.
 func TestALineKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -96,8 +97,8 @@ func TestALineKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// The end of the context interrupts a request over a line's kept connection, which is not used again; also when it comes just before the
-// deadline of the request is set.
+// The end of the context interrupts a request over a line's kept connection, which is not used
+// again; also when it comes just before the deadline of the request is set.
 func TestALineIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, before := range []bool{false, true} {
@@ -163,8 +164,8 @@ func (deaf) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (deaf) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (deaf) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// A bound ends whatever takes too long, at its time or up to a sixteenth before; what waits for longer than the bound before had allowed is none
-// of its business.
+// A bound ends whatever takes too long, at its time or up to a sixteenth before; what waits for
+// longer than the bound before had allowed is none of its business.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	why := errors.New("too late")
@@ -230,8 +231,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A bound holds for the place in the pool that a request waits for, and for the connection that is made for it; and one that has passed
-// while a connection was kept does no harm, whether it was in the pool or in a line.
+// A bound holds for the place in the pool that a request waits for, and for the connection that is
+// made for it; and one that has passed while a connection was kept does no harm, whether it was in
+// the pool or in a line.
 func TestBoundsBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	why := errors.New("too late")
@@ -382,7 +384,8 @@ func TestUntilAfterTheEnd(t *testing.T) {
 	})
 }
 
-// The bound of a call that is over does not end a connection, even one that has to be closed for that.
+// The bound of a call that is over does not end a connection, even one that has to be closed for
+// that.
 func TestABoundIsLifted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -437,8 +440,8 @@ func TestLinesShareConnections(t *testing.T) {
 	})
 }
 
-// A line's connection that the server closed is noticed: by a look when it was not used for a while, else by the request, which is
-// repeated.
+// A line's connection that the server closed is noticed: by a look when it was not used for a
+// while, else by the request, which is repeated.
 func TestALinesConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	for _, longAgo := range []bool{false, true} {

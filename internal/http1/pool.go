@@ -24,16 +24,18 @@ type Host struct {
 	expiry  *time.Timer  // closes idle connections; nil when there were none
 	closing bool         // nothing is kept until the next request
 
-	// silent is since when the last connection was silent that was given up for that, in nanoseconds since the client was made; 0 if
-	// there was none. Connections over which no answer has begun since are suspects: what killed one has often killed all.
+	// silent is since when the last connection was silent that was given up for that, in
+	// nanoseconds since the client was made; 0 if there was none. Connections over which no answer
+	// has begun since are suspects: what killed one has often killed all.
 	silent atomic.Int64
 }
 
 // turn is what a caller waits for: a connection, or nil for leave to make one.
 type turn chan *conn
 
-// get returns a connection, which the caller owns. It uses the one that was used last, so that those that are not needed grow
-// old; callers that have to wait do so in order. If unused is set it makes a new one if it may, in place of an idle one if it must.
+// get returns a connection, which the caller owns. It uses the one that was used last, so that
+// those that are not needed grow old; callers that have to wait do so in order. If unused is set it
+// makes a new one if it may, in place of an idle one if it must.
 func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	bounded := b.At.IsZero()
 	for {
@@ -89,7 +91,8 @@ func (h *Host) get(ctx context.Context, b Bound, unused bool) (*conn, error) {
 	}
 }
 
-// good reports whether a connection that was idle can be used, and binds it to the call. Otherwise it is dropped.
+// good reports whether a connection that was idle can be used, and binds it to the call. Otherwise
+// it is dropped.
 func (h *Host) good(c *conn, now time.Time, b Bound) bool {
 	c.bind(now, b) // one that has passed would look like a connection that was closed
 	if now.Sub(c.idle) < h.client.opts.IdleTimeout && !h.suspects(c) && c.reusable() {
@@ -196,8 +199,9 @@ func (h *Host) suspects(c *conn) bool {
 	return silent > 0 && int64(c.heard.Sub(h.client.born)) < silent
 }
 
-// suspect makes suspects of all connections over which no answer has begun since a connection was last heard that is silent, and
-// closes those that are idle. Those in use are closed when they would be used again.
+// suspect makes suspects of all connections over which no answer has begun since a connection was
+// last heard that is silent, and closes those that are idle. Those in use are closed when they
+// would be used again.
 func (h *Host) suspect(since time.Time) {
 	at := int64(since.Sub(h.client.born))
 	for last := h.silent.Load(); last < at && !h.silent.CompareAndSwap(last, at); {
@@ -231,8 +235,8 @@ func (h *Host) free() {
 	}
 }
 
-// expire closes connections that have been idle for too long, and comes back when the next one has been. One timer does for
-// all of them.
+// expire closes connections that have been idle for too long, and comes back when the next one has
+// been. One timer does for all of them.
 func (h *Host) expire() {
 	h.mu.Lock()
 	now := time.Now()

@@ -28,8 +28,8 @@ func slowly(d time.Duration) func(int, net.Conn) {
 	}
 }
 
-// Callers wait for a connection in order, no more than MaxConns are served at once, and whoever gives up waiting takes nothing
-// from those behind.
+// Callers wait for a connection in order, no more than MaxConns are served at once, and whoever
+// gives up waiting takes nothing from those behind.
 func TestCallersWaitInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestPlacesArePassedOn(t *testing.T) {
 	}
 }
 
-// The connection that was used last is used first, so that the others grow old; and old ones are closed, by the time and not by
-// the next request alone.
+// The connection that was used last is used first, so that the others grow old; and old ones are
+// closed, by the time and not by the next request alone.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		h.client.CloseIdle()
 		check("after CloseIdle", 7, 0)
 
-		// What is in use when CloseIdle is called is closed when it is given back, unless somebody makes a request meanwhile.
+		// What is in use when CloseIdle is called is closed when it is given back, unless somebody
+		// makes a request meanwhile.
 		for _, meanwhile := range []bool{false, true} {
 			r, err := h.Do(t.Context(), []byte(request), true, Bound{})
 			if err != nil {
@@ -187,8 +188,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	})
 }
 
-// Many requests at once, some of them cancelled at any moment, some with servers that fail: everybody gets an answer or an
-// error, and nothing is left.
+// Many requests at once, some of them cancelled at any moment, some with servers that fail:
+// everybody gets an answer or an error, and nothing is left.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 20 {

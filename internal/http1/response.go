@@ -16,7 +16,8 @@ type Response struct {
 	Status int
 	// Length of the body in bytes; -1 when only its end will tell.
 	Length int64
-	// Waited is how long it took from when the request was sent until the first byte of the answer was read.
+	// Waited is how long it took from when the request was sent until the first byte of the answer
+	// was read.
 	Waited time.Duration
 
 	ctx     context.Context
@@ -31,8 +32,8 @@ type Response struct {
 	err     error // how reading ended
 }
 
-// Field returns the value of the first field of the head with this name, in any case; nil when there is none. It is valid
-// until Close.
+// Field returns the value of the first field of the head with this name, in any case; nil when
+// there is none. It is valid until Close.
 func (r *Response) Field(name string) []byte {
 	if r.c == nil {
 		return nil
@@ -55,8 +56,9 @@ func (r *Response) Header() http.Header {
 	return all
 }
 
-// Read reads the body, without a copy where p is large. It returns io.EOF at the body's end, io.ErrUnexpectedEOF if the
-// connection ends before, and the cause of the context's end if that comes first.
+// Read reads the body, without a copy where p is large. It returns io.EOF at the body's end,
+// io.ErrUnexpectedEOF if the connection ends before, and the cause of the context's end if that
+// comes first.
 func (r *Response) Read(p []byte) (int, error) {
 	if r.c == nil {
 		return 0, ErrClosed
@@ -156,8 +158,8 @@ func (r *Response) chunk() error {
 	}
 }
 
-// Close gives the connection back, or closes it if the body was not read to its end. Calling it again does nothing. The error
-// is always nil.
+// Close gives the connection back, or closes it if the body was not read to its end. Calling it
+// again does nothing. The error is always nil.
 func (r *Response) Close() error {
 	c := r.c
 	if c == nil {

@@ -103,7 +103,8 @@ func ask(ctx context.Context, h *Host) (status int, body string, err error) {
 	return r.Status, string(b), errors.Join(err, r.Close())
 }
 
-// held says how many connections a host counts, how many of them are idle, and how many callers wait.
+// held says how many connections a host counts, how many of them are idle, and how many callers
+// wait.
 func (h *Host) held() (open, idle, waiting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// socket is a network connection that can be read without waiting. TLS above it needs that as much: what it read and did not
-// look at yet only it knows.
+// socket is a network connection that can be read without waiting. TLS above it needs that as much:
+// what it read and did not look at yet only it knows.
 type socket struct {
 	net.Conn
 	probing bool // Read does not wait
@@ -31,7 +31,8 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// Read waits for data unless the connection is being probed. Then it returns errNothing when there is none.
+// Read waits for data unless the connection is being probed. Then it returns errNothing when there
+// is none.
 func (s *socket) Read(p []byte) (int, error) {
 	if !s.probing {
 		return s.Conn.Read(p)

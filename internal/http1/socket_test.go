@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// On a real socket a connection is looked at before it is used again: one that was closed is not tried, so that even a request
-// that may not be repeated succeeds, and one on which something came that nobody asked for is not believed.
+// On a real socket a connection is looked at before it is used again: one that was closed is not
+// tried, so that even a request that may not be repeated succeeds, and one on which something came
+// that nobody asked for is not believed.
 func TestKeptSocketsAreLookedAt(t *testing.T) {
 	t.Parallel()
 	serverTLS, clientTLS := overTLS(t)

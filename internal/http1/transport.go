@@ -5,8 +5,9 @@ import (
 	"net/http"
 )
 
-// FromTransport returns options that do what a transport's settings say. An error says which of them this client does not do.
-// Proxies are left out of account: whoever uses the options has to ask the transport's Proxy, if there is one.
+// FromTransport returns options that do what a transport's settings say. An error says which of
+// them this client does not do. Proxies are left out of account: whoever uses the options has to
+// ask the transport's Proxy, if there is one.
 func FromTransport(t *http.Transport) (Options, error) {
 	switch {
 	//nolint:staticcheck // deprecated, but old programs set it

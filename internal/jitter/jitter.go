@@ -1,5 +1,5 @@
-// Package jitter is where everything that weir leaves to chance comes from: how long to wait, and what a session is called. So a simulation
-// can decide it.
+// Package jitter is where everything that weir leaves to chance comes from: how long to wait, and
+// what a session is called. So a simulation can decide it.
 package jitter
 
 import (
@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// Source returns a number that of and n, and whatever else the source knows, decide. n is the bound of a duration in nanoseconds, 0 where there is none.
+// Source returns a number that of and n, and whatever else the source knows, decide. n is the bound
+// of a duration in nanoseconds, 0 where there is none.
 type Source func(of string, n uint64) uint64
 
 var source atomic.Pointer[Source]
 
-// Replace has everything come from s instead of chance until restore is called. It is for simulations: it concerns the whole process. s is
-// called concurrently.
+// Replace has everything come from s instead of chance until restore is called. It is for
+// simulations: it concerns the whole process. s is called concurrently.
 func Replace(s Source) (restore func()) {
 	before := source.Swap(&s)
 	return func() { source.Store(before) }
@@ -26,8 +27,9 @@ func Replace(s Source) (restore func()) {
 // N returns a duration of at least 0 and less than d, which must be positive.
 func N(d time.Duration) time.Duration { return Of("", d) }
 
-// Of is N for what many do at one instant, under a name each: a simulation gives each another duration, too. Otherwise their timers would end at one
-// instant as well, and the order of those is random.
+// Of is N for what many do at one instant, under a name each: a simulation gives each another
+// duration, too. Otherwise their timers would end at one instant as well, and the order of those is
+// random.
 func Of(name string, d time.Duration) time.Duration {
 	if s := source.Load(); s != nil {
 		return time.Duration((*s)(name, uint64(d)) % uint64(d))

@@ -14,11 +14,13 @@ import (
 	"time"
 )
 
-// patience is how long goroutines may take to end after the last test. It is only spent when one does not.
+// patience is how long goroutines may take to end after the last test. It is only spent when one
+// does not.
 const patience = 10 * time.Second
 
-// Run runs the tests and returns the exit code, which is not 0 if they leave goroutines behind. Those of benchmarks and of fuzzing
-// are not looked at: servers that all rounds share end with the process.
+// Run runs the tests and returns the exit code, which is not 0 if they leave goroutines behind.
+// Those of benchmarks and of fuzzing are not looked at: servers that all rounds share end with the
+// process.
 func Run(m *testing.M) int {
 	code := m.Run()
 	if code != 0 || asked("test.bench") || asked("test.fuzz") || asked("test.fuzzworker") {
@@ -37,8 +39,8 @@ func asked(name string) bool {
 	return f != nil && f.Value.String() != "" && f.Value.String() != "false"
 }
 
-// Left returns the stacks of all goroutines but the caller's, once there are none or the time is up. Those of the runtime and of
-// signals, which end with the process, do not count.
+// Left returns the stacks of all goroutines but the caller's, once there are none or the time is
+// up. Those of the runtime and of signals, which end with the process, do not count.
 func Left(within time.Duration) string {
 	late := time.NewTimer(within)
 	defer late.Stop()

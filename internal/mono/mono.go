@@ -1,11 +1,12 @@
-// Package mono has points in time in eight bytes and without a pointer, where a time.Time has 24 and one: ten thousand idle shards keep dozens
-// of them each.
+// Package mono has points in time in eight bytes and without a pointer, where a time.Time has 24
+// and one: ten thousand idle shards keep dozens of them each.
 package mono
 
 import "time"
 
-// Time is a point in time on the monotonic clock, in nanoseconds since some moment near the beginning of the process. Zero is none; no
-// point in time that matters is that. It may be negative.
+// Time is a point in time on the monotonic clock, in nanoseconds since some moment near the
+// beginning of the process. Zero is none; no point in time that matters is that. It may be
+// negative.
 type Time int64
 
 // origin is what times count from: a little before anything can happen.
@@ -22,7 +23,8 @@ func Of(t time.Time) Time {
 	return Time(t.Sub(origin))
 }
 
-// Time is t for people and for other packages: the zero time for zero. By the wall clock it is as long ago as it is now.
+// Time is t for people and for other packages: the zero time for zero. By the wall clock it is as
+// long ago as it is now.
 func (t Time) Time() time.Time {
 	if t == 0 {
 		return time.Time{}

@@ -14,8 +14,8 @@ import (
 // Logger returns a logger whose records reach h through the queue, with the time at which they were
 // made. h is the user's code, so nothing of it is called by those who log, [slog.Handler.Enabled]
 // included: that is asked here, and again by the queue's goroutine whenever a record comes and the
-// last answer is older than a second. A level that is switched on is noticed with the next record of
-// another level that was on already, or at LevelError. ctx is what h is called with.
+// last answer is older than a second. A level that is switched on is noticed with the next record
+// of another level that was on already, or at LevelError. ctx is what h is called with.
 func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 	l := &levels{}
 	l.ask(ctx, h)

@@ -1,5 +1,6 @@
-// Package notify tells the user's code what happens without ever waiting for it: calls of hooks and of
-// a logger go through a queue of bounded size, and are made one after the other by one goroutine.
+// Package notify tells the user's code what happens without ever waiting for it: calls of hooks and
+// of a logger go through a queue of bounded size, and are made one after the other by one
+// goroutine.
 package notify
 
 import (
@@ -17,8 +18,8 @@ const (
 	Detail Class = iota
 	// Important is dropped only when there are four times as many calls as there is room for.
 	Important
-	// State takes the place of the call of the same key that still waits, and is never dropped: what
-	// arrives is the latest state. With room, every one arrives.
+	// State takes the place of the call of the same key that still waits, and is never dropped:
+	// what arrives is the latest state. With room, every one arrives.
 	State
 )
 
@@ -56,8 +57,8 @@ func New(limit int) *Queue {
 	return &Queue{limit: limit, wake: make(chan struct{}, 1), done: make(chan struct{}), states: map[any]*call{}}
 }
 
-// Add has do called. key tells the states of a [State] call apart, and may be nil for others. It never
-// waits. It reports false if the call was dropped.
+// Add has do called. key tells the states of a [State] call apart, and may be nil for others. It
+// never waits. It reports false if the call was dropped.
 func (q *Queue) Add(class Class, key any, do func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -165,8 +166,9 @@ func contained(do func()) (err error) {
 	return nil
 }
 
-// Close lets nothing more in and waits for the calls that were added before, for so long at most. It
-// reports whether all were made; otherwise the goroutine of Run goes on when the one under way returns.
+// Close lets nothing more in and waits for the calls that were added before, for so long at most.
+// It reports whether all were made; otherwise the goroutine of Run goes on when the one under way
+// returns.
 func (q *Queue) Close(within time.Duration) bool {
 	q.mu.Lock()
 	q.closed = true

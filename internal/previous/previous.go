@@ -1,8 +1,10 @@
-// Package previous is a store as the version of weir before this one makes use of it: it knows none of the fields and
-// abilities that were added since. During a rolling deployment both share one store.
+// Package previous is a store as the version of weir before this one makes use of it: it knows none
+// of the fields and abilities that were added since. During a rolling deployment both share one
+// store.
 //
-// What it knows is written out field by field, so whatever is new is left out by itself. It moves when the version before
-// becomes another one, together with the commit in internal/integration/older, which holds it to that version's source.
+// What it knows is written out field by field, so whatever is new is left out by itself. It moves
+// when the version before becomes another one, together with the commit in
+// internal/integration/older, which holds it to that version's source.
 package previous
 
 import (
@@ -44,7 +46,8 @@ func View(v lease.View) lease.View {
 	}
 }
 
-// Apply implements [lease.Store]. A kind of action that is new takes no effect: the version before plans none.
+// Apply implements [lease.Store]. A kind of action that is new takes no effect: the version before
+// plans none.
 func (c client) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	var kept []lease.Action
 	var places []int

@@ -34,9 +34,9 @@ func (f *fleet) parents(stream string) map[string][]string {
 	}
 }
 
-// follow returns, for each shard with parents, the time from when the last of them had been handled to the end, until the shard's first record
-// was handled. It fails for those that were handled too early.
-// stayed are those of shards whose first reader had read a parent, moved the others.
+// follow returns, for each shard with parents, the time from when the last of them had been handled
+// to the end, until the shard's first record was handled. It fails for those that were handled too
+// early. stayed are those of shards whose first reader had read a parent, moved the others.
 func (f *fleet) follow() (stayed, moved []time.Duration) {
 	first := map[string]scenario.Handled{}
 	readers := map[string]map[string]bool{} // by shard
@@ -76,7 +76,8 @@ func (f *fleet) follow() (stayed, moved []time.Duration) {
 	return stayed, moved
 }
 
-// Whenever a shard ends, its children are read within a second, by whoever read it to its end, and the store is asked a few times more for it.
+// Whenever a shard ends, its children are read within a second, by whoever read it to its end, and
+// the store is asked a few times more for it.
 func TestChildrenFollowTheirParents(t *testing.T) {
 	const shards, workers, changes = 8, 4, 7
 	var waits, lags []time.Duration
@@ -127,7 +128,8 @@ func TestChildrenFollowTheirParents(t *testing.T) {
 		t.Errorf("children wait for %v", slices.Max(waits))
 	}
 	table.Count("  children, of 11, that none of those who read its parents gets", elsewhere, -1)
-	// A change may make the shares others, and a lease that is handed on waits for a beat of its heir.
+	// A change may make the shares others, and a lease that is handed on waits for a beat of its
+	// heir.
 	if !table.Add("  put to handled, of all records meanwhile", lags, 2*time.Second) {
 		t.Errorf("a record waited for %v", slices.Max(lags))
 	}

@@ -58,8 +58,8 @@ const (
 	failover = 5 * time.Second
 )
 
-// A fleet is the workers of one application in a bubble, each with connections of its own to an embedded Kinesis and to a store. Calls to
-// Kinesis take 5 to 15 ms, those to the store 1 to 10 ms.
+// A fleet is the workers of one application in a bubble, each with connections of its own to an
+// embedded Kinesis and to a store. Calls to Kinesis take 5 to 15 ms, those to the store 1 to 10 ms.
 type fleet struct {
 	t       *testing.T
 	srv     *kinesistest.Server
@@ -77,7 +77,8 @@ type fleet struct {
 	calls   int                // to the store, beside regular beats and looks
 }
 
-// run makes a fleet of no worker yet, on streams "s0", "s1", … of some shards each, and ends what f leaves.
+// run makes a fleet of no worker yet, on streams "s0", "s1", … of some shards each, and ends what f
+// leaves.
 func run(t *testing.T, streams, shards int, f func(*fleet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -274,7 +275,8 @@ func (f *fleet) write(stream, key string) {
 	f.srv.Put(stream, key, strconv.AppendInt(nil, int64(n), 10))
 }
 
-// flow puts a record for each key into each stream, again and again, until the returned function is called. The pauses of different keys are not in step.
+// flow puts a record for each key into each stream, again and again, until the returned function is
+// called. The pauses of different keys are not in step.
 func (f *fleet) flow(keys []string, every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(f.t.Context())
 	var flowing sync.WaitGroup
@@ -314,7 +316,8 @@ func (f *fleet) until(what string, bound time.Duration, is func() bool) time.Dur
 	return time.Since(began)
 }
 
-// holdings is how many unfinished leases each worker holds, "" those that nobody does, and how many are on their way to somebody else.
+// holdings is how many unfinished leases each worker holds, "" those that nobody does, and how many
+// are on their way to somebody else.
 func (f *fleet) holdings() (held map[string]int, moving int) {
 	v := f.view()
 	names := map[string]string{}
@@ -389,8 +392,8 @@ func (f *fleet) caughtUp() bool {
 	return len(f.handled) >= total
 }
 
-// judge waits until as much was handled as was put, and some time for repetitions, stops everybody, and returns the verdict, which must be a
-// clean one.
+// judge waits until as much was handled as was put, and some time for repetitions, stops everybody,
+// and returns the verdict, which must be a clean one.
 func (f *fleet) judge() scenario.Verdict {
 	f.t.Helper()
 	f.until("everything handled", time.Minute, f.caughtUp)

@@ -8,10 +8,12 @@ import (
 	"github.com/weir-go/weir/internal/scenario"
 )
 
-// usual is how far apart handlings are when all is well: records come every 100 ms and shards are polled every 200 ms.
+// usual is how far apart handlings are when all is well: records come every 100 ms and shards are
+// polled every 200 ms.
 const usual = 500 * time.Millisecond
 
-// team starts workers at odd times, with records flowing into every shard, and waits until all have their share.
+// team starts workers at odd times, with records flowing into every shard, and waits until all have
+// their share.
 func (f *fleet) team(workers, shards int) (stop func()) {
 	stop = f.flow(keys(shards), 100*time.Millisecond)
 	for range workers {
@@ -49,7 +51,8 @@ func (f *fleet) longest(since time.Time) (d time.Duration) {
 	return d
 }
 
-// Deaths of one worker, of several at once, with the leader among them or not: nothing is silent for longer than after one.
+// Deaths of one worker, of several at once, with the leader among them or not: nothing is silent
+// for longer than after one.
 func TestKilledWorkers(t *testing.T) {
 	const workers, shards = 4, 20
 	for _, c := range []struct {
@@ -78,7 +81,8 @@ func TestKilledWorkers(t *testing.T) {
 				again = append(again, f.judge().Duplicates)
 			})
 		}
-		// 50 records a second flow through each victim's five shards, and a beat saves what was done.
+		// 50 records a second flow through each victim's five shards, and a beat saves what was
+		// done.
 		if !table.Add("death of "+c.who+", of 4: longest silence of a shard", silent, failover+2*beat) {
 			t.Errorf("death of %s: silent for %v", c.who, silent)
 		}
@@ -117,7 +121,8 @@ func TestACleanStop(t *testing.T) {
 	}
 }
 
-// Ten workers are replaced one after another, as a deployment does it: one stops, then its successor starts, then the next one's turn comes.
+// Ten workers are replaced one after another, as a deployment does it: one stops, then its
+// successor starts, then the next one's turn comes.
 func TestARollingRestart(t *testing.T) {
 	const workers = 10
 	shards := size(30, 100)

@@ -47,7 +47,8 @@ func (c *counted) Apply(ctx context.Context, app string, a []lease.Action) ([]bo
 	return c.Store.Apply(ctx, app, a)
 }
 
-// TestTenThousandLeases has a hundred workers share ten thousand leases, without records: what is measured is coordination alone.
+// TestTenThousandLeases has a hundred workers share ten thousand leases, without records: what is
+// measured is coordination alone.
 func TestTenThousandLeases(t *testing.T) {
 	leases, workers := size(500, 10_000), size(10, 100)
 	store := &counted{Store: memstore.New()}
@@ -189,7 +190,8 @@ func heap() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// planTimes measures what one plan takes, on the clock of the machine, for a group in balance, without a worker, and at the start.
+// planTimes measures what one plan takes, on the clock of the machine, for a group in balance,
+// without a worker, and at the start.
 func planTimes(t *testing.T, v lease.View, workers int) {
 	fresh := v
 	fresh.Leases = append([]lease.Lease(nil), v.Leases...)

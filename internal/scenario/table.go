@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Table collects numbers and prints them beside what they should be. The zero Table is empty; it may be used concurrently.
+// Table collects numbers and prints them beside what they should be. The zero Table is empty; it
+// may be used concurrently.
 type Table struct {
 	mu   sync.Mutex
 	rows []row
@@ -20,8 +21,8 @@ type row struct {
 	missed                      bool
 }
 
-// Add takes in what was measured, a value for each run or shard. bound is what none of them should exceed; below zero there is no
-// such promise. It reports whether the bound holds.
+// Add takes in what was measured, a value for each run or shard. bound is what none of them should
+// exceed; below zero there is no such promise. It reports whether the bound holds.
 func (t *Table) Add(what string, each []time.Duration, bound time.Duration) bool {
 	return add(t, what, each, bound, func(d time.Duration) string {
 		if d < 10*time.Millisecond {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Handled is one record as a handler wrote it down. The records of a key are numbered 1, 2, 3, … in the order in which they were put.
+// Handled is one record as a handler wrote it down. The records of a key are numbered 1, 2, 3, … in
+// the order in which they were put.
 type Handled struct {
 	At     int64 // Unix nanoseconds, on one clock for all workers
 	Worker string
@@ -44,9 +45,10 @@ func (v *Verdict) complain(format string, args ...any) {
 	}
 }
 
-// Judge compares how many records of each key were put with what was handled, which it sorts by time. Whoever begins anew may repeat what
-// was handled, from any record on but leaving none out; an epoch that comes after a higher one of its shard is an owner that should
-// have stopped. Notes about a record that nobody put are an error: there is no verdict on such.
+// Judge compares how many records of each key were put with what was handled, which it sorts by
+// time. Whoever begins anew may repeat what was handled, from any record on but leaving none out;
+// an epoch that comes after a higher one of its shard is an owner that should have stopped. Notes
+// about a record that nobody put are an error: there is no verdict on such.
 func Judge(put map[string]int, handled []Handled) (Verdict, error) {
 	var v Verdict
 	for _, n := range put {
@@ -104,8 +106,9 @@ type Silence struct {
 	Breaks  int           // how many those are
 }
 
-// Silences measures, by shard, the times between one handling and the next, of those that end at or after from. Times of up to usual are how records
-// come anyway. A shard in which nothing was handled any more until the end counts as silent from its last record to the end.
+// Silences measures, by shard, the times between one handling and the next, of those that end at or
+// after from. Times of up to usual are how records come anyway. A shard in which nothing was
+// handled any more until the end counts as silent from its last record to the end.
 func Silences(handled []Handled, from, end time.Time, usual time.Duration) map[string]Silence {
 	slices.SortStableFunc(handled, func(a, b Handled) int { return cmp.Compare(a.At, b.At) })
 	last := map[string]int64{}

@@ -2,8 +2,9 @@ package sim
 
 import "time"
 
-// alarms wake the driver. Those that are set are for times of the calendar, each earlier than the one before. One that something else came before
-// stays set until its time has come: to set it again would cost a pass over all timers of the simulation.
+// alarms wake the driver. Those that are set are for times of the calendar, each earlier than the
+// one before. One that something else came before stays set until its time has come: to set it
+// again would cost a pass over all timers of the simulation.
 type alarms struct {
 	all []alarm
 	set int
@@ -14,7 +15,8 @@ type alarm struct {
 	at    int64
 }
 
-// next returns what fires at a time after now, which is no later than that of any alarm that is set.
+// next returns what fires at a time after now, which is no later than that of any alarm that is
+// set.
 func (a *alarms) next(at, now int64) <-chan time.Time {
 	for a.set > 0 && a.all[a.set-1].at <= now { // it came to be at the time of something else
 		a.set--

@@ -10,8 +10,9 @@ import (
 // clock is what the service's clock shows, which is minutes off.
 func (w *world) clock() time.Time { return w.wall().Add(w.skew) }
 
-// pins takes in that an application that starts at the tip has its first lease in the stream: what was put since whoever made that had learned
-// which shards are open, when it sent the call, has to be handled, whatever becomes of the other leases; what was put before must not be, unless leases
+// pins takes in that an application that starts at the tip has its first lease in the stream: what
+// was put since whoever made that had learned which shards are open, when it sent the call, has to
+// be handled, whatever becomes of the other leases; what was put before must not be, unless leases
 // that an earlier leader wanted come late: theirs may be. The service's clock shows seconds.
 func (w *world) pins(by map[string]int64, made *lease.Lease) {
 	st := w.streamNamed(made.Stream).now

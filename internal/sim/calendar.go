@@ -3,8 +3,9 @@ package sim
 // calendar is what will happen, in nanoseconds since the beginning.
 type calendar struct {
 	entries entries
-	// unseen is what nobody in weir can notice, and what wakes nobody: it happens as soon as the driver is awake at its time or after, before what is
-	// later. So the driver need not be woken for it.
+	// unseen is what nobody in weir can notice, and what wakes nobody: it happens as soon as the
+	// driver is awake at its time or after, before what is later. So the driver need not be woken
+	// for it.
 	unseen entries
 	count  uint64
 }
@@ -17,7 +18,8 @@ type entry struct {
 
 func (e *entry) before(o *entry) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
 
-// next is when the driver has to be awake. There always is an entry for that: of the script, or the end of a stage.
+// next is when the driver has to be awake. There always is an entry for that: of the script, or the
+// end of a stage.
 func (c *calendar) next() int64 { return c.entries[0].at }
 
 func (c *calendar) add(at int64, do func()) {
@@ -33,7 +35,8 @@ func (c *calendar) addUnseen(at int64, do func()) {
 	c.unseen.push(entry{at, c.count, do})
 }
 
-// late reports whether something unseen should have happened by now, and is first; and when it should have.
+// late reports whether something unseen should have happened by now, and is first; and when it
+// should have.
 func (c *calendar) late(now int64) (at int64, is bool) {
 	if len(c.unseen) == 0 {
 		return 0, false

@@ -42,7 +42,8 @@ func TestCalendarIsInOrder(t *testing.T) {
 	}
 }
 
-// What is unseen happens in the order of everything, whenever the driver is awake, and is nothing to be awake for.
+// What is unseen happens in the order of everything, whenever the driver is awake, and is nothing
+// to be awake for.
 func TestUnseenEntriesComeInBetween(t *testing.T) {
 	var c calendar
 	var order []int

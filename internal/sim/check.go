@@ -50,8 +50,8 @@ func nameOf(st *model.Stream, id string) string { return model.NameOf(st.Life, i
 
 func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
 
-// trusted is what a worker may believe, by the promise alone: what the last answer named, from when the beat was sent for nine tenths of the
-// failover time of its own clock, less what it gave back.
+// trusted is what a worker may believe, by the promise alone: what the last answer named, from when
+// the beat was sent for nine tenths of the failover time of its own clock, less what it gave back.
 type trusted struct {
 	until int64
 	held  map[lease.Key]uint64
@@ -71,7 +71,8 @@ func (t *trusted) is(held []lease.Lease) bool {
 	return true
 }
 
-// gives notes what a beat gives back: from when it is sent on the worker does not trust that any more.
+// gives notes what a beat gives back: from when it is sent on the worker does not trust that any
+// more.
 func (w *world) gives(l *life, r lease.Report) {
 	for _, p := range r.Progress {
 		if p.Release || p.Position.IsEnd() {
@@ -176,7 +177,8 @@ func (w *world) streamOf(l *lease.Lease) *model.Stream {
 	return nil
 }
 
-// nameOfLease is that of the shard that a lease is of, which may be one of a stream that is gone; "" if there never was one.
+// nameOfLease is that of the shard that a lease is of, which may be one of a stream that is gone;
+// "" if there never was one.
 func (w *world) nameOfLease(l *lease.Lease) string {
 	if st := w.streamOf(l); st != nil {
 		return nameOf(st, l.Shard)
@@ -191,8 +193,8 @@ func (w *world) nameOfLease(l *lease.Lease) string {
 	return ""
 }
 
-// overran tells the judge that a handler took longer than a hand-off may: what it is at work on is handled again. Whether the wish itself was followed in
-// time is a duty of its own.
+// overran tells the judge that a handler took longer than a hand-off may: what it is at work on is
+// handled again. Whether the wish itself was followed in time is a duty of its own.
 func (w *world) overran(l *life, about string) {
 	if l == nil {
 		return
@@ -205,7 +207,8 @@ func (w *world) overran(l *life, about string) {
 	}
 }
 
-// notTheirs are the leases that a report names and that its session did not have at the epochs it says: they are not to change by it.
+// notTheirs are the leases that a report names and that its session did not have at the epochs it
+// says: they are not to change by it.
 func (w *world) notTheirs(r lease.Report) (others []lease.Lease) {
 	for _, p := range r.Progress {
 		if l, ok := w.books.last[p.Key]; ok && (l.Owner != r.Session || l.Epoch != p.Epoch) {
@@ -372,7 +375,8 @@ func (w *world) well() string {
 		if lives := l != nil && l.of.life == l; !lives && !s.Ended {
 			return "nobody has found out that " + s.Name + " is dead"
 		}
-		// The row of one that was ended stays for ten failover times, which is longer than anybody waits here.
+		// The row of one that was ended stays for ten failover times, which is longer than anybody
+		// waits here.
 	}
 	return ""
 }

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestWhereItDiverges looks for seeds that do not replay, as many as sim.seeds says, and shows where they begin not to.
+// TestWhereItDiverges looks for seeds that do not replay, as many as sim.seeds says, and shows
+// where they begin not to.
 func TestWhereItDiverges(t *testing.T) {
 	if *flagSeed == 0 {
 		t.Skip("only with -sim.seed and -sim.seeds")

@@ -12,9 +12,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Something is always due of somebody: of the leader to give a free lease out, of an owner to answer a wish, to read, or to leave when it stops. A duty
-// is overdue when it has stood for longer than its bound and nothing has hindered whoever it is of meanwhile. What hinders a worker is
-// noted where its fate is decided: a call to the store that failed, a read that did, a handler at work.
+// Something is always due of somebody: of the leader to give a free lease out, of an owner to
+// answer a wish, to read, or to leave when it stops. A duty is overdue when it has stood for longer
+// than its bound and nothing has hindered whoever it is of meanwhile. What hinders a worker is
+// noted where its fate is decided: a call to the store that failed, a read that did, a handler at
+// work.
 
 // duty is what is due of a shard, or of a worker.
 type duty struct {
@@ -44,7 +46,8 @@ func newDuties() duties {
 	return duties{leases: map[lease.Key]*duty{}, missing: map[*model.Shard]int64{}, former: map[*model.Shard]bool{}, worst: map[string]float64{}}
 }
 
-// hindered is what has lately kept a life from its duties, as times until when it explains that nothing happens.
+// hindered is what has lately kept a life from its duties, as times until when it explains that
+// nothing happens.
 type hindered struct {
 	store    int64
 	beat     int64 // when a beat last had its effect, perhaps long after a crash
@@ -180,7 +183,8 @@ func (w *world) overdue() {
 	}
 }
 
-// bars notes that what a leader asks of the store fails from now on, or from when the call ends that is under way.
+// bars notes that what a leader asks of the store fails from now on, or from when the call ends
+// that is under way.
 func (w *world) bars(l *life) {
 	l.barred = w.now()
 	if slices.ContainsFunc(l.parked, func(c *call) bool { return c.op == "view" || c.op == "apply" }) {
@@ -200,8 +204,9 @@ func (w *world) stepsDown() {
 	}
 }
 
-// watched is since when the present leader must have seen how long everybody has beaten no more: it brings that along from when it followed, so what
-// counts is when the leader before it was gone, not when it came itself. What hindered it then hindered its watch too.
+// watched is since when the present leader must have seen how long everybody has beaten no more: it
+// brings that along from when it followed, so what counts is when the leader before it was gone,
+// not when it came itself. What hindered it then hindered its watch too.
 func (w *world) watched() int64 {
 	leader, leads := w.runs(w.leader)
 	if !leads || leader.leads == math.MaxInt64 {
@@ -237,7 +242,8 @@ func (w *world) overdueOf(st *stream, led, takers int64) {
 	}
 }
 
-// noteHandlers notes which shards have a handler at work, and whether something of before the faults ended is still under way in the user's code.
+// noteHandlers notes which shards have a handler at work, and whether something of before the
+// faults ended is still under way in the user's code.
 func (w *world) noteHandlers(l *life) {
 	for _, c := range l.parked {
 		if c.op == "position" || c.op == "open" {
@@ -370,8 +376,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 }
 
-// unsettled: when nothing goes wrong any more, and handlers that began before have returned, and all workers that crashed have started again, there
-// is progress until all is well.
+// unsettled: when nothing goes wrong any more, and handlers that began before have returned, and
+// all workers that crashed have started again, there is progress until all is well.
 func (w *world) unsettled(wrong string) {
 	d, s := &w.duties, w.settings
 	done := -w.judge.Missing()

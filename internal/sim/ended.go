@@ -12,7 +12,8 @@ func (w *world) outageEnds(at int64) {
 	}
 }
 
-// outagesSince is for how long since then the store has answered nobody, in outages in which everybody must have noticed it.
+// outagesSince is for how long since then the store has answered nobody, in outages in which
+// everybody must have noticed it.
 func (w *world) outagesSince(then int64) (sum int64) {
 	for _, o := range w.outages {
 		if o.to-o.from >= int64(2*w.settings.beat) {
@@ -22,8 +23,9 @@ func (w *world) outagesSince(then int64) (sum int64) {
 	return sum
 }
 
-// mayEnd checks that the session of a worker that runs is ended only when its count has stood still for the failover time, by the fastest clock,
-// while the store could be asked: who cannot beat for an outage is not dead.
+// mayEnd checks that the session of a worker that runs is ended only when its count has stood still
+// for the failover time, by the fastest clock, while the store could be asked: who cannot beat for
+// an outage is not dead.
 func (w *world) mayEnd(session string) {
 	l, runs := w.runs(session)
 	if !runs {

@@ -46,7 +46,8 @@ type odds struct {
 	due    float64 // how often that should have been
 }
 
-// oddsOf returns those of kinds that there are in the profile. It remembers them by what is called and how many kinds it may be struck by.
+// oddsOf returns those of kinds that there are in the profile. It remembers them by what is called
+// and how many kinds it may be struck by.
 func (w *world) oddsOf(op string, kinds []Fault) []odds {
 	key := oddsKey{op, len(kinds)}
 	known, ok := w.odds[key]
@@ -66,7 +67,8 @@ type oddsKey struct {
 	kinds int
 }
 
-// admitStore decides what becomes of a call to the store: when it has its effect, if it has, and when and how it is answered.
+// admitStore decides what becomes of a call to the store: when it has its effect, if it has, and
+// when and how it is answered.
 func (w *world) admitStore(c *call) {
 	l, d := c.life, w.dice(c, "")
 	there := d.often(time.Millisecond, 25*time.Millisecond)
@@ -142,8 +144,8 @@ func (w *world) admitStore(c *call) {
 	w.strikesStore(c, d, f, there, back)
 }
 
-// listens ends a beat when it has waited for as long as its worker would. Most are answered long before, so nobody listens for that, and only those
-// need it with which something goes wrong.
+// listens ends a beat when it has waited for as long as its worker would. Most are answered long
+// before, so nobody listens for that, and only those need it with which something goes wrong.
 func (w *world) listens(c *call) {
 	b, ok := c.body.(*beatCall)
 	if !ok || b.watched {
@@ -184,8 +186,9 @@ func (w *world) answerBack(c *call, r reply) {
 	w.answer(c, r)
 }
 
-// lastWord cuts a worker off from the store as soon as its beat has had its effect there. The answer still arrives, late: whoever trusted its
-// leases from then on would do so for longer than the store's silence about it lasts.
+// lastWord cuts a worker off from the store as soon as its beat has had its effect there. The
+// answer still arrives, late: whoever trusted its leases from then on would do so for longer than
+// the store's silence about it lasts.
 func (w *world) lastWord(c *call, there, back time.Duration) {
 	l := c.life
 	span := l.lastWord
@@ -201,7 +204,8 @@ func (w *world) lastWord(c *call, there, back time.Duration) {
 	})
 }
 
-// strikesStore lets a fault strike a call to the store, which would take that long to get there and back.
+// strikesStore lets a fault strike a call to the store, which would take that long to get there and
+// back.
 func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration) {
 	l := c.life
 	effect := func() reply { return w.effect(c) }
@@ -367,7 +371,8 @@ func (w *world) also(c *call, d *dice, f Fault) bool {
 	return d.chance(p) && w.strikes(f, c.id(f))
 }
 
-// crashes has a worker crash that waits for something else than the store: before that has an effect, or right after.
+// crashes has a worker crash that waits for something else than the store: before that has an
+// effect, or right after.
 func (w *world) crashes(c *call) (before, after bool) {
 	d := w.dice(c, "crash")
 	if !w.also(c, &d, CrashWaits) {

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/sim/judge"
 )
 
-// leftover is what a handler's call that failed has left: it has to come again, and nothing else before it.
+// leftover is what a handler's call that failed has left: it has to come again, and nothing else
+// before it.
 type leftover struct {
 	epoch     uint64
 	ids       []judge.ID // of the call
@@ -116,7 +117,8 @@ func (left *leftover) noted(done map[judge.ID]uint64) int {
 	return 0
 }
 
-// follows checks that what a handler is given is what the call before has left, from the first record on that is not done, and says how often that failed.
+// follows checks that what a handler is given is what the call before has left, from the first
+// record on that is not done, and says how often that failed.
 func (w *world) follows(c *call, h *handling) {
 	l, b, ids := c.life, h.batch, h.judge.IDs
 	left := l.left[c.about]
@@ -153,7 +155,8 @@ func (w *world) admitLate(c *call, _ *late) {
 	w.after(d.often(time.Millisecond, 8*time.Second), func() { w.answer(c, reply{}) })
 }
 
-// notesLate reports whether such a goroutine may still say what is done: once the term is over others may have done it, too.
+// notesLate reports whether such a goroutine may still say what is done: once the term is over
+// others may have done it, too.
 func (w *world) notesLate(c *call, g *late) bool {
 	if g.ctx.Err() != nil {
 		return false

@@ -52,7 +52,8 @@ var changers = []func(d *dice, b *weir.Batch){
 
 var errNotAll = errors.New("sim: the rest is for later")
 
-// noters note that the first n records of a batch are done, whatever has become of its own. A copy of the batch serves as well.
+// noters note that the first n records of a batch are done, whatever has become of its own. A copy
+// of the batch serves as well.
 var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.Record) error{
 	func(_ context.Context, _ *dice, b *weir.Batch, records []weir.Record) error {
 		return b.Done(records[len(records)-1])
@@ -107,7 +108,8 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 	},
 }
 
-// inTurn calls f with 0 to n-1 in goroutines that wait for one another in an order that the dice decide.
+// inTurn calls f with 0 to n-1 in goroutines that wait for one another in an order that the dice
+// decide.
 func inTurn(d *dice, n int, f func(i int) error) error {
 	order := make([]int, n)
 	for i := range order {

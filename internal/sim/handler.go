@@ -82,7 +82,8 @@ func idOf(data []byte) (judge.ID, bool) {
 	return judge.ID{Key: key, N: count}, ok && err == nil
 }
 
-// payload is the data of a record, n-th of its key: its name, and what all records consist of beside that.
+// payload is the data of a record, n-th of its key: its name, and what all records consist of
+// beside that.
 func payload(id judge.ID, size int) (name, rest []byte) {
 	name = append(strconv.AppendInt(append(append(make([]byte, 0, len(id.Key)+12), id.Key...), ' '), int64(id.N), 10), '|')
 	return name, filling[min(len(name), size):size]

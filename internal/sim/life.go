@@ -273,7 +273,8 @@ func asked[T any](c *call) (T, error) {
 	return v, r.err
 }
 
-// The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is over.
+// The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is
+// over.
 
 func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// Profile says how often what goes wrong: for calls the part of all, for what comes at its own time how often an hour, and for what stays
-// in what part of the simulations.
+// Profile says how often what goes wrong: for calls the part of all, for what comes at its own time
+// how often an hour, and for what stays in what part of the simulations.
 type Profile struct {
 	Name    string
 	Workers [2]int
@@ -119,8 +119,9 @@ var long = []Profile{
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
 
-// briefs are others again, for less than a minute and a half, with all that can go wrong with fan-out, and three times as much that comes at
-// its own time. Most goes wrong where something begins.
+// briefs are others again, for less than a minute and a half, with all that can go wrong with
+// fan-out, and three times as much that comes at its own time. Most goes wrong where something
+// begins.
 func briefs(names ...string) (them []Profile) {
 	for _, name := range names {
 		p := long[slices.IndexFunc(long, func(p Profile) bool { return p.Name == name })]

@@ -12,8 +12,9 @@ import (
 // print has the test of another process print what it gets.
 const print = "WEIR_SIM_PRINT"
 
-// agreed is the history of a seed by two runs, or by two of three: on a machine with too much to do the system may take the processor away
-// for so long that the Go scheduler preempts a goroutine in the middle of a step.
+// agreed is the history of a seed by two runs, or by two of three: on a machine with too much to do
+// the system may take the processor away for so long that the Go scheduler preempts a goroutine in
+// the middle of a step.
 func agreed(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 	t.Helper()
 	var runs []string

@@ -186,12 +186,14 @@ func (w *world) settle() {
 	w.after(time.Second, again)
 }
 
-// diedLate reports whether a worker is gone: of a fault of before, such as a crash with a call that a pause held back.
+// diedLate reports whether a worker is gone: of a fault of before, such as a crash with a call that
+// a pause held back.
 func (w *world) diedLate() bool {
 	return slices.ContainsFunc(w.workers, func(wk *worker) bool { return wk.life == nil })
 }
 
-// stays chooses a leader and a reader that remain as good as cut off, if the seed says so and there are others.
+// stays chooses a leader and a reader that remain as good as cut off, if the seed says so and there
+// are others.
 func (w *world) stays() (leader, reader *life) {
 	d := roll(w.seed, "stays")
 	living := 0

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// settings are what a seed decides besides faults: the times that users choose, by true time (see [world.options] for a worker's), and what is
-// put into the stream.
+// settings are what a seed decides besides faults: the times that users choose, by true time (see
+// [world.options] for a worker's), and what is put into the stream.
 type settings struct {
 	beat, failover, handoff, stop, stall, handler, list, idle time.Duration
 	expired                                                   weir.ExpiredPolicy
@@ -16,8 +16,9 @@ type settings struct {
 	keys                                                      int
 }
 
-// choose draws the settings. Three seeds of ten have weir's own beat and failover time, all others any that users may choose; every other time is drawn
-// apart from these, and from one another, so that they come in ratios that nobody thought of.
+// choose draws the settings. Three seeds of ten have weir's own beat and failover time, all others
+// any that users may choose; every other time is drawn apart from these, and from one another, so
+// that they come in ratios that nobody thought of.
 func choose(d *dice, p Profile) settings {
 	s := settings{
 		beat: time.Second, failover: 5 * time.Second, handoff: 30 * time.Second, stop: 30 * time.Second, stall: 2 * time.Minute,
@@ -71,14 +72,16 @@ func (s *settings) stopsWithin() time.Duration {
 	return (longestHandler + s.stop + 4*s.failover) * 21 / 20
 }
 
-// explains is how long after a fault its consequences may show: a worker that was cut off goes on handling what it has read for as long as it
-// trusts its leases.
+// explains is how long after a fault its consequences may show: a worker that was cut off goes on
+// handling what it has read for as long as it trusts its leases.
 func (s *settings) explains() time.Duration { return 5*time.Second + 2*s.failover }
 
-// learnsOfStream is how long a stream that was made anew may be taken for the old one: until a listing shows that it is another.
+// learnsOfStream is how long a stream that was made anew may be taken for the old one: until a
+// listing shows that it is another.
 func (s *settings) learnsOfStream() time.Duration {
 	return s.list*5/4 + max(10*time.Second, 2*s.failover)
 }
 
-// longestHandler is how long a handler takes at most, also one that ignores that its context has ended.
+// longestHandler is how long a handler takes at most, also one that ignores that its context has
+// ended.
 const longestHandler = 70 * time.Second

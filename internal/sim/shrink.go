@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Shrink looks for few faults of a broken simulation with which it still breaks a promise, in so many runs at most. It returns the last
-// such result, with all of its history.
+// Shrink looks for few faults of a broken simulation with which it still breaks a promise, in so
+// many runs at most. It returns the last such result, with all of its history.
 func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	try := func(faults []string) (Result, bool) {
 		runs--
@@ -22,7 +22,8 @@ func Shrink(t *testing.T, r Result, p Profile, o Options, runs int) Result {
 	if !ok {
 		return r
 	}
-	// Delta debugging: leave ever smaller parts out. What struck is less than what was allowed, because a history ends where it breaks.
+	// Delta debugging: leave ever smaller parts out. What struck is less than what was allowed,
+	// because a history ends where it breaks.
 	for parts := 2; runs > 0 && len(best.Struck) > 0; {
 		faults := best.Struck
 		size := (len(faults) + parts - 1) / parts
@@ -53,7 +54,8 @@ func kind(wrong string) string {
 	return strings.Join(words[:min(len(words), 4)], " ")
 }
 
-// Story is the end of a history that concerns what is wrong: what is said of other shards and the reads that went well are left out.
+// Story is the end of a history that concerns what is wrong: what is said of other shards and the
+// reads that went well are left out.
 func (r Result) Story(most int) []string {
 	var told []string
 	for _, line := range r.History {

@@ -48,7 +48,8 @@ type tally struct {
 	worst                                map[string]float64
 }
 
-// TestSimulations runs seeds of each profile, by default few and the same each time; `make sim` runs others.
+// TestSimulations runs seeds of each profile, by default few and the same each time; `make sim`
+// runs others.
 func TestSimulations(t *testing.T) {
 	seed, seeds := *flagSeed, *flagSeeds
 	if seeds == 0 && *flagTime == 0 {

@@ -79,7 +79,8 @@ func (w *world) takes(h *handling, n int) {
 	}
 }
 
-// setsBack restores a backup of the sink. Nobody may be at work on it meanwhile, so all workers crash.
+// setsBack restores a backup of the sink. Nobody may be at work on it meanwhile, so all workers
+// crash.
 func (w *world) setsBack(id string, d *dice) {
 	s := w.sink
 	usable := slices.DeleteFunc(slices.Clone(s.backups), func(b backup) bool { return !s.complete && !w.tellsLost(b) })
@@ -100,8 +101,8 @@ func (w *world) setsBack(id string, d *dice) {
 	w.faults(judge.Worker{}, 0)
 }
 
-// tellsLost reports whether a backup of a sink that says nothing of shards it does not know can tell
-// what it has lost: it does when it knows each such shard, or one that this descends from.
+// tellsLost reports whether a backup of a sink that says nothing of shards it does not know can
+// tell what it has lost: it does when it knows each such shard, or one that this descends from.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]
 	known := map[string]bool{} // by name
@@ -234,8 +235,8 @@ func (s *sink) says(of string) weir.Position {
 	return weir.Oldest
 }
 
-// lies is a position that the sink does not have: one that it cannot have, one of an earlier stream, or
-// that it has nothing, which costs no more than that records are handled again.
+// lies is a position that the sink does not have: one that it cannot have, one of an earlier
+// stream, or that it has nothing, which costs no more than that records are handled again.
 func (w *world) lies(c *call, d *dice) weir.Position {
 	switch d.below(3) {
 	case 0:
@@ -270,5 +271,6 @@ func (w *world) sunk() {
 	}
 }
 
-// opensLess reports whether a worker cannot look at the leases for good, which sinks' shards need to begin.
+// opensLess reports whether a worker cannot look at the leases for good, which sinks' shards need
+// to begin.
 func (w *world) opensLess() bool { return w.sink != nil && w.counts[LeaderStuck] > 0 }

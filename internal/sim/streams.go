@@ -24,7 +24,8 @@ type stream struct {
 	lives   []*model.Stream // all that had the name
 }
 
-// makeStreams makes what the application reads. The first stream is named by Options.Stream, the others by Options.StreamsFunc.
+// makeStreams makes what the application reads. The first stream is named by Options.Stream, the
+// others by Options.StreamsFunc.
 func (w *world) makeStreams(shards int) {
 	d := roll(w.seed, "streams")
 	n := max(w.profile.Streams[0], 1)

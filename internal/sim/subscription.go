@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/sim/model"
 )
 
-// events is the body of an answer to SubscribeToShard: each read that finds nothing waits for the next event at the gate.
+// events is the body of an answer to SubscribeToShard: each read that finds nothing waits for the
+// next event at the gate.
 type events struct {
 	l      *life
 	about  string
@@ -141,6 +142,6 @@ func (w *world) event(e *events, f Fault, now time.Time) sent {
 	return sent{bytes: b}
 }
 
-// silence is how long a shard that is pushed may bring nothing because of what happened to its connection: until that is noticed, and another
-// subscription is allowed.
+// silence is how long a shard that is pushed may bring nothing because of what happened to its
+// connection: until that is noticed, and another subscription is allowed.
 const silence = 60 * time.Second

@@ -97,7 +97,8 @@ type Options struct {
 	Workers int             // 0 for what the profile says
 	Lasts   time.Duration   // of the part with faults; 0 for what the profile says
 	Whole   bool            // keep all of the history
-	// Breaks, if set, says of the faults that have happened that a promise is broken now: to try how histories are shrunk.
+	// Breaks, if set, says of the faults that have happened that a promise is broken now: to try
+	// how histories are shrunk.
 	Breaks func(struck []string) string
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Born returns when the stream was created, in Unix milliseconds, 0 when the service does not say. A call that is throttled is repeated.
+// Born returns when the stream was created, in Unix milliseconds, 0 when the service does not say.
+// A call that is throttled is repeated.
 func Born(ctx context.Context, client *kinesis.Client, s Stream) (int64, error) {
 	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
 	for {
@@ -37,7 +38,8 @@ func Born(ctx context.Context, client *kinesis.Client, s Stream) (int64, error) 
 	}
 }
 
-// Refused reports whether err is a service's word that asking again will not change: no permission, or no such operation.
+// Refused reports whether err is a service's word that asking again will not change: no permission,
+// or no such operation.
 func Refused(err error) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && api.ErrorFault() != smithy.FaultServer && !Throttled(err) && !errors.Is(err, ErrNoStream) && code(err) != "InternalFailure"

@@ -10,13 +10,18 @@ import (
 	"time"
 )
 
-// Budget bounds the bytes of records that a process has read and not yet handled, whatever the number of shards.
+// Budget bounds the bytes of records that a process has read and not yet handled, whatever the
+// number of shards.
 //
-// Half of it is common: whoever is fast takes from it, 2 MiB a shard at most. The other half is guaranteed in equal shares, one for each shard
-// that is read, so that handlers that are slow or hang stop their own shards only, however many they are. A single record may be larger than a
-// share and what is left in common: one shard at a time may take such a record all the same, so that the budget is exceeded by one page at most.
-// Whoever keeps that for longer than overKept, with a handler that hangs perhaps, does not hold the others up: another shard may take such a
-// record then, and more as long as they are no more together than the common half. While shares are opened the guarantee of each becomes less; what a shard holds beyond it is not taken away, but waited for.
+// Half of it is common: whoever is fast takes from it, 2 MiB a shard at most. The other half is
+// guaranteed in equal shares, one for each shard that is read, so that handlers that are slow or
+// hang stop their own shards only, however many they are. A single record may be larger than a
+// share and what is left in common: one shard at a time may take such a record all the same, so
+// that the budget is exceeded by one page at most. Whoever keeps that for longer than overKept,
+// with a handler that hangs perhaps, does not hold the others up: another shard may take such a
+// record then, and more as long as they are no more together than the common half. While shares are
+// opened the guarantee of each becomes less; what a shard holds beyond it is not taken away, but
+// waited for.
 //
 // It may be used concurrently.
 type Budget struct {
@@ -32,8 +37,8 @@ type Budget struct {
 	again    *time.Timer // wakes those who wait when overKept has passed; nil until it is needed
 }
 
-// overKept is how long a record that exceeds the budget keeps others like it waiting. Less than what anybody waits for memory before trying
-// something else.
+// overKept is how long a record that exceeds the budget keeps others like it waiting. Less than
+// what anybody waits for memory before trying something else.
 const overKept = memoryPatience / 2
 
 // commonMost is how much of the common half one shard may have: two windows and some room.
@@ -97,16 +102,17 @@ func (s *Share) Close() {
 	b.wake()
 }
 
-// TryTake takes as much as there is without waiting, between least and most bytes, and returns how much; 0 if there is not as much as least,
-// or if that needs what only [Share.Take] may do: exceed the budget.
+// TryTake takes as much as there is without waiting, between least and most bytes, and returns how
+// much; 0 if there is not as much as least, or if that needs what only [Share.Take] may do: exceed
+// the budget.
 func (s *Share) TryTake(least, most int) int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return s.take(least, most)
 }
 
-// Take takes n bytes and waits for them as long as ctx lasts. Those who wait are served in order, as far as what they wait for allows. Its
-// errors wrap [ErrNoMemory] and ctx's cause.
+// Take takes n bytes and waits for them as long as ctx lasts. Those who wait are served in order,
+// as far as what they wait for allows. Its errors wrap [ErrNoMemory] and ctx's cause.
 func (s *Share) Take(ctx context.Context, n int) error {
 	if n <= 0 {
 		return nil
@@ -191,7 +197,8 @@ func (s *Share) take(least, most int) int {
 	return n
 }
 
-// grant takes n bytes, in excess of the budget if they are more than a share can have and nobody else is in the way.
+// grant takes n bytes, in excess of the budget if they are more than a share can have and nobody
+// else is in the way.
 func (s *Share) grant(n int) bool {
 	if s.take(n, n) > 0 {
 		return true
@@ -250,7 +257,8 @@ func (b *Budget) wake() {
 	b.wakeLater()
 }
 
-// wakeLater has those who wait for somebody who exceeds the budget looked at when that has been so for long.
+// wakeLater has those who wait for somebody who exceeds the budget looked at when that has been so
+// for long.
 func (b *Budget) wakeLater() {
 	left := time.Until(b.overAt.Add(overKept))
 	if len(b.waiting) == 0 || b.overs == 0 || left <= 0 {

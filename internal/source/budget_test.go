@@ -90,7 +90,8 @@ func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 	})
 }
 
-// A handler that hangs with a record that exceeds the budget does not keep such records from all others; how many hang is bounded by memory.
+// A handler that hangs with a record that exceeds the budget does not keep such records from all
+// others; how many hang is bounded by memory.
 func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(8 * mib)
@@ -106,7 +107,8 @@ func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		// One that waits already is served when the time has come, though nobody gives anything back.
+		// One that waits already is served when the time has come, though nobody gives anything
+		// back.
 		if after, err := take(second, 10*mib, time.Minute); err != nil || after != overKept-time.Second {
 			t.Fatalf("%v, after %v", err, after)
 		}
@@ -123,7 +125,8 @@ func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 		}
 		third.Close()
 		hangs.Close()
-		// As long as all that hang have no more than half of the budget, there is always room for another.
+		// As long as all that hang have no more than half of the budget, there is always room for
+		// another.
 		small := []*Share{b.Share(), b.Share(), b.Share(), fourth, b.Share()}
 		for _, s := range small {
 			for s.TryTake(1, 16*mib) > 0 { // until nothing is left
@@ -174,7 +177,8 @@ func errIs(t *testing.T, err, want error) int {
 	return 0
 }
 
-// Whatever hangs and however large records are: the budget is exceeded by one page at most, and every shard that does not hang goes on.
+// Whatever hangs and however large records are: the budget is exceeded by one page at most, and
+// every shard that does not hang goes on.
 func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 	for _, test := range []struct{ shards, hung, largest int }{{4, 1, 10 * mib}, {40, 39, 200 << 10}, {300, 200, 50 << 10}, {300, 0, 10 * mib}} {
 		t.Run(fmt.Sprintf("%d shards, %d hang, records of up to %d bytes", test.shards, test.hung, test.largest), func(t *testing.T) {

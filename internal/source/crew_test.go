@@ -32,7 +32,8 @@ func TestCrew(t *testing.T) {
 	}
 }
 
-// A service that takes its time gets as many as can be of use, within a second or two, and they are let go again.
+// A service that takes its time gets as many as can be of use, within a second or two, and they are
+// let go again.
 func TestCrewFollowsTheNeed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -24,20 +24,22 @@ const (
 type Expiry struct {
 	At   shard.Position // that was to be read on from
 	Next shard.Position // where reading goes on
-	// From and To bound the arrival of what may be lost. From is zero when the position does not say when its record arrived.
+	// From and To bound the arrival of what may be lost. From is zero when the position does not
+	// say when its record arrived.
 	From, To time.Time
 	// Err is what the service said; nil when it went on with the oldest record by itself.
 	Err error
 }
 
-// doubt is a position of a whole record at which reading has begun and that may have expired: the first record that comes tells.
+// doubt is a position of a whole record at which reading has begun and that may have expired: the
+// first record that comes tells.
 type doubt struct {
 	at  shard.Position
 	err error // why it is known to have
 }
 
-// begin has the first iterator, or subscription, begin at the record of the position and not after it, so that it is seen whether that is
-// still there.
+// begin has the first iterator, or subscription, begin at the record of the position and not after
+// it, so that it is seen whether that is still there.
 func (p *Poll) begin() {
 	if p.begun {
 		return
@@ -72,7 +74,8 @@ func (p *Poll) resolve(first *Record) {
 	p.tell(e)
 }
 
-// leave moves the position that the service refuses with err to where the policy says. It reports false if it stays.
+// leave moves the position that the service refuses with err to where the policy says. It reports
+// false if it stays.
 func (p *Poll) leave(ctx context.Context, refusal error) bool {
 	if p.From.Kind() != shard.Sequence {
 		return false
@@ -111,8 +114,9 @@ func noPosition(at shard.Position, err error) error {
 	return fmt.Errorf("%w %s: %w", ErrNoPosition, at, err)
 }
 
-// arrivalOf is when the record with a sequence number arrived, give or take some seconds; zero if the number does not say so. The layout is
-// not promised by the service, so nothing but a report may depend on it.
+// arrivalOf is when the record with a sequence number arrived, give or take some seconds; zero if
+// the number does not say so. The layout is not promised by the service, so nothing but a report
+// may depend on it.
 func arrivalOf(seq string) time.Time {
 	n, ok := new(big.Int).SetString(seq, 10)
 	if !ok || len(seq) != 56 {

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A position that has expired is never passed over in silence, whether the service refuses it or not, and whatever the policy.
+// A position that has expired is never passed over in silence, whether the service refuses it or
+// not, and whatever the policy.
 func TestExpiredPositions(t *testing.T) {
 	for name, test := range map[string]struct {
 		refuse  bool
@@ -92,7 +93,8 @@ func TestExpiredPositions(t *testing.T) {
 	}
 }
 
-// A checkpoint whose record is still there is no reason to say anything, nor is a position that is none of a record.
+// A checkpoint whose record is still there is no reason to say anything, nor is a position that is
+// none of a record.
 func TestWhatHasNotExpiredIsNotReported(t *testing.T) {
 	bubble(t, kinesistest.Config{RefuseTrimmed: true}, func(p *polled) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
@@ -108,7 +110,8 @@ func TestWhatHasNotExpiredIsNotReported(t *testing.T) {
 			p.want(test.want)
 			time.Sleep(2 * time.Second)
 		}
-		// The record leaves while it is the last of a shard that is quiet: nothing new to say when reading goes on.
+		// The record leaves while it is the last of a shard that is quiet: nothing new to say when
+		// reading goes on.
 		all := p.srv.Records("s")
 		p.poll.From, _ = shard.After(all[len(all)-1].SequenceNumber)
 		p.poll.begun, p.poll.iterator = false, ""

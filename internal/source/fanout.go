@@ -15,10 +15,11 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Fanout reads one shard by subscriptions of a fan-out consumer, one after the other, and polls it while they are not to be had. One
-// goroutine at a time may use it. Close it at the end.
+// Fanout reads one shard by subscriptions of a fan-out consumer, one after the other, and polls it
+// while they are not to be had. One goroutine at a time may use it. Close it at the end.
 type Fanout struct {
-	// Poll says what is read and from where, and polls it meanwhile. Its From is always the last record that was delivered.
+	// Poll says what is read and from where, and polls it meanwhile. Its From is always the last
+	// record that was delivered.
 	Poll      Poll
 	Consumers *Consumers
 	// Share is the shard's share of the memory budget, which is the Fanout's from now on.
@@ -48,31 +49,35 @@ type Fanout struct {
 const (
 	// answerTimeout bounds a call of SubscribeToShard until its first frame.
 	answerTimeout = 10 * time.Second
-	// silenceTimeout is how long a subscription may be without an event. The service sends one, if only an empty one, every few seconds;
-	// other clients wait for 10 to 60 s.
+	// silenceTimeout is how long a subscription may be without an event. The service sends one, if
+	// only an empty one, every few seconds; other clients wait for 10 to 60 s.
 	silenceTimeout = 30 * time.Second
 	// subscribeSpacing is the service's limit: a call per second, consumer and shard.
 	subscribeSpacing = time.Second
-	// takeoverAfter is how old a subscription must be before another call takes over from it; before, calls are refused.
+	// takeoverAfter is how old a subscription must be before another call takes over from it;
+	// before, calls are refused.
 	takeoverAfter = 5 * time.Second
-	// refusedFor is how long being refused is normal: a subscription that was there, and one more of somebody else's.
+	// refusedFor is how long being refused is normal: a subscription that was there, and one more
+	// of somebody else's.
 	refusedFor = 2 * takeoverAfter
-	// steady is how long a subscription must have lasted for being taken over to be no sign of a fight for it.
+	// steady is how long a subscription must have lasted for being taken over to be no sign of a
+	// fight for it.
 	steady = time.Minute
 	// fallbackAfter is how many subscriptions in a row have to fail for the shard to be polled.
 	fallbackAfter = 3
-	// fallbackFor is how long a shard is polled, give or take a tenth, before a subscription is tried again; the try holds polling up by
-	// probeTimeout at most for the answer and as long for the first event.
+	// fallbackFor is how long a shard is polled, give or take a tenth, before a subscription is
+	// tried again; the try holds polling up by probeTimeout at most for the answer and as long for
+	// the first event.
 	fallbackFor  = time.Minute
 	probeTimeout = answerTimeout
 )
 
-// ErrSubscribed is wrapped when another subscription of the consumer to the shard is in the way, or took over: for some
-// seconds that is normal when a shard changes hands.
+// ErrSubscribed is wrapped when another subscription of the consumer to the shard is in the way, or
+// took over: for some seconds that is normal when a shard changes hands.
 var ErrSubscribed = errors.New("another subscription to the shard")
 
-// Next returns the next event, empty ones included, or page while the shard is polled. It tries for as long as trying can
-// help; its errors are those of [Poll.Next].
+// Next returns the next event, empty ones included, or page while the shard is polled. It tries for
+// as long as trying can help; its errors are those of [Poll.Next].
 func (f *Fanout) Next(ctx context.Context) (Page, error) {
 	if f.retry.high == 0 {
 		f.retry = backoff{low: time.Second, high: 10 * time.Second}
@@ -104,7 +109,8 @@ func (f *Fanout) Next(ctx context.Context) (Page, error) {
 	}
 }
 
-// Last returns what has come already, without waiting: for a reader that is about to give the shard away.
+// Last returns what has come already, without waiting: for a reader that is about to give the shard
+// away.
 func (f *Fanout) Last(ctx context.Context) (Page, error) {
 	if f.sub == nil {
 		if f.polling {

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A subscription begins where the last event of the one before said, also when that was an empty one: a shard may be without records for longer than
-// the stream keeps the last of them.
+// A subscription begins where the last event of the one before said, also when that was an empty
+// one: a shard may be without records for longer than the stream keeps the last of them.
 func TestFanOutGoesOnWhereEmptyEventsEnd(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.send()
@@ -31,8 +31,8 @@ func TestFanOutGoesOnWhereEmptyEventsEnd(t *testing.T) {
 	})
 }
 
-// What went wrong before the last event counts no more: subscriptions that fail or are taken over now and then are no reason to poll, nor to wait
-// longer each time.
+// What went wrong before the last event counts no more: subscriptions that fail or are taken over
+// now and then are no reason to poll, nor to wait longer each time.
 func TestFanOutForgetsTroubles(t *testing.T) {
 	then := func(events int, f kinesistest.SubscriptionFault) kinesistest.Fault {
 		f.Events = events
@@ -75,7 +75,8 @@ func TestFanOutForgetsTroubles(t *testing.T) {
 	}
 }
 
-// A shard that is polled for the second time is polled from where it has come to, and with as many records at a time as were asked for.
+// A shard that is polled for the second time is polled from where it has come to, and with as many
+// records at a time as were asked for.
 func TestFanOutFallsBackAgain(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.faulty(-1, refusal("AccessDeniedException"))

@@ -112,7 +112,8 @@ func TestTurnsOfCalls(t *testing.T) {
 	})
 }
 
-// many reads all shards of a stream, each by a Fanout in a goroutine of its own, whose pages go to handle.
+// many reads all shards of a stream, each by a Fanout in a goroutine of its own, whose pages go to
+// handle.
 type many struct {
 	srv    *kinesistest.Server
 	budget *Budget
@@ -204,7 +205,8 @@ func TestFanOutRenewsAtTimesOfItsOwn(t *testing.T) {
 	})
 }
 
-// A shard whose handler hangs holds what it was given and what was read ahead, and nobody else up; the budget holds.
+// A shard whose handler hangs holds what it was given and what was read ahead, and nobody else up;
+// the budget holds.
 func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 	const shards, budget, size = 12, 8 << 20, 200_000
 	var mu sync.Mutex
@@ -260,8 +262,8 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 	})
 }
 
-// The next events are read while one is handled, as far as there is room; then the service waits, and for too slow a handler the
-// subscription is given up, with nothing lost.
+// The next events are read while one is handled, as far as there is room; then the service waits,
+// and for too slow a handler the subscription is given up, with nothing lost.
 func TestFanOutReadsAhead(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		p.send()

@@ -13,14 +13,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
-// Consumers finds, or registers, the fan-out consumer of each stream. The readers of all shards of a process share it, and may use it
-// at the same time.
+// Consumers finds, or registers, the fan-out consumer of each stream. The readers of all shards of
+// a process share it, and may use it at the same time.
 type Consumers struct {
 	Client *kinesis.Client
 	Name   string // of the consumer, the same for every stream
 	// Existing keeps it from being registered: it is there, or there is no fan-out.
 	Existing bool
-	// Found hears of each consumer that is ready, and whether it was registered for that. May be nil.
+	// Found hears of each consumer that is ready, and whether it was registered for that. May be
+	// nil.
 	Found func(s Stream, arn string, registered bool)
 
 	calls turns // of SubscribeToShard
@@ -41,19 +42,23 @@ type consumer struct {
 }
 
 const (
-	// registerTimeout bounds finding a consumer, registering it and waiting for it, during which a shard is not read. It takes the
-	// service a few seconds.
+	// registerTimeout bounds finding a consumer, registering it and waiting for it, during which a
+	// shard is not read. It takes the service a few seconds.
 	registerTimeout = 30 * time.Second
-	// registerAgain is how long a failed search is the answer for everybody: a process with a thousand shards asks once.
+	// registerAgain is how long a failed search is the answer for everybody: a process with a
+	// thousand shards asks once.
 	registerAgain = 30 * time.Second
-	// absentAgain is that when the stream is not there, nor can it be polled meanwhile: it may be made again at any time.
+	// absentAgain is that when the stream is not there, nor can it be polled meanwhile: it may be
+	// made again at any time.
 	absentAgain = 5 * time.Second
 )
 
-// errRefused is wrapped when the service will have no fan-out for us: no permission, or a limit. Asking again soon does not help.
+// errRefused is wrapped when the service will have no fan-out for us: no permission, or a limit.
+// Asking again soon does not help.
 var errRefused = errors.New("fan-out is refused")
 
-// ARN returns the ARN of the stream's consumer. What was found before, or has just failed, is the answer without a call.
+// ARN returns the ARN of the stream's consumer. What was found before, or has just failed, is the
+// answer without a call.
 func (c *Consumers) ARN(ctx context.Context, s Stream) (string, error) {
 	con := c.of(s)
 	if err := con.take(ctx); err != nil {
@@ -86,7 +91,8 @@ func (c *Consumers) ARN(ctx context.Context, s Stream) (string, error) {
 	}
 }
 
-// Forget says that arn was refused: the next [Consumers.ARN] looks again, unless that was done since.
+// Forget says that arn was refused: the next [Consumers.ARN] looks again, unless that was done
+// since.
 func (c *Consumers) Forget(ctx context.Context, s Stream, arn string) {
 	con := c.of(s)
 	if con.take(ctx) != nil {
@@ -112,7 +118,8 @@ func (c *Consumers) of(s Stream) *consumer {
 	return con
 }
 
-// take waits for the turn. Who need not wait has it also when ctx has ended: that a consumer was refused is to be noted then, too.
+// take waits for the turn. Who need not wait has it also when ctx has ended: that a consumer was
+// refused is to be noted then, too.
 func (con *consumer) take(ctx context.Context) error {
 	select {
 	case con.turn <- struct{}{}:
@@ -219,8 +226,8 @@ func (c *Consumers) register(ctx context.Context, con *consumer) error {
 	return err
 }
 
-// Remove removes the consumers that were registered, and no others. It waits as long as that takes, but not for long. The subscriptions
-// must have ended, and nobody may ask for a consumer any more.
+// Remove removes the consumers that were registered, and no others. It waits as long as that takes,
+// but not for long. The subscriptions must have ended, and nobody may ask for a consumer any more.
 func (c *Consumers) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A shard for whose events other shards' handlers leave no memory is polled, for as few records at a time as there is memory for, and fan-out
-// is back when they have let go.
+// A shard for whose events other shards' handlers leave no memory is polled, for as few records at
+// a time as there is memory for, and fan-out is back when they have let go.
 func TestFanOutThatHasNoMemoryForAnEventIsPolled(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		p.fan.Close()

@@ -12,8 +12,9 @@ import (
 // errBroken is an event that cannot be.
 var errBroken = errors.New("the service sent a broken event")
 
-// pageOf makes a page of an event, and says where to go on. The records of it that from covers are left out. The end of a shard is no
-// continuation together with children; one without the other is a broken event.
+// pageOf makes a page of an event, and says where to go on. The records of it that from covers are
+// left out. The end of a shard is no continuation together with children; one without the other is
+// a broken event.
 func pageOf(w *wire.Page, from shard.Position) (page Page, at shard.Position, continuation string, err error) {
 	page, at = Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, memory: w}, from
 	if err := placed(w); err != nil {
@@ -21,7 +22,8 @@ func pageOf(w *wire.Page, from shard.Position) (page Page, at shard.Position, co
 	}
 	skip := 0
 	for skip < len(page.Records) && covers(from, page.Records[skip].SequenceNumber) {
-		// An event that was sent twice, or a server that starts at the position instead of after it.
+		// An event that was sent twice, or a server that starts at the position instead of after
+		// it.
 		page.Bytes -= len(page.Records[skip].Data) + len(page.Records[skip].Key)
 		skip++
 	}

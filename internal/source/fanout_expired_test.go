@@ -11,8 +11,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// A subscription at a position that has expired begins with the oldest record, without a word from the service; we have one to say. Where the
-// service refuses the position, what was decided is done by polling.
+// A subscription at a position that has expired begins with the oldest record, without a word from
+// the service; we have one to say. Where the service refuses the position, what was decided is done
+// by polling.
 func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 	for name, test := range map[string]struct {
 		refuse  bool
@@ -88,8 +89,8 @@ func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 	}
 }
 
-// What is still there when a subscription begins is no reason to say anything, whenever it leaves: not the record of the position, alone or
-// before others, nor a position that is none of a record.
+// What is still there when a subscription begins is no reason to say anything, whenever it leaves:
+// not the record of the position, alone or before others, nor a position that is none of a record.
 func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		_, first := p.srv.Put("s", "k", []byte("1"))
@@ -132,7 +133,8 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 	})
 }
 
-// An event whose only record shows that the position has not expired is not dropped for an empty one after it.
+// An event whose only record shows that the position has not expired is not dropped for an empty
+// one after it.
 func TestTheRecordOfThePositionIsSeen(t *testing.T) {
 	s := &subscription{wake: make(chan struct{}, 1)}
 	shows := new(event)

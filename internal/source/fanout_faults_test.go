@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// What can go wrong with single subscriptions is mended within the bound that is stated for it, without a record lost or repeated, and
-// without polling.
+// What can go wrong with single subscriptions is mended within the bound that is stated for it,
+// without a record lost or repeated, and without polling.
 func TestFanOutRecovers(t *testing.T) {
 	const retry = 2 * time.Second // the spacing of calls, and the first pause
 	for name, test := range map[string]struct {
@@ -106,7 +106,8 @@ func rewrite(change func(map[string]any)) kinesistest.Fault {
 	}}
 }
 
-// Where fan-out does not work at all the shard is polled, and once it does again fan-out is back; told once each.
+// Where fan-out does not work at all the shard is polled, and once it does again fan-out is back;
+// told once each.
 func TestFanOutFallsBackAndReturns(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault kinesistest.Fault

@@ -53,7 +53,8 @@ func troubleOf(err error, answered bool) trouble {
 // errNoARN is wrapped when the consumer could be neither found nor registered.
 var errNoARN = errors.New("there is no fan-out consumer")
 
-// judge ends what there is of a subscription and decides how to go on: how long to wait, whether to poll, or an error that ends reading.
+// judge ends what there is of a subscription and decides how to go on: how long to wait, whether to
+// poll, or an error that ends reading.
 func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 	answered, served := f.sub != nil, f.sub != nil && f.sub.taken > 0
 	f.end()
@@ -84,8 +85,8 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 		}
 		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn) // perhaps it is not ACTIVE
 	case taken:
-		// By a worker that holds the lease now, which ends this reader, or by somebody who uses the consumer's name by mistake. Calls
-		// are refused for a while either way.
+		// By a worker that holds the lease now, which ends this reader, or by somebody who uses the
+		// consumer's name by mistake. Calls are refused for a while either way.
 		if f.takeovers++; f.takeovers < fallbackAfter && !f.polling {
 			wait := takeoverAfter + jitter.N(subscribeSpacing/2)
 			f.report(fmt.Errorf("%w took over: %w", ErrSubscribed, err), false, wait)

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// eventMemory is the memory of a subscription's events: what the handler has left of the queue, and the share of the budget.
+// eventMemory is the memory of a subscription's events: what the handler has left of the queue, and
+// the share of the budget.
 type eventMemory struct{ *subscription }
 
 // Take waits for n bytes.
@@ -38,14 +39,16 @@ func (m eventMemory) Owe(n int) { m.share.Owe(n) }
 // Give gives back.
 func (m eventMemory) Give(n int) { m.share.Give(n) }
 
-// errCrowded is why a subscription is given up whose events are larger than the memory that other shards leave. Polling can ask for less.
+// errCrowded is why a subscription is given up whose events are larger than the memory that other
+// shards leave. Polling can ask for less.
 var errCrowded = errors.New("other shards' records leave no memory for an event")
 
 // memoryPatience is how long memory is waited for before something else is tried.
 const memoryPatience = callTimeout / 2
 
-// pageMemory is the memory of the pages of a shard that is polled meanwhile. What a single record needs is waited for, though not for as
-// long as a call may take; where more was asked for, less is asked for instead.
+// pageMemory is the memory of the pages of a shard that is polled meanwhile. What a single record
+// needs is waited for, though not for as long as a call may take; where more was asked for, less is
+// asked for instead.
 type pageMemory struct {
 	share *Share
 	ctx   context.Context
@@ -71,7 +74,8 @@ func (m *pageMemory) Owe(n int) { m.share.Owe(n) }
 // Give gives back.
 func (m *pageMemory) Give(n int) { m.share.Give(n) }
 
-// askForLess has the fallback poll fewer records at a time when there is no memory for an answer, until fan-out is back.
+// askForLess has the fallback poll fewer records at a time when there is no memory for an answer,
+// until fan-out is back.
 func (f *Fanout) askForLess() {
 	f.limit = f.Poll.Limit
 	f.Poll.Hears = &modest{f.Poll.Hears, f}

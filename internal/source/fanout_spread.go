@@ -10,17 +10,19 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Subscriptions last five minutes. Those of shards that were taken together would end together for ever after, and a thousand calls
-// would be made in one second, each to be followed by what the shard has sent meanwhile. So the first subscription of a shard is
-// ended early, at a time of its own.
+// Subscriptions last five minutes. Those of shards that were taken together would end together for
+// ever after, and a thousand calls would be made in one second, each to be followed by what the
+// shard has sent meanwhile. So the first subscription of a shard is ended early, at a time of its
+// own.
 
 const (
 	// subscriptionLife is the service's.
 	subscriptionLife = 5 * time.Minute
-	// leastLife is that of a first subscription, at least: the service allows another when the one before is 5 s old.
+	// leastLife is that of a first subscription, at least: the service allows another when the one
+	// before is 5 s old.
 	leastLife = time.Minute
-	// callsAtOnce is how many calls of SubscribeToShard a process makes at a time. One that is not answered does not count for
-	// longer than callTurn.
+	// callsAtOnce is how many calls of SubscribeToShard a process makes at a time. One that is not
+	// answered does not count for longer than callTurn.
 	callsAtOnce = 32
 	callTurn    = 500 * time.Millisecond
 )

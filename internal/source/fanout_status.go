@@ -30,7 +30,8 @@ func (f *Fanout) rests(page Page) {
 	f.doing(f.rest)
 }
 
-// waits names the wait for the next read by polling, also when a subscription was tried since the last one.
+// waits names the wait for the next read by polling, also when a subscription was tried since the
+// last one.
 func (f *Fanout) waits() Doing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,8 +71,9 @@ func (f *Fanout) follow(sub *subscription) {
 	f.live = sub
 }
 
-// Stop ends the subscription, if there is one, while somebody is handling what it brought: for a reader that is left behind, because its handler ignores
-// that it is to end. It may be called at any time.
+// Stop ends the subscription, if there is one, while somebody is handling what it brought: for a
+// reader that is left behind, because its handler ignores that it is to end. It may be called at
+// any time.
 func (f *Fanout) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

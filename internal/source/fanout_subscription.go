@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	// errRenewed is the end of a subscription that this side has chosen, so that not all of a process end together.
+	// errRenewed is the end of a subscription that this side has chosen, so that not all of a
+	// process end together.
 	errRenewed = errors.New("the subscription is renewed")
 	// errStalled is why a subscription is given up that has sent more than the handler takes.
 	errStalled = errors.New("the handler does not take what was sent")
@@ -20,7 +21,8 @@ var (
 	errNothing = errors.New("no event is waiting")
 )
 
-// subscription is one event stream, from the answer to SubscribeToShard until close, and a goroutine that reads it ahead of the handler.
+// subscription is one event stream, from the answer to SubscribeToShard until close, and a
+// goroutine that reads it ahead of the handler.
 type subscription struct {
 	wire  *wire.Subscription
 	share *Share
@@ -51,20 +53,23 @@ type event struct {
 }
 
 const (
-	// What is read ahead of the handler: one event while another waits for it, unless they are larger than that together.
+	// What is read ahead of the handler: one event while another waits for it, unless they are
+	// larger than that together.
 	aheadEvents = 2
 	aheadBytes  = 2 << 20
-	// stallTimeout is how long a subscription is held that nobody reads, because the handler has enough to do.
+	// stallTimeout is how long a subscription is held that nobody reads, because the handler has
+	// enough to do.
 	stallTimeout = 30 * time.Second
 )
 
-// roomFor reports whether an event of n bytes may be read while so many events and bytes wait to be handled. n is 0 while it is not known.
+// roomFor reports whether an event of n bytes may be read while so many events and bytes wait to be
+// handled. n is 0 while it is not known.
 func roomFor(n, events, bytes int) bool {
 	return events == 0 || (events < aheadEvents && bytes+n <= aheadBytes)
 }
 
-// read starts to read w. from is the position that it begins at; first is how long the first event may take, and until when the
-// subscription is ended after the next event.
+// read starts to read w. from is the position that it begins at; first is how long the first event
+// may take, and until when the subscription is ended after the next event.
 func read(w *wire.Subscription, share *Share, from shard.Position, first time.Duration, until time.Time) *subscription {
 	s := &subscription{
 		wire: w, share: share, until: until, done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
@@ -152,7 +157,8 @@ func (s *subscription) put(ev *event) {
 	notify(s.wake)
 }
 
-// empty is also not one whose only record is that of the position, which shows that it has not expired.
+// empty is also not one whose only record is that of the position, which shows that it has not
+// expired.
 func (ev *event) empty() bool { return len(ev.wire.Records) == 0 && !ev.page.End }
 
 func (s *subscription) end(err error) {
@@ -203,7 +209,8 @@ func (s *subscription) waiting() (*event, error) {
 	return nil, errNothing
 }
 
-// closeTimeout bounds the wait for the goroutine, which an HTTP client of the user's own could hold up.
+// closeTimeout bounds the wait for the goroutine, which an HTTP client of the user's own could hold
+// up.
 const closeTimeout = 5 * time.Second
 
 // close ends the stream, waits for the goroutine that reads it, and lets go of what nobody took.

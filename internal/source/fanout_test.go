@@ -185,8 +185,8 @@ func TestFanOutSeesTheEndOfAShard(t *testing.T) {
 	}
 }
 
-// Somebody else subscribes with the consumer's name. Within the time of the takeover rule the shard is read again; as long as the
-// other goes on like that it is polled.
+// Somebody else subscribes with the consumer's name. Within the time of the takeover rule the shard
+// is read again; as long as the other goes on like that it is polled.
 func TestFanOutIsTakenOver(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"with an exception": {}, "cleanly": {TakeoverEndsCleanly: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +212,8 @@ func TestFanOutIsTakenOver(t *testing.T) {
 	}
 }
 
-// A new owner's subscription is refused for a while if the old one's may still be there, and is not called a failure.
+// A new owner's subscription is refused for a while if the old one's may still be there, and is not
+// called a failure.
 func TestFanOutChangesHands(t *testing.T) {
 	for name, cfg := range map[string]kinesistest.Config{"as usual": {}, "to the letter": {HoldSubscriptions: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -10,12 +10,14 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// Feed reads one shard ahead of who handles its records: a Scheduler makes the reads, and Next hands over what they brought. While the
-// handler has something to do at most one more part waits for it; an answer that brought nothing wakes nobody.
+// Feed reads one shard ahead of who handles its records: a Scheduler makes the reads, and Next
+// hands over what they brought. While the handler has something to do at most one more part waits
+// for it; an answer that brought nothing wakes nobody.
 //
 // Next, Try, AwaitMemory, Last and Close are for one goroutine at a time.
 //
-// Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are small.
+// Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are
+// small.
 type Feed struct {
 	mu sync.Mutex // guards what is not said to be somebody else's
 
@@ -43,9 +45,11 @@ type Feed struct {
 	short  bool // the last read lacked memory: the next one waits until everything was handled
 	light  bool // the next one will probably bring nothing, and soon; not changed while the feed is in a list of the scheduler
 	doing  Doing
-	// Waits, if it is set before the first Next, makes Next wait where it would fail with [ErrEmpty].
+	// Waits, if it is set before the first Next, makes Next wait where it would fail with
+	// [ErrEmpty].
 	Waits bool
-	// Tips, if it is set before the first Next, makes an answer from the tip that brought nothing a page, too.
+	// Tips, if it is set before the first Next, makes an answer from the tip that brought nothing a
+	// page, too.
 	Tips bool
 
 	since   mono.Time     // it is doing that
@@ -64,10 +68,12 @@ type Owner interface {
 	Hearer
 	// Context ends reading.
 	Context() context.Context
-	// Calls is what calls are made with. It may end later than Context, which then only ends reading between two of them: a context keeps
-	// room for each that was ever made from it, which adds up when every shard has its own.
+	// Calls is what calls are made with. It may end later than Context, which then only ends
+	// reading between two of them: a context keeps room for each that was ever made from it, which
+	// adds up when every shard has its own.
 	Calls() context.Context
-	// Wake is called once after Next failed with [ErrEmpty], when there is something. It must not block.
+	// Wake is called once after Next failed with [ErrEmpty], when there is something. It must not
+	// block.
 	Wake()
 }
 
@@ -102,16 +108,17 @@ type part struct {
 var partPool = sync.Pool{New: func() any { return new(part) }}
 
 const (
-	// window is how much of an answer is read at a time: a shard whose handler is busy has two of them in memory.
+	// window is how much of an answer is read at a time: a shard whose handler is busy has two of
+	// them in memory.
 	window = 512 << 10
 	// ahead is how much of an answer may be in memory before the rest of it waits for the handler.
 	ahead = 3 * window
-	// patience is how long an answer waits for the handler to take what came before, on its connection; haste is how long
-	// it does while other reads wait for their turn.
+	// patience is how long an answer waits for the handler to take what came before, on its
+	// connection; haste is how long it does while other reads wait for their turn.
 	patience = time.Second
 	haste    = patience / 10
-	// frugality is how long a read waits for as much memory as before: until then it will probably come from others that are read, after
-	// that it is with handlers that hang.
+	// frugality is how long a read waits for as much memory as before: until then it will probably
+	// come from others that are read, after that it is with handlers that hang.
 	frugality = 10 * time.Second
 )
 
@@ -124,8 +131,8 @@ var (
 	errSlow = errors.New("the handler does not take what was read")
 )
 
-// NewFeed makes a feed that begins to read with the first Next. What poll says holds, but that it is the owner who hears of it; memory is
-// taken from a share of the budget of its own.
+// NewFeed makes a feed that begins to read with the first Next. What poll says holds, but that it
+// is the owner who hears of it; memory is taken from a share of the budget of its own.
 func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *Budget) *Feed {
 	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), expects: window, since: mono.Now(), behind: -1}
 	f.poll.Hears = owner
@@ -135,12 +142,14 @@ func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *Budget) *Feed {
 
 func (f *Feed) owner() Owner { return f.poll.Hears.(Owner) }
 
-// Next waits for the next page that has records or ends the shard, or a part of one, and hands it over; it counts as delivered then. The
-// errors are ctx's cause, ones that wrap [ErrNoShard] or [ErrNoStream], and [ErrEmpty].
+// Next waits for the next page that has records or ends the shard, or a part of one, and hands it
+// over; it counts as delivered then. The errors are ctx's cause, ones that wrap [ErrNoShard] or
+// [ErrNoStream], and [ErrEmpty].
 func (f *Feed) Next(ctx context.Context) (Page, error) { return f.next(ctx, true) }
 
-// Try is Next for who takes from many feeds, and must not wait for the memory that one of them lacks: it fails with [ErrNoMemory] instead.
-// Then the feed goes on with the first Try after AwaitMemory.
+// Try is Next for who takes from many feeds, and must not wait for the memory that one of them
+// lacks: it fails with [ErrNoMemory] instead. Then the feed goes on with the first Try after
+// AwaitMemory.
 func (f *Feed) Try(ctx context.Context) (Page, error) { return f.next(ctx, false) }
 
 // AwaitMemory waits for the memory that Try lacked. Its errors wrap [ErrNoMemory].
@@ -199,8 +208,9 @@ func (f *Feed) next(ctx context.Context, waits bool) (Page, error) {
 	}
 }
 
-// Last reads once more, if everything that was read is handled and the shard was at its tip, without waiting for the idle interval and
-// without trying again: for a reader that is about to give the shard away, so that the next one has less to catch up with.
+// Last reads once more, if everything that was read is handled and the shard was at its tip,
+// without waiting for the idle interval and without trying again: for a reader that is about to
+// give the shard away, so that the next one has less to catch up with.
 func (f *Feed) Last(ctx context.Context) (Page, error) {
 	f.mu.Lock()
 	if !f.atTip || f.queue != nil || f.gone {
@@ -303,7 +313,8 @@ func (p *part) release() {
 
 // What follows is called with the lock held.
 
-// roomy reports whether there is room for another part: nothing waits to be handled, or too little to be worth waiting for.
+// roomy reports whether there is room for another part: nothing waits to be handled, or too little
+// to be worth waiting for.
 func (f *Feed) roomy() bool {
 	if f.short {
 		return f.parts == 0

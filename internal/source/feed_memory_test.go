@@ -8,8 +8,9 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// A shard that is behind takes the memory for its next answer before it asks for it, so that no answer is given up half-read and made again
-// because the handler keeps what it was given for longer than an answer waits: without that two reads are made for each page.
+// A shard that is behind takes the memory for its next answer before it asks for it, so that no
+// answer is given up half-read and made again because the handler keeps what it was given for
+// longer than an answer waits: without that two reads are made for each page.
 func TestShardsThatAreBehindReadEachPageOnce(t *testing.T) {
 	const (
 		readers, pages = 24, 6

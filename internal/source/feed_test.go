@@ -28,8 +28,8 @@ func TestTheNextReadIsMadeWhileTheHandlerWorks(t *testing.T) {
 	})
 }
 
-// What a slow handler does not take is not read again and again, and does not hang on a connection; when the handler is quick again, so is
-// reading.
+// What a slow handler does not take is not read again and again, and does not hang on a connection;
+// when the handler is quick again, so is reading.
 func TestASlowHandlerIsReadForInItsOwnTime(t *testing.T) {
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, 64*mib, func(s *fed) {
 		s.put(0, 8000, 1000)
@@ -157,7 +157,8 @@ func TestARecordLargerThanAShareOfMemoryIsRead(t *testing.T) {
 	})
 }
 
-// An answer without records wakes nobody, no two shards are forced into step, and a start is no storm.
+// An answer without records wakes nobody, no two shards are forced into step, and a start is no
+// storm.
 func TestManyIdleShards(t *testing.T) {
 	const shards = 300
 	feeding(t, kinesistest.Config{NoLimits: true}, shards, 64*mib, func(s *fed) {
@@ -395,8 +396,8 @@ func TestDoingIsNamed(t *testing.T) {
 	}
 }
 
-// A feed that is to wake its reader hands over what came when it is asked again, wakes once for it, and for nothing else; and its last read
-// and its end work as with a reader that waits.
+// A feed that is to wake its reader hands over what came when it is asked again, wakes once for it,
+// and for nothing else; and its last read and its end work as with a reader that waits.
 func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 	feeding(t, kinesistest.Config{NoLimits: true}, 1, 64*mib, func(s *fed) {
 		var woken atomic.Int32

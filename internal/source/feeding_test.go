@@ -34,7 +34,8 @@ type fed struct {
 	hogs   []*Share
 }
 
-// feeding runs f in a bubble, and makes sure that everything has ended and all memory is given back afterwards.
+// feeding runs f in a bubble, and makes sure that everything has ended and all memory is given back
+// afterwards.
 func feeding(t *testing.T, cfg kinesistest.Config, shards, memory int, f func(s *fed)) {
 	t.Helper()
 	served(t, cfg, shards, func(t *testing.T, srv *kinesistest.Server) {
@@ -136,8 +137,8 @@ func (s *fed) put(from, n, size int) {
 	}
 }
 
-// take takes at least n records, handling each part for as long as that takes, and fails unless they are those that follow from. It
-// returns the number of the next.
+// take takes at least n records, handling each part for as long as that takes, and fails unless
+// they are those that follow from. It returns the number of the next.
 func (s *fed) take(f *Feed, from, n int, each time.Duration) int {
 	s.t.Helper()
 	for n > 0 {

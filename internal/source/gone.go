@@ -12,8 +12,9 @@ import (
 // GoneError says that a stream exists and a shard has left it. It wraps [ErrNoShard].
 type GoneError struct {
 	Stream, Shard string
-	// Children are those of the shard that the listing still names which showed that it has left, as many as there may be: their leases need not
-	// wait for another listing. None when they have left too. The slice is the caller's.
+	// Children are those of the shard that the listing still names which showed that it has left,
+	// as many as there may be: their leases need not wait for another listing. None when they have
+	// left too. The slice is the caller's.
 	Children []shard.Shard
 }
 
@@ -24,7 +25,8 @@ func (e *GoneError) Error() string {
 // Unwrap returns [ErrNoShard].
 func (e *GoneError) Unwrap() error { return ErrNoShard }
 
-// gone tells a shard that has left from a stream that has, and both from an answer that was merely out of date.
+// gone tells a shard that has left from a stream that has, and both from an answer that was merely
+// out of date.
 func (p *Poll) gone(ctx context.Context) error {
 	shards, _, err := List(ctx, p.Client, p.Stream)
 	switch {
@@ -39,11 +41,12 @@ func (p *Poll) gone(ctx context.Context) error {
 	}
 }
 
-// mostChildren is of how many children one shard is believed. The service has two at most; a report with more than 100 is refused by every
-// store, and with it the whole beat.
+// mostChildren is of how many children one shard is believed. The service has two at most; a report
+// with more than 100 is refused by every store, and with it the whole beat.
 const mostChildren = 100
 
-// childrenOf returns the children of a shard that a listing names. None of more than there may be: the leader's listing makes their leases too.
+// childrenOf returns the children of a shard that a listing names. None of more than there may be:
+// the leader's listing makes their leases too.
 func childrenOf(id string, listed []shard.Shard) (kids []shard.Shard) {
 	for _, s := range listed {
 		if slices.Contains(s.Parents, id) {

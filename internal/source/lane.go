@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// lane is what is kept from one turn to the next: the connection of its calls, and a context for them. Turns are short and many, and what
-// each would make and unmake costs as much as the read.
+// lane is what is kept from one turn to the next: the connection of its calls, and a context for
+// them. Turns are short and many, and what each would make and unmake costs as much as the read.
 type lane struct {
 	used  int // the tick of the scheduler at which it was last
 	line  wire.Line
@@ -17,7 +17,8 @@ type lane struct {
 	end   context.CancelFunc
 }
 
-// context returns one that is made from calls, and what ends it. It is the turn's until that is over.
+// context returns one that is made from calls, and what ends it. It is the turn's until that is
+// over.
 func (l *lane) context(calls context.Context) (context.Context, context.CancelFunc) {
 	if l.ctx == nil || l.ctx.Err() != nil || l.calls.Done() != calls.Done() {
 		l.close()

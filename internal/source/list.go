@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// maxShards bounds a listing, against a server whose paging never ends. Twice the largest quota, with closed shards, fits.
+// maxShards bounds a listing, against a server whose paging never ends. Twice the largest quota,
+// with closed shards, fits.
 const maxShards = 400_000
 
 // mostPages bounds it against pages with nothing on them. One has 1,000 shards.
@@ -25,29 +26,32 @@ const mostPages = 10_000
 // everything asks list for all pages.
 const everything = 0
 
-// List lists all shards of a stream that can still be read, over as many pages as it takes. It also returns the service's own time as of its
-// first answer; zero when that had none.
+// List lists all shards of a stream that can still be read, over as many pages as it takes. It also
+// returns the service's own time as of its first answer; zero when that had none.
 func List(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
 	l, err := list(ctx, client, s, nil, everything)
 	return l.shards, l.date, err
 }
 
-// Start stands for the first sequence number of a shard, in this process: whoever remembers those of thousands of shards need not keep them.
+// Start stands for the first sequence number of a shard, in this process: whoever remembers those
+// of thousands of shards need not keep them.
 type Start uint64
 
 var startSeed = maphash.MakeSeed()
 
-// ListStarts is List, and also returns the start of each shard that has one, by ID: another one under the same ID is another
-// shard, of a stream that was made anew.
+// ListStarts is List, and also returns the start of each shard that has one, by ID: another one
+// under the same ID is another shard, of a stream that was made anew.
 func ListStarts(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, map[string]Start, time.Time, error) {
 	l, err := list(ctx, client, s, nil, everything)
 	return l.shards, l.starts, l.date, err
 }
 
-// Open lists the shards that are open, and says as of when, by the service's clock, which shows seconds; zero when it did not say.
+// Open lists the shards that are open, and says as of when, by the service's clock, which shows
+// seconds; zero when it did not say.
 //
-// Each page of a listing tells of the stream as it is by then: a shard that is split between two of them is on neither, though its children are.
-// So where they do not fit on one page those are listed that were open at the time of the first one, which does not change any more.
+// Each page of a listing tells of the stream as it is by then: a shard that is split between two of
+// them is on neither, though its children are. So where they do not fit on one page those are
+// listed that were open at the time of the first one, which does not change any more.
 func Open(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
 	now, err := list(ctx, client, s, &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}, 1)
 	if err != nil || !now.more || now.date.IsZero() {
@@ -87,13 +91,14 @@ type listing struct {
 	more   bool      // there are other pages
 }
 
-// list lists the shards that filter selects, nil for all that can still be read, on so many pages. A listing that does not end is an error: one that
-// is cut off would say that shards are gone.
+// list lists the shards that filter selects, nil for all that can still be read, on so many pages.
+// A listing that does not end is an error: one that is cut off would say that shards are gone.
 func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
 	return listEach(ctx, client, s, filter, pages, nil)
 }
 
-// listEach is list, and calls each, unless that is nil, with each shard and its first sequence number, some of them again after a failure.
+// listEach is list, and calls each, unless that is nil, with each shard and its first sequence
+// number, some of them again after a failure.
 func listEach(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (listing, error) {
 	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
 	for {
@@ -159,7 +164,8 @@ func listOnce(ctx context.Context, client *kinesis.Client, s Stream, filter *typ
 }
 
 func fromSDK(in types.Shard) (shard.Shard, error) {
-	// Copies: the SDK's strings lie in the answer, which is many times as large and would be kept as long as they are.
+	// Copies: the SDK's strings lie in the answer, which is many times as large and would be kept
+	// as long as they are.
 	sh := shard.Shard{ID: strings.Clone(aws.ToString(in.ShardId))}
 	for _, p := range []*string{in.ParentShardId, in.AdjacentParentShardId} {
 		if id := aws.ToString(p); id != "" {
@@ -186,7 +192,8 @@ func hashRange(r *types.HashKeyRange) (shard.HashRange, error) {
 	return shard.ParseHashRange(aws.ToString(r.StartingHashKey), aws.ToString(r.EndingHashKey))
 }
 
-// named reports whether a shard and its parents have names as Kinesis gives them, so that every store takes its lease.
+// named reports whether a shard and its parents have names as Kinesis gives them, so that every
+// store takes its lease.
 func named(s shard.Shard) bool {
 	odd := func(id string) bool {
 		return id == "" || len(id) > 128 || strings.ContainsFunc(id, func(r rune) bool {

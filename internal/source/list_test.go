@@ -46,7 +46,8 @@ func TestListPagesAndFilters(t *testing.T) {
 	})
 }
 
-// Between two pages a shard of the second one is split: on neither is it open, and what it had at the time of the first would not be read.
+// Between two pages a shard of the second one is split: on neither is it open, and what it had at
+// the time of the first would not be read.
 func TestAShardThatIsSplitBetweenTwoPagesWasOpen(t *testing.T) {
 	bubble(t, kinesistest.Config{NoLimits: true}, func(p *polled) {
 		p.srv.CreateStream("many", 1500)
@@ -91,7 +92,8 @@ func TestAListingThatDoesNotEndIsNone(t *testing.T) {
 	}
 }
 
-// What a server names goes into leases and reports: one name that a store refuses would have it refuse a whole beat.
+// What a server names goes into leases and reports: one name that a store refuses would have it
+// refuse a whole beat.
 func TestWhatNoStoreTakesIsNoShard(t *testing.T) {
 	long := strings.Repeat("x", 128)
 	for _, tt := range []struct {

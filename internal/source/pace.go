@@ -8,20 +8,22 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// The service allows five reads a second and 2 MiB a second from a shard, to all who poll it together, and refuses further reads while that is
-// overdrawn.
+// The service allows five reads a second and 2 MiB a second from a shard, to all who poll it
+// together, and refuses further reads while that is overdrawn.
 const (
 	readSpacing   = 200 * time.Millisecond
 	readBandwidth = 2 << 20
 )
 
-// spacing is how long after the beginning of a read that brought so many bytes the next one may begin, for who has such a share of the shard.
+// spacing is how long after the beginning of a read that brought so many bytes the next one may
+// begin, for who has such a share of the shard.
 func spacing(bytes int, share float64) time.Duration {
 	whole := max(readSpacing, time.Duration(bytes)*time.Second/readBandwidth)
 	return time.Duration(math.Ceil(float64(whole) / share))
 }
 
-// pace is how long after the beginning of a read the next one is due: at once while there is more, within the limits; else after pause.
+// pace is how long after the beginning of a read the next one is due: at once while there is more,
+// within the limits; else after pause.
 func pace(bytes int, share float64, tip bool, pause time.Duration) time.Duration {
 	if tip {
 		return max(spacing(bytes, share), pause)
@@ -40,8 +42,9 @@ func later(due, at mono.Time) mono.Time {
 // anyRoom is more than any answer has.
 const anyRoom = math.MaxInt32
 
-// answerRoom is how many bytes an answer should have at most. Who has a share of a shard leaves the others theirs at any moment, and not only on
-// average: an answer of 10 MiB shuts all of them out for five seconds, but answers of a second's worth each, of shares that are one together, nobody.
+// answerRoom is how many bytes an answer should have at most. Who has a share of a shard leaves the
+// others theirs at any moment, and not only on average: an answer of 10 MiB shuts all of them out
+// for five seconds, but answers of a second's worth each, of shares that are one together, nobody.
 func answerRoom(share float64) int {
 	if share == 1 {
 		return anyRoom
@@ -64,11 +67,12 @@ const (
 	unsettled tempo = iota // it has not been at its tip
 	brisk                  // the last read brought something: more may follow
 	calm                   // it brought nothing
-	// Beyond, it is how many reads ago one was throttled, because others read the shard as well. It is read no sooner than when it is calm until
-	// that is forgotten, and from wary on less often.
+	// Beyond, it is how many reads ago one was throttled, because others read the shard as well. It
+	// is read no sooner than when it is calm until that is forgotten, and from wary on less often.
 	wary    = calm + 240
 	slowest = wary + 3*quarters
-	// quarters is how many reads it takes to take back what one that was throttled has added to the interval.
+	// quarters is how many reads it takes to take back what one that was throttled has added to the
+	// interval.
 	quarters = 4
 	// mostStretched is enough for 25 that read a shard at its tip.
 	mostStretched = 5 * time.Second
@@ -96,8 +100,10 @@ func (t tempo) throttled() tempo {
 	return tempo(min(int(wary)+quarters+2*more, int(slowest)))
 }
 
-// interval is the time between two reads at the tip: idle, but half of that while there is something; after a read that was throttled twice as
-// much, and up to four times, of which each further read takes a quarter of idle back. It is not less than least, nor made more than mostStretched.
+// interval is the time between two reads at the tip: idle, but half of that while there is
+// something; after a read that was throttled twice as much, and up to four times, of which each
+// further read takes a quarter of idle back. It is not less than least, nor made more than
+// mostStretched.
 func (t tempo) interval(idle, least time.Duration) time.Duration {
 	switch d := max(idle, least); {
 	case t == brisk:
@@ -109,8 +115,10 @@ func (t tempo) interval(idle, least time.Duration) time.Duration {
 	}
 }
 
-// idlePause is how long a shard at its tip is left alone, with reads at least so far apart. The jitter, of a fifth, keeps shards from staying in
-// step; the first pause is anything that is allowed up to idle, all of it equally likely, so that shards that were taken together do not even begin so.
+// idlePause is how long a shard at its tip is left alone, with reads at least so far apart. The
+// jitter, of a fifth, keeps shards from staying in step; the first pause is anything that is
+// allowed up to idle, all of it equally likely, so that shards that were taken together do not even
+// begin so.
 func idlePause(idle, least time.Duration, t tempo) time.Duration {
 	if t == unsettled {
 		return least + jitter.N(max(idle-least, 0)+1)
@@ -120,7 +128,8 @@ func idlePause(idle, least time.Duration, t tempo) time.Duration {
 	return low + jitter.N(high-low+1)
 }
 
-// slower is the limit of records after an answer whose records were too many for who takes them: what fits into room by their mean size.
+// slower is the limit of records after an answer whose records were too many for who takes them:
+// what fits into room by their mean size.
 func slower(limit int32, room, records, bytes int) int32 {
 	if records == 0 || bytes == 0 {
 		return max(limit/2, 1)
@@ -128,10 +137,12 @@ func slower(limit int32, room, records, bytes int) int32 {
 	return max(min(fitting(room, records, bytes), limit-1), 1)
 }
 
-// faster is the limit after an answer that was as large as asked for and whose records were waited for.
+// faster is the limit after an answer that was as large as asked for and whose records were waited
+// for.
 func faster(limit, most int32) int32 { return min(2*limit, most) }
 
-// portion is the limit after an answer that nobody kept from being larger: as many records as fit into room, which is found out step by step.
+// portion is the limit after an answer that nobody kept from being larger: as many records as fit
+// into room, which is found out step by step.
 func portion(limit, most int32, room, records, bytes int) int32 {
 	switch {
 	case bytes > room:

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// What a checkpoint may be made of goes forward: an answer in which records are twice, out of order or without a number is none.
+// What a checkpoint may be made of goes forward: an answer in which records are twice, out of order
+// or without a number is none.
 func TestRecordsHaveTheirPlaces(t *testing.T) {
 	for _, c := range []struct {
 		name, numbers string

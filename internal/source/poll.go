@@ -24,8 +24,9 @@ type Record = wire.Record
 // Origin is the shard that a record was read from.
 type Origin = wire.Origin
 
-// Page is what one read returned, or a part of a large answer, of which only the last says Behind and End for sure. It is valid until the
-// next read, or until Release where the caller reuses memory.
+// Page is what one read returned, or a part of a large answer, of which only the last says Behind
+// and End for sure. It is valid until the next read, or until Release where the caller reuses
+// memory.
 type Page struct {
 	Records  []Record
 	Bytes    int           // of data and keys
@@ -50,7 +51,8 @@ func (p *Page) Release() {
 	}
 }
 
-// Keep leaves the slice of the records to the caller for good. What they refer to is still the page's where memory is used again.
+// Keep leaves the slice of the records to the caller for good. What they refer to is still the
+// page's where memory is used again.
 func (p *Page) Keep() {
 	switch {
 	case p.part != nil:
@@ -66,7 +68,8 @@ type Setup struct {
 	Caller *wire.Caller // of Client
 	Stream Stream
 	Idle   time.Duration // between two reads at the tip that bring nothing
-	// ReadShare is this application's share of what a shard gives to all who poll it, more than 0 and up to 1; 0 is 1.
+	// ReadShare is this application's share of what a shard gives to all who poll it, more than 0
+	// and up to 1; 0 is 1.
 	ReadShare float64
 	// IfExpired says what becomes of a From that the service refuses.
 	IfExpired IfExpired
@@ -80,7 +83,8 @@ func (s *Setup) readShare() float64 {
 	return s.ReadShare
 }
 
-// spacing is how long after the beginning of a read that brought so many bytes the next one may begin.
+// spacing is how long after the beginning of a read that brought so many bytes the next one may
+// begin.
 func (s *Setup) spacing(bytes int) time.Duration { return spacing(bytes, s.readShare()) }
 
 // Poll reads one shard with GetRecords. One goroutine at a time may use it.
@@ -103,7 +107,8 @@ type Poll struct {
 	due      mono.Time // no read before
 }
 
-// whole is what pages are read into, one after the other, and how many records the next one is to have.
+// whole is what pages are read into, one after the other, and how many records the next one is to
+// have.
 type whole struct {
 	wire.Page
 	limit int32
@@ -138,8 +143,8 @@ func (h *Hearing) Expired(e Expiry) {
 	}
 }
 
-// Next returns the next page, empty ones included, when it is due. It tries for as long as trying can help; its errors are
-// ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
+// Next returns the next page, empty ones included, when it is due. It tries for as long as trying
+// can help; its errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (Page, error) {
 	for {
 		if err := pause(ctx, mono.Until(p.due)); err != nil {
@@ -161,8 +166,8 @@ func (p *Poll) Next(ctx context.Context) (Page, error) {
 	}
 }
 
-// Last reads once more, without waiting for the idle interval and without trying again: for a reader that is about to give
-// the shard away, so that the next one has less to catch up with.
+// Last reads once more, without waiting for the idle interval and without trying again: for a
+// reader that is about to give the shard away, so that the next one has less to catch up with.
 func (p *Poll) Last(ctx context.Context) (Page, error) {
 	if err := pause(ctx, mono.Until(p.began.Add(p.spacing(0)))); err != nil {
 		return Page{}, err
@@ -173,7 +178,8 @@ func (p *Poll) Last(ctx context.Context) (Page, error) {
 // Close does nothing: between two reads there is nothing to give back.
 func (p *Poll) Close() {}
 
-// judge decides what a failed read means: how long to wait before the next, or an error that ends reading.
+// judge decides what a failed read means: how long to wait before the next, or an error that ends
+// reading.
 func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	retry := backoff{low: 50 * time.Millisecond, high: 10 * time.Second, failures: int(p.failures)}
 	defer func() { p.failures = uint8(min(retry.failures, math.MaxUint8)) }()
@@ -204,7 +210,8 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		failed = noPosition(p.From, failed)
 		wait = retry.next()
 		if !p.leave(ctx, failed) {
-			// Waiting rarely helps, but skipping loses records and giving up stops the shard. So: loudly, slowly, in place.
+			// Waiting rarely helps, but skipping loses records and giving up stops the shard. So:
+			// loudly, slowly, in place.
 			wait = max(wait, 5*time.Second)
 		}
 	default:
@@ -318,14 +325,15 @@ func (p *Poll) check(ctx context.Context, w *wire.Page) (Page, error) {
 		page.Children, err = children(w.Children)
 		page.End = err == nil
 	} else {
-		// Older servers end a shard without naming its children, and broken answers look the same. The listing knows.
+		// Older servers end a shard without naming its children, and broken answers look the same.
+		// The listing knows.
 		page.End, page.Children, err = p.closed(ctx)
 	}
 	return page, err
 }
 
-// placed says what is wrong with the places of records. All were compared when they were decoded, so that no broken answer makes a checkpoint go
-// back or skip; the ends are checked to be numbers.
+// placed says what is wrong with the places of records. All were compared when they were decoded,
+// so that no broken answer makes a checkpoint go back or skip; the ends are checked to be numbers.
 func placed(w *wire.Page) error {
 	for _, i := range [...]int{0, len(w.Records) - 1} {
 		if i < len(w.Records) && i >= 0 {
@@ -340,7 +348,8 @@ func placed(w *wire.Page) error {
 	return nil
 }
 
-// covers reports whether all of the record with number seq lies before the position, which is one of a record.
+// covers reports whether all of the record with number seq lies before the position, which is one
+// of a record.
 func (p *Poll) covers(seq string) bool {
 	c := shard.CompareSequence(seq, p.From.SequenceNumber())
 	return c < 0 || (c == 0 && p.From.Done() == shard.Whole)
@@ -358,7 +367,8 @@ func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
 	return closed, childrenOf(p.Shard, shards), nil
 }
 
-// schedule sets when the next read is due, after one that brought so many bytes and ended with page.
+// schedule sets when the next read is due, after one that brought so many bytes and ended with
+// page.
 func (p *Poll) schedule(bytes int, page Page) (tip bool) {
 	tip = page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0)
 	next := p.tempo.after(tip, bytes > 0)

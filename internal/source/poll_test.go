@@ -337,7 +337,8 @@ func TestLastReadsOnceWithoutWaitingForTheIdleInterval(t *testing.T) {
 	})
 }
 
-// caller is what polls call through. In a bubble its connections must be closed before the bubble ends.
+// caller is what polls call through. In a bubble its connections must be closed before the bubble
+// ends.
 func caller(t *testing.T, client *kinesis.Client) *wire.Caller {
 	t.Helper()
 	c, err := wire.NewCaller(client, wire.Options{})

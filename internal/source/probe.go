@@ -18,9 +18,10 @@ const (
 	probeReads = 2
 )
 
-// Probe tries whether this process can read at all: it lists a page of a stream's shards and reads the nth of them, counted around, at its
-// tip, and then the next if that fails. What the service would answer to everybody, such as that calls come too fast, shows that it can. It is for
-// the one who cannot tell whether its shards are at fault or itself.
+// Probe tries whether this process can read at all: it lists a page of a stream's shards and reads
+// the nth of them, counted around, at its tip, and then the next if that fails. What the service
+// would answer to everybody, such as that calls come too fast, shows that it can. It is for the one
+// who cannot tell whether its shards are at fault or itself.
 func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, n int) error {
 	in := &kinesis.ListShardsInput{MaxResults: aws.Int32(probed)}
 	in.StreamName, in.StreamARN = s.nameAndARN()

@@ -7,10 +7,11 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// Scheduler makes the reads of many feeds when they are due. All share one clock of ticks, so that ten thousand idle shards cost forty
-// wake-ups a second and not ten thousand, and a few goroutines that read, so that they do not need a deep stack each. What is due together
-// and probably brings nothing is read in waves. More reads are made at once while due ones wait, up to a bound that also keeps a start with many
-// shards from becoming a storm, and less when they idle.
+// Scheduler makes the reads of many feeds when they are due. All share one clock of ticks, so that
+// ten thousand idle shards cost forty wake-ups a second and not ten thousand, and a few goroutines
+// that read, so that they do not need a deep stack each. What is due together and probably brings
+// nothing is read in waves. More reads are made at once while due ones wait, up to a bound that
+// also keeps a start with many shards from becoming a storm, and less when they idle.
 //
 // The zero Scheduler is ready. Close it at the end, after its feeds.
 type Scheduler struct {
@@ -83,7 +84,8 @@ func (l *feeds) unpop(f *Feed) {
 	l.first = f
 }
 
-// at has a feed take its turn when it is due, to the next tick; at once when that is zero. It must not wait for one already.
+// at has a feed take its turn when it is due, to the next tick; at once when that is zero. It must
+// not wait for one already.
 func (s *Scheduler) at(f *Feed, due mono.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

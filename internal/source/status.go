@@ -14,11 +14,13 @@ const (
 	Pacing
 	// Positioning: an iterator is asked for. Bounded by 20 s.
 	Positioning
-	// Reading: records are asked for, or an answer is received. Bounded by 20 s for each part of it.
+	// Reading: records are asked for, or an answer is received. Bounded by 20 s for each part of
+	// it.
 	Reading
 	// AwaitingHandler: what was read waits for the handler, and there is no room for more.
 	AwaitingHandler
-	// AwaitingMemory: the budget allows no more records. It lasts until other shards' handlers have let go of some.
+	// AwaitingMemory: the budget allows no more records. It lasts until other shards' handlers have
+	// let go of some.
 	AwaitingMemory
 	// BackingOff: a read failed and is going to be tried again. Bounded by 10 s or so.
 	BackingOff
@@ -43,12 +45,15 @@ type Status struct {
 	Doing   Doing
 	Since   time.Time
 	Attempt int // reads in a row that have failed
-	// Trying is since when reads have been tried without one that succeeded; zero when nothing is to be read, or not yet. Only of a Feed.
+	// Trying is since when reads have been tried without one that succeeded; zero when nothing is
+	// to be read, or not yet. Only of a Feed.
 	Trying time.Time
 	Err    error // why the last of them did; nil when the last read succeeded
-	// Throttled is how many calls were throttled, and Failed how many failed otherwise, since the beginning.
+	// Throttled is how many calls were throttled, and Failed how many failed otherwise, since the
+	// beginning.
 	Throttled, Failed int
-	// Retried is how many calls were made a second time, because nothing came over the connection of the first.
+	// Retried is how many calls were made a second time, because nothing came over the connection
+	// of the first.
 	Retried  int
 	Behind   time.Duration
 	Buffered int // records read, that the handler has not begun with

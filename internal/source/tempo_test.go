@@ -36,8 +36,9 @@ func (s *fed) reads(d time.Duration) int {
 	return s.srv.Requests("GetRecords") - before
 }
 
-// A shard at its tip is read twice as often while that brings something, and as it was before when it does not; less often when others read it
-// too, which it comes back from slowly; and what failed is counted.
+// A shard at its tip is read twice as often while that brings something, and as it was before when
+// it does not; less often when others read it too, which it comes back from slowly; and what failed
+// is counted.
 func TestTheIdleIntervalAdapts(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
 		f := s.feed(0)
@@ -83,7 +84,8 @@ func TestTheIdleIntervalAdapts(t *testing.T) {
 		for throttle.Load() {
 			time.Sleep(10 * time.Millisecond)
 		}
-		// One after 1 s and something, then after 2, 1.75, 1.5, 1.25 and 1 s, each up to a fifth less: the second 2.6 to 3.2 s from now, the fourth up to 6.5 s, the sixth after 7 s.
+		// One after 1 s and something, then after 2, 1.75, 1.5, 1.25 and 1 s, each up to a fifth
+		// less: the second 2.6 to 3.2 s from now, the fourth up to 6.5 s, the sixth after 7 s.
 		expect("just after a throttled read", 2500*time.Millisecond, 1, 1)
 		expect("… and then", 5*time.Second, 3, 5)
 		expect("a while after a throttled read", 40*time.Second, 40, 50)

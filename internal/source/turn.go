@@ -10,8 +10,9 @@ import (
 	"github.com/weir-go/weir/internal/wire"
 )
 
-// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The scheduler calls them, with what the turn needs for a
-// call; the one that finishes may be another goroutine than the one that began.
+// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The scheduler
+// calls them, with what the turn needs for a call; the one that finishes may be another goroutine
+// than the one that began.
 
 // begin takes what the read needs. It reports whether there is one.
 func (f *Feed) begin(l *lane) bool {
@@ -104,9 +105,10 @@ func (f *Feed) finish(l *lane) {
 	}
 }
 
-// reserve takes the memory that the next answer will probably need, so that it need not be given up when half of it has come. As long as
-// there is less it puts the turn off: others give it back. That has an end, after which as much is asked for as there is memory, and from
-// then on not less than that is waited for. It is called with the lock held.
+// reserve takes the memory that the next answer will probably need, so that it need not be given up
+// when half of it has come. As long as there is less it puts the turn off: others give it back.
+// That has an end, after which as much is asked for as there is memory, and from then on not less
+// than that is waited for. It is called with the lock held.
 func (f *Feed) reserve(now mono.Time) bool {
 	want := min(int(f.expects), ahead)
 	if want == 0 || f.granted > 0 || f.limit == 1 {
@@ -281,8 +283,9 @@ func (f *Feed) deliver(p *part, last bool) {
 	f.mu.Unlock()
 }
 
-// await waits for room in the queue and for memory for the next part of an answer, of which so many bytes are left (-1 for unknown). It does
-// not let an answer hang on its connection for long, nor others wait for it.
+// await waits for room in the queue and for memory for the next part of an answer, of which so many
+// bytes are left (-1 for unknown). It does not let an answer hang on its connection for long, nor
+// others wait for it.
 func (f *Feed) await(ctx context.Context, left int64) error {
 	need := window
 	if left >= 0 { // and what is carried over, and rounding
@@ -343,7 +346,8 @@ func (f *Feed) grant(need int) bool {
 	return int(f.granted) >= need
 }
 
-// adapt sets the limit of the next read, and how much memory it expects to need, by what became of this one, which needed so much.
+// adapt sets the limit of the next read, and how much memory it expects to need, by what became of
+// this one, which needed so much.
 func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -381,8 +385,8 @@ func lacking(err error) *wire.NoMemoryError {
 	return short
 }
 
-// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure, but waited for: for the handler, if that has
-// something, else for other shards.
+// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure, but
+// waited for: for the handler, if that has something, else for other shards.
 func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 	short := lacking(failed)
 	if short == nil {

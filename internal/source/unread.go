@@ -12,8 +12,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Unread reports whether a shard that has ended has records after a position. It tries until ctx ends; its errors are then why it
-// failed last, and ones that wrap [ErrNoPosition], [ErrNoShard] or [ErrNoStream].
+// Unread reports whether a shard that has ended has records after a position. It tries until ctx
+// ends; its errors are then why it failed last, and ones that wrap [ErrNoPosition], [ErrNoShard] or
+// [ErrNoStream].
 func Unread(ctx context.Context, setup *Setup, id string, at shard.Position) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -44,7 +45,8 @@ func Unread(ctx context.Context, setup *Setup, id string, at shard.Position) (bo
 	}
 }
 
-// FirstNumbers lists the sequence numbers at which a stream's shards begin, by ID, as far as the service says.
+// FirstNumbers lists the sequence numbers at which a stream's shards begin, by ID, as far as the
+// service says.
 func FirstNumbers(ctx context.Context, client *kinesis.Client, s Stream) (map[string]string, error) {
 	numbers := map[string]string{}
 	_, err := listEach(ctx, client, s, nil, everything, func(id, first string) { numbers[id] = strings.Clone(first) })

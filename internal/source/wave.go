@@ -6,12 +6,14 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// wave is reads that are made together: first all are asked for, each on a lane of its own, and only then the answers are taken, one after the
-// other. Most are there by then, so that a wave waits once and not once for each of its reads, and what it costs to wait and to be woken,
-// more than a small answer does, is shared.
+// wave is reads that are made together: first all are asked for, each on a lane of its own, and
+// only then the answers are taken, one after the other. Most are there by then, so that a wave
+// waits once and not once for each of its reads, and what it costs to wait and to be woken, more
+// than a small answer does, is shared.
 //
-// Who made it takes one answer after the other. If one does not come, or has a lot to deliver, others must not wait for it: after two ticks
-// another goroutine goes on with those behind it, and so on. A read that is not asked for apart is the last of its wave, and is made in its place.
+// Who made it takes one answer after the other. If one does not come, or has a lot to deliver,
+// others must not wait for it: after two ticks another goroutine goes on with those behind it, and
+// so on. A read that is not asked for apart is the last of its wave, and is made in its place.
 type wave struct {
 	feeds [waveSize]*Feed // of which the first size are aloft
 	lanes [waveSize]*lane // each feed's
@@ -24,7 +26,8 @@ type wave struct {
 }
 
 const (
-	// waveSize is how many reads a wave has at most. More do not make one cheaper, but each needs a connection of its own.
+	// waveSize is how many reads a wave has at most. More do not make one cheaper, but each needs a
+	// connection of its own.
 	waveSize = 16
 	// patientTicks is after how many ticks those behind a read get a goroutine of their own.
 	patientTicks = 2
@@ -68,7 +71,8 @@ func (s *Scheduler) turns() bool {
 	return false
 }
 
-// board returns a wave whose reads wait for a goroutine, or one of what is due next; nil if there is none.
+// board returns a wave whose reads wait for a goroutine, or one of what is due next; nil if there
+// is none.
 func (s *Scheduler) board() (w *wave, asked bool) {
 	if len(s.late) > 0 {
 		w = s.late[0]
@@ -101,7 +105,8 @@ func (s *Scheduler) board() (w *wave, asked bool) {
 	return w, false
 }
 
-// ask begins the reads of a wave. What cannot be asked for without waiting ends it, and those after that go back to where they were.
+// ask begins the reads of a wave. What cannot be asked for without waiting ends it, and those after
+// that go back to where they were.
 func (s *Scheduler) ask(w *wave) {
 	most := w.left
 	s.mu.Unlock()
@@ -216,8 +221,9 @@ func (s *Scheduler) unused(now int) []*lane {
 	return old
 }
 
-// room is how many reads may begin, of any kind, and in waves. While reads end all the time a wave waits until there is room for some at once:
-// otherwise there would be a wave for each read that ends.
+// room is how many reads may begin, of any kind, and in waves. While reads end all the time a wave
+// waits until there is room for some at once: otherwise there would be a wave for each read that
+// ends.
 func (s *Scheduler) room() (all, waves int) {
 	all = max(int(s.width)-s.flying, 0)
 	if all < min(waveSize/2, s.light) && s.ended >= waveSize {

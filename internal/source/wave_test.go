@@ -77,8 +77,8 @@ func (s *seaside) stopAll() {
 	all.Wait()
 }
 
-// during sleeps and returns how many calls arrived meanwhile, how many of them were under way together, and the longest that any shard was
-// left alone; but for those in except.
+// during sleeps and returns how many calls arrived meanwhile, how many of them were under way
+// together, and the longest that any shard was left alone; but for those in except.
 func (s *seaside) during(d time.Duration, except map[string]bool) (calls, most int, longest time.Duration) {
 	s.mu.Lock()
 	began := time.Now()
@@ -111,7 +111,8 @@ func (s *seaside) faults(f func(shard string, n int) kinesistest.Fault) {
 	s.fault = f
 }
 
-// pause is the longest that a shard is left alone, by itself, with the ticks that reads are gathered in.
+// pause is the longest that a shard is left alone, by itself, with the ticks that reads are
+// gathered in.
 const longestPause = time.Second + 2*tick
 
 // What is due together is asked for together, by few goroutines.
@@ -178,8 +179,9 @@ func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// Who is always slow to answer is read alone, and holds up nobody in a wave. When many slow ones are due at once, the others wait until there are more
-// goroutines, which is looked at every few ticks.
+// Who is always slow to answer is read alone, and holds up nobody in a wave. When many slow ones
+// are due at once, the others wait until there are more goroutines, which is looked at every few
+// ticks.
 func TestSlowShardsAreReadAlone(t *testing.T) {
 	const shards, delay = 300, 10 * time.Millisecond
 	idling(t, shards, delay, func(s *seaside) {
@@ -210,7 +212,8 @@ func TestSlowShardsAreReadAlone(t *testing.T) {
 	})
 }
 
-// All answers of a wave that begin to hang, at once: each read behind another gets its turn while those hang.
+// All answers of a wave that begin to hang, at once: each read behind another gets its turn while
+// those hang.
 func TestAWaveOfHungAnswersIsSpread(t *testing.T) {
 	const shards = 100
 	idling(t, shards, 10*time.Millisecond, func(s *seaside) {
@@ -298,7 +301,8 @@ func TestAllEndsInTheMiddleOfWaves(t *testing.T) {
 	})
 }
 
-// A connection that the service closes when it has the request costs no read: it is sent once more. Only what came on a new one has failed.
+// A connection that the service closes when it has the request costs no read: it is sent once more.
+// Only what came on a new one has failed.
 func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
 	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
 		cuts := int64(0)

@@ -2,15 +2,17 @@ package source
 
 import "math/bits"
 
-// wheel has the feeds that are due in the ticks to come. Most ticks have none: which have some stands in a bit each, so that looking for the next costs a few
-// words and not a slot for each tick. The zero wheel is ready. It is guarded by the scheduler's lock.
+// wheel has the feeds that are due in the ticks to come. Most ticks have none: which have some
+// stands in a bit each, so that looking for the next costs a few words and not a slot for each
+// tick. The zero wheel is ready. It is guarded by the scheduler's lock.
 type wheel struct {
 	slots  []*Feed // by tick, the last one of each; its after is the first one. nil until a feed is placed
 	due    [wheelTicks / 64]uint64
 	placed int // feeds
 }
 
-// wheelTicks is more than twice as many as the longest interval has: the pacer sleeps for half of it at most.
+// wheelTicks is more than twice as many as the longest interval has: the pacer sleeps for half of
+// it at most.
 const wheelTicks = 8192
 
 // place has a feed be due at a tick, which is less than wheelTicks away from every other.
@@ -44,7 +46,8 @@ func (w *wheel) next(from, to int) int {
 	return to
 }
 
-// take calls each with the feeds of a tick in the order in which they were placed, and forgets them. each may use their after.
+// take calls each with the feeds of a tick in the order in which they were placed, and forgets
+// them. each may use their after.
 func (w *wheel) take(tick int, each func(*Feed)) {
 	if w.placed == 0 {
 		return

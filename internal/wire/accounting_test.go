@@ -27,7 +27,8 @@ func (m *purse) take(n int) {
 func (m *purse) Owe(n int)  { m.take(n) }
 func (m *purse) Give(n int) { m.take(-n); m.most = max(m.most, m.used) }
 
-// What a page lives in is taken before it is there, and given back once it is not needed, whatever happened.
+// What a page lives in is taken before it is there, and given back once it is not needed, whatever
+// happened.
 func TestMemoryIsAskedFirstAndGivenBack(t *testing.T) {
 	want := samplePage(200, 1000)
 	cbor := (&cborStyle{}).encode(want)

@@ -9,7 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// canned is a transport that has the answer already, so that what is counted is what happens before and after it.
+// canned is a transport that has the answer already, so that what is counted is what happens before
+// and after it.
 type canned struct {
 	contentType string
 	body        []byte
@@ -25,8 +26,8 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// What a page of a thousand records costs in objects on the heap, net/http's transport aside: a few dozen for the call, and
-// nothing for a record. TestAllocationsOfAPage looks at the decoding alone.
+// What a page of a thousand records costs in objects on the heap, net/http's transport aside: a few
+// dozen for the call, and nothing for a record. TestAllocationsOfAPage looks at the decoding alone.
 func TestAllocationsOfACall(t *testing.T) {
 	const records = 1000
 	page := samplePage(records, 1024)

@@ -58,7 +58,8 @@ func (a *answer) requestID() string {
 	return a.field("X-Amz-Requestid")
 }
 
-// response is the answer as net/http has it, for errors. It has to be asked before the body is closed.
+// response is the answer as net/http has it, for errors. It has to be asked before the body is
+// closed.
 func (a *answer) response() *http.Response {
 	if a.lean == nil {
 		return a.full

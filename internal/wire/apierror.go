@@ -19,7 +19,8 @@ import (
 // maxErrorBody bounds what is read of an error.
 const maxErrorBody = 64 << 10
 
-// sdkProtocol is what the SDK's Kinesis client speaks. Errors are left to it, so that they are what the SDK makes of them.
+// sdkProtocol is what the SDK's Kinesis client speaks. Errors are left to it, so that they are what
+// the SDK makes of them.
 var sdkProtocol = awsjson.New11(schemas.Kinesis_20131202)
 
 var getRecords = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecordsInput, schemas.GetRecordsOutput)

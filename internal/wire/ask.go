@@ -5,11 +5,13 @@ import (
 	"context"
 )
 
-// Splits reports whether calls can be asked now and answered later, see [Caller.Ask]: those of our own can, over our own HTTP client.
+// Splits reports whether calls can be asked now and answered later, see [Caller.Ask]: those of our
+// own can, over our own HTTP client.
 func (c *Caller) Splits() bool { return c.path == OwnCall && c.lean != nil }
 
-// Ask sends the request of the [Caller.Read] that has to follow, with the same arguments, which then only reads the answer: so many calls can be
-// sent, each on a line of its own, before the first answer is waited for. The call's time begins with Ask. It waits for no connection. If it
+// Ask sends the request of the [Caller.Read] that has to follow, with the same arguments, which
+// then only reads the answer: so many calls can be sent, each on a line of its own, before the
+// first answer is waited for. The call's time begins with Ask. It waits for no connection. If it
 // returns false nothing has begun, and Read makes all of the call, as it does without Ask.
 func (c *Caller) Ask(ctx context.Context, req Request) bool {
 	if !c.Splits() || req.Line == nil || req.Line.asked != nil {

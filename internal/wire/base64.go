@@ -2,8 +2,9 @@ package wire
 
 import "encoding/binary"
 
-// Four tables, one for each place in a group of four characters, hold the six bits where they belong in the three bytes that
-// the group stands for. A character that is none of base64 sets the highest bit.
+// Four tables, one for each place in a group of four characters, hold the six bits where they
+// belong in the three bytes that the group stands for. A character that is none of base64 sets the
+// highest bit.
 var base64Tables = func() (t [4][256]uint32) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for place := range t {
@@ -11,7 +12,8 @@ var base64Tables = func() (t [4][256]uint32) {
 			t[place][c] = 1 << 31
 		}
 		for bits, c := range []byte(alphabet) {
-			// The three bytes stand in the upper part of a word below the flag, so that they can be stored big-endian.
+			// The three bytes stand in the upper part of a word below the flag, so that they can be
+			// stored big-endian.
 			t[place][c] = uint32(bits) << (18 - 6*place)
 		}
 	}
@@ -20,12 +22,13 @@ var base64Tables = func() (t [4][256]uint32) {
 
 const base64Bad = 1 << 31
 
-// base64Groups decodes whole groups of four characters of b from src on to b[dst:], until one has a character that is not of
-// the alphabet or the rest is short. dst is at most src, so that what is written was read. It returns how far it came.
+// base64Groups decodes whole groups of four characters of b from src on to b[dst:], until one has a
+// character that is not of the alphabet or the rest is short. dst is at most src, so that what is
+// written was read. It returns how far it came.
 func base64Groups(b []byte, dst, src int) (int, int) {
 	t := &base64Tables
-	// Eight characters make six bytes; they are stored as eight, of which two are overwritten by the next. That is behind what
-	// was read as long as dst is at most src.
+	// Eight characters make six bytes; they are stored as eight, of which two are overwritten by
+	// the next. That is behind what was read as long as dst is at most src.
 	for src+8 <= len(b) {
 		in := b[src : src+8 : src+8]
 		hi := t[0][in[0]] | t[1][in[1]] | t[2][in[2]] | t[3][in[3]]
@@ -47,15 +50,16 @@ func base64Groups(b []byte, dst, src int) (int, int) {
 	return dst, src
 }
 
-// base64Tail decodes character by character what base64Groups leaves: the group with the padding, line breaks, and whatever
-// is wrong. The zero value is ready.
+// base64Tail decodes character by character what base64Groups leaves: the group with the padding,
+// line breaks, and whatever is wrong. The zero value is ready.
 type base64Tail struct {
 	acc    uint32
 	chars  int // of the group so far, padding included
 	padded bool
 }
 
-// add takes the next character, writes a byte to out for each that is complete, and reports whether it may stand here.
+// add takes the next character, writes a byte to out for each that is complete, and reports whether
+// it may stand here.
 func (t *base64Tail) add(c byte, out []byte) ([]byte, bool) {
 	if c == '\n' || c == '\r' {
 		return out, true

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-go/weir/internal/leaktest"
 )
 
-// The benchmarks read from a server in a process of its own, the test binary run once more, so that the CPU time of this
-// process is that of the client alone.
+// The benchmarks read from a server in a process of its own, the test binary run once more, so that
+// the CPU time of this process is that of the client alone.
 
 const benchServer = "WIRE_BENCH_SERVER"
 
@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 // benchAddress is what the server says on its standard output.
 type benchAddress struct{ HTTP, HTTPS, Certificate string }
 
-// serveBench serves pages until in ends. The path says which: /records/bytes; the type of the request says in which format.
+// serveBench serves pages until in ends. The path says which: /records/bytes; the type of the
+// request says in which format.
 func serveBench(in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
 	prepared := map[string][]byte{}

@@ -37,7 +37,8 @@ var benchCases = []benchCase{
 	{"1KiBx10000", 10_000, 1024, 2},
 }
 
-// benchMode is a way to read it. prepare returns a function that reads one page; each shard has its own.
+// benchMode is a way to read it. prepare returns a function that reads one page; each shard has its
+// own.
 type benchMode struct {
 	name    string
 	prepare func(tb testing.TB, url string, roots *x509.CertPool) func() func() (records int, err error)
@@ -194,10 +195,10 @@ func (c *benchCase) turn(tb testing.TB, shard func() func() (int, error)) (cpu t
 	return ended - began, after.Mallocs - before.Mallocs
 }
 
-// BenchmarkRead prints, for each size of record and page and for each way to read them, the CPU time as a multiple of what
-// net/http needs to receive the same bytes and drop them ("x"), how many times more the bare SDK takes ("sdk÷"), and the
-// allocations for each record. All ways take turns within one run. Only ratios mean something: machines differ, and so do
-// hours.
+// BenchmarkRead prints, for each size of record and page and for each way to read them, the CPU
+// time as a multiple of what net/http needs to receive the same bytes and drop them ("x"), how many
+// times more the bare SDK takes ("sdk÷"), and the allocations for each record. All ways take turns
+// within one run. Only ratios mean something: machines differ, and so do hours.
 func BenchmarkRead(b *testing.B) { compare(b, benchCases, benchModes) }
 
 // compare has ways take turns at cases.

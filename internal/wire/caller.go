@@ -17,18 +17,21 @@ import (
 	"github.com/weir-go/weir/internal/http1"
 )
 
-// Path is the way that calls take. On every one they go over HTTP/1.1 and over connections of the Caller's own, made as the
-// client's HTTP client makes them, if that is the SDK's or an *http.Client with an *http.Transport; any other is used as it is.
+// Path is the way that calls take. On every one they go over HTTP/1.1 and over connections of the
+// Caller's own, made as the client's HTTP client makes them, if that is the SDK's or an
+// *http.Client with an *http.Transport; any other is used as it is.
 type Path uint8
 
 const (
-	// AutoPath is OwnCall for clients that are [Plain], UnderSDK for others, and PlainSDK for those with a protocol of their own.
+	// AutoPath is OwnCall for clients that are [Plain], UnderSDK for others, and PlainSDK for those
+	// with a protocol of their own.
 	AutoPath Path = iota
-	// OwnCall makes requests without the SDK's stack of middleware, with the client's credentials and endpoint. For clients
-	// that are not plain it is UnderSDK.
+	// OwnCall makes requests without the SDK's stack of middleware, with the client's credentials
+	// and endpoint. For clients that are not plain it is UnderSDK.
 	OwnCall
-	// UnderSDK calls through the SDK with a protocol that reads answers as OwnCall does. The client's middleware, tracing
-	// and logging work as ever, except that the output they see has no Records.
+	// UnderSDK calls through the SDK with a protocol that reads answers as OwnCall does. The
+	// client's middleware, tracing and logging work as ever, except that the output they see has no
+	// Records.
 	UnderSDK
 	// PlainSDK calls and decodes through the SDK alone. It costs many times as much.
 	PlainSDK
@@ -52,29 +55,33 @@ func (p Path) String() string {
 type Options struct {
 	// Path that calls take.
 	Path Path
-	// Format of requests and answers. By default CBOR, until an endpoint refuses or garbles it; then JSON for that endpoint.
+	// Format of requests and answers. By default CBOR, until an endpoint refuses or garbles it;
+	// then JSON for that endpoint.
 	Format Format
-	// Reuse has pages live in memory that is used again after [Page.Release]. By default each page has its own.
+	// Reuse has pages live in memory that is used again after [Page.Release]. By default each page
+	// has its own.
 	Reuse bool
-	// Poison is for tests of programs that use Reuse: released memory is filled with nonsense and not used again, so that
-	// a record that was kept too long shows.
+	// Poison is for tests of programs that use Reuse: released memory is filled with nonsense and
+	// not used again, so that a record that was kept too long shows.
 	Poison bool
-	// Timeout of one call, from before the request is signed to the end of the answer. Default 20 s.
+	// Timeout of one call, from before the request is signed to the end of the answer. Default 20
+	// s.
 	Timeout time.Duration
-	// MaxBody is how many bytes an answer may have: 32 MiB by default, which is also the most. The service's 10 MiB of
-	// records need no more in base64.
+	// MaxBody is how many bytes an answer may have: 32 MiB by default, which is also the most. The
+	// service's 10 MiB of records need no more in base64.
 	MaxBody int
-	// Window is how much of an answer [Caller.Read] holds at a time, unless one record is larger. Default 512 KiB, at least
-	// 4 KiB.
+	// Window is how much of an answer [Caller.Read] holds at a time, unless one record is larger.
+	// Default 512 KiB, at least 4 KiB.
 	Window int
-	// MaxConns is how many connections there may be at a time to one host; calls wait for one. Default 256. A smaller limit
-	// of the client's own transport holds.
+	// MaxConns is how many connections there may be at a time to one host; calls wait for one.
+	// Default 256. A smaller limit of the client's own transport holds.
 	MaxConns int
-	// Switched hears when calls about a stream change their format, and why. It must not block; it may be called
-	// concurrently. May be nil.
+	// Switched hears when calls about a stream change their format, and why. It must not block; it
+	// may be called concurrently. May be nil.
 	Switched func(streamARN string, to Format, why error)
-	// Silent hears, at most once a minute for each endpoint, how many calls to it were made a second time since it last heard,
-	// because nothing came over the connection of the first. It must not block; it may be called concurrently. May be nil.
+	// Silent hears, at most once a minute for each endpoint, how many calls to it were made a
+	// second time since it last heard, because nothing came over the connection of the first. It
+	// must not block; it may be called concurrently. May be nil.
 	Silent func(endpoint string, times int)
 }
 
@@ -114,7 +121,8 @@ const (
 	defaultWindow   = 512 << 10
 )
 
-// NewCaller makes a Caller for client. It starts nothing and calls nobody. An error names the field of opts that is wrong.
+// NewCaller makes a Caller for client. It starts nothing and calls nobody. An error names the field
+// of opts that is wrong.
 func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	if client == nil {
 		return nil, errors.New("wire: no client")
@@ -180,11 +188,12 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	return c, nil
 }
 
-// Path returns the way that calls take, and, unless that is OwnCall, why. Calls to an endpoint whose requests look unlike any
-// that is known go under the SDK nevertheless.
+// Path returns the way that calls take, and, unless that is OwnCall, why. Calls to an endpoint
+// whose requests look unlike any that is known go under the SDK nevertheless.
 func (c *Caller) Path() (p Path, reason string) { return c.path, c.reason }
 
-// Close closes idle connections that the Caller opened. Calls that are under way go on, and new ones may be made.
+// Close closes idle connections that the Caller opened. Calls that are under way go on, and new
+// ones may be made.
 func (c *Caller) Close() {
 	c.closeIdle()
 	if c.lean != nil {
@@ -193,12 +202,14 @@ func (c *Caller) Close() {
 	c.streams.close()
 }
 
-// GetRecords reads a page into p, which is used again, and which is empty after an error. It makes no retries, but where an
-// endpoint turns out not to speak CBOR it asks once more in JSON.
+// GetRecords reads a page into p, which is used again, and which is empty after an error. It makes
+// no retries, but where an endpoint turns out not to speak CBOR it asks once more in JSON.
 //
-// Errors are those of the SDK: errors.As finds the types of service/kinesis/types, *smithy.GenericAPIError for codes that have
-// none, and *http.ResponseError of aws/transport/http with the request ID. Others are [ErrTooLarge], [*MalformedError] in a
-// *smithy.DeserializationError, and ctx's. A call that took longer than [Options.Timeout] wraps context.DeadlineExceeded.
+// Errors are those of the SDK: errors.As finds the types of service/kinesis/types,
+// *smithy.GenericAPIError for codes that have none, and *http.ResponseError of aws/transport/http
+// with the request ID. Others are [ErrTooLarge], [*MalformedError] in a
+// *smithy.DeserializationError, and ctx's. A call that took longer than [Options.Timeout] wraps
+// context.DeadlineExceeded.
 func (c *Caller) GetRecords(ctx context.Context, req Request, p *Page) error {
 	p.empty()
 	l := live(ctx, &req, c.opts.Timeout, c.slow)
@@ -269,7 +280,8 @@ func (c *Caller) silenceOf(at string) *silence {
 	return s.(*silence)
 }
 
-// choose makes a call in the format that is right for an endpoint as far as is known, and learns from it.
+// choose makes a call in the format that is right for an endpoint as far as is known, and learns
+// from it.
 func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *Page, call func(Format) (*Rest, error)) (*Rest, error) {
 	if f := c.opts.Format; f != Auto {
 		return call(f)
@@ -292,7 +304,8 @@ func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *Page, ca
 	return rest, err
 }
 
-// learn notes what became of a call that was made in a state, and reports whether to make it again in the other format.
+// learn notes what became of a call that was made in a state, and reports whether to make it again
+// in the other format.
 func (c *Caller) learn(choice *formatChoice, arn string, state formatState, o outcome, why error) (again bool) {
 	again, changed := choice.after(state, o)
 	if changed != Auto && c.opts.Switched != nil {

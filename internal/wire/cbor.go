@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// Major types of RFC 8949, where they stand in the first byte of an item, and the simple values that matter.
+// Major types of RFC 8949, where they stand in the first byte of an item, and the simple values
+// that matter.
 const (
 	cborUint  = 0 << 5
 	cborNeg   = 1 << 5
@@ -32,8 +33,8 @@ const maxTags = 16 // on one value
 
 const shortAnswer = "the answer ends too early"
 
-// cborReader reads CBOR with definite and indefinite lengths, keys in any order, and any tags, which say nothing here
-// that the name of the member does not.
+// cborReader reads CBOR with definite and indefinite lengths, keys in any order, and any tags,
+// which say nothing here that the name of the member does not.
 type cborReader struct {
 	b      []byte
 	i      int
@@ -48,7 +49,8 @@ func (d *cborReader) short() error {
 	return &MalformedError{Format: CBOR, Offset: d.i, What: shortAnswer, short: true}
 }
 
-// head consumes the first byte of an item and its argument: the length of what follows, or the value itself.
+// head consumes the first byte of an item and its argument: the length of what follows, or the
+// value itself.
 func (d *cborReader) head() (first byte, arg uint64, err error) {
 	if d.i >= len(d.b) {
 		return 0, 0, d.short()
@@ -118,7 +120,8 @@ func (d *cborReader) null() (bool, error) {
 	return true, nil
 }
 
-// begin consumes the head of an array or a map, and returns how many items follow, -1 for "until a break".
+// begin consumes the head of an array or a map, and returns how many items follow, -1 for "until a
+// break".
 func (d *cborReader) begin(major byte, items int, what string) (int, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -325,8 +328,9 @@ func (d *cborReader) integer() (int64, error) {
 	return int64(f), nil
 }
 
-// arrival is a time. The service writes milliseconds; some servers write seconds, as they do in JSON. No record arrived
-// before March 1973, where the milliseconds have the size of the seconds of the year 5138, so size tells them apart.
+// arrival is a time. The service writes milliseconds; some servers write seconds, as they do in
+// JSON. No record arrived before March 1973, where the milliseconds have the size of the seconds of
+// the year 5138, so size tells them apart.
 func (d *cborReader) arrival() (int64, error) {
 	i, f, whole, err := d.number()
 	if err != nil {

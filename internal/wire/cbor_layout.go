@@ -6,8 +6,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// cborLayout is how the records of an answer are laid out: the first byte of each, and its members in order. Servers lay
-// all of them out alike, so a record that looks like one before it is read without looking anything up.
+// cborLayout is how the records of an answer are laid out: the first byte of each, and its members
+// in order. Servers lay all of them out alike, so a record that looks like one before it is read
+// without looking anything up.
 type cborLayout struct {
 	head    byte
 	n       int // of members; 0 for a layout that no record has
@@ -15,7 +16,8 @@ type cborLayout struct {
 	odd     bool
 }
 
-// add notes the next member. A record with members that are unknown, null or there twice is not worth predicting.
+// add notes the next member. A record with members that are unknown, null or there twice is not
+// worth predicting.
 func (l *cborLayout) add(f field) {
 	if l.odd || f == fieldUnknown || slices.Contains(l.members[:l.n], f) {
 		l.odd = true
@@ -44,18 +46,20 @@ const (
 	cborArrivalRest    = "ivalTimestamp"
 )
 
-// cborRoom is what has to follow a name for its value to be looked at without asking again: the longest head that is looked
-// for, or a time with its tag. Only the last record of an answer may end sooner, and is read the long way then.
+// cborRoom is what has to follow a name for its value to be looked at without asking again: the
+// longest head that is looked for, or a time with its tag. Only the last record of an answer may
+// end sooner, and is read the long way then.
 const cborRoom = 10
 
 // usualDigits is the length of the service's sequence numbers.
 const usualDigits = 56
 
-// read reads the record at b[i:] into r and returns where it ends, 0 if it is not laid out so, or less if it may be but b ends before it does.
-// What r holds then is to be overwritten.
+// read reads the record at b[i:] into r and returns where it ends, 0 if it is not laid out so, or
+// less if it may be but b ends before it does. What r holds then is to be overwritten.
 //
-// Names are compared in steps of two words at most, which the compiler does in place because they are constants. Values that nearly always have
-// the same length are asked for that first: the processor then goes on before it has seen the length.
+// Names are compared in steps of two words at most, which the compiler does in place because they
+// are constants. Values that nearly always have the same length are asked for that first: the
+// processor then goes on before it has seen the length.
 func (l *cborLayout) read(b []byte, i int, r *Record) int {
 	if l.n == 0 {
 		return 0

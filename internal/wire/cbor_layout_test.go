@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Each byte of a record that looks like the one before it is looked at: whatever is changed, the record is read as a naive reader does, and not as
-// what its place would make it.
+// Each byte of a record that looks like the one before it is looked at: whatever is changed, the
+// record is read as a naive reader does, and not as what its place would make it.
 func TestPredictedRecordsAreLookedAt(t *testing.T) {
 	page := samplePage(2, 9)
 	page.Records[1].Encrypted = true

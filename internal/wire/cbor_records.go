@@ -30,7 +30,8 @@ func (d *cborReader) records(p *Page) error {
 	}
 }
 
-// record reads one record in any form, and learns how it is laid out: servers write all of them alike.
+// record reads one record in any form, and learns how it is laid out: servers write all of them
+// alike.
 func (d *cborReader) record(r *Record, p *Page) error {
 	*r = Record{Done: shard.Whole}
 	null, err := d.null()

@@ -23,9 +23,10 @@ const (
 	unrelated                  // anything else, such as a throttle
 )
 
-// next is what is known after a call in the format of state s, and whether the same call should be made again at once, in
-// the other format. One bad answer of an endpoint that has proven itself may be an accident: it fails the call, and the
-// next one shows. A server is settled for JSON only after that worked where CBOR did not.
+// next is what is known after a call in the format of state s, and whether the same call should be
+// made again at once, in the other format. One bad answer of an endpoint that has proven itself may
+// be an accident: it fails the call, and the next one shows. A server is settled for JSON only
+// after that worked where CBOR did not.
 func (s formatState) next(o outcome) (to formatState, again bool) {
 	switch s {
 	case cborUntried:
@@ -67,8 +68,9 @@ type formatChoice struct{ state atomic.Uint32 }
 
 func (c *formatChoice) load() formatState { return formatState(c.state.Load()) }
 
-// after notes the outcome of a call that was made in state s. Of calls that ran at once the first to change the state wins.
-// changed is the format that this call made the one to use, Auto if it changed nothing.
+// after notes the outcome of a call that was made in state s. Of calls that ran at once the first
+// to change the state wins. changed is the format that this call made the one to use, Auto if it
+// changed nothing.
 func (c *formatChoice) after(s formatState, o outcome) (again bool, changed Format) {
 	to, again := s.next(o)
 	if to == s || !c.state.CompareAndSwap(uint32(s), uint32(to)) || to.format() == s.format() {

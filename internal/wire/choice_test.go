@@ -68,8 +68,8 @@ func TestOfCallsAtOnceOneChangesTheFormat(t *testing.T) {
 	}
 }
 
-// Servers that do not speak CBOR, or speak it badly, are read all the same, with not one record lost or read twice, and are
-// asked in JSON from then on.
+// Servers that do not speak CBOR, or speak it badly, are read all the same, with not one record
+// lost or read twice, and are asked in JSON from then on.
 func TestFallbackToJSON(t *testing.T) {
 	want := samplePage(3, 50)
 	inJSON, inCBOR := string((&jsonStyle{}).encode(want)), string((&cborStyle{}).encode(want))

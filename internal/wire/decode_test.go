@@ -127,7 +127,8 @@ func TestJSONInEveryStyle(t *testing.T) {
 	}
 }
 
-// A page of a few thousand records has records on both sides of every boundary of lengths, and is read with a prediction.
+// A page of a few thousand records has records on both sides of every boundary of lengths, and is
+// read with a prediction.
 func TestPredictionNeverChangesTheResult(t *testing.T) {
 	want := samplePage(40, 300)
 	for i := range want.Records {
@@ -369,7 +370,8 @@ func TestReusedPagesKeepNothing(t *testing.T) {
 	}
 }
 
-// The memory for a page is allocated once, or a few times where the answer does not say how many records it has.
+// The memory for a page is allocated once, or a few times where the answer does not say how many
+// records it has.
 func TestAllocationsOfAPage(t *testing.T) {
 	for _, c := range []struct {
 		name string

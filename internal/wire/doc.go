@@ -1,9 +1,10 @@
-// Package wire makes GetRecords calls and reads their answers at little more than the cost of receiving the bytes.
+// Package wire makes GetRecords calls and reads their answers at little more than the cost of
+// receiving the bytes.
 //
 // # What costs, and what is done about it
 //
-// The SDK's client asks in JSON: base64 is a third more to receive and must be decoded, each record is five objects on the
-// heap, and the stack of middleware costs 70 µs a call. Here
+// The SDK's client asks in JSON: base64 is a third more to receive and must be decoded, each record
+// is five objects on the heap, and the stack of middleware costs 70 µs a call. Here
 //
 //   - answers are asked for in CBOR, where data are bytes; record data, keys and numbers lie in the body as it was received
 //     ([Record], [Page]), so that a page costs a few allocations and a record none;
@@ -14,13 +15,15 @@
 //
 // # Trust
 //
-// Everything that is received is bounded: the size of an answer, the counts and the nesting in it, and the time until its last
-// byte. An answer that cannot be read is an error as a whole, and the caller reads on from where it was. The reader of CBOR is
-// as general as RFC 8949: lengths in front or a break at the end, strings in chunks, members in any order, tags, and members
-// that nobody knows. It tries the layout of the record before first, and falls back to the general way for a record that
-// differs.
+// Everything that is received is bounded: the size of an answer, the counts and the nesting in it,
+// and the time until its last byte. An answer that cannot be read is an error as a whole, and the
+// caller reads on from where it was. The reader of CBOR is as general as RFC 8949: lengths in front
+// or a break at the end, strings in chunks, members in any order, tags, and members that nobody
+// knows. It tries the layout of the record before first, and falls back to the general way for a
+// record that differs.
 //
-// Servers other than AWS may not speak CBOR, or have flaws in it. An endpoint that refuses it, or whose answers cannot be read,
-// is asked in JSON with the same iterator at once, and remembered if that works ([Options.Format]). GetShardIterator is always asked in
-// JSON ([Caller.Iterator]): it is rare, and a known server reads CBOR's times wrongly without saying so.
+// Servers other than AWS may not speak CBOR, or have flaws in it. An endpoint that refuses it, or
+// whose answers cannot be read, is asked in JSON with the same iterator at once, and remembered if
+// that works ([Options.Format]). GetShardIterator is always asked in JSON ([Caller.Iterator]): it
+// is rare, and a known server reads CBOR's times wrongly without saying so.
 package wire

@@ -47,7 +47,8 @@ type resolved struct {
 	*endpoint
 }
 
-// endpointFor returns the endpoint for calls about a stream, or about a consumer of one, which the SDK chooses.
+// endpointFor returns the endpoint for calls about a stream, or about a consumer of one, which the
+// SDK chooses.
 func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
 	if last := c.resolved.Load(); last != nil && last.arn == arn && last.account == cred.AccountID {
 		return last.endpoint, nil
@@ -56,7 +57,8 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	// One at a time: thousands of shards start at once. Nothing in here waits for anything but the processor.
+	// One at a time: thousands of shards start at once. Nothing in here waits for anything but the
+	// processor.
 	c.resolving.Lock()
 	defer c.resolving.Unlock()
 	if ep, ok := c.endpoints.Load(key); ok {
@@ -97,9 +99,10 @@ func (c *capture) Do(r *http.Request) (*http.Response, error) {
 	return nil, errCaptured
 }
 
-// resolve has the SDK make a call up to the point where it would be sent, and takes from it where it would go, how it is
-// signed and what it calls itself. So all of the SDK's rules for endpoints hold. Signing that very request must give the
-// signature that the SDK gave it; otherwise the client is one that we do not understand, and its calls stay with the SDK.
+// resolve has the SDK make a call up to the point where it would be sent, and takes from it where
+// it would go, how it is signed and what it calls itself. So all of the SDK's rules for endpoints
+// hold. Signing that very request must give the signature that the SDK gave it; otherwise the
+// client is one that we do not understand, and its calls stay with the SDK.
 func (c *Caller) resolve(ctx context.Context, cred *aws.Credentials, arn string) (*endpoint, error) {
 	var seen capture
 	look := func(o *kinesis.Options) {
@@ -179,7 +182,8 @@ func endpointOf(r *http.Request, body []byte, cred *aws.Credentials) *endpoint {
 	return ep
 }
 
-// endpointPath is the path of a URL as it is signed: escaped as it stands in the request line, and once more.
+// endpointPath is the path of a URL as it is signed: escaped as it stands in the request line, and
+// once more.
 func endpointPath(u *url.URL) string {
 	if u.Path == "" {
 		return "/"
@@ -187,7 +191,8 @@ func endpointPath(u *url.URL) string {
 	return httpbinding.EscapePath(u.EscapedPath(), false)
 }
 
-// parseAuthorization takes an Authorization header apart: the scope (day, region, service, terminator) and the signed headers.
+// parseAuthorization takes an Authorization header apart: the scope (day, region, service,
+// terminator) and the signed headers.
 func parseAuthorization(auth string) (scope, headers []string, ok bool) {
 	rest, ok := strings.CutPrefix(auth, algorithm+" Credential=")
 	if !ok {

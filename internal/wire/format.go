@@ -11,9 +11,11 @@ type Format uint8
 const (
 	// Auto is CBOR where the endpoint speaks it, else JSON.
 	Auto Format = iota
-	// CBOR is application/x-amz-cbor-1.1: record data are byte strings, times are milliseconds. Both can be used where they lie.
+	// CBOR is application/x-amz-cbor-1.1: record data are byte strings, times are milliseconds.
+	// Both can be used where they lie.
 	CBOR
-	// JSON is application/x-amz-json-1.1: record data are base64, times are seconds with a fraction.
+	// JSON is application/x-amz-json-1.1: record data are base64, times are seconds with a
+	// fraction.
 	JSON
 )
 
@@ -41,7 +43,8 @@ func (f Format) contentType() string {
 	return cborType
 }
 
-// formatOf reads a Content-Type. An answer without one is judged by its first byte: only JSON starts with '{' or a blank.
+// formatOf reads a Content-Type. An answer without one is judged by its first byte: only JSON
+// starts with '{' or a blank.
 func formatOf(contentType string, body []byte) (Format, bool) {
 	switch contentType {
 	case cborType:
@@ -81,8 +84,8 @@ func (e *MalformedError) Error() string {
 	return fmt.Sprintf("malformed %s answer at byte %d: %s", e.Format, e.Offset, e.What)
 }
 
-// Bounds of an answer. The service returns at most 10,000 records and 10 MiB, and names at most two children; other servers
-// are known to exceed some of that.
+// Bounds of an answer. The service returns at most 10,000 records and 10 MiB, and names at most two
+// children; other servers are known to exceed some of that.
 const (
 	maxRecords  = 1 << 16
 	maxChildren = 1 << 10

@@ -26,7 +26,8 @@ const (
 	frameOverhead = preludeLength + checksumLength
 	// checksumLength is what follows a payload, which is read together with it.
 	checksumLength = 4
-	// mostHeaders bounds the headers of a message. The service sends some 120 bytes; the format allows for 128 KiB.
+	// mostHeaders bounds the headers of a message. The service sends some 120 bytes; the format
+	// allows for 128 KiB.
 	mostHeaders = 128 << 10
 	// keptHeaders is how large a buffer for headers is kept from one message to the next.
 	keptHeaders = 4 << 10
@@ -34,7 +35,8 @@ const (
 	frameBuffer = 1 << 10
 )
 
-// frame is the head of a message, as far as it matters. It is valid until the next one is read; what has no value is nil.
+// frame is the head of a message, as far as it matters. It is valid until the next one is read;
+// what has no value is nil.
 type frame struct {
 	kind      []byte // :message-type
 	event     []byte // :event-type
@@ -45,8 +47,8 @@ type frame struct {
 	payload   int    // bytes
 }
 
-// frameReader takes an event stream apart. A head is followed by its payload, which has to be read or skipped before the next
-// head. After an error it must not be used any more.
+// frameReader takes an event stream apart. A head is followed by its payload, which has to be read
+// or skipped before the next head. After an error it must not be used any more.
 type frameReader struct {
 	r    *bufio.Reader
 	most int // bytes of a payload
@@ -58,7 +60,8 @@ func newFrameReader(r io.Reader, most int) *frameReader {
 	return &frameReader{r: bufio.NewReaderSize(r, frameBuffer), most: most, head: make([]byte, 0, 256)}
 }
 
-// next reads the head of a message into f. It returns io.EOF where the stream ends between two messages.
+// next reads the head of a message into f. It returns io.EOF where the stream ends between two
+// messages.
 func (fr *frameReader) next(f *frame) error {
 	*f = frame{}
 	prelude, err := fr.r.Peek(preludeLength)
@@ -96,7 +99,8 @@ func (fr *frameReader) next(f *frame) error {
 	return f.parse(fr.head)
 }
 
-// payload reads what follows the head of f into b, which has room for the payload and checksumLength bytes more.
+// payload reads what follows the head of f into b, which has room for the payload and
+// checksumLength bytes more.
 func (fr *frameReader) payload(f *frame, b []byte) ([]byte, error) {
 	b = b[:f.payload+checksumLength]
 	if _, err := io.ReadFull(fr.r, b); err != nil {
@@ -146,10 +150,12 @@ func brokeOff(err error) error {
 // headerString is the type of headers that are strings.
 const headerString = 7
 
-// headerSizes are those of values whose size depends on their type alone; -1 for those that say how long they are.
+// headerSizes are those of values whose size depends on their type alone; -1 for those that say how
+// long they are.
 var headerSizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16} // true, false, integers, bytes, string, time, UUID
 
-// parse reads a block of headers. Values that are no strings count as absent; of two headers of one name the last counts.
+// parse reads a block of headers. Values that are no strings count as absent; of two headers of one
+// name the last counts.
 func (f *frame) parse(b []byte) error {
 	for len(b) > 0 {
 		n := int(b[0])

@@ -186,8 +186,8 @@ func TestFrameLengthsAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzFrames: what this package reads out of a stream is what the SDK's decoder reads; and what it refuses the SDK refuses, or it is
-// over a bound, or the headers are such that the SDK looks away.
+// FuzzFrames: what this package reads out of a stream is what the SDK's decoder reads; and what it
+// refuses the SDK refuses, or it is over a bound, or the headers are such that the SDK looks away.
 func FuzzFrames(f *testing.F) {
 	good := eventMessage(f, "SubscribeToShardEvent", jsonType, `{"Records":[],"ContinuationSequenceNumber":"1"}`)
 	f.Add(append(everyType(f), good...), []byte(nil), []byte(nil))

@@ -20,8 +20,8 @@ func smallPages() []*Page {
 	return small
 }
 
-// FuzzCBOR: the reader accepts what a naive reader of all of CBOR accepts, and reads the same out of it; and what the SDK
-// accepts too, it reads like the SDK.
+// FuzzCBOR: the reader accepts what a naive reader of all of CBOR accepts, and reads the same out
+// of it; and what the SDK accepts too, it reads like the SDK.
 func FuzzCBOR(f *testing.F) {
 	for _, p := range smallPages() {
 		for _, st := range []cborStyle{{}, {open: true, chunks: true}, {extra: true}, {textData: true, float: true}, {nullKey: true, encryption: true, seconds: true}} {
@@ -60,8 +60,8 @@ func FuzzCBOR(f *testing.F) {
 	})
 }
 
-// likeSDKTime compares a time with what the SDK makes of it: for its CBOR an integer counts seconds, where Kinesis has
-// milliseconds. What the SDK could not represent is not compared.
+// likeSDKTime compares a time with what the SDK makes of it: for its CBOR an integer counts
+// seconds, where Kinesis has milliseconds. What the SDK could not represent is not compared.
 func likeSDKTime(got, sdk int64) bool {
 	if sdk <= minArrival || sdk >= maxArrival*1000 {
 		return true
@@ -79,8 +79,9 @@ func bounded(err error) bool {
 	return false
 }
 
-// FuzzJSON: the reader and the SDK read the same out of an answer, or both refuse it. It also refuses some that the SDK lets
-// pass: empty ones, ones with something behind them, times that no record has, and what exceeds a bound.
+// FuzzJSON: the reader and the SDK read the same out of an answer, or both refuse it. It also
+// refuses some that the SDK lets pass: empty ones, ones with something behind them, times that no
+// record has, and what exceeds a bound.
 func FuzzJSON(f *testing.F) {
 	for _, p := range smallPages() {
 		for _, st := range []jsonStyle{{}, {blanks: true, time: "e"}, {extra: true, time: "int"}, {escape: true, slash: true}} {
@@ -129,7 +130,8 @@ func FuzzJSON(f *testing.F) {
 			return
 		}
 		if d := differ(&p, fromSDK(JSON, out), func(got, sdk int64) bool {
-			// It rounds what is finer than a millisecond, and counts nanoseconds, which do not reach beyond the year 2262.
+			// It rounds what is finer than a millisecond, and counts nanoseconds, which do not
+			// reach beyond the year 2262.
 			const most = math.MaxInt64 / int64(time.Millisecond)
 			return sdk == oddTime || got == sdk || got == sdk-1 || got == sdk+1 || got > most || got < -most
 		}); d != "" {
@@ -143,7 +145,8 @@ func oddNumber(body []byte, err *MalformedError) bool {
 	return err.What == "expected a number" && err.Offset < len(body) && body[err.Offset] == '"'
 }
 
-// FuzzPages: a page written in any style comes back as it was. This reaches what is predicted, which raw bytes seldom do.
+// FuzzPages: a page written in any style comes back as it was. This reaches what is predicted,
+// which raw bytes seldom do.
 func FuzzPages(f *testing.F) {
 	for i := range uint16(12) {
 		f.Add(uint64(i), i<<i, "key \u00e9")
@@ -190,7 +193,8 @@ func FuzzPages(f *testing.F) {
 	})
 }
 
-// FuzzErrorBody: whatever stands in the body of an error, its code and message come out as text or not at all.
+// FuzzErrorBody: whatever stands in the body of an error, its code and message come out as text or
+// not at all.
 func FuzzErrorBody(f *testing.F) {
 	for _, s := range []string{
 		`{"__type":"com.amazonaws.kinesis.v20131202#ExpiredIteratorException","message":"old"}`, `{"code":"X","Message":"y"}`, "", "<html>",

@@ -22,9 +22,10 @@ var iteratorTargetValue = []string{iteratorTarget}
 // ErrNoIterator says that an answer to GetShardIterator had none.
 var ErrNoIterator = errors.New("the service returned no shard iterator")
 
-// Iterator makes a GetShardIterator call, without retries: one of our own, in JSON, where the path is [OwnCall], and one of the SDK's else. A start with
-// thousands of shards makes as many of them, each of which costs the SDK 25 KB. line and retry may be nil; a line is parked where it is not used.
-// Errors are those of [Caller.GetRecords], and [ErrNoIterator].
+// Iterator makes a GetShardIterator call, without retries: one of our own, in JSON, where the path
+// is [OwnCall], and one of the SDK's else. A start with thousands of shards makes as many of them,
+// each of which costs the SDK 25 KB. line and retry may be nil; a line is parked where it is not
+// used. Errors are those of [Caller.GetRecords], and [ErrNoIterator].
 func (c *Caller) Iterator(ctx context.Context, in *kinesis.GetShardIteratorInput, line *Line, retry *Retry) (it string, err error) {
 	l := live(ctx, &Request{Line: line, Retry: retry}, c.opts.Timeout, c.slow)
 	defer l.end()
@@ -141,7 +142,8 @@ func readIterator(a *answer) (it string, err error) {
 	return it, nil
 }
 
-// appendIteratorInput writes the body of a request, in JSON: a known server reads CBOR's times wrongly without saying so.
+// appendIteratorInput writes the body of a request, in JSON: a known server reads CBOR's times
+// wrongly without saying so.
 func appendIteratorInput(b []byte, in *kinesis.GetShardIteratorInput) []byte {
 	b = append(b, '{')
 	for _, m := range [...]struct{ name, value string }{

@@ -12,8 +12,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// FuzzIterator reads answers to GetShardIterator: an iterator of at most 64 KiB, the one that encoding/json finds where it finds one, or an error of
-// the SDK's kind. Nothing of a broken answer is used.
+// FuzzIterator reads answers to GetShardIterator: an iterator of at most 64 KiB, the one that
+// encoding/json finds where it finds one, or an error of the SDK's kind. Nothing of a broken answer
+// is used.
 func FuzzIterator(f *testing.F) {
 	for _, s := range []string{
 		`{"ShardIterator":"AAAA/+=="}`, `{"More":[{"ShardIterator":"no"}],"ShardIterator":"a\u00e9\n"}`, `{"ShardIterator":""}`, `{"ShardIterator":null}`, `{}`, "", "null", `{"ShardIterator":5}`,

@@ -37,7 +37,8 @@ func iteratorInputs() map[string]*kinesis.GetShardIteratorInput {
 	}
 }
 
-// What is asked for is what the SDK asks for, signed as it signs; and the SDK asks where the client is not plain.
+// What is asked for is what the SDK asks for, signed as it signs; and the SDK asks where the client
+// is not plain.
 func TestIteratorsAreAskedForAsTheSDKDoes(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, jsonType, `{"More":[1],"ShardIterator":"it/+=="}`) })
 	for name, in := range iteratorInputs() {

@@ -67,8 +67,9 @@ func (d *jsonReader) null() (bool, error) {
 	return true, d.literal("null")
 }
 
-// more consumes what stands between the elements of a list or an object: nothing before the first, then commas. It reports
-// whether another element follows, and consumes the closing bracket if none does.
+// more consumes what stands between the elements of a list or an object: nothing before the first,
+// then commas. It reports whether another element follows, and consumes the closing bracket if none
+// does.
 func (d *jsonReader) more(first *bool, closing byte) (bool, error) {
 	c, err := d.peek()
 	if err != nil {
@@ -159,14 +160,15 @@ func (d *jsonReader) text() ([]byte, error) {
 	return d.unquote(from)
 }
 
-// jsonPlain returns where b[i:] has the first byte that means something in a string: a quote, a backslash or a control
-// character; len(b) if it has none.
+// jsonPlain returns where b[i:] has the first byte that means something in a string: a quote, a
+// backslash or a control character; len(b) if it has none.
 func jsonPlain(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		v := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := v^(ones*'"'), v^(ones*'\\')
-		// The lowest of the marked bytes is one that is meant; bytes above it may be marked by its carry.
+		// The lowest of the marked bytes is one that is meant; bytes above it may be marked by its
+		// carry.
 		if marks := ((quote - ones) &^ quote & highs) | ((slash - ones) &^ slash & highs) | ((v - ones*0x20) &^ v & highs); marks != 0 {
 			return i + bits.TrailingZeros64(marks)/8
 		}
@@ -179,7 +181,8 @@ func jsonPlain(b []byte, i int) int {
 	return i
 }
 
-// unquote is the string that begins at from and is plain up to d.i. Bytes that are no UTF-8 become U+FFFD.
+// unquote is the string that begins at from and is plain up to d.i. Bytes that are no UTF-8 become
+// U+FFFD.
 func (d *jsonReader) unquote(from int) ([]byte, error) {
 	out := fixUTF8(d.b[from:d.i])
 	inPlace := len(out) == d.i-from
@@ -206,7 +209,8 @@ func (d *jsonReader) unquote(from int) ([]byte, error) {
 			d.i += size
 			n = utf8.EncodeRune(char[:], r)
 		}
-		// What was read makes room for what is written, but for bytes that are no UTF-8, which grow.
+		// What was read makes room for what is written, but for bytes that are no UTF-8, which
+		// grow.
 		if inPlace && from+len(out)+n > d.i {
 			d.i = at
 			out, inPlace = append(make([]byte, 0, 2*len(out)+64), out...), false
@@ -216,7 +220,8 @@ func (d *jsonReader) unquote(from int) ([]byte, error) {
 	}
 }
 
-// fixUTF8 is b with U+FFFD for what is no UTF-8, each byte of it. It is b itself if there is nothing to fix.
+// fixUTF8 is b with U+FFFD for what is no UTF-8, each byte of it. It is b itself if there is
+// nothing to fix.
 func fixUTF8(b []byte) []byte {
 	if utf8.Valid(b) {
 		return b
@@ -230,7 +235,8 @@ func fixUTF8(b []byte) []byte {
 	return fixed
 }
 
-// escape consumes an escape sequence, or two that make one character. Half of such a pair is U+FFFD.
+// escape consumes an escape sequence, or two that make one character. Half of such a pair is
+// U+FFFD.
 func (d *jsonReader) escape() (rune, error) {
 	if d.i+1 >= len(d.b) {
 		return 0, d.short()

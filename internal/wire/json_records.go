@@ -82,8 +82,8 @@ func (d *jsonReader) member(f field, r *Record) error {
 	return err
 }
 
-// data is a string in base64, decoded in place. Nearly all of it goes the fast way, which stops by itself at the closing
-// quote, at padding, and at the escapes that some servers write for slashes.
+// data is a string in base64, decoded in place. Nearly all of it goes the fast way, which stops by
+// itself at the closing quote, at padding, and at the escapes that some servers write for slashes.
 func (d *jsonReader) data() ([]byte, error) {
 	if err := d.want('"', "a string"); err != nil {
 		return nil, err

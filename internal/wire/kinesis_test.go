@@ -30,7 +30,8 @@ func traced(o *kinesis.Options) {
 	})
 }
 
-// stream makes a stream of one shard with records of sizes up to 300 KB, and returns an iterator for its beginning.
+// stream makes a stream of one shard with records of sizes up to 300 KB, and returns an iterator
+// for its beginning.
 func stream(tb testing.TB, client *kinesis.Client) (iterator string, data [][]byte) {
 	tb.Helper()
 	ctx := tb.Context()
@@ -73,8 +74,8 @@ func newCaller(tb testing.TB, client *kinesis.Client, opts Options) *Caller {
 	return c
 }
 
-// The records of a stream come out alike on every path and in every format, from a server that writes definite lengths and
-// from one that does not.
+// The records of a stream come out alike on every path and in every format, from a server that
+// writes definite lengths and from one that does not.
 func TestEveryPathReadsTheSameRecords(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		for _, tls := range []bool{false, true} {

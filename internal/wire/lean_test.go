@@ -103,7 +103,8 @@ func TestTracesAreServed(t *testing.T) {
 	}
 }
 
-// Over net/http and over our own client the same arrives, but for Connection and the like, and it is signed as the SDK would.
+// Over net/http and over our own client the same arrives, but for Connection and the like, and it
+// is signed as the SDK would.
 func TestBothClientsSendTheSame(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		write(w, 200, r.Header.Get("Content-Type"), map[string]string{cborType: "\xa0", jsonType: "{}"}[r.Header.Get("Content-Type")])
@@ -194,8 +195,8 @@ func TestResponsesInErrors(t *testing.T) {
 	}
 }
 
-// A server that sends its answer's head and then closes, over and over, costs an error each time and never hangs or mixes
-// answers up.
+// A server that sends its answer's head and then closes, over and over, costs an error each time
+// and never hangs or mixes answers up.
 func TestAnswersThatBreakOff(t *testing.T) {
 	body := cborPage(20, 100)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

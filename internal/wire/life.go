@@ -12,14 +12,15 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 )
 
-// Line is the way of calls that one goroutine makes one after the other: it keeps their connection, see [Request.Line]. The zero Line is ready.
-// One goroutine at a time may use it.
+// Line is the way of calls that one goroutine makes one after the other: it keeps their connection,
+// see [Request.Line]. The zero Line is ready. One goroutine at a time may use it.
 type Line struct {
 	line  http1.Line
 	asked *life // of a call whose answer was not read yet; nil if there is none
 }
 
-// Park lets others have the connection. Call it when no call follows at once. A call that was only asked is given up.
+// Park lets others have the connection. Call it when no call follows at once. A call that was only
+// asked is given up.
 func (l *Line) Park() {
 	l.line.Park()
 	if asked := l.asked; asked != nil {
@@ -28,9 +29,11 @@ func (l *Line) Park() {
 	}
 }
 
-// life is that of a call, whose answer may be read long after the call was made. It is a context that ends with the caller's or when
-// the bound is over. Most calls never wait for that: our own HTTP client has the bound as a deadline, so a timer is made only for who asks for Done.
-// It also ends when nothing is heard of the answer, so that the call can be made a second time: see listening.go.
+// life is that of a call, whose answer may be read long after the call was made. It is a context
+// that ends with the caller's or when the bound is over. Most calls never wait for that: our own
+// HTTP client has the bound as a deadline, so a timer is made only for who asks for Done. It also
+// ends when nothing is heard of the answer, so that the call can be made a second time: see
+// listening.go.
 type life struct {
 	caller context.Context
 	line   *Line  // may be nil
@@ -67,7 +70,8 @@ type bound struct {
 	Why error
 }
 
-// live begins the life of a call, which ends after d with a cause, or returns that of the one that was asked. It has to be ended.
+// live begins the life of a call, which ends after d with a cause, or returns that of the one that
+// was asked. It has to be ended.
 func live(ctx context.Context, req *Request, d time.Duration, cause error) *life {
 	if req.Line != nil && req.Line.asked != nil {
 		l := req.Line.asked
@@ -79,7 +83,8 @@ func live(ctx context.Context, req *Request, d time.Duration, cause error) *life
 	return l
 }
 
-// next has the call end with a cause when d has passed, and lifts the bound before, unless that is over already: then it fails.
+// next has the call end with a cause when d has passed, and lifts the bound before, unless that is
+// over already: then it fails.
 func (l *life) next(d time.Duration, cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

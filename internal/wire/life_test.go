@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A life is a context that ends with its caller's or its bound, whether anybody waits for that or only asks, and says why.
+// A life is a context that ends with its caller's or its bound, whether anybody waits for that or
+// only asks, and says why.
 func TestALifeEnds(t *testing.T) {
 	t.Parallel()
 	slow, gone := errors.New("slow"), errors.New("gone")

@@ -17,8 +17,8 @@ type memory struct {
 	lent    atomic.Uint64 // grows when it is lent to a page and when it is given back
 }
 
-// memories are pools by the size of the body, four for each doubling, so that a small answer does not hold the memory of a
-// large one and at most a fifth is spare.
+// memories are pools by the size of the body, four for each doubling, so that a small answer does
+// not hold the memory of a large one and at most a fifth is spare.
 var memories [56]sync.Pool
 
 const (
@@ -26,7 +26,8 @@ const (
 	mostBody  = 32 << 20
 )
 
-// memoryClass returns the pool for bodies of n bytes, at most mostBody, and how many bytes those in it have room for.
+// memoryClass returns the pool for bodies of n bytes, at most mostBody, and how many bytes those in
+// it have room for.
 func memoryClass(n int) (class, size int) {
 	n = max(n, leastBody)
 	low := bits.Len(uint(n-1)) - 3 // all but the three highest bits
@@ -46,15 +47,16 @@ func newMemory(n int, poison bool) *memory {
 	return m
 }
 
-// release gives memory back that was lent as number lent, with the records of the page, whose slice may have grown. It does so
-// once, also if the page was copied and both are released.
+// release gives memory back that was lent as number lent, with the records of the page, whose slice
+// may have grown. It does so once, also if the page was copied and both are released.
 func (m *memory) release(lent uint64, records []Record) {
 	if !m.lent.CompareAndSwap(lent, lent+1) {
 		return
 	}
 	m.records = records[:0]
 	if m.poison {
-		// Never used again, so that whoever still looks at it sees nonsense and not the data of another page.
+		// Never used again, so that whoever still looks at it sees nonsense and not the data of
+		// another page.
 		for i := range m.body {
 			m.body[i] = poisoned
 		}
@@ -64,13 +66,15 @@ func (m *memory) release(lent uint64, records []Record) {
 	memories[class].Put(m)
 }
 
-// poisoned fills the bodies of released pages in the test mode: no text, and as a number large and negative.
+// poisoned fills the bodies of released pages in the test mode: no text, and as a number large and
+// negative.
 const poisoned = 0xdb
 
-// Memory is asked before room is made for an answer, and told when that is not needed any more. It may be used concurrently
-// by pages that share it.
+// Memory is asked before room is made for an answer, and told when that is not needed any more. It
+// may be used concurrently by pages that share it.
 type Memory interface {
-	// TryTake takes between least and most bytes, without waiting, and returns how many; 0 if there are not as many as least.
+	// TryTake takes between least and most bytes, without waiting, and returns how many; 0 if there
+	// are not as many as least.
 	TryTake(least, most int) int
 	// Owe takes n bytes for what is there already.
 	Owe(n int)
@@ -78,8 +82,8 @@ type Memory interface {
 	Give(n int)
 }
 
-// NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given up; asking for fewer records
-// may help.
+// NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given up;
+// asking for fewer records may help.
 type NoMemoryError struct{ Bytes int } // that would have been needed at least
 
 // Error says how many bytes.
@@ -87,9 +91,10 @@ func (e *NoMemoryError) Error() string {
 	return fmt.Sprintf("no memory is free for %d bytes of an answer", e.Bytes)
 }
 
-// Release gives the page's memory back when pages are reused ([Options.Reuse]): from then on its records, and all copies of
-// them, must not be touched. Otherwise the page only lets go of its records, whoever still has them. The page is ready for the
-// next call either way. Releasing twice is harmless, and a page that is never released is left to the garbage collector.
+// Release gives the page's memory back when pages are reused ([Options.Reuse]): from then on its
+// records, and all copies of them, must not be touched. Otherwise the page only lets go of its
+// records, whoever still has them. The page is ready for the next call either way. Releasing twice
+// is harmless, and a page that is never released is left to the garbage collector.
 func (p *Page) Release() {
 	if p.memory != nil {
 		p.memory.release(p.lent, p.Records)
@@ -119,7 +124,8 @@ func (p *Page) settle() {
 // empty makes the page ready for the next call. The slice of its records is used again.
 func (p *Page) empty() { p.Reset() }
 
-// ErrTooLarge is wrapped by the error about an answer that is larger than [Options.MaxBody]. Asking for fewer records helps.
+// ErrTooLarge is wrapped by the error about an answer that is larger than [Options.MaxBody]. Asking
+// for fewer records helps.
 var ErrTooLarge = errors.New("the answer is too large")
 
 // unknownBody is what is read at first of an answer that does not say how long it is.
@@ -131,7 +137,8 @@ type reading struct {
 	most          int // bytes
 }
 
-// body reads an answer of length bytes, -1 for unknown, into memory for the page p, which owns it from then on.
+// body reads an answer of length bytes, -1 for unknown, into memory for the page p, which owns it
+// from then on.
 func (rd *reading) body(r io.Reader, length int64, p *Page) ([]byte, error) {
 	if length > int64(rd.most) {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, length, rd.most)

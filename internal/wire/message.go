@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/internal/http1"
 )
 
-// template is what all requests to an endpoint have in common for as long as credentials and day are the same.
+// template is what all requests to an endpoint have in common for as long as credentials and day
+// are the same.
 type template struct {
 	key   *signingKey
 	token string
@@ -119,8 +120,8 @@ var drafts = sync.Pool{New: func() any { return new(draft) }}
 
 type draft struct{ message, body, scratch []byte }
 
-// message writes a signed request at the time now, for the service's clock: head and body in one piece. It lives until the
-// draft is used again.
+// message writes a signed request at the time now, for the service's clock: head and body in one
+// piece. It lives until the draft is used again.
 func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f Format, req *Request) []byte {
 	d.body = req.appendTo(d.body[:0], f)
 	return ep.signed(d, now, cred, callFor(f))
@@ -138,7 +139,8 @@ func (ep *endpoint) signed(d *draft, now time.Time, cred *aws.Credentials, of ca
 	return d.message
 }
 
-// signature is that of a request with a body, in hexadecimal digits. It lives until the draft is used again.
+// signature is that of a request with a body, in hexadecimal digits. It lives until the draft is
+// used again.
 func (t *template) signature(d *draft, of call, at string, body []byte) []byte {
 	text := &t.text[of]
 	sum := sha256.Sum256(body)
@@ -151,7 +153,8 @@ func (t *template) signature(d *draft, of call, at string, body []byte) []byte {
 	return d.scratch[n:]
 }
 
-// writable reports whether a request with these credentials can be written by hand. net/http says what is wrong with others.
+// writable reports whether a request with these credentials can be written by hand. net/http says
+// what is wrong with others.
 func (ep *endpoint) writable(cred *aws.Credentials) bool {
 	if t := ep.templates.now.Load(); t != nil && t.token == cred.SessionToken && t.key.id == cred.AccessKeyID {
 		return true // they were looked at

@@ -27,8 +27,8 @@ func floatBits(f float64) uint64 { return math.Float64bits(f) }
 
 var getRecordsSchema = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecordsInput, schemas.GetRecordsOutput)
 
-// sdkDecode has the SDK read an answer: with the protocol that its Kinesis client uses, or, for CBOR, with that of other
-// services, which reads the same structures but takes times for seconds.
+// sdkDecode has the SDK read an answer: with the protocol that its Kinesis client uses, or, for
+// CBOR, with that of other services, which reads the same structures but takes times for seconds.
 func sdkDecode(f Format, body []byte) (out *kinesis.GetRecordsOutput, err error) {
 	var protocol smithyhttp.ClientProtocol = awsjson.New11(schemas.Kinesis_20131202)
 	if f == CBOR {

@@ -29,7 +29,8 @@ var (
 	safeToRepeat = []string{} // is not sent, but says that the request may be, on another connection
 )
 
-// own makes one call and reads the answer into p. With a life to live it may leave the rest of a large answer for later.
+// own makes one call and reads the answer into p. With a life to live it may leave the rest of a
+// large answer for later.
 func (c *Caller) own(l *life, f Format, req *Request, p *Page) (*Rest, error) {
 	a, err := c.send(l, f, req)
 	if err != nil {
@@ -59,7 +60,8 @@ func (c *Caller) own(l *life, f Format, req *Request, p *Page) (*Rest, error) {
 	return nil, responseError(&a, err)
 }
 
-// send makes the call over our own HTTP client, or over net/http where that does something that ours does not.
+// send makes the call over our own HTTP client, or over net/http where that does something that
+// ours does not.
 func (c *Caller) send(l *life, f Format, req *Request) (answer, error) {
 	ep := l.ep
 	var again bool
@@ -79,7 +81,8 @@ func (c *Caller) send(l *life, f Format, req *Request) (answer, error) {
 	return l.answered(err)
 }
 
-// do makes a request over our own HTTP client: over the line, if there is one, and over a new connection the second time.
+// do makes a request over our own HTTP client: over the line, if there is one, and over a new
+// connection the second time.
 func (l *life) do(message []byte, repeat bool) (err error) {
 	switch {
 	case l.line != nil && l.second:
@@ -173,10 +176,12 @@ func errorOf(operation string, err error) error {
 	return &smithy.OperationError{ServiceID: kinesis.ServiceID, OperationName: operation, Err: err}
 }
 
-// maxTrustedSkew is how far a clock may be off before it counts; signatures are good for five minutes.
+// maxTrustedSkew is how far a clock may be off before it counts; signatures are good for five
+// minutes.
 const maxTrustedSkew = 4 * time.Minute
 
-// learnSkew corrects the clock that requests are signed by when the service refuses a signature and its own clock says why.
+// learnSkew corrects the clock that requests are signed by when the service refuses a signature and
+// its own clock says why.
 func (c *Caller) learnSkew(a *answer, err error) {
 	if !c.fixSkew || !maybeSkew(err) {
 		return

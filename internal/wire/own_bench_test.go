@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkOwnCall compares own calls over our own HTTP client and over net/http with what net/http needs to receive the same
-// bytes and drop them, as BenchmarkRead does.
+// BenchmarkOwnCall compares own calls over our own HTTP client and over net/http with what net/http
+// needs to receive the same bytes and drop them, as BenchmarkRead does.
 func BenchmarkOwnCall(b *testing.B) {
 	compare(b, []benchCase{{"1KiBx10", 10, 1024, 250}, {"1KiBx1000", 1000, 1024, 12}}, []benchMode{
 		{"limit", limitMode},

@@ -192,8 +192,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// A server that sends part of an answer and then nothing is given up when the time is over, on every path, and so is one
-// that sends nothing at all.
+// A server that sends part of an answer and then nothing is given up when the time is over, on
+// every path, and so is one that sends nothing at all.
 func TestAStalledAnswerIsGivenUp(t *testing.T) {
 	body := cborPage(1000, 100)
 	for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
@@ -284,7 +284,8 @@ func TestAClockThatIsOffIsCorrected(t *testing.T) {
 	}
 }
 
-// A connection that the server closed while it was idle costs nothing: the request goes out again on another.
+// A connection that the server closed while it was idle costs nothing: the request goes out again
+// on another.
 func TestIdleConnectionsMayBeClosed(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) { write(w, 200, cborType, "\xa0") })
 	for _, path := range []Path{OwnCall, UnderSDK} {
@@ -356,7 +357,8 @@ func TestCredentialsThatFail(t *testing.T) {
 	}
 }
 
-// Copies of a page that are released one after the other give their memory back once, and not when it is another page's.
+// Copies of a page that are released one after the other give their memory back once, and not when
+// it is another page's.
 func TestMemoryIsGivenBackOnce(t *testing.T) {
 	rd := &reading{reuse: true, most: mostBody}
 	var first Page

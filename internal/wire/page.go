@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/aggregate"
 )
 
-// Record is one record of a page. Data, Key and SequenceNumber lie in the page's body: they are valid for as long as the
-// page is. Data has no spare capacity, so appending to it copies.
+// Record is one record of a page. Data, Key and SequenceNumber lie in the page's body: they are
+// valid for as long as the page is. Data has no spare capacity, so appending to it copies.
 type Record struct {
 	Data           []byte
 	Key            string // the partition key; empty when the producer gave none
@@ -23,23 +23,25 @@ type Record struct {
 // Origin is the shard that a record was read from. Whoever hands records on fills it in.
 type Origin struct{ Stream, Shard string }
 
-// Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use. A page may be used again
-// for the next call, which overwrites the slice Records; Release it before if that is still needed. Not for concurrent use.
+// Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use.
+// A page may be used again for the next call, which overwrites the slice Records; Release it before
+// if that is still needed. Not for concurrent use.
 type Page struct {
-	// Records in the order of the shard. Without [Options.Reuse] what they refer to stays valid for as long as something
-	// refers to it; with it, until Release.
+	// Records in the order of the shard. Without [Options.Reuse] what they refer to stays valid for
+	// as long as something refers to it; with it, until Release.
 	Records []Record
 	// Bytes of data and keys of all records.
 	Bytes int
-	// Misplaced is the index of the first record whose number is not higher than that of the one before; 0 when there is none.
+	// Misplaced is the index of the first record whose number is not higher than that of the one
+	// before; 0 when there is none.
 	Misplaced int
 	// Marked says that a record begins as an aggregate does, so that one of them may be one.
 	Marked bool
-	// Last says that the page is all of the answer, or the last part of it ([Caller.Read]). Next, Behind and Children of
-	// other parts mean nothing yet.
+	// Last says that the page is all of the answer, or the last part of it ([Caller.Read]). Next,
+	// Behind and Children of other parts mean nothing yet.
 	Last bool
-	// Next is the iterator to read on with, or the continuation of a subscription; empty when the answer had none, which
-	// together with Children means that the shard has ended. It is a copy.
+	// Next is the iterator to read on with, or the continuation of a subscription; empty when the
+	// answer had none, which together with Children means that the shard has ended. It is a copy.
 	Next string
 	// Behind is how far the answer was behind the tip; negative when the service did not say.
 	Behind time.Duration
@@ -47,8 +49,9 @@ type Page struct {
 	Children []types.ChildShard
 	// RequestID that the service gave the call; empty when it gave none.
 	RequestID string
-	// Memory, if not nil, is asked before the page makes room for an answer, and gets it back with Release, Reset or the next
-	// call. A call for which it gives nothing fails with a [*NoMemoryError]. Calls leave it in place.
+	// Memory, if not nil, is asked before the page makes room for an answer, and gets it back with
+	// Release, Reset or the next call. A call for which it gives nothing fails with a
+	// [*NoMemoryError]. Calls leave it in place.
 	Memory Memory
 
 	text   bool    // data came as base64 text where bytes were expected
@@ -57,14 +60,16 @@ type Page struct {
 	held   int     // bytes that Memory gave
 }
 
-// begin empties the page for the next answer and keeps the memory of Records. What it returns goes to finish.
+// begin empties the page for the next answer and keeps the memory of Records. What it returns goes
+// to finish.
 func (p *Page) begin() (stale []Record) {
 	stale = p.Records
 	*p = Page{Records: p.Records[:0], Behind: -1, Memory: p.Memory, memory: p.memory, lent: p.lent, held: p.held}
 	return stale
 }
 
-// finish clears the slots that this answer did not use, so that they do not keep the body of another one alive.
+// finish clears the slots that this answer did not use, so that they do not keep the body of
+// another one alive.
 func (p *Page) finish(stale []Record) {
 	if n := len(p.Records); n < len(stale) {
 		clear(stale[n:])
@@ -74,11 +79,13 @@ func (p *Page) finish(stale []Record) {
 // usualRecords is the most that the service returns, and what is made room for at first at most.
 const usualRecords = 10_000
 
-// slot appends a record to fill, which may hold what was there before; added has to follow. left is how many bytes of the answer follow.
+// slot appends a record to fill, which may hold what was there before; added has to follow. left is
+// how many bytes of the answer follow.
 func (p *Page) slot(left int) *Record {
 	n := len(p.Records)
 	if n == cap(p.Records) {
-		// As many more as there may be if they are like those before, whose numbers, times and names of members are not in Bytes.
+		// As many more as there may be if they are like those before, whose numbers, times and
+		// names of members are not in Bytes.
 		more := 1
 		if n > 0 {
 			per := p.Bytes/n + 128
@@ -90,7 +97,8 @@ func (p *Page) slot(left int) *Record {
 	return &p.Records[n]
 }
 
-// added counts the record that was appended last, and looks at it while it is in the processor's cache.
+// added counts the record that was appended last, and looks at it while it is in the processor's
+// cache.
 func (p *Page) added(r *Record) {
 	p.Bytes += len(r.Data) + len(r.Key)
 	if aggregate.Marked(r.Data) {
@@ -101,7 +109,8 @@ func (p *Page) added(r *Record) {
 	}
 }
 
-// ascending reports whether b is higher than a, as [shard.CompareSequence] does, but faster for numbers that begin alike.
+// ascending reports whether b is higher than a, as [shard.CompareSequence] does, but faster for
+// numbers that begin alike.
 func ascending(a, b string) bool {
 	if len(a) != len(b) {
 		return len(a) < len(b)

@@ -25,7 +25,8 @@ func FuzzAscending(f *testing.F) {
 	})
 }
 
-// Where the first record stands that is not after the one before, and whether one may be an aggregate, is noted however an answer is read.
+// Where the first record stands that is not after the one before, and whether one may be an
+// aggregate, is noted however an answer is read.
 func TestWhatIsNotedOfRecords(t *testing.T) {
 	const marked = "\xf3\x89\x9a\xc2 and more"
 	for _, c := range []struct {

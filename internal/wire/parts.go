@@ -8,9 +8,10 @@ import (
 	"slices"
 )
 
-// partsReader reads a CBOR answer part by part: as many whole records as a window of the answer holds, then the next window.
-// So an answer of 10 MiB needs no more memory than one of half a MiB. What a window ends in the middle of is carried over to the
-// next one. A window is filled piece by piece, and each piece decoded while it is in the processor's cache. Not for concurrent use.
+// partsReader reads a CBOR answer part by part: as many whole records as a window of the answer
+// holds, then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB.
+// What a window ends in the middle of is carried over to the next one. A window is filled piece by
+// piece, and each piece decoded while it is in the processor's cache. Not for concurrent use.
 type partsReader struct {
 	body   io.Reader
 	left   int64 // bytes of the answer that were not read; -1 when its length is not known
@@ -117,7 +118,8 @@ func (pr *partsReader) part(p *Page) error {
 	}
 }
 
-// keep carries b over to the next part. Without memory for that, this part is good and the next one fails.
+// keep carries b over to the next part. Without memory for that, this part is good and the next one
+// fails.
 func (pr *partsReader) keep(b []byte, p *Page) {
 	if more := len(b) - cap(pr.carry); more > 0 && p.Memory != nil {
 		if p.Memory.TryTake(more, more) == 0 {
@@ -174,7 +176,8 @@ func (pr *partsReader) wantEnd(d *cborReader) error {
 	return nil
 }
 
-// errMore is what is wrong with a record that goes on after what was read. It is made once: there is one for each piece.
+// errMore is what is wrong with a record that goes on after what was read. It is made once: there
+// is one for each piece.
 var errMore error = &MalformedError{Format: CBOR, What: shortAnswer, short: true}
 
 // parse reads what is whole of the window. d.i is where it stopped.

@@ -292,8 +292,8 @@ func TestWhatIsReadWhole(t *testing.T) {
 	}
 }
 
-// An answer that breaks, stalls or turns bad after its first part is an error of the next one; an answer that nobody reads on
-// is given up.
+// An answer that breaks, stalls or turns bad after its first part is an error of the next one; an
+// answer that nobody reads on is given up.
 func TestTheRestMayFail(t *testing.T) {
 	body := (&cborStyle{}).encode(samplePage(2000, 1000))
 	bad := bytes.Clone(body)

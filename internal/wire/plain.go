@@ -15,8 +15,8 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
-// Plain reports whether a client's options leave nothing for the SDK's stack to do that a call of our own would not do as
-// well; if not, reason says what would be missed. A client is plain when
+// Plain reports whether a client's options leave nothing for the SDK's stack to do that a call of
+// our own would not do as well; if not, reason says what would be missed. A client is plain when
 //
 //   - it has no middleware (APIOptions), no interceptors, no tracer, no meter, and logs nothing;
 //   - its retryer, signer, endpoint resolver and authentication are the SDK's own (any region, FIPS and dual-stack, base

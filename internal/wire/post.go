@@ -21,7 +21,8 @@ func (c *Caller) post(l *life, of call, body []byte) (answer, error) {
 	return fullAnswer(resp), nil
 }
 
-// poster is what [Caller.post] asks: the transport itself where the HTTP client adds nothing that a call needs.
+// poster is what [Caller.post] asks: the transport itself where the HTTP client adds nothing that a
+// call needs.
 func poster(own doer) doer {
 	if c, ok := own.(*http.Client); ok && c.Transport != nil && c.Timeout == 0 && c.Jar == nil && c.CheckRedirect == nil {
 		return direct{c.Transport}
@@ -29,8 +30,8 @@ func poster(own doer) doer {
 	return own
 }
 
-// direct is an [http.Client] without what costs as much as the rest of a small call: it follows no redirect, because the signature covers the host, and
-// so need not keep a copy of the header.
+// direct is an [http.Client] without what costs as much as the rest of a small call: it follows no
+// redirect, because the signature covers the host, and so need not keep a copy of the header.
 type direct struct{ transport http.RoundTripper }
 
 func (d direct) Do(r *http.Request) (*http.Response, error) {

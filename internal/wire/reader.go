@@ -9,8 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
-// Decode reads the body of a GetRecords answer into p. It works in place: body is changed, belongs to the page from then on,
-// and must not be decoded twice. On error the page is empty; the error is a [*MalformedError].
+// Decode reads the body of a GetRecords answer into p. It works in place: body is changed, belongs
+// to the page from then on, and must not be decoded twice. On error the page is empty; the error is
+// a [*MalformedError].
 func Decode(f Format, body []byte, p *Page) error { return decode(f, body, p, "NextShardIterator") }
 
 // DecodeEvent is Decode for the payload of a SubscribeToShardEvent.
@@ -32,10 +33,11 @@ func decode(f Format, body []byte, p *Page, next string) error {
 	return err
 }
 
-// reader walks an answer in either format. What it is asked for decides what it accepts. A member whose value is null
-// counts as absent.
+// reader walks an answer in either format. What it is asked for decides what it accepts. A member
+// whose value is null counts as absent.
 type reader interface {
-	// object calls member for each member, which has to consume the value: with skip, if nothing else.
+	// object calls member for each member, which has to consume the value: with skip, if nothing
+	// else.
 	object(member func(name []byte) error) error
 	// array calls element for each element, which has to consume it unless it is null.
 	array(element func(null bool) error) error
@@ -59,7 +61,8 @@ func newReader(f Format, body []byte) reader {
 	return &cborReader{b: body}
 }
 
-// decoding is the reading of one body. It is kept for the next one, so that reading makes nothing on the heap.
+// decoding is the reading of one body. It is kept for the next one, so that reading makes nothing
+// on the heap.
 type decoding struct {
 	cbor   cborReader
 	json   jsonReader
@@ -188,8 +191,8 @@ func readString(r reader, to **string) error {
 	return err
 }
 
-// readError reads the code and the message of an error. The service writes "__type" and "message", but a serialization error
-// has "Message", and other servers use "code".
+// readError reads the code and the message of an error. The service writes "__type" and "message",
+// but a serialization error has "Message", and other servers use "code".
 func readError(r reader) (code, message string, err error) {
 	err = r.object(func(name []byte) error {
 		var to *string

@@ -60,7 +60,8 @@ func (r *Request) appendTo(b []byte, f Format) []byte {
 	return b
 }
 
-// appendInput writes an input of the SDK in CBOR, which somebody's middleware may have filled in further.
+// appendInput writes an input of the SDK in CBOR, which somebody's middleware may have filled in
+// further.
 func appendInput(b []byte, in *kinesis.GetRecordsInput) []byte {
 	b = append(b, cborMap|cborOpen)
 	for _, m := range []struct {

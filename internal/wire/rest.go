@@ -8,8 +8,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Rest is the rest of an answer of which [Caller.Read] returned the first part. It holds a connection until it was read to
-// its end, failed, or was closed. Not for concurrent use.
+// Rest is the rest of an answer of which [Caller.Read] returned the first part. It holds a
+// connection until it was read to its end, failed, or was closed. Not for concurrent use.
 type Rest struct {
 	c     *Caller
 	life  *life
@@ -26,11 +26,12 @@ var ErrClosed = errors.New("wire: the answer was read to its end or given up")
 // errHeld is why an answer is given up that holds a connection for nothing.
 var errHeld = errors.New("nobody asked for the next part of the answer in time")
 
-// Read is GetRecords, but of an answer that is larger than [Options.Window] it reads only the first part, and returns the rest
-// of it; nil if p is all, and then p.Last is set. A part holds whole records. If a later part fails, those before stay good:
-// reading goes on after their last record, with an iterator made from its number. Only CBOR comes in parts, and only where the
-// path is [OwnCall]; and no more than half of [Options.MaxConns] answers at a time, so that slow readers leave connections to
-// others.
+// Read is GetRecords, but of an answer that is larger than [Options.Window] it reads only the first
+// part, and returns the rest of it; nil if p is all, and then p.Last is set. A part holds whole
+// records. If a later part fails, those before stay good: reading goes on after their last record,
+// with an iterator made from its number. Only CBOR comes in parts, and only where the path is
+// [OwnCall]; and no more than half of [Options.MaxConns] answers at a time, so that slow readers
+// leave connections to others.
 //
 // ctx governs the rest too, which has to be read to its end or closed.
 func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) {
@@ -53,7 +54,8 @@ func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) 
 	return rest, nil
 }
 
-// inParts reports whether the answer is to be read in parts, which holds a connection as long as the program takes.
+// inParts reports whether the answer is to be read in parts, which holds a connection as long as
+// the program takes.
 func (c *Caller) inParts(l *life, a *answer) bool {
 	if l.window == 0 || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != cborType || a.encoding() != "" {
 		return false
@@ -81,9 +83,9 @@ func (c *Caller) begin(l *life, a *answer, p *Page) (*Rest, error) {
 	return r, nil
 }
 
-// Next reads the next part into p, which is used again; p.Last says that it was the last. After an error p is empty and
-// the rest is closed. Each part has [Options.Timeout] to arrive, and so has each call of Next after the one before: an answer
-// that nobody reads is given up.
+// Next reads the next part into p, which is used again; p.Last says that it was the last. After an
+// error p is empty and the rest is closed. Each part has [Options.Timeout] to arrive, and so has
+// each call of Next after the one before: an answer that nobody reads is given up.
 func (r *Rest) Next(p *Page) error {
 	p.empty()
 	if r.over {

@@ -17,7 +17,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// sdkSigns has the SDK's signer sign the same request: the same host, path, body and signed headers at the same time.
+// sdkSigns has the SDK's signer sign the same request: the same host, path, body and signed headers
+// at the same time.
 func sdkSigns(tb testing.TB, r *http.Request, body []byte, region string, cred aws.Credentials) string {
 	tb.Helper()
 	auth := r.Header.Get("Authorization")

@@ -34,8 +34,9 @@ func open(s *Subscription, stream io.Reader) error {
 	return s.begin(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: &http.Request{}}, body)
 }
 
-// naiveEvents takes a stream apart with the SDK's decoder and this package's of single events, which has a fuzz test of its own. It returns the
-// events up to what ends the stream, and whether that is the end of well-formed messages.
+// naiveEvents takes a stream apart with the SDK's decoder and this package's of single events,
+// which has a fuzz test of its own. It returns the events up to what ends the stream, and whether
+// that is the end of well-formed messages.
 func naiveEvents(stream []byte) (pages []*Page, whole bool) {
 	d, left := eventstream.NewDecoder(), bytes.NewReader(stream)
 	for left.Len() > 0 {
@@ -63,8 +64,10 @@ func naiveEvents(stream []byte) (pages []*Page, whole bool) {
 	return pages, true
 }
 
-// FuzzStream reads a whole subscription, cut where the network may cut it: the events that it hands over are those that the SDK's decoder finds, up to
-// the end or what is broken, which is an error of a documented kind; it takes no more reads than there are bytes, nor more memory than what came.
+// FuzzStream reads a whole subscription, cut where the network may cut it: the events that it hands
+// over are those that the SDK's decoder finds, up to the end or what is broken, which is an error
+// of a documented kind; it takes no more reads than there are bytes, nor more memory than what
+// came.
 func FuzzStream(f *testing.F) {
 	const event = "SubscribeToShardEvent"
 	hello := eventMessage(f, "initial-response", jsonType, "{}")
@@ -149,7 +152,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// atABound reports whether a stream was refused for what only this package refuses; see [FuzzFrames].
+// atABound reports whether a stream was refused for what only this package refuses; see
+// [FuzzFrames].
 func atABound(err error) bool {
 	return errors.Is(err, ErrTooLarge) || errors.Is(err, errHeaders) || strings.Contains(err.Error(), "bytes of headers")
 }
@@ -169,7 +173,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// FuzzStreamOfGoodMessages: whatever well-formed messages consist of and wherever they are cut, their events come out in order.
+// FuzzStreamOfGoodMessages: whatever well-formed messages consist of and wherever they are cut,
+// their events come out in order.
 func FuzzStreamOfGoodMessages(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0, 0}, []byte("key"), byte(3))
 	f.Add([]byte{3, 3, 2, 1}, []byte{0, 255}, byte(0))

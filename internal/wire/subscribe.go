@@ -14,7 +14,8 @@ import (
 )
 
 var (
-	// ErrNoAnswer is wrapped when a call of SubscribeToShard was not answered with the first message of a stream in time.
+	// ErrNoAnswer is wrapped when a call of SubscribeToShard was not answered with the first
+	// message of a stream in time.
 	ErrNoAnswer = errors.New("the subscription was not answered")
 	// ErrSilent is wrapped when nothing has come on a subscription for too long.
 	ErrSilent = errors.New("the subscription is silent")
@@ -34,8 +35,8 @@ func (r *SubscribeRequest) input() *kinesis.SubscribeToShardInput {
 	return &kinesis.SubscribeToShardInput{ConsumerARN: &r.ConsumerARN, ShardId: &r.Shard, StartingPosition: &r.At}
 }
 
-// Subscription is one event stream, from the answer to SubscribeToShard on. It has no goroutine. It has to be closed. But for Stop it
-// is not for concurrent use.
+// Subscription is one event stream, from the answer to SubscribeToShard on. It has no goroutine. It
+// has to be closed. But for Stop it is not for concurrent use.
 type Subscription struct {
 	ctx    context.Context // of the request: as long as the stream
 	cancel context.CancelCauseFunc
@@ -58,14 +59,16 @@ type eventReader interface {
 	close()
 }
 
-// Subscribe makes a subscription, which lasts until Close: ctx governs the call alone. The call takes the path of the Caller, over
-// connections of its own: HTTP/2 where the server speaks it. It asks for events in JSON, unless [Options.Format] is CBOR, and
-// reads events in either.
+// Subscribe makes a subscription, which lasts until Close: ctx governs the call alone. The call
+// takes the path of the Caller, over connections of its own: HTTP/2 where the server speaks it. It
+// asks for events in JSON, unless [Options.Format] is CBOR, and reads events in either.
 //
-// Errors are those of the SDK, as with [Caller.GetRecords], ctx's cause, and ones that wrap [ErrNoAnswer] or [ErrFrame].
+// Errors are those of the SDK, as with [Caller.GetRecords], ctx's cause, and ones that wrap
+// [ErrNoAnswer] or [ErrFrame].
 func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscription, error) {
 	s := &Subscription{c: c}
-	// The context of the call is that of the whole stream, so it must outlast ctx, which may be a deadline for the call.
+	// The context of the call is that of the whole stream, so it must outlast ctx, which may be a
+	// deadline for the call.
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	bound := req.Answer
 	if bound == 0 {
@@ -100,11 +103,13 @@ func (s *Subscription) bound(d time.Duration, cause error) {
 	s.timer.Reset(d)
 }
 
-// Next waits for the next event and reads it into p, which is used again, and which is empty after an error. If p.Memory is a
-// [WaitingMemory] it waits for that too; meanwhile the service can send no more than a window. Events of a kind that is not known
-// are left out. After an error the subscription is closed. The errors are those of the service, as with [Caller.GetRecords],
-// those of p.Memory, and ones that wrap [ErrSilent] when no event has come whole within silence, not counting the wait for memory,
-// [ErrEnded], [ErrFrame], [ErrTooLarge], or [ErrClosed] after Stop and Close.
+// Next waits for the next event and reads it into p, which is used again, and which is empty after
+// an error. If p.Memory is a [WaitingMemory] it waits for that too; meanwhile the service can send
+// no more than a window. Events of a kind that is not known are left out. After an error the
+// subscription is closed. The errors are those of the service, as with [Caller.GetRecords], those
+// of p.Memory, and ones that wrap [ErrSilent] when no event has come whole within silence, not
+// counting the wait for memory, [ErrEnded], [ErrFrame], [ErrTooLarge], or [ErrClosed] after Stop
+// and Close.
 func (s *Subscription) Next(silence time.Duration, p *Page) error {
 	p.empty()
 	if s.closed {
@@ -135,7 +140,8 @@ type WaitingMemory interface {
 	Take(ctx context.Context, n int) error
 }
 
-// room makes room for n bytes of an event in p. The time it waits for memory does not count as silence.
+// room makes room for n bytes of an event in p. The time it waits for memory does not count as
+// silence.
 func (s *Subscription) room(n int, p *Page) ([]byte, error) {
 	rd := &s.c.reading
 	memory, ok := p.Memory.(WaitingMemory)
@@ -158,8 +164,8 @@ func (s *Subscription) room(n int, p *Page) ([]byte, error) {
 // Context ends with the subscription.
 func (s *Subscription) Context() context.Context { return s.ctx }
 
-// Stop ends the subscription: a call of Next that is waiting fails, and every later one. It may be called at any time, by any
-// goroutine; Close is necessary all the same.
+// Stop ends the subscription: a call of Next that is waiting fails, and every later one. It may be
+// called at any time, by any goroutine; Close is necessary all the same.
 func (s *Subscription) Stop() { s.cancel(ErrClosed) }
 
 // Close ends the subscription and gives its stream back. Calling it again does nothing.

@@ -15,7 +15,8 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 )
 
-// BenchmarkEvent reads events out of memory, and prints how many times longer the SDK's decoder takes for those in JSON.
+// BenchmarkEvent reads events out of memory, and prints how many times longer the SDK's decoder
+// takes for those in JSON.
 func BenchmarkEvent(b *testing.B) {
 	for _, c := range []struct{ records, bytes int }{{1000, 1024}, {10, 1024}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%dB", c.records, c.bytes), func(b *testing.B) {

@@ -60,8 +60,9 @@ func (ep *endpoint) subscribeRequest(now time.Time, cred *aws.Credentials, f For
 	return r
 }
 
-// subscribeUnder makes the call through the SDK, so that the client's middleware, tracing and logging see it, and takes the
-// stream from it before it begins to decode: what it goes on with is an empty one.
+// subscribeUnder makes the call through the SDK, so that the client's middleware, tracing and
+// logging see it, and takes the stream from it before it begins to decode: what it goes on with is
+// an empty one.
 func (c *Caller) subscribeUnder(s *Subscription, req *SubscribeRequest) error {
 	p := &streamProtocol{Protocol: sdkProtocol, format: c.eventFormat()}
 	out, err := c.client.SubscribeToShard(s.ctx, req.input(), c.overStreams, func(o *kinesis.Options) { o.Protocol = p })
@@ -85,13 +86,15 @@ func (c *Caller) subscribeUnder(s *Subscription, req *SubscribeRequest) error {
 	return err
 }
 
-// overStreams makes a call without the SDK's retries, over connections for subscriptions, and with its request in one piece.
+// overStreams makes a call without the SDK's retries, over connections for subscriptions, and with
+// its request in one piece.
 func (c *Caller) overStreams(o *kinesis.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.HTTPClient = wholeRequest{c.streams.of(c)}
 }
 
-// streamProtocol is the SDK's own for Kinesis, but for one call of SubscribeToShard, whose answer it keeps to itself.
+// streamProtocol is the SDK's own for Kinesis, but for one call of SubscribeToShard, whose answer
+// it keeps to itself.
 type streamProtocol struct {
 	*awsjson.Protocol
 	format Format
@@ -145,7 +148,8 @@ func (pr *streamProtocol) DeserializeEventMessage(*smithy.Schema, *smithy.TypeRe
 
 // subscribeSDK makes a call whose events the SDK decodes too.
 func (c *Caller) subscribeSDK(s *Subscription, req *SubscribeRequest) error {
-	// A client of its own: the SDK decodes all event streams of one client with the same unguarded buffer.
+	// A client of its own: the SDK decodes all event streams of one client with the same unguarded
+	// buffer.
 	out, err := kinesis.New(c.client.Options()).SubscribeToShard(s.ctx, req.input(), c.overStreams)
 	if err != nil {
 		return err
@@ -180,7 +184,8 @@ func (e sdkEvents) next(s *Subscription, p *Page) error {
 	}
 }
 
-// sdkClose bounds the wait for the SDK's goroutine, which an HTTP client of the user's own could hold up.
+// sdkClose bounds the wait for the SDK's goroutine, which an HTTP client of the user's own could
+// hold up.
 const sdkClose = 5 * time.Second
 
 func (e sdkEvents) close() {

@@ -24,7 +24,8 @@ type framedEvents struct {
 
 func (f *framedEvents) close() { _ = f.body.Close() } // whatever was read is all that matters
 
-// begin reads the first message, which should be the answer to the call. Some servers begin with an event instead.
+// begin reads the first message, which should be the answer to the call. Some servers begin with an
+// event instead.
 func (f *framedEvents) begin() error {
 	if err := f.head(); err != nil {
 		return err

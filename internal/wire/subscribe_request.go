@@ -38,7 +38,8 @@ func (r *SubscribeRequest) appendTo(b []byte, f Format) []byte {
 	return append(b, cborBreak)
 }
 
-// appendSeconds writes a time as JSON has it: seconds since 1970 with milliseconds behind the point.
+// appendSeconds writes a time as JSON has it: seconds since 1970 with milliseconds behind the
+// point.
 func appendSeconds(b []byte, t time.Time) []byte {
 	return strconv.AppendFloat(b, float64(t.UnixMilli())/1000, 'f', -1, 64)
 }

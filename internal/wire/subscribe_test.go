@@ -78,8 +78,8 @@ func inBubble(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, s *subs
 	}
 }
 
-// The events of a shard come out alike on every path, in every format, over HTTP/1.1 and HTTP/2, with memory that is used again and
-// without, and with a client that has middleware.
+// The events of a shard come out alike on every path, in every format, over HTTP/1.1 and HTTP/2,
+// with memory that is used again and without, and with a client that has middleware.
 func TestEveryPathReadsTheSameEvents(t *testing.T) {
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
@@ -126,7 +126,8 @@ func TestEveryPathReadsTheSameEvents(t *testing.T) {
 	}
 }
 
-// What arrives is what the SDK would send: the same call, with the same members, signed as the SDK would sign it.
+// What arrives is what the SDK would send: the same call, with the same members, signed as the SDK
+// would sign it.
 func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
 	const consumer = "arn:aws:kinesis:eu-west-3:123456789012:stream/s/consumer/c:1"
 	server := newFake(t, func(w http.ResponseWriter, _ seen) {
@@ -330,7 +331,8 @@ func TestSubscriptionsThatBreak(t *testing.T) {
 	}
 }
 
-// Answers that are no event streams say what they are, and those that begin with an event are read all the same.
+// Answers that are no event streams say what they are, and those that begin with an event are read
+// all the same.
 func TestSubscriptionsOfOtherServers(t *testing.T) {
 	event := string(eventMessage(t, "SubscribeToShardEvent", "", `{"Records":[],"ContinuationSequenceNumber":"7"}`))
 	for name, c := range map[string]struct {

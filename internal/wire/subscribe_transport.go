@@ -27,18 +27,21 @@ func (s *streamClient) close() {
 }
 
 const (
-	// streamWindow is how much of a subscription may have come that nobody has read, over HTTP/2; it is memory besides that of pages.
-	// The window of a connection is 1 GiB, so that thousands of subscriptions that are not read leave it open for others, and the
-	// service's 2 MiB a second of a shard pass with round trips of up to 120 ms.
+	// streamWindow is how much of a subscription may have come that nobody has read, over HTTP/2;
+	// it is memory besides that of pages. The window of a connection is 1 GiB, so that thousands of
+	// subscriptions that are not read leave it open for others, and the service's 2 MiB a second of
+	// a shard pass with round trips of up to 120 ms.
 	streamWindow = 256 << 10
-	// streamPing is how long a connection may be silent before it is asked whether it is alive, and streamPong for how long an answer
-	// is waited for; then all its subscriptions end. Without that new ones would go to the same dead connection.
+	// streamPing is how long a connection may be silent before it is asked whether it is alive, and
+	// streamPong for how long an answer is waited for; then all its subscriptions end. Without that
+	// new ones would go to the same dead connection.
 	streamPing = 10 * time.Second
 	streamPong = 10 * time.Second
 )
 
-// streamDoer makes an HTTP client that does what the one of a client's options does, with connections of its own that are meant for
-// streams of minutes: over HTTP/2 if the transport can speak it, as many connections as it takes, and no timeout for whole calls.
+// streamDoer makes an HTTP client that does what the one of a client's options does, with
+// connections of its own that are meant for streams of minutes: over HTTP/2 if the transport can
+// speak it, as many connections as it takes, and no timeout for whole calls.
 func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {

@@ -20,7 +20,8 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// network is a server with shards and a consumer in a bubble, reached over HTTP/2 by a transport whose connections are watched.
+// network is a server with shards and a consumer in a bubble, reached over HTTP/2 by a transport
+// whose connections are watched.
 type network struct {
 	srv       *kinesistest.Server
 	client    *kinesis.Client
@@ -96,7 +97,8 @@ func (n *network) subscribe(t *testing.T, c *Caller, shard string) (*Subscriptio
 	return c.Subscribe(t.Context(), SubscribeRequest{ConsumerARN: n.consumer, Shard: shard, At: fromOldest, Answer: 10 * time.Second})
 }
 
-// Subscriptions that nobody reads hold one window each, and leave the connection to the others, whatever the user's transport says.
+// Subscriptions that nobody reads hold one window each, and leave the connection to the others,
+// whatever the user's transport says.
 func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 	const stuck, records, size = 8, 10, 200 << 10
 	withNetwork(t, stuck+1, func(t *testing.T, n *network) {
@@ -169,7 +171,8 @@ func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 	})
 }
 
-// A connection that is dead without a word is noticed sooner than by each subscription, and new ones take another.
+// A connection that is dead without a word is noticed sooner than by each subscription, and new
+// ones take another.
 func TestADeadConnectionIsGivenUp(t *testing.T) {
 	withNetwork(t, 3, func(t *testing.T, n *network) {
 		c := newCaller(t, n.client, Options{})

@@ -17,15 +17,17 @@ type doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// ownClient makes an HTTP client that does what the one of a plain client's options does, with connections of its own: over
-// HTTP/1.1 only, which costs half of the CPU that HTTP/2 does for answers of a megabyte, and at most conns at a time. closeIdle
-// closes those that are idle; what belongs to the user is left alone.
+// ownClient makes an HTTP client that does what the one of a plain client's options does, with
+// connections of its own: over HTTP/1.1 only, which costs half of the CPU that HTTP/2 does for
+// answers of a megabyte, and at most conns at a time. closeIdle closes those that are idle; what
+// belongs to the user is left alone.
 func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func()) {
 	nothing := func() {}
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			// Only the client itself can do this; its connections close when they have been idle for a while.
+			// Only the client itself can do this; its connections close when they have been idle
+			// for a while.
 			return c.WithTransportOptions(func(t *http.Transport) { tune(t, conns) }), nothing
 		}
 		t := c.GetTransport()
@@ -49,13 +51,14 @@ func ownClient(from kinesis.HTTPClient, conns int) (client doer, closeIdle func(
 	return from, nothing
 }
 
-// surplus is for how long a connection is kept that nobody uses. Those that were used last are used first, so it is one that only a burst
-// needed, such as a start, and the next burst is not likely to come soon. Each is 15 KB or so. And the fewer there are, the fewer can have
-// died without a word.
+// surplus is for how long a connection is kept that nobody uses. Those that were used last are used
+// first, so it is one that only a burst needed, such as a start, and the next burst is not likely
+// to come soon. Each is 15 KB or so. And the fewer there are, the fewer can have died without a
+// word.
 const surplus = 10 * time.Second
 
-// leanClient makes our own HTTP client, with the same settings. It is nil when they ask for what that does not do. proxy has to
-// be asked which requests go through one, for those are net/http's.
+// leanClient makes our own HTTP client, with the same settings. It is nil when they ask for what
+// that does not do. proxy has to be asked which requests go through one, for those are net/http's.
 func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, proxy func(*http.Request) (*url.URL, error)) {
 	var t *http.Transport
 	var timeout, read time.Duration
@@ -99,8 +102,8 @@ func leanClient(from kinesis.HTTPClient, opts Options) (client *http1.Client, pr
 // stay follows no redirect: the signature covers the host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// tunable reports whether a transport can be made to speak HTTP/1.1: not one that dials TLS in its own way, and not one that
-// was told to speak nothing but HTTP/2.
+// tunable reports whether a transport can be made to speak HTTP/1.1: not one that dials TLS in its
+// own way, and not one that was told to speak nothing but HTTP/2.
 func tunable(t *http.Transport) bool {
 	//nolint:staticcheck // DialTLS is deprecated, but old programs set it
 	return t.DialTLS == nil && t.DialTLSContext == nil && (t.Protocols == nil || t.Protocols.HTTP1())

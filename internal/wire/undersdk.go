@@ -33,7 +33,8 @@ func (c *Caller) underSDK(l *life, f Format, req *Request, p *Page) error {
 	return nil
 }
 
-// once makes a call without the SDK's retries, over connections of ours, and with its request in one piece.
+// once makes a call without the SDK's retries, over connections of ours, and with its request in
+// one piece.
 func (c *Caller) once(l *life) func(*kinesis.Options) {
 	return func(o *kinesis.Options) {
 		o.Retryer = aws.NopRetryer{}
@@ -55,9 +56,10 @@ func (h listener) Do(r *http.Request) (*http.Response, error) {
 	return h.l.listenTo(h.c.http, r)
 }
 
-// wholeRequest sends the body of each request as one buffer. The SDK closes a body as soon as the head of the answer is
-// there. If the transport is not quite done with it then, as happens with servers nearby, it takes that for a failed write
-// and closes the connection in the middle of the answer.
+// wholeRequest sends the body of each request as one buffer. The SDK closes a body as soon as the
+// head of the answer is there. If the transport is not quite done with it then, as happens with
+// servers nearby, it takes that for a failed write and closes the connection in the middle of the
+// answer.
 type wholeRequest struct{ doer }
 
 func (w wholeRequest) Do(r *http.Request) (*http.Response, error) {
@@ -80,7 +82,8 @@ func (w wholeRequest) Do(r *http.Request) (*http.Response, error) {
 	return w.doer.Do(whole)
 }
 
-// protocol is the SDK's own for Kinesis, but for the GetRecords calls it is made for: one call each.
+// protocol is the SDK's own for Kinesis, but for the GetRecords calls it is made for: one call
+// each.
 type protocol struct {
 	*awsjson.Protocol
 	format  Format

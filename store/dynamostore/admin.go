@@ -11,8 +11,9 @@ import (
 
 const scanning = "list the applications"
 
-// Apps implements [lease.Admin]. It scans the whole table, a page of 1 MB after the other, at a read unit for each 4 KB:
-// nothing of a running application does that. Besides what [Policy] allows it needs dynamodb:Scan.
+// Apps implements [lease.Admin]. It scans the whole table, a page of 1 MB after the other, at a
+// read unit for each 4 KB: nothing of a running application does that. Besides what [Policy] allows
+// it needs dynamodb:Scan.
 func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
 	if err != nil {
@@ -43,8 +44,8 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Remove implements [lease.Admin]. It deletes row by row, the sessions first, so that no worker goes on with what is left. After
-// an error the rest is still there; repeat it.
+// Remove implements [lease.Admin]. It deletes row by row, the sessions first, so that no worker
+// goes on with what is left. After an error the rest is still there; repeat it.
 func (s *Store) Remove(ctx context.Context, app string) error {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {

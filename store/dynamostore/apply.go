@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Apply implements [lease.Store]. Neighbouring actions of one kind on different leases are carried out side by side.
+// Apply implements [lease.Store]. Neighbouring actions of one kind on different leases are carried
+// out side by side.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	ctx, cancel, err := s.begin(ctx, app)
 	if err != nil {
@@ -147,7 +148,8 @@ func target(a lease.Action) string {
 	}
 }
 
-// apply carries out one action. It reports whether that took effect and who has to read its orders again.
+// apply carries out one action. It reports whether that took effect and who has to read its orders
+// again.
 func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []string, error) {
 	what := a.String()
 	switch a.Kind {
@@ -256,8 +258,9 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 	return s.afterRefusal(ctx, app, a, mark)
 }
 
-// afterRefusal looks at a lease whose condition did not hold. The write may be one of this very call whose answer was lost,
-// which its mark shows; or of an earlier call that failed before it could announce anything, so all that the row names are told.
+// afterRefusal looks at a lease whose condition did not hold. The write may be one of this very
+// call whose answer was lost, which its mark shows; or of an earlier call that failed before it
+// could announce anything, so all that the row names are told.
 func (s *Store) afterRefusal(ctx context.Context, app string, a lease.Action, mark string) (bool, []string, error) {
 	it, err := s.get(ctx, a.String(), app, target(a))
 	if err != nil || it == nil {

@@ -16,14 +16,16 @@ import (
 
 // Beat implements [lease.Store].
 //
-// Why orders may come from memory. Whoever changes what a session holds writes the lease first and then moves told in the
-// session's row, before its call returns. A beat writes the session's row first, which answers with told, and reads the leases
-// after that, so what is remembered under a value of told was read after told had that value. When a later beat is answered
-// with the same value, every change whose note had moved told by then was written before the remembered read began. A change
-// whose note comes later may be missing from both; its call had not returned when the beat began, and the next beat reads.
-// What the report itself gives back moves told as well, before the answer. If nothing else moved it meanwhile, what was
-// remembered less what was given back is what a read would find, so it is remembered under the new value. And when told has moved by
-// one note that names the leases it is about, reading those is enough; see tell.
+// Why orders may come from memory. Whoever changes what a session holds writes the lease first and
+// then moves told in the session's row, before its call returns. A beat writes the session's row
+// first, which answers with told, and reads the leases after that, so what is remembered under a
+// value of told was read after told had that value. When a later beat is answered with the same
+// value, every change whose note had moved told by then was written before the remembered read
+// began. A change whose note comes later may be missing from both; its call had not returned when
+// the beat began, and the next beat reads. What the report itself gives back moves told as well,
+// before the answer. If nothing else moved it meanwhile, what was remembered less what was given
+// back is what a read would find, so it is remembered under the new value. And when told has moved
+// by one note that names the leases it is about, reading those is enough; see tell.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := checkReport(r)
 	if err != nil {
@@ -36,8 +38,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	defer cancel()
 	key := orderKey{app, r.Session}
 
-	// Nothing of a session that is over may take effect, so its row comes first. Who leads does not depend on it,
-	// unless it resigns.
+	// Nothing of a session that is over may take effect, so its row comes first. Who leads does not
+	// depend on it, unless it resigns.
 	var (
 		leader    lease.Leader
 		others    []lease.SessionBeat
@@ -126,8 +128,8 @@ func checkReport(r lease.Report) (lease.Report, error) {
 // givesBack reports whether p can change more than a checkpoint.
 func givesBack(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// touch is the one write of an idle beat: it counts the beat and records the report. Of a report that gives leases back it
-// first says so, in the same write; see settle.
+// touch is the one write of an idle beat: it counts the beat and records the report. Of a report
+// that gives leases back it first says so, in the same write; see settle.
 func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRow, error) {
 	var troubles []byte
 	if len(r.Troubles) > 0 {
@@ -141,7 +143,8 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 		set(attrMaxLeases, number(uint64(r.MaxLeases))).set(attrHolds, number(r.Holds)).
 		setText(attrTroubles, string(troubles)).absent(attrEnded)
 	if r.First {
-		// A row that is made anew under an old name must not repeat values that some Store still remembers orders by.
+		// A row that is made anew under an old name must not repeat values that some Store still
+		// remembers orders by.
 		c.setOnce(attrTold, number(rand.Uint64N(1<<48)))
 		c.setText(attrTimes, r.Times.String())
 	} else {
@@ -163,8 +166,9 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 	return decodeWorker(it)
 }
 
-// settle announces what a report gave back, after it was carried out: heirs are told, and freed moves, for views. A session
-// whose report was cut short stays unsettled, and no view trusts what it knows, until its next beat or its end.
+// settle announces what a report gave back, after it was carried out: heirs are told, and freed
+// moves, for views. A session whose report was cut short stays unsettled, and no view trusts what
+// it knows, until its next beat or its end.
 func (s *Store) settle(ctx context.Context, app, session string, heirs news) (workerRow, error) {
 	if err := s.tell(ctx, app, heirs); err != nil {
 		return workerRow{}, err
@@ -180,7 +184,8 @@ func (s *Store) settle(ctx context.Context, app, session string, heirs news) (wo
 	return decodeWorker(it)
 }
 
-// readLeases reads the leases of an application that session owns or has to acknowledge, all for "", sorted by key.
+// readLeases reads the leases of an application that session owns or has to acknowledge, all for
+// "", sorted by key.
 func (s *Store) readLeases(ctx context.Context, app, session string) ([]lease.Lease, error) {
 	items, err := s.query(ctx, "read the leases", app, leasePrefix, session)
 	if err != nil {

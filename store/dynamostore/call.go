@@ -19,13 +19,16 @@ import (
 const (
 	// withoutDeadline bounds a call whose context has no deadline.
 	withoutDeadline = 30 * time.Second
-	// An attempt may take half of the time that is left, within these: a connection that hangs leaves time for a new one.
+	// An attempt may take half of the time that is left, within these: a connection that hangs
+	// leaves time for a new one.
 	shortestAttempt = 500 * time.Millisecond
 	longestAttempt  = 5 * time.Second
-	// Between attempts: the first pause at most this, then twice as much each time, half of it random.
+	// Between attempts: the first pause at most this, then twice as much each time, half of it
+	// random.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
-	// inParallel is how many requests one call makes at once: as many as the SDK's default client keeps connections for.
+	// inParallel is how many requests one call makes at once: as many as the SDK's default client
+	// keeps connections for.
 	inParallel = 10
 )
 
@@ -34,8 +37,8 @@ var retryable = retry.IsErrorRetryables(retry.DefaultRetryables)
 // own makes the client's requests go over the store's connections, each once.
 func (s *Store) own(o *dynamodb.Options) { o.HTTPClient, o.Retryer = s.pool.client, aws.NopRetryer{} }
 
-// call makes one request, and makes it again while that can help. A request that is not answered may have taken effect,
-// so each one has to bear being repeated.
+// call makes one request, and makes it again while that can help. A request that is not answered
+// may have taken effect, so each one has to bear being repeated.
 func call[In, Out any](
 	ctx context.Context, s *Store, what string, in *In, send func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error),
 ) (*Out, error) {
@@ -74,7 +77,8 @@ func call[In, Out any](
 	}
 }
 
-// update carries out c and returns the row as answer says. It returns false when the condition does not hold.
+// update carries out c and returns the row as answer says. It returns false when the condition does
+// not hold.
 func (s *Store) update(ctx context.Context, what string, c *change, answer types.ReturnValue) (item, bool, error) {
 	out, err := call(ctx, s, what, c.updateInput(s.table, answer), s.client.UpdateItem)
 	if conditionFailed(err) {
@@ -131,8 +135,9 @@ func (s *Store) get(ctx context.Context, what, app, row string) (item, error) {
 	return out.Item, nil
 }
 
-// query reads all rows of an application whose sort key begins with prefix and whose owner or revoked session is the given
-// one; "" is anybody. A read has no effect but its price, and a page holds 1 MB.
+// query reads all rows of an application whose sort key begins with prefix and whose owner or
+// revoked session is the given one; "" is anybody. A read has no effect but its price, and a page
+// holds 1 MB.
 func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([]item, error) {
 	in := &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: aws.Bool(true),
@@ -160,8 +165,8 @@ func (s *Store) query(ctx context.Context, what, app, prefix, session string) ([
 	}
 }
 
-// parallel calls do for 0 to n-1, several at a time. After an error it begins nothing more; it returns the first error when
-// all that began have ended.
+// parallel calls do for 0 to n-1, several at a time. After an error it begins nothing more; it
+// returns the first error when all that began have ended.
 func parallel(n int, do func(i int) error) error {
 	if n == 1 {
 		return do(0)

@@ -42,8 +42,8 @@ func (s server) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// readsConsistently holds each read of each test to what the store may believe. The servers of the integration tests answer all reads
-// alike, so nothing but this tells.
+// readsConsistently holds each read of each test to what the store may believe. The servers of the
+// integration tests answer all reads alike, so nothing but this tells.
 func readsConsistently(operation string, body map[string]any) bool {
 	switch operation {
 	case "GetItem", "Query", "Scan":

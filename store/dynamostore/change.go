@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// change is one conditional write of one row, being put together. All attribute names go through placeholders, because
-// many of ours are reserved words.
+// change is one conditional write of one row, being put together. All attribute names go through
+// placeholders, because many of ours are reserved words.
 type change struct {
 	app, row      string
 	sets, removes []string
@@ -70,10 +70,12 @@ func (c *change) copy(attr, from string) *change {
 	return c
 }
 
-// next adds one to a number, absent counting as 0, and sets another attribute to what it was before.
+// next adds one to a number, absent counting as 0, and sets another attribute to what it was
+// before.
 func (c *change) next(attr, before string) *change {
 	was := "if_not_exists(" + c.name(attr) + ", " + c.value(number(0)) + ")"
-	// Expressions see the row as it was. In this order it is right also where an emulator has them see each other.
+	// Expressions see the row as it was. In this order it is right also where an emulator has them
+	// see each other.
 	c.sets = append(c.sets, c.name(before)+" = "+was, c.name(attr)+" = "+was+" + "+c.value(number(1)))
 	return c
 }

@@ -12,16 +12,18 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Bounds of what a session's row says of the leases that were changed last. It has to stay below a kilobyte in all, which is what a beat pays
-// for as one write.
+// Bounds of what a session's row says of the leases that were changed last. It has to stay below a
+// kilobyte in all, which is what a beat pays for as one write.
 const (
 	mostNews      = 8
 	mostNewsBytes = 400
-	// keepNews is for how long they stay there: every look of the leader reads the rows of all sessions.
+	// keepNews is for how long they stay there: every look of the leader reads the rows of all
+	// sessions.
 	keepNews = 10 * time.Second
 )
 
-// news are the leases that changed, by session whose orders they are in. A session with nil reads all of its leases.
+// news are the leases that changed, by session whose orders they are in. A session with nil reads
+// all of its leases.
 type news map[string][]lease.Key
 
 func (n news) add(session string, k lease.Key) {
@@ -51,10 +53,12 @@ func rows(keys []lease.Key) []string {
 	return all
 }
 
-// tell makes sessions read the leases that changed with the next beat. Those that have no row are over.
+// tell makes sessions read the leases that changed with the next beat. Those that have no row are
+// over.
 //
-// The row keeps the last note only, and which value told had before it. A session that remembers its orders under that value reads the leases of
-// the note; one that missed another note meanwhile reads all of its leases. While an announcement of this Store may have been lost, its notes name
+// The row keeps the last note only, and which value told had before it. A session that remembers
+// its orders under that value reads the leases of the note; one that missed another note meanwhile
+// reads all of its leases. While an announcement of this Store may have been lost, its notes name
 // none: what was lost is found with them.
 func (s *Store) tell(ctx context.Context, app string, n news) error {
 	s.mu.Lock()
@@ -74,8 +78,9 @@ func (s *Store) tell(ctx context.Context, app string, n news) error {
 	})
 }
 
-// stale reports whether the row of a session has had news for long, which its beat then removes. Should that remove a note that came since, the
-// session finds told moved and nothing named, and reads all of its leases.
+// stale reports whether the row of a session has had news for long, which its beat then removes.
+// Should that remove a note that came since, the session finds told moved and nothing named, and
+// reads all of its leases.
 func (s *Store) stale(k orderKey) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +102,8 @@ func (s *Store) saw(k orderKey, row workerRow) {
 	s.news[k] = time.Since(s.born)
 }
 
-// catchUp returns the orders of a session that knows them but for the last note, by reading the leases of that note.
+// catchUp returns the orders of a session that knows them but for the last note, by reading the
+// leases of that note.
 func (s *Store) catchUp(ctx context.Context, app string, k orderKey, row workerRow) (held []lease.Lease, ok bool, err error) {
 	if len(row.news) == 0 || row.told != row.newsAfter+1 {
 		return nil, false, nil

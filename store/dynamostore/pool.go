@@ -11,16 +11,18 @@ import (
 // pool is the connections that a Store makes its requests over.
 type pool struct {
 	client dynamodb.HTTPClient
-	// closeIdle closes those that nobody uses. When a request was not answered, the others may be as dead as its own: a gateway that is
-	// gone or has forgotten them tells nobody. Each would cost the store one more attempt, and there may be more of them than fit into
-	// the time for which leases are trusted.
+	// closeIdle closes those that nobody uses. When a request was not answered, the others may be
+	// as dead as its own: a gateway that is gone or has forgotten them tells nobody. Each would
+	// cost the store one more attempt, and there may be more of them than fit into the time for
+	// which leases are trusted.
 	closeIdle func()
 	// longest bounds an attempt.
 	longest time.Duration
 }
 
-// ownPool makes a pool with the settings of a client's, which stays the user's own and is not touched. Where that cannot be done it is
-// that one, and its idle connections are closed if it can do that.
+// ownPool makes a pool with the settings of a client's, which stays the user's own and is not
+// touched. Where that cannot be done it is that one, and its idle connections are closed if it can
+// do that.
 func ownPool(from dynamodb.HTTPClient) pool {
 	p := pool{client: from, closeIdle: func() {}, longest: longestAttempt}
 	switch c := from.(type) {

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// network connects clients with the server that accepts from it. All connections that there are can die without a word: what is
-// written to them gets lost, and nothing comes.
+// network connects clients with the server that accepts from it. All connections that there are can
+// die without a word: what is written to them gets lost, and nothing comes.
 type network struct {
 	accepted chan net.Conn
 	once     sync.Once

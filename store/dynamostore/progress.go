@@ -12,8 +12,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// maxTries bounds how often a write is put together anew because the row changed under it. Each loss means that somebody
-// else's write to the same lease went through, which is rare; so many in a row mean that something is wrong.
+// maxTries bounds how often a write is put together anew because the row changed under it. Each
+// loss means that somebody else's write to the same lease went through, which is rare; so many in a
+// row mean that something is wrong.
 const maxTries = 20
 
 // progress is what carrying out a report found.
@@ -23,7 +24,8 @@ type progress struct {
 	back    map[lease.Key]uint64 // the epochs of leases that the session does not hold any more by this
 }
 
-// carryOut carries out each progress of a report by itself: those of one lease one after the other, leases side by side.
+// carryOut carries out each progress of a report by itself: those of one lease one after the other,
+// leases side by side.
 func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progress, error) {
 	var (
 		keys  []lease.Key
@@ -129,9 +131,10 @@ func decide(l lease.Lease, session string, p lease.Progress) outcome {
 	}
 }
 
-// giveBack releases, finishes or acknowledges: read, decide, write under the condition of what was read, again if that
-// changed. It reports whether session was entitled to that, and who has to be told that it owns the lease now. When an earlier
-// try took effect and its answer was lost, the row shows the result, and its owner is told once more.
+// giveBack releases, finishes or acknowledges: read, decide, write under the condition of what was
+// read, again if that changed. It reports whether session was entitled to that, and who has to be
+// told that it owns the lease now. When an earlier try took effect and its answer was lost, the row
+// shows the result, and its owner is told once more.
 func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progress) (bool, string, error) {
 	row, what := leaseRow(p.Key), "give back "+p.Key.String()
 	for range maxTries {
@@ -183,8 +186,9 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 	return false, "", fmt.Errorf("dynamostore: %s: the row changed under each of %d tries", what, maxTries)
 }
 
-// asSeen is a change of l under the condition that it is still as it was seen. The position may only have moved by its
-// owner's own checkpoint, but a checkpoint that is under way must not be undone either.
+// asSeen is a change of l under the condition that it is still as it was seen. The position may
+// only have moved by its owner's own checkpoint, but a checkpoint that is under way must not be
+// undone either.
 func asSeen(app string, l lease.Lease) *change {
 	return newChange(app, leaseRow(l.Key)).
 		when(attrEpoch, "=", number(l.Epoch)).when(attrPositionKey, "=", text(l.Position.SortKey())).
@@ -259,8 +263,9 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	return err
 }
 
-// freeAll takes session out of every lease that names it as owner or as revoked. Leases are read until none does, because a
-// leader that does not know yet that session leaves may still be giving it some.
+// freeAll takes session out of every lease that names it as owner or as revoked. Leases are read
+// until none does, because a leader that does not know yet that session leaves may still be giving
+// it some.
 func (s *Store) freeAll(ctx context.Context, app, session string, told news) (changed bool, err error) {
 	var mu sync.Mutex
 	for range maxTries {

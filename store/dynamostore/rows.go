@@ -71,7 +71,8 @@ const (
 
 const pausedMark = "="
 
-// maxRowBytes is DynamoDB's own bound on the sort key. That on the partition key is above [lease.MaxAppBytes].
+// maxRowBytes is DynamoDB's own bound on the sort key. That on the partition key is above
+// [lease.MaxAppBytes].
 const maxRowBytes = 1024
 
 type item = map[string]types.AttributeValue
@@ -84,7 +85,8 @@ func yes() types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: 
 
 var escapeStream = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// leaseRow is the sort key of a lease. A "/" in the stream's name is escaped, so no two keys share a row.
+// leaseRow is the sort key of a lease. A "/" in the stream's name is escaped, so no two keys share
+// a row.
 func leaseRow(k lease.Key) string {
 	return leasePrefix + escapeStream.Replace(k.Stream) + "/" + k.Shard
 }
@@ -104,7 +106,8 @@ func parseLeaseRow(row string) (lease.Key, error) {
 
 func workerRowKey(session string) string { return workerPrefix + session }
 
-// checkRow refuses a key that DynamoDB would refuse less clearly: escaped, a stream's name can be too long.
+// checkRow refuses a key that DynamoDB would refuse less clearly: escaped, a stream's name can be
+// too long.
 func checkRow(what, row string) error {
 	if len(row) > maxRowBytes || !utf8.ValidString(row) {
 		return fmt.Errorf("dynamostore: %s %.120q must be UTF-8 and its sort key at most %d bytes, not %d", what, row, maxRowBytes, len(row))

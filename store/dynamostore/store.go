@@ -23,13 +23,15 @@ type Options struct {
 	Table string
 }
 
-// Store implements [lease.Store] on a DynamoDB table. It is safe for concurrent use by any number of applications, and any
-// number of Stores in any number of processes may share the table. There is nothing to close.
+// Store implements [lease.Store] on a DynamoDB table. It is safe for concurrent use by any number
+// of applications, and any number of Stores in any number of processes may share the table. There
+// is nothing to close.
 //
-// Each call retries throttled, failed and unanswered requests until its context ends, or for 30 seconds when the context
-// has no deadline; the client's own retries are not used. Where the client's HTTP client is one of the SDK's or of net/http,
-// the Store has connections of its own, with the same settings, and makes them anew when a request is not answered in time.
-// Errors wrap [lease.ErrSetup] when the table is missing, has another shape, or may not be used.
+// Each call retries throttled, failed and unanswered requests until its context ends, or for 30
+// seconds when the context has no deadline; the client's own retries are not used. Where the
+// client's HTTP client is one of the SDK's or of net/http, the Store has connections of its own,
+// with the same settings, and makes them anew when a request is not answered in time. Errors wrap
+// [lease.ErrSetup] when the table is missing, has another shape, or may not be used.
 type Store struct {
 	client *dynamodb.Client
 	pool   pool
@@ -92,7 +94,8 @@ func (s *Store) remember(k orderKey, told uint64, held []lease.Lease) {
 	s.orders[k] = orders{told, held}
 }
 
-// subtract makes what was remembered under told, less the given epochs of leases, what is remembered under the next value.
+// subtract makes what was remembered under told, less the given epochs of leases, what is
+// remembered under the next value.
 func (s *Store) subtract(k orderKey, told uint64, back map[lease.Key]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

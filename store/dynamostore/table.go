@@ -15,7 +15,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// readyWithin bounds how long CreateTable waits when its context has no deadline; DynamoDB takes seconds.
+// readyWithin bounds how long CreateTable waits when its context has no deadline; DynamoDB takes
+// seconds.
 const readyWithin = 5 * time.Minute
 
 const (
@@ -23,9 +24,10 @@ const (
 	creating   = "create the table"
 )
 
-// CreateTable creates the table, billed per request, and waits until it can be used. A table that is there already is left as
-// it is if its keys are the ones that a Store needs; another one is an error that wraps [lease.ErrSetup]. It may be called
-// any number of times, also by several processes at once. Without a deadline it waits for five minutes at most.
+// CreateTable creates the table, billed per request, and waits until it can be used. A table that
+// is there already is left as it is if its keys are the ones that a Store needs; another one is an
+// error that wraps [lease.ErrSetup]. It may be called any number of times, also by several
+// processes at once. Without a deadline it waits for five minutes at most.
 func (s *Store) CreateTable(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -152,7 +154,8 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("dynamostore: %w: %s on table %s is not allowed; a worker needs this policy:\n\n%s\n\n(%w)",
 			lease.ErrSetup, what, s.table, Policy(s.policyResource()), err)
 	case "ValidationException":
-		// Most likely a table of another shape. Its description says so for certain, if it may be read.
+		// Most likely a table of another shape. Its description says so for certain, if it may be
+		// read.
 		if what == describing || what == creating {
 			return plain
 		}
@@ -189,8 +192,8 @@ func (s *Store) policyResource() string {
 	return "arn:aws:dynamodb:" + region + ":*:table/" + s.table
 }
 
-// Definitions shows how to make a table of that name by other means than [Store.CreateTable]: with the AWS command line, Terraform and
-// CloudFormation.
+// Definitions shows how to make a table of that name by other means than [Store.CreateTable]: with
+// the AWS command line, Terraform and CloudFormation.
 func Definitions(table string) string {
 	return `With the AWS command line:
 
@@ -231,8 +234,9 @@ With CloudFormation:
           - {AttributeName: row, KeyType: RANGE}`
 }
 
-// Policy is the IAM policy, as JSON, that lets a worker use the table with the given ARN, and no more.
-// [Store.CreateTable] also needs dynamodb:CreateTable, and [Store.Apps] dynamodb:Scan; workers need not be allowed either.
+// Policy is the IAM policy, as JSON, that lets a worker use the table with the given ARN, and no
+// more. [Store.CreateTable] also needs dynamodb:CreateTable, and [Store.Apps] dynamodb:Scan;
+// workers need not be allowed either.
 func Policy(tableARN string) string {
 	return `{
   "Version": "2012-10-17",

@@ -1,6 +1,6 @@
-// Package memstore keeps leases in the memory of one process. It is the reference implementation of [lease.Store]: what
-// it does is what every store has to do, said as plainly as possible. It serves tests, simulations, and programs whose
-// progress need not outlive them.
+// Package memstore keeps leases in the memory of one process. It is the reference implementation of
+// [lease.Store]: what it does is what every store has to do, said as plainly as possible. It serves
+// tests, simulations, and programs whose progress need not outlive them.
 package memstore
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Store implements [lease.Store]. Workers share leases when they share the Store. It is safe for concurrent use; each
-// call is one atomic step.
+// Store implements [lease.Store]. Workers share leases when they share the Store. It is safe for
+// concurrent use; each call is one atomic step.
 type Store struct {
 	mu      sync.Mutex
 	apps    map[string]*application
@@ -121,7 +121,8 @@ func (s *Store) View(ctx context.Context, app, since string) (lease.View, error)
 	return v, nil
 }
 
-// Apply implements [lease.Store]. All actions take effect in one step, or none when one of them makes no sense.
+// Apply implements [lease.Store]. All actions take effect in one step, or none when one of them
+// makes no sense.
 func (s *Store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	if err := cmp.Or(ctx.Err(), lease.CheckApp(app)); err != nil {
 		return nil, err

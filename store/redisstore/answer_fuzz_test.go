@@ -26,8 +26,8 @@ func answered(v any) any {
 	return true // no type that Redis has
 }
 
-// FuzzAnswers takes whole answers of scripts apart, which rows that somebody else wrote are part of: what is read is in order and can be true, or
-// there is an error, which says whose it is.
+// FuzzAnswers takes whole answers of scripts apart, which rows that somebody else wrote are part
+// of: what is read is in order and can be true, or there is an error, which says whose it is.
 func FuzzAnswers(f *testing.F) {
 	const session = `{"b":"1","e":"0","d":"1","t":"1s/5s/30s","x":"{\"weight\":2}"}`
 	row := func(id string) []any {

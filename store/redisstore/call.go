@@ -65,8 +65,8 @@ func (s *Store) run(ctx context.Context, script *redis.Script, app string, args 
 	return []any{answer}, nil
 }
 
-// runAndWait runs a script and waits for the replicas of the same connection's writes, in one round trip if the server knows the
-// script.
+// runAndWait runs a script and waits for the replicas of the same connection's writes, in one round
+// trip if the server knows the script.
 func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
 	node, err := s.node(ctx, keys[0])
 	if err != nil {
@@ -96,13 +96,15 @@ func (s *Store) runAndWait(ctx context.Context, script *redis.Script, keys []str
 		answer, err = both(func(c redis.Scripter) *redis.Cmd { return script.Eval(ctx, c, keys, args...) })
 	}
 	if cluster, ok := s.client.(*redis.ClusterClient); ok && err != nil {
-		// The client follows a slot that has a new master only with commands that it routes itself; others would learn of it in a minute.
+		// The client follows a slot that has a new master only with commands that it routes itself;
+		// others would learn of it in a minute.
 		cluster.ReloadState(ctx)
 	}
 	return answer, err
 }
 
-// node is the client of the server that has a key: questions without a key go anywhere in a cluster.
+// node is the client of the server that has a key: questions without a key go anywhere in a
+// cluster.
 func (s *Store) node(ctx context.Context, key string) (redis.Cmdable, error) {
 	if cluster, ok := s.client.(*redis.ClusterClient); ok {
 		return cluster.MasterForKey(ctx, key)
@@ -110,7 +112,8 @@ func (s *Store) node(ctx context.Context, key string) (redis.Cmdable, error) {
 	return s.client, nil
 }
 
-// check makes sure, once, that the server does not throw leases away. One that does not let its settings be read is believed.
+// check makes sure, once, that the server does not throw leases away. One that does not let its
+// settings be read is believed.
 func (s *Store) check(ctx context.Context, app string) error {
 	if s.checked.Load() {
 		return nil
@@ -130,8 +133,8 @@ func (s *Store) check(ctx context.Context, app string) error {
 	return nil
 }
 
-// Warnings says what about the server's settings could cost progress or a second owner, one sentence each, as far as the server
-// lets its settings be read. For commands and logs.
+// Warnings says what about the server's settings could cost progress or a second owner, one
+// sentence each, as far as the server lets its settings be read. For commands and logs.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	node, err := s.node(ctx, s.key("warnings", parts[0]))
 	if err != nil {
@@ -166,8 +169,8 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// argumentsOf is what servers say before they quote the arguments of a command that they do not know. HELLO and AUTH have the password
-// among theirs, so what follows is for no log.
+// argumentsOf is what servers say before they quote the arguments of a command that they do not
+// know. HELLO and AUTH have the password among theirs, so what follows is for no log.
 const argumentsOf = "with args beginning with:"
 
 // discreet is an error of which a part is not told.

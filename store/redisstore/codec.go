@@ -351,7 +351,8 @@ func (d *decoder) leases() []lease.Lease {
 	return some
 }
 
-// beats reads all that is left, as sessions and their beat counts. A count that is none is left out: the leader complains of it.
+// beats reads all that is left, as sessions and their beat counts. A count that is none is left
+// out: the leader complains of it.
 func (d *decoder) beats() []lease.SessionBeat {
 	some := make([]lease.SessionBeat, 0, len(d.values)/2)
 	for len(d.values) > 0 && d.err == nil {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// lookWithin bounds a look at the connections of the pool, which takes a round trip if they are well.
+	// lookWithin bounds a look at the connections of the pool, which takes a round trip if they are
+	// well.
 	lookWithin = 500 * time.Millisecond
 	// mostLooked is at how many of them, for each server.
 	mostLooked = 64
@@ -28,9 +29,11 @@ func (s *Store) lend(ctx context.Context, do func() error) error {
 	return err
 }
 
-// lookAtConns asks the servers over as many connections as nobody uses, all at once; the client closes those that do not answer. A
-// server that is gone, or a gateway that has forgotten its connections, tells nobody: each would cost one whole call, and a pool that
-// the program uses for more than its leases may hold more of them than calls fit into the time for which leases are trusted.
+// lookAtConns asks the servers over as many connections as nobody uses, all at once; the client
+// closes those that do not answer. A server that is gone, or a gateway that has forgotten its
+// connections, tells nobody: each would cost one whole call, and a pool that the program uses for
+// more than its leases may hold more of them than calls fit into the time for which leases are
+// trusted.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {

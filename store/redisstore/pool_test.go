@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// network connects a client with servers that say 1 to every script, after a while. All connections that there are can die without a
-// word: what is written to them gets lost, and nothing comes.
+// network connects a client with servers that say 1 to every script, after a while. All connections
+// that there are can die without a word: what is written to them gets lost, and nothing comes.
 type network struct {
 	mu      sync.Mutex
 	dead    chan struct{} // closed when those made until now have died
@@ -96,7 +96,8 @@ func serve(c net.Conn) {
 	}
 }
 
-// However many connections of a pool have died, one call is lost, and the next one takes a little longer.
+// However many connections of a pool have died, one call is lost, and the next one takes a little
+// longer.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const together = 10
 	synctest.Test(t, func(t *testing.T) {

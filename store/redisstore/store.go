@@ -17,18 +17,19 @@ import (
 
 // Options say how a [Store] uses Redis.
 type Options struct {
-	// Prefix begins the names of all keys, "weir:" by default; at most 100 bytes without braces. All processes of an
-	// application use the same one.
+	// Prefix begins the names of all keys, "weir:" by default; at most 100 bytes without braces.
+	// All processes of an application use the same one.
 	Prefix string
-	// Replicas is how many replicas must have a write before a call succeeds; 0, the default, waits for none. See the package's
-	// page on failovers.
+	// Replicas is how many replicas must have a write before a call succeeds; 0, the default, waits
+	// for none. See the package's page on failovers.
 	Replicas int
-	// ReplicaTimeout bounds that wait, 1 s by default. When it is over the call fails, though its writes were made.
+	// ReplicaTimeout bounds that wait, 1 s by default. When it is over the call fails, though its
+	// writes were made.
 	ReplicaTimeout time.Duration
 }
 
-// Store implements [lease.Store] on Redis. It is safe for concurrent use, by any number of processes. Besides the errors of
-// the contract its methods return those of the client.
+// Store implements [lease.Store] on Redis. It is safe for concurrent use, by any number of
+// processes. Besides the errors of the contract its methods return those of the client.
 type Store struct {
 	client  redis.UniversalClient
 	options Options
@@ -41,8 +42,9 @@ var (
 	_ lease.Admin = (*Store)(nil)
 )
 
-// New returns a Store on a client, which stays the caller's to close. It fails on what makes no sense and asks the server
-// nothing. The client has to have ContextTimeoutEnabled: a beat that outlives its context would hold its worker up.
+// New returns a Store on a client, which stays the caller's to close. It fails on what makes no
+// sense and asks the server nothing. The client has to have ContextTimeoutEnabled: a beat that
+// outlives its context would hold its worker up.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	honours := true
 	switch c := client.(type) {
@@ -78,7 +80,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 // The parts of an application, in the order in which scripts know them.
 var parts = [...]string{"app", "leases", "sessions", "owned", "paused"}
 
-// key is the name of one part of an application. What stands in braces decides the slot in a cluster, so it must not hold braces itself.
+// key is the name of one part of an application. What stands in braces decides the slot in a
+// cluster, so it must not hold braces itself.
 func (s *Store) key(app, part string) string {
 	return s.options.Prefix + "{" + url.QueryEscape(app) + "}:" + part
 }
@@ -203,7 +206,8 @@ func (s *Store) Leave(ctx context.Context, app string, r lease.Report) error {
 	return err
 }
 
-// Apps implements [lease.Admin]. It looks at the names of all keys in the database, a thousand at a time.
+// Apps implements [lease.Admin]. It looks at the names of all keys in the database, a thousand at a
+// time.
 func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
 	begin, end := s.options.Prefix+"{", "}:"+parts[0]

@@ -10,7 +10,8 @@ import (
 // rowsAtOnce is how many rows one statement reads or writes at most.
 const rowsAtOnce = 200
 
-// preload reads the leases of these keys, those that are not there too, in a few statements where each costs a round trip.
+// preload reads the leases of these keys, those that are not there too, in a few statements where
+// each costs a round trip.
 func (t *tx) preload(keys []lease.Key) error {
 	if !t.dialect.server {
 		return nil
@@ -52,8 +53,8 @@ func keysOf(actions []lease.Action) []lease.Key {
 // list repeats what with commas.
 func list(what string, n int) string { return strings.TrimSuffix(strings.Repeat(what+", ", n), ", ") }
 
-// writeAll writes the leases that were changed, many at once. They are locked, so a new row that is there after all was made by
-// somebody meanwhile, and the transaction has to begin again.
+// writeAll writes the leases that were changed, many at once. They are locked, so a new row that is
+// there after all was made by somebody meanwhile, and the transaction has to begin again.
 func (t *tx) writeAll(keys []lease.Key) error {
 	var made, changed, gone [][]any
 	for _, k := range keys {

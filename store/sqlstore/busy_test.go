@@ -12,8 +12,9 @@ type coded string
 func (c coded) Error() string    { return "the server's words" }
 func (c coded) SQLState() string { return string(c) }
 
-// What the database did not carry out because of somebody else is tried again, and nothing else: serialization failures come only where the
-// server's default isolation is above READ COMMITTED, so no test against a server has them.
+// What the database did not carry out because of somebody else is tried again, and nothing else:
+// serialization failures come only where the server's default isolation is above READ COMMITTED, so
+// no test against a server has them.
 func TestCollisionsAreTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		d    *dialect

@@ -10,11 +10,13 @@ import (
 	"sync"
 )
 
-// errOtherFile is wrapped while the path of a SQLite file does not lead to the file that was opened.
+// errOtherFile is wrapped while the path of a SQLite file does not lead to the file that was
+// opened.
 var errOtherFile = errors.New("it was deleted, moved or replaced while it was in use: put it back, or stop all workers and start them again")
 
-// file is the SQLite file of a store. A process that has it open goes on to use it when its path leads elsewhere, or nowhere; others, and
-// later connections, would use what is there instead, and two workers trust one lease.
+// file is the SQLite file of a store. A process that has it open goes on to use it when its path
+// leads elsewhere, or nowhere; others, and later connections, would use what is there instead, and
+// two workers trust one lease.
 type file struct {
 	mu    sync.Mutex
 	known bool

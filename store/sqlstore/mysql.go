@@ -11,8 +11,8 @@ var mysql = &dialect{
 	name:   "MySQL",
 	server: true,
 	quote:  func(name string) string { return "`" + name + "`" },
-	// Names are bytes: the collations that compare text by its bytes ignore spaces at its end. Statements that make tables
-	// end a transaction here, so they have to bear being repeated.
+	// Names are bytes: the collations that compare text by its bytes ignore spaces at its end.
+	// Statements that make tables end a transaction here, so they have to bear being repeated.
 	schema: [][]string{{
 		`CREATE TABLE IF NOT EXISTS {applications} (
   app VARBINARY(255) NOT NULL PRIMARY KEY,
@@ -121,9 +121,10 @@ func hopelessMySQL(err error, fresh bool) string {
 	return ""
 }
 
-// An ordinary beat is two statements, or three with checkpoints, each a transaction of its own. That is enough: the first finds that
-// the session lives and moves its count, so nobody who saw the count before can end it any more; each checkpoint is
-// conditional on owner, epoch and place; and the last reads what is true afterwards.
+// An ordinary beat is two statements, or three with checkpoints, each a transaction of its own.
+// That is enough: the first finds that the session lives and moves its count, so nobody who saw the
+// count before can end it any more; each checkpoint is conditional on owner, epoch and place; and
+// the last reads what is true afterwards.
 var (
 	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?
 WHERE app = ? AND session = ? AND ended = 0`

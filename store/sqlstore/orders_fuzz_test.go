@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// FuzzReadOrders reads rows of a beat's answer that somebody else may have written: orders that can be true, or an error that names the row.
+// FuzzReadOrders reads rows of a beat's answer that somebody else may have written: orders that can
+// be true, or an error that names the row.
 func FuzzReadOrders(f *testing.F) {
 	f.Add("me", int64(3), "me", int64(1), int64(2), int64(0), "s", "1", `["a"]`, "17+3", int64(4), uint8(0))
 	f.Add("me", int64(3), "other", int64(1), int64(2), int64(1), "s", "1", `[]`, "oldest", int64(4), uint8(1))
@@ -68,7 +69,8 @@ func FuzzReadOrders(f *testing.F) {
 	})
 }
 
-// FuzzApplicationRow reads an application's row, with that of its leader's session where there is one.
+// FuzzApplicationRow reads an application's row, with that of its leader's session where there is
+// one.
 func FuzzApplicationRow(f *testing.F) {
 	f.Add("leader", int64(1), int64(2), "token", `["b","a","a"]`, int64(3), int64(0), uint8(0))
 	f.Add("leader", int64(1), int64(2), "token", `[]`, int64(3), int64(1), uint8(1))

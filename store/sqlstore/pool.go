@@ -10,13 +10,15 @@ import (
 )
 
 const (
-	// lookWithin bounds a look at the connections of the pool, which takes a round trip if they are well.
+	// lookWithin bounds a look at the connections of the pool, which takes a round trip if they are
+	// well.
 	lookWithin = 500 * time.Millisecond
 	// mostLooked is at how many of them.
 	mostLooked = 64
 )
 
-// onConn lends one connection of the pool. One that a failed transaction may have left in an unknown state is closed.
+// onConn lends one connection of the pool. One that a failed transaction may have left in an
+// unknown state is closed.
 func (s *Store) onConn(ctx context.Context, do func(*sql.Conn) error) error {
 	if s.doubt.CompareAndSwap(true, false) {
 		s.lookAtConns(ctx)
@@ -37,9 +39,10 @@ func (s *Store) lend(ctx context.Context, do func(*sql.Conn) error) error {
 	return do(c)
 }
 
-// lookAtConns pings the connections that nobody uses, all at once, and closes those that do not answer. A server that is gone, or a
-// gateway that has forgotten its connections, tells nobody: each would cost one whole call, and a pool that the program uses for more
-// than its leases may hold more of them than calls fit into the time for which leases are trusted.
+// lookAtConns pings the connections that nobody uses, all at once, and closes those that do not
+// answer. A server that is gone, or a gateway that has forgotten its connections, tells nobody:
+// each would cost one whole call, and a pool that the program uses for more than its leases may
+// hold more of them than calls fit into the time for which leases are trusted.
 func (s *Store) lookAtConns(ctx context.Context) {
 	bound := lookWithin
 	if end, ok := ctx.Deadline(); ok {

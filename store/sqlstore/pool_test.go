@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// network is a driver whose connections can all die at once without a word. pings says that it looks at a connection before it lends
-// it once more, as pgx does.
+// network is a driver whose connections can all die at once without a word. pings says that it
+// looks at a connection before it lends it once more, as pgx does.
 type network struct {
 	pings bool
 	died  atomic.Int64 // connections up to this one
@@ -57,7 +57,8 @@ func (c *netConn) Ping(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// However many connections of a pool have died, one call is lost, and the next one takes a little longer.
+// However many connections of a pool have died, one call is lost, and the next one takes a little
+// longer.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const together = 10
 	for name, pings := range map[string]bool{"the driver looks": true, "the driver does not look": false} {

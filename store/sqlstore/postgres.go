@@ -13,7 +13,8 @@ var postgres = &dialect{
 	dollars: true,
 	quote:   func(name string) string { return `"` + strings.ToLower(name) + `"` },
 	schema: [][]string{{
-		// Text is compared by its bytes. Rows that change with each beat get room on their page, so that no index has to change.
+		// Text is compared by its bytes. Rows that change with each beat get room on their page, so
+		// that no index has to change.
 		`CREATE TABLE {applications} (
   app TEXT COLLATE "C" NOT NULL PRIMARY KEY,
   leader TEXT COLLATE "C" NOT NULL, -- a session, '' for none
@@ -69,9 +70,10 @@ var postgres = &dialect{
 		return " ON CONFLICT (app, stream, shard) DO UPDATE SET " + strings.Join(sets, ", ")
 	},
 	begin: func(ctx context.Context, c *sql.Conn, _ bool) error {
-		// One round trip. The bound is for a process that vanishes in the middle without a word to the server, with its machine or its
-		// network: the rows it has locked, the application's own among them, would stay locked until TCP gives the connection up, which
-		// takes two hours by default.
+		// One round trip. The bound is for a process that vanishes in the middle without a word to
+		// the server, with its machine or its network: the rows it has locked, the application's
+		// own among them, would stay locked until TCP gives the connection up, which takes two
+		// hours by default.
 		_, err := c.ExecContext(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 5000")
 		return err
 	},
@@ -86,7 +88,8 @@ var postgres = &dialect{
 	hopeless: hopelessPostgres,
 }
 
-// sqlState is the code that the server gave an error, "" without one. The errors of pgx and lib/pq know it.
+// sqlState is the code that the server gave an error, "" without one. The errors of pgx and lib/pq
+// know it.
 func sqlState(err error) string {
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
@@ -113,9 +116,10 @@ func hopelessPostgres(err error, fresh bool) string {
 	return ""
 }
 
-// The whole of an ordinary beat is one statement. It reads the database as of its start, but checks what it changes as that is: a
-// session that was ended meanwhile is not found, and a lease that changed hands takes no position. Orders that were read before that
-// would say the lease is still held, and so that the position is saved: errCollided has them read again.
+// The whole of an ordinary beat is one statement. It reads the database as of its start, but checks
+// what it changes as that is: a session that was ended meanwhile is not found, and a lease that
+// changed hands takes no position. Orders that were read before that would say the lease is still
+// held, and so that the position is saved: errCollided has them read again.
 var (
 	countPostgres = `WITH me AS (
   UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8

@@ -10,17 +10,20 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// A server is asked over a network, by many: what every worker says each second must not be a transaction of many round trips, nor
-// lock more than the rows it changes. So a beat that neither begins nor gives back anything goes a quicker way.
+// A server is asked over a network, by many: what every worker says each second must not be a
+// transaction of many round trips, nor lock more than the rows it changes. So a beat that neither
+// begins nor gives back anything goes a quicker way.
 
 // heldColumns are leaseColumns of the table l, for a join.
 var heldColumns = "l." + strings.ReplaceAll(leaseColumns, ", ", ", l.")
 
-// othersColumns are those of a row of orders that stands for another session: its beat and its name, and no term.
+// othersColumns are those of a row of orders that stands for another session: its beat and its
+// name, and no term.
 var othersColumns = "o.beat, o.session" + strings.Repeat(", NULL", ordersCount-2)
 
-// ordersCount is how many columns a row of orders has: the session's beat, the application's leader and term, the leader's beat and
-// whether it has ended, and a lease. Where there is no application, leader or lease, their values are nil.
+// ordersCount is how many columns a row of orders has: the session's beat, the application's leader
+// and term, the leader's beat and whether it has ended, and a lease. Where there is no application,
+// leader or lease, their values are nil.
 var ordersCount = 5 + leaseCount
 
 // step is how far a session got with one lease.
@@ -63,7 +66,8 @@ func (q quickBeat) json() (string, error) {
 	return string(text), err
 }
 
-// steps returns what a report says of its leases, false if that is more than how far it got with each.
+// steps returns what a report says of its leases, false if that is more than how far it got with
+// each.
 func steps(progress []lease.Progress) (all []step, quick bool) {
 	seen := make(map[lease.Key]bool, len(progress))
 	for _, p := range progress {

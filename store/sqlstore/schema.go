@@ -18,8 +18,9 @@ const (
 	insertVersion = "INSERT INTO {schema} (version) VALUES (0)"
 )
 
-// Schema returns the statements that make the tables of the current version in an empty database, for people who let
-// nobody but themselves change a schema. On SQLite, also run PRAGMA journal_mode = WAL.
+// Schema returns the statements that make the tables of the current version in an empty database,
+// for people who let nobody but themselves change a schema. On SQLite, also run PRAGMA journal_mode
+// = WAL.
 func (s *Store) Schema() string {
 	var b strings.Builder
 	for _, step := range s.dialect.schema {
@@ -32,8 +33,9 @@ func (s *Store) Schema() string {
 	return b.String()
 }
 
-// SchemaSince returns the statements that bring tables of an older version, from 1 on, up to date, for the same people as Schema. To run
-// them once more does no harm, though the database may say that a column is there. Workers that run need not stop.
+// SchemaSince returns the statements that bring tables of an older version, from 1 on, up to date,
+// for the same people as Schema. To run them once more does no harm, though the database may say
+// that a column is there. Workers that run need not stop.
 func (s *Store) SchemaSince(version int) (string, error) {
 	if version < 1 || int64(version) >= s.version() {
 		return "", fmt.Errorf("sqlstore: there are no tables of version %d that could be brought to version %d: want 1 to %d", version, s.version(), s.version()-1)
@@ -51,18 +53,20 @@ func (s *Store) SchemaSince(version int) (string, error) {
 // version is that of the schema which this code knows.
 func (s *Store) version() int64 { return int64(len(s.dialect.schema)) }
 
-// generation is how many versions get on with each other: programs that know one of 1 to 99 work with the tables of any later
-// one of these, as an older worker has to that starts again in the middle of an upgrade. So a step within a generation only adds,
-// and what it adds has a default that suits rows of programs that do not know it.
+// generation is how many versions get on with each other: programs that know one of 1 to 99 work
+// with the tables of any later one of these, as an older worker has to that starts again in the
+// middle of an upgrade. So a step within a generation only adds, and what it adds has a default
+// that suits rows of programs that do not know it.
 const generation = 100
 
 // suits says that tables of a version have all that a program needs which knows another.
 func suits(tables, known int64) bool { return tables >= known && tables/generation == known/generation }
 
-// Migrate makes the tables, or brings those of an older version up to date, in one transaction. It is never run unasked.
-// Where there is nothing to do it does nothing; several may run it at once. It fails with an error that wraps
-// [lease.ErrSetup] if tables of these names belong to somebody else, or were made by a version of weir that is so much newer
-// that the two cannot share them. Tables that are newer and suit this version stay as they are.
+// Migrate makes the tables, or brings those of an older version up to date, in one transaction. It
+// is never run unasked. Where there is nothing to do it does nothing; several may run it at once.
+// It fails with an error that wraps [lease.ErrSetup] if tables of these names belong to somebody
+// else, or were made by a version of weir that is so much newer that the two cannot share them.
+// Tables that are newer and suit this version stay as they are.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.dialect.prepare != nil {
 		err := s.insist(ctx, func(ctx context.Context) error {
@@ -134,7 +138,8 @@ func (t *tx) migrateAlone() (done func(), err error) {
 	}, err
 }
 
-// probe makes sure that the tables are those that were made, and not ones of somebody else that were there before.
+// probe makes sure that the tables are those that were made, and not ones of somebody else that
+// were there before.
 func (t *tx) probe() error {
 	for _, q := range [...]string{
 		"SELECT " + leaseColumns + ", app, place FROM {leases} WHERE 1 = 0",
@@ -164,7 +169,8 @@ func (t *tx) schemaVersion() (version int64, there bool, err error) {
 	return version, there, err
 }
 
-// checkVersion makes sure that the tables are those that this code knows, or newer ones that suit it.
+// checkVersion makes sure that the tables are those that this code knows, or newer ones that suit
+// it.
 func (t *tx) checkVersion() error {
 	version, _, err := t.schemaVersion()
 	switch {

@@ -86,8 +86,8 @@ func prepareSQLite(ctx context.Context, c *sql.Conn) error {
 	}
 }
 
-// beginSQLite takes the write lock at once: a transaction that starts as a reader could not become a writer after
-// somebody else wrote. Both settings can only be made outside of a transaction.
+// beginSQLite takes the write lock at once: a transaction that starts as a reader could not become
+// a writer after somebody else wrote. Both settings can only be made outside of a transaction.
 func beginSQLite(ctx context.Context, c *sql.Conn, write bool) error {
 	if _, err := c.ExecContext(ctx, "PRAGMA busy_timeout = 50"); err != nil {
 		return err

@@ -17,17 +17,19 @@ import (
 type Options struct {
 	// Dialect is the database's. It has to be given.
 	Dialect Dialect
-	// Prefix begins the names of the tables, "weir_" by default: a letter or underscore, then letters, digits and
-	// underscores, at most 30. All processes of an application use the same one.
+	// Prefix begins the names of the tables, "weir_" by default: a letter or underscore, then
+	// letters, digits and underscores, at most 30. All processes of an application use the same
+	// one.
 	Prefix string
-	// Schema is where the tables are: a schema of Postgres, a database of MySQL. "", the default, is the one that the
-	// connection has chosen. It has to exist; the form is that of Prefix, and reserved words are names like all others. On Postgres
-	// upper case is lower case, as in a statement without quotes.
+	// Schema is where the tables are: a schema of Postgres, a database of MySQL. "", the default,
+	// is the one that the connection has chosen. It has to exist; the form is that of Prefix, and
+	// reserved words are names like all others. On Postgres upper case is lower case, as in a
+	// statement without quotes.
 	Schema string
 }
 
-// Store implements [lease.Store] on a SQL database. It is safe for concurrent use, by any number of processes. Besides
-// the errors of the contract its methods return those of the driver.
+// Store implements [lease.Store] on a SQL database. It is safe for concurrent use, by any number of
+// processes. Besides the errors of the contract its methods return those of the driver.
 type Store struct {
 	db      *sql.DB
 	dialect *dialect
@@ -48,8 +50,8 @@ var (
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,29}$`)
 
-// New returns a Store on a database, which stays the caller's to close. It fails on options that make no sense and does
-// not touch the database.
+// New returns a Store on a database, which stays the caller's to close. It fails on options that
+// make no sense and does not touch the database.
 func New(db *sql.DB, o Options) (*Store, error) {
 	d := dialects[o.Dialect]
 	switch {
@@ -79,7 +81,8 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	return s, nil
 }
 
-// named puts the names of the tables into a statement, and writes its parameters as the database wants them.
+// named puts the names of the tables into a statement, and writes its parameters as the database
+// wants them.
 func (s *Store) named(query string) string {
 	query = s.names.Replace(query)
 	if !s.dialect.dollars || !strings.Contains(query, "?") {
@@ -100,8 +103,8 @@ func (s *Store) named(query string) string {
 // Abilities implements [lease.Store]. They are the same for all dialects.
 func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
 
-// Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement, or two or three that
-// need no transaction.
+// Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement,
+// or two or three that need no transaction.
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
 	r, err := r.Check()
 	if err != nil {
@@ -194,7 +197,8 @@ func (t *tx) others(session string) ([]lease.SessionBeat, error) {
 // fromOthers are the sessions o of an application that live but one.
 const fromOthers = " FROM {sessions} o WHERE o.app = ? AND o.session <> ? AND o.ended = 0"
 
-// appendBeat adds a session, by its beat and name. A row that cannot be true is left out: the leader complains of it.
+// appendBeat adds a session, by its beat and name. A row that cannot be true is left out: the
+// leader complains of it.
 func appendBeat(others []lease.SessionBeat, values []any) []lease.SessionBeat {
 	d := decoder{row: values}
 	beat, session := d.count("beat"), d.text("session")
@@ -221,8 +225,8 @@ func (t *tx) session(session string) (w lease.Worker, there bool, err error) {
 	return w, there, err
 }
 
-// View implements [lease.Store]. On SQLite it is one snapshot. On a server it is a few: what the revision stands for is read
-// first, then the leases, then the workers.
+// View implements [lease.Store]. On SQLite it is one snapshot. On a server it is a few: what the
+// revision stands for is read first, then the leases, then the workers.
 func (s *Store) View(ctx context.Context, app, since string) (lease.View, error) {
 	var v lease.View
 	err := s.inTx(ctx, app, false, func(t *tx) error {

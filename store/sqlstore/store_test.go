@@ -42,7 +42,8 @@ func TestNewRefusesOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A schema may have the name of a reserved word, which servers take only in quotes; what Postgres makes of upper case stays as it was.
+// A schema may have the name of a reserved word, which servers take only in quotes; what Postgres
+// makes of upper case stays as it was.
 func TestTheSchemaIsQuoted(t *testing.T) {
 	db := sql.OpenDB(nil)
 	defer func() { _ = db.Close() }()

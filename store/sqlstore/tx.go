@@ -20,10 +20,12 @@ import (
 // patience bounds the calls of a context without a deadline.
 const patience = 30 * time.Second
 
-// errCollided says that two statements of a transaction saw different things, as they may on a server.
+// errCollided says that two statements of a transaction saw different things, as they may on a
+// server.
 var errCollided = errors.New("sqlstore: somebody else was faster")
 
-// inTx is transact on tables of a version that this code can work with, which it makes sure of once.
+// inTx is transact on tables of a version that this code can work with, which it makes sure of
+// once.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err
@@ -40,7 +42,8 @@ func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx)
 			s.checked.Store(true)
 		}
 		if write && s.dialect.server {
-			// Whoever may change what a view must not hide takes the application's row first, so that they take turns.
+			// Whoever may change what a view must not hide takes the application's row first, so
+			// that they take turns.
 			if _, err := t.application(); err != nil {
 				return err
 			}
@@ -49,8 +52,8 @@ func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx)
 	})
 }
 
-// transact runs do in one transaction, from the start again for as long as the database is busy and ctx lasts. It
-// commits if do returns nil. do must not keep anything from one run to the next.
+// transact runs do in one transaction, from the start again for as long as the database is busy and
+// ctx lasts. It commits if do returns nil. do must not keep anything from one run to the next.
 func (s *Store) transact(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	return s.insist(ctx, func(ctx context.Context) error {
 		if write && s.turn != nil {
@@ -82,7 +85,8 @@ func (s *Store) transact(ctx context.Context, app string, write bool, do func(*t
 	})
 }
 
-// insist repeats try while it fails because the database is busy. It explains the error that ends it.
+// insist repeats try while it fails because the database is busy. It explains the error that ends
+// it.
 func (s *Store) insist(ctx context.Context, try func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,7 +137,8 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// tx is one transaction of one application. Leases that were read are changed in memory and written back by flush.
+// tx is one transaction of one application. Leases that were read are changed in memory and written
+// back by flush.
 type tx struct {
 	*Store
 	ctx   context.Context
@@ -149,7 +154,8 @@ type tx struct {
 // row is a lease as it was read and as it shall be; nil where there is none.
 type row struct{ was, is *lease.Lease }
 
-// application is the row of an application and, of its leader's session, what tells whether it lives.
+// application is the row of an application and, of its leader's session, what tells whether it
+// lives.
 type application struct {
 	leader   string
 	term     uint64
@@ -177,8 +183,8 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 		if !open {
 			return
 		}
-		// Also after the end of ctx, if it is local work. When even this fails, or the transaction is gone already, closing
-		// the connection is the one way to be sure.
+		// Also after the end of ctx, if it is local work. When even this fails, or the transaction
+		// is gone already, closing the connection is the one way to be sure.
 		if _, err := t.conn.ExecContext(t.ending(), "ROLLBACK"); err != nil {
 			_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
@@ -204,7 +210,8 @@ func (t *tx) run(write bool, do func(*tx) error) error {
 	return nil
 }
 
-// ending is the context of what ends a transaction. It is not cut short where it is local work: an answer is better than none.
+// ending is the context of what ends a transaction. It is not cut short where it is local work: an
+// answer is better than none.
 func (t *tx) ending() context.Context {
 	if t.dialect.server {
 		return t.ctx
@@ -342,7 +349,8 @@ func sortLeases(some []lease.Lease) {
 	slices.SortFunc(some, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
 }
 
-// application reads the application's row; without one it is a new one that flush makes when it is changed.
+// application reads the application's row; without one it is a new one that flush makes when it is
+// changed.
 func (t *tx) application() (*application, error) {
 	if t.top != nil {
 		return t.top, nil
@@ -368,7 +376,8 @@ func (t *tx) application() (*application, error) {
 	return a, nil
 }
 
-// readApplication reads an application's row and, of its leader's session, its beat and whether it has ended; nil where there is none.
+// readApplication reads an application's row and, of its leader's session, its beat and whether it
+// has ended; nil where there is none.
 func readApplication(app string, values []any) (*application, error) {
 	d := decoder{row: values}
 	a := &application{leader: d.text("leader"), term: d.count("term"), revision: d.count("revision"), token: d.text("token")}
@@ -445,7 +454,8 @@ func (t *tx) flush() error {
 	return err
 }
 
-// moved reports whether the lease changed in a way that views must not hide: any but a checkpoint or a load.
+// moved reports whether the lease changed in a way that views must not hide: any but a checkpoint
+// or a load.
 func (r *row) moved() bool {
 	if r.was == nil || r.is == nil {
 		return r.was != r.is

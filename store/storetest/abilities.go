@@ -37,9 +37,10 @@ var abilityCases = []testCase{
 	}},
 }
 
-// Wrapper is the contract of what wraps a store: wrap returns a wrapper of the store that it is given, as it is used where
-// nothing goes wrong. The wrapper has to pass on which abilities the store has, whatever they are, and every field of what
-// it is told and answered, also those that it does not know.
+// Wrapper is the contract of what wraps a store: wrap returns a wrapper of the store that it is
+// given, as it is used where nothing goes wrong. The wrapper has to pass on which abilities the
+// store has, whatever they are, and every field of what it is told and answered, also those that it
+// does not know.
 func Wrapper(t testing.TB, wrap func(lease.Store) lease.Store) {
 	t.Helper()
 	ctx := t.Context()

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Bench measures the calls that a running application makes all the time, among a thousand leases of twenty workers.
+// Bench measures the calls that a running application makes all the time, among a thousand leases
+// of twenty workers.
 func Bench(b *testing.B, h Harness) {
 	e := &env{TB: b, ctx: b.Context(), store: h.Open(b), app: "storetest-" + rand.Text()}
 	var actions []lease.Action

@@ -13,8 +13,9 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// contestLog is what a crowd of workers and leaders that race on the same leases do and see, written down with
-// the order in which their calls began and returned, to be judged when they are done.
+// contestLog is what a crowd of workers and leaders that race on the same leases do and see,
+// written down with the order in which their calls began and returned, to be judged when they are
+// done.
 type contestLog struct {
 	*env
 	clock atomic.Int64 // orders the beginnings and returns of calls
@@ -263,7 +264,8 @@ func (c *contestLog) judge() {
 	c.judgePositions(owner, reported, sure, number)
 }
 
-// judgeWish checks the heir in orders: the latest wish, or one whose call overlapped a later one or the beat.
+// judgeWish checks the heir in orders: the latest wish, or one whose call overlapped a later one or
+// the beat.
 func (c *contestLog) judgeWish(b beat, l lease.Lease, wishes []act) {
 	var possible []string
 	before := false
@@ -282,7 +284,8 @@ func (c *contestLog) judgeWish(b beat, l lease.Lease, wishes []act) {
 	}
 }
 
-// judgePositions checks that checkpoints are the owners' own, that none was lost, and that none went back.
+// judgePositions checks that checkpoints are the owners' own, that none was lost, and that none
+// went back.
 func (c *contestLog) judgePositions(owner map[epochOf]string, reported, sure map[epochOf]uint64, number func(shard.Position) uint64) {
 	final := map[lease.Key]lease.Lease{}
 	check := func(l lease.Lease) {

@@ -15,8 +15,8 @@ var ErrLost = errors.New("storetest: lost on the way")
 
 // Fault is what befalls one call to a store. The zero Fault is none; fields may be combined.
 type Fault struct {
-	// Delay passes before the call is carried out. The end of the call's context cuts it short; then the call fails with
-	// the context's error and is not carried out.
+	// Delay passes before the call is carried out. The end of the call's context cuts it short;
+	// then the call fails with the context's error and is not carried out.
 	Delay time.Duration
 	// Before fails the call, which is not carried out.
 	Before error
@@ -24,7 +24,8 @@ type Fault struct {
 	Later bool
 	// Twice carries the call out twice. The caller gets the second answer.
 	Twice bool
-	// DelayAnswer passes after the call was carried out, cut short like Delay; then the answer is lost.
+	// DelayAnswer passes after the call was carried out, cut short like Delay; then the answer is
+	// lost.
 	DelayAnswer time.Duration
 	// After replaces the answer of the call, which was carried out.
 	After error
@@ -44,15 +45,16 @@ var (
 	_ lease.Admin = (*FaultyStore)(nil)
 )
 
-// Faulty wraps a store. Before each call next says what befalls it; op is "Beat", "View", "Apply", "Lead", "Leave",
-// "Apps" or "Remove". The last two fail on a store that is no [lease.Admin].
-// next must be safe for concurrent use. Time passes by package time, so a synctest bubble's clock serves.
+// Faulty wraps a store. Before each call next says what befalls it; op is "Beat", "View", "Apply",
+// "Lead", "Leave", "Apps" or "Remove". The last two fail on a store that is no [lease.Admin]. next
+// must be safe for concurrent use. Time passes by package time, so a synctest bubble's clock
+// serves.
 func Faulty(store lease.Store, next func(op string) Fault) *FaultyStore {
 	return &FaultyStore{store: store, next: next}
 }
 
-// Deliver carries out the calls that failed with [Fault.Later] since the last Deliver, in their order, and returns how
-// many there were. Nobody learns their answers.
+// Deliver carries out the calls that failed with [Fault.Later] since the last Deliver, in their
+// order, and returns how many there were. Nobody learns their answers.
 func (s *FaultyStore) Deliver(ctx context.Context) int {
 	s.mu.Lock()
 	calls := s.underway
@@ -106,7 +108,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Abilities implements [lease.Store]: those of the wrapped store. Nothing befalls it, because it does no I/O.
+// Abilities implements [lease.Store]: those of the wrapped store. Nothing befalls it, because it
+// does no I/O.
 func (s *FaultyStore) Abilities() lease.Abilities { return s.store.Abilities() }
 
 // Beat implements [lease.Store].

@@ -97,7 +97,8 @@ func newHistory(e *env) *history {
 	return &history{env: e, rng: rand.New(rand.NewPCG(seed, 0)), ref: memstore.New(), got: map[lease.Key]lease.Lease{}}
 }
 
-// A call is one call to a store, made up from what memstore shows. It returns its answer as far as stores must agree.
+// A call is one call to a store, made up from what memstore shows. It returns its answer as far as
+// stores must agree.
 type historyCall struct {
 	name string
 	do   func(ctx context.Context, s lease.Store) (string, error)
@@ -259,7 +260,8 @@ func (h *history) call() historyCall {
 	}
 }
 
-// withBeats fills in the beat counts, which each store counts in its own way: Beat 0 stands for the current one.
+// withBeats fills in the beat counts, which each store counts in its own way: Beat 0 stands for the
+// current one.
 func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.Action) ([]lease.Action, error) {
 	if !slices.ContainsFunc(actions, func(a lease.Action) bool { return a.Kind == lease.EndSession }) {
 		return actions, nil
@@ -283,7 +285,8 @@ func (h *history) withBeats(ctx context.Context, s lease.Store, actions []lease.
 	return actions, nil
 }
 
-// orders is what an answer says but for positions, loads and births, which may be older, and the beat count of the leader.
+// orders is what an answer says but for positions, loads and births, which may be older, and the
+// beat count of the leader.
 func (h *history) orders(o lease.Orders) string {
 	var b strings.Builder
 	for _, l := range o.Held {
@@ -391,7 +394,8 @@ func (h *history) actions() []lease.Action {
 			a = suspend(pick(h, []string{"", "orders", "clicks"}), h.chance(60))
 		}
 		if a.Kind == lease.EndSession || a.Kind == lease.Forget || a.Kind == lease.Drain {
-			// Forgetting and then ending would end and forget when it is done twice; draining comes before or after an end.
+			// Forgetting and then ending would end and forget when it is done twice; draining comes
+			// before or after an end.
 			if ends[session] {
 				continue
 			}

@@ -119,7 +119,8 @@ var sessionCases = []testCase{
 		e.beat("a")
 	}},
 	{"the first beat may carry progress", func(e *env) {
-		// A worker whose first beat was answered with an error cannot know that it has leases by now.
+		// A worker whose first beat was answered with an error cannot know that it has leases by
+		// now.
 		e.start("a")
 		e.must(create("1"), assign("1", 1, "a"))
 		e.held(e.report(lease.Report{Session: "a", First: true, Progress: []lease.Progress{at("1", 2, seq(5))}}), k("1"))

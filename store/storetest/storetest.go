@@ -1,13 +1,16 @@
-// Package storetest is the contract of [lease.Store] as a test suite. Whoever writes a store runs it so:
+// Package storetest is the contract of [lease.Store] as a test suite. Whoever writes a store runs
+// it so:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Run(t, storetest.Harness{Open: func(t testing.TB) lease.Store { ... }})
 //	}
 //
-// The suite holds a store to the words of the contract and to what memstore does, alone and with many writers, through
-// one client and through two, one of which may be a worker of the version before, as in a rolling deployment. It grows with
-// the contract: a store whose [lease.Abilities] do not name a new field is not asked to honour it, but its calls have to work
-// as before when the field is set. [Wrapper] is the part for whatever wraps a store. [Faulty] makes a store's calls fail, get lost, or happen twice, for tests of whatever uses a store.
+// The suite holds a store to the words of the contract and to what memstore does, alone and with
+// many writers, through one client and through two, one of which may be a worker of the version
+// before, as in a rolling deployment. It grows with the contract: a store whose [lease.Abilities]
+// do not name a new field is not asked to honour it, but its calls have to work as before when the
+// field is set. [Wrapper] is the part for whatever wraps a store. [Faulty] makes a store's calls
+// fail, get lost, or happen twice, for tests of whatever uses a store.
 package storetest
 
 import (
@@ -28,13 +31,15 @@ import (
 
 // Harness says how the suite reaches the store under test.
 type Harness struct {
-	// Open returns a client of a store that is set up, and closes it with t.Cleanup. It is called once for each case,
-	// also by several at once; the stores may share their data, since each case makes an application name of its own.
+	// Open returns a client of a store that is set up, and closes it with t.Cleanup. It is called
+	// once for each case, also by several at once; the stores may share their data, since each case
+	// makes an application name of its own.
 	Open func(t testing.TB) lease.Store
-	// Again opens one more client of the data of s, which Open returned, as another process would. nil stands for s itself,
-	// for stores that live in one process.
+	// Again opens one more client of the data of s, which Open returned, as another process would.
+	// nil stands for s itself, for stores that live in one process.
 	Again func(t testing.TB, s lease.Store) lease.Store
-	// Steps is the length of the random histories, 0 for the default of 1,000. A slow store may take fewer.
+	// Steps is the length of the random histories, 0 for the default of 1,000. A slow store may
+	// take fewer.
 	Steps int
 }
 
@@ -85,7 +90,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// env is one case's application in the store under test. Its methods fail the test on an unexpected error.
+// env is one case's application in the store under test. Its methods fail the test on an unexpected
+// error.
 type env struct {
 	testing.TB
 	ctx   context.Context
@@ -366,7 +372,8 @@ func canon(v lease.View) string {
 	return strings.Join(append(lines, fmt.Sprintf("leader %q term %d", v.Leader.Session, v.Leader.Term)), "\n")
 }
 
-// ownership is what View must not hide: which leases there are, with everything but checkpoints and loads that moved.
+// ownership is what View must not hide: which leases there are, with everything but checkpoints and
+// loads that moved.
 func ownership(leases []lease.Lease) string {
 	var lines []string
 	for _, l := range leases {

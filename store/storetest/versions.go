@@ -69,7 +69,8 @@ func (e *env) through(s lease.Store) *env {
 	return &c
 }
 
-// agree makes sure that the client of the version before sees what the other sees, as far as it knows it.
+// agree makes sure that the client of the version before sees what the other sees, as far as it
+// knows it.
 func (e *env) agree() {
 	e.Helper()
 	old := e.through(e.other)

@@ -19,8 +19,8 @@ func needs(a lease.Abilities, c testCase) testCase {
 	}}
 }
 
-// asks sends a beat that asks for the others, and makes sure that it is told of exactly these, with the counts that a view
-// shows.
+// asks sends a beat that asks for the others, and makes sure that it is told of exactly these, with
+// the counts that a view shows.
 func (e *env) asks(r lease.Report, others ...string) {
 	e.Helper()
 	r.Others = true

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// wishCases are about what people and workers say beside ownership: loads, troubles, drained workers, paused streams.
+// wishCases are about what people and workers say beside ownership: loads, troubles, drained
+// workers, paused streams.
 var wishCases = []testCase{
 	{"a load is kept with its lease and changes nothing else", func(e *env) {
 		e.start("a", "b")

@@ -85,7 +85,8 @@ func (p *postgres) place(addr string) string {
 
 func (p *postgres) kill() { p.d.Kill() }
 
-// start tries again for a while: the processes of the server that was killed need a moment to notice.
+// start tries again for a while: the processes of the server that was killed need a moment to
+// notice.
 func (p *postgres) start() error {
 	for try := 1; ; try++ {
 		err := p.d.TryStart()
@@ -171,7 +172,8 @@ func (f *sqlite) endless() error { return f.unlimited }
 
 func (f *sqlite) ballast() string { return filepath.Join(f.dir, "ballast") }
 
-// fill leaves no byte free. The write-ahead log would go on in the space that it has, so it is cut off, and what becomes free is taken too.
+// fill leaves no byte free. The write-ahead log would go on in the space that it has, so it is cut
+// off, and what becomes free is taken too.
 func (f *sqlite) fill() error {
 	db, err := sql.Open("sqlite", f.place(""))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/integration/chaos/verdict"
 )
 
-// Each method here inflicts one fault, takes it back, also when the context ends meanwhile, and notes what it did.
+// Each method here inflicts one fault, takes it back, also when the context ends meanwhile, and
+// notes what it did.
 
 // until sets when everything has to be well again.
 func until(f *verdict.Fault, from int64, bound time.Duration) { f.Until = from + int64(bound) }
@@ -57,7 +58,8 @@ func (s *stage) killAll(r round) error {
 	return errors.Join(append(errs, waiting)...)
 }
 
-// freeze stops a process in its tracks for a while. One that was writing to a file keeps that locked, and then everybody does without the store.
+// freeze stops a process in its tracks for a while. One that was writing to a file keeps that
+// locked, and then everybody does without the store.
 func (s *stage) freeze(f *verdict.Fault, l *life, d time.Duration, meanwhile func() error) error {
 	held := false
 	err := l.signal(syscall.SIGSTOP)
@@ -237,7 +239,8 @@ func (s *stage) killStore(r round) error {
 	return err
 }
 
-// outage makes the store useless to everybody for a while: by the network, or by a lock where there is none.
+// outage makes the store useless to everybody for a while: by the network, or by a lock where there
+// is none.
 func (s *stage) outage(f *verdict.Fault, r round, d time.Duration, meanwhile func() error) error {
 	if s.backing.address() == "" {
 		return s.lock(f, d, meanwhile)
@@ -307,7 +310,8 @@ func (s *stage) stopDuringOutage(r round) error {
 	err := s.outage(f, r, d, func() error {
 		return errors.Join(s.pause(time.Duration(r.late*float64(d))), v.stop())
 	})
-	// Its farewell may have failed: then it is like one that was killed, at the latest when its patience ends.
+	// Its farewell may have failed: then it is like one that was killed, at the latest when its
+	// patience ends.
 	err = errors.Join(err, v.wait(stopWithin))
 	until(f, max(f.To, now()), s.times.takenOver())
 	return errors.Join(err, s.restart(v))

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/integration/chaos/verdict"
 )
 
-// What a run leaves in its directory, beside what each process logs: everything that the verdict is made of.
+// What a run leaves in its directory, beside what each process logs: everything that the verdict is
+// made of.
 const (
 	putsFile      = "puts"
 	faultsFile    = "faults"

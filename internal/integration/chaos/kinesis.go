@@ -26,7 +26,8 @@ const (
 	silence   = "silence"
 )
 
-// ends are the modes of a fault of subscriptions. A shard's own is that of its number, so each strikes a part of the shards.
+// ends are the modes of a fault of subscriptions. A shard's own is that of its number, so each
+// strikes a part of the shards.
 var ends = []string{cutShort, exception, endEarly, silence}
 
 func endOf(shard string) (how string, known bool) {
@@ -38,7 +39,8 @@ func endOf(shard string) (how string, known bool) {
 	return ends[n%len(ends)], true
 }
 
-// unwell is what goes wrong with calls to Kinesis at the moment. Calls and the stage use it at the same time.
+// unwell is what goes wrong with calls to Kinesis at the moment. Calls and the stage use it at the
+// same time.
 type unwell struct {
 	mu     sync.Mutex
 	how    string // "" for nothing

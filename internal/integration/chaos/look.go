@@ -36,7 +36,8 @@ func (s *stage) leader() string {
 	return ""
 }
 
-// shardOf is an open shard that a process holds, "" if there is none or splitting has led to too many.
+// shardOf is an open shard that a process holds, "" if there is none or splitting has led to too
+// many.
 func (s *stage) shardOf(l *life) string {
 	v, err := s.view()
 	open := s.server.OpenShards(stream)

@@ -1,8 +1,10 @@
-// Command chaos runs an application of real worker processes on a real store, and makes processes, connections, disks, the store and
-// Kinesis fail for minutes. Then it says whether weir kept its promises, from what the handlers wrote.
+// Command chaos runs an application of real worker processes on a real store, and makes processes,
+// connections, disks, the store and Kinesis fail for minutes. Then it says whether weir kept its
+// promises, from what the handlers wrote.
 //
-// A seed decides which faults there are, in which order, of which kind and for how long. When what else happens between real processes
-// cannot be repeated, so the same seed is the same storm, and not the same run.
+// A seed decides which faults there are, in which order, of which kind and for how long. When what
+// else happens between real processes cannot be repeated, so the same seed is the same storm, and
+// not the same run.
 package main
 
 import (

@@ -91,7 +91,8 @@ func (l *life) stop() error {
 	return l.signal(syscall.SIGTERM)
 }
 
-// wait waits until it has ended, and kills it when that takes too long. The error says that it did not end in order.
+// wait waits until it has ended, and kills it when that takes too long. The error says that it did
+// not end in order.
 func (l *life) wait(bound time.Duration) error {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()

@@ -19,7 +19,8 @@ import (
 const (
 	byPolling = "polling"
 	byFanOut  = "fanout"
-	// byBoth has every other worker subscribe, so that a shard that moves may change how it is read: as while Options.Reading is rolled out.
+	// byBoth has every other worker subscribe, so that a shard that moves may change how it is
+	// read: as while Options.Reading is rolled out.
 	byBoth = "both"
 )
 
@@ -40,7 +41,8 @@ func (s *stage) pushed(lives []string) bool {
 	})
 }
 
-// client trusts the certificate in a file, and speaks HTTP/2 where it is asked to: weir asks for that for subscriptions alone.
+// client trusts the certificate in a file, and speaks HTTP/2 where it is asked to: weir asks for
+// that for subscriptions alone.
 func client(url, caFile string) (*kinesis.Client, error) {
 	pem, err := os.ReadFile(caFile)
 	if err != nil {

@@ -18,7 +18,8 @@ type report struct {
 	Subscribed int      `json:"subscribe_calls"`
 	Polled     int      `json:"get_records_calls"`
 	Wrong      []string `json:"wrong"` // promises that were broken outside of the journals
-	// Machine is the most by which the process that puts records was late: the machine's own share of what is waited for.
+	// Machine is the most by which the process that puts records was late: the machine's own share
+	// of what is waited for.
 	Machine time.Duration `json:"machine_late_ns"`
 	Dir     string        `json:"dir,omitempty"` // where the files are, if they were kept
 }

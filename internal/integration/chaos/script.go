@@ -23,7 +23,8 @@ type kind struct {
 	play       func(*stage, round) error
 }
 
-// round is one fault as the script has it. What is left to chance is in it already: the processes are not, they are picked among those that live.
+// round is one fault as the script has it. What is left to chance is in it already: the processes
+// are not, they are picked among those that live.
 type round struct {
 	kind *kind
 	mode string
@@ -83,7 +84,8 @@ const (
 	merge = "merge"
 )
 
-// script is the order of faults that a seed decides: every kind once, in some order, then again in another, each time with its next mode.
+// script is the order of faults that a seed decides: every kind once, in some order, then again in
+// another, each time with its next mode.
 type script struct {
 	rand  *rand.Rand
 	kinds []*kind
@@ -91,7 +93,8 @@ type script struct {
 	turn  map[*kind]int
 }
 
-// newScript makes the script of a profile: "all", or names of profiles and kinds with commas between them.
+// newScript makes the script of a profile: "all", or names of profiles and kinds with commas
+// between them.
 func newScript(seed uint64, profile, store, reading string) (*script, error) {
 	s := &script{rand: rand.New(rand.NewPCG(seed, 1)), turn: map[*kind]int{}}
 	wanted := map[string]bool{}

@@ -20,10 +20,11 @@ import (
 const (
 	stopWithin  = 40 * time.Second // a worker's farewell is over long before
 	readyWithin = time.Minute
-	// calm is between two faults, beyond the bound of the first one: a shard that is still silent then has no excuse.
+	// calm is between two faults, beyond the bound of the first one: a shard that is still silent
+	// then has no excuse.
 	calm = time.Second
-	// subscriptionLife is shorter than the service's five minutes, so that renewals meet with faults, and faults with subscriptions that are so young
-	// that nobody may take them over.
+	// subscriptionLife is shorter than the service's five minutes, so that renewals meet with
+	// faults, and faults with subscriptions that are so young that nobody may take them over.
 	subscriptionLife = 25 * time.Second
 )
 
@@ -51,7 +52,8 @@ type stage struct {
 // caFile has the certificate of Kinesis.
 func (s *stage) caFile() string { return filepath.Join(s.dir, "ca.pem") }
 
-// play runs the application, its faults, and its end. Problems that are no error of this program are in wrong.
+// play runs the application, its faults, and its end. Problems that are no error of this program
+// are in wrong.
 func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 	if s.backing, err = newBacking(t, s.Store, s.dir); err != nil {
 		return 0, 0, err

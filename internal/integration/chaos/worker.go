@@ -26,8 +26,9 @@ const (
 	app            = "chaos"
 	idle           = 250 * time.Millisecond
 
-	// work is what a record takes: little, so that what has piled up during a fault is soon done, also in a shard that has most of the keys. One of
-	// slowOne calls takes slow longer in its middle, at most: so that faults strike, and beats are sent, in the middle of calls.
+	// work is what a record takes: little, so that what has piled up during a fault is soon done,
+	// also in a shard that has most of the keys. One of slowOne calls takes slow longer in its
+	// middle, at most: so that faults strike, and beats are sent, in the middle of calls.
 	work    = time.Millisecond
 	slowOne = 3
 	slow    = 600 * time.Millisecond
@@ -42,7 +43,8 @@ type worker struct {
 	Beat, Failover                          time.Duration
 }
 
-// run is a worker process: it takes part in the application until it is told to stop, or its parent is gone.
+// run is a worker process: it takes part in the application until it is told to stop, or its parent
+// is gone.
 func (w worker) run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -82,7 +84,8 @@ type journal struct {
 	slowed, saved map[string]time.Time // when calls for a shard last were slow, or asked for a checkpoint
 }
 
-// sometimes is once in so many calls, and not more often than that with a call every idle: with fan-out there are as many calls as records.
+// sometimes is once in so many calls, and not more often than that with a call every idle: with
+// fan-out there are as many calls as records.
 func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// An operator who may only look, by the documented grants, can use every command that only looks, and none that changes.
+// An operator who may only look, by the documented grants, can use every command that only looks,
+// and none that changes.
 func TestWhoMayOnlyLook(t *testing.T) {
 	weir := built(t)
 	server := kinesistest.NewServer(t)

@@ -25,7 +25,8 @@ func dynamo(t testing.TB, s *servers.Server, table string) (measured, *capacity.
 
 func ofCapacity(c capacity.Cost) cost { return cost{c.Requests, c.Kinds, c.Writes, c.Reads} }
 
-// The Java KCL's formulas, of its source: renewals of each lease, and of 3.x also metrics and the lock; assignments, auditor, metrics and lock.
+// The Java KCL's formulas, of its source: renewals of each lease, and of 3.x also metrics and the
+// lock; assignments, auditor, metrics and lock.
 func javaPerHour(leases, workers int) (writes, reads float64) {
 	l, w := float64(leases), float64(workers)
 	return 1088*l + 120*w + 120, 9.9*l + 420*w

@@ -1,5 +1,5 @@
-// Package costs measures what coordination costs on servers, by what the servers count: for idle groups of some sizes, for what happens in them,
-// and for twenty real workers.
+// Package costs measures what coordination costs on servers, by what the servers count: for idle
+// groups of some sizes, for what happens in them, and for twenty real workers.
 package costs_test
 
 import (
@@ -166,8 +166,9 @@ func (g *members) idling() (c idle) {
 	return c
 }
 
-// perHour is what a group costs in an hour of nothing, by the second of the beat interval. Workers beat up to a tenth early, 19/20 of the interval on average; the leader
-// looks twice in each, and reads everything each half a minute.
+// perHour is what a group costs in an hour of nothing, by the second of the beat interval. Workers
+// beat up to a tenth early, 19/20 of the interval on average; the leader looks twice in each, and
+// reads everything each half a minute.
 func (c idle) perHour(workers int, interval float64) (requests, writes, reads float64) {
 	beats, looks, fulls := 3600/interval*20/19, 7200/interval, 120.0
 	others := beats * float64(workers-1)
@@ -235,7 +236,8 @@ func show(t testing.TB, what string, c cost, writes, reads string) {
 	t.Logf("%-44s %4d requests %8.1f %s %8.1f %s   %s", what, c.requests, c.writes, writes, c.reads, reads, c.said())
 }
 
-// grows fails for what has more in it than a part for leases and a part for workers: a cost that grows with their product.
+// grows fails for what has more in it than a part for leases and a part for workers: a cost that
+// grows with their product.
 func grows(t testing.TB, what string, of func(leases, workers int) float64) {
 	t.Helper()
 	few, many, small, large := 5, 20, 100, 1000

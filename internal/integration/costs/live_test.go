@@ -19,11 +19,13 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// TestTwentyWorkersOnAThousandLeases runs whole consumers for a while, in which nothing is put, and counts.
+// TestTwentyWorkersOnAThousandLeases runs whole consumers for a while, in which nothing is put, and
+// counts.
 func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	const leases, workers = 1000, 20
 	const promised = 80_000 // write units an hour
-	// A worker that beats once a second may do so 21 times in a window of 20 s. In a shorter one that alone could exceed what is promised.
+	// A worker that beats once a second may do so 21 times in a window of 20 s. In a shorter one
+	// that alone could exceed what is promised.
 	length := 20 * time.Second
 	if *full {
 		length = time.Minute
@@ -91,8 +93,9 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	var c cost
 	perHour := func(n float64) float64 { return n * float64(time.Hour) / float64(took) }
 	for range 6 {
-		// What is promised is what idling costs; on a machine that stood still for seconds calls fail, and are made again, and leases may move late.
-		// Such a window shows nothing; the last one counts.
+		// What is promised is what idling costs; on a machine that stood still for seconds calls
+		// fail, and are made again, and leases may move late. Such a window shows nothing; the last
+		// one counts.
 		failures.Store(0)
 		before := holders(t, looking)
 		meter.Take()
@@ -119,7 +122,8 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		t.Errorf("only %.0f writes in %v: these workers do not beat", c.writes, took)
 	}
 
-	// What a change costs is what was consumed until all is quiet again, less what idling would have cost meanwhile.
+	// What a change costs is what was consumed until all is quiet again, less what idling would
+	// have cost meanwhile.
 	idle := c
 	change := func(what string, workers int, do func()) {
 		t.Helper()

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/store/redisstore"
 )
 
-// redisMeter counts commands as the server does. Scripts are what the client sends, a round trip each; what runs inside them is counted by name too.
+// redisMeter counts commands as the server does. Scripts are what the client sends, a round trip
+// each; what runs inside them is counted by name too.
 func redisMeter(t testing.TB, c *redis.Client) func(do func()) cost {
 	calls := func() map[string]int {
 		info, err := c.Info(context.Background(), "commandstats").Result()
@@ -55,7 +56,8 @@ func redisMeter(t testing.TB, c *redis.Client) func(do func()) cost {
 	}
 }
 
-// TestRedis prints scripts and the commands in them, and holds idle beats to one script whose work does not grow.
+// TestRedis prints scripts and the commands in them, and holds idle beats to one script whose work
+// does not grow.
 func TestRedis(t *testing.T) {
 	d := servers.Redis(t, "--appendfsync", "no")
 	inside := map[[2]int]float64{}
@@ -83,7 +85,8 @@ func TestRedis(t *testing.T) {
 			}
 		}
 		for kind := range i.beat.kinds {
-			// HGETALL is of the application's own few fields, and of the sessions, of which beats tell.
+			// HGETALL is of the application's own few fields, and of the sessions, of which beats
+			// tell.
 			if kind == "scan" || kind == "keys" || kind == "hscan" || kind == "hvals" || kind == "smembers" ||
 				kind == "hgetall" && i.beat.kinds[kind] > 2*(workers-1) {
 				t.Errorf("idle beats are %s", i.beat.said())

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// sqlMeter counts statements as the driver gets them, and rows as the server says, if counted asks it.
+// sqlMeter counts statements as the driver gets them, and rows as the server says, if counted asks
+// it.
 func sqlMeter(log *statements.Log, counted func() (read, written float64)) func(do func()) cost {
 	return func(do func()) cost {
 		var read, written float64
@@ -32,7 +33,8 @@ func sqlMeter(log *statements.Log, counted func() (read, written float64)) func(
 	}
 }
 
-// openSQL opens a store with tables, whose statements are counted. It has one connection, which is how one worker's beats come.
+// openSQL opens a store with tables, whose statements are counted. It has one connection, which is
+// how one worker's beats come.
 func openSQL(t testing.TB, driver, dsn string, d sqlstore.Dialect, prefix string) (*sqlstore.Store, *sql.DB, *statements.Log) {
 	t.Helper()
 	db, log := statements.Open(t, driver, dsn)
@@ -116,7 +118,8 @@ func TestSQL(t *testing.T) {
 				if c.rows && (i.beat.writes != 1 || i.look.writes > 0) {
 					t.Errorf("an idle beat writes %v rows, a look %v", i.beat.writes, i.look.writes)
 				}
-				// A planner that knows nothing of the tables yet may read them twice. All leases would be far more.
+				// A planner that knows nothing of the tables yet may read them twice. All leases
+				// would be far more.
 				if own := float64(leases / workers); c.rows && i.beat.reads > 3*own+2*float64(workers)+10 {
 					t.Errorf("an idle beat reads %v rows; its worker holds %v leases, and there are %d sessions", i.beat.reads, own, workers)
 				}

@@ -1,5 +1,6 @@
-// Package crowd lets many processes race on one store, kills them at any instant, disturbs the store's server meanwhile, and judges
-// what they saw: no lease at one epoch had two owners, nothing that was confirmed was lost, and nothing went back.
+// Package crowd lets many processes race on one store, kills them at any instant, disturbs the
+// store's server meanwhile, and judges what they saw: no lease at one epoch had two owners, nothing
+// that was confirmed was lost, and nothing went back.
 package crowd
 
 import (
@@ -30,13 +31,15 @@ const (
 	jump    = 1 << 20         // of epochs, with which a store tells that it may have lost something
 )
 
-// Run is a test of a store, which has to be empty and set up. place is what the processes open it by. What disturb does to the server
-// happens while the crowd is at work, one after the other; without it no call of the crowd may fail.
+// Run is a test of a store, which has to be empty and set up. place is what the processes open it
+// by. What disturb does to the server happens while the crowd is at work, one after the other;
+// without it no call of the crowd may fail.
 func Run(t *testing.T, s lease.Store, place string, disturb ...func()) {
 	run(t, s, place, []string{os.Args[0]}, disturb...)
 }
 
-// Mixed is Run with a crowd of which half are processes of another program: the same test as it was in an older version.
+// Mixed is Run with a crowd of which half are processes of another program: the same test as it was
+// in an older version.
 func Mixed(t *testing.T, s lease.Store, place, older string) {
 	run(t, s, place, []string{os.Args[0], older})
 }
@@ -117,8 +120,9 @@ type confirmations struct {
 	steady   bool     // nobody disturbs the server
 }
 
-// own notes who owned a shard at an epoch, which can only be one. After a failover of Redis nobody owns a lease for a while, under a name that each
-// server makes up: the one that was replaced and the new one do not make the same.
+// own notes who owned a shard at an epoch, which can only be one. After a failover of Redis nobody
+// owns a lease for a while, under a name that each server makes up: the one that was replaced and
+// the new one do not make the same.
 func (c *confirmations) own(shard string, epoch uint64, session string) {
 	k := fmt.Sprintf("%s at epoch %d", shard, epoch)
 	nobody := strings.HasPrefix(c.owner[k], "lost:") && strings.HasPrefix(session, "lost:")
@@ -156,7 +160,8 @@ func (s *sights) look(store lease.Store) {
 				s.Error(err)
 			}
 		}
-		// A view may show what is about to get lost in a failover; what was confirmed does not get lost.
+		// A view may show what is about to get lost in a failover; what was confirmed does not get
+		// lost.
 		failedOver := l.Epoch >= s.epochs[l.Shard]+jump
 		if l.Epoch < s.epochs[l.Shard] || at < s.positions[l.Shard] && !failedOver {
 			s.Errorf("%s went back from epoch %d, position %d", l, s.epochs[l.Shard], s.positions[l.Shard])

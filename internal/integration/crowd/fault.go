@@ -15,7 +15,8 @@ import (
 // Fault is a way in which one step of a call can go wrong, a statement or the answer to it.
 type Fault struct {
 	Store lease.Store // reached where that can happen
-	// At makes it happen at the nth step from then on, 0 for never. cancel ends the context of the call that follows.
+	// At makes it happen at the nth step from then on, 0 for never. cancel ends the context of the
+	// call that follows.
 	At       func(n int, cancel context.CancelFunc)
 	Happened func() bool // since the last At
 	Panics   bool        // it is a panic, which comes back to the caller
@@ -23,11 +24,13 @@ type Fault struct {
 	Check    func(t *testing.T)
 }
 
-// patient bounds the calls of Faults, which must not hang because of what was left locked by an earlier one.
+// patient bounds the calls of Faults, which must not hang because of what was left locked by an
+// earlier one.
 const patient = 20 * time.Second
 
-// Faults is a test of a store that clean reaches without the fault. Whichever step of a call goes wrong, the application is either as
-// before or as after the call, and repeating it leaves it as after it. Check, which may be nil, looks at what is left after each call.
+// Faults is a test of a store that clean reaches without the fault. Whichever step of a call goes
+// wrong, the application is either as before or as after the call, and repeating it leaves it as
+// after it. Check, which may be nil, looks at what is left after each call.
 func Faults(t *testing.T, clean lease.Store, f Fault) {
 	apps := 0
 	fresh := func(t *testing.T) string {
@@ -104,8 +107,9 @@ func (f Fault) strike(t *testing.T, n int, op operation, app string) (err error)
 	return op.do(ctx, f.Store, app)
 }
 
-// LostAnswers is a test of a store, reached through a connection on which answers can be lost after the server did what it was told:
-// lose n makes the nth answer from then on get lost (0: none), and lost reports whether that has happened.
+// LostAnswers is a test of a store, reached through a connection on which answers can be lost after
+// the server did what it was told: lose n makes the nth answer from then on get lost (0: none), and
+// lost reports whether that has happened.
 func LostAnswers(t *testing.T, clean, faulty lease.Store, lose func(n int), lost func() bool) {
 	Faults(t, clean, Fault{Store: faulty, At: func(n int, _ context.CancelFunc) { lose(n) }, Happened: lost})
 }

@@ -63,7 +63,8 @@ func operations(t testing.TB) []operation {
 	}
 }
 
-// prepare makes sessions a and b; a leads, and owns the leases 1 to 3, of which 2 has an heir; 4 is free.
+// prepare makes sessions a and b; a leads, and owns the leases 1 to 3, of which 2 has an heir; 4 is
+// free.
 func prepare(t testing.TB, s lease.Store, app string) {
 	t.Helper()
 	for _, session := range []string{"a", "b"} {

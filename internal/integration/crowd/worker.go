@@ -27,8 +27,8 @@ const (
 	patience       = 30 * time.Second // of a worker with a server that is being restarted
 )
 
-// Main is to be called by TestMain: it runs the tests, or in a worker process the worker. open opens a store of which place is all that
-// a process knows.
+// Main is to be called by TestMain: it runs the tests, or in a worker process the worker. open
+// opens a store of which place is all that a process knows.
 func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
@@ -45,8 +45,9 @@ func Main(m *testing.M, open func(place string) (lease.Store, error)) {
 // insist makes a call.
 type insist func(what string, call func(context.Context) error) error
 
-// insisting returns what repeats a call whose outcome is open until an answer comes. With a steady server there is nothing to repeat: any
-// error but that the session is over is one too many. Waiting is a worker's business here, in a process of its own.
+// insisting returns what repeats a call whose outcome is open until an answer comes. With a steady
+// server there is nothing to repeat: any error but that the session is over is one too many.
+// Waiting is a worker's business here, in a process of its own.
 func insisting(steady bool) insist {
 	return func(what string, call func(context.Context) error) error {
 		begun := time.Now()
@@ -68,8 +69,8 @@ func insisting(steady bool) insist {
 	}
 }
 
-// work beats, with progress on what is held, and plays the leader a little, until the process is killed. After each beat that was
-// answered it says on standard output what the store confirmed.
+// work beats, with progress on what is held, and plays the leader a little, until the process is
+// killed. After each beat that was answered it says on standard output what the store confirmed.
 func work(s lease.Store, do insist) error {
 	worker, err := strconv.ParseUint(os.Getenv(numberVariable), 10, 32)
 	if err != nil {

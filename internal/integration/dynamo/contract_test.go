@@ -1,4 +1,5 @@
-// Package dynamo_test holds dynamostore to the store contract on DynamoDB servers of others, and measures what it costs.
+// Package dynamo_test holds dynamostore to the store contract on DynamoDB servers of others, and
+// measures what it costs.
 package dynamo_test
 
 import (

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// TestWhatItCosts prints capacity units among 1,000 leases of 20 workers, and holds the idle beat to its promise: one write
-// and the two rows that say who leads, whatever the number of leases.
+// TestWhatItCosts prints capacity units among 1,000 leases of 20 workers, and holds the idle beat
+// to its promise: one write and the two rows that say who leads, whatever the number of leases.
 func TestWhatItCosts(t *testing.T) {
 	const leases, workers = 1000, 20
 	for _, kind := range kinds {

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-go/weir/store/dynamostore"
 )
 
-// mortal lets requests through until one that writes a lease has been answered; after it nothing gets through any more, as if the
-// process had died there. alive brings it back.
+// mortal lets requests through until one that writes a lease has been answered; after it nothing
+// gets through any more, as if the process had died there. alive brings it back.
 type mortal struct {
 	to   aws.HTTPClient
 	dead atomic.Bool
@@ -51,7 +51,8 @@ func dying(s *servers.Server, table string) (*dynamostore.Store, *mortal) {
 	return dynamostore.New(s.DynamoDB(func(o *dynamodb.Options) { o.HTTPClient = m }), dynamostore.Options{Table: table}), m
 }
 
-// TestAProcessThatDiesBeforeItAnnouncesAChange kills a leader and a worker between the write of a lease and the announcement.
+// TestAProcessThatDiesBeforeItAnnouncesAChange kills a leader and a worker between the write of a
+// lease and the announcement.
 func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -86,7 +87,8 @@ func TestAProcessThatDiesBeforeItAnnouncesAChange(t *testing.T) {
 				t.Fatalf("a holds %v", o.Held)
 			}
 
-			// A leader dies after it revoked the lease. The next one sees that, tells the session, and only then waits.
+			// A leader dies after it revoked the lease. The next one sees that, tells the session,
+			// and only then waits.
 			first, _ := dying(s, "crash")
 			revoke := lease.Action{Kind: lease.Revoke, Key: k, Epoch: 2}
 			if _, err := first.Apply(short(), "app", []lease.Action{revoke}); err == nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// lossy loses the answer to every request when it is made for the first time: the server carried it out, and the client has to
-// make it again.
+// lossy loses the answer to every request when it is made for the first time: the server carried it
+// out, and the client has to make it again.
 type lossy struct {
 	to   aws.HTTPClient
 	mu   sync.Mutex
@@ -61,8 +61,9 @@ func (l *lossy) Do(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("read: connection reset by peer")
 }
 
-// TestWritesWhoseAnswersAreLost runs a story on a connection that loses each answer once, and on memory. All that the calls
-// return and leave behind has to be the same: each write that happened is known to have happened, and only once.
+// TestWritesWhoseAnswersAreLost runs a story on a connection that loses each answer once, and on
+// memory. All that the calls return and leave behind has to be the same: each write that happened
+// is known to have happened, and only once.
 func TestWritesWhoseAnswersAreLost(t *testing.T) {
 	k := func(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
 	create := func(id string) lease.Action {

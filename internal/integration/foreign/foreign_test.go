@@ -1,5 +1,5 @@
-// Package foreign_test runs worker processes against Kinesis servers that nobody here wrote, with the leases in DynamoDB
-// servers that nobody here wrote either, and judges what the handlers wrote.
+// Package foreign_test runs worker processes against Kinesis servers that nobody here wrote, with
+// the leases in DynamoDB servers that nobody here wrote either, and judges what the handlers wrote.
 package foreign_test
 
 import (
@@ -103,8 +103,9 @@ func run(t *testing.T, k, d *servers.Server) {
 	judge(t, workers, flights)
 }
 
-// judge is the verdict: nothing lost, each airport in order. Whoever takes a shard over may begin with flights that were handled
-// before, but leaves none out; within one epoch of a shard nothing is repeated.
+// judge is the verdict: nothing lost, each airport in order. Whoever takes a shard over may begin
+// with flights that were handled before, but leaves none out; within one epoch of a shard nothing
+// is repeated.
 func judge(t *testing.T, workers []*journalled, flights []flight) {
 	t.Helper()
 	var all []scenario.Handled
@@ -163,7 +164,8 @@ func judge(t *testing.T, workers []*journalled, flights []flight) {
 	}
 }
 
-// firstBeyond waits for a worker that handled one of the flights from the given one on, and returns the first.
+// firstBeyond waits for a worker that handled one of the flights from the given one on, and returns
+// the first.
 func firstBeyond(workers []*journalled, from int) int {
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()

@@ -24,10 +24,12 @@ import (
 	"github.com/weir-go/weir/kinesistest"
 )
 
-// within bounds what the KCL takes to find its leases, a split and a merge on a machine that is shared.
+// within bounds what the KCL takes to find its leases, a split and a merge on a machine that is
+// shared.
 const within = 6 * time.Minute
 
-// heard is what a KCL said: the records of each shard, and when shards began and ended, counted in lines.
+// heard is what a KCL said: the records of each shard, and when shards began and ended, counted in
+// lines.
 type heard struct {
 	mu           sync.Mutex
 	shards       map[string][]record
@@ -80,7 +82,8 @@ func (h *heard) await(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// startKCL lets a KCL read the stream orders until stop is called, which has to be before the test's context ends.
+// startKCL lets a KCL read the stream orders until stop is called, which has to be before the
+// test's context ends.
 func startKCL(t *testing.T, srv *kinesistest.Server, way string) (h *heard, stop func()) {
 	t.Helper()
 	dynamo := servers.DynamoDBLocal(t)

@@ -1,5 +1,5 @@
-// Package older builds programs of the version of weir before this one, from the repository's own history, for tests in
-// which both versions share a store.
+// Package older builds programs of the version of weir before this one, from the repository's own
+// history, for tests in which both versions share a store.
 package older
 
 import (
@@ -17,21 +17,24 @@ import (
 	"github.com/weir-go/weir/internal/integration/servers"
 )
 
-// commit is the version before: the newest one whose workers may be running when workers of this version join them. With
-// each release it becomes the commit of the release before, and internal/previous follows. Until the first release it stays
-// where it is, before all that was added to the contract of stores, and what is stored has to suit it. There is one reason to move it
-// earlier: it refuses SQL tables of a version that it does not know, so before they get one it becomes a commit that accepts them.
+// commit is the version before: the newest one whose workers may be running when workers of this
+// version join them. With each release it becomes the commit of the release before, and
+// internal/previous follows. Until the first release it stays where it is, before all that was
+// added to the contract of stores, and what is stored has to suit it. There is one reason to move
+// it earlier: it refuses SQL tables of a version that it does not know, so before they get one it
+// becomes a commit that accepts them.
 const commit = "8ae191f35ad62d16a234fedeb236c5eb4fb3f15e"
 
-// Version is the source of the version before, and what was built of it. Its methods are for one goroutine.
+// Version is the source of the version before, and what was built of it. Its methods are for one
+// goroutine.
 type Version struct {
 	Source string // the folder, until the test ends
 
 	command string // the path, "" while it is not built
 }
 
-// Unpack takes the version before out of the history. Without git, or in a clone without the history, the test is skipped, or
-// fails where it may not be.
+// Unpack takes the version before out of the history. Without git, or in a clone without the
+// history, the test is skipped, or fails where it may not be.
 func Unpack(t testing.TB) *Version {
 	t.Helper()
 	top, err := git(t, ".", "rev-parse", "--show-toplevel")
@@ -56,8 +59,9 @@ func Unpack(t testing.TB) *Version {
 	return &Version{Source: dir}
 }
 
-// Tests builds the test program of the calling test's own package as it was in the version before. Such a program is also the
-// worker process of the package, so the environment variables and the output by which the two talk have to stay as they were.
+// Tests builds the test program of the calling test's own package as it was in the version before.
+// Such a program is also the worker process of the package, so the environment variables and the
+// output by which the two talk have to stay as they were.
 func (v *Version) Tests(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -67,8 +71,8 @@ func (v *Version) Tests(t testing.TB) string {
 	return v.build(t, filepath.Join("internal", "integration", filepath.Base(dir)), "test", "-c")
 }
 
-// CreateStore has the command of the version before make what a store needs, as in its documentation. More arguments of the
-// command may follow the URL.
+// CreateStore has the command of the version before make what a store needs, as in its
+// documentation. More arguments of the command may follow the URL.
 func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	t.Helper()
 	if v.command == "" {
@@ -81,7 +85,8 @@ func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
 	}
 }
 
-// build builds a package of the version before, with the flags of other builds, so that what others wrote is not compiled again.
+// build builds a package of the version before, with the flags of other builds, so that what others
+// wrote is not compiled again.
 func (v *Version) build(t testing.TB, pkg string, how ...string) string {
 	t.Helper()
 	program := filepath.Join(v.Source, strings.ReplaceAll(pkg, string(filepath.Separator), "-")+".exe")

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// TestTheModelKnowsWhatTheVersionBeforeKnew holds internal/previous to the source of the version that it stands for.
+// TestTheModelKnowsWhatTheVersionBeforeKnew holds internal/previous to the source of the version
+// that it stands for.
 func TestTheModelKnowsWhatTheVersionBeforeKnew(t *testing.T) {
 	before := fieldsOf(t, filepath.Join(older.Unpack(t).Source, "lease"))
 	r := &recorder{orders: filled.Value[lease.Orders](t), view: filled.Value[lease.View](t)}

@@ -1,5 +1,6 @@
-// Package permissions_test holds the documented IAM policies to what weir asks for: every action that a role's programs and commands make
-// is recorded, and has to be allowed; what is allowed and never made is one too many.
+// Package permissions_test holds the documented IAM policies to what weir asks for: every action
+// that a role's programs and commands make is recorded, and has to be allowed; what is allowed and
+// never made is one too many.
 package permissions_test
 
 import (
@@ -160,8 +161,8 @@ func records(from, to int) string {
 	return b.String()
 }
 
-// Each role does all that it does. The names are those of the table in docs/security.md; a role that comes "besides" another may make the
-// calls of that one, too.
+// Each role does all that it does. The names are those of the table in docs/security.md; a role
+// that comes "besides" another may make the calls of that one, too.
 var played = []struct {
 	role, base string
 	play       func(*stage)
@@ -266,7 +267,8 @@ func TestThePoliciesAreWhatIsAskedFor(t *testing.T) {
 	policies(t, allowed["worker with fan-out, besides"], allowed["worker, leading or not"])
 }
 
-// compare holds what was asked for to a row: all of the row, and nothing that neither it nor the row that it comes besides has.
+// compare holds what was asked for to a row: all of the row, and nothing that neither it nor the
+// row that it comes besides has.
 func compare(t *testing.T, what string, asked, row, base []string) {
 	t.Helper()
 	for _, a := range asked {

@@ -7,7 +7,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A beat must not read the leases of others, whether the server has looked at the tables yet or not.
+// A beat must not read the leases of others, whether the server has looked at the tables yet or
+// not.
 func TestBeatsReadTheSessionsLeasesOnly(t *testing.T) {
 	const leases, sessions, beats = 5000, 50, 20
 	dsn := postgres.Weir(postgres.Start(t))

@@ -52,8 +52,8 @@ func TestApplicationsOfAClusterAreAllListed(t *testing.T) {
 	}
 }
 
-// An application's slot moves to another master, key by key, while a worker beats and a leader looks. Whatever they are told is true, and
-// when the slot has moved they go on as after a restart.
+// An application's slot moves to another master, key by key, while a worker beats and a leader
+// looks. Whatever they are told is true, and when the slot has moved they go on as after a restart.
 func TestASlotThatMovesHarmsNothing(t *testing.T) {
 	kinds(t, func(t *testing.T, start servers.RedisKind) {
 		c := servers.NewRedisCluster(t, start, 3, false, patient)
@@ -65,7 +65,8 @@ func TestASlotThatMovesHarmsNothing(t *testing.T) {
 		to := c.Masters[(slices.Index(c.Masters, from)+1)%3]
 		confirmed := "5"
 		c.Move(key, to, func(step string) {
-			// A client that tries a call of which the servers say to try again later would do so for seconds.
+			// A client that tries a call of which the servers say to try again later would do so
+			// for seconds.
 			brief, o := clusterAt(c).dial()
 			defer brief.Close()
 			brief.(*redis.ClusterClient).Options().MaxRedirects = 1
@@ -101,7 +102,8 @@ func TestAClusterThatFailsOverHarmsNothing(t *testing.T) {
 	})
 }
 
-// A worker that waits for replicas finds the new master, though no call of its own is one that the client would follow there.
+// A worker that waits for replicas finds the new master, though no call of its own is one that the
+// client would follow there.
 func TestCallsThatWaitForReplicasFollowAFailoverOfTheCluster(t *testing.T) {
 	c := servers.NewRedisCluster(t, servers.Redis, 3, true, 2*time.Second, "--appendfsync", "no")
 	s := clusterAt(c).replicated().open(t)

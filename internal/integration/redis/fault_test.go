@@ -51,7 +51,8 @@ func say(t testing.TB, c *redis.Client, command ...any) any {
 	return answer
 }
 
-// scene is an application in which a leads and holds lease 1 at epoch 2, position 5; 2 is free and 3 is finished.
+// scene is an application in which a leads and holds lease 1 at epoch 2, position 5; 2 is free and
+// 3 is finished.
 func scene(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "a", First: true})
@@ -116,7 +117,8 @@ func view(t testing.TB, s lease.Store, since string) lease.View {
 
 const jump = 1 << 20
 
-// settled follows the rows as a leader does, until what the former owners could trust is over, and gives everything to a new session.
+// settled follows the rows as a leader does, until what the former owners could trust is over, and
+// gives everything to a new session.
 func settled(t testing.TB, s lease.Store) {
 	t.Helper()
 	beat(t, s, lease.Report{Session: "c", First: true})
@@ -189,9 +191,10 @@ func TestARestartEndsAllSessionsAndNobodyOwnsAnythingUntilTrustIsOver(t *testing
 	}
 }
 
-// replicate has a server follow another. It returns when a write came to the follower: both sides call the link up, and the follower online, while
-// the stream of writes may still wait up to a second for the follower's next sign of life, and WAIT finds that everybody has it as long as nothing was
-// written.
+// replicate has a server follow another. It returns when a write came to the follower: both sides
+// call the link up, and the follower online, while the stream of writes may still wait up to a
+// second for the follower's next sign of life, and WAIT finds that everybody has it as long as
+// nothing was written.
 func replicate(t testing.TB, primary, replica *servers.Database) {
 	t.Helper()
 	host, port, _ := strings.Cut(primary.Addr, ":")
@@ -217,7 +220,8 @@ func TestAFailoverThatLosesWritesLosesNoRecordAndGivesNothingTwice(t *testing.T)
 	before := open(t, primary.Addr, redisstore.Options{})
 	scene(t, before)
 	replicate(t, primary, replica)
-	// From here on nothing reaches the replica: a checkpoint, a new owner, a new lease and a new leader get lost.
+	// From here on nothing reaches the replica: a checkpoint, a new owner, a new lease and a new
+	// leader get lost.
 	say(t, client(t, replica.Addr), "REPLICAOF", "127.0.0.1", "1")
 	beat(t, before, lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, "9")}})
 	apply(t, before, assign("2", 1, "b"), create("4"))
@@ -295,8 +299,8 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// A server that is gone tells nobody, nor does a gateway that has forgotten its connections. However many of them a pool has, one call
-// finds that out for all of them.
+// A server that is gone tells nobody, nor does a gateway that has forgotten its connections.
+// However many of them a pool has, one call finds that out for all of them.
 func TestConnectionsThatDiedCostOneCall(t *testing.T) {
 	const idle = 10
 	d := servers.Redis(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-// place is all that a process knows of its Redis: addresses, behind a word for what is there, and in how many replicas writes have to be.
+// place is all that a process knows of its Redis: addresses, behind a word for what is there, and
+// in how many replicas writes have to be.
 type place string
 
 func clusterAt(c *servers.RedisCluster) place {

@@ -19,8 +19,9 @@ func TestSentinelsThatFailOverHarmNothing(t *testing.T) {
 	})
 }
 
-// A beat waits in a primary that hangs, and the sentinels put the replica in its place meanwhile. When the old primary wakes up it carries the
-// beat out, to nobody's harm: the beat fails, and what it says is not in the new primary.
+// A beat waits in a primary that hangs, and the sentinels put the replica in its place meanwhile.
+// When the old primary wakes up it carries the beat out, to nobody's harm: the beat fails, and what
+// it says is not in the new primary.
 func TestABeatInAPrimaryThatWakesUpTooLateFails(t *testing.T) {
 	servers := servers.NewRedisSentinels(t, servers.Redis, time.Second, "--appendfsync", "no")
 	old := servers.Primary()

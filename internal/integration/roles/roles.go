@@ -1,4 +1,5 @@
-// Package roles is what each kind of user does with a store, for tests of what users have to be allowed.
+// Package roles is what each kind of user does with a store, for tests of what users have to be
+// allowed.
 package roles
 
 import (
@@ -18,7 +19,8 @@ type Store interface {
 
 func key(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
 
-// Work is what a worker does, which may lead: every method of the contract, and every kind of action that a leader plans.
+// Work is what a worker does, which may lead: every method of the contract, and every kind of
+// action that a leader plans.
 func Work(ctx context.Context, st lease.Store, app string) error {
 	do := func(actions ...lease.Action) error {
 		done, err := st.Apply(ctx, app, actions)

@@ -1,5 +1,6 @@
-// Package rolling_test replaces worker processes one after another while records flow, by others of the same version and of another, and
-// judges what their handlers wrote: nothing is lost, nothing repeated, every key in order.
+// Package rolling_test replaces worker processes one after another while records flow, by others of
+// the same version and of another, and judges what their handlers wrote: nothing is lost, nothing
+// repeated, every key in order.
 package rolling_test
 
 import (
@@ -58,8 +59,8 @@ func TestTenProcessesAreReplacedOneAfterAnother(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeAndTheWayBack replaces processes of the version before by those of this one, and these by the former again, on a store that
-// the version before has made.
+// TestAnUpgradeAndTheWayBack replaces processes of the version before by those of this one, and
+// these by the former again, on a store that the version before has made.
 func TestAnUpgradeAndTheWayBack(t *testing.T) {
 	before := older.Unpack(t)
 	program := before.Tests(t)
@@ -181,8 +182,9 @@ func (d deployment) run(t *testing.T, kind, place string) {
 		t.Errorf("%s: %q", v, v.Complaints)
 	}
 	what := fmt.Sprintf("%s, %s, %d records: ", d.name, kind, records)
-	// What a record waited for, from when it was put: the producer, who shares the machine, may pause too. Those from before the first
-	// worker was replaced waited for the first workers' start.
+	// What a record waited for, from when it was put: the producer, who shares the machine, may
+	// pause too. Those from before the first worker was replaced waited for the first workers'
+	// start.
 	longest := map[string]time.Duration{}
 	for _, h := range handled {
 		if at := put.at[h.Key][h.N-1]; at >= began.UnixNano() {
@@ -197,7 +199,8 @@ func (d deployment) run(t *testing.T, kind, place string) {
 	table.Add("  time from the start of a process to its first record", replaced, -1)
 }
 
-// producer puts records, key by key, so many a second, and what is left at once when it is to hurry.
+// producer puts records, key by key, so many a second, and what is left at once when it is to
+// hurry.
 type producer struct {
 	put   map[string]int     // complete when done is
 	at    map[string][]int64 // Unix nanoseconds; likewise

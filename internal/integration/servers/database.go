@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// Database is a running database server with its data in a folder of its own, which can be stopped and started again on the same
-// port. Its methods are for one goroutine, and fail the test when they do not succeed.
+// Database is a running database server with its data in a folder of its own, which can be stopped
+// and started again on the same port. Its methods are for one goroutine, and fail the test when
+// they do not succeed.
 type Database struct {
 	Name string
 	Addr string // host:port, on loopback
@@ -43,7 +44,8 @@ const (
 	startTries = 3 // another process may take the port between its choice and its use
 )
 
-// newDatabase makes the folder of a server. Servers that refuse to run as root run as nobody, to whom it belongs.
+// newDatabase makes the folder of a server. Servers that refuse to run as root run as nobody, to
+// whom it belongs.
 func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
 	t.Helper()
 	// t.TempDir is inside a folder that other users may not enter.
@@ -73,8 +75,8 @@ func newDatabase(t testing.TB, name string, notAsRoot bool) *Database {
 	return d
 }
 
-// reachable is a folder with what is in dir, for whom the server runs as: dir itself, or a copy of it if others may not enter one of
-// the folders above it.
+// reachable is a folder with what is in dir, for whom the server runs as: dir itself, or a copy of
+// it if others may not enter one of the folders above it.
 func (d *Database) reachable(dir string) string {
 	d.t.Helper()
 	for up := dir; d.as != nil; up = filepath.Dir(up) {
@@ -120,8 +122,8 @@ func environment(t testing.TB, dir string) []string {
 	return append(os.Environ(), "LC_ALL=C.UTF-8", "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
 }
 
-// released is the beginning of a command for a program of another release of Debian, which its own loader runs with the libraries that
-// were unpacked beside it.
+// released is the beginning of a command for a program of another release of Debian, which its own
+// loader runs with the libraries that were unpacked beside it.
 func released(t testing.TB, dir, name string) []string {
 	t.Helper()
 	loader := program(t, dir, "usr/lib64/ld-linux-*.so.*", "usr/lib/*-linux-gnu/ld-linux-*.so.*", "usr/lib/ld-linux-*.so.*")
@@ -194,7 +196,8 @@ func portOf(addr string) string {
 	return port
 }
 
-// Start starts the server again after [Database.Stop] or [Database.Kill], and waits until it answers.
+// Start starts the server again after [Database.Stop] or [Database.Kill], and waits until it
+// answers.
 func (d *Database) Start() {
 	d.t.Helper()
 	if err := d.start(); err != nil {
@@ -202,7 +205,8 @@ func (d *Database) Start() {
 	}
 }
 
-// TryStart is Start for a program that can try again: after a crash the parts of a server may hold it up for a moment.
+// TryStart is Start for a program that can try again: after a crash the parts of a server may hold
+// it up for a moment.
 func (d *Database) TryStart() error { return d.start() }
 
 func (d *Database) start() error {

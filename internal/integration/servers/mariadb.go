@@ -11,7 +11,8 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
 )
 
-// MariaDB starts a MariaDB server with an empty database named weir. It writes its log to disk but does not wait for that.
+// MariaDB starts a MariaDB server with an empty database named weir. It writes its log to disk but
+// does not wait for that.
 func MariaDB(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "debian")

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// MySQL starts a MySQL server with an empty database named weir. It writes its logs to disk but does not wait for that.
+// MySQL starts a MySQL server with an empty database named weir. It writes its logs to disk but
+// does not wait for that.
 func MySQL(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "mysql")

@@ -11,8 +11,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
-// Postgres starts a PostgreSQL server with an empty database named weir. It syncs nothing to disk, so it survives its own crash but
-// not that of the machine.
+// Postgres starts a PostgreSQL server with an empty database named weir. It syncs nothing to disk,
+// so it survives its own crash but not that of the machine.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	dir := fetched(t, "debian")

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// Run lets a program that is no test start servers: f gets what they take for a test, which ends, with all that was started for it, when f
-// returns. The error is what they failed with. ctx does not interrupt f; that is f's own business.
+// Run lets a program that is no test start servers: f gets what they take for a test, which ends,
+// with all that was started for it, when f returns. The error is what they failed with. ctx does
+// not interrupt f; that is f's own business.
 func Run(ctx context.Context, f func(t testing.TB)) error {
 	p := &stand{}
 	p.ctx, p.end = context.WithCancel(context.WithoutCancel(ctx))

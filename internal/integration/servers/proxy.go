@@ -50,8 +50,8 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	return p
 }
 
-// CutAnswers ends connections on whose next answer from the server has arrived here, but not at the client, whenever cut says so of
-// what the client sent before it. nil ends that.
+// CutAnswers ends connections on whose next answer from the server has arrived here, but not at the
+// client, whenever cut says so of what the client sent before it. nil ends that.
 func (p *Proxy) CutAnswers(cut func(toServer []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,8 @@ func (p *Proxy) forward(client, server net.Conn) {
 			break
 		}
 	}
-	// What the client sent has been carried out: let the server see an end in order rather than a reset.
+	// What the client sent has been carried out: let the server see an end in order rather than a
+	// reset.
 	client.Close()
 	_, _ = io.Copy(io.Discard, server)
 	up.Wait()

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisKind starts a server that speaks Redis' language and logs every write to a file before it answers. More settings may be given,
-// as on its command line: "--appendonly", "no".
+// RedisKind starts a server that speaks Redis' language and logs every write to a file before it
+// answers. More settings may be given, as on its command line: "--appendonly", "no".
 type RedisKind func(t testing.TB, settings ...string) *Database
 
 // Redis starts a Redis server.

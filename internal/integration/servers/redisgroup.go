@@ -21,8 +21,8 @@ type RedisCluster struct {
 	Replicas []*Database // Replicas[i] follows Masters[i]; may be empty
 }
 
-// NewRedisCluster starts a cluster in which some masters share all slots, with a replica each if so wanted. timeout is how long a
-// server may be silent before the others take it for dead.
+// NewRedisCluster starts a cluster in which some masters share all slots, with a replica each if so
+// wanted. timeout is how long a server may be silent before the others take it for dead.
 func NewRedisCluster(t testing.TB, start RedisKind, masters int, replicated bool, timeout time.Duration, settings ...string) *RedisCluster {
 	t.Helper()
 	settings = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10),
@@ -73,7 +73,8 @@ func addrs(all []*Database) []string {
 	return addrs
 }
 
-// Settle waits until the cluster is whole: every slot has its master, and every replica has all that its master has.
+// Settle waits until the cluster is whole: every slot has its master, and every replica has all
+// that its master has.
 func (c *RedisCluster) Settle() {
 	for _, d := range c.Servers() {
 		d.until("whole", func(info string) bool { return strings.Contains(info, "cluster_state:ok") }, "CLUSTER", "INFO")
@@ -113,7 +114,8 @@ func (c *RedisCluster) Owner(key string) *Database {
 	return nil
 }
 
-// Failover kills the master of a key, waits until its replica has taken over, and starts it again, as a replica.
+// Failover kills the master of a key, waits until its replica has taken over, and starts it again,
+// as a replica.
 func (c *RedisCluster) Failover(key string) {
 	old, other := c.Owner(key), (*Database)(nil)
 	for i, m := range c.Masters {
@@ -130,7 +132,8 @@ func (c *RedisCluster) Failover(key string) {
 	c.Settle()
 }
 
-// Move moves the slot of a key to another master, with all keys in it. meanwhile is called at each step of it.
+// Move moves the slot of a key to another master, with all keys in it. meanwhile is called at each
+// step of it.
 func (c *RedisCluster) Move(key string, to *Database, meanwhile func(step string)) {
 	from := c.Owner(key)
 	slot := from.ask("CLUSTER", "KEYSLOT", key)
@@ -151,14 +154,16 @@ func (c *RedisCluster) Move(key string, to *Database, meanwhile func(step string
 	from.ask("CLUSTER", "SETSLOT", slot, "NODE", toID)
 }
 
-// RedisSentinels are servers that watch over a primary and its replica, and put the replica in its place when it is gone.
+// RedisSentinels are servers that watch over a primary and its replica, and put the replica in its
+// place when it is gone.
 type RedisSentinels struct {
 	Name      string // of what they watch over
 	Sentinels []*Database
 	both      []*Database
 }
 
-// NewRedisSentinels starts a primary, its replica, and three sentinels, who take a server for dead when it was silent for that long.
+// NewRedisSentinels starts a primary, its replica, and three sentinels, who take a server for dead
+// when it was silent for that long.
 func NewRedisSentinels(t testing.TB, start RedisKind, silent time.Duration, settings ...string) *RedisSentinels {
 	t.Helper()
 	s := &RedisSentinels{Name: "weir", both: []*Database{start(t, settings...), start(t, settings...)}}
@@ -230,7 +235,8 @@ func (s *RedisSentinels) Promoted(d *Database) {
 	}
 }
 
-// Failover kills the primary, waits until the replica was put in its place, and starts it again, as a replica.
+// Failover kills the primary, waits until the replica was put in its place, and starts it again, as
+// a replica.
 func (s *RedisSentinels) Failover() {
 	old := s.Primary()
 	old.Kill()

@@ -1,5 +1,6 @@
-// Package servers starts Kinesis servers and databases that nobody here wrote, for tests. They are fetched by
-// scripts/fetch-servers.sh; each runs on a free port of 127.0.0.1 and ends with the test that started it, or with its process.
+// Package servers starts Kinesis servers and databases that nobody here wrote, for tests. They are
+// fetched by scripts/fetch-servers.sh; each runs on a free port of 127.0.0.1 and ends with the test
+// that started it, or with its process.
 package servers
 
 import (
@@ -18,7 +19,8 @@ import (
 	"time"
 )
 
-// Require is the environment variable that turns a test whose server was not fetched from skipped to failed.
+// Require is the environment variable that turns a test whose server was not fetched from skipped
+// to failed.
 const Require = "WEIR_INTEGRATION"
 
 // Server is one running server.
@@ -45,7 +47,8 @@ func DynamoDBLocal(t testing.TB) *Server {
 	return dynamoDBLocal(t)
 }
 
-// DynamoDBLocalOn is [DynamoDBLocal] with its tables in a directory, where one that is started after it finds them.
+// DynamoDBLocalOn is [DynamoDBLocal] with its tables in a directory, where one that is started
+// after it finds them.
 func DynamoDBLocalOn(t testing.TB, dir string) *Server {
 	t.Helper()
 	return dynamoDBLocal(t, dir)
@@ -59,23 +62,25 @@ func dynamoDBLocal(t testing.TB, place ...string) *Server {
 	return start(t, "DynamoDB Local", cmd, "8000", "/")
 }
 
-// Dynalite starts npm's dynalite, a DynamoDB server in JavaScript. It knows no transactions, does not return the item when a
-// condition fails, and drops indexes that UpdateTable adds.
+// Dynalite starts npm's dynalite, a DynamoDB server in JavaScript. It knows no transactions, does
+// not return the item when a condition fails, and drops indexes that UpdateTable adds.
 func Dynalite(t testing.TB) *Server {
 	t.Helper()
 	return start(t, "dynalite", node(t, "dynalite/cli.js", "--createTableMs", "50"), "4567", "/")
 }
 
-// Kinesalite starts npm's kinesalite. It is old but fast: polling, split, merge, validation. It knows no stream ARNs, ignores
-// ShardFilter, names no ChildShards, and ends a closed shard with an empty page.
+// Kinesalite starts npm's kinesalite. It is old but fast: polling, split, merge, validation. It
+// knows no stream ARNs, ignores ShardFilter, names no ChildShards, and ends a closed shard with an
+// empty page.
 func Kinesalite(t testing.TB) *Server {
 	t.Helper()
 	return start(t, "kinesalite", node(t, "kinesalite/cli.js",
 		"--createStreamMs", "50", "--deleteStreamMs", "50", "--updateStreamMs", "50", "--shardLimit", "100"), "4567", "/")
 }
 
-// KinesisLocal starts npm's kinesis-local (kinesis-mock). Use HTTP/1.1 with it. The last page of a closed shard has records, no
-// next iterator and ChildShards all at once; a closed shard's EndingSequenceNumber lies before its first.
+// KinesisLocal starts npm's kinesis-local (kinesis-mock). Use HTTP/1.1 with it. The last page of a
+// closed shard has records, no next iterator and ChildShards all at once; a closed shard's
+// EndingSequenceNumber lies before its first.
 func KinesisLocal(t testing.TB) *Server {
 	t.Helper()
 	cmd := node(t, "kinesis-local/main.js")
@@ -96,8 +101,8 @@ func Script(t testing.TB, file string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Java returns a command that runs one of the programs of the java tests with the KCL and the KPL. It trusts the certificate in
-// pem, and nothing else.
+// Java returns a command that runs one of the programs of the java tests with the KCL and the KPL.
+// It trusts the certificate in pem, and nothing else.
 func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "java")
@@ -112,8 +117,8 @@ func Java(t testing.TB, pem []byte, class string, args ...string) *exec.Cmd {
 		class}, args...)...)
 }
 
-// Python returns a command that runs a Python file with the packages that were fetched, boto3 and the AWS CLI, and with nothing
-// of the environment that the AWS SDK would read.
+// Python returns a command that runs a Python file with the packages that were fetched, boto3 and
+// the AWS CLI, and with nothing of the environment that the AWS SDK would read.
 func Python(t testing.TB, file string, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := fetched(t, "python")
@@ -136,7 +141,8 @@ func node(t testing.TB, script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// fetched is the folder of something that was fetched. Without it the test is skipped, or fails where it may not be.
+// fetched is the folder of something that was fetched. Without it the test is skipped, or fails
+// where it may not be.
 func fetched(t testing.TB, name string) string {
 	t.Helper()
 	deps := os.Getenv("WEIR_DEPS")
@@ -179,8 +185,8 @@ func root(t testing.TB) string {
 	}
 }
 
-// start runs a server until the test ends. The launchers say on standard output which port stands for the one that the server
-// is known to listen on.
+// start runs a server until the test ends. The launchers say on standard output which port stands
+// for the one that the server is known to listen on.
 func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Server {
 	t.Helper()
 	cmd.Dir = t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// The kinds of store that OpenStore knows. A place is all that a process needs to know beside the kind: a path, a data source
-// name, a URL.
+// The kinds of store that OpenStore knows. A place is all that a process needs to know beside the
+// kind: a path, a data source name, a URL.
 const (
 	SQLiteStore   = "SQLite"
 	PostgresStore = "Postgres"

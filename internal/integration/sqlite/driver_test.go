@@ -12,8 +12,9 @@ import (
 // hooks are called around each statement that reaches the driver. An error fails the statement.
 type hooks struct {
 	before, after func(statement string) error
-	// panics is called after a prepared statement that returns no rows, and makes whoever asks for its result panic: a
-	// panic inside the driver would leave the locks of database/sql itself behind.
+	// panics is called after a prepared statement that returns no rows, and makes whoever asks for
+	// its result panic: a panic inside the driver would leave the locks of database/sql itself
+	// behind.
 	panics func() bool
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A file that is gone from its path, or has another in its place, is not used any more until it is back; nothing is made meanwhile.
+// A file that is gone from its path, or has another in its place, is not used any more until it is
+// back; nothing is made meanwhile.
 func TestAFileThatIsDeletedOrReplacedIsNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
 		take func(t *testing.T, path string) // the file away

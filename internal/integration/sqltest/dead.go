@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
-// A server that is gone tells nobody, nor does a gateway that has forgotten its connections. However many of them a pool has, one call
-// finds that out for all of them.
+// A server that is gone tells nobody, nor does a gateway that has forgotten its connections.
+// However many of them a pool has, one call finds that out for all of them.
 func deadConns(t *testing.T, s Server, d *servers.Database) {
 	const idle = 10
 	dsn := s.Fresh(t, d)

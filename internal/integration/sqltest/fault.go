@@ -77,7 +77,8 @@ func (s Server) Waits(t *testing.T, db *sql.DB) {
 	}
 }
 
-// pair makes two leases of session "0", and a transaction of somebody else, which ends with the test at the latest.
+// pair makes two leases of session "0", and a transaction of somebody else, which ends with the
+// test at the latest.
 func pair(t *testing.T, s Server, d *servers.Database) (*sqlstore.Store, *sql.DB, *sql.Tx) {
 	t.Helper()
 	dsn := s.Fresh(t, d)
@@ -128,8 +129,8 @@ func deadlocks(t *testing.T, s Server, d *servers.Database) {
 	}
 }
 
-// What a beat says of a lease that is taken away while the beat waits for its row is refused, so the orders must not say that it is held:
-// the worker would take its checkpoint for saved.
+// What a beat says of a lease that is taken away while the beat waits for its row is refused, so
+// the orders must not say that it is held: the worker would take its checkpoint for saved.
 func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
 	store, db, other := pair(t, s, d)
 	if _, err := other.ExecContext(t.Context(), "UPDATE weir_leases SET epoch = epoch + 1, owner = 'x' WHERE app = 'app' AND shard = '000001'"); err != nil {
@@ -158,8 +159,9 @@ func takenInItsMidst(t *testing.T, s Server, d *servers.Database) {
 	}
 }
 
-// A process that vanishes in the middle of a transaction, with its machine or its network, says no word to the server, which goes on
-// holding its locks, the one on the application's row among them. Nobody may have to wait for that for long.
+// A process that vanishes in the middle of a transaction, with its machine or its network, says no
+// word to the server, which goes on holding its locks, the one on the application's row among them.
+// Nobody may have to wait for that for long.
 func vanishes(t *testing.T, s Server, d *servers.Database) {
 	dsn := s.Fresh(t, d)
 	store, _ := s.Migrated(t, dsn)

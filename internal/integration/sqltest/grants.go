@@ -52,7 +52,8 @@ const (
 	looking   = "weir_look"
 )
 
-// grants holds the documented grants to be enough for each user, and none of them to be one too many.
+// grants holds the documented grants to be enough for each user, and none of them to be one too
+// many.
 func grants(t *testing.T, s Server, _ *servers.Database) {
 	d := s.Start(t) // whose users are this test's alone
 	_, admin := s.Open(t, s.DSN(d, s.Home), sqlstore.Options{})

@@ -167,7 +167,8 @@ type BadRow struct {
 	Row        string // what errors have to call it
 }
 
-// BadRows changes the rows of an application with a lease orders/000000, owned by session "0", and holds errors to name them.
+// BadRows changes the rows of an application with a lease orders/000000, owned by session "0", and
+// holds errors to name them.
 func BadRows(t *testing.T, s *sqlstore.Store, db *sql.DB, rows []BadRow) {
 	for i, c := range rows {
 		t.Run(c.Set, func(t *testing.T) {

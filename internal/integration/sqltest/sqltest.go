@@ -1,5 +1,6 @@
-// Package sqltest is what the tests of sqlstore share from one database to the next: the promises are the same, and only words of SQL
-// differ. What a [Server] has to say of those words is data; what is true of one database alone stays with its own tests.
+// Package sqltest is what the tests of sqlstore share from one database to the next: the promises
+// are the same, and only words of SQL differ. What a [Server] has to say of those words is data;
+// what is true of one database alone stays with its own tests.
 package sqltest
 
 import (
@@ -119,7 +120,8 @@ func (s Server) Fresh(t testing.TB, d *servers.Database) string {
 	return s.DSN(d, name)
 }
 
-// Run is all that holds of every server. The tests share one, but for that which restarts it, and have databases of their own.
+// Run is all that holds of every server. The tests share one, but for that which restarts it, and
+// have databases of their own.
 func Run(t *testing.T, s Server) {
 	d := s.Start(t)
 	for _, c := range []struct {

@@ -21,8 +21,8 @@ func first(t *testing.T, k Kind, dsn string) *sql.DB {
 	return db
 }
 
-// Upgrades holds tables of version 1 to an error that says what to do, and to becoming those of this version in every way there is. tables
-// asks for all that Migrate makes, as one text.
+// Upgrades holds tables of version 1 to an error that says what to do, and to becoming those of
+// this version in every way there is. tables asks for all that Migrate makes, as one text.
 func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string) {
 	_, made := k.Migrated(t, fresh(t))
 	want := Text(t, made, tables)
@@ -84,7 +84,8 @@ func Upgrades(t *testing.T, k Kind, fresh func(testing.TB) string, tables string
 	}
 }
 
-// Newer holds programs of this version to working with tables of a later one, and to leaving them as they are.
+// Newer holds programs of this version to working with tables of a later one, and to leaving them
+// as they are.
 func Newer(t *testing.T, k Kind, dsn string) {
 	_, db := k.Migrated(t, dsn)
 	for _, table := range []string{"weir_applications", "weir_sessions", "weir_leases"} {

@@ -44,7 +44,8 @@ func (l *Log) add(statement string) {
 	}
 }
 
-// Open opens a database whose every statement is written down. The driver has to carry statements out without preparing them.
+// Open opens a database whose every statement is written down. The driver has to carry statements
+// out without preparing them.
 func Open(t testing.TB, driverName, dsn string) (*sql.DB, *Log) {
 	t.Helper()
 	plain, err := sql.Open(driverName, dsn)

@@ -1,5 +1,6 @@
-// Package worker runs workers of an application as processes of their own: the program of the test, started again. What a worker's handler
-// has handled is in its journal before the handler returns, so a kill leaves no doubt.
+// Package worker runs workers of an application as processes of their own: the program of the test,
+// started again. What a worker's handler has handled is in its journal before the handler returns,
+// so a kill leaves no doubt.
 package worker
 
 import (
@@ -36,14 +37,16 @@ type Setup struct {
 
 	Journal string // its path, given by Start
 
-	// Program is another program whose TestMain calls Main, such as the same test as it was in an older version; "" is this one. What
-	// else is in a Setup, and a journal, have to stay as the older one knows them: what it does not know it ignores.
+	// Program is another program whose TestMain calls Main, such as the same test as it was in an
+	// older version; "" is this one. What else is in a Setup, and a journal, have to stay as the
+	// older one knows them: what it does not know it ignores.
 	Program string `json:"-"`
 }
 
 const setupVariable = "WEIR_TEST_WORKER"
 
-// Main makes this process a worker, and ends it with the worker, if it was started as one. It has to be called by TestMain.
+// Main makes this process a worker, and ends it with the worker, if it was started as one. It has
+// to be called by TestMain.
 func Main() {
 	told := os.Getenv(setupVariable)
 	if told == "" {
@@ -110,7 +113,8 @@ type Worker struct {
 	read    int64 // bytes of the journal
 }
 
-// Start starts a worker process, which ends with the test at the latest. Its journal is in dir. Records begin with their number.
+// Start starts a worker process, which ends with the test at the latest. Its journal is in dir.
+// Records begin with their number.
 func Start(t *testing.T, s Setup, dir string) *Worker {
 	t.Helper()
 	w := &Worker{Name: s.Name, journal: filepath.Join(dir, s.Name)}
@@ -149,8 +153,8 @@ func (w *Worker) Kill(t *testing.T) {
 	_ = w.cmd.Wait()
 }
 
-// Stop asks the process to stop, as a deployment does, waits until it has ended, and checks that it did so in order. It returns how
-// long that took.
+// Stop asks the process to stop, as a deployment does, waits until it has ended, and checks that it
+// did so in order. It returns how long that took.
 func (w *Worker) Stop(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()

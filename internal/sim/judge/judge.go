@@ -1,5 +1,6 @@
-// Package judge says what is wrong with what the handlers of an application did, from what was put into its stream and what went wrong around
-// it. It knows the promises and nothing of how they are kept, and imports nothing of weir.
+// Package judge says what is wrong with what the handlers of an application did, from what was put
+// into its stream and what went wrong around it. It knows the promises and nothing of how they are
+// kept, and imports nothing of weir.
 package judge
 
 import (
@@ -49,12 +50,13 @@ type Batch struct {
 	IDs    []ID
 	End    bool
 	Alive  func() bool // its context has not ended
-	// Stale says that it was read by a lease of a stream that had been deleted and made anew since: it does not count, and all of it is to be handled
-	// again. Only from then on there is an order.
+	// Stale says that it was read by a lease of a stream that had been deleted and made anew since:
+	// it does not count, and all of it is to be handled again. Only from then on there is an order.
 	Stale bool
 }
 
-// Judge takes in what happens as it happens. The first thing that breaks a promise is kept. Not for concurrent use.
+// Judge takes in what happens as it happens. The first thing that breaks a promise is kept. Not for
+// concurrent use.
 type Judge struct {
 	now     time.Time
 	keys    map[string][]record // by key, the n-th at n-1
@@ -65,8 +67,8 @@ type Judge struct {
 	general time.Time            // the last that may concern everybody
 	wrong   string
 
-	// Grace is how long after a fault its consequences may show: a duplicate that the fault explains was first handled this long after it at
-	// most. New makes it 15 s.
+	// Grace is how long after a fault its consequences may show: a duplicate that the fault
+	// explains was first handled this long after it at most. New makes it 15 s.
 	Grace time.Duration
 
 	Handled, Again int // records
@@ -104,7 +106,8 @@ func (j *Judge) Lost() string {
 	return ""
 }
 
-// Waits is how many records of a shard are not handled and should be, and when one of them last was, or when they began to wait.
+// Waits is how many records of a shard are not handled and should be, and when one of them last
+// was, or when they began to wait.
 func (j *Judge) Waits(shard string) (since time.Time, left int) {
 	s := j.shard(shard)
 	return s.since, s.left
@@ -152,7 +155,8 @@ func (j *Judge) Exempt(id ID) {
 	}
 }
 
-// Fault notes something that may make what a worker did be done again by another; the zero Worker stands for all.
+// Fault notes something that may make what a worker did be done again by another; the zero Worker
+// stands for all.
 func (j *Judge) Fault(w Worker, at time.Time) {
 	if w == (Worker{}) {
 		j.general = later(j.general, at)
@@ -259,7 +263,8 @@ func (j *Judge) inOrder(b *Batch, i int, id ID) {
 	}
 }
 
-// follows reports whether those of the key between low and id that are neither done nor exempt stand among others in order, as they nearly always do.
+// follows reports whether those of the key between low and id that are neither done nor exempt
+// stand among others in order, as they nearly always do.
 func (j *Judge) follows(others []ID, id ID, low int) bool {
 	for n := id.N - 1; n > low; n-- {
 		before := ID{id.Key, n}
@@ -291,7 +296,8 @@ func (j *Judge) explained(b *Batch, id ID, r *record) {
 	}
 }
 
-// Done notes that the handler is done with the first n records of a batch, and with the shard's end if that is all and it has it.
+// Done notes that the handler is done with the first n records of a batch, and with the shard's end
+// if that is all and it has it.
 func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	if s := j.shard(b.Shard); b.End && n == len(b.IDs) && !b.Stale {
 		s.over = true
@@ -299,7 +305,8 @@ func (j *Judge) Done(b *Batch, n int, now time.Time) {
 	j.Noted(b, n, now)
 }
 
-// Noted notes that the handler is done with the first n records of a batch. They count once Acked says so, but a checkpoint may pass them.
+// Noted notes that the handler is done with the first n records of a batch. They count once Acked
+// says so, but a checkpoint may pass them.
 func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	j.now = now
 	if b.Stale {
@@ -323,7 +330,8 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	}
 }
 
-// Doubted notes that what was done of a shard is said not to be: it may be handled again at any epoch.
+// Doubted notes that what was done of a shard is said not to be: it may be handled again at any
+// epoch.
 func (j *Judge) Doubted(id string) { j.shard(id).doubted = true }
 
 // Undone notes that what was done with a record is lost: it is to be handled again.
@@ -368,7 +376,8 @@ func (j *Judge) Ended(b *Batch) {
 	}
 }
 
-// Passed judges that the checkpoint of a shard is behind some records, which were done, be it that this is lost.
+// Passed judges that the checkpoint of a shard is behind some records, which were done, be it that
+// this is lost.
 func (j *Judge) Passed(shard string, ids ...ID) {
 	for _, id := range ids {
 		if r := j.record(id); r != nil && !r.done && !r.exempt && !r.undone {

@@ -8,7 +8,8 @@ import (
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// court is a judge with a parent that has two records, and its child with one, all of key "k" but one.
+// court is a judge with a parent that has two records, and its child with one, all of key "k" but
+// one.
 type court struct {
 	*Judge
 	now time.Time

@@ -195,7 +195,8 @@ func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
 	return answer(struct{ ShardIterator string }{it.String()})
 }
 
-// place is the sequence number behind which a position lies. The error has no status when there is none.
+// place is the sequence number behind which a position lies. The error has no status when there is
+// none.
 func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 	switch c.kind {
 	case "TRIM_HORIZON":
@@ -265,7 +266,8 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 	return Answer{Status: 200, Body: out.encode(), CBOR: true}
 }
 
-// page is what comes behind a sequence number, at most so many; to is where it ends among the shard's records.
+// page is what comes behind a sequence number, at most so many; to is where it ends among the
+// shard's records.
 func (sh *Shard) page(after uint64, limit int, w Whim, now time.Time) (page []Record, to int, behind int64) {
 	from := sort.Search(len(sh.Records), func(i int) bool { return sh.Records[i].Seq > after })
 	from = max(from, sh.Trimmed)

@@ -100,7 +100,8 @@ func text(b []byte, s string) []byte { return append(head(b, 3, uint64(len(s))),
 
 var errCBOR = errors.New("not the CBOR of a request")
 
-// readCBOR reads a map of texts and numbers, which is all that a request for records is. The texts are parts of b.
+// readCBOR reads a map of texts and numbers, which is all that a request for records is. The texts
+// are parts of b.
 func readCBOR(b []byte, field func(name, text []byte, n uint64)) error {
 	next := func() (major byte, n uint64, ok bool) {
 		if len(b) == 0 {

@@ -76,7 +76,8 @@ func streamOf(arn string) string {
 	return name
 }
 
-// Subscribe answers SubscribeToShard: with an error, or a subscription and the beginning of its stream.
+// Subscribe answers SubscribeToShard: with an error, or a subscription and the beginning of its
+// stream.
 func (s *Service) Subscribe(c Call, w Whim, now time.Time) (*Subscription, Answer) {
 	st := s.streams[c.Stream]
 	if st == nil {
@@ -190,8 +191,8 @@ func message(event string, payload []byte) []byte {
 	return messageOf(payload, ":message-type", "event", ":event-type", event, ":content-type", "application/x-amz-json-1.1")
 }
 
-// messageOf is one of the event stream: its length, that of the headers, a checksum of these, headers that are strings, what it carries, and
-// a checksum of it all.
+// messageOf is one of the event stream: its length, that of the headers, a checksum of these,
+// headers that are strings, what it carries, and a checksum of it all.
 func messageOf(payload []byte, headers ...string) []byte {
 	var h []byte
 	for i := 0; i < len(headers); i += 2 {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The fields of what is answered stand in the order of their names. There are many answers, and maps would cost several times as much.
+// The fields of what is answered stand in the order of their names. There are many answers, and
+// maps would cost several times as much.
 type (
 	listed struct {
 		AdjacentParentShardId string `json:",omitempty"`

@@ -1,6 +1,6 @@
-// Package model is a Kinesis for the simulation: streams and shards that split and merge, records that are trimmed, iterators that expire,
-// and the protocol. It has no goroutine and no clock, and imports nothing of weir: what the two believe of Kinesis they believe
-// independently.
+// Package model is a Kinesis for the simulation: streams and shards that split and merge, records
+// that are trimmed, iterators that expire, and the protocol. It has no goroutine and no clock, and
+// imports nothing of weir: what the two believe of Kinesis they believe independently.
 package model
 
 import (

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestMutationsFitTheCode: whoever changes a line that a mutation replaces has to change the mutation too.
+// TestMutationsFitTheCode: whoever changes a line that a mutation replaces has to change the
+// mutation too.
 func TestMutationsFitTheCode(t *testing.T) {
 	t.Chdir("../../..")
 	if _, err := run("", 0, 0, true); err != nil {

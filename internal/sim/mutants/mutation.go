@@ -19,7 +19,8 @@ type mutation struct {
 	list         string // of the changed files, for the go command
 }
 
-// read reads a mutation. most is in how many seeds it has to be noticed if it does not say so itself.
+// read reads a mutation. most is in how many seeds it has to be noticed if it does not say so
+// itself.
 func read(file string, most int) (m mutation, err error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

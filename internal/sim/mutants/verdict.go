@@ -48,8 +48,9 @@ func (v verdict) unless(fails error) verdict {
 	return v
 }
 
-// verdict is noticed only by what the simulation is for, a promise that it names as broken in one of the seeds that it was to run, and by a panic
-// inside weir. Whatever else makes it fail says nothing about weir.
+// verdict is noticed only by what the simulation is for, a promise that it names as broken in one
+// of the seeds that it was to run, and by a panic inside weir. Whatever else makes it fail says
+// nothing about weir.
 func (o outcome) verdict(some seeds, breaks string) verdict {
 	promise, in := o.broken(some)
 	crash, ours := o.crash()
@@ -89,7 +90,8 @@ func (o outcome) clean(some seeds) error {
 
 var wrong = regexp.MustCompile(`(?m)profile ([\w-]+), seed (\d+): (.+)$`)
 
-// broken returns the first broken promise of the seeds that were to run, and the seed; an empty text without one.
+// broken returns the first broken promise of the seeds that were to run, and the seed; an empty
+// text without one.
 func (o outcome) broken(some seeds) (promise string, in seeds) {
 	for _, found := range wrong.FindAllSubmatch(o.out, -1) {
 		profile := string(found[1])
@@ -103,8 +105,8 @@ func (o outcome) broken(some seeds) (promise string, in seeds) {
 
 const module = "github.com/weir-go/weir"
 
-// crash returns what the process panicked with, and whether that was in weir: of the functions that the panic went through, the innermost that is
-// of this module tells.
+// crash returns what the process panicked with, and whether that was in weir: of the functions that
+// the panic went through, the innermost that is of this module tells.
 func (o outcome) crash() (what string, ours bool) {
 	for line := range strings.Lines(string(o.out)) {
 		line = strings.TrimSpace(line)

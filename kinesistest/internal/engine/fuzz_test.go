@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// FuzzOpen opens iterators and tokens that a client made up or changed: only what this sealer made, for this use, is taken.
+// FuzzOpen opens iterators and tokens that a client made up or changed: only what this sealer made,
+// for this use, is taken.
 func FuzzOpen(f *testing.F) {
 	s, err := newSealer()
 	if err != nil {

@@ -113,8 +113,8 @@ func parseSequence(text string) (sequence, bool) {
 func (s sequence) plausible() bool { return s.index <= closingIndex && s.created < 16_025_175_000 }
 
 // parseOldSequence takes apart what is no number of the present layout but may be one of the two
-// before it, which the service still knows: one of 32 hexadecimal digits, and one of 47 that ends in 1. Of
-// their parts only the shard and, of the shorter one, the creation matter.
+// before it, which the service still knows: one of 32 hexadecimal digits, and one of 47 that ends
+// in 1. Of their parts only the shard and, of the shorter one, the creation matter.
 func parseOldSequence(text string) (sequence, bool) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || n.Sign() < 0 {

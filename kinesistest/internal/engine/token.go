@@ -63,7 +63,8 @@ const ticketHead = 1 + 8 + 8 + 4 + 8
 // iteratorPrefix is what the iterators of the service begin with, in base64.
 const iteratorPrefix = "\x00\x00\x00\x00\x00\x00\x00\x01"
 
-// iteratorSize is how many bytes an iterator of the service has, which grows with the stream's name.
+// iteratorSize is how many bytes an iterator of the service has, which grows with the stream's
+// name.
 func iteratorSize(name string) int { return 152 + (len(name)+2)/16*16 }
 
 var padding [152]byte

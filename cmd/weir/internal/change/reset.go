@@ -25,7 +25,8 @@ type Wish struct {
 	Shard string
 }
 
-// Reset says what a wish means for a stream, ancestors before descendants, whose order is kept by that:
+// Reset says what a wish means for a stream, ancestors before descendants, whose order is kept by
+// that:
 //
 //   - Oldest and a time move every shard there that can still be read, also those that were read to their end, which are
 //     opened again. The plan then gives no child out before its parents have ended again.

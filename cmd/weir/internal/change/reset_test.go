@@ -25,7 +25,8 @@ func at(t *testing.T, s string) shard.Position {
 
 func key(id string) lease.Key { return lease.Key{Stream: "s", Shard: id} }
 
-// family is a stream in which 0 was split into 1 and 2, 1 and 3 were merged into 4, and 5 stands alone.
+// family is a stream in which 0 was split into 1 and 2, 1 and 3 were merged into 4, and 5 stands
+// alone.
 func family() Stream {
 	all := shard.HashRange{End: shard.MaxHashKey}
 	sh := func(id string, closed bool, parents ...string) shard.Shard {
@@ -170,8 +171,9 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// The rule of resets, as the plan sees it: after a reset to the oldest record only the shards without parents are given out, and each
-// child only after all of its parents have ended again, although everybody had progress before.
+// The rule of resets, as the plan sees it: after a reset to the oldest record only the shards
+// without parents are given out, and each child only after all of its parents have ended again,
+// although everybody had progress before.
 func TestResetChildrenWaitForTheirParentsAgain(t *testing.T) {
 	store := memstore.New()
 	apply := func(actions ...lease.Action) {

@@ -6,9 +6,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Restore says what it takes to have leases of a dump in an application's store. Leases that are there with the same position and
-// nobody's are left alone, so a restore that was cut off can be run again. Others that are there are refused, all named in the
-// error by their number and the first of them, unless replace is set. Leases that the dump does not have stay.
+// Restore says what it takes to have leases of a dump in an application's store. Leases that are
+// there with the same position and nobody's are left alone, so a restore that was cut off can be
+// run again. Others that are there are refused, all named in the error by their number and the
+// first of them, unless replace is set. Leases that the dump does not have stay.
 //
 // Epochs keep growing: sinks may have seen those of the dump, and compare.
 func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
@@ -45,7 +46,8 @@ func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
 	return steps, nil
 }
 
-// overwrite moves a lease to the place of another of the same key. If its epoch is the lower one, it is made anew.
+// overwrite moves a lease to the place of another of the same key. If its epoch is the lower one,
+// it is made anew.
 func overwrite(there *lease.Lease, l lease.Lease) []lease.Action {
 	epoch := there.Epoch + 1
 	actions := []lease.Action{{Kind: lease.Move, Key: l.Key, Epoch: there.Epoch, Position: l.Position, Born: l.Born}}

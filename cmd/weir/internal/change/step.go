@@ -1,5 +1,5 @@
-// Package change decides what "weir group reset" and "weir group import" change in a store: which leases, in which order, and
-// under which conditions. It is pure.
+// Package change decides what "weir group reset" and "weir group import" change in a store: which
+// leases, in which order, and under which conditions. It is pure.
 package change
 
 import (
@@ -17,8 +17,9 @@ type Step struct {
 	Actions []lease.Action
 }
 
-// Happened reports whether a view shows the step as done. It is for the case that a store did not answer: one that did says so itself,
-// and a lease that was given out since then may be further already.
+// Happened reports whether a view shows the step as done. It is for the case that a store did not
+// answer: one that did says so itself, and a lease that was given out since then may be further
+// already.
 func (s Step) Happened(v lease.View) bool {
 	if len(s.Actions) == 0 {
 		return true

@@ -1,5 +1,5 @@
-// Package demo is weir's demonstration: an embedded Kinesis, real data, worker processes that come, die and go while it
-// flows, and a verdict computed from what their handlers wrote.
+// Package demo is weir's demonstration: an embedded Kinesis, real data, worker processes that come,
+// die and go while it flows, and a verdict computed from what their handlers wrote.
 package demo
 
 import (
@@ -57,8 +57,8 @@ type Result struct {
 	Dir            string // with Options.Keep
 }
 
-// Run runs the demo to its end. An error means that it did not come to a verdict; the verdict may still be a bad one.
-// When Run returns, no process, goroutine or file of the demo is left.
+// Run runs the demo to its end. An error means that it did not come to a verdict; the verdict may
+// still be a bad one. When Run returns, no process, goroutine or file of the demo is left.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	all, err := flights(o.Flights)
 	if err != nil {

@@ -20,8 +20,8 @@ type flight struct {
 	data   []byte
 }
 
-// flights unpacks the first n flights. Each is the line of the file with its place in front, {"flight":17,"date":…}, by
-// which its handling is recognized whatever became of it on the way.
+// flights unpacks the first n flights. Each is the line of the file with its place in front,
+// {"flight":17,"date":…}, by which its handling is recognized whatever became of it on the way.
 func flights(n int) ([]flight, error) {
 	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// scratchPrefix begins the name of every directory that a demo makes, and so of every one that it may remove.
+// scratchPrefix begins the name of every directory that a demo makes, and so of every one that it
+// may remove.
 const scratchPrefix = "weir-demo-"
 
 func removeScratch(dir string) error {
@@ -23,8 +24,9 @@ func removeScratch(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// abandonScratch removes the directory of a demo whose main process is gone, while its workers, this one too, may still make
-// files there by its name. Each of them tries, and whoever comes first succeeds.
+// abandonScratch removes the directory of a demo whose main process is gone, while its workers,
+// this one too, may still make files there by its name. Each of them tries, and whoever comes first
+// succeeds.
 func abandonScratch(dir string) {
 	gone := dir + "-gone"
 	if os.Rename(dir, gone) == nil { // from here on nobody finds it
@@ -47,7 +49,8 @@ func (p *process) life() life     { return life(p.state.Load()) }
 func (p *process) become(l life)  { p.state.Store(uint32(l)) }
 func (p *process) wasAsked() bool { return p.life() >= stopping }
 
-// startProcess starts a worker as a process of its own: command and arguments are this program's hidden worker command.
+// startProcess starts a worker as a process of its own: command and arguments are this program's
+// hidden worker command.
 func startProcess(command []string, dir, name string) (*process, error) {
 	log, err := os.OpenFile(logPath(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

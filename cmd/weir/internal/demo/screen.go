@@ -82,7 +82,8 @@ func span(r shard.HashRange) (from, to float64) {
 
 func rangeWidth(width int) int { return max(20, min(40, width-56)) }
 
-// shardLines are the rows of the shards, at most so many. Those that still take records come first when not all fit.
+// shardLines are the rows of the shards, at most so many. Those that still take records come first
+// when not all fit.
 func shardLines(p picture, width, space int) []string {
 	rows := slices.Clone(p.shards)
 	left := 0

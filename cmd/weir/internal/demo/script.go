@@ -29,7 +29,8 @@ const (
 	stepDrain
 )
 
-// script makes things happen amid the traffic, one after the other, each when the one before it has been seen to work.
+// script makes things happen amid the traffic, one after the other, each when the one before it has
+// been seen to work.
 func (d *stage) script(ctx context.Context, producer *producer) error {
 	who := "another worker"
 	if d.options.Leader {
@@ -202,7 +203,8 @@ func (d *stage) stop(ctx context.Context) error {
 	return nil
 }
 
-// flows tells when every shard of a gap is read again. One that has nothing left to be read cannot show it.
+// flows tells when every shard of a gap is read again. One that has nothing left to be read cannot
+// show it.
 func (d *stage) flows(measure func() judge.Gap) func(picture) bool {
 	return func(p picture) bool {
 		waits := map[string]bool{}
@@ -286,7 +288,8 @@ func (d *stage) wait(ctx context.Context, t time.Duration) error {
 	return err
 }
 
-// look takes a picture, shows it, and complains about workers that ended though nobody asked them to.
+// look takes a picture, shows it, and complains about workers that ended though nobody asked them
+// to.
 func (d *stage) look(ctx context.Context) (picture, error) {
 	for _, p := range d.processes {
 		switch {

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// picture is what the demo saw at one moment: in the store, in the journals of the handlers, and of its own processes.
+// picture is what the demo saw at one moment: in the store, in the journals of the handlers, and of
+// its own processes.
 type picture struct {
 	at      time.Duration // since the start
 	shards  []shardState  // parents before children
@@ -115,7 +116,8 @@ func (p picture) open() []shardState {
 	return slices.DeleteFunc(slices.Clone(p.shards), func(s shardState) bool { return s.closed || s.finished })
 }
 
-// balanced reports whether the leases that have work are shared evenly among so many workers, and nothing is on its way.
+// balanced reports whether the leases that have work are shared evenly among so many workers, and
+// nothing is on its way.
 func (p picture) balanced(workers int) bool {
 	finished := map[string]bool{}
 	known := map[string]bool{}
@@ -148,7 +150,8 @@ func (p picture) balanced(workers int) bool {
 	return living == workers && len(held) > 0 && most-least <= 1
 }
 
-// quiet reports whether no shard is between its end and its children's beginning, so that only workers move.
+// quiet reports whether no shard is between its end and its children's beginning, so that only
+// workers move.
 func (p picture) quiet() bool {
 	return !slices.ContainsFunc(p.shards, func(s shardState) bool { return s.closed && !s.finished })
 }
@@ -162,8 +165,8 @@ func (p picture) busiest() (shardState, error) {
 	return slices.MaxFunc(open, func(a, b shardState) int { return cmp.Compare(a.put, b.put) }), nil
 }
 
-// quietestPair are two open shards side by side, the pair with the fewest records; children of a split only when there
-// is no other, since merging them again would show less.
+// quietestPair are two open shards side by side, the pair with the fewest records; children of a
+// split only when there is no other, since merging them again would show less.
 func (p picture) quietestPair() (lower, upper shardState, err error) {
 	open := p.open()
 	slices.SortFunc(open, func(a, b shardState) int { return a.hash.Start.Compare(b.hash.Start) })
@@ -194,8 +197,8 @@ func (p picture) quietestPair() (lower, upper shardState, err error) {
 	return open[best], open[best+1], nil
 }
 
-// victim is the worker to kill: the leader, or else the one with the most leases that is not the leader. It must hold a
-// shard, or its death would show nothing.
+// victim is the worker to kill: the leader, or else the one with the most leases that is not the
+// leader. It must hold a shard, or its death would show nothing.
 func (p picture) victim(leader bool) (string, error) {
 	var best string
 	for _, w := range p.workers {

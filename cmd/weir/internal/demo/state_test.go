@@ -9,7 +9,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// shards builds the shards of a picture: "id owner parent,parent flags", with an owner or parents of "-" for none.
+// shards builds the shards of a picture: "id owner parent,parent flags", with an owner or parents
+// of "-" for none.
 func shards(t *testing.T, lines ...string) []shardState {
 	t.Helper()
 	var all []shardState

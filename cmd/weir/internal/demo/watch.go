@@ -16,8 +16,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// watch gathers what can be seen from outside the workers: the rows of the store, and the journals of the handlers as
-// they grow. It belongs to the goroutine of Run.
+// watch gathers what can be seen from outside the workers: the rows of the store, and the journals
+// of the handlers as they grow. It belongs to the goroutine of Run.
 type watch struct {
 	dir   string
 	store lease.Store
@@ -81,7 +81,8 @@ func (w *watch) look(ctx context.Context, names []string) error {
 	return nil
 }
 
-// smooth averages a rate over about the last two seconds, since records arrive in pages of about one.
+// smooth averages a rate over about the last two seconds, since records arrive in pages of about
+// one.
 func smooth(rate, sample float64, passed time.Duration) float64 {
 	keep := math.Exp(-passed.Seconds() / 2)
 	return keep*rate + (1-keep)*sample

@@ -40,8 +40,9 @@ func storePath(dir string) string         { return filepath.Join(dir, "leases.db
 func journalPath(dir, name string) string { return filepath.Join(dir, name+".journal") }
 func logPath(dir, name string) string     { return filepath.Join(dir, name+".log") }
 
-// Run is a worker process: a plain consumer whose handler writes down what it handled. It ends when ctx does, and at
-// once when lifeline, a pipe from the parent, is closed: the parent is gone then, and with it the stream.
+// Run is a worker process: a plain consumer whose handler writes down what it handled. It ends when
+// ctx does, and at once when lifeline, a pipe from the parent, is closed: the parent is gone then,
+// and with it the stream.
 func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -97,7 +98,8 @@ func (w Worker) Run(ctx context.Context, lifeline io.Reader, log io.Writer) (err
 	return consumer.Run(ctx, &journal{file: file, turn: make(chan struct{}, 1)})
 }
 
-// journal is the handler: it writes a line for each record and returns nil only when they are in the file.
+// journal is the handler: it writes a line for each record and returns nil only when they are in
+// the file.
 type journal struct {
 	file io.Writer
 	turn chan struct{} // a batch at a time: times rise through the file

@@ -119,7 +119,8 @@ func (p *patient) found(s Severity, code, about, do, text string, args ...any) {
 
 func (p *patient) beats(w lease.Worker) bool { return !w.Ended && p.Beats[w.Session] }
 
-// over reports whether a session has ended or has no row, so that it holds nothing and acknowledges nothing. No session is over, too.
+// over reports whether a session has ended or has no row, so that it holds nothing and acknowledges
+// nothing. No session is over, too.
 func (p *patient) over(session string) bool { return !p.lives[session] }
 
 // unseen reports whether there was too little time to see the worker beat.

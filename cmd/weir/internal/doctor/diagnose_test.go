@@ -25,7 +25,8 @@ func at(t testing.TB, s string) shard.Position {
 	return p
 }
 
-// healthy is an application of two workers that share three shards: 0 was split into 1 and 2, and 3 stands alone.
+// healthy is an application of two workers that share three shards: 0 was split into 1 and 2, and 3
+// stands alone.
 func healthy(t testing.TB) *Facts {
 	half := shard.HashKey{Hi: 1 << 63}
 	lower, upper := shard.HashRange{End: shard.HashKey{Hi: 1<<63 - 1, Lo: 1<<64 - 1}}, shard.HashRange{Start: half, End: shard.MaxHashKey}

@@ -1,5 +1,6 @@
-// Package doctor says what is wrong with an application, from what was seen of it. It is pure, and compares no clocks: whether a
-// worker lives is whether it was seen to beat, and ages are the service's own.
+// Package doctor says what is wrong with an application, from what was seen of it. It is pure, and
+// compares no clocks: whether a worker lives is whether it was seen to beat, and ages are the
+// service's own.
 package doctor
 
 import (
@@ -9,7 +10,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Facts are what was seen of an application: its store at two moments, and its streams between and at them.
+// Facts are what was seen of an application: its store at two moments, and its streams between and
+// at them.
 type Facts struct {
 	App           string
 	First, Second lease.View    // leases filled in

@@ -96,7 +96,8 @@ func (p *patient) born(s Stream, leases []lease.Lease) {
 	}
 }
 
-// left looks for leases whose shards are not in the stream any more although they were not read to their end.
+// left looks for leases whose shards are not in the stream any more although they were not read to
+// their end.
 func (p *patient) left(s Stream, leases []lease.Lease) {
 	here := map[string]bool{}
 	for _, sh := range s.Shards {

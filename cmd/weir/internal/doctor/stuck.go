@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// waitsLong is how old an unhandled record has to be before a checkpoint that stands still is worth a word.
+	// waitsLong is how old an unhandled record has to be before a checkpoint that stands still is
+	// worth a word.
 	waitsLong = time.Minute
-	// stallAfter is weir.Options.StallAfter's default: a worker complains by itself of what takes longer. Its own is not in the store.
+	// stallAfter is weir.Options.StallAfter's default: a worker complains by itself of what takes
+	// longer. Its own is not in the store.
 	stallAfter = 2 * time.Minute
 )
 
@@ -22,8 +24,8 @@ type stand struct {
 	age   time.Duration // of the oldest record that waits
 }
 
-// standing says how bad it is that a checkpoint has stood still for so long: a batch may take any time, so that alone proves nothing. It is ""
-// when it is not worth a word.
+// standing says how bad it is that a checkpoint has stood still for so long: a batch may take any
+// time, so that alone proves nothing. It is "" when it is not worth a word.
 func standing(apart, age time.Duration, complains bool) Severity {
 	switch {
 	case age < waitsLong:
@@ -34,7 +36,8 @@ func standing(apart, age time.Duration, complains bool) Severity {
 	return Warning
 }
 
-// stood is about shards whose checkpoints stood still. Those that may have nothing but slow batches are named once for each worker.
+// stood is about shards whose checkpoints stood still. Those that may have nothing but slow batches
+// are named once for each worker.
 func (p *patient) stood(all []stand) {
 	slow := map[string][]stand{}
 	for _, s := range all {

@@ -1,13 +1,16 @@
-// Package dump is an application's progress as a file: what "weir group export" writes and "weir group import" reads.
+// Package dump is an application's progress as a file: what "weir group export" writes and "weir
+// group import" reads.
 //
-// The file is lines of JSON. The first says what it is and how many leases follow, each further one is a lease:
+// The file is lines of JSON. The first says what it is and how many leases follow, each further one
+// is a lease:
 //
 //	{"weir":"progress","version":1,"app":"billing","leases":2,"paused":["clicks"]}
 //	{"stream":"orders","shard":"shardId-000000000000","range":["0","17…"],"epoch":7,"position":"4959…","born":1767323045000}
 //	{"stream":"orders","shard":"shardId-000000000002","parents":["shardId-000000000000"],"range":["0","8…"],"epoch":1,"position":"oldest"}
 //
-// Positions are in the text form of package shard: oldest, latest, end, a time, a sequence number ("after this record"), or
-// a sequence number and how many of its sub-records are done ("4959…+3"). Who holds a lease is not in the file.
+// Positions are in the text form of package shard: oldest, latest, end, a time, a sequence number
+// ("after this record"), or a sequence number and how many of its sub-records are done ("4959…+3").
+// Who holds a lease is not in the file.
 package dump
 
 import (
@@ -90,7 +93,8 @@ func Write(w io.Writer, f File) error {
 	return buf.Flush()
 }
 
-// Read reads and checks a whole dump. An error says which line is wrong and how; then nothing of it is to be used.
+// Read reads and checks a whole dump. An error says which line is wrong and how; then nothing of it
+// is to be used.
 func Read(r io.Reader) (File, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxLine)
@@ -153,7 +157,8 @@ func Read(r io.Reader) (File, error) {
 
 func parseHeader(text []byte) (header, error) {
 	var h header
-	// Not strict: a later version may have fields that this one does not know, and should be told from no dump at all.
+	// Not strict: a later version may have fields that this one does not know, and should be told
+	// from no dump at all.
 	if err := json.Unmarshal(text, &h); err != nil || h.Weir != kind {
 		return h, errors.New(`it is not what "weir group export" writes: the first line is not {"weir":"progress",…}`)
 	}

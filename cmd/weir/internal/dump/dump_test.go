@@ -106,7 +106,8 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRead: no input brings the reader down, and what it accepts is written and read again as the same.
+// FuzzRead: no input brings the reader down, and what it accepts is written and read again as the
+// same.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	if err := Write(&b, example(f)); err != nil {

@@ -1,5 +1,5 @@
-// Command example is a worker on AWS that prints the records of a stream: run as many of these processes
-// as you like, they share the shards. The table is made once, by `weir store create`.
+// Command example is a worker on AWS that prints the records of a stream: run as many of these
+// processes as you like, they share the shards. The table is made once, by `weir store create`.
 package main
 
 import (

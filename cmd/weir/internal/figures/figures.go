@@ -1,7 +1,8 @@
-// Package figures writes numbers for people, the same way in every command: 20,000 records, 64 KiB, 1.5 s, 2 h 5 min.
+// Package figures writes numbers for people, the same way in every command: 20,000 records, 64 KiB,
+// 1.5 s, 2 h 5 min.
 //
-// Numbers that are names stay as they are: epochs, terms, versions, lines, ports, sequence numbers. So do durations that a
-// person typed or is to type for a flag (1h30m), and everything in JSON.
+// Numbers that are names stay as they are: epochs, terms, versions, lines, ports, sequence numbers.
+// So do durations that a person typed or is to type for a flag (1h30m), and everything in JSON.
 package figures
 
 import (

@@ -11,18 +11,20 @@ import (
 type Gap struct {
 	Longest time.Duration
 	Shard   string // the one that was silent longest
-	// Silent are shards in which nobody has handled anything since. Longest says nothing about them.
+	// Silent are shards in which nobody has handled anything since. Longest says nothing about
+	// them.
 	Silent []string
 }
 
-// GapAfter measures from the moment at which a worker was killed: for each shard that it held then, until the first
-// record that another worker handled in it. Longest is the longest of these times.
+// GapAfter measures from the moment at which a worker was killed: for each shard that it held then,
+// until the first record that another worker handled in it. Longest is the longest of these times.
 func GapAfter(journals map[string][]Handling, worker string, killed time.Time, held []string) Gap {
 	return gap(journals, worker, held, func(string) int64 { return killed.UnixNano() })
 }
 
-// GapBetween measures, for each shard that a worker held when it was asked to stop, from the last record that it handled there
-// to the first that another worker handled after it. A shard in which it never handled anything counts from when it was asked.
+// GapBetween measures, for each shard that a worker held when it was asked to stop, from the last
+// record that it handled there to the first that another worker handled after it. A shard in which
+// it never handled anything counts from when it was asked.
 func GapBetween(journals map[string][]Handling, worker string, asked time.Time, held []string) Gap {
 	last := map[string]int64{}
 	for _, h := range journals[worker] {

@@ -23,8 +23,9 @@ func AppendLine(buf []byte, h Handling) []byte {
 	return append(buf, '\n')
 }
 
-// ParseLines reads whole lines of a journal and returns what is left over: a line that is still being written, or that
-// a killed worker never finished. Its handler did not return, so it does not count.
+// ParseLines reads whole lines of a journal and returns what is left over: a line that is still
+// being written, or that a killed worker never finished. Its handler did not return, so it does not
+// count.
 func ParseLines(text []byte) (handled []Handling, rest []byte, err error) {
 	for len(text) > 0 {
 		line, after, whole := bytes.Cut(text, []byte("\n"))

@@ -1,5 +1,6 @@
-// Package judge decides from what handlers really wrote whether a stream was read as weir promises: every record, and
-// the records of each key in order. It is pure: what was put and what was handled come in, the verdict goes out.
+// Package judge decides from what handlers really wrote whether a stream was read as weir promises:
+// every record, and the records of each key in order. It is pure: what was put and what was handled
+// come in, the verdict goes out.
 package judge
 
 import (
@@ -40,17 +41,18 @@ func (v *Verdict) complain(format string, args ...any) {
 	}
 }
 
-// Judge compares the keys of the records that were put, by index in the order of each key, with the workers' journals,
-// each in the order it was written. A handling breaks the order when
+// Judge compares the keys of the records that were put, by index in the order of each key, with the
+// workers' journals, each in the order it was written. A handling breaks the order when
 //
 //   - it is the first of its record, although a later record of the same key was handled before it;
 //   - it leaves out a record in a repetition: an owner that begins anew may go back, to any record that was handled before,
 //     but from there the records of a key must follow in the same order, up to where it had been;
 //   - a newer epoch of its shard was there already: two owners at a time.
 //
-// The first two rules look at a key wherever it was handled, so they reach across splits, merges and changes of owner.
-// A repetition in order is counted as duplicates and breaks nothing. A handling of something that was never put is an
-// error, since no verdict can be based on such journals.
+// The first two rules look at a key wherever it was handled, so they reach across splits, merges
+// and changes of owner. A repetition in order is counted as duplicates and breaks nothing. A
+// handling of something that was never put is an error, since no verdict can be based on such
+// journals.
 func Judge(put []string, journals map[string][]Handling) (Verdict, error) {
 	v := Verdict{Put: len(put)}
 	keys := map[string]*keyOrder{}
@@ -136,8 +138,8 @@ type handling struct {
 	worker string
 }
 
-// merge puts the journals into one order: by time, but never against the order inside a journal. Equal times of
-// different workers go by epoch, which is the order that the store gave them.
+// merge puts the journals into one order: by time, but never against the order inside a journal.
+// Equal times of different workers go by epoch, which is the order that the store gave them.
 func merge(journals map[string][]Handling) []handling {
 	var all []handling
 	for _, worker := range slices.Sorted(maps.Keys(journals)) {

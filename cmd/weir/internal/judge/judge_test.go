@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// script builds journals from short lines, one for each handling in the order of time: "worker shard epoch seq index".
-// Keys are one for all records, unless a case says otherwise.
+// script builds journals from short lines, one for each handling in the order of time: "worker
+// shard epoch seq index". Keys are one for all records, unless a case says otherwise.
 func script(t *testing.T, key func(int) string, lines ...string) map[string][]Handling {
 	t.Helper()
 	journals := map[string][]Handling{}

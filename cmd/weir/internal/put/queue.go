@@ -1,7 +1,9 @@
-// Package put sends records to a stream in the order of each partition key, whatever the service refuses on the way.
+// Package put sends records to a stream in the order of each partition key, whatever the service
+// refuses on the way.
 package put
 
-// The limits of one PutRecords request that weir keeps to. The service takes up to 10 MiB by now; older servers 5.
+// The limits of one PutRecords request that weir keeps to. The service takes up to 10 MiB by now;
+// older servers 5.
 const (
 	MaxRecords = 500
 	MaxBytes   = 5 << 20
@@ -17,11 +19,13 @@ type Entry struct {
 // Size is what an entry counts against the limits of the service.
 func (e Entry) Size() int { return len(e.Data) + len(e.Key) }
 
-// Queue holds the entries that the service has not taken yet, in order of the input, and says which go into the next request.
+// Queue holds the entries that the service has not taken yet, in order of the input, and says which
+// go into the next request.
 //
-// PutRecords keeps no order inside a request: it may refuse a record and take the next one of the same key. So a request
-// holds one record of each key, the oldest, and a refused record is sent again before anything newer of its key. Loose
-// gives that up: a request then holds the oldest entries, whatever their keys.
+// PutRecords keeps no order inside a request: it may refuse a record and take the next one of the
+// same key. So a request holds one record of each key, the oldest, and a refused record is sent
+// again before anything newer of its key. Loose gives that up: a request then holds the oldest
+// entries, whatever their keys.
 type Queue struct {
 	Loose bool
 
@@ -68,8 +72,8 @@ func (q *Queue) Beyond() int64 {
 	return taken - q.entries[0].before
 }
 
-// Next returns the indices of the entries for the next request, rising. An entry that is too large for any request is
-// the caller's mistake; it goes alone.
+// Next returns the indices of the entries for the next request, rising. An entry that is too large
+// for any request is the caller's mistake; it goes alone.
 func (q *Queue) Next() []int {
 	if q.keys == nil {
 		q.keys = make(map[string]struct{}, MaxRecords)

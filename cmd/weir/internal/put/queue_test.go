@@ -76,7 +76,8 @@ func TestThroughAndBeyond(t *testing.T) {
 	}
 }
 
-// A service that refuses records at random never makes a key overtake itself, and nothing is lost or sent twice.
+// A service that refuses records at random never makes a key overtake itself, and nothing is lost
+// or sent twice.
 func TestOrderOfEachKeyIsKept(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

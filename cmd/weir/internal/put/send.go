@@ -16,7 +16,8 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 )
 
-// What may wait in the queue: enough that a request finds many keys even in an input that is sorted a little.
+// What may wait in the queue: enough that a request finds many keys even in an input that is sorted
+// a little.
 const (
 	windowEntries = 10_000
 	windowBytes   = 16 << 20
@@ -28,9 +29,11 @@ type Sender struct {
 	Stream string // name or ARN
 	Loose  bool   // see Queue
 
-	// Patience is how long the service may refuse every record before Send gives up. Defaults to a minute.
+	// Patience is how long the service may refuse every record before Send gives up. Defaults to a
+	// minute.
 	Patience time.Duration
-	// Taken is called for each record that the service took, from the goroutine of Send. May be nil.
+	// Taken is called for each record that the service took, from the goroutine of Send. May be
+	// nil.
 	Taken func(e Entry, shard, sequence string)
 }
 
@@ -46,8 +49,8 @@ type Summary struct {
 	Beyond    int64            // records of later lines that are, too
 }
 
-// Send sends what comes from entries until that is closed and everything was taken, or ctx ends, or the service fails
-// for longer than retrying helps. The summary is right in every case.
+// Send sends what comes from entries until that is closed and everything was taken, or ctx ends, or
+// the service fails for longer than retrying helps. The summary is right in every case.
 func (s *Sender) Send(ctx context.Context, entries <-chan Entry) (Summary, error) {
 	q := Queue{Loose: s.Loose}
 	sum := Summary{Shards: map[string]int64{}}
@@ -102,8 +105,8 @@ func (s *Sender) Send(ctx context.Context, entries <-chan Entry) (Summary, error
 	}
 }
 
-// fill takes over what has arrived, and waits for the first entry when nothing else is left to do. It reports whether
-// more can come.
+// fill takes over what has arrived, and waits for the first entry when nothing else is left to do.
+// It reports whether more can come.
 func fill(ctx context.Context, q *Queue, entries <-chan Entry) (open bool, err error) {
 	if entries == nil {
 		return false, ctx.Err()
@@ -190,7 +193,8 @@ func isThrottle(code string) bool {
 	return strings.Contains(code, "Throughput") || strings.Contains(code, "Throttl") || code == "LimitExceededException"
 }
 
-// pause is how long to wait before the nth attempt in a row that leaves something behind, jitter in [0, 1).
+// pause is how long to wait before the nth attempt in a row that leaves something behind, jitter in
+// [0, 1).
 func pause(n int, jitter float64) time.Duration {
 	d := 50 * time.Millisecond << min(n-1, 5)
 	return d/2 + time.Duration(jitter*float64(d)/2)

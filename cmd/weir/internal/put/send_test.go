@@ -70,7 +70,8 @@ func TestSendGivesUpOnAStreamThatTakesNothing(t *testing.T) {
 	}
 }
 
-// A lost answer puts records in the stream twice, but never a newer one of the key before an older one.
+// A lost answer puts records in the stream twice, but never a newer one of the key before an older
+// one.
 func TestSendAfterALostAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *kinesistest.Server, sender *Sender) {
 		server.Control("PutRecords", func(c *kinesistest.Call) kinesistest.Fault { return kinesistest.Fault{LoseAnswer: c.N%3 == 2} })

@@ -11,11 +11,13 @@ import (
 // hidden stands for what is not shown.
 const hidden = "xxxxx"
 
-// shown are the parameters of a store's URL that are no secrets. Drivers have more than anybody could list, so all others are hidden.
+// shown are the parameters of a store's URL that are no secrets. Drivers have more than anybody
+// could list, so all others are hidden.
 var shown = []string{"weir_prefix", "weir_schema", "weir_replicas", "sslmode", "tls", "addr", "db", "protocol", "master_name"}
 
-// URL is a URL without its password and without parameters that may be one. What is no URL is cut off where a password could begin:
-// a data source name of a driver, or a URL with a character that has to be escaped.
+// URL is a URL without its password and without parameters that may be one. What is no URL is cut
+// off where a password could begin: a data source name of a driver, or a URL with a character that
+// has to be escaped.
 func URL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Opaque != "" || strings.Contains(u.Path+u.Fragment, "@") {
@@ -57,7 +59,8 @@ var (
 	setting   = regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|pwd|secret|token)[a-z_-]*=)('[^']*'|[^\s&"';,)]+)`)
 )
 
-// Text is a text without the passwords of URLs and the settings in it, such as an error of a library that quotes a proxy's URL.
+// Text is a text without the passwords of URLs and the settings in it, such as an error of a
+// library that quotes a proxy's URL.
 func Text(s string) string {
 	if strings.Contains(s, "@") {
 		s = userInfo.ReplaceAllString(s, "${1}:"+hidden+"@")

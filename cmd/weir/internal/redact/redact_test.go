@@ -55,7 +55,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzURL makes URLs with a password in each form that stores take, and looks for it in what is shown.
+// FuzzURL makes URLs with a password in each form that stores take, and looks for it in what is
+// shown.
 func FuzzURL(f *testing.F) {
 	f.Add("u", "p@ss/w:rd", "h:1", "d", uint8(0))
 	f.Add("", "%40#?", "[::1]", "", uint8(1))

@@ -37,8 +37,9 @@ type Place struct {
 	replicas int
 }
 
-// Parse reads a URL such as postgres://user@host/database. It may have, beside what the server's client knows, the parameters
-// weir_prefix, weir_schema (Postgres and MySQL) and weir_replicas (Redis).
+// Parse reads a URL such as postgres://user@host/database. It may have, beside what the server's
+// client knows, the parameters weir_prefix, weir_schema (Postgres and MySQL) and weir_replicas
+// (Redis).
 func Parse(s string) (Place, error) {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -170,7 +171,8 @@ func (p Place) openSQL() (*sql.DB, error) {
 	c.InterpolateParams = true // one round trip for each statement
 	c.Logger = &mysql.NopLogger{}
 	if c.Params["wait_timeout"] == "" {
-		// A process that vanishes in the middle of a transaction, with its machine or its network, holds its locks for no longer.
+		// A process that vanishes in the middle of a transaction, with its machine or its network,
+		// holds its locks for no longer.
 		if c.Params == nil {
 			c.Params = map[string]string{}
 		}

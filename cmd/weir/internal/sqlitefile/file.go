@@ -23,8 +23,9 @@ type File struct {
 	db *sql.DB
 }
 
-// Open opens the file. With create it is made and given its tables if need be; a file is made by naming it, so asking
-// for that in a second step would teach nobody anything. Without create a missing file is an error.
+// Open opens the file. With create it is made and given its tables if need be; a file is made by
+// naming it, so asking for that in a second step would teach nobody anything. Without create a
+// missing file is an error.
 func Open(ctx context.Context, path string, create bool) (*File, error) {
 	if path == "" {
 		return nil, errors.New("a SQLite store needs a path, such as sqlite:weir.db")

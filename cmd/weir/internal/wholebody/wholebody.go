@@ -1,8 +1,9 @@
 // Package wholebody makes an HTTP client send each request body as one buffer.
 //
-// The AWS SDK closes a request's body as soon as the head of the answer is there. A server on the same machine answers
-// before net/http is done with a streamed body; the close then passes for a failed write, and the connection is dropped in
-// the middle of the answer. For a write that means a needless retry, and records that are in the stream twice.
+// The AWS SDK closes a request's body as soon as the head of the answer is there. A server on the
+// same machine answers before net/http is done with a streamed body; the close then passes for a
+// failed write, and the connection is dropped in the middle of the answer. For a write that means a
+// needless retry, and records that are in the stream twice.
 package wholebody
 
 import (
@@ -15,11 +16,13 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// limit bounds what is read into memory: the largest request that Kinesis takes, with room for its encoding.
+// limit bounds what is read into memory: the largest request that Kinesis takes, with room for its
+// encoding.
 const limit = 32 << 20
 
-// Client returns a client that calls through inner, or, where that is the SDK's own, over connections of its own with the same
-// settings, which CloseIdleConnections closes as net/http's does.
+// Client returns a client that calls through inner, or, where that is the SDK's own, over
+// connections of its own with the same settings, which CloseIdleConnections closes as net/http's
+// does.
 func Client(inner aws.HTTPClient) aws.HTTPClient {
 	if b, ok := inner.(*awshttp.BuildableClient); ok {
 		inner = &http.Client{Transport: b.GetTransport(), Timeout: b.GetTimeout(), CheckRedirect: stay}

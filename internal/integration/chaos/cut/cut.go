@@ -1,4 +1,5 @@
-// Package cut stands between a client and a server and makes the network between them fail: refuse, reset, go silent, be slow.
+// Package cut stands between a client and a server and makes the network between them fail: refuse,
+// reset, go silent, be slow.
 package cut
 
 import (
@@ -18,9 +19,11 @@ const (
 	Pass   Mode = "pass"
 	Refuse Mode = "refuse" // connections end in order, and nobody listens
 	Reset  Mode = "reset"  // connections end with a reset, new ones as soon as they are made
-	// Blackhole carries nothing. Connections stay, new ones are made, and what was sent meanwhile comes through in the end.
+	// Blackhole carries nothing. Connections stay, new ones are made, and what was sent meanwhile
+	// comes through in the end.
 	Blackhole Mode = "blackhole"
-	// HalfOpen makes the connections that there are carry nothing ever again, although neither side is told. New ones pass.
+	// HalfOpen makes the connections that there are carry nothing ever again, although neither side
+	// is told. New ones pass.
 	HalfOpen Mode = "half-open"
 	Delay    Mode = "delay"   // whatever is sent comes late
 	Trickle  Mode = "trickle" // and slowly
@@ -109,7 +112,8 @@ func (p *Proxy) Close() {
 	p.all.Wait()
 }
 
-// Set changes the mode. It fails only when somebody else has taken the port while it refused connections.
+// Set changes the mode. It fails only when somebody else has taken the port while it refused
+// connections.
 func (p *Proxy) Set(m Mode) error {
 	p.mu.Lock()
 	links := make([]*link, 0, len(p.links))
@@ -240,7 +244,8 @@ func (p *Proxy) copy(l *link, from, to *net.TCPConn) {
 	}
 }
 
-// send passes on what was read, as the mode wants it. A dead link takes everything and passes on nothing.
+// send passes on what was read, as the mode wants it. A dead link takes everything and passes on
+// nothing.
 func (p *Proxy) send(l *link, to *net.TCPConn, b []byte) bool {
 	slept := false
 	for len(b) > 0 {

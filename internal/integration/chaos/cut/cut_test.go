@@ -97,8 +97,8 @@ func start(t *testing.T) *Proxy {
 	return p
 }
 
-// Each case is what is done and seen, a line each. A client that is named for the first time connects; "talks" is to say something and hear
-// it from the server of that name.
+// Each case is what is done and seen, a line each. A client that is named for the first time
+// connects; "talks" is to say something and hear it from the server of that name.
 func TestConnections(t *testing.T) {
 	for name, script := range map[string]string{
 		"refuse, twice, and pass again": `

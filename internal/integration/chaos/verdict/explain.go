@@ -30,7 +30,8 @@ func (j *judge) repeats() {
 func (j *judge) stretch(e *epoch, repeated []*handling) {
 	j.v.Repeated += len(repeated)
 	head := repeated[0]
-	// An owner that thaws late may get in the way of the next one, so that neither's repetitions begin where it began.
+	// An owner that thaws late may get in the way of the next one, so that neither's repetitions
+	// begin where it began.
 	behind := head.opens || head.stale || head.before.stale
 	culprit := head.before.life
 	if head.stale {
@@ -89,7 +90,8 @@ func (j *judge) waits() {
 	}
 }
 
-// shardsOf finds the shards that a fault can silence: those it names, and those whose owner it struck or that nobody had handled anything of.
+// shardsOf finds the shards that a fault can silence: those it names, and those whose owner it
+// struck or that nobody had handled anything of.
 func (j *judge) shardsOf(f Fault) map[string]bool {
 	if f.Lives == nil && f.Shards == nil {
 		return nil

@@ -1,5 +1,6 @@
-// Package verdict decides, from what producers put and what handlers wrote into files, whether a run with faults kept weir's promises.
-// It is pure and shares nothing with weir: what it believes of shards, epochs and checkpoints is written here alone.
+// Package verdict decides, from what producers put and what handlers wrote into files, whether a
+// run with faults kept weir's promises. It is pure and shares nothing with weir: what it believes
+// of shards, epochs and checkpoints is written here alone.
 package verdict
 
 import (
@@ -42,7 +43,8 @@ type Save struct {
 	Start, End int64 // of the call that confirmed it
 }
 
-// Journal is what one process wrote. A process is one life of a worker; one that is started again is another.
+// Journal is what one process wrote. A process is one life of a worker; one that is started again
+// is another.
 type Journal struct {
 	Life      string
 	Handlings []Handling
@@ -55,15 +57,18 @@ type Fault struct {
 	Kind string
 	// Lives are the processes it struck, nil for all of them.
 	Lives []string
-	// Shards are further ones that it struck, whoever had them. With neither lives nor shards it struck all.
+	// Shards are further ones that it struck, whoever had them. With neither lives nor shards it
+	// struck all.
 	Shards []string
 	From   int64
 	To     int64 // when it was taken back; From for one that cannot be
-	// Until is when every shard that it struck has to be read again, at the latest, on a machine that is never late.
+	// Until is when every shard that it struck has to be read again, at the latest, on a machine
+	// that is never late.
 	Until int64
 	// Repeats says that records which the struck processes handled may come again because of it.
 	Repeats bool
-	// Froze says that the struck processes stood still from From to To, perhaps in the middle of a handler's call.
+	// Froze says that the struck processes stood still from From to To, perhaps in the middle of a
+	// handler's call.
 	Froze bool
 	// Part says that it belongs to the fault before it.
 	Part bool
@@ -88,7 +93,8 @@ type Verdict struct {
 	Backwards int `json:"checkpoint_breaks"` // saves that an overtaken owner got confirmed, or that were gone later
 	Late      int `json:"late_handlings"`    // in calls that were running when their process was frozen, after somebody else had the shard
 	Saves     int `json:"confirmed_saves"`
-	// Unexplained are repetitions that no fault explains, Silences records that waited for longer than any fault excuses.
+	// Unexplained are repetitions that no fault explains, Silences records that waited for longer
+	// than any fault excuses.
 	Unexplained int `json:"unexplained_repeats"`
 	Silences    int `json:"silences"`
 

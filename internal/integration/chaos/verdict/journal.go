@@ -15,7 +15,8 @@ const (
 	saveLine     = "saved"  // shard sequence epoch start end
 )
 
-// AppendHandling adds the line of a handling. The sequence number is decimal, and need not be parsed to be written down.
+// AppendHandling adds the line of a handling. The sequence number is decimal, and need not be
+// parsed to be written down.
 func AppendHandling(b []byte, p Put, shard, sequence string, epoch uint64, start, end int64) []byte {
 	return fmt.Appendf(b, "%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\n", handlingLine, p.Key, p.Number, p.At, shard, sequence, epoch, start, end)
 }
@@ -37,8 +38,8 @@ func AppendSave(b []byte, shard, sequence string, epoch uint64, start, end int64
 // AppendPut adds the line of a record that was put, to the producer's list.
 func AppendPut(b []byte, p Put) []byte { return fmt.Appendf(b, "%s\t%d\t%d\n", p.Key, p.Number, p.At) }
 
-// Add takes in whole lines and returns what is left over: a line that is still being written, or that a killed process never
-// finished. Its handler did not return, so it does not count.
+// Add takes in whole lines and returns what is left over: a line that is still being written, or
+// that a killed process never finished. Its handler did not return, so it does not count.
 func (j *Journal) Add(text []byte) (rest []byte, err error) {
 	return lines(text, func(f *fields) {
 		switch f.text() {

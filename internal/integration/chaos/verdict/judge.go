@@ -208,7 +208,8 @@ func (j *judge) begun(name string, e *epoch, start int64) {
 	}
 }
 
-// thawed reports whether a late handling is of a process that stood still when it was overtaken, and was not slow to notice.
+// thawed reports whether a late handling is of a process that stood still when it was overtaken,
+// and was not slow to notice.
 func (j *judge) thawed(e *epoch, h *handling) bool {
 	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
 		return f.Froze && slices.Contains(f.Lives, h.life) && f.From < e.overtaken && f.To <= h.End && h.End <= f.To+int64(j.Allowance)

@@ -14,8 +14,9 @@ const (
 	sec = int64(time.Second)
 )
 
-// tale is a history in the making: two shards, a key each, a record every 100 ms for 40 s. The worker a has both shards, is frozen from 10.05 s to
-// 20 s, in the middle of a call on each, and b takes over at 16 s, from the last checkpoint.
+// tale is a history in the making: two shards, a key each, a record every 100 ms for 40 s. The
+// worker a has both shards, is frozen from 10.05 s to 20 s, in the middle of a call on each, and b
+// takes over at 16 s, from the last checkpoint.
 type tale struct {
 	History
 	a, b *Journal
@@ -307,7 +308,8 @@ func TestAFaultOfTwoParts(t *testing.T) {
 	}
 }
 
-// The rest of a record's wait is what no fault excuses, however many there are and however they overlap.
+// The rest of a record's wait is what no fault excuses, however many there are and however they
+// overlap.
 func TestTimeIsExcusedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
