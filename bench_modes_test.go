@@ -22,7 +22,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/internal/benchserver"
+	"github.com/weir-go/weir/internal/proof/benchserver"
 	"github.com/weir-go/weir/store/memstore"
 )
 

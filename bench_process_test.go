@@ -21,8 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/weir-go/weir/internal/benchserver"
-	"github.com/weir-go/weir/internal/leaktest"
+	"github.com/weir-go/weir/internal/proof/benchserver"
+	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
 // The benchmarks of reading have their server in a process of its own, the test binary run once

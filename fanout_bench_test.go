@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/internal/benchserver"
+	"github.com/weir-go/weir/internal/proof/benchserver"
 )
 
 // BenchmarkFanout is [BenchmarkConsumer] for fan-out: events of 1,000 records in JSON over TLS and

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/internal/benchserver"
+	"github.com/weir-go/weir/internal/proof/benchserver"
 	"github.com/weir-go/weir/store/memstore"
 )
 

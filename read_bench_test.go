@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/internal/benchserver"
+	"github.com/weir-go/weir/internal/proof/benchserver"
 )
 
 var onlyModes = flag.String("modes", "", "measure only what has this in its name; for profiles")

@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/internal/benchserver"
+	"github.com/weir-go/weir/internal/proof/benchserver"
 )
 
 // BenchmarkRecords reads like BenchmarkConsumer, but answers to GetRecords come from memory: what

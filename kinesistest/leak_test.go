@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/weir-go/weir/internal/leaktest"
+	"github.com/weir-go/weir/internal/proof/leaktest"
 	"github.com/weir-go/weir/kinesistest"
 )
 

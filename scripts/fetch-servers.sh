@@ -58,7 +58,7 @@ if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynam
 	cat "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java" >"$deps/dynamodb-local/.fetched"
 fi
 
-clients=$here/../internal/integration/java
+clients=$here/../internal/proof/integration/java
 if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java"; then
 	need mvn 'install Maven (Debian: maven)'
 	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'

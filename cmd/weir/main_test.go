@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir/internal/leaktest"
+	"github.com/weir-go/weir/internal/proof/leaktest"
 	"github.com/weir-go/weir/kinesistest"
 )
 

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/weir-go/weir/internal/wronginput"
+import "github.com/weir-go/weir/internal/proof/wronginput"
 
 // wrongBlanks are what a variable of the shell that is not set, or has nothing but spaces, makes of
 // a command line.

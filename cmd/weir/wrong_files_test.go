@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
 // wrongFiles are SQLite files that are not what they should be.

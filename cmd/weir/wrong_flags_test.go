@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
 func wrongCommands(p *wrongPlace) []wronginput.Input {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
 // talking is the address of a server that greets whoever connects, reads what comes if it is to

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
 // wrongOutputs are disks that are full, pipes that nobody reads, and ports that are taken.

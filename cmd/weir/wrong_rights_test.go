@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
 // nobodyID is a user without rights on any system: root, who runs many a CI, may do everything.

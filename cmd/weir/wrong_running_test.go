@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/internal/proof/wronginput"
 	"github.com/weir-go/weir/kinesistest"
 )
 

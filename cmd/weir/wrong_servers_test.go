@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
 // wrongServers are endpoints at which nothing is.

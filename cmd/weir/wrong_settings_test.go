@@ -1,6 +1,6 @@
 package main
 
-import "github.com/weir-go/weir/internal/wronginput"
+import "github.com/weir-go/weir/internal/proof/wronginput"
 
 // away is an endpoint that is not on this machine, so it needs settings. No name server is asked
 // about a name that cannot be one.

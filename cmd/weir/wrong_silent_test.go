@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-go/weir/internal/wronginput"
+	"github.com/weir-go/weir/internal/proof/wronginput"
 )
 
 // wrongSilence are servers that accept and never answer: a word comes within ten seconds, and the

@@ -4,7 +4,7 @@
 //
 // What it knows is written out field by field, so whatever is new is left out by itself. It moves
 // when the version before becomes another one, together with the commit in
-// internal/integration/older, which holds it to that version's source.
+// internal/proof/integration/older, which holds it to that version's source.
 package previous
 
 import (

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-go/weir/internal/leaktest"
+	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
 // The benchmarks read from a server in a process of its own, the test binary run once more, so that

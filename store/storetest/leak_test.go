@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weir-go/weir/internal/leaktest"
+	"github.com/weir-go/weir/internal/proof/leaktest"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }

@@ -1,0 +1,146 @@
+package archtest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestGoroutinesAreLookedFor: tests of a package that starts any, or works with one that does, fail
+// if goroutines outlive them.
+func TestGoroutinesAreLookedFor(t *testing.T) {
+	t.Parallel()
+	files, _ := readRepository(t)
+	for _, p := range unwatched(files) {
+		t.Error(p)
+	}
+}
+
+func TestPlantedGoroutines(t *testing.T) {
+	t.Parallel()
+	const (
+		looks  = `import _ "` + module + `/internal/proof/leaktest"`
+		starts = `func f() { go f() }`
+	)
+	type planted map[string]string // paths, and what is in them
+	for _, c := range []struct {
+		name  string
+		files planted
+		want  []string // what the packages that are found begin with
+	}{
+		{"nothing is started", planted{"a/x.go": ``, "a/x_test.go": ``}, nil},
+		{"tests that do not look", planted{"a/x.go": starts, "a/x_test.go": ``}, []string{"a "}},
+		{"tests that do", planted{"a/x.go": starts, "a/x_test.go": looks}, nil},
+		{"the test itself starts one", planted{"a/x_test.go": starts}, []string{"a "}},
+		{"a WaitGroup", planted{"a/x_test.go": `import "sync"; func f(g *sync.WaitGroup) { g.Go(func() {}) }`}, []string{"a "}},
+		{"a timer", planted{"a/x_test.go": `import "time"; var _ = time.AfterFunc(1, nil)`}, []string{"a "}},
+		{"a context", planted{"a/x_test.go": `import c "context"; var _ = c.AfterFunc(nil, nil)`}, []string{"a "}},
+		{"somebody else's AfterFunc", planted{"a/x_test.go": `import "time"; var _ time.Time; var _ = other.AfterFunc(1, nil)`}, nil},
+		{"nobody tests it", planted{"a/x.go": starts}, []string{"a "}},
+		{"others do, and do not look", planted{"a/x.go": starts, "b/x_test.go": `import _ "` + module + `/a"`}, []string{"a ", "b "}},
+		{"others do, and look", planted{"a/x.go": starts, "b/x_test.go": looks + `; import _ "` + module + `/a"`}, nil},
+		{"two steps away", planted{"a/x.go": starts, "b/x.go": `import _ "` + module + `/a"`, "c/x_test.go": looks + `; import _ "` + module + `/b"`}, nil},
+		{"two steps away, unseen", planted{
+			"a/x.go": starts, "a/x_test.go": looks, "b/x.go": `import _ "` + module + `/a"`, "c/x_test.go": `import _ "` + module + `/b"`,
+		}, []string{"c "}},
+		{"only the other's tests do", planted{"a/x_test.go": starts, "a/y_test.go": looks, "a/x.go": ``, "b/x_test.go": `import _ "` + module + `/a"`}, nil},
+		{"a crowd looks for those whose tests it runs", planted{
+			crowd + "/x.go": looks + "; " + starts, "b/x_test.go": `import _ "` + module + `/` + crowd + `"`,
+		}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var files []file
+			for name, source := range c.files {
+				f, err := parse(name, []byte("package x\n"+source))
+				if err != nil {
+					t.Fatal(err)
+				}
+				files = append(files, f)
+			}
+			got := unwatched(files)
+			if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// crowd has the TestMain of those that use it, with leaktest.Run.
+const crowd = "internal/proof/integration/crowd"
+
+// unwatched are the packages that start goroutines, or work with one that does, and whose tests do
+// not look for those that outlive them.
+func unwatched(files []file) (found []string) {
+	type unit struct {
+		spawns, tests, watched, counted bool // spawns: outside its tests
+		testSpawns                      bool
+		imports, testImports            []string // of ours
+	}
+	units := map[string]*unit{}
+	for _, f := range files {
+		if units[f.pkg] == nil {
+			units[f.pkg] = &unit{}
+		}
+		u := units[f.pkg]
+		var ours []string
+		for _, imported := range f.imports {
+			if l := local(imported); l != imported && l != f.pkg {
+				ours = append(ours, l)
+			}
+		}
+		if !f.test {
+			u.spawns = u.spawns || f.spawns
+			u.imports = append(u.imports, ours...)
+			continue
+		}
+		u.tests = true
+		u.testSpawns = u.testSpawns || f.spawns
+		u.testImports = append(u.testImports, ours...)
+		u.watched = u.watched || slices.Contains(ours, "internal/proof/leaktest") || slices.Contains(ours, crowd)
+	}
+	// reach is a package and all of ours that it works with, its tests included.
+	reach := func(pkg string) map[string]bool {
+		all := map[string]bool{}
+		var add func(string)
+		add = func(p string) {
+			if all[p] || units[p] == nil || p == "internal/proof/leaktest" {
+				return
+			}
+			all[p] = true
+			for _, i := range units[p].imports {
+				add(i)
+			}
+		}
+		add(pkg)
+		for _, i := range units[pkg].testImports {
+			add(i)
+		}
+		return all
+	}
+	names := slices.Sorted(maps.Keys(units))
+	for _, pkg := range names {
+		u := units[pkg]
+		if !u.tests || pkg == "internal/proof/leaktest" { // which tests itself
+			continue
+		}
+		starts := u.testSpawns
+		for p := range reach(pkg) {
+			starts = starts || units[p].spawns
+			if u.watched {
+				units[p].counted = true
+			}
+		}
+		if starts && !u.watched {
+			found = append(found, pkg+" starts goroutines, or works with what does, and has no TestMain with leaktest.Run")
+		}
+	}
+	for _, pkg := range names {
+		if u := units[pkg]; u.spawns && !u.tests && !u.counted {
+			found = append(found, pkg+" starts goroutines, and no test that looks for them works with it")
+		}
+	}
+	slices.Sort(found)
+	return found
+}

@@ -1,0 +1,138 @@
+// Package archtest holds the directions in which the packages of this repository may import each
+// other. It has tests only.
+package archtest
+
+// module is the path of the root module, and the beginning of those of the nested ones.
+const module = "github.com/weir-go/weir"
+
+// A row says why a package exists and what it may import beside the standard library. A name that
+// ends in "/..." stands for a package and all below it. Packages are named without the module's
+// path; the root package is ".".
+type row struct {
+	pkg   string
+	why   string
+	ours  []string // packages of this repository
+	tests []string // those that its tests may import as well
+	sdk   bool     // the AWS SDK
+	pure  bool     // no goroutine, no clock, no logger, no I/O, no chance
+}
+
+// rows is the architecture. A new package begins with a row, and a row with a sentence.
+var rows = []row{
+	{
+		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/notify", "internal/source", "internal/wire"},
+		tests: []string{"kinesistest", "store/...", "internal/proof/benchserver"}, sdk: true,
+	},
+	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
+	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
+	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
+	{
+		pkg: "internal/group", why: "the acting half of lease: beats, leadership, terms; it sees no record and no AWS",
+		ours: []string{"shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
+	},
+	{
+		pkg: "internal/proof/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
+		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
+	},
+	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
+	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
+	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
+	{
+		pkg: "internal/source", why: "listing and reading Kinesis; it sees no lease",
+		ours: []string{"shard", "internal/jitter", "internal/mono", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+	},
+	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
+	{
+		pkg: "internal/wire", why: "Kinesis' answers decoded without copying",
+		ours: []string{"shard", "aggregate", "internal/http1", "internal/mono"}, tests: []string{"kinesistest"}, sdk: true,
+	},
+	{
+		pkg: "store/memstore", why: "the reference for all stores, in memory",
+		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+	},
+	{
+		pkg: "store/sqlstore", why: "leases in SQL databases; the caller brings the driver",
+		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+	},
+	{
+		pkg: "store/dynamostore", why: "leases in a DynamoDB table of our own shape",
+		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"}, sdk: true,
+	},
+	{
+		pkg: "store/redisstore", why: "leases in Redis, a script for each call",
+		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+	},
+	{
+		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
+		ours: []string{"shard", "lease", "store/memstore", "internal/previous", "internal/filled"},
+	},
+	{pkg: "internal/filled", why: "values all of whose fields are set, for tests", ours: []string{"shard"}, tests: []string{"lease"}},
+	{pkg: "internal/previous", why: "a store as workers of the version before use it", ours: []string{"lease"}, tests: []string{"shard", "store/..."}},
+	{
+		pkg: "kinesistest/...", why: "the embedded Kinesis; sharing the client's code would share its misunderstandings",
+		ours: []string{"kinesistest/..."}, sdk: true,
+	},
+	{
+		pkg: "weirtest", why: "runs consumers in people's tests; it is no part of kinesistest, which must not know weir",
+		ours: []string{".", "shard", "lease", "kinesistest"}, tests: []string{"store/memstore"}, sdk: true,
+	},
+	{
+		pkg: "cmd/weir/...", why: "the command",
+		ours: []string{
+			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source", "cmd/weir/...",
+		}, tests: []string{"internal/proof/wronginput"}, sdk: true,
+	},
+	{
+		pkg: "internal/proof/integration/chaos/verdict", why: "judges what handlers wrote while things went wrong; it shares nothing with what it judges",
+		pure: true,
+	},
+	{pkg: "internal/proof/integration/chaos/cut", why: "a network that fails, for any client and server"},
+	{
+		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
+		ours: []string{
+			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",
+			"internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
+		}, sdk: true,
+	},
+	{
+		pkg: "internal/proof/benchserver", why: "a Kinesis that copies prepared answers, for benchmarks; sharing code would share costs",
+		tests: []string{"kinesistest", "internal/wire"}, sdk: true,
+	},
+	{
+		pkg: "internal/proof/sim", why: "whole applications in virtual time, step by step from a seed, with faults",
+		ours: []string{".", "shard", "lease", "internal/jitter", "internal/proof/sim/...", "store/memstore", "internal/previous"}, sdk: true,
+	},
+	{pkg: "internal/proof/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
+	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},
+	{pkg: "internal/proof/sim/mutants", why: "the command that breaks weir on purpose and sees that the simulation notices"},
+	{
+		pkg: "internal/proof/scenario", why: "measures coordination from outside, and judges what handlers wrote; it shares nothing with what it judges",
+		tests: []string{".", "shard", "lease", "internal/group", "kinesistest", "store/memstore"}, sdk: true,
+	},
+	{
+		pkg: "examples/...", why: "whole programs",
+		ours: []string{".", "shard", "lease", "store/...", "kinesistest"}, sdk: true,
+	},
+	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
+	{pkg: "internal/proof/archtest", why: "this table"},
+	{pkg: "internal/proof/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
+}
+
+// nested are the modules beside the root one. They may require anything; the root module requires
+// the AWS SDK alone.
+var nested = []string{"cmd/weir", "internal/proof/integration", "store/redisstore"}
+
+// never lists what nobody outside may import, whatever a row says.
+var never = []string{"cmd/...", "internal/proof/sim/..."}
+
+// impure is what a pure package must not import.
+var impure = []string{
+	"crypto/rand", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "os/signal", "syscall",
+}
+
+// clocks are the functions of package time that ask a clock or wait for one; AfterFunc counts as
+// what starts a goroutine.
+var clocks = []string{
+	"After", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
+}

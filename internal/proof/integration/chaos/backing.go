@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+)
+
+// backing is the store's server, or its file.
+type backing interface {
+	place(addr string) string // for workers that reach it there; addr "" is itself
+	address() string          // host and port, "" for a file
+
+	// For servers.
+	kill()
+	start() error
+
+	// For files.
+	lock() (unlock func() error, err error)
+	held() (bool, error) // whether somebody has it locked, and does not let go
+	endless() error      // why its disk cannot be filled, nil if it can
+	fill() error
+	free() error
+}
+
+func newBacking(t testing.TB, kind, dir string) (backing, error) {
+	dir = filepath.Join(dir, "store")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	switch kind {
+	case servers.PostgresStore:
+		return &postgres{d: servers.Postgres(t)}, nil
+	case servers.DynamoDBStore:
+		return &dynamo{t: t, dir: dir, s: servers.DynamoDBLocalOn(t, dir)}, nil
+	case servers.SQLiteStore:
+		f := &sqlite{dir: dir}
+		unmount, err := mountSmall(dir)
+		if err != nil {
+			f.unlimited = err
+		} else {
+			t.Cleanup(func() {
+				if err := unmount(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return f, nil
+	}
+	return nil, fmt.Errorf("no store is called %q", kind)
+}
+
+// noFile is what only files can do.
+type noFile struct{}
+
+var errNotThere = errors.New("this store cannot do that")
+
+func (noFile) lock() (func() error, error) { return nil, errNotThere }
+func (noFile) held() (bool, error)         { return false, nil }
+func (noFile) endless() error              { return errNotThere }
+func (noFile) fill() error                 { return errNotThere }
+func (noFile) free() error                 { return errNotThere }
+
+type postgres struct {
+	noFile
+	d *servers.Database
+}
+
+func (p *postgres) address() string { return p.d.Addr }
+
+func (p *postgres) place(addr string) string {
+	if addr == "" {
+		addr = p.d.Addr
+	}
+	return (&servers.Database{Addr: addr}).PostgresURL("weir")
+}
+
+func (p *postgres) kill() { p.d.Kill() }
+
+// start tries again for a while: the processes of the server that was killed need a moment to
+// notice.
+func (p *postgres) start() error {
+	for try := 1; ; try++ {
+		err := p.d.TryStart()
+		if err == nil || try == 20 {
+			return err
+		}
+		<-time.After(200 * time.Millisecond)
+	}
+}
+
+type dynamo struct {
+	noFile
+	t   testing.TB
+	dir string
+	s   *servers.Server
+}
+
+func (d *dynamo) address() string { return strings.TrimPrefix(d.s.URL, "http://") }
+
+func (d *dynamo) place(addr string) string {
+	if addr == "" {
+		addr = d.address()
+	}
+	return "http://" + addr
+}
+
+func (d *dynamo) kill() { d.s.Kill() }
+
+func (d *dynamo) start() error {
+	d.s = servers.DynamoDBLocalOn(d.t, d.dir)
+	return nil
+}
+
+// sqlite is a file, on a small disk of its own where this user may have one.
+type sqlite struct {
+	dir       string
+	unlimited error // why it has no disk of its own
+}
+
+func (f *sqlite) address() string     { return "" }
+func (f *sqlite) place(string) string { return filepath.Join(f.dir, "leases.db") }
+func (f *sqlite) kill()               {}
+func (f *sqlite) start() error        { return errNotThere }
+
+// lock has somebody else write to the file for as long as it likes.
+func (f *sqlite) lock() (func() error, error) { return f.lockWithin(5 * time.Second) }
+
+// held asks for longer than any write takes, and for less than the shortest freeze.
+func (f *sqlite) held() (bool, error) {
+	unlock, err := f.lockWithin(250 * time.Millisecond)
+	if err != nil {
+		if strings.Contains(err.Error(), "locked") {
+			return true, nil
+		}
+		return false, err
+	}
+	return false, unlock()
+}
+
+func (f *sqlite) lockWithin(d time.Duration) (func() error, error) {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", f.place(""))
+	if err != nil {
+		return nil, err
+	}
+	c, err := db.Conn(ctx)
+	if err == nil {
+		_, err = c.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
+	}
+	if err == nil {
+		_, err = c.ExecContext(ctx, "BEGIN IMMEDIATE")
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return func() error {
+		_, err := c.ExecContext(ctx, "ROLLBACK")
+		return errors.Join(err, c.Close(), db.Close())
+	}, nil
+}
+
+func (f *sqlite) endless() error { return f.unlimited }
+
+func (f *sqlite) ballast() string { return filepath.Join(f.dir, "ballast") }
+
+// fill leaves no byte free. The write-ahead log would go on in the space that it has, so it is cut
+// off, and what becomes free is taken too.
+func (f *sqlite) fill() error {
+	db, err := sql.Open("sqlite", f.place(""))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for range 3 {
+		if err := appendUntilFull(f.ballast()); err != nil {
+			return err
+		}
+		if _, err := db.Exec("PRAGMA busy_timeout = 300"); err != nil {
+			return err
+		}
+		if _, err := db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil && !strings.Contains(err.Error(), "locked") {
+			return err
+		}
+	}
+	return appendUntilFull(f.ballast())
+}
+
+func (f *sqlite) free() error { return os.Remove(f.ballast()) }

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/integration/chaos/cut"
+)
+
+// slot is a worker, whatever its process is at the moment, and its connections.
+type slot struct {
+	name           string
+	reading        weir.Reading
+	n              int // of its lives
+	life           *life
+	store, kinesis *cut.Proxy // store is nil where that is a file
+}
+
+// hire makes a worker with its connections and starts its first process.
+func (s *stage) hire(n int) (err error) {
+	w := &slot{name: fmt.Sprintf("w%d", n), reading: readingOf(s.Reading, n)}
+	s.slots = append(s.slots, w)
+	if w.kinesis, err = cut.New(s.server.Addr()); err != nil {
+		return err
+	}
+	if to := s.backing.address(); to != "" {
+		if w.store, err = cut.New(to); err != nil {
+			return err
+		}
+	}
+	return s.start(w)
+}
+
+// start gives a worker its next process.
+func (s *stage) start(w *slot) (err error) {
+	w.n++
+	told := worker{
+		Life: fmt.Sprintf("%s.%d", w.name, w.n), Kinesis: "https://" + w.kinesis.Addr(), CA: s.caFile(), Kind: s.Store,
+		Reading: w.reading, Beat: s.Beat, Failover: s.Failover,
+	}
+	if w.store != nil {
+		told.Place = s.backing.place(w.store.Addr())
+	} else {
+		told.Place = s.backing.place("")
+	}
+	told.Journal = filepath.Join(s.dir, told.Life+journalSuffix)
+	if w.life, err = startLife(told, s.dir); err == nil {
+		s.lives = append(s.lives, w.life)
+	}
+	return err
+}
+
+// restart starts the worker again whose process this was.
+func (s *stage) restart(l *life) error { return s.start(s.slot(l)) }
+
+func (s *stage) slot(l *life) *slot {
+	i := slices.IndexFunc(s.slots, func(w *slot) bool { return w.life == l })
+	return s.slots[i]
+}
+
+// killEverything leaves nothing behind, whatever happened.
+func (s *stage) killEverything() {
+	for _, l := range s.lives {
+		if l.alive() {
+			_ = l.kill()
+		}
+	}
+	for _, w := range s.slots {
+		if w.kinesis != nil {
+			w.kinesis.Close()
+		}
+		if w.store != nil {
+			w.store.Close()
+		}
+	}
+}
+
+func (s *stage) living() []*life {
+	var all []*life
+	for _, w := range s.slots {
+		if w.life.alive() {
+			all = append(all, w.life)
+		}
+	}
+	return all
+}
+
+// allAlive fails when a worker has ended that nobody asked to.
+func (s *stage) allAlive() error {
+	for _, w := range s.slots {
+		if !w.life.alive() && !w.life.asked.Load() {
+			return fmt.Errorf("worker %s ended by itself (%w); it said last: %s", w.life.name, w.life.err, w.life.lastWords())
+		}
+	}
+	return nil
+}
+
+// victims are some of the living.
+func (s *stage) victims(r round, n int, leader bool) []*life {
+	all := s.living()
+	first := int(r.pick % uint64(len(all)))
+	if leader {
+		name := s.leader()
+		if i := slices.IndexFunc(all, func(l *life) bool { return l.name == name }); i >= 0 {
+			first = i
+		}
+	}
+	var chosen []*life
+	for i := range min(n, len(all)) {
+		chosen = append(chosen, all[(first+i)%len(all)])
+	}
+	return chosen
+}
+
+func names(lives []*life) []string {
+	var all []string
+	for _, l := range lives {
+		all = append(all, l.name)
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+)
+
+// How the workers of a run read.
+const (
+	byPolling = "polling"
+	byFanOut  = "fanout"
+	// byBoth has every other worker subscribe, so that a shard that moves may change how it is
+	// read: as while Options.Reading is rolled out.
+	byBoth = "both"
+)
+
+var readings = []string{byPolling, byFanOut, byBoth}
+
+// readingOf is how worker number n reads, from 1 on.
+func readingOf(wish string, n int) weir.Reading {
+	if wish == byFanOut || wish == byBoth && n%2 == 1 {
+		return weir.FanOut
+	}
+	return weir.Polling
+}
+
+// pushed reports whether one of these lives reads by fan-out; nil is everybody.
+func (s *stage) pushed(lives []string) bool {
+	return slices.ContainsFunc(s.slots, func(w *slot) bool {
+		return w.reading == weir.FanOut && (lives == nil || slices.Contains(lives, w.life.name))
+	})
+}
+
+// client trusts the certificate in a file, and speaks HTTP/2 where it is asked to: weir asks for
+// that for subscriptions alone.
+func client(url, caFile string) (*kinesis.Client, error) {
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("there is no certificate in %s", caFile)
+	}
+	return (&servers.Server{URL: url}).Kinesis(func(o *kinesis.Options) {
+		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConnsPerHost = 64
+			t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		})
+	}), nil
+}

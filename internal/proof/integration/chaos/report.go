@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
+)
+
+// report is what one run came to.
+type report struct {
+	settings
+	Took time.Duration `json:"took_ns"`
+	verdict.Verdict
+	// Calls that reached Kinesis.
+	Subscribed int      `json:"subscribe_calls"`
+	Polled     int      `json:"get_records_calls"`
+	Wrong      []string `json:"wrong"` // promises that were broken outside of the journals
+	// Machine is the most by which the process that puts records was late: the machine's own share
+	// of what is waited for.
+	Machine time.Duration `json:"machine_late_ns"`
+	Dir     string        `json:"dir,omitempty"` // where the files are, if they were kept
+}
+
+func (r *report) clean() bool { return r.Clean() && len(r.Wrong) == 0 }
+
+func (r *report) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+func (r *report) write(w io.Writer) {
+	fmt.Fprintf(w, "\n%s, reading %s: %v with %d workers, %d shards at first, %d records a second, beats of %v, failover after %v, seed %d\n\n",
+		r.Store, r.Reading, r.Took.Round(time.Second), r.Workers, r.Shards, r.Rate, r.Beat, r.Failover, r.Seed)
+	fmt.Fprintf(w, "%-40s %6s %9s %13s %9s\n", "fault", "times", "repeated", "longest wait", "allowed")
+	times := 0
+	for _, k := range r.Kinds {
+		fmt.Fprintf(w, "%-40s %6d %9d %13s %9s\n", k.Kind, k.Times, k.Repeated, brief(k.Wait), brief(k.Allowed))
+		times += k.Times
+	}
+	fmt.Fprintf(w, "%-40s %6s %9s %13s %9s\n", "none", "", "", brief(r.Calm), brief(r.Allowance))
+	fmt.Fprintf(w, "\n%d faults, %d records put, %d lost, %d order breaks; %d handled again, %d of them without a reason\n",
+		times, r.Put, r.Lost, r.Disorder, r.Repeated, r.Unexplained)
+	fmt.Fprintf(w, "%d overlaps (%d records were in the hands of frozen processes, which nobody can prevent); %d checkpoints confirmed, %d broken\n",
+		r.Overlaps, r.Late, r.Saves, r.Backwards)
+	fmt.Fprintf(w, "%d records waited for longer than allowed, which is a fault's bound and %v for the machine; the machine held this process up for %v at most\n",
+		r.Silences, r.Allowance, brief(r.Machine))
+	if r.Subscribed+r.Polled > 0 { // else it is not known any more
+		fmt.Fprintf(w, "Kinesis had %d calls of SubscribeToShard, all over TLS and HTTP/2, and %d of GetRecords\n", r.Subscribed, r.Polled)
+	}
+	for _, v := range append(r.Violations, r.Wrong...) {
+		fmt.Fprintln(w, "  broken:", v)
+	}
+	switch {
+	case r.clean():
+		fmt.Fprintln(w, "every promise was kept")
+	default:
+		fmt.Fprintln(w, "promises were broken; the files are in", r.Dir)
+	}
+}
+
+func brief(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

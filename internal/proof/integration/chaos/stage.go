@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+const (
+	stopWithin  = 40 * time.Second // a worker's farewell is over long before
+	readyWithin = time.Minute
+	// calm is between two faults, beyond the bound of the first one: a shard that is still silent
+	// then has no excuse.
+	calm = time.Second
+	// subscriptionLife is shorter than the service's five minutes, so that renewals meet with
+	// faults, and faults with subscriptions that are so young that nobody may take them over.
+	subscriptionLife = 25 * time.Second
+)
+
+// stage is a running application that things happen to. It belongs to one goroutine.
+type stage struct {
+	settings
+	ctx     context.Context // of the faults
+	dir     string
+	log     io.Writer // for people
+	times   times
+	backing backing
+	server  *kinesistest.Server
+	kinesis *unwell
+	slots   []*slot
+	lives   []*life // all that there ever were
+	started time.Time
+	faults  []*verdict.Fault
+	logged  int // faults that are in the log
+	skipped map[string]bool
+	wrong   []string
+
+	subscribed, polled int // calls of SubscribeToShard and GetRecords, in the end
+}
+
+// caFile has the certificate of Kinesis.
+func (s *stage) caFile() string { return filepath.Join(s.dir, "ca.pem") }
+
+// play runs the application, its faults, and its end. Problems that are no error of this program
+// are in wrong.
+func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
+	if s.backing, err = newBacking(t, s.Store, s.dir); err != nil {
+		return 0, 0, err
+	}
+	if err := servers.PrepareStore(s.ctx, s.Store, s.backing.place("")); err != nil {
+		return 0, 0, err
+	}
+	if s.server, err = kinesistest.Start(kinesistest.Config{NoLimits: true, TLS: true, SubscriptionLife: subscriptionLife}); err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, s.server.Close()) }()
+	s.kinesis = newUnwell()
+	s.server.Control("", s.kinesis.call)
+	if err := os.WriteFile(s.caFile(), s.server.CACertPEM(), 0o600); err != nil {
+		return 0, 0, err
+	}
+	s.server.CreateStream(stream, s.Shards)
+	defer s.killEverything()
+	for i := range s.Workers {
+		if err := s.hire(i + 1); err != nil {
+			return 0, 0, err
+		}
+	}
+	if err := s.untilAllIsHeld(); err != nil {
+		return 0, 0, err
+	}
+
+	p := &producer{server: s.server, path: filepath.Join(s.dir, putsFile), rate: s.Rate}
+	putting, enough := context.WithCancel(context.Background())
+	var failed error
+	var done sync.WaitGroup
+	done.Go(func() { failed = p.run(putting) })
+	err = s.inflict()
+	if errors.Is(err, context.Canceled) {
+		s.say("interrupted; ending in order")
+		err = nil
+	}
+	enough()
+	done.Wait()
+	if err = errors.Join(err, failed, s.writeFaults()); err != nil {
+		return p.put.Load(), 0, err
+	}
+	return p.put.Load(), time.Duration(p.late.Load()), s.finish(p.put.Load())
+}
+
+// inflict plays the script until its time is over.
+func (s *stage) inflict() error {
+	script, err := newScript(s.Seed, s.Profile, s.Store, s.Reading)
+	if err != nil {
+		return err
+	}
+	s.started = time.Now()
+	if err := s.pause(2 * calm); err != nil {
+		return err
+	}
+	for time.Since(s.started) < s.For {
+		before := len(s.faults)
+		if err := script.next().play(s); err != nil {
+			return err
+		}
+		if err := s.allAlive(); err != nil {
+			return err
+		}
+		well := now()
+		for _, f := range s.faults[before:] {
+			well = max(well, f.Until+int64(s.Allowance))
+		}
+		if err := errors.Join(s.writeFaults(), s.pause(time.Duration(well-now())+calm)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r round) play(s *stage) error {
+	if err := r.kind.play(s, r); err != nil {
+		return fmt.Errorf("%s: %w", r.kind.name, err)
+	}
+	return nil
+}
+
+// begin notes a fault that is about to be inflicted, and shows it.
+func (s *stage) begin(r round, f verdict.Fault, format string, args ...any) *verdict.Fault {
+	f.Kind, f.From = r.kind.name, now()
+	f.To = f.From
+	until(&f, f.From, s.times.takenOver())
+	s.faults = append(s.faults, &f)
+	s.say("%s %s %s", f.Kind, strings.Join(f.Lives, " and "), fmt.Sprintf(format, args...))
+	return &f
+}
+
+// part notes a fault that comes with another one.
+func (s *stage) part(of *verdict.Fault, f verdict.Fault) *verdict.Fault {
+	f.Kind, f.From, f.To, f.Until, f.Part = of.Kind, of.From, of.To, of.Until, true
+	s.faults = append(s.faults, &f)
+	return &f
+}
+
+func (s *stage) say(format string, args ...any) {
+	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	fmt.Fprintf(s.log, "%s %6.1fs  %s\n", s.Store, time.Since(s.started).Seconds(), line)
+}
+
+// skip says once that a fault cannot be had.
+func (s *stage) skip(what string, why error) {
+	if !s.skipped[what] {
+		s.skipped[what] = true
+		s.say("%s: left out: %v", what, why)
+	}
+}
+
+// blame notes a broken promise that the verdict cannot see.
+func (s *stage) blame(format string, args ...any) {
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+	s.say("%s", s.wrong[len(s.wrong)-1])
+}
+
+// writeFaults brings the log of faults up to date.
+func (s *stage) writeFaults() error {
+	f, err := os.OpenFile(filepath.Join(s.dir, faultsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	for ; s.logged < len(s.faults) && err == nil; s.logged++ {
+		err = appendFault(f, s.faults[s.logged])
+	}
+	return errors.Join(err, f.Close())
+}

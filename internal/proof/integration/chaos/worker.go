@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+)
+
+const (
+	workerVariable = "WEIR_CHAOS_WORKER"
+	stream         = "orders"
+	app            = "chaos"
+	idle           = 250 * time.Millisecond
+
+	// work is what a record takes: little, so that what has piled up during a fault is soon done,
+	// also in a shard that has most of the keys. One of slowOne calls takes slow longer in its
+	// middle, at most: so that faults strike, and beats are sent, in the middle of calls.
+	work    = time.Millisecond
+	slowOne = 3
+	slow    = 600 * time.Millisecond
+	// saveOne of so many calls asks for a checkpoint and waits for it.
+	saveOne = 6
+)
+
+// worker is what a worker process is told.
+type worker struct {
+	Life, Kinesis, CA, Kind, Place, Journal string
+	Reading                                 weir.Reading
+	Beat, Failover                          time.Duration
+}
+
+// run is a worker process: it takes part in the application until it is told to stop, or its parent
+// is gone.
+func (w worker) run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() { // ends with the process: nothing interrupts a read from standard input
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	file, err := os.OpenFile(w.Journal, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	store, closer, err := servers.OpenStore(w.Kind, w.Place)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	kinesis, err := client(w.Kinesis, w.CA)
+	if err != nil {
+		return err
+	}
+	c, err := weir.New(kinesis, store, weir.Options{
+		App: app, Stream: stream, Worker: w.Life, Reading: w.Reading, IdleInterval: idle, BeatInterval: w.Beat, FailoverAfter: w.Failover,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		return err
+	}
+	return c.Run(ctx, &journal{file: file, slowed: map[string]time.Time{}, saved: map[string]time.Time{}})
+}
+
+// journal is the handler: it writes a line for each record, at once, and one for each call.
+type journal struct {
+	mu            sync.Mutex
+	file          io.Writer
+	line          []byte
+	slowed, saved map[string]time.Time // when calls for a shard last were slow, or asked for a checkpoint
+}
+
+// sometimes is once in so many calls, and not more often than that with a call every idle: with
+// fan-out there are as many calls as records.
+func (j *journal) sometimes(last map[string]time.Time, shard string, one int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if rand.IntN(one) != 0 || time.Since(last[shard]) < time.Duration(one)*idle {
+		return false
+	}
+	last[shard] = time.Now()
+	return true
+}
+
+// note appends a line in one write, so that a kill tears at most its end.
+func (j *journal) note(line func([]byte) []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.line = line(j.line[:0])
+	if _, err := j.file.Write(j.line); err != nil {
+		return weir.Stop(fmt.Errorf("the journal cannot be written: %w", err))
+	}
+	return nil
+}
+
+func (j *journal) Handle(ctx context.Context, b *weir.Batch) error {
+	call := verdict.Call{Shard: b.Shard, Epoch: b.Epoch, Start: now()}
+	err := j.records(ctx, b, call.Start)
+	call.End, call.Failed = now(), err != nil
+	return errors.Join(err, j.note(func(line []byte) []byte { return verdict.AppendCall(line, call) }))
+}
+
+func (j *journal) records(ctx context.Context, b *weir.Batch, start int64) error {
+	pauseAt := -1 // no record
+	if j.sometimes(j.slowed, b.Shard, slowOne) {
+		pauseAt = rand.IntN(len(b.Records) + 1)
+	}
+	for i, r := range b.Records {
+		put, err := parseRecord(r.PartitionKey, r.Data)
+		if err != nil {
+			return weir.Stop(err)
+		}
+		takes := work
+		if i == pauseAt {
+			takes += rand.N(slow)
+		}
+		timer := time.NewTimer(takes)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+		end := now()
+		err = j.note(func(line []byte) []byte {
+			return verdict.AppendHandling(line, put, b.Shard, r.SequenceNumber, b.Epoch, start, end)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(b.Records) == 0 || !j.sometimes(j.saved, b.Shard, saveOne) {
+		return nil
+	}
+	last := b.Records[len(b.Records)-1]
+	began := now()
+	if err := b.Checkpoint(ctx, last); err != nil {
+		return err
+	}
+	return j.note(func(line []byte) []byte {
+		return verdict.AppendSave(line, b.Shard, last.SequenceNumber, b.Epoch, began, now())
+	})
+}
+
+// A record's data is its number among those of its key, and when it was put.
+func recordData(p verdict.Put) []byte { return fmt.Appendf(nil, "%d %d", p.Number, p.At) }
+
+func parseRecord(key string, data []byte) (verdict.Put, error) {
+	number, at, _ := strings.Cut(string(data), " ")
+	p := verdict.Put{Key: key}
+	var errs [2]error
+	p.Number, errs[0] = strconv.Atoi(number)
+	p.At, errs[1] = strconv.ParseInt(at, 10, 64)
+	if err := errors.Join(errs[:]...); err != nil {
+		return p, fmt.Errorf("the record %.100q of key %s is not ours: %w", data, key, err)
+	}
+	return p, nil
+}

@@ -1,0 +1,60 @@
+package command_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/internal/proof/integration/sqltest"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/sqlstore"
+)
+
+// An operator who may only look, by the documented grants, can use every command that only looks,
+// and none that changes.
+func TestWhoMayOnlyLook(t *testing.T) {
+	weir := built(t)
+	server := kinesistest.NewServer(t)
+	server.CreateStream("orders", 1)
+	url := servers.Postgres(t).PostgresURL("weir")
+	store, db := sqltest.Kind{Driver: "pgx", Dialect: sqlstore.Postgres}.Migrated(t, url)
+	sqltest.Exec(t, db, "REVOKE ALL ON SCHEMA public FROM PUBLIC")
+	for _, user := range []string{"weir_worker", "weir_operator", "weir_look"} {
+		sqltest.Exec(t, db, "CREATE USER "+user)
+	}
+	for _, statement := range sqltest.Documented(t, `Postgres, after "weir store create"`) {
+		sqltest.Exec(t, db, statement)
+	}
+	sqltest.Group(t, store, "billing", 1, 1)
+	before, err := store.View(t.Context(), "billing", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, may := range map[string]bool{
+		"group list": true, "group describe --app billing --watch 0 --no-lag": true, "group lag --app billing": true, "group plan --app billing --watch 0": true,
+		"group export --app billing -": true, "doctor --app billing --watch 10ms": true,
+		"group pause --app billing": false, "group drain --app billing 0": false, "group reset --app billing --to oldest --yes --watch 10ms": false,
+		"group delete --app billing --yes --watch 10ms": false,
+	} {
+		words := strings.Fields(args)
+		if strings.Contains(args, "lag") || words[0] == "doctor" || words[1] == "reset" {
+			words = append(words, "--endpoint="+server.URL())
+		}
+		cmd := exec.CommandContext(t.Context(), weir, words...)
+		cmd.Dir = t.TempDir() // for what is written before a change
+		cmd.Env = append(cmd.Environ(), "WEIR_STORE="+strings.Replace(url, "weir@", "weir_look@", 1))
+		out, err := cmd.CombinedOutput()
+		refused := strings.Contains(string(out), "the user may not do this")
+		if strings.Contains(args, "lag") || strings.Contains(args, "doctor") {
+			err = nil // its lease is of a shard that the stream does not have
+		}
+		if refused == may || (err == nil) != may {
+			t.Errorf("%s: %v, %s", args, err, out)
+		}
+	}
+	after, err := store.View(t.Context(), "billing", before.Revision)
+	if err != nil || !after.Same || after.Leader != before.Leader || len(after.Paused) != 0 || after.Workers[0].Drain != before.Workers[0].Drain || len(after.Workers) != 1 {
+		t.Errorf("somebody who may only look left %+v of %+v, %v", after, before, err)
+	}
+}

@@ -1,0 +1,136 @@
+package dynamo_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-go/weir/internal/proof/integration/capacity"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/store/dynamostore"
+)
+
+func TestTableThatIsMissingIsToldAndCreatedOnce(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			s := kind.start(t)
+			store := dynamostore.New(s.DynamoDB(), dynamostore.Options{})
+			_, err := store.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+			if !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "--table-name weir") {
+				t.Fatalf("before the table is there: %v", err)
+			}
+			var wg sync.WaitGroup
+			for range 5 {
+				wg.Go(func() {
+					if err := dynamostore.New(s.DynamoDB(), dynamostore.Options{}).CreateTable(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if _, err := store.Beat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.CreateTable(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if v, err := store.View(t.Context(), "app", ""); err != nil || len(v.Workers) != 1 {
+				t.Errorf("the table was not left as it is: %+v, %v", v, err)
+			}
+		})
+	}
+}
+
+func TestTableOfAnotherShapeIsRefused(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			s := kind.start(t)
+			_, err := s.DynamoDB().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+				TableName: aws.String("kcl"), BillingMode: types.BillingModePayPerRequest,
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("leaseKey"), AttributeType: types.ScalarAttributeTypeS}},
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("leaseKey"), KeyType: types.KeyTypeHash}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ready := dynamodb.NewTableExistsWaiter(s.DynamoDB(), func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 20 * time.Millisecond })
+			if err := ready.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("kcl")}, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			store := dynamostore.New(s.DynamoDB(), dynamostore.Options{Table: "kcl"})
+			if err := store.CreateTable(t.Context()); !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "leaseKey") {
+				t.Errorf("CreateTable: %v", err)
+			}
+			for name, call := range map[string]func() error{
+				"Beat": func() error {
+					_, err := store.Beat(t.Context(), "app", lease.Report{Session: "a", First: true})
+					return err
+				},
+				"View":  func() error { _, err := store.View(t.Context(), "app", ""); return err },
+				"Lead":  func() error { _, err := store.Lead(t.Context(), "app", "a", 0); return err },
+				"Leave": func() error { return store.Leave(t.Context(), "app", lease.Report{Session: "a"}) },
+			} {
+				if err := call(); !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "leaseKey") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// TestMoreThanAPage has leases beyond the megabyte that one answer holds.
+func TestMoreThanAPage(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			s := kind.start(t)
+			m := &capacity.Meter{}
+			open(t, s, "pages")
+			store := dynamostore.New(s.DynamoDB(m.Options), dynamostore.Options{Table: "pages"})
+			at, err := shard.After(strings.Repeat("9", 129))
+			if err != nil {
+				t.Fatal(err)
+			}
+			long := func(i int) string { return fmt.Sprintf("%0*d", lease.MaxNameBytes, i) }
+			who := strings.Repeat("w", lease.MaxSessionBytes)
+			var create []lease.Action
+			for i := range 1400 {
+				create = append(create, lease.Action{Kind: lease.Create, Lease: lease.Lease{
+					Key: lease.Key{Stream: long(0), Shard: long(i)}, Parents: []string{long(i), long(i)}, Epoch: 1, Owner: who, Heir: who, Last: who, Position: at}})
+			}
+			if _, err := store.Apply(t.Context(), "app", create); err != nil {
+				t.Fatal(err)
+			}
+			var v lease.View
+			c := m.Of(func() {
+				var err error
+				if v, err = store.View(t.Context(), "app", ""); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if len(v.Leases) != len(create) {
+				t.Errorf("the view has %d leases", len(v.Leases))
+			}
+			if c.Requests < 5 { // the group twice and three pages
+				t.Errorf("%d requests read %d leases: this was one page", c.Requests, len(v.Leases))
+			}
+			o, err := store.Beat(t.Context(), "app", lease.Report{Session: who, First: true})
+			if err != nil || len(o.Held) != len(create) {
+				t.Errorf("the orders have %d leases, %v", len(o.Held), err)
+			}
+			if err := store.Remove(t.Context(), "app"); err != nil {
+				t.Error(err)
+			}
+			if v, err := store.View(t.Context(), "app", ""); err != nil || len(v.Leases)+len(v.Workers) != 0 {
+				t.Errorf("%d leases are left, %v", len(v.Leases), err)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+// Package older builds programs of the version of weir before this one, from the repository's own
+// history, for tests in which both versions share a store.
+package older
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+)
+
+// commit is the version before: the newest one whose workers may be running when workers of this
+// version join them. With each release it becomes the commit of the release before, and
+// internal/previous follows. Until the first release it stays where it is, before all that was
+// added to the contract of stores, and what is stored has to suit it. There is one reason to move
+// it earlier: it refuses SQL tables of a version that it does not know, so before they get one it
+// becomes a commit that accepts them.
+const commit = "8ae191f35ad62d16a234fedeb236c5eb4fb3f15e"
+
+// Version is the source of the version before, and what was built of it. Its methods are for one
+// goroutine.
+type Version struct {
+	Source string // the folder, until the test ends
+
+	command string // the path, "" while it is not built
+}
+
+// Unpack takes the version before out of the history. Without git, or in a clone without the
+// history, the test is skipped, or fails where it may not be.
+func Unpack(t testing.TB) *Version {
+	t.Helper()
+	top, err := git(t, ".", "rev-parse", "--show-toplevel")
+	if err == nil {
+		_, err = git(t, strings.TrimSpace(string(top)), "cat-file", "-e", commit+"^{commit}")
+	}
+	if err != nil {
+		const how = "the version before, commit %s, cannot be had from git: %v; a shallow clone becomes a whole one by git fetch --unshallow"
+		if os.Getenv(servers.Require) == "require" {
+			t.Fatalf(how, commit, err)
+		}
+		t.Skipf(how, commit, err)
+	}
+	archive, err := git(t, strings.TrimSpace(string(top)), "archive", "--format=tar", commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := unpack(archive, dir); err != nil {
+		t.Fatal(err)
+	}
+	return &Version{Source: dir}
+}
+
+// Tests builds the test program of the calling test's own package as it was in the version before.
+// Such a program is also the worker process of the package, so the environment variables and the
+// output by which the two talk have to stay as they were.
+func (v *Version) Tests(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.build(t, filepath.Join("internal", "integration", filepath.Base(dir)), "test", "-c")
+}
+
+// CreateStore has the command of the version before make what a store needs, as in its
+// documentation. More arguments of the command may follow the URL.
+func (v *Version) CreateStore(t testing.TB, url string, more ...string) {
+	t.Helper()
+	if v.command == "" {
+		v.command = v.build(t, filepath.Join("cmd", "weir"), "build")
+	}
+	cmd := exec.CommandContext(t.Context(), v.command, append([]string{"store", "create", "--store", url}, more...)...)
+	cmd.Env = append(os.Environ(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID="+servers.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+servers.SecretAccessKey)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the version before cannot make the store: %v\n%s", err, out)
+	}
+}
+
+// build builds a package of the version before, with the flags of other builds, so that what others
+// wrote is not compiled again.
+func (v *Version) build(t testing.TB, pkg string, how ...string) string {
+	t.Helper()
+	program := filepath.Join(v.Source, strings.ReplaceAll(pkg, string(filepath.Separator), "-")+".exe")
+	cmd := exec.CommandContext(t.Context(), "go", append(how, "-buildvcs=false", "-o", program, ".")...)
+	cmd.Dir = filepath.Join(v.Source, pkg)
+	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(v.Source, "go.work"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the version before cannot be built: %v\n%s", err, out)
+	}
+	return program
+}
+
+func git(t testing.TB, dir string, args ...string) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, errors.Join(err, errors.New(strings.TrimSpace(stderr.String())))
+	}
+	return stdout.Bytes(), nil
+}
+
+// unpack writes the folders and files of an archive below dir.
+func unpack(archive []byte, dir string) error {
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !filepath.IsLocal(h.Name) {
+			return &fs.PathError{Op: "unpack", Path: h.Name, Err: fs.ErrInvalid}
+		}
+		place := filepath.Join(dir, h.Name)
+		switch h.Typeflag {
+		case tar.TypeDir:
+			err = os.MkdirAll(place, 0o700)
+		case tar.TypeReg:
+			var text []byte
+			if text, err = io.ReadAll(r); err == nil {
+				err = os.WriteFile(place, text, 0o600)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,140 @@
+// Package python_test lets boto3 and the AWS CLI use the embedded Kinesis.
+package python_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// run runs a script against srv and decodes what it printed.
+func run(t *testing.T, cmd *exec.Cmd, into any) {
+	t.Helper()
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, problems.String())
+	}
+	if err := json.Unmarshal(out.Bytes(), into); err != nil {
+		t.Fatalf("%v: %.300s", err, out.String())
+	}
+}
+
+// served is how many operations of Kinesis the embedded server has.
+const served = 40
+
+// explained reports whether a refusal says what is not served, and by whom.
+func explained(operation, text string) bool {
+	group := "channels"
+	if strings.Contains(strings.ToLower(operation), "queue") {
+		group = "queues"
+	}
+	return strings.Contains(text, "not served here") && strings.Contains(text, group) && strings.Contains(text, "weir local")
+}
+
+func TestBoto3CallsEveryOperation(t *testing.T) {
+	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true})
+	var got struct {
+		Served  []string
+		Refused map[string][2]string
+	}
+	run(t, servers.Python(t, "everything.py", srv.URL()), &got)
+	if len(got.Served) != served {
+		t.Errorf("%d operations are served: %v", len(got.Served), got.Served)
+	}
+	if len(got.Refused) == 0 {
+		t.Error("none is refused")
+	}
+	for name, answer := range got.Refused {
+		if answer[0] != "UnknownOperationException" || !strings.HasPrefix(answer[1], name+" ") || !explained(name, answer[1]) {
+			t.Errorf("%s: %s", name, answer)
+		}
+	}
+}
+
+func TestTheAWSCLICallsEveryOperation(t *testing.T) {
+	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true})
+	var got struct {
+		Served, Unknown []string
+		Refused, Failed map[string]string
+	}
+	run(t, servers.Python(t, "cli.py", srv.URL()), &got)
+	if len(got.Failed) > 0 {
+		t.Errorf("failed: %v", got.Failed)
+	}
+	// The CLI has no SubscribeToShard, and learns of new operations later than boto3.
+	if len(got.Unknown) > 1 || len(got.Served)+len(got.Unknown) != served-1 {
+		t.Errorf("%d operations are served: %v, and unknown: %v", len(got.Served), got.Served, got.Unknown)
+	}
+	for command, said := range got.Refused {
+		if !explained(command, said) {
+			t.Errorf("%s: %s", command, said)
+		}
+	}
+}
+
+// The limits hold, and states last, so boto3 retries and waits.
+func TestBoto3ReadsAndReshards(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
+			srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true, StateDelay: 700 * time.Millisecond, TLS: secure})
+			var once sync.Once
+			kept := map[string][]kinesistest.Record{}
+			srv.Control("DeleteStream", func(*kinesistest.Call) kinesistest.Fault { // just before they are gone
+				once.Do(func() {
+					for _, r := range srv.Records("orders") {
+						kept[r.Shard] = append(kept[r.Shard], r)
+					}
+				})
+				return kinesistest.Fault{}
+			})
+			cmd := servers.Python(t, "reads.py", srv.URL())
+			if secure {
+				cmd.Env = append(cmd.Env, "AWS_CA_BUNDLE="+servers.CAFile(t, srv.CACertPEM()))
+			}
+			var got struct {
+				Pages          map[string][]string
+				Polled, Pushed map[string][][3]string
+				Ends           map[string][]string
+			}
+			run(t, cmd, &got)
+
+			all := "[shardId-000000000000 shardId-000000000001 shardId-000000000002 shardId-000000000003]"
+			for name, want := range map[string]string{"list_shards": all, "describe_stream": all, "list_streams": "[orders]", "list_stream_consumers": "[reader]"} {
+				if list := fmt.Sprint(got.Pages[name]); list != want {
+					t.Errorf("%s: %s", name, list)
+				}
+			}
+			if ends := fmt.Sprint(got.Ends["shardId-000000000000"]); ends != "[shardId-000000000002 shardId-000000000003]" {
+				t.Errorf("the split shard ends with %s", ends)
+			}
+			n := 0
+			for shard, records := range kept {
+				n += len(records)
+				for way, list := range map[string][][3]string{"polled": got.Polled[shard], "pushed": got.Pushed[shard]} {
+					if len(list) != len(records) {
+						t.Errorf("%s: %d of %d records were %s", shard, len(list), len(records), way)
+						continue
+					}
+					for i, r := range records {
+						if want := [3]string{r.SequenceNumber, r.PartitionKey, base64.StdEncoding.EncodeToString(r.Data)}; list[i] != want {
+							t.Errorf("%s: record %d %s is %v, want %v", shard, i, way, list[i], want)
+						}
+					}
+				}
+			}
+			if n != 600 {
+				t.Errorf("%d records were put", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package redis_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/integration/crowd"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/lease"
+)
+
+func TestSentinelsThatFailOverHarmNothing(t *testing.T) {
+	kinds(t, func(t *testing.T, start servers.RedisKind) {
+		s := servers.NewRedisSentinels(t, start, time.Second, "--appendfsync", "no")
+		p := sentinelsAt(s).replicated()
+		crowd.Run(t, p.open(t), string(p), s.Failover)
+	})
+}
+
+// A beat waits in a primary that hangs, and the sentinels put the replica in its place meanwhile.
+// When the old primary wakes up it carries the beat out, to nobody's harm: the beat fails, and what
+// it says is not in the new primary.
+func TestABeatInAPrimaryThatWakesUpTooLateFails(t *testing.T) {
+	servers := servers.NewRedisSentinels(t, servers.Redis, time.Second, "--appendfsync", "no")
+	old := servers.Primary()
+	// A worker that knows the server and not the sentinels: nothing tells it to go elsewhere.
+	direct := place(old.Addr).replicated().open(t)
+	scene(t, direct)
+	old.Suspend()
+	failed := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := direct.Beat(ctx, "app", lease.Report{Session: "a", Progress: []lease.Progress{at(t, "1", 2, "9")}})
+		failed <- err
+	}()
+	servers.Promoted(servers.Other(old))
+	old.Resume()
+	if err := <-failed; err == nil {
+		t.Error("a beat that only the old primary knows of was confirmed")
+	}
+
+	servers.Settle()
+	s := sentinelsAt(servers).replicated().open(t)
+	over(t, s, "a")
+	v := view(t, s, "")
+	if v.Leases[0].Position.String() != "5" || v.Leases[0].Epoch != 2+jump {
+		t.Errorf("lease %s", v.Leases[0])
+	}
+	if len(v.Workers) != 1 || !strings.HasPrefix(v.Workers[0].Session, "lost:") {
+		t.Errorf("workers %+v", v.Workers)
+	}
+	settled(t, s)
+}

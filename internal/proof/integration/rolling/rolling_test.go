@@ -1,0 +1,240 @@
+// Package rolling_test replaces worker processes one after another while records flow, by others of
+// the same version and of another, and judges what their handlers wrote: nothing is lost, nothing
+// repeated, every key in order.
+package rolling_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/integration/older"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/internal/proof/integration/worker"
+	"github.com/weir-go/weir/internal/proof/scenario"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+const (
+	shards = 30
+	keys   = 1000
+	// patience bounds each wait; machines are shared.
+	patience = 3 * time.Minute
+)
+
+// stores are those that processes share. url is how the command knows one at a place.
+var stores = []struct {
+	kind  string
+	place func(*testing.T) string
+	url   func(place string) []string
+}{
+	{servers.SQLiteStore, func(t *testing.T) string { return filepath.Join(t.TempDir(), "leases.db") },
+		func(place string) []string { return []string{"sqlite:" + place} }},
+	{servers.PostgresStore, func(t *testing.T) string { return servers.Postgres(t).PostgresURL("weir") },
+		func(place string) []string { return []string{place} }},
+	{servers.DynamoDBStore, func(t *testing.T) string { return servers.DynamoDBLocal(t).URL },
+		func(place string) []string { return []string{"dynamodb:weir", "--dynamodb-endpoint", place} }},
+}
+
+func TestTenProcessesAreReplacedOneAfterAnother(t *testing.T) {
+	for _, c := range stores {
+		t.Run(c.kind, func(t *testing.T) {
+			place := c.place(t)
+			if err := servers.PrepareStore(t.Context(), c.kind, place); err != nil {
+				t.Fatal(err)
+			}
+			d := deployment{name: "rolling restart of ten processes", workers: 10, programs: make([]string, 20), records: 50_000, perSecond: 2500}
+			if *full {
+				d.records, d.perSecond = 1_000_000, 10_000
+			}
+			d.run(t, c.kind, place)
+		})
+	}
+}
+
+// TestAnUpgradeAndTheWayBack replaces processes of the version before by those of this one, and
+// these by the former again, on a store that the version before has made.
+func TestAnUpgradeAndTheWayBack(t *testing.T) {
+	before := older.Unpack(t)
+	program := before.Tests(t)
+	for _, c := range stores {
+		t.Run(c.kind, func(t *testing.T) {
+			place := c.place(t)
+			url := c.url(place)
+			before.CreateStore(t, url[0], url[1:]...)
+			d := deployment{name: "upgrade of four processes and the way back", workers: 4,
+				programs: slices.Concat(slices.Repeat([]string{program}, 4), make([]string, 4), slices.Repeat([]string{program}, 4)),
+				records:  20_000, perSecond: 1000}
+			d.first = func() {
+				if err := servers.PrepareStore(t.Context(), c.kind, place); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.run(t, c.kind, place)
+		})
+	}
+}
+
+// deployment is one run of an application whose processes are replaced one after another.
+type deployment struct {
+	name               string
+	workers            int
+	programs           []string // of all processes in the order of their start, "" for this one; the first are replaced by those after them
+	first              func()   // is done before the first process is replaced; may be nil
+	records, perSecond int
+}
+
+func (d deployment) run(t *testing.T, kind, place string) {
+	workers, records, perSecond := d.workers, d.records, d.perSecond
+	replacements := len(d.programs) - workers
+	srv := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true})
+	srv.CreateStream(stream, shards)
+	dir := t.TempDir()
+	var all []*worker.Worker
+	hire := func() {
+		all = append(all, worker.Start(t, worker.Setup{
+			Kinesis: srv.URL(), Kind: kind, Place: place, App: "rolling", Stream: stream, Name: fmt.Sprintf("w%d", len(all)), Idle: 200 * time.Millisecond,
+			Program: d.programs[len(all)],
+		}, dir))
+	}
+	var handled []scenario.Handled
+	look := func() {
+		for _, w := range all {
+			more, err := w.More()
+			if err != nil {
+				t.Fatal(err)
+			}
+			handled = append(handled, more...)
+		}
+	}
+	until := func(what string, is func() bool) {
+		t.Helper()
+		every := time.NewTicker(200 * time.Millisecond)
+		defer every.Stop()
+		for bound := time.Now().Add(patience); !is(); <-every.C {
+			if time.Now().After(bound) {
+				t.Fatalf("waited too long for %s", what)
+			}
+			look()
+		}
+	}
+
+	put := &producer{put: map[string]int{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var putting sync.WaitGroup
+	putting.Go(func() { put.run(ctx, srv, records, perSecond) })
+	defer putting.Wait()
+	defer cancel()
+	for range workers {
+		hire()
+	}
+	seen := func(name string) func() bool {
+		return func() bool {
+			if put.done.Load() == int64(records) {
+				return true // on a machine this slow there is nothing left that it could handle
+			}
+			for i := len(handled) - 1; i >= 0 && i > len(handled)-100*perSecond; i-- {
+				if handled[i].Worker == name {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for _, w := range all {
+		until("work of "+w.Name, seen(w.Name))
+	}
+	began := time.Now()
+	var stops, replaced []time.Duration
+	if d.first != nil {
+		d.first()
+	}
+	for i := range replacements {
+		// Spread over all records.
+		until("records", func() bool { return put.done.Load() >= int64(records*(i+1)/(replacements+1)) })
+		stops = append(stops, all[i].Stop(t))
+		since := time.Now()
+		hire()
+		until("work of "+all[len(all)-1].Name, seen(all[len(all)-1].Name))
+		replaced = append(replaced, time.Since(since))
+	}
+	took, before := time.Since(began), put.done.Load()
+	put.hurry.Store(true)
+	until("every record", func() bool { return put.done.Load() == int64(records) && len(handled) >= records })
+	for _, w := range all[replacements:] {
+		w.Stop(t)
+	}
+	look()
+
+	v, err := scenario.Judge(put.put, handled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %s; %d records were put until the last of %d processes was replaced, after %v", kind, v, before, replacements, took.Round(time.Second))
+	if !v.Clean() || v.Duplicates > 0 || v.Put != records {
+		t.Errorf("%s: %q", v, v.Complaints)
+	}
+	what := fmt.Sprintf("%s, %s, %d records: ", d.name, kind, records)
+	// What a record waited for, from when it was put: the producer, who shares the machine, may
+	// pause too. Those from before the first worker was replaced waited for the first workers'
+	// start.
+	longest := map[string]time.Duration{}
+	for _, h := range handled {
+		if at := put.at[h.Key][h.N-1]; at >= began.UnixNano() {
+			longest[h.Shard] = max(longest[h.Shard], time.Duration(h.At-at))
+		}
+	}
+	table.Count(what+"lost", []int{v.Lost}, 0)
+	table.Count("  handled again", []int{v.Duplicates}, 0)
+	table.Count("  out of order", []int{v.Disorder}, 0)
+	table.Add("  longest wait of a record until it was handled, by shard", slices.Collect(maps.Values(longest)), 2*time.Second)
+	table.Add("  time from SIGTERM to the process's end", stops, -1)
+	table.Add("  time from the start of a process to its first record", replaced, -1)
+}
+
+// producer puts records, key by key, so many a second, and what is left at once when it is to
+// hurry.
+type producer struct {
+	put   map[string]int     // complete when done is
+	at    map[string][]int64 // Unix nanoseconds; likewise
+	done  atomic.Int64
+	hurry atomic.Bool
+}
+
+func (p *producer) run(ctx context.Context, srv *kinesistest.Server, records, perSecond int) {
+	const tick = 20 * time.Millisecond
+	every := time.NewTicker(tick)
+	defer every.Stop()
+	put, at := make(map[string]int, keys), make(map[string][]int64, keys)
+	for i := 0; i < records; {
+		n := int(float64(perSecond) * tick.Seconds())
+		if !p.hurry.Load() {
+			n = min(n, (records-i)/200) // slower and slower, so that there is something for the last worker too
+		}
+		for n = max(1, n); n > 0 && i < records; n-- {
+			key := "key-" + strconv.Itoa(i%keys)
+			put[key]++
+			at[key] = append(at[key], time.Now().UnixNano())
+			srv.Put(stream, key, strconv.AppendInt(nil, int64(put[key]), 10))
+			if i++; i == records {
+				p.put, p.at = put, at
+			}
+			p.done.Store(int64(i))
+		}
+		if p.hurry.Load() && i%5000 != 0 {
+			continue
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,196 @@
+// Package sqltest is what the tests of sqlstore share from one database to the next: the promises
+// are the same, and only words of SQL differ. What a [Server] has to say of those words is data;
+// what is true of one database alone stays with its own tests.
+package sqltest
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/weir-go/weir/internal/proof/integration/crowd"
+	"github.com/weir-go/weir/internal/proof/integration/older"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/sqlstore"
+	"github.com/weir-go/weir/store/storetest"
+)
+
+// Kind is a kind of database.
+type Kind struct {
+	Driver  string // its name in database/sql
+	Dialect sqlstore.Dialect
+}
+
+// Place opens a store of which its data source name is all that a process knows, for [crowd.Main].
+func (k Kind) Place(dsn string) (lease.Store, error) {
+	db, err := sql.Open(k.Driver, dsn)
+	if err != nil {
+		return nil, err
+	}
+	return sqlstore.New(db, sqlstore.Options{Dialect: k.Dialect})
+}
+
+// Open opens a store as another process would, until the test ends.
+func (k Kind) Open(t testing.TB, dsn string, o sqlstore.Options) (*sqlstore.Store, *sql.DB) {
+	t.Helper()
+	db, err := sql.Open(k.Driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(10)
+	o.Dialect = k.Dialect
+	s, err := sqlstore.New(db, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, db
+}
+
+// Migrated is a store with tables.
+func (k Kind) Migrated(t testing.TB, dsn string) (*sqlstore.Store, *sql.DB) {
+	t.Helper()
+	s, db := k.Open(t, dsn, sqlstore.Options{})
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, db
+}
+
+// Exec carries out a statement.
+func Exec(t testing.TB, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// Text is the one value that a query returns.
+func Text(t testing.TB, db *sql.DB, query string) string {
+	t.Helper()
+	var s string
+	if err := db.QueryRowContext(t.Context(), query).Scan(&s); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return s
+}
+
+// Server is a database server, and what differs in its SQL.
+type Server struct {
+	Kind
+	Start  func(testing.TB) *servers.Database
+	DSN    func(d *servers.Database, database string) string
+	Home   string                                      // the database from which others are made
+	Other  string                                      // makes a schema named order, which is a reserved word
+	Tables string                                      // asks for all that Migrate makes, as one text
+	Setup  func(Server, *servers.Database) []SetupCase // what can be wrong with this one alone, nil for nothing
+
+	Hold     []string      // keep everybody from writing to the tables, in a transaction
+	Waiting  string        // asks how many transactions wait for a row
+	Look     time.Duration // how often Waiting knows something new
+	Deadlock string        // is in the error of whoever is given up in a deadlock
+
+	Idle, Saving []string // what a beat says: with nothing new, and with checkpoints
+	Assigning    int      // statements that an Apply needs beside two for each 200 leases
+
+	Page   string   // how docs/security.md calls it
+	Admin  []string // make users count, where they do not
+	Closed []string // take from everybody, in a database, what nobody was granted
+
+	Impatient string // what is added to a data source name so that the server ends idle transactions; "" where the store sees to that
+}
+
+// Weir is the data source name of the database that a server begins with.
+func (s Server) Weir(d *servers.Database) string { return s.DSN(d, "weir") }
+
+var databases atomic.Int32
+
+// Fresh makes another database.
+func (s Server) Fresh(t testing.TB, d *servers.Database) string {
+	t.Helper()
+	name := fmt.Sprint("test", databases.Add(1))
+	_, db := s.Open(t, s.DSN(d, s.Home), sqlstore.Options{})
+	Exec(t, db, "CREATE DATABASE "+name)
+	return s.DSN(d, name)
+}
+
+// Run is all that holds of every server. The tests share one, but for that which restarts it, and
+// have databases of their own.
+func Run(t *testing.T, s Server) {
+	d := s.Start(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Server, *servers.Database)
+	}{
+		{"contract", contract},
+		{"setup errors say what to do", setupErrors},
+		{"migrate may run any time and schema is what it makes", migrations},
+		{"tables of an older version are brought up to date", upgrades},
+		{"the documented grants are enough and none is one too many", grants},
+		{"prefixes and schemas keep tables apart", prefixes},
+		{"bad rows are named", badRows},
+		{"a beat is a few statements however many leases and workers there are", statementsOfABeat},
+		{"calls end with their context", contexts},
+		{"deadlocks are tried again", deadlocks},
+		{"a beat whose lease is taken in its midst does not hold it", takenInItsMidst},
+		{"a process that vanishes in a transaction holds nobody up", vanishes},
+		{"connections that died without a word cost one call", deadConns},
+		{"lost answers harm nothing", lostAnswers},
+		{"processes that are killed and a server that restarts harm nothing", kills},
+		{"processes of two versions share a database", versions},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, s, d) })
+	}
+}
+
+func contract(t *testing.T, s Server, d *servers.Database) { storetest.Run(t, s.harness(t, d)) }
+
+// Bench measures a server beside the others.
+func Bench(b *testing.B, s Server) { storetest.Bench(b, s.harness(b, s.Start(b))) }
+
+func (s Server) harness(t testing.TB, d *servers.Database) storetest.Harness {
+	dsn := s.Fresh(t, d)
+	s.Migrated(t, dsn)
+	store := func(t testing.TB) lease.Store {
+		opened, _ := s.Open(t, dsn, sqlstore.Options{})
+		return opened
+	}
+	return storetest.Harness{Open: store, Again: func(t testing.TB, _ lease.Store) lease.Store { return store(t) }, Steps: 200}
+}
+
+func kills(t *testing.T, s Server, _ *servers.Database) {
+	d := s.Start(t)
+	store, _ := s.Migrated(t, s.Weir(d))
+	crowd.Run(t, store, s.Weir(d), d.Restart, func() { d.Kill(); d.Start() })
+}
+
+func versions(t *testing.T, s Server, d *servers.Database) {
+	dsn := s.Fresh(t, d)
+	url := dsn
+	if s.Dialect == sqlstore.MySQL {
+		config, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		url = "mysql://" + config.User + "@" + config.Addr + "/" + config.DBName
+	}
+	before := older.Unpack(t)
+	before.CreateStore(t, url)
+	store, _ := s.Migrated(t, dsn)
+	crowd.Mixed(t, store, dsn, before.Tests(t))
+}
+
+func lostAnswers(t *testing.T, s Server, d *servers.Database) {
+	dsn := s.Fresh(t, d)
+	clean, _ := s.Migrated(t, dsn)
+	p := servers.NewProxy(t, d.Addr)
+	faulty, _ := s.Open(t, strings.Replace(dsn, d.Addr, p.Addr, 1), sqlstore.Options{})
+	lose, lost := crowd.Losing(p)
+	crowd.LostAnswers(t, clean, faulty, lose, lost)
+}

@@ -1,0 +1,203 @@
+// Package worker runs workers of an application as processes of their own: the program of the test,
+// started again. What a worker's handler has handled is in its journal before the handler returns,
+// so a kill leaves no doubt.
+package worker
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/internal/proof/scenario"
+)
+
+// Setup is what a worker process is told.
+type Setup struct {
+	Kinesis           string // URL
+	Kind, Place       string // of the store, see [servers.OpenStore]
+	App, Stream, Name string
+	Idle              time.Duration // [weir.Options.IdleInterval]
+
+	Journal string // its path, given by Start
+
+	// Program is another program whose TestMain calls Main, such as the same test as it was in an
+	// older version; "" is this one. What else is in a Setup, and a journal, have to stay as the
+	// older one knows them: what it does not know it ignores.
+	Program string `json:"-"`
+}
+
+const setupVariable = "WEIR_TEST_WORKER"
+
+// Main makes this process a worker, and ends it with the worker, if it was started as one. It has
+// to be called by TestMain.
+func Main() {
+	told := os.Getenv(setupVariable)
+	if told == "" {
+		return
+	}
+	var s Setup
+	err := json.Unmarshal([]byte(told), &s)
+	if err == nil {
+		err = s.work()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// work takes part in the application until it is told to stop, or its parent is gone.
+func (s Setup) work() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	journal, err := os.OpenFile(s.Journal, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	store, closer, err := servers.OpenStore(s.Kind, s.Place)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	c, err := weir.New((&servers.Server{URL: s.Kinesis}).Kinesis(), store, weir.Options{
+		App: s.App, Stream: s.Stream, Worker: s.Name, IdleInterval: s.Idle,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	return c.Run(ctx, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
+		mu.Lock()
+		defer mu.Unlock()
+		var lines strings.Builder
+		for _, r := range b.Records {
+			number, _, _ := strings.Cut(string(r.Data), " ")
+			fmt.Fprintf(&lines, "%d %s %d %s %s\n", time.Now().UnixNano(), b.Shard, b.Epoch, r.PartitionKey, number)
+		}
+		_, err := journal.WriteString(lines.String())
+		return err
+	}))
+}
+
+// Worker is a running worker process. Its methods are for one goroutine at a time.
+type Worker struct {
+	Name string
+
+	cmd     *exec.Cmd
+	journal string
+	said    strings.Builder
+	read    int64 // bytes of the journal
+}
+
+// Start starts a worker process, which ends with the test at the latest. Its journal is in dir.
+// Records begin with their number.
+func Start(t *testing.T, s Setup, dir string) *Worker {
+	t.Helper()
+	w := &Worker{Name: s.Name, journal: filepath.Join(dir, s.Name)}
+	s.Journal = w.journal
+	told, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cmd = exec.Command(cmp.Or(s.Program, os.Args[0]))
+	w.cmd.Env = append(os.Environ(), setupVariable+"="+string(told))
+	w.cmd.Stderr = &w.said
+	if _, err := w.cmd.StdinPipe(); err != nil { // closes when this process dies
+		t.Fatal(err)
+	}
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if w.cmd.ProcessState == nil {
+			_ = w.cmd.Process.Kill()
+			_ = w.cmd.Wait()
+		}
+		if t.Failed() {
+			t.Logf("%s said:\n%.4000s", w.Name, w.said.String())
+		}
+	})
+	return w
+}
+
+// Kill kills the process.
+func (w *Worker) Kill(t *testing.T) {
+	t.Helper()
+	if err := w.cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = w.cmd.Wait()
+}
+
+// Stop asks the process to stop, as a deployment does, waits until it has ended, and checks that it
+// did so in order. It returns how long that took.
+func (w *Worker) Stop(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatalf("%s: %v", w.Name, err)
+	}
+	if err := w.cmd.Wait(); err != nil {
+		t.Errorf("%s: %v", w.Name, err)
+	}
+	return time.Since(began)
+}
+
+// More returns what has been written to the journal since the last call, whole lines only.
+func (w *Worker) More() (all []scenario.Handled, err error) {
+	f, err := os.Open(w.journal)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(w.read, io.SeekStart); err != nil {
+		return nil, err
+	}
+	for r := bufio.NewReaderSize(f, 1<<20); ; {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return all, nil // the rest of a line is still being written, or was cut short by a kill
+		}
+		w.read += int64(len(line))
+		f := strings.Fields(line)
+		if len(f) != 5 {
+			return nil, fmt.Errorf("%s wrote %q", w.Name, line)
+		}
+		h := scenario.Handled{Worker: w.Name, Shard: f[1], Key: f[3]}
+		var errs [3]error
+		h.At, errs[0] = strconv.ParseInt(f[0], 10, 64)
+		h.Epoch, errs[1] = strconv.ParseUint(f[2], 10, 64)
+		h.N, errs[2] = strconv.Atoi(f[4])
+		if err := errors.Join(errs[:]...); err != nil {
+			return nil, fmt.Errorf("%s wrote %q: %w", w.Name, line, err)
+		}
+		all = append(all, h)
+	}
+}

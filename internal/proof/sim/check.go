@@ -1,0 +1,382 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/internal/proof/sim/model"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// books are what the checks after each step compare with.
+type books struct {
+	home   map[judge.ID]string       // where each record was put
+	kept   map[string][]container    // what was put into each shard, in order
+	passed map[string]int            // how many of these the checkpoint has passed
+	at     map[epochOf]string        // which shard a lease was of, at an epoch
+	last   map[lease.Key]lease.Lease // as of the last look
+	view   leases                    // the same, in order
+	of     map[string]*life          // whose session is whose
+	ghosts map[string]bool           // sessions of which a beat came when their workers had gone
+	early  map[judge.ID]bool         // put before the application's start
+	pinned map[int64]bool            // the lives of streams in which it has started
+}
+
+// container is one record of the stream, which may hold many.
+type container struct {
+	number string
+	ids    []judge.ID
+	at     int64
+}
+
+type epochOf struct {
+	shard string
+	epoch uint64
+}
+
+func newBooks() books {
+	return books{
+		home: map[judge.ID]string{}, kept: map[string][]container{}, passed: map[string]int{}, at: map[epochOf]string{},
+		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, ghosts: map[string]bool{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
+	}
+}
+
+// nameOf tells shards of streams apart that had one name after the other.
+func nameOf(st *model.Stream, id string) string { return model.NameOf(st.Life, id) }
+
+func (b *books) shardAt(id string, epoch uint64) string { return b.at[epochOf{id, epoch}] }
+
+// trusted is what a worker may believe, by the promise alone: what the last answer named, from when
+// the beat was sent for nine tenths of the failover time of its own clock, less what it gave back.
+type trusted struct {
+	until int64
+	held  map[lease.Key]uint64
+	spare map[lease.Key]uint64 // for the next answer
+}
+
+// is reports whether leases are those that are trusted already.
+func (t *trusted) is(held []lease.Lease) bool {
+	if len(held) != len(t.held) {
+		return false
+	}
+	for i := range held {
+		if epoch, also := t.held[held[i].Key]; !also || epoch != held[i].Epoch {
+			return false
+		}
+	}
+	return true
+}
+
+// gives notes what a beat gives back: from when it is sent on the worker does not trust that any
+// more.
+func (w *world) gives(l *life, r lease.Report) {
+	for _, p := range r.Progress {
+		if p.Release || p.Position.IsEnd() {
+			delete(l.trusted.held, p.Key)
+		}
+	}
+}
+
+// trusts notes the answer to a beat, and checks that nobody else trusts what it names.
+func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
+	l.heard = true
+	if l.session != r.Session {
+		w.books.of[r.Session] = l
+	}
+	limit := int64(float64(w.settings.failover) / l.of.rate * .9)
+	now := w.now()
+	if sent+limit <= now {
+		return
+	}
+	if l.trusted.until > now && l.trusted.is(o.Held) {
+		l.trusted.until = sent + limit
+		return
+	}
+	t := trusted{until: sent + limit, held: l.trusted.spare, spare: l.trusted.held}
+	clear(t.held)
+	if len(o.Held) > 0 && t.held == nil {
+		t.held = make(map[lease.Key]uint64, len(o.Held))
+	}
+	for _, h := range o.Held {
+		t.held[h.Key] = h.Epoch
+		if before, held := l.trusted.held[h.Key]; held && before == h.Epoch && l.trusted.until > now {
+			continue
+		}
+		for _, other := range w.lives {
+			if epoch, also := other.trusted.held[h.Key]; other != l && also && other.trusted.until > now && !other.dead.Load() {
+				w.breaks("%s learns that it holds %s (epoch %d) while %s may trust it (epoch %d) for another %.3f s",
+					l.who, h.Key, h.Epoch, other.who, epoch, float64(other.trusted.until-now)/1e9)
+			}
+		}
+	}
+	l.trusted = t
+}
+
+// look compares the store with how it was.
+func (w *world) look(changed bool) {
+	if !changed {
+		return
+	}
+	v, err := w.store.View(context.Background(), "app", "")
+	if err != nil {
+		w.breaks("the store cannot be looked at: %v", err)
+		return
+	}
+	here, were := leases(v.Leases), w.books.view
+	w.books.view = here
+	for i := range v.Leases {
+		now := &v.Leases[i]
+		for len(were) > 0 && were[0].Key.Compare(now.Key) < 0 {
+			were = were[1:] // it is there no more
+		}
+		if len(were) > 0 && were[0].Key == now.Key && same(&were[0], now) {
+			continue // as most are
+		}
+		before, known := w.books.last[now.Key]
+		if !known {
+			before = lease.Lease{Key: now.Key, Born: now.Born}
+		}
+		w.compare(&before, now, here)
+		w.books.last[now.Key] = *now
+	}
+	if len(w.books.last) > len(here) {
+		for _, key := range slices.SortedFunc(maps.Keys(w.books.last), lease.Key.Compare) {
+			if here.of(key) == nil {
+				w.removed(w.books.last[key])
+				delete(w.books.last, key)
+			}
+		}
+	}
+}
+
+// leases are those of a view, which come in the order of their keys.
+type leases []lease.Lease
+
+// of is the lease of a key, nil if there is none.
+func (all leases) of(key lease.Key) *lease.Lease {
+	i, found := slices.BinarySearchFunc(all, key, func(l lease.Lease, key lease.Key) int { return l.Key.Compare(key) })
+	if !found {
+		return nil
+	}
+	return &all[i]
+}
+
+func same(a, b *lease.Lease) bool {
+	return a.Epoch == b.Epoch && a.Position == b.Position && a.Owner == b.Owner && a.Revoked == b.Revoked && a.Heir == b.Heir && a.Born == b.Born
+}
+
+// streamOf is the stream that a lease is of, nil when it is gone.
+func (w *world) streamOf(l *lease.Lease) *model.Stream {
+	if st := w.streamNamed(l.Stream); st != nil && st.now != nil && (l.Born == 0 || st.now.Born.UnixMilli() == l.Born) {
+		return st.now
+	}
+	return nil
+}
+
+// nameOfLease is that of the shard that a lease is of, which may be one of a stream that is gone;
+// "" if there never was one.
+func (w *world) nameOfLease(l *lease.Lease) string {
+	if st := w.streamOf(l); st != nil {
+		return nameOf(st, l.Shard)
+	}
+	if st := w.streamNamed(l.Stream); st != nil {
+		for _, past := range st.lives {
+			if past.Born.UnixMilli() == l.Born {
+				return nameOf(past, l.Shard)
+			}
+		}
+	}
+	return ""
+}
+
+// overran tells the judge that a handler took longer than a hand-off may: what it is at work on is
+// handled again. Whether the wish itself was followed in time is a duty of its own.
+func (w *world) overran(l *life, about string) {
+	if l == nil {
+		return
+	}
+	for _, c := range l.parked {
+		if c.op == "handle" && c.about == about && !c.gone.Load() {
+			w.judge.Fault(l.who, w.wall())
+			return
+		}
+	}
+}
+
+// notTheirs are the leases that a report names and that its session did not have at the epochs it
+// says: they are not to change by it.
+func (w *world) notTheirs(r lease.Report) (others []lease.Lease) {
+	for _, p := range r.Progress {
+		if l, ok := w.books.last[p.Key]; ok && (l.Owner != r.Session || l.Epoch != p.Epoch) {
+			others = append(others, l)
+		}
+	}
+	return others
+}
+
+// untouched checks that leases are as they were before the report that did not concern them.
+func (w *world) untouched(others []lease.Lease) {
+	for _, l := range others {
+		if now := w.books.last[l.Key]; now.Epoch != l.Epoch || now.Owner != l.Owner || now.Position != l.Position {
+			w.breaks("a report of another epoch or owner changes %s into %s", &l, &now)
+		}
+	}
+}
+
+// compare checks what may become of a lease from one step to the next.
+func (w *world) compare(before, now *lease.Lease, here leases) {
+	switch {
+	case now.Epoch < before.Epoch:
+		w.breaks("the epoch of %s falls from %d to %d", now.Key, before.Epoch, now.Epoch)
+	case now.Owner != before.Owner && now.Epoch == before.Epoch:
+		w.breaks("%s changes its owner from %q to %q at the same epoch %d", now.Key, before.Owner, now.Owner, now.Epoch)
+	}
+	anew := now.Born != before.Born
+	if back := !anew && now.Position.Compare(before.Position) < 0; back && w.sink != nil && w.sink.moved[now.Key] {
+		w.books.passed[w.nameOfLease(now)] = 0
+	} else if back {
+		w.breaks("the checkpoint of %s goes back from %s to %s", now.Key, before.Position, now.Position)
+	}
+	w.books.at[epochOf{about(now.Stream, now.Shard), now.Epoch}] = w.nameOfLease(now)
+	st := w.streamOf(now)
+	if st == nil {
+		return
+	}
+	name := nameOf(st, now.Shard)
+	if now.Position != before.Position {
+		w.passes(name, now.Position)
+	}
+	if now.Revoked != "" && now.Revoked == before.Owner && before.Heir != "" {
+		w.overran(w.books.of[before.Owner], about(now.Stream, now.Shard))
+	}
+	if now.Owner == "" || now.Owner == before.Owner {
+		return
+	}
+	if before.Revoked != "" && before.Revoked != now.Owner {
+		if other := w.books.of[before.Revoked]; other != nil && !other.dead.Load() && other.trusted.until > w.now() {
+			if _, still := other.trusted.held[now.Key]; still {
+				w.breaks("%s is given out while %s, from whom it was revoked, may trust it", now.Key, other.who)
+			}
+		}
+	}
+	for _, sh := range st.Shards {
+		if sh.ID != now.Shard {
+			continue
+		}
+		for _, p := range sh.Parents { // as the service knows them, not as the lease does
+			parent := here.of(lease.Key{Stream: now.Stream, Shard: p.ID})
+			if parent != nil && w.sink != nil && w.sink.reopened[parent.Key] {
+				continue // whoever has it asks the sink, and gives it back
+			}
+			if parent == nil && p.GoneAt.IsZero() || parent != nil && !parent.Finished() {
+				w.breaks("%s is given out before its parent %s is finished", now.Key, p.ID)
+			}
+		}
+	}
+}
+
+// passes checks that a checkpoint passes no record that was not handled.
+func (w *world) passes(name string, p shard.Position) {
+	kept, n := w.books.kept[name], w.books.passed[name]
+	for ; n < len(kept); n++ {
+		c := kept[n]
+		if !p.IsEnd() {
+			if p.Kind() != shard.Sequence {
+				break
+			}
+			switch order := shard.CompareSequence(c.number, p.SequenceNumber()); {
+			case order > 0:
+				w.books.passed[name] = n
+				return
+			case order == 0 && p.Done() != shard.Whole:
+				w.judge.Passed(name, c.ids[:min(int(p.Done()), len(c.ids))]...)
+				w.books.passed[name] = n
+				return
+			}
+		}
+		w.judge.Passed(name, c.ids...)
+	}
+	w.books.passed[name] = n
+}
+
+// removed checks that a lease may be removed.
+func (w *world) removed(l lease.Lease) {
+	st := w.streamOf(&l)
+	if st == nil {
+		return
+	}
+	for _, sh := range st.Shards {
+		if sh.ID == l.Shard && sh.GoneAt.IsZero() {
+			w.breaks("the lease of %s is removed although its shard is still listed", l.Key)
+		}
+	}
+}
+
+// well says what is not as it should be once nothing goes wrong any more, "" when all is.
+func (w *world) well() string {
+	if n := w.judge.Missing(); n > 0 {
+		return fmt.Sprintf("%d records are not handled, such as %s", n, w.judge.Lost())
+	}
+	v, err := w.store.View(context.Background(), "app", "")
+	if err != nil {
+		return err.Error()
+	}
+	shares := map[*life]int{}
+	for _, wk := range w.workers {
+		if wk.life == nil || wk.life.stopping {
+			return wk.name + " does not live, or stops"
+		}
+		shares[wk.life] = 0
+	}
+	have := map[lease.Key]bool{}
+	for i := range v.Leases {
+		l := &v.Leases[i]
+		have[l.Key] = true
+		if l.Finished() {
+			continue
+		}
+		if !w.streamNamed(l.Stream).named {
+			if _, runs := w.runs(l.Owner); runs {
+				return "it is owned, though not named: " + l.String()
+			}
+			continue
+		}
+		owner := w.books.of[l.Owner]
+		switch {
+		case l.Owner == "":
+			return "nobody owns " + l.String()
+		case owner == nil || owner.of.life != owner:
+			return "nobody who lives owns " + l.String()
+		case l.Heir != "":
+			return "it is on its way: " + l.String()
+		}
+		shares[owner]++
+	}
+	for _, st := range w.streams {
+		for sh := range st.shards() {
+			if st.named && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
+				return "nobody knows of " + about(st.name, sh.ID)
+			}
+		}
+	}
+	least, most := 1<<30, 0
+	for _, n := range shares {
+		least, most = min(least, n), max(most, n)
+	}
+	if most-least > 1 && w.counts[ReaderStuck] == 0 && !w.opensLess() { // such a one is given less
+		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
+	}
+	for _, s := range v.Workers {
+		l := w.books.of[s.Session]
+		if lives := l != nil && l.of.life == l; !lives && !s.Ended {
+			return "nobody has found out that " + s.Name + " is dead"
+		}
+		// The row of one that was ended stays for ten failover times, which is longer than anybody
+		// waits here.
+	}
+	return ""
+}

@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+)
+
+// leftover is what a handler's call that failed has left: it has to come again, and nothing else
+// before it.
+type leftover struct {
+	epoch     uint64
+	ids       []judge.ID // of the call
+	low, high int        // of these were certainly done, and may have been
+	attempt   int        // that failed, at the first that was not done
+	end       bool
+}
+
+// habitOf decides what a handler does before it succeeds or fails, nil for nothing.
+func (w *world) habitOf(c *call, b *weir.Batch) *habit {
+	if len(b.Records) == 0 {
+		return nil
+	}
+	strikes := func(f Fault) bool {
+		d := w.dice(c, string(f))
+		return w.also(c, &d, f)
+	}
+	d := w.dice(c, "habit")
+	v := habit{early: d.chance(.5), dice: dice{d.next()}}
+	upTo := 1 + d.below(len(b.Records))
+	if d.chance(.3) {
+		upTo = len(b.Records)
+	}
+	how, change := d.below(len(noters)), 1+d.below(len(changers)-1)
+	if strikes(HandlerChanges) {
+		v.change = change
+	}
+	if strikes(HandlerNotes) {
+		v.done, v.how = upTo, how
+	}
+	if strikes(HandlerLeaves) && !w.reuses { // which ends what a record is with the call
+		v.leaves = upTo
+	}
+	if strikes(HandlerConfuses) {
+		v.confuses = true
+	}
+	if strikes(HandlerKeeps) && !w.reuses {
+		v.keeps = true
+	}
+	if v.change == 0 && v.done == 0 && v.leaves == 0 && !v.confuses && !v.keeps {
+		return nil
+	}
+	return &v
+}
+
+// ofHabits is what may strike a handler after its habits.
+var ofHabits = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, HandlerCancels, HandlerExits}
+
+// goesOn decides how a handler goes on when it has followed its habits.
+func (w *world) goesOn(c *call, h *handling) {
+	l, d := c.life, w.dice(c, "goes on")
+	if h.upTo > 0 && h.saved == nil {
+		w.judge.Acked(h.judge, h.upTo)
+	}
+	f := w.pick(c, &d, ofHabits...)
+	if f == "" && !w.calm.Load() && d.chance(.4) {
+		f = []Fault{HandlerFails, HandlerPanics, HandlerCancels}[d.below(3)]
+	}
+	if h.saved != nil && f == "" { // as whoever hands it on does
+		f = HandlerFails
+	}
+	w.note(l, "handle goes on", c.about, c.n, string(f))
+	if before, after := w.crashes(c); before || after {
+		w.crash(l, string(CrashWaits))
+		return
+	}
+	took := d.often(0, time.Second)
+	v := verdict{kind: f}
+	if f == HandlerSlow {
+		took, v.kind = d.span(time.Second, longestHandler), ""
+		w.judge.Fault(l.who, w.wall().Add(took))
+	}
+	w.after(took, func() {
+		if f == CrashInHandler {
+			w.crash(l, string(f))
+			return
+		}
+		w.answer(c, reply{value: v})
+	})
+}
+
+// leaves notes what a call leaves that has failed.
+func (w *world) leaves(c *call, h *handling) {
+	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End}
+	if left.high = h.upTo; h.saved == nil {
+		left.low = h.upTo
+	}
+	left.low = max(left.low, left.noted(c.life.noted))
+	left.high = max(left.high, left.low)
+	if left.low > 0 {
+		left.attempt = 1 // that failed at what is at the head now
+	}
+	if left.low < len(left.ids) || left.end {
+		c.life.left[c.about] = left
+	}
+}
+
+// noted is how many of what is left are done by what goroutines said later.
+func (left *leftover) noted(done map[judge.ID]uint64) int {
+	for i, id := range slices.Backward(left.ids) {
+		if done[id] == left.epoch {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// follows checks that what a handler is given is what the call before has left, from the first
+// record on that is not done, and says how often that failed.
+func (w *world) follows(c *call, h *handling) {
+	l, b, ids := c.life, h.batch, h.judge.IDs
+	left := l.left[c.about]
+	delete(l.left, c.about)
+	h.attempt = b.Attempt
+	switch {
+	case len(ids) == 0 && !b.End:
+		w.breaks("%s is handed an empty batch of %s that is not its end", l.who, b.Shard)
+	case b.Attempt < 1 || (b.Attempt > 1) == b.FirstFailure.IsZero():
+		w.breaks("%s is handed %s with attempt %d, which failed first at %v", l.who, b.Shard, b.Attempt, b.FirstFailure)
+	case left == nil || left.epoch != b.Epoch:
+		if b.Attempt > 1 {
+			w.breaks("%s is handed %s with attempt %d, and no call has failed there", l.who, b.Shard, b.Attempt)
+		}
+	case b.Attempt > 1 && (b.Attempt != left.attempt+1 || !slices.Equal(ids, left.ids[left.low:])):
+		w.breaks("%s is handed %d records of %s with attempt %d after attempt %d had failed with %d of %d done",
+			l.who, len(ids), b.Shard, b.Attempt, left.attempt, left.low, len(left.ids))
+	case b.Attempt == 1 && !h.judge.Stale && w.profile.Rates[Trim] == 0 && w.profile.Rates[Recreate] == 0:
+		high := max(left.high, left.noted(l.noted))
+		from := len(left.ids)
+		if len(ids) > 0 && slices.Contains(left.ids, ids[0]) {
+			from = slices.Index(left.ids, ids[0])
+		}
+		n := min(len(ids), len(left.ids)-from)
+		if from < left.low || from > high || !slices.Equal(ids[:n], left.ids[from:from+n]) {
+			w.breaks("%s is handed %s from the record %d of those that a call before had left with %d to %d done", l.who, b.Shard, from, left.low, high)
+		}
+	}
+}
+
+// admitLate lets a goroutine that a handler has left behind go on at a time of its own.
+func (w *world) admitLate(c *call, _ *late) {
+	d := w.dice(c, "")
+	w.after(d.often(time.Millisecond, 8*time.Second), func() { w.answer(c, reply{}) })
+}
+
+// notesLate reports whether such a goroutine may still say what is done: once the term is over
+// others may have done it, too.
+func (w *world) notesLate(c *call, g *late) bool {
+	if g.ctx.Err() != nil {
+		return false
+	}
+	w.note(c.life, "late", c.about, c.n, "")
+	w.judge.Noted(g.of, g.n, w.wall())
+	c.life.noted[g.of.IDs[g.n-1]] = g.of.Epoch
+	return true
+}

@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+)
+
+// deaf decides whether a handler will ignore its context. It is called by the handler.
+func (w *world) deaf(l *life, b *weir.Batch) bool {
+	p := w.profile.Rates[HandlerIgnores]
+	if p == 0 || w.calm.Load() {
+		return false
+	}
+	d := roll(w.seed, "deaf "+l.String()+about(b.Stream, b.Shard), b.Epoch, uint64(len(b.Records)), uint64(time.Since(w.began)))
+	return d.chance(p)
+}
+
+// ofHandler is what may strike a handler; the last only one that has several records.
+var ofHandler = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, Checkpoints}
+
+// admitHandling judges what a handler is given, and decides how long it takes and what comes of it.
+func (w *world) admitHandling(c *call, h *handling) {
+	l, d := c.life, w.dice(c, "")
+	l.hindered.handles[c.about] = w.now()
+	if h.wrong != "" {
+		w.breaks("%s: %s", l.who, h.wrong)
+	}
+	if h.habit != nil {
+		w.goesOn(c, h)
+		return
+	}
+	if h.upTo > 0 {
+		f := Fault("")
+		if h.saved == nil {
+			w.judge.Acked(h.judge, h.upTo)
+		} else if d.chance(.5) {
+			f = HandlerFails
+		}
+		if d.chance(.3) {
+			f = HandlerFails
+		}
+		w.note(l, "handle goes on", c.about, c.n, string(f))
+		if before, after := w.crashes(c); before || after {
+			w.crash(l, string(CrashWaits))
+			return
+		}
+		w.after(d.often(0, time.Second), func() { w.answer(c, reply{value: verdict{kind: f}}) })
+		return
+	}
+	b := h.batch
+	shard := ""
+	h.judge = &judge.Batch{Worker: l.who, Epoch: b.Epoch, End: b.End, Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	h.judge.IDs = make([]judge.ID, 0, len(b.Records))
+	for _, r := range b.Records {
+		id, ok := idOf(r.Data)
+		if !ok {
+			w.breaks("%s is handed a record in %s that nobody put: %.60q", l.who, b.Shard, r.Data)
+			return
+		}
+		if w.books.early[id] {
+			w.breaks("%s is handed %s in %s, which was put before the application's start", l.who, id, b.Shard)
+		}
+		h.judge.IDs = append(h.judge.IDs, id)
+	}
+	leased := w.books.shardAt(about(b.Stream, b.Shard), b.Epoch)
+	if len(h.judge.IDs) > 0 {
+		shard = w.books.home[h.judge.IDs[0]]
+		st := w.streamNamed(b.Stream)
+		h.judge.Stale = shard != leased && st != nil && st.anew > 0
+	} else {
+		shard = leased
+	}
+	h.judge.Shard = shard
+	w.judge.Begin(h.judge, w.wall())
+	w.follows(c, h)
+
+	took := time.Duration(0)
+	switch {
+	case d.chance(.3) && !w.calm.Load():
+		took = d.span(0, 3*time.Second)
+	default:
+		took = d.often(0, 30*time.Millisecond)
+	}
+	v := verdict{}
+	kinds := ofHandler[:len(ofHandler)-1]
+	if len(b.Records) > 1 {
+		kinds = ofHandler
+	}
+	f := Fault("")
+	if c.deaf {
+		f = HandlerIgnores
+		if !w.strikes(f, c.id(f)) {
+			f = ""
+		}
+	} else {
+		f = w.pick(c, &d, kinds...)
+	}
+	switch f {
+	case HandlerSlow, HandlerIgnores:
+		took = d.span(time.Second, longestHandler)
+		w.judge.Fault(l.who, w.wall().Add(took))
+	case HandlerFails, HandlerPanics, HandlerStops:
+		v.kind = f
+	case Checkpoints:
+		v.checkpoint = 1 + d.below(len(b.Records)-1)
+	}
+	if f == "" {
+		v.habit = w.habitOf(c, b)
+	}
+	what := string(f)
+	if what == "" && len(h.judge.IDs) > 0 {
+		what = h.judge.IDs[0].String() + " … " + h.judge.IDs[len(h.judge.IDs)-1].String()
+	}
+	if b.End {
+		what += " END"
+	}
+	w.note(l, "handle", c.about, c.n, what)
+	w.after(took, func() {
+		if f == CrashInHandler {
+			w.crash(l, string(f))
+			return
+		}
+		w.answer(c, reply{value: v})
+	})
+}
+
+// handled takes in what a handler is about to say.
+func (w *world) handled(c *call, h *handling, r *reply) {
+	v := r.value.(verdict)
+	n := len(h.judge.IDs)
+	c.life.hindered.handles[c.about] = w.now()
+	switch {
+	case c.gone.Load():
+	case v.checkpoint > 0:
+		w.judge.Noted(h.judge, v.checkpoint, w.wall())
+		w.takes(h, v.checkpoint)
+		return // it goes on
+	case v.habit != nil:
+		if v.habit.done > 0 {
+			w.judge.Noted(h.judge, v.habit.done, w.wall())
+		}
+		return // it goes on
+	case v.kind == HandlerStops, v.kind == HandlerExits:
+		c.life.stopping = true
+	case v.kind == "":
+		w.judge.Done(h.judge, n, w.wall())
+		w.takes(h, n)
+		if !c.life.pulls { // who says later what is done
+			w.judge.Acked(h.judge, n)
+		}
+	case c.life.pulls: // it asks the sink again
+	default:
+		w.leaves(c, h)
+	}
+	w.judge.Ended(h.judge)
+}

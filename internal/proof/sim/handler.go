@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+)
+
+// handling is a handler's call for the driver.
+type handling struct {
+	batch   *weir.Batch
+	judge   *judge.Batch
+	saved   error  // of the checkpoint in its middle
+	upTo    int    // records that it was to save; 0 in the first half
+	habit   *habit // nil in the first half
+	wrong   string // what the handler has found to be wrong
+	attempt int    // that the batch said, before the handler changed it
+}
+
+// verdict is what a handler is to do.
+type verdict struct {
+	kind       Fault  // "" to succeed
+	checkpoint int    // records to save before that, 0 for none
+	habit      *habit // what to do before that, nil for nothing
+}
+
+var errHandler = errors.New("sim: the handler failed")
+
+// handle is every worker's handler. It does what the driver says.
+func (l *life) handle(ctx context.Context, b *weir.Batch) error {
+	h := &handling{batch: b, wrong: l.kept.changed()}
+	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: l.w.deaf(l, b)}
+	r := l.w.gate.wait(c)
+	if r.err != nil {
+		return r.err
+	}
+	v := r.value.(verdict)
+	if v.habit != nil {
+		return l.follow(ctx, b, h, v.habit)
+	}
+	if v.checkpoint > 0 {
+		err := b.Checkpoint(ctx, b.Records[v.checkpoint-1])
+		r = l.w.gate.wait(&call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint, attempt: h.attempt}})
+		if r.err != nil {
+			return r.err
+		}
+		v = r.value.(verdict)
+	}
+	return v.end()
+}
+
+// end is how a handler's call ends.
+func (v verdict) end() error {
+	switch v.kind {
+	case HandlerFails, Checkpoints:
+		return errHandler
+	case HandlerPanics:
+		panic("sim: the handler panics")
+	case HandlerStops:
+		return weir.Stop(errStop)
+	case HandlerCancels:
+		return context.Canceled
+	case HandlerExits:
+		runtime.Goexit()
+	}
+	return nil
+}
+
+// idOf reads what Put wrote.
+func idOf(data []byte) (judge.ID, bool) {
+	end := strings.IndexByte(string(data[:min(len(data), 64)]), '|')
+	if end < 0 {
+		return judge.ID{}, false
+	}
+	key, n, ok := strings.Cut(string(data[:end]), " ")
+	count, err := strconv.Atoi(n)
+	return judge.ID{Key: key, N: count}, ok && err == nil
+}
+
+// payload is the data of a record, n-th of its key: its name, and what all records consist of
+// beside that.
+func payload(id judge.ID, size int) (name, rest []byte) {
+	name = append(strconv.AppendInt(append(append(make([]byte, 0, len(id.Key)+12), id.Key...), ' '), int64(id.N), 10), '|')
+	return name, filling[min(len(name), size):size]
+}
+
+// filling is what records consist of.
+var filling = func() []byte {
+	b := make([]byte, largeRecord)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return b
+}()
+
+// largeRecord is the size of a record where they are large.
+const largeRecord = 160 << 10

@@ -1,0 +1,315 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/previous"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/lease"
+)
+
+// worker is one of the application; its lives come one after another.
+type worker struct {
+	name  string
+	rate  float64 // of its clock
+	life  *life   // the present one, nil between two
+	lifes int
+}
+
+// life is one start of a worker, until Run returns or it crashes.
+type life struct {
+	w      *world
+	of     *worker
+	index  int // of all lives, in order
+	who    judge.Worker
+	began  int64
+	ctx    context.Context
+	cancel context.CancelFunc
+	dead   atomic.Bool
+	counts map[string][]counted // calls, by what they are about
+	parked []*call              // in no order
+
+	stopping bool
+	done     chan struct{} // Run has returned
+	paused   int64         // until then
+	cutOff   int64         // from the store, until then
+	lastWord time.Duration // how long, from the effect of the next beat on
+	leads    int64         // what a leader asks of the store fails until then
+	barred   int64         // since when it does
+	older    bool          // it is of the version before
+	pulls    bool          // its handlers ask for batches
+	unread   int64         // and what anybody asks of Kinesis
+	trusted  trusted
+	session  string // as the store knows it
+	heard    bool   // a beat of it was answered
+	hindered hindered
+	left     map[string]*leftover // what failed calls of handlers have left, by shard
+	noted    map[judge.ID]uint64  // records up to which a goroutine noted progress after its call, and at which epoch
+	kept     kept
+	tries    tries
+	pins     map[string]int64 // when it last learned which shards are open, by stream
+}
+
+// retryMax bounds the pause after a failure.
+const retryMax = 5 * time.Second
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 100}))
+
+// counted is how many calls of an op there were; there are few.
+type counted struct {
+	op string
+	n  int
+}
+
+// number is the next one of a call like c.
+func (l *life) number(c *call) int {
+	all := l.counts[c.about]
+	for i := range all {
+		if all[i].op == c.op {
+			all[i].n++
+			return all[i].n
+		}
+	}
+	l.counts[c.about] = append(all, counted{c.op, 1})
+	return 1
+}
+
+// park has a call wait for its answer.
+func (l *life) park(c *call) {
+	c.slot = len(l.parked)
+	l.parked = append(l.parked, c)
+}
+
+// unpark forgets a call, if that has not been done.
+func (l *life) unpark(c *call) {
+	if c.slot >= len(l.parked) || l.parked[c.slot] != c {
+		return // one of its answers came before
+	}
+	last := len(l.parked) - 1
+	moved := l.parked[last]
+	l.parked[c.slot], moved.slot = moved, c.slot
+	l.parked[last] = nil
+	l.parked = l.parked[:last]
+}
+
+// unparkAll tells everybody who waits that it is over.
+func (l *life) unparkAll() {
+	for _, c := range l.parked {
+		c.answer(reply{err: errDead})
+	}
+	l.parked = nil
+}
+
+// start begins a life of a worker.
+func (w *world) start(of *worker) {
+	of.lifes++
+	l := &life{
+		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
+		counts: map[string][]counted{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
+		left: map[string]*leftover{}, noted: map[judge.ID]uint64{},
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	of.life = l
+	w.lives = append(w.lives, l)
+	st, version := lease.Store(store{l}), ""
+	if older := roll(w.seed, "version "+l.who.String()); older.chance(w.profile.Older) {
+		l.older = true
+		st, version = previous.Client(st), "of the version before"
+	}
+	w.note(l, "starts", "", 0, version)
+	client := kinesis.New(kinesis.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://kinesis.sim"), HTTPClient: &http.Client{Transport: service{l}},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "sim", SecretAccessKey: "sim", Source: "sim"}, nil
+		}),
+	})
+	c, err := weir.New(client, st, w.options(of, l))
+	if err != nil {
+		w.breaks("the options of a worker are refused: %v", err)
+		return
+	}
+	w.stirred = true
+	run := func() error { return c.Run(l.ctx, weir.HandlerFunc(l.handle)) }
+	if w.sink != nil {
+		h := l.shardHandlers()
+		run = func() error { return c.RunShards(l.ctx, h) }
+	}
+	go func() {
+		err := run()
+		close(l.done)
+		l.w.gate.tell(&call{life: l, op: "returned", ctx: l.ctx, body: err})
+	}()
+}
+
+// options are a worker's: all durations by its own clock.
+func (w *world) options(of *worker, l *life) weir.Options {
+	by := func(d time.Duration) time.Duration { return time.Duration(float64(d) / of.rate) }
+	o := w.settings
+	var names func(context.Context) ([]string, error)
+	if len(w.streams) > 1 {
+		names = l.named
+	}
+	if w.reading == weir.FanOut {
+		o.stall = max(o.stall, 130*time.Second) // 2 min is the least, by the fastest clock
+	}
+	return weir.Options{
+		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
+		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
+		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
+		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
+		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
+		Events: l.hooks(),
+	}
+}
+
+// crash ends a life at once: nothing of it reaches anything any more.
+func (w *world) crash(l *life, why string) {
+	if l.dead.Load() {
+		return
+	}
+	w.note(l, "crashes", "", 0, why)
+	w.judge.Fault(l.who, w.wall())
+	l.dead.Store(true)
+	l.trusted = trusted{}
+	l.unparkAll()
+	l.cancel()
+	w.stirred = true
+	w.ends(l)
+}
+
+// ends notes that a life is over, and has the next one begin later.
+func (w *world) ends(l *life) {
+	if l.of.life != l {
+		return
+	}
+	w.lived += w.now() - l.began
+	l.of.life = nil
+	if w.stage >= stopping {
+		return
+	}
+	d := roll(w.seed, "restart "+l.who.String())
+	w.after(d.often(500*time.Millisecond, 40*time.Second), func() {
+		if l.of.life == nil && w.stage < stopping {
+			w.start(l.of)
+		}
+	})
+}
+
+// returned takes in that Run has returned.
+func (w *world) returned(l *life, err error) {
+	if l.dead.Load() {
+		return
+	}
+	what := "nil"
+	if err != nil {
+		what = err.Error()
+	}
+	w.note(l, "returned", "", 0, what)
+	for _, c := range l.parked {
+		if !c.gone.Load() && c.op != "handle" && c.op != "late" && c.op != "hook" {
+			w.breaks("Run of %s has returned while a call (%s) was under way", l.who, c.op)
+		}
+	}
+	l.trusted = trusted{}
+	switch {
+	case err != nil && !l.heard && strings.Contains(err.Error(), "stopped before the store had answered"):
+	case err == nil, errors.Is(err, errStop), w.profile.Rates[HandlerExits] > 0 && strings.Contains(err.Error(), "ended its goroutine"), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
+	default:
+		w.breaks("Run of %s has returned %v", l.who, err)
+	}
+	w.ends(l)
+}
+
+var errStop = errors.New("sim: a handler asked to stop")
+
+// store is the store as a life sees it.
+type store struct{ l *life }
+
+type beatCall struct {
+	call    call // so that there is one thing on the heap for both
+	report  lease.Report
+	plain   bool         // nothing goes wrong with it: it has its effect and then its answer, once each
+	orders  lease.Orders // the answer to one that is plain
+	watched bool         // the driver looks whether it was answered in time
+	spent   bool         // it was answered, and nobody needs this any more
+}
+
+// answered are the orders of a reply.
+func (b *beatCall) answered(r reply) lease.Orders {
+	if b.plain {
+		return b.orders
+	}
+	o, _ := r.value.(lease.Orders)
+	return o
+}
+
+type viewCall struct{ since string }
+type applyCall struct{ actions []lease.Action }
+type leadCall struct {
+	session string
+	term    uint64
+}
+type leaveCall struct{ report lease.Report }
+
+func ask[T any](ctx context.Context, s store, op string, body any) (T, error) {
+	return asked[T](&call{life: s.l, op: op, ctx: ctx, body: body})
+}
+
+func asked[T any](c *call) (T, error) {
+	r := c.life.w.gate.wait(c)
+	v, _ := r.value.(T)
+	return v, r.err
+}
+
+// The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is
+// over.
+
+func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
+
+func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.Orders, error) {
+	b := s.l.w.gate.newBeat()
+	b.report, b.call = report, call{life: s.l, op: "beat", ctx: ctx, body: b, deaf: true}
+	r := s.l.w.gate.wait(&b.call)
+	o, err := b.answered(r), r.err
+	if b.spent {
+		s.l.w.gate.freeBeat(b)
+	}
+	if errors.Is(err, errDead) {
+		return lease.Orders{}, nil
+	}
+	return o, err
+}
+
+func (s store) View(ctx context.Context, _, since string) (lease.View, error) {
+	return ask[lease.View](ctx, s, "view", viewCall{since})
+}
+
+func (s store) Apply(ctx context.Context, _ string, actions []lease.Action) ([]bool, error) {
+	return ask[[]bool](ctx, s, "apply", applyCall{actions})
+}
+
+func (s store) Lead(ctx context.Context, _, session string, term uint64) (bool, error) {
+	return ask[bool](ctx, s, "lead", leadCall{session, term})
+}
+
+func (s store) Leave(ctx context.Context, _ string, r lease.Report) error {
+	_, err := ask[any](ctx, s, "leave", leaveCall{r})
+	if errors.Is(err, errDead) {
+		return nil
+	}
+	return err
+}
+
+func (l *life) String() string { return fmt.Sprint(l.who) }

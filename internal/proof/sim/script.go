@@ -1,0 +1,285 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/lease"
+)
+
+// scripted are the faults that come at times of their own, in a fixed order.
+var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack}
+
+// script puts them on the calendar.
+func (w *world) script() {
+	w.after(w.settings.beat, w.tick)
+	for _, f := range scripted {
+		rate := w.profile.Rates[f]
+		if rate <= 0 {
+			continue
+		}
+		d := roll(w.seed, "script "+string(f))
+		at := time.Duration(0)
+		for n := 1; ; n++ {
+			u := (float64(d.next()>>11) + 1) / (1<<53 + 1)
+			at += time.Duration(-math.Log(u) * float64(time.Hour) / rate)
+			if at >= w.settings.lasts {
+				break
+			}
+			id := fmt.Sprintf("%s#%d", f, n)
+			w.after(at+d.span(0, time.Millisecond), func() { w.happens(f, id) })
+		}
+	}
+}
+
+// happens lets a scripted fault happen, if there is somebody or something for it.
+func (w *world) happens(f Fault, id string) {
+	w.due[f]++
+	d := roll(w.seed, id)
+	var living []*life
+	for _, wk := range w.workers {
+		if wk.life != nil {
+			living = append(living, wk.life)
+		}
+	}
+	var l *life
+	if len(living) > 0 {
+		l = living[d.below(len(living))]
+	}
+	switch f {
+	case Crash, ShortPause, LongPause, Isolated, NoService, Leaves:
+		if l == nil || (f == Leaves && l.stopping) || !w.strikes(f, id) {
+			return
+		}
+		w.note(l, "FAULT", "", 0, id)
+		w.befalls(f, l, d)
+	case AllButOne:
+		if len(living) < 2 || !w.strikes(f, id) {
+			return
+		}
+		spared := l
+		if spared == w.books.of[w.leader] {
+			spared = living[(slices.Index(living, l)+1)%len(living)]
+		}
+		for _, l := range living {
+			if l != spared {
+				w.note(l, "FAULT", "", 0, id)
+				w.crash(l, string(f))
+			}
+		}
+	case LeaderCutOff:
+		if l = w.books.of[w.leader]; l == nil || l.dead.Load() || !w.strikes(f, id) {
+			return
+		}
+		w.note(l, "FAULT", "", 0, id)
+		span := d.span(time.Second, w.settings.scaled(30*time.Second))
+		l.leads = w.now() + int64(span)
+		w.bars(l)
+		if d.chance(.5) {
+			l.cutOff = l.leads
+		}
+		w.faults(l.who, span)
+	case Outage:
+		if !w.strikes(f, id) {
+			return
+		}
+		w.note(nil, "FAULT", "", 0, id)
+		span := d.often(time.Second, 60*time.Second)
+		w.outageEnds(w.now())
+		w.outage = w.now() + int64(span)
+		w.outages = append(w.outages, stretch{w.now(), w.outage})
+		w.faults(judge.Worker{}, span)
+	case SetBack:
+		w.setsBack(id, &d)
+	default:
+		w.reshapes(f, id, &d)
+	}
+}
+
+// faults tells the judge of one that lasts.
+func (w *world) faults(who judge.Worker, span time.Duration) { w.judge.Fault(who, w.wall().Add(span)) }
+
+func (w *world) befalls(f Fault, l *life, d dice) {
+	failover := w.settings.failover
+	switch f {
+	case Crash:
+		w.crash(l, string(f))
+	case ShortPause, LongPause:
+		span := d.span(100*time.Millisecond, failover*9/10)
+		if f == LongPause {
+			span = d.span(failover*9/10, 8*failover)
+			if d.chance(.5) { // when it may just have been found dead
+				span = d.span(failover*9/10, failover*3/2)
+			}
+		}
+		l.paused = max(l.paused, w.now()+int64(span))
+		w.faults(l.who, span)
+	case Isolated:
+		span := d.span(time.Second, 12*failover)
+		if d.chance(.4) { // right after a beat that reached the store, and whose answer takes its time
+			l.lastWord = span
+			return
+		}
+		l.cutOff = w.now() + int64(span)
+		w.faults(l.who, span)
+	case NoService:
+		l.unread = w.now() + int64(d.span(5*time.Second, 4*time.Minute))
+	case Leaves:
+		l.stopping = true
+		l.cancel()
+		w.stirred = true
+	}
+}
+
+// stillPutting is how long after the last fault records are still put.
+const stillPutting = 15 * time.Second
+
+// settle begins the part without faults.
+func (w *world) settle() {
+	w.note(nil, "SETTLE", "", 0, "")
+	w.stage, w.duties.settle = settling, w.now()
+	leader, reader := w.stays()
+	w.calm.Store(true)
+	w.settleStreams()
+	now := w.now() // when what hinders ends, which counts for what is due afterwards
+	w.outage = min(w.outage, now)
+	w.outageEnds(now)
+	for _, l := range w.lives {
+		l.cutOff, l.leads, l.unread = min(l.cutOff, now), min(l.leads, now), min(l.unread, now)
+		l.lastWord, l.paused = 0, min(l.paused, now+int64(time.Second))
+		if l == leader {
+			l.leads = math.MaxInt64
+			w.bars(l)
+		}
+		if l == reader {
+			l.unread = math.MaxInt64
+		}
+	}
+	began := w.now()
+	var again func()
+	again = func() {
+		wrong := w.well()
+		passed := time.Duration(w.now() - began)
+		if n := len(w.late); wrong != "" && (n == 0 || kind(w.late[n-1]) != kind(wrong)) {
+			w.late = append(w.late, wrong+fmt.Sprintf(" (after %v)", passed))
+		}
+		switch {
+		case wrong == "" && passed > stillPutting+time.Second:
+			w.settled = max(int64(passed), 1)
+			w.after(5*time.Second, func() {
+				if w.diedLate() {
+					w.settled = 0
+					again()
+					return
+				}
+				w.leave()
+			})
+		default:
+			w.unsettled(wrong)
+			w.after(time.Second, again)
+		}
+	}
+	w.after(time.Second, again)
+}
+
+// diedLate reports whether a worker is gone: of a fault of before, such as a crash with a call that
+// a pause held back.
+func (w *world) diedLate() bool {
+	return slices.ContainsFunc(w.workers, func(wk *worker) bool { return wk.life == nil })
+}
+
+// stays chooses a leader and a reader that remain as good as cut off, if the seed says so and there
+// are others.
+func (w *world) stays() (leader, reader *life) {
+	d := roll(w.seed, "stays")
+	living := 0
+	for _, wk := range w.workers {
+		if wk.life != nil && !wk.life.stopping {
+			living++
+			if w.books.of[w.leader] != wk.life {
+				reader = wk.life
+			}
+		}
+	}
+	leader = w.books.of[w.leader]
+	if living < 2 || leader == nil || leader.of.life != leader || !d.chance(w.profile.Rates[LeaderStuck]) || !w.strikes(LeaderStuck, string(LeaderStuck)) {
+		leader = nil
+	}
+	if living < 2 || reader == nil || !d.chance(w.profile.Rates[ReaderStuck]) || !w.strikes(ReaderStuck, string(ReaderStuck)) {
+		reader = nil
+	}
+	if leader != nil {
+		w.note(leader, "FAULT", "", 0, string(LeaderStuck))
+	}
+	if reader != nil {
+		w.note(reader, "FAULT", "", 0, string(ReaderStuck))
+	}
+	return leader, reader
+}
+
+// leave has everybody stop.
+func (w *world) leave() {
+	w.note(nil, "STOP", "", 0, "")
+	w.stage = stopping
+	for _, l := range w.lives {
+		l.leads, l.unread = min(l.leads, w.now()), min(l.unread, w.now())
+	}
+	for _, wk := range w.workers {
+		if wk.life != nil && !wk.life.stopping {
+			wk.life.stopping = true
+			wk.life.cancel()
+			w.stirred = true
+		}
+	}
+	began, most := w.now(), w.settings.stopsWithin()
+	var again func()
+	again = func() {
+		left := 0
+		for _, wk := range w.workers {
+			if wk.life != nil {
+				left++
+			}
+		}
+		switch {
+		case left == 0:
+			w.emptied()
+			w.sunk()
+			w.stage = over
+		case time.Duration(w.now()-began) > most:
+			w.breaks("%v after they were told to stop %d workers still run", most, left)
+		default:
+			w.after(500*time.Millisecond, again)
+		}
+	}
+	w.after(500*time.Millisecond, again)
+}
+
+// emptied checks what is left in the store.
+func (w *world) emptied() {
+	if n := w.judge.Missing(); n > 0 {
+		w.breaks("everybody has stopped, and %d records are not handled, such as %s", n, w.judge.Lost())
+	}
+	v, err := w.store.View(context.Background(), "app", "")
+	if err != nil {
+		w.breaks("%v", err)
+	}
+	for _, l := range v.Leases { // a lease that was handed to somebody who has left is free: that session has no row
+		if !w.streamNamed(l.Stream).named { // what the dead had is left to them
+			continue
+		}
+		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {
+			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session]
+		}) {
+			w.breaks("everybody has stopped, and this lease is not free: %s", l)
+		}
+	}
+	for _, s := range v.Workers {
+		if !s.Ended && !w.books.ghosts[s.Session] { // rows of those that were ended stay for a while
+			w.breaks("everybody has stopped, and a session is left: %+v", s)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/internal/proof/sim/model"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// sink is a database that all workers write to: the effect of a record and its position go in with
+// one transaction, and the workers ask it where reading begins. It can be set back to a backup.
+type sink struct {
+	at       map[string]weir.Position // by shard
+	effects  []judge.ID               // in order
+	has      map[judge.ID]bool        // the same
+	backups  []backup
+	complete bool // of a shard that it does not know it says that it has none of its records
+	ends     bool // it keeps the ends of shards, too
+
+	doubts   bool               // it was set back, or has lied: a lease may be set back
+	moved    map[lease.Key]bool // leases that were, by the call that is carried out
+	reopened map[lease.Key]bool // leases that ever were
+}
+
+// backup is what a sink was at some time: so many effects, and the positions.
+type backup struct {
+	effects int
+	at      map[string]weir.Position
+}
+
+// makeSink makes the sink of an application that has one, and has it backed up now and then.
+func (w *world) makeSink() {
+	if !w.profile.Sinks {
+		return
+	}
+	d := roll(w.seed, "sink")
+	w.sink = &sink{
+		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, complete: d.chance(.5), ends: d.chance(.5),
+		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{},
+	}
+	var again func()
+	again = func() {
+		if w.stage == faulty {
+			w.sink.backups = append(w.sink.backups, backup{len(w.sink.effects), maps.Clone(w.sink.at)})
+			w.after(d.span(5*time.Second, 40*time.Second), again)
+		}
+	}
+	again()
+}
+
+// takes has the sink take over the first n records of a batch, less those that it has.
+func (w *world) takes(h *handling, n int) {
+	s := w.sink
+	if s == nil {
+		return
+	}
+	b := h.batch
+	of := about(b.Stream, b.Shard)
+	for i, r := range b.Records[:n] {
+		id, at := h.judge.IDs[i], r.Position()
+		behind := at.Compare(s.at[of]) > 0
+		switch {
+		case behind && s.has[id]:
+			w.breaks("%s of %s is beyond what the sink has of that shard, and yet in it", id, b.Shard)
+		case !behind && !s.has[id]:
+			w.breaks("the sink has %s up to %s, but not %s, which comes before", b.Shard, s.at[of], id)
+		case behind:
+			s.at[of], s.has[id], s.effects = at, true, append(s.effects, id)
+		}
+	}
+	if b.End && n == len(b.Records) && s.ends {
+		s.at[of] = shard.End
+	}
+}
+
+// setsBack restores a backup of the sink. Nobody may be at work on it meanwhile, so all workers
+// crash.
+func (w *world) setsBack(id string, d *dice) {
+	s := w.sink
+	usable := slices.DeleteFunc(slices.Clone(s.backups), func(b backup) bool { return !s.complete && !w.tellsLost(b) })
+	if len(usable) == 0 || !w.strikes(SetBack, id) {
+		return
+	}
+	w.note(nil, "FAULT", "", 0, id)
+	for _, l := range w.lives { // also handlers that have outlasted their Run
+		w.crash(l, string(SetBack))
+	}
+	b := usable[d.below(len(usable))]
+	for _, lost := range s.effects[b.effects:] {
+		delete(s.has, lost)
+		w.judge.Undone(lost, w.wall())
+	}
+	s.effects, s.at, s.doubts = s.effects[:b.effects], maps.Clone(b.at), true
+	s.backups = slices.DeleteFunc(s.backups, func(other backup) bool { return other.effects > b.effects })
+	w.faults(judge.Worker{}, 0)
+}
+
+// tellsLost reports whether a backup of a sink that says nothing of shards it does not know can
+// tell what it has lost: it does when it knows each such shard, or one that this descends from.
+func (w *world) tellsLost(b backup) bool {
+	st := w.streams[0]
+	known := map[string]bool{} // by name
+	var knows func(sh *model.Shard) bool
+	knows = func(sh *model.Shard) bool {
+		return !b.at[about(st.name, sh.ID)].IsZero() || slices.ContainsFunc(sh.Parents, knows)
+	}
+	for _, sh := range st.now.Shards {
+		known[sh.Name] = knows(sh)
+	}
+	return !slices.ContainsFunc(w.sink.effects[b.effects:], func(id judge.ID) bool { return !known[w.books.home[id]] })
+}
+
+// sinkCall asks the sink for its position in a shard, or for a handler of one.
+type sinkCall struct{ opens bool }
+
+// sinkReply is what the sink says.
+type sinkReply struct {
+	at     weir.Position
+	panics bool
+}
+
+// shardHandlers are a worker's that asks the sink.
+func (l *life) shardHandlers() weir.ShardHandlers {
+	h := weir.ShardHandlers{Position: l.position}
+	if d := roll(l.w.seed, "pulls "+l.String()); d.chance(.4) {
+		h.Pull, l.pulls = l.pull, true
+	} else {
+		h.Open = l.open
+	}
+	return h
+}
+
+func (l *life) askSink(ctx context.Context, c *call) (weir.Position, error) {
+	c.life, c.ctx = l, ctx
+	r := l.w.gate.wait(c)
+	if ctx.Err() != nil {
+		return weir.Position{}, nil // which is no answer either
+	}
+	said, _ := r.value.(sinkReply)
+	if said.panics {
+		panic("sim: the sink panics")
+	}
+	return said.at, r.err
+}
+
+func (l *life) position(ctx context.Context, stream, id string) (weir.Position, error) {
+	return l.askSink(ctx, &call{op: "position", about: about(stream, id), body: sinkCall{}})
+}
+
+func (l *life) open(ctx context.Context, t weir.Term) (weir.ShardHandler, error) {
+	_, err := l.askSink(ctx, &call{op: "open", about: about(t.Stream, t.Shard), body: sinkCall{opens: true}})
+	if err != nil {
+		return nil, err
+	}
+	return openHandler{l}, nil
+}
+
+type openHandler struct{ l *life }
+
+func (h openHandler) Handle(ctx context.Context, b *weir.Batch) error { return h.l.handle(ctx, b) }
+func (openHandler) Close(context.Context, weir.EndReason)             {}
+
+func (l *life) pull(ctx context.Context, s *weir.Shard) error {
+	for b, err := range s.Batches() {
+		if err != nil {
+			return err
+		}
+		if err := l.handle(ctx, b); err != nil {
+			return err
+		}
+		d := roll(l.w.seed, "notes "+l.String()+b.Shard, b.Epoch, uint64(len(b.Records)))
+		if n := len(b.Records); n > 0 && d.chance(.7) { // else with a later one
+			if err := b.Done(b.Records[n-1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// positionTimeout is how long weir waits for a position.
+const positionTimeout = 30 * time.Second
+
+// admitSink decides what the sink says, and when.
+func (w *world) admitSink(c *call, asked sinkCall) {
+	l, d := c.life, w.dice(c, "")
+	there := d.often(time.Millisecond, 25*time.Millisecond)
+	if l.paused > w.now() {
+		there += time.Duration(l.paused - w.now())
+	}
+	if before, after := w.crashes(c); before || after {
+		w.after(there, func() { w.crash(l, string(CrashWaits)) })
+		return
+	}
+	kinds := []Fault{SinkFails, SinkHangs, SinkPanics, SinkLies}
+	if asked.opens {
+		kinds = kinds[:3]
+	}
+	f := w.pick(c, &d, kinds...)
+	w.note(l, c.op, c.about, c.n, string(f))
+	if f != "" {
+		l.hindered.sink = max(l.hindered.sink, w.now()+int64(retryMax))
+	}
+	switch f {
+	case SinkHangs:
+		if asked.opens { // which has no time limit of weir's
+			w.after(there+d.span(time.Second, positionTimeout), func() { w.answer(c, reply{value: sinkReply{}}) })
+		}
+	case SinkFails:
+		w.after(there, func() { w.answer(c, reply{err: errSink}) })
+	case SinkPanics:
+		w.after(there, func() { w.answer(c, reply{value: sinkReply{panics: true}}) })
+	default:
+		w.after(there, func() {
+			at := w.sink.says(c.about)
+			if f == SinkLies {
+				at = w.lies(c, &d)
+			}
+			w.answer(c, reply{value: sinkReply{at: at}})
+		})
+	}
+}
+
+// says is the sink's position in a shard.
+func (s *sink) says(of string) weir.Position {
+	if at := s.at[of]; !at.IsZero() || !s.complete {
+		return at
+	}
+	return weir.Oldest
+}
+
+// lies is a position that the sink does not have: one that it cannot have, one of an earlier
+// stream, or that it has nothing, which costs no more than that records are handled again.
+func (w *world) lies(c *call, d *dice) weir.Position {
+	switch d.below(3) {
+	case 0:
+		return weir.Latest
+	case 1:
+		w.sink.doubts = true
+		w.judge.Doubted(nameOf(w.streams[0].now, c.about))
+		w.faults(judge.Worker{}, 0)
+		return weir.Oldest
+	}
+	at, err := shard.After("1")
+	if err != nil {
+		w.breaks("%v", err)
+	}
+	return at
+}
+
+// moves notes that a lease was set back.
+func (w *world) moves(key lease.Key) {
+	switch {
+	case w.sink == nil || !w.sink.doubts:
+		w.breaks("the lease of %s is set back, and no sink is behind", key)
+	default:
+		w.sink.moved[key], w.sink.reopened[key] = true, true
+	}
+}
+
+// sunk says what is wrong with what the sink has in the end.
+func (w *world) sunk() {
+	if s := w.sink; s != nil && len(s.effects) != len(w.books.home) {
+		w.breaks("the sink has %d of %d records", len(s.effects), len(w.books.home))
+	}
+}
+
+// opensLess reports whether a worker cannot look at the leases for good, which sinks' shards need
+// to begin.
+func (w *world) opensLess() bool { return w.sink != nil && w.counts[LeaderStuck] > 0 }

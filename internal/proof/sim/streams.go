@@ -1,0 +1,324 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/internal/proof/sim/model"
+	"github.com/weir-go/weir/shard"
+)
+
+// stream is one that the application reads, or may come to read.
+type stream struct {
+	name    string
+	now     *model.Stream   // nil while it is deleted
+	deleted bool            // it has been
+	named   bool            // Options.StreamsFunc names it, or Options.Stream does
+	since   int64           // when that was last changed; no time before the first change
+	anew    int64           // when it was last made again, 0 if it never was
+	lives   []*model.Stream // all that had the name
+}
+
+// makeStreams makes what the application reads. The first stream is named by Options.Stream, the
+// others by Options.StreamsFunc.
+func (w *world) makeStreams(shards int) {
+	d := roll(w.seed, "streams")
+	n := max(w.profile.Streams[0], 1)
+	if more := w.profile.Streams[1] - n; more > 0 {
+		n += d.below(more + 1)
+	}
+	for i := range n {
+		st := &stream{name: firstStream, named: true, since: math.MinInt64}
+		if i > 0 {
+			st.name = fmt.Sprintf("%s%d", firstStream, i)
+			st.named = d.chance(.7)
+		}
+		w.streams = append(w.streams, st)
+		w.create(st, max(1, shards/n))
+	}
+}
+
+const firstStream = "s"
+
+// named is Options.StreamsFunc.
+func (l *life) named(ctx context.Context) ([]string, error) {
+	r := l.w.gate.wait(&call{life: l, op: "streams", ctx: ctx, body: namesCall{}})
+	names, _ := r.value.([]string)
+	return names, r.err
+}
+
+type namesCall struct{}
+
+// admitNames decides what becomes of a call of Options.StreamsFunc.
+func (w *world) admitNames(c *call) {
+	d := w.dice(c, "")
+	there := d.often(time.Millisecond, 25*time.Millisecond)
+	if before, after := w.crashes(c); before || after {
+		w.after(there, func() { w.crash(c.life, string(CrashWaits)) })
+		return
+	}
+	switch f := w.pick(c, &d, NamesFail, NamesSilent); f {
+	case NamesSilent:
+	case NamesFail:
+		w.after(there, func() { w.answer(c, reply{err: errStore}) })
+	default:
+		w.after(there, func() {
+			var names []string
+			for _, st := range w.streams[1:] {
+				if st.named {
+					names = append(names, st.name)
+				}
+			}
+			w.answer(c, reply{value: names})
+		})
+	}
+}
+
+// about names a shard where it need not be told from those of deleted streams.
+func about(stream, shard string) string {
+	if stream == firstStream {
+		return shard
+	}
+	return stream + "/" + shard
+}
+
+// streamNamed returns the stream of a name, nil if there is none.
+func (w *world) streamNamed(name string) *stream {
+	for _, st := range w.streams {
+		if st.name == name {
+			return st
+		}
+	}
+	return nil
+}
+
+// learned is since when every worker knows which streams are named.
+func (w *world) learned(st *stream) int64 {
+	if st.since == math.MinInt64 {
+		return st.since
+	}
+	return st.since + int64(2*w.settings.list+60*time.Second)
+}
+
+// reshapes changes a stream.
+func (w *world) reshapes(f Fault, id string, d *dice) {
+	st := w.streams[0]
+	if n := len(w.streams); n > 1 {
+		st = w.streams[d.below(n)]
+	}
+	if f == Renames {
+		if st != w.streams[0] && w.strikes(f, id) {
+			st.named, st.since = !st.named, w.now()
+			w.note(nil, "FAULT", st.name, 0, id)
+		}
+		return
+	}
+	if st.now == nil {
+		return
+	}
+	open := st.now.Open()
+	did := false
+	switch f {
+	case Split:
+		if len(open) < 40 && w.strikes(f, id) {
+			did = w.service.Split(st.now, open[d.below(len(open))], w.clock())
+		}
+	case Merge:
+		if len(open) > 1 && w.strikes(f, id) {
+			did = w.service.Merge(st.now, open[d.below(len(open))], w.clock())
+		}
+	case Doubles:
+		if len(open) <= 12 && w.strikes(f, id) {
+			for _, sh := range open {
+				did = w.service.Split(st.now, sh, w.clock()) || did
+			}
+		}
+	case Trim:
+		if !w.strikes(f, id) {
+			return
+		}
+		did = true
+		now := w.clock()
+		st.now.Trim(now.Add(-d.span(20*time.Second, 4*time.Minute)), now, func(sh *model.Shard, r model.Record) { w.expires(st, sh, r) })
+	case Recreate:
+		if !w.strikes(f, id) {
+			return
+		}
+		did = true
+		w.remove(st)
+		w.after(d.often(10*time.Millisecond, 20*time.Second), func() {
+			if st.now == nil {
+				w.create(st, 1+d.below(6))
+			}
+		})
+	}
+	if did {
+		w.note(nil, "FAULT", st.name, 0, id)
+		w.born(st)
+	}
+}
+
+// expires has the judge know that a record has left the stream.
+func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
+	number := model.Number(r.Seq)
+	for _, c := range w.books.kept[sh.Name] {
+		if c.number == number {
+			for _, id := range c.ids {
+				w.judge.Exempt(id)
+			}
+		}
+	}
+}
+
+// create makes a stream, or makes it anew.
+func (w *world) create(st *stream, shards int) {
+	st.now = w.service.Create(st.name, shards, w.clock())
+	st.lives = append(st.lives, st.now)
+	if st.deleted {
+		st.anew = w.now() // until a listing shows that it is another one, its shards are taken for those of the old one that have not been begun
+	}
+	st.deleted = false
+	w.born(st)
+}
+
+// remove deletes a stream, with all that nobody has handled.
+func (w *world) remove(st *stream) {
+	w.forgets(st)
+	w.service.Delete(st.name)
+	st.now, st.deleted = nil, true
+	w.judge.Fault(judge.Worker{}, w.wall())
+}
+
+// forgets has nobody expect that a stream's records be handled.
+func (w *world) forgets(st *stream) {
+	if st.now == nil {
+		return
+	}
+	for _, sh := range st.now.Shards {
+		for _, r := range sh.Records {
+			w.expires(st, sh, r)
+		}
+	}
+}
+
+// born tells the judge of shards.
+func (w *world) born(st *stream) {
+	if st.now == nil {
+		return
+	}
+	for _, sh := range st.now.Shards {
+		var parents []string
+		for _, p := range sh.Parents {
+			parents = append(parents, p.Name)
+		}
+		w.judge.Born(sh.Name, parents...)
+	}
+}
+
+// put writes some records, now and again.
+func (w *world) put() {
+	d := roll(w.seed, "put", uint64(w.now()))
+	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+stillPutting {
+		st := w.streams[0]
+		if n := len(w.streams); n > 1 {
+			st = w.streams[d.below(n)]
+		}
+		if st.now != nil && (w.stage < settling || st.named) {
+			for range 1 + d.below(5) {
+				w.write(st, &d)
+			}
+		}
+	}
+	if w.stage < stopping {
+		w.after(d.span(100*time.Millisecond, 2*w.profile.Records), w.put)
+	}
+}
+
+func (w *world) write(st *stream, d *dice) {
+	key := strconv.FormatInt(st.now.Life, 10) + ":k" + strconv.Itoa(d.below(w.settings.keys))
+	size := d.below(60)
+	if w.profile.Large {
+		size = largeRecord
+	}
+	many := 1
+	if d.chance(.15) {
+		many = 2 + d.below(5)
+		if w.profile.Large && d.chance(.8) { // few records are larger than a part of an answer
+			size /= many
+		}
+	}
+	ids := make([]judge.ID, 0, many)
+	var data, rest []byte
+	var payloads []model.Payload
+	for range many {
+		w.written[key]++
+		ids = append(ids, judge.ID{Key: key, N: w.written[key]})
+		if data, rest = payload(ids[len(ids)-1], size); many > 1 {
+			payloads = append(payloads, model.Payload{Data: data, Rest: rest})
+		}
+	}
+	if many > 1 {
+		data, rest = model.Pack(key, payloads), nil
+	}
+	sh, r := w.service.Put(st.now, key, data, rest, w.clock())
+	name, number := sh.Name, model.Number(r.Seq)
+	w.books.kept[name] = append(w.books.kept[name], container{number, ids, w.now()})
+	for _, id := range ids {
+		w.books.home[id] = name
+		w.judge.Put(id, name, w.wall())
+		if w.starts.Kind() == shard.Time && r.Arrival.Before(w.starts.Time()) {
+			w.judge.Exempt(id)
+			w.books.early[id] = true
+		}
+	}
+	w.note(nil, "put", name, 0, ids[0].String()+" "+number)
+}
+
+// settleStreams has every stream be there, and nobody expect anything of those that are not named.
+func (w *world) settleStreams() {
+	for _, st := range w.streams {
+		if st.now == nil {
+			w.create(st, 1)
+		}
+		if !st.named {
+			w.forgets(st)
+		}
+	}
+}
+
+// unnamed: nobody holds the leases of a stream that is not named, once everybody can know.
+func (w *world) unnamed(st *stream, led int64) {
+	s := w.settings
+	for key, l := range w.books.last {
+		if key.Stream != st.name {
+			continue
+		}
+		delete(w.duties.leases, key)
+		if owner, runs := w.runs(l.Owner); runs && led != math.MaxInt64 {
+			since := max(w.learned(st), led, owner.fromStore(), w.outage, owner.hindered.handles[about(l.Stream, l.Shard)])
+			if st.since == math.MinInt64 {
+				since = max(0, led)
+			}
+			w.within(since, s.handoff+s.failover+6*s.beat, "unnamed", func() string { return fmt.Sprintf("%s of a stream that is not named", l) })
+		}
+	}
+}
+
+// shards are those of a stream in the order of their making; those that have left are left out.
+func (st *stream) shards() iter.Seq[*model.Shard] {
+	return func(yield func(*model.Shard) bool) {
+		if st.now == nil {
+			return
+		}
+		for _, sh := range st.now.Shards {
+			if sh.GoneAt.IsZero() && !yield(sh) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/sim/model"
+)
+
+// events is the body of an answer to SubscribeToShard: each read that finds nothing waits for the
+// next event at the gate.
+type events struct {
+	l      *life
+	about  string
+	ctx    context.Context
+	cancel context.CancelFunc
+	got    bytes.Reader
+	err    error
+
+	sub *model.Subscription // the driver's
+}
+
+func newEvents(l *life, about string, ctx context.Context, first []byte, sub *model.Subscription) *events {
+	e := &events{l: l, about: about, sub: sub}
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	e.got.Reset(first)
+	return e
+}
+
+// Read implements io.Reader.
+func (e *events) Read(b []byte) (int, error) {
+	for e.got.Len() == 0 {
+		if e.err != nil {
+			return 0, e.err
+		}
+		r := e.l.w.gate.wait(&call{life: e.l, op: "event", about: e.about, ctx: e.ctx, body: e})
+		if r.err != nil {
+			return 0, r.err
+		}
+		m := r.value.(sent)
+		e.got.Reset(m.bytes)
+		e.err = m.then
+	}
+	return e.got.Read(b)
+}
+
+// Close implements io.Closer.
+func (e *events) Close() error {
+	e.cancel()
+	return nil
+}
+
+// sent is what comes over a connection, and what becomes of that then, if anything does.
+type sent struct {
+	bytes []byte
+	then  error
+}
+
+const (
+	quietEvent = 3 * time.Second // the service sends something so often though there is nothing
+	quietLook  = 250 * time.Millisecond
+)
+
+// admitEvent decides what comes next over a subscription, and when.
+func (w *world) admitEvent(c *call, e *events) {
+	l, d := c.life, w.dice(c, "")
+	if l.unread > w.now() {
+		w.keepsFromReading(l, c.about, silence)
+		if d.chance(.5) {
+			w.after(time.Millisecond, func() { w.answer(c, reply{err: errConnection}) })
+		}
+		return
+	}
+	f := w.pick(c, &d, EventTwice, EventCut, EventSilent, EventEnds, EventError, EventSlow)
+	w.note(l, c.op, c.about, c.n, string(f))
+	switch f {
+	case EventSilent:
+		w.keepsFromReading(l, c.about, silence)
+		return
+	case EventSlow:
+		w.keepsFromReading(l, c.about, silence)
+	case EventCut, EventError:
+		w.keepsFromReading(l, c.about, 2*retryMax)
+	}
+	there := d.often(20*time.Millisecond, 300*time.Millisecond)
+	if l.paused > w.now() {
+		there += time.Duration(l.paused - w.now())
+	}
+	if f == EventSlow {
+		there += d.span(time.Second, 25*time.Second)
+	}
+	before, after := w.crashes(c)
+	if before {
+		w.after(there, func() { w.crash(l, string(CrashWaits)) })
+		return
+	}
+	var again func()
+	until := w.now() + int64(there+quietEvent)
+	again = func() {
+		now := w.clock()
+		if c.gone.Load() {
+			return
+		}
+		if l.unread > w.now() { // what would have come does not arrive
+			w.keepsFromReading(l, c.about, silence)
+			return
+		}
+		if f == "" && w.now() < until && e.sub.Quiet(now) {
+			w.after(quietLook, again)
+			return
+		}
+		got := w.event(e, f, now)
+		if after {
+			w.crash(l, string(CrashWaits))
+			return
+		}
+		w.answer(c, reply{value: got})
+	}
+	w.after(there, again)
+}
+
+func (w *world) event(e *events, f Fault, now time.Time) sent {
+	switch f {
+	case EventEnds:
+		return sent{then: io.EOF}
+	case EventError:
+		return sent{model.Trouble(), io.EOF}
+	case EventTwice:
+		if b := e.sub.Again(); b != nil {
+			return sent{bytes: b}
+		}
+	}
+	b := e.sub.Next(model.Whim{}, now)
+	switch {
+	case b == nil:
+		return sent{then: io.EOF}
+	case f == EventCut:
+		return sent{b[:len(b)*2/3], errConnection}
+	}
+	return sent{bytes: b}
+}
+
+// silence is how long a shard that is pushed may bring nothing because of what happened to its
+// connection: until that is noticed, and another subscription is allowed.
+const silence = 60 * time.Second

@@ -1,0 +1,412 @@
+package sim
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/internal/proof/sim/model"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// Stages of a simulation.
+const (
+	faulty   = iota // things go wrong
+	settling        // nothing does any more: all has to be read, and to be shared evenly
+	stopping        // everybody stops in an orderly way
+	over
+)
+
+// world is one simulation. Only the driver touches it, but for what says otherwise.
+type world struct {
+	seed     uint64
+	profile  Profile
+	allowed  map[string]bool // faults that may happen; nil for all
+	planted  func([]string) string
+	settings settings
+
+	odds     map[oddsKey][]odds // of calls, as far as known
+	gate     gate
+	calendar calendar
+	history  history
+	began    time.Time
+	instant  int64       // as of the last time that the driver waited
+	stirred  bool        // somebody in weir may have something to do since all was quiet
+	calm     atomic.Bool // nothing goes wrong any more; read by handlers too
+	stage    int
+	steps    int
+	skew     time.Duration // of the service's clock
+	dated    struct {      // the last of its dates that was asked for
+		second int64
+		text   string
+	}
+	reading weir.Reading
+	reuses  bool // Options.ReuseBuffers
+	starts  weir.Position
+	beats   int // that were sent
+
+	workers []*worker
+	lives   []*life
+	store   *memstore.Store
+	service *model.Service
+	sink    *sink // nil where handlers have none
+	streams []*stream
+	judge   *judge.Judge
+	books   books
+	duties  duties
+	written map[string]int // records by key
+	leader  string         // the session, by the last look at the store
+
+	counts  map[Fault]int
+	due     map[Fault]float64 // how often each should have happened, but for those in odds
+	struck  []string          // the faults that happened
+	wrong   string
+	outage  int64 // of the store for everybody, until then
+	outages []stretch
+	lived   int64    // by workers that are over
+	settled int64    // when all was well again
+	late    []string // what was not, until then
+}
+
+// Result is what came of a simulation.
+type Result struct {
+	Seed          uint64
+	Profile       string
+	Wrong         string // "" when every promise was kept
+	Hash          uint64 // of the whole history
+	Steps, Events int
+	Beats         int
+	Lived         time.Duration // by all workers together
+	Settled       time.Duration // how long after the last fault all was well
+	Late          []string      // why not before
+	Handled       int
+	Again         int
+	Faults        map[Fault]int
+	Due           map[Fault]float64 // how often each should have happened, by what could have been struck
+	Struck        []string
+	Worst         map[string]float64 // how much of its bound each kind of duty has taken, at most
+	History       []string
+}
+
+// Options of a simulation.
+type Options struct {
+	Allowed map[string]bool // the faults that may happen, by name; nil for all
+	Workers int             // 0 for what the profile says
+	Lasts   time.Duration   // of the part with faults; 0 for what the profile says
+	Whole   bool            // keep all of the history
+	// Breaks, if set, says of the faults that have happened that a promise is broken now: to try
+	// how histories are shrunk.
+	Breaks func(struck []string) string
+}
+
+// simulate runs one simulation. It must be called inside of a bubble.
+func simulate(seed uint64, p Profile, o Options) Result {
+	w := &world{
+		seed: seed, profile: p.filled(), allowed: o.Allowed, planted: o.Breaks, began: time.Now(), store: memstore.New(), service: model.New(), judge: judge.New(),
+		counts: map[Fault]int{}, due: map[Fault]float64{}, written: map[string]int{}, books: newBooks(), duties: newDuties(), odds: map[oddsKey][]odds{},
+	}
+	w.gate.poke = make(chan struct{}, 1)
+	w.history.all = o.Whole
+	skew := roll(seed, "skew")
+	w.skew = skew.span(-10*time.Minute, 10*time.Minute)
+	if pushed := roll(seed, "pushed"); pushed.chance(w.profile.Pushed) {
+		w.reading = weir.FanOut
+	}
+	if reuses := roll(seed, "reuses"); reuses.chance(w.profile.Reuses) {
+		w.reuses = true
+	}
+	w.prepare(o)
+	w.drive()
+	w.end()
+	if w.wrong == "" {
+		w.wrong = w.judge.Wrong()
+	}
+	for _, wk := range w.workers {
+		if wk.life != nil {
+			w.lived += w.now() - wk.life.began
+		}
+	}
+	r := Result{
+		Seed: seed, Profile: p.Name, Wrong: w.wrong, Hash: w.history.hash, Steps: w.steps, Events: w.history.count, Beats: w.beats,
+		Lived: time.Duration(w.lived), Settled: time.Duration(w.settled), Late: w.late, Handled: w.judge.Handled, Again: w.judge.Again,
+		Faults: w.counts, Due: w.due, Struck: w.struck, Worst: w.duties.worst,
+	}
+	for _, all := range w.odds {
+		for _, o := range all {
+			r.Due[o.fault] += o.due
+		}
+	}
+	if w.wrong != "" || o.Whole {
+		for _, m := range w.history.recent {
+			r.History = append(r.History, m.String())
+		}
+	}
+	w.history.end()
+	return r
+}
+
+// prepare makes the stream, the workers and the script.
+func (w *world) prepare(o Options) {
+	d := roll(w.seed, "settings "+w.profile.Name)
+	p := w.profile
+	w.settings = choose(&d, p)
+	s := &w.settings
+	w.judge.Grace = s.explains()
+	if o.Lasts > 0 {
+		s.lasts = o.Lasts
+	}
+	n := p.Workers[0] + d.below(p.Workers[1]-p.Workers[0]+1)
+	if o.Workers > 0 {
+		n = o.Workers
+	}
+	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
+	w.makeStreams(shards)
+	w.makeSink()
+	late := w.begin()
+	for i := range n {
+		// Rates within 4.5 % of true time: any two differ by less than a tenth.
+		wk := &worker{name: fmt.Sprintf("w%d", i), rate: 1 + (float64(d.below(90001))-45000)/1e6}
+		w.workers = append(w.workers, wk)
+		w.after(late+d.span(0, 10*time.Second), func() { w.start(wk) })
+	}
+	w.after(d.span(0, time.Second), w.put)
+	w.script()
+	w.after(s.lasts, w.settle)
+}
+
+// now is nanoseconds since the beginning. Time only passes while the driver waits for it.
+func (w *world) now() int64 { return w.instant }
+
+func (w *world) passed() { w.instant = int64(time.Since(w.began)) }
+
+// wall is now on a clock that is right.
+func (w *world) wall() time.Time { return w.began.Add(time.Duration(w.instant)) }
+
+func (w *world) after(d time.Duration, do func()) { w.calendar.add(w.now()+int64(d), do) }
+
+// unseen is after, for what nobody in weir can notice and what adds nothing to the calendar.
+func (w *world) unseen(d time.Duration, do func()) { w.calendar.addUnseen(w.now()+int64(d), do) }
+
+func (w *world) breaks(format string, args ...any) {
+	if w.wrong == "" {
+		w.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+func (w *world) note(l *life, op, about string, n int, what string) {
+	m := w.history.add(moment{at: w.now(), op: op, about: about, n: n, what: what})
+	if l != nil {
+		m.who, m.life = l.who.Name, l.who.Life
+	}
+	w.history.seal(m)
+}
+
+// noteOf notes how far a call has come.
+func (w *world) noteOf(c *call, how, what string) {
+	w.history.seal(w.history.add(moment{
+		at: w.now(), who: c.life.who.Name, life: c.life.who.Life, op: c.op, how: how, about: c.about, n: c.n, what: what,
+	}))
+}
+
+// strikes reports whether a fault happens that could.
+func (w *world) strikes(f Fault, id string) bool {
+	if w.calm.Load() || w.allowed != nil && !w.allowed[id] {
+		return false
+	}
+	w.counts[f]++
+	w.struck = append(w.struck, id)
+	return true
+}
+
+// drive lets things happen, one after another.
+func (w *world) drive() {
+	var alarms alarms
+	defer alarms.stop()
+	w.stirred = true
+	for w.stage != over {
+		due, late := w.calendar.late(w.now())
+		if w.stirred && !late {
+			w.stirred = false
+			synctest.Wait()
+			for _, c := range w.gate.take() {
+				w.admit(c)
+			}
+		}
+		if w.planted != nil && w.wrong == "" {
+			w.wrong = w.planted(w.struck)
+		}
+		if w.wrong != "" || w.judge.Wrong() != "" {
+			w.note(nil, "BROKEN", "", 0, w.wrong+w.judge.Wrong())
+			return
+		}
+		if w.steps++; w.steps > mostSteps {
+			w.breaks("after %d steps there is no end: something goes on and on", mostSteps)
+			continue
+		}
+		if late {
+			awake := w.instant
+			w.instant = due
+			w.calendar.unseen.pop()()
+			w.instant = awake
+			continue
+		}
+		if next := w.calendar.next(); next > w.now() {
+			select {
+			case <-alarms.next(next, w.now()):
+				alarms.over()
+				w.instant = next
+			case <-w.gate.poke:
+				w.passed()
+				w.stirred = true
+				continue
+			}
+			if !w.gate.empty() {
+				w.stirred = true
+				continue
+			}
+			if _, late := w.calendar.late(w.now()); late {
+				continue
+			}
+		}
+		w.calendar.pop()()
+	}
+}
+
+// mostSteps is many times what the largest simulation needs.
+const mostSteps = 20_000_000
+
+// end has whoever is left crash, and waits for their goroutines.
+func (w *world) end() {
+	w.calm.Store(true)
+	w.stage = over
+	for _, l := range w.lives {
+		l.dead.Store(true)
+		l.unparkAll()
+		l.cancel()
+	}
+	for range 600 {
+		synctest.Wait()
+		for _, c := range w.gate.take() {
+			if c.done != nil {
+				c.answer(reply{err: errDead})
+			}
+		}
+		left := 0
+		for _, l := range w.lives {
+			select {
+			case <-l.done:
+			default:
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		time.Sleep(time.Second)
+		w.passed()
+	}
+	w.breaks("a worker that was told to stop has not returned after ten minutes")
+}
+
+// admit takes in what has arrived at the gate.
+func (w *world) admit(c *call) {
+	l := c.life
+	if c.op == "returned" {
+		err, _ := c.body.(error)
+		w.returned(l, err)
+		return
+	}
+	if l.dead.Load() {
+		c.answer(reply{err: errDead})
+		w.stirred = true
+		return
+	}
+	c.n, c.sent = l.number(c), w.now()
+	l.park(c)
+	switch body := c.body.(type) {
+	case *handling:
+		w.admitHandling(c, body)
+	case *late:
+		w.admitLate(c, body)
+	case *model.Call:
+		w.admitRead(c, body)
+	case *events:
+		w.admitEvent(c, body)
+	case namesCall:
+		w.admitNames(c)
+	case hookCall:
+		w.admitHook(c, body)
+	case sinkCall:
+		w.admitSink(c, body)
+	default:
+		w.admitStore(c)
+	}
+}
+
+// answer lets a call go on, unless nobody waits, or the one who does is paused.
+func (w *world) answer(c *call, r reply) {
+	l := c.life
+	if l.dead.Load() {
+		return
+	}
+	if l.paused > w.now() && !c.gone.Load() {
+		w.postpone(c, r)
+		return
+	}
+	if h, ok := c.body.(*handling); ok {
+		changed := r // of few calls, so that the answers to all others need no memory of their own
+		w.handled(c, h, &changed)
+		r = changed
+	}
+	if g, ok := c.body.(*late); ok && !w.notesLate(c, g) {
+		r = reply{err: errDead}
+	}
+	l.unpark(c)
+	if c.gone.Load() {
+		return
+	}
+	what := ""
+	if r.err != nil {
+		what = r.err.Error()
+	}
+	w.noteOf(c, " answered", what)
+	if b, ok := c.body.(*beatCall); ok {
+		if r.err == nil {
+			w.trusts(l, c.sent, &b.report, b.answered(r))
+		}
+		b.spent = b.plain && !b.watched
+	}
+	if repeatable(c.op) && r.err == nil {
+		l.tries.answers++
+	}
+	c.answer(r)
+	w.stirred = true
+}
+
+// postpone answers a call when the pause is over, which may come to last for less than it was to.
+func (w *world) postpone(c *call, r reply) {
+	w.listens(c)
+	d := w.dice(c, "after the pause")
+	w.after(min(time.Duration(c.life.paused-w.now()), 5*time.Second)+d.span(1, time.Millisecond), func() { w.answer(c, r) })
+}
+
+// dice are those of a call.
+func (w *world) dice(c *call, more string) dice {
+	return rolled(w.seed, named(named(named(unnamed, c.op), c.about), more), uint64(c.n), uint64(c.life.who.Life), mix(uint64(len(c.life.who.Name))<<32+uint64(hashName(c.life.who.Name))))
+}
+
+func hashName(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
+}
+
+// id names a fault of a call.
+func (c *call) id(f Fault) string {
+	return fmt.Sprintf("%s/%s/%s#%d: %s", c.life.who, c.op, c.about, c.n, f)
+}
