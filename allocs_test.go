@@ -22,7 +22,8 @@ func TestAllocationsPerRecord(t *testing.T) {
 	for _, m := range []struct {
 		name string
 		opts weir.Options
-	}{{"reused buffers", reuse}, {"default", weir.Options{}}} { // the default makes the memory of each part anew
+	}{{"reused buffers", reuse}, {"default", weir.Options{}}} {
+		// the default makes the memory of each part anew
 		best := 1.0
 		for round := 0; round < rounds && best > most; round++ {
 			if err := p.Reset(); err != nil {

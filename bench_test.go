@@ -15,7 +15,8 @@ import (
 // BenchmarkStart measures how long a new application takes from Run to the first record handled,
 // and to a record of each of 16 shards.
 func BenchmarkStart(b *testing.B) {
-	srv := kinesistest.NewServer(b, kinesistest.Config{NoLimits: true}) // the runs follow each other faster than real applications
+	// the runs follow each other faster than real applications
+	srv := kinesistest.NewServer(b, kinesistest.Config{NoLimits: true})
 	srv.CreateStream("s", 16)
 	for i := range 400 { // enough for every shard to get some
 		key := fmt.Sprint(i)

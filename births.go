@@ -24,9 +24,10 @@ type births struct {
 }
 
 type birth struct {
-	born   int64                   // Unix milliseconds, 0 when it is not known
-	asked  time.Time               // zero: ask with the next listing
-	sure   bool                    // that starts are of the stream that was created then: the answer was the same before and after
+	born  int64     // Unix milliseconds, 0 when it is not known
+	asked time.Time // zero: ask with the next listing
+	// that starts are of the stream that was created then: the answer was the same before and after
+	sure   bool
 	starts map[string]source.Start // of its shards, by ID
 }
 

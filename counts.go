@@ -9,7 +9,8 @@ import (
 // Counts are what a [Consumer] has counted since it was made. They are exact, whatever its [Events]
 // do.
 type Counts struct {
-	Reads           uint64 // that brought records or the end of a shard, or a part of a large answer
+	// that brought records or the end of a shard, or a part of a large answer
+	Reads           uint64
 	RecordsRead     uint64 // an aggregate counts as one
 	BytesRead       uint64 // of data and keys
 	ReadsThrottled  uint64

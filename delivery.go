@@ -29,8 +29,9 @@ type delivery struct {
 	bytes  int            // of the data of all records
 
 	// Of the goroutine that delivers.
-	calls   int       // of the handler
-	head    int       // of records: the first that was not done by the last call's beginning or failure
+	calls int // of the handler
+	// of records: the first that was not done by the last call's beginning or failure
+	head    int
 	attempt int       // calls that failed there
 	failed  time.Time // the first of them
 	last    error     // … and the error of the last
@@ -89,7 +90,8 @@ func (d *delivery) markDone(r Record) error {
 	if found {
 		d.done = max(d.done, i+1)
 	}
-	if d.whole { // records are not kept for those who come late; what is behind the last is never theirs
+	// records are not kept for those who come late; what is behind the last is never theirs
+	if d.whole {
 		found = r.Position().Compare(d.upTo) <= 0
 	}
 	over, whole := d.over, d.whole
@@ -114,7 +116,8 @@ func (d *delivery) find(r Record) (int, bool) {
 		of := &d.kept.records[i]
 		return cmp.Or(shard.CompareSequence(r.SequenceNumber, of.SequenceNumber), cmp.Compare(r.done, of.Done))
 	}
-	if d.done < len(d.kept.records) && at(d.done) == 0 { // nearly always: records are done one after the other
+	// nearly always: records are done one after the other
+	if d.done < len(d.kept.records) && at(d.done) == 0 {
 		return d.done, true
 	}
 	return sort.Find(len(d.kept.records), at)

@@ -362,7 +362,8 @@ func TestGoroutinesCheckpointAtOneTime(t *testing.T) {
 // A record of another shard says nothing about how far this one is, also if its number lies in
 // between.
 func TestACheckpointOfAnotherShardsRecordIsRefused(t *testing.T) {
-	bubble(t, 17, func(t *testing.T, srv *kinesistest.Server) { // numbers of the first and the last are in one range
+	// numbers of the first and the last are in one range
+	bubble(t, 17, func(t *testing.T, srv *kinesistest.Server) {
 		home := map[string][]string{}
 		for i := range 300 {
 			shard, _ := srv.Put("s", fmt.Sprint("key ", i), fmt.Appendf(nil, "r %d", i))

@@ -107,7 +107,8 @@ func TestAStopLeavesTheRestOfAPage(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(began); took > 7*time.Second { // the batch under way, and a beat or two
+		// the batch under way, and a beat or two
+		if took := time.Since(began); took > 7*time.Second {
 			t.Errorf("Run returned after %v, although no batch takes longer than 3 s", took)
 		}
 		if left := s.missing(); left < 150 {

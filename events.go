@@ -106,9 +106,10 @@ type HandlerFailed struct {
 	// and when Open, Position or Pull of [ShardHandlers] failed.
 	Records     int
 	First, Last string
-	Err         error         // wraps a [PanicError] after a panic
-	Attempt     int           // from 1
-	Next        time.Duration // the pause before the next attempt; 0 when all was done and there is none
+	Err         error // wraps a [PanicError] after a panic
+	Attempt     int   // from 1
+	// the pause before the next attempt; 0 when all was done and there is none
+	Next time.Duration
 }
 
 // ReadFailed is what [Events].ReadFailed gets.
@@ -116,8 +117,10 @@ type ReadFailed struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
 	Err           error
-	Throttled     bool // or a subscription has to wait for the one before it, some seconds, which is normal when a shard changes hands
-	Next          time.Duration
+	// or a subscription has to wait for the one before it, some seconds, which is normal when a
+	// shard changes hands
+	Throttled bool
+	Next      time.Duration
 }
 
 // PositionExpired is what [Events].PositionExpired gets. With [FailExpired] it is told once a
@@ -167,11 +170,12 @@ type StoreFailed struct {
 type Read struct {
 	Time          time.Time // when it happened
 	Stream, Shard string
-	Records       int           // as read: an aggregate counts as one
-	Bytes         int           // of data and keys
-	Took          time.Duration // from the call until this was there, all the parts before it included; 0 by fan-out
-	Behind        time.Duration // see [Batch]
-	End           bool          // the shard has ended with it
+	Records       int // as read: an aggregate counts as one
+	Bytes         int // of data and keys
+	// from the call until this was there, all the parts before it included; 0 by fan-out
+	Took   time.Duration
+	Behind time.Duration // see [Batch]
+	End    bool          // the shard has ended with it
 }
 
 // BatchBegins is what [Events].BatchBegins gets.
@@ -202,7 +206,8 @@ type EndReason uint8
 
 // The reasons why a term ends.
 const (
-	EndLost      = EndReason(group.EndLost)      // the lease was moved, or could not be trusted any more
+	// the lease was moved, or could not be trusted any more
+	EndLost      = EndReason(group.EndLost)
 	EndFinished  = EndReason(group.EndFinished)  // the shard was read to its end
 	EndHandedOff = EndReason(group.EndHandedOff) // another worker is to have the lease
 	EndStopped   = EndReason(group.EndStopped)   // Run stops

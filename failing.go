@@ -30,7 +30,8 @@ const (
 func (v *vitals) readFails(now time.Time, stays bool) bool {
 	return v.readErr != nil && !v.trying.IsZero() && now.Sub(v.trying) >= failingAfter &&
 		(!stays || !v.same || source.Throttled(v.readErr)) &&
-		!errors.As(v.readErr, new(*types.ResourceNotFoundException)) // it is looked for what is not there
+		// it is looked for what is not there
+		!errors.As(v.readErr, new(*types.ResourceNotFoundException))
 }
 
 // readingChange is that reading a shard has begun to fail for long, or works again.

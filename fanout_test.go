@@ -97,7 +97,8 @@ func TestFanOutFailover(t *testing.T) {
 			first.crash(&gone)
 			stop := start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, s.handle)
 			fill(srv, s, 10, 1)
-			took := until(t, "taken over", 13*time.Second, func() bool { return s.missing() == 0 }) // 7 s of failover, 6 of fan-out
+			// 7 s of failover, 6 of fan-out
+			took := until(t, "taken over", 13*time.Second, func() bool { return s.missing() == 0 })
 			t.Logf("held %v: read %v after a crash", hold, took)
 			if err := stop(); err != nil {
 				t.Error(err)
@@ -239,7 +240,8 @@ func TestAnAbandonedHandlerKeepsNoSubscription(t *testing.T) {
 		if n := len(srv.Subscriptions("s")); n != 1 {
 			t.Errorf("%d subscriptions while the handler has time", n)
 		}
-		time.Sleep(50 * time.Second) // the hand-off timeout is over, a subscription's five minutes are not
+		// the hand-off timeout is over, a subscription's five minutes are not
+		time.Sleep(50 * time.Second)
 		if left := srv.Subscriptions("s"); len(left) > 0 {
 			t.Errorf("when it has been left behind: %v", left)
 		}
@@ -260,7 +262,8 @@ func TestFanOutOfAStreamGivenByARN(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if n := srv.Requests("DescribeStreamSummary"); n > 1 { // the leader asks when it was created
+		// the leader asks when it was created
+		if n := srv.Requests("DescribeStreamSummary"); n > 1 {
 			t.Errorf("the stream was described %d times although its ARN is known", n)
 		}
 	})

@@ -51,7 +51,8 @@ func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 			bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 				store := memstore.New()
 				s := &seen{data: map[string]int{}}
-				opts := weir.Options{Stream: srv.StreamARN("s"), Reading: reading} // of a name fan-out would ask for the ARN
+				// of a name fan-out would ask for the ARN
+				opts := weir.Options{Stream: srv.StreamARN("s"), Reading: reading}
 				stop := start(t, srv.Client(), store, opts, s.handle)
 				time.Sleep(10 * time.Second)
 				if err := stop(); err != nil {
@@ -61,7 +62,8 @@ func TestTheChildOfShardsThatAreGoneWaitsForNoListing(t *testing.T) {
 				srv.Merge("s", open[0], open[1])
 				time.Sleep(50 * time.Hour)
 				srv.Put("s", "k", []byte("1"))
-				srv.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault { // with which the leader's listing begins
+				// with which the leader's listing begins
+				srv.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault {
 					return kinesistest.Fault{Delay: 15 * time.Second}
 				})
 				stop = start(t, srv.Client(), store, opts, s.handle)
@@ -89,7 +91,8 @@ func TestReaderGoesOnWithTheChildrenOfAShardThatIsGone(t *testing.T) {
 			}
 			switch got = append(got, string(rec.Data[:1])); got[len(got)-1] {
 			case "1": // and then nothing is taken for two days
-				srv.Put("s", "k", append([]byte("2"), make([]byte, 1<<19)...)) // and no more is read ahead
+				// and no more is read ahead
+				srv.Put("s", "k", append([]byte("2"), make([]byte, 1<<19)...))
 				time.Sleep(5 * time.Second)
 				srv.Put("s", "k", []byte("lost"))
 				srv.Split("s", srv.OpenShards("s")[0])

@@ -118,7 +118,8 @@ func answersTo(local net.Addr, host string) bool {
 		return true
 	}
 	at, err := netip.ParseAddrPort(local.String())
-	if err != nil || !at.Addr().Unmap().IsLoopback() || host == "" { // without a Host it is no browser
+	// without a Host it is no browser
+	if err != nil || !at.Addr().Unmap().IsLoopback() || host == "" {
 		return true
 	}
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -22,7 +22,8 @@ var keptPool = sync.Pool{New: func() any { return new([]source.Record) }}
 func keepCopy(run []source.Record, from *origin) (k kept, bytes int) {
 	k.pooled = keptPool.Get().(*[]source.Record)
 	k.records = slices.Grow((*k.pooled)[:0], len(run))
-	for some := range slices.Chunk(run, 64) { // which are marked and copied while they are in the first cache
+	// which are marked and copied while they are in the first cache
+	for some := range slices.Chunk(run, 64) {
 		bytes += mark(some, from)
 		k.records = append(k.records, some...)
 	}

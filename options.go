@@ -240,7 +240,8 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	within("StopTimeout", &o.StopTimeout, 30*time.Second, time.Millisecond, 24*time.Hour)
 	shortest := 30 * time.Second // a call may take 20 s
 	if o.Reading == FanOut {
-		shortest = 2 * time.Minute // three subscriptions may be silent for 32 s each before the shard is polled
+		// three subscriptions may be silent for 32 s each before the shard is polled
+		shortest = 2 * time.Minute
 	}
 	within("StallAfter", &o.StallAfter, 2*time.Minute, shortest, 24*time.Hour)
 	if o.HandlerTimeout != 0 {

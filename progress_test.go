@@ -26,7 +26,8 @@ func TestARetryBeginsAfterWhatIsDone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for how, note := range map[string]func(t *testing.T, b *weir.Batch, n int){ // that the first n records are done
+	// that the first n records are done
+	for how, note := range map[string]func(t *testing.T, b *weir.Batch, n int){
 		"the last of them": func(t *testing.T, b *weir.Batch, n int) { done(t, b, b.Records[n-1]) },
 		"one after the other": func(t *testing.T, b *weir.Batch, n int) {
 			for _, r := range b.Records[:n] {
@@ -328,7 +329,8 @@ func TestAttemptsBelongToTheFirstRecord(t *testing.T) {
 				if s := strings.Join(got, " "); s != c.want {
 					t.Errorf("attempts %s, want %s", s, c.want)
 				}
-				for i, attempt := range told { // a failure is told as the attempt that failed, at what is at the head now
+				// a failure is told as the attempt that failed, at what is at the head now
+				for i, attempt := range told {
 					if next := strings.Split(got[i+1], "/")[0]; next != fmt.Sprint(attempt+1) {
 						t.Errorf("failure %d was told as attempt %d, and the next call says %s", i+1, attempt, next)
 					}
@@ -370,7 +372,8 @@ func TestARecordKnowsWhatItIs(t *testing.T) {
 			}
 			return nil
 		}
-		for i := range 5 { // other attempts, other parts of pages, other applications, other ways of reading
+		// other attempts, other parts of pages, other applications, other ways of reading
+		for i := range 5 {
 			opts := weir.Options{App: fmt.Sprint("app-", i%3), Batch: []int{1000, 3, 7}[i%3], RetryMin: time.Millisecond, RetryMax: time.Millisecond}
 			if i%2 == 1 {
 				opts.Reading = weir.FanOut

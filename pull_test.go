@@ -100,7 +100,8 @@ func TestAFunctionThatPullsAndFails(t *testing.T) {
 					if err != nil {
 						return nil
 					}
-					if pulled++; pulled%2 == 0 { // every other batch is done whole, with the one before
+					// every other batch is done whole, with the one before
+					if pulled++; pulled%2 == 0 {
 						continue
 					}
 					if call%3 == 1 && pulled == 3 {

@@ -49,7 +49,8 @@ func TestReaderGoesOnWithTheChildrenOfShardsThatAreGone(t *testing.T) {
 					srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
 						mu.Lock()
 						defer mu.Unlock()
-						if lists++; began && lists > c.shards && time.Since(since) < c.failing { // each shard asks once whether it has left
+						// each shard asks once whether it has left
+						if lists++; began && lists > c.shards && time.Since(since) < c.failing {
 							return kinesistest.Fault{Err: &kinesistest.Error{Code: "InternalFailure"}}
 						}
 						return kinesistest.Fault{}

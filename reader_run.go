@@ -89,7 +89,8 @@ type read struct {
 	page source.Page
 	err  error
 	last bool
-	over chan struct{} // if not nil, it is closed when the caller is done with the page, which goes back then
+	// if not nil, it is closed when the caller is done with the page, which goes back then
+	over chan struct{}
 }
 
 // done says that nothing of it is needed any more.
@@ -103,7 +104,8 @@ func (got *read) done() {
 
 // begin decides which shards are read, and from where.
 func (r *reading) begin(listing group.Listing) error {
-	if len(listing.Shards) == 0 { // every stream has some; nothing to read would pass for all being read
+	// every stream has some; nothing to read would pass for all being read
+	if len(listing.Shards) == 0 {
 		return errors.New("weir: the service lists no shards of the stream: is it Kinesis, and is that the right endpoint?")
 	}
 	graph := shard.NewGraph(listing.Shards)

@@ -131,7 +131,9 @@ func TestReadShareBoundsCallsAndBytes(t *testing.T) {
 					}()
 				}
 				until(t, "a first read", 10*time.Second, func() bool { return srv.Requests("GetRecords") > 0 })
-				time.Sleep(10 * time.Millisecond) // no window begins or ends at the instant of a read, which might be in both or neither
+				// no window begins or ends at the instant of a read, which might be in both or
+				// neither
+				time.Sleep(10 * time.Millisecond)
 				for range 6 {
 					reads, bytes := srv.Requests("GetRecords"), s.bytes.Load()
 					time.Sleep(10 * time.Second)

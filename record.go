@@ -25,8 +25,9 @@ type Record struct {
 	// number: compare positions.
 	SequenceNumber string
 
-	arrival   int64  // Unix milliseconds
-	done      uint32 // sub-records of SequenceNumber that are done after this one; shard.Whole for a plain record
+	arrival int64 // Unix milliseconds
+	// sub-records of SequenceNumber that are done after this one; shard.Whole for a plain record
+	done      uint32
 	encrypted bool
 	from      *origin // nil only for a Record that weir did not make
 }

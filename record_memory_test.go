@@ -59,7 +59,8 @@ func TestABatchIsTheHandlers(t *testing.T) {
 						then = append(then, say(r))
 					}
 					all += len(b.Records)
-					_ = append(b.Records, weir.Record{}, weir.Record{}) // into what is not its own, if there is room
+					// into what is not its own, if there is room
+					_ = append(b.Records, weir.Record{}, weir.Record{})
 					return nil
 				})
 				time.Sleep(time.Minute)

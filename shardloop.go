@@ -32,8 +32,9 @@ type shardLoop struct {
 	failing *failing        // nil before the user's code failed; of whoever calls it
 	begun   bool            // of whoever runs it, as is
 	absent  uint8           // reads in a row that were told that the stream does not exist
-	refused bool            // that the service refuses a position was logged; of whoever reads, as is
-	stays   bool            // that it is the checkpoint was told
+	// that the service refuses a position was logged; of whoever reads, as is
+	refused bool
+	stays   bool // that it is the checkpoint was told
 	notes
 }
 
@@ -424,7 +425,8 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	refused := errors.Is(err, source.ErrNoPosition)
 	l.note(func(n *notes) { n.same = throttled || refused || errors.Is(err, source.ErrNoStream) })
 	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
-	if refused && l.in.opts.Expired == FailExpired && !l.refused { // else Expired tells where it goes on
+	// else Expired tells where it goes on
+	if refused && l.in.opts.Expired == FailExpired && !l.refused {
 		l.refused = true
 		level = l.in.opts.Logger.Error // once: a person is needed
 		what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`

@@ -112,7 +112,9 @@ func (l *shardLoop) open() (bool, error) {
 		}
 		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
 		lookup := errors.As(err, new(*lookupError))
-		if lookup { // another worker may be able to: if it lasts, the lease is given up as one that cannot be read
+		// another worker may be able to: if it lasts, the lease is given up as one that cannot be
+		// read
+		if lookup {
 			l.failsAgain(attempt, err)
 		} else {
 			l.enter(ShardRetrying, attempt, err)

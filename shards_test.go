@@ -307,7 +307,8 @@ func TestAHandlerOfItsOwnForEachTerm(t *testing.T) {
 		second.at = first.at
 		stop := startShards(t, srv, store, weir.Options{}, first.handlers())
 		time.Sleep(10 * time.Second)
-		stop2 := startShards(t, srv, store, weir.Options{}, second.handlers()) // takes one of the two
+		// takes one of the two
+		stop2 := startShards(t, srv, store, weir.Options{}, second.handlers())
 		time.Sleep(20 * time.Second)
 		for _, open := range srv.OpenShards("s") {
 			srv.Split("s", open)

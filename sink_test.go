@@ -18,9 +18,10 @@ import (
 type sink struct {
 	t *testing.T
 
-	mu      sync.Mutex
-	put     map[string]int                     // per key, how many were put: 1, 2, 3, …
-	high    map[string]int                     // per key, the highest handled with nothing missing before it
+	mu  sync.Mutex
+	put map[string]int // per key, how many were put: 1, 2, 3, …
+	// per key, the highest handled with nothing missing before it
+	high    map[string]int
 	epochs  map[string]uint64                  // per shard
 	active  map[string]map[int]context.Context // per shard, the handler calls under way
 	ended   map[string]bool                    // shards whose last batch was handled

@@ -19,8 +19,9 @@ import (
 
 // sinkAnswer is how far the sink is with a shard.
 type sinkAnswer struct {
-	at     Position // zero: the sink knows nothing of it
-	unread bool     // the stream has records of it after at; if at is zero, any, and the sink knows an ancestor
+	at Position // zero: the sink knows nothing of it
+	// the stream has records of it after at; if at is zero, any, and the sink knows an ancestor
+	unread bool
 }
 
 // begun reports whether the sink has something of the shard. Then it had all of the shard's
@@ -116,7 +117,8 @@ func (l *shardLoop) askAncestors(ctx context.Context, began time.Time, leases ma
 		}
 		answers[id] = answer
 	}
-	for _, id := range slices.Sorted(maps.Keys(answers)) { // those that the sink has none of, although it knows what came before
+	// those that the sink has none of, although it knows what came before
+	for _, id := range slices.Sorted(maps.Keys(answers)) {
 		answer := answers[id]
 		if parent, here := leases[id]; here && parent.Finished() && answer.at.IsZero() && knownAbove(leases, id, answers) {
 			unread, err := l.unread(ctx, began, id, shard.Oldest)

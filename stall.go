@@ -15,7 +15,8 @@ import (
 
 // vigil is what a shardLoop notes for whoever watches over it.
 type vigil struct {
-	asked   time.Time     // when a source that does not tell by itself was asked for a page; zero while it is not
+	// when a source that does not tell by itself was asked for a page; zero while it is not
+	asked   time.Time
 	failing time.Time     // the first of the handler's failures in a row
 	same    bool          // the last read failed, as it would on every worker
 	well    bool          // the term has brought something, or there was nothing to bring
@@ -297,7 +298,8 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	r.opts.Logger.Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
 		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
 	l.term.Abandon()
-	if s, ok := l.pagesNow().(interface{ Stop() }); ok { // the next owner's subscription need not take this one's place
+	// the next owner's subscription need not take this one's place
+	if s, ok := l.pagesNow().(interface{ Stop() }); ok {
 		s.Stop()
 	}
 	r.counted.stalls.Add(1)

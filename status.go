@@ -69,13 +69,15 @@ type ShardStatus struct {
 	Since         time.Time  // when State began
 	Reading       ShardState // of reading, which goes on while the handler works
 	ReadingSince  time.Time
-	Attempt       int           // failures in a row, of the handler or else of reading; 0 when all is well
-	Err           error         // the last of them; nil when all is well
-	Throttled     int           // reads that the service throttled, since the lease was taken
-	Failed        int           // … that failed otherwise
-	Retried       int           // … that were made a second time, because the connection of the first was silent
-	Behind        time.Duration // of the last answer; negative when not known
-	Buffered      int           // records that were read and wait to be handled
+	// failures in a row, of the handler or else of reading; 0 when all is well
+	Attempt   int
+	Err       error // the last of them; nil when all is well
+	Throttled int   // reads that the service throttled, since the lease was taken
+	Failed    int   // … that failed otherwise
+	// … that were made a second time, because the connection of the first was silent
+	Retried  int
+	Behind   time.Duration // of the last answer; negative when not known
+	Buffered int           // records that were read and wait to be handled
 }
 
 // Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none

@@ -119,7 +119,8 @@ func (r *run) drops(told bool) {
 	before := r.queue.Counts().Dropped
 	r.opts.Logger.Warn("functions of Options.Events, or the logger, do not keep up: events of detail are dropped; " +
 		"Consumer.Counts has exact numbers")
-	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() { // made when what waits now was told
+	// made when what waits now was told
+	r.queue.Add(notify.State, stateKey{kind: "dropping"}, func() {
 		r.dropping.Store(false)
 		r.opts.Logger.Log(context.Background(), slog.LevelInfo, "events are told again",
 			"dropped", r.queue.Counts().Dropped-before)

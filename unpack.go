@@ -30,9 +30,10 @@ const (
 // unpacker turns pages into runs of records, which keep the form they were read in. It belongs to
 // one reader of one shard.
 type unpacker struct {
-	mode   Aggregates
-	own    aggregate.HashRange
-	resume Position           // of the container that it points into, what is done already is left out
+	mode Aggregates
+	own  aggregate.HashRange
+	// of the container that it points into, what is done already is left out
+	resume Position
 	spare  [2][]source.Record // one run is handed over while the next is filled
 	parsed aggregate.Aggregate
 	count  Unpacked

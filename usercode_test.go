@@ -288,7 +288,8 @@ func TestCredentialsAndHTTPClientsMayHang(t *testing.T) {
 				hangs.Store(false)
 				tr.hang.Store(nil)
 				close(goOn)
-				if err := <-stopped; err != nil && !errors.Is(err, weir.ErrAbandoned) { // which names the shards of such calls
+				// which names the shards of such calls
+				if err := <-stopped; err != nil && !errors.Is(err, weir.ErrAbandoned) {
 					t.Errorf("Run returned %v", err)
 				}
 				s.judge()

@@ -126,7 +126,8 @@ func TestKeep(t *testing.T) {
 		if ok, err := a.Parse(sealed(c.records...)); !ok {
 			t.Fatal(c.name, err)
 		}
-		for round, want := range []int{len(c.records) - len(c.want), 0} { // what is kept is kept again
+		// what is kept is kept again
+		for round, want := range []int{len(c.records) - len(c.want), 0} {
 			if dropped := a.Keep(c.shard); dropped != want {
 				t.Errorf("%s: round %d: dropped %d, want %d", c.name, round, dropped, want)
 			}

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	magic    = "\xf3\x89\x9a\xc2"
-	maxSize  = math.MaxInt32 // of a payload, since offsets have 32 bits; no record of Kinesis comes near it
-	keptRows = 1 << 16       // of each table; what one freak payload needed is not held for ever
+	magic = "\xf3\x89\x9a\xc2"
+	// of a payload, since offsets have 32 bits; no record of Kinesis comes near it
+	maxSize  = math.MaxInt32
+	keptRows = 1 << 16 // of each table; what one freak payload needed is not held for ever
 )
 
 // The reasons why a payload that starts like an aggregate is none. It is delivered as the plain
@@ -83,7 +84,8 @@ func (a *Aggregate) parseMessage() bool {
 	keys, hashes := 0, 0 // how many rows the records need
 	for p := 0; p < len(msg); {
 		tag, next := uint64(msg[p]), p+1
-		if tag >= 0x80 { // more than one byte: a field that nobody here knows, or one written in a roundabout way
+		// more than one byte: a field that nobody here knows, or one written in a roundabout way
+		if tag >= 0x80 {
 			if tag, next = uvarint(msg, p); next == 0 {
 				return false
 			}
@@ -131,7 +133,8 @@ func (e *entry) parse(b []byte, p int) bool {
 	hasHash, hasData := false, false
 	for p < len(b) {
 		tag, next := uint64(b[p]), p+1
-		if tag >= 0x80 { // more than one byte: a field that nobody here knows, or one written in a roundabout way
+		// more than one byte: a field that nobody here knows, or one written in a roundabout way
+		if tag >= 0x80 {
 			if tag, next = uvarint(b, p); next == 0 {
 				return false
 			}
@@ -165,7 +168,8 @@ func (e *entry) parse(b []byte, p int) bool {
 			e.data, hasData = span{uint32(start), uint32(p)}, true
 		}
 	}
-	if !hasData || key >= maxSize || hash >= maxSize { // no table has as many rows as a payload may have bytes
+	// no table has as many rows as a payload may have bytes
+	if !hasData || key >= maxSize || hash >= maxSize {
 		return false
 	}
 	e.key = uint32(key)

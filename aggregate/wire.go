@@ -23,8 +23,9 @@ const (
 )
 
 const (
-	maxTag   = 1<<32 - 1 // field numbers have 29 bits
-	maxDepth = 100       // of groups inside each other; the same bound as the reference's protobuf library
+	maxTag = 1<<32 - 1 // field numbers have 29 bits
+	// of groups inside each other; the same bound as the reference's protobuf library
+	maxDepth = 100
 )
 
 // The functions below read b from index p on and return the index after what they read, or 0 when b

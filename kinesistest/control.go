@@ -134,7 +134,8 @@ type SubscriptionFault struct {
 type Error struct {
 	Code    string // for example "ProvisionedThroughputExceededException"
 	Message string // by default a text that says that a test asked for it
-	Status  int    // of HTTP, 400 by default, or 500 for InternalFailure and 503 for ServiceUnavailable
+	// of HTTP, 400 by default, or 500 for InternalFailure and 503 for ServiceUnavailable
+	Status int
 }
 
 func (e *Error) Error() string { return "kinesistest: " + e.Code + ": " + e.Message }

@@ -241,7 +241,8 @@ func (s *Server) answer(x *exchange, req engine.Request, about engine.Target, fa
 		}
 	}
 	buf := answers.Get().(*[]byte)
-	if x.r.ProtoMajor == 1 { // over HTTP/2, a frame of a stream that was reset may still be on its way
+	// over HTTP/2, a frame of a stream that was reset may still be on its way
+	if x.r.ProtoMajor == 1 {
 		defer answers.Put(buf)
 	}
 	out := codec.NewEncoder(x.format, (*buf)[:0], s.cfg.IndefiniteCBOR)

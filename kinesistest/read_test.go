@@ -79,7 +79,8 @@ func TestIteratorErrors(t *testing.T) {
 	if shard == foreign {
 		foreign = shardID(1)
 	}
-	beyond := new(big.Int).Add(bigOf(t, seq), new(big.Int).Lsh(big.NewInt(1), 80)).String() // an index later
+	// an index later
+	beyond := new(big.Int).Add(bigOf(t, seq), new(big.Int).Lsh(big.NewInt(1), 80)).String()
 	s.DeleteStream("other")
 	future := time.Now().Add(time.Hour)
 	past := time.Now().Add(-time.Hour)

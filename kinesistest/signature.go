@@ -24,7 +24,8 @@ func checkSignature(r *http.Request) *Error {
 func checkAuthorization(r *http.Request, auth string) *Error {
 	given := map[string]bool{}
 	for i, part := range strings.FieldsFunc(auth, func(c rune) bool { return c == ',' || c == ' ' }) {
-		if name, value, _ := strings.Cut(part, "="); i > 0 && value != "" { // the first one is the algorithm
+		// the first one is the algorithm
+		if name, value, _ := strings.Cut(part, "="); i > 0 && value != "" {
 			given[name] = true
 		}
 	}

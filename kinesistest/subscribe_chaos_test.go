@@ -64,7 +64,8 @@ func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 			at := rand.IntN(len(open))
 			if at+1 < len(open) && len(open) > 3 {
 				_, err := c.MergeShards(ctx, &kinesis.MergeShardsInput{StreamName: aws.String("s"), ShardToMerge: open[at].ShardId, AdjacentShardToMerge: open[at+1].ShardId})
-				failed("merge", err, "InvalidArgumentException", "ResourceInUseException") // the listing is not by hash range
+				// the listing is not by hash range
+				failed("merge", err, "InvalidArgumentException", "ResourceInUseException")
 			} else {
 				_, err := c.SplitShard(ctx, &kinesis.SplitShardInput{StreamName: aws.String("s"), ShardToSplit: open[at].ShardId, NewStartingHashKey: halfway(open[at])})
 				failed("split", err, "ResourceInUseException")
@@ -78,7 +79,8 @@ func chaos(t *testing.T, s *kinesistest.Server, opt func(*kinesis.Options)) {
 			if failed("deregister", err, "ResourceInUseException"); err != nil {
 				continue // it is still CREATING
 			}
-			for again := true; again && pause(500); { // until the old one is gone and the stream ACTIVE
+			// until the old one is gone and the stream ACTIVE
+			for again := true; again && pause(500); {
 				out, err := c.RegisterStreamConsumer(ctx, &kinesis.RegisterStreamConsumerInput{StreamARN: aws.String(s.StreamARN("s")), ConsumerName: aws.String(fmt.Sprint("c", i))})
 				failed("register", err, "ResourceInUseException")
 				if again = err != nil; !again {

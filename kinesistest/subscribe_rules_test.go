@@ -87,7 +87,8 @@ func TestAClientThatLeavesFreesItsSubscription(t *testing.T) {
 				switch {
 				case err == nil:
 					stream = out.GetStream()
-				case !inMemory && errors.As(err, &busy): // a socket may take its time to tell of its end
+				case !inMemory && errors.As(err, &busy):
+					// a socket may take its time to tell of its end
 				default:
 					t.Fatalf("subscription %d: %v", i, err)
 				}
@@ -143,7 +144,8 @@ func TestASubscriptionHasTwoMebibytesASecond(t *testing.T) {
 		}
 		began := time.Now()
 		var wg sync.WaitGroup
-		for _, arn := range []string{arn, s.RegisterConsumer("s", "other")} { // each has its own budget
+		// each has its own budget
+		for _, arn := range []string{arn, s.RegisterConsumer("s", "other")} {
 			sub := subscribe(t, s, arn, 0, position(oldest))
 			wg.Go(func() {
 				bytes, events := 0, 0

@@ -334,7 +334,8 @@ func TestSubscribeIsRefused(t *testing.T) {
 			{"a sequence number too many", arn, 0, atNumber(newest, &own), "InvalidArgumentException"},
 			{"a sequence number of nothing", arn, 0, atNumber(from, aws.String("123")), "InvalidArgumentException"},
 			{"no sequence number at all", arn, 0, atNumber(from, aws.String("x")), "ValidationException"},
-			{"a sequence number of another stream", arn, 0, atNumber(from, &elsewhere), ""}, // born in the same second: it cannot be told
+			// born in the same second: it cannot be told
+			{"a sequence number of another stream", arn, 0, atNumber(from, &elsewhere), ""},
 			{"no timestamp", arn, 0, position(types.ShardIteratorTypeAtTimestamp), "InvalidArgumentException"},
 			{"a time to come", arn, 0, &types.StartingPosition{Type: types.ShardIteratorTypeAtTimestamp, Timestamp: aws.Time(time.Now().Add(time.Hour))}, "InvalidArgumentException"},
 		} {

@@ -15,15 +15,16 @@ import (
 // Bounds of what stores keep. They hold for all stores, so that an application can move from one to
 // another.
 const (
-	MaxAppBytes     = 255     // of an application's name
-	MaxNameBytes    = 255     // of a stream's name and of a shard's ID
-	MaxSessionBytes = 100     // of a session
-	MaxWorkerBytes  = 200     // of a worker's name for people
-	MaxTroubles     = 20      // in a report
-	MaxWhyBytes     = 200     // of Trouble.Why
-	MaxStateBytes   = 40      // of Trouble.State
-	MaxPaused       = 100     // streams of an application
-	maxTroubleBytes = 3 << 10 // of all troubles of a report, as JSON: they share a row with the beat
+	MaxAppBytes     = 255 // of an application's name
+	MaxNameBytes    = 255 // of a stream's name and of a shard's ID
+	MaxSessionBytes = 100 // of a session
+	MaxWorkerBytes  = 200 // of a worker's name for people
+	MaxTroubles     = 20  // in a report
+	MaxWhyBytes     = 200 // of Trouble.Why
+	MaxStateBytes   = 40  // of Trouble.State
+	MaxPaused       = 100 // streams of an application
+	// of all troubles of a report, as JSON: they share a row with the beat
+	maxTroubleBytes = 3 << 10
 	maxParents      = 2
 	maxChildren     = 100
 )

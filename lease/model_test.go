@@ -79,7 +79,8 @@ func (m *model) apply(a lease.Action) bool {
 			return false
 		}
 		w.Ended = true
-		m.facts.Forgettable[a.Session] = true // time does not pass in a model: what it makes wait are the rows of randomModel
+		// time does not pass in a model: what it makes wait are the rows of randomModel
+		m.facts.Forgettable[a.Session] = true
 	case lease.Forget:
 		if w == nil || !w.Ended {
 			return false

@@ -111,8 +111,9 @@ type holder struct {
 	drain    bool // it is leaving only because an operator wants it emptied
 	cutOff   bool // and others are not
 
-	idle   int // leases without work that it holds, or is heir of
-	going  int // leases that it is giving up: asked to hand to an active heir, or revoked but still trusted
+	idle int // leases without work that it holds, or is heir of
+	// leases that it is giving up: asked to hand to an active heir, or revoked but still trusted
+	going  int
 	kept   int // leases that it holds otherwise
 	claims int // leases that count for it: those that it keeps, and those that it is heir of
 	cap    int // how many may count for it
@@ -148,11 +149,12 @@ type planner struct {
 	active   []*holder // those that may get leases
 	entries  []*entry  // the leases that this plan may decide about, sorted by key
 
-	withWork      int
-	free          []*entry // with work and held by nobody
-	leaving       []*entry // with work, held by a leaving session, no heir
-	movesInFlight int      // wishes of active and draining owners that an active heir may still fulfil
-	movesLeft     int      // how many more there may be
+	withWork int
+	free     []*entry // with work and held by nobody
+	leaving  []*entry // with work, held by a leaving session, no heir
+	// wishes of active and draining owners that an active heir may still fulfil
+	movesInFlight int
+	movesLeft     int // how many more there may be
 	paused        map[string]bool
 	recent        map[Key]uint64 // Facts.Recent
 	cooling       map[Key]uint64 // Facts.Cooling
@@ -171,8 +173,10 @@ func survey(v View, f Facts) *planner {
 	}
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		for _, session := range [...]string{l.Owner, l.Heir} { // one that is over acknowledges nothing, so who was revoked does not count
-			if h := p.sessions[session]; h != nil && !l.Finished() { // nobody is given a finished lease
+		// one that is over acknowledges nothing, so who was revoked does not count
+		for _, session := range [...]string{l.Owner, l.Heir} {
+			// nobody is given a finished lease
+			if h := p.sessions[session]; h != nil && !l.Finished() {
 				h.named = true
 			}
 		}

@@ -234,7 +234,8 @@ func (p *planner) shed(below *needy) {
 		for _, e := range h.keeps {
 			switch {
 			case current(p.recent, e.Lease):
-				if len(e.Parents) == 0 { // a child that has hardly begun to be read is handed on after it was
+				// a child that has hardly begun to be read is handed on after it was
+				if len(e.Parents) == 0 {
 					fresh = append(fresh, e)
 				}
 			case current(p.cooling, e.Lease):

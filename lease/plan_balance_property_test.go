@@ -14,7 +14,8 @@ import (
 type tally struct {
 	claims map[string]int // by session that takes leases: kept, or heir of
 	wishes int            // of live owners that are not leaving, to an heir that takes them
-	idling int            // of these wishes, those for leases without work, which take the place of others too
+	// of these wishes, those for leases without work, which take the place of others too
+	idling int
 	load   map[string]int // everything that a session holds or is heir of, with and without work
 	idle   map[string]int // the part of it without work
 	going  map[string]int // the part of it that another is heir of, with work

@@ -92,7 +92,8 @@ type world struct {
 	*model
 	rng    *rand.Rand
 	silent map[string]bool // sessions that beat no more
-	read   map[string]bool // shards that were read to their end, whether or not their leases are still there
+	// shards that were read to their end, whether or not their leases are still there
+	read   map[string]bool
 	starts int
 	shards int
 	old    func() []lease.Action // what a leader planned that was stuck since

@@ -41,7 +41,8 @@ func TestPlanShares(t *testing.T) {
 			[]worker{{Weight: 0.5}, {Weight: 1.5}, {Weight: 2}}, 8, nil, []int{1, 3, 4},
 		},
 		"the largest remainders are rounded up": {
-			[]worker{{Weight: 5}, {Weight: 3}, {Weight: 2}}, 7, nil, []int{4, 2, 1}, // of 3.5, 2.1 and 1.4
+			// of 3.5, 2.1 and 1.4
+			[]worker{{Weight: 5}, {Weight: 3}, {Weight: 2}}, 7, nil, []int{4, 2, 1},
 		},
 		"weights whose sums would overflow": {
 			[]worker{{Weight: math.MaxFloat64}, {Weight: math.MaxFloat64}, {Weight: 1}}, 9, nil, []int{5, 4, 0},

@@ -90,7 +90,8 @@ type Admin interface {
 
 // Report is what a worker says with a beat.
 type Report struct {
-	Session   string  // this start of the worker: unique, at most [MaxSessionBytes] of [a-zA-Z0-9._:-]
+	// this start of the worker: unique, at most [MaxSessionBytes] of [a-zA-Z0-9._:-]
+	Session   string
 	Name      string  // the worker's name for people, at most [MaxWorkerBytes]; more is cut
 	First     bool    // no beat of this session has been answered yet
 	Leaving   bool    // see [Worker.Leaving]
@@ -99,7 +100,8 @@ type Report struct {
 	Holds     uint64  // see [Worker.Holds]
 	Times     Times   // see [Worker.Times]; of a beat that is First, all others leave them
 	Progress  []Progress
-	Troubles  []Trouble // see [Worker.Troubles]; the worst first: what is beyond [MaxTroubles] or 3 KiB is cut
+	// see [Worker.Troubles]; the worst first: what is beyond [MaxTroubles] or 3 KiB is cut
+	Troubles []Trouble
 	// Others asks for [Orders.Others]. A store without [WatchBeats] ignores it.
 	Others bool
 	// Resigns is the term of a leadership that the session gives up, 0 for none. If the session

@@ -25,7 +25,8 @@ func (w *Watch) seeLoads(v View, now time.Time, f *Facts) {
 		if first {
 			w.began, w.loads, w.cooling = now, map[Key]Load{}, map[Key]uint64{}
 		}
-		if first || len(v.Leases) > 2*len(w.epochs) { // a map that has grown by itself is up to twice as large
+		// a map that has grown by itself is up to twice as large
+		if first || len(v.Leases) > 2*len(w.epochs) {
 			w.epochs = sized(w.epochs, len(v.Leases))
 		}
 		w.seeMoves(v, now, first)
@@ -63,7 +64,8 @@ func (w *Watch) seeMoves(v View, now time.Time, first bool) {
 
 // moveTo notes a movement, of at most so many more.
 func (w *Watch) moveTo(k Key, epoch uint64, now time.Time, more int) {
-	if len(w.moves) == cap(w.moves) { // those that have moved again need no room; and many leases move at once, or few
+	// those that have moved again need no room; and many leases move at once, or few
+	if len(w.moves) == cap(w.moves) {
 		w.moves = slices.DeleteFunc(w.moves, func(m movement) bool { return w.cooling[m.Key] != m.epoch })
 		grown := make([]movement, len(w.moves), len(w.moves)+min(more, max(len(w.moves), 16)))
 		copy(grown, w.moves)

@@ -7,10 +7,12 @@ import (
 
 // Shard is one shard of a stream, as a listing or the end of its parent describes it.
 type Shard struct {
-	ID      string
-	Parents []string // none, one (after a split) or two (after a merge); they may have left the stream
+	ID string
+	// none, one (after a split) or two (after a merge); they may have left the stream
+	Parents []string
 	Range   HashRange
-	Closed  bool // it takes no more records; a child reported by its parent's end is not known to be closed
+	// it takes no more records; a child reported by its parent's end is not known to be closed
+	Closed bool
 }
 
 // Graph is the lineage of one stream's shards as of one listing. It is immutable.

@@ -35,9 +35,11 @@ type awsFlags struct {
 	endpoint       string
 	dynamoEndpoint string
 	region         string
-	http2          bool // for subscriptions, which the service wants over it; polling is cheaper without
-	reads          bool // the library reads with the client of Kinesis, which may not be wrapped then; see greet
-	wait           bool // go on until all have answered
+	// for subscriptions, which the service wants over it; polling is cheaper without
+	http2 bool
+	// the library reads with the client of Kinesis, which may not be wrapped then; see greet
+	reads bool
+	wait  bool // go on until all have answered
 
 	patience patience
 	service  *peer // Kinesis, once there is a client
@@ -135,7 +137,8 @@ func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws
 	load := func(more ...func(*config.LoadOptions) error) (aws.Config, error) {
 		options := append([]func(*config.LoadOptions) error{
 			config.WithHTTPClient(httpClient(f.http2)),
-			config.WithLogger(logging.Nop{}), // what it says of a call we say in better words, or not at all
+			// what it says of a call we say in better words, or not at all
+			config.WithLogger(logging.Nop{}),
 		}, more...)
 		if f.region != "" {
 			options = append(options, config.WithRegion(f.region))
@@ -221,7 +224,8 @@ func httpClient(http2 bool) *awshttp.BuildableClient {
 			tr.ForceAttemptHTTP2 = false
 			tr.Protocols = new(http.Protocols)
 			tr.Protocols.SetHTTP1(true)
-			if tr.TLSClientConfig != nil { // a clone, which offers what its original would have spoken
+			// a clone, which offers what its original would have spoken
+			if tr.TLSClientConfig != nil {
 				tr.TLSClientConfig.NextProtos = []string{"http/1.1"}
 			}
 		})
@@ -258,7 +262,8 @@ func isLoopback(endpoint string) bool {
 // checkStreams looks at --stream before a service does, whose words about it are not for people.
 func checkStreams(streams ...string) error {
 	for _, s := range streams {
-		if !strings.HasPrefix(s, "arn:") && !consumerForm.MatchString(s) { // a stream's name has the form of a consumer's
+		// a stream's name has the form of a consumer's
+		if !strings.HasPrefix(s, "arn:") && !consumerForm.MatchString(s) {
 			return usagef("--stream %.140q is no name of a stream: use 1 to 128 of a-z, A-Z, 0-9, _ . -, or an ARN", s)
 		}
 	}

@@ -19,7 +19,8 @@ func watchBeats(ctx context.Context, store lease.Store, app string, first lease.
 		return nil
 	}
 	seen := map[string]bool{}
-	_ = watch(ctx, store, app, first, length, func(now lease.View) bool { // what was seen until then is the answer
+	// what was seen until then is the answer
+	_ = watch(ctx, store, app, first, length, func(now lease.View) bool {
 		for _, w := range stirring(first, now) {
 			seen[w.Session] = true
 		}

@@ -85,7 +85,8 @@ func TestAllThatRunAreNamed(t *testing.T) {
 // Nobody is taken for gone who was not looked at for long enough.
 func TestRefuseWhileRunning(t *testing.T) {
 	for name, c := range map[string]struct {
-		beat  time.Duration // between two beats of the one worker; 0 for none at all, negative for one that is dead
+		// between two beats of the one worker; 0 for none at all, negative for one that is dead
+		beat  time.Duration
 		looks int           // that succeed
 		want  string        // "" when it may go on
 		takes time.Duration // at most
@@ -114,7 +115,8 @@ func TestRefuseWhileRunning(t *testing.T) {
 							case <-ctx.Done():
 								return
 							case <-tick.C:
-								_, _ = mem.Beat(ctx, "a", lease.Report{Session: "A", Name: "ann"}) // fails when the test is over
+								// fails when the test is over
+								_, _ = mem.Beat(ctx, "a", lease.Report{Session: "A", Name: "ann"})
 							}
 						}
 					}()

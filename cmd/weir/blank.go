@@ -14,7 +14,8 @@ import (
 func refuseBlank(cmd *cobra.Command, args []string) error {
 	var blank []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.NoOptDefVal == "" && isBlank(f.Value) { // those that may stand alone refuse it when it is set
+		// those that may stand alone refuse it when it is set
+		if f.NoOptDefVal == "" && isBlank(f.Value) {
 			blank = append(blank, "--"+f.Name)
 		}
 	})

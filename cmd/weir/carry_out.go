@@ -155,7 +155,8 @@ func (o *outcome) apply(ctx context.Context, store openStore, app string, steps 
 	}
 	for _, s := range steps {
 		happened := true
-		for i := 0; i < len(s.Actions) && len(s.Actions) > 1 && happened; i++ { // each only if the one before took effect
+		// each only if the one before took effect
+		for i := 0; i < len(s.Actions) && len(s.Actions) > 1 && happened; i++ {
 			did, err := store.Apply(ctx, app, s.Actions[i:i+1])
 			if err != nil {
 				return store.trouble(err)

@@ -169,7 +169,8 @@ Exit codes:
 	root.SetOut(t.out) // the scripts go where this is when their commands are made
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		completion.Args = noArgs // a shell that it does not know is an error, not a reason to print the help
+		// a shell that it does not know is an error, not a reason to print the help
+		completion.Args = noArgs
 		completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	root.SetHelpCommand(helpCommand())
@@ -207,7 +208,8 @@ func (f *format) register(cmd *cobra.Command, what string) {
 func mustComplete(cmd *cobra.Command, flag string, values ...cobra.Completion) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // the flag does not exist: a mistake in this file's neighbour, found by every test
+		// the flag does not exist: a mistake in this file's neighbour, found by every test
+		panic(err)
 	}
 }
 

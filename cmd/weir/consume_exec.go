@@ -45,7 +45,8 @@ func (e executor) Handle(ctx context.Context, b *weir.Batch) error {
 	cmd.Cancel = func() error { return endGroup(cmd, false) }
 	cmd.WaitDelay = grace
 	err = runNoted(cmd)
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it exited with 0, though something it started goes on
+	// it exited with 0, though something it started goes on
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
 	if ctx.Err() != nil {

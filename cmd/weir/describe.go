@@ -53,18 +53,20 @@ type troubleInfo struct {
 }
 
 type leaseInfo struct {
-	Stream     string   `json:"stream"`
-	Shard      string   `json:"shard"`
-	Parents    []string `json:"parents,omitempty"`
-	State      string   `json:"state"` // held, moving, pausing, paused, free, revoked, waiting, finished
-	Worker     string   `json:"worker,omitempty"`
-	Session    string   `json:"session,omitempty"`
-	Heir       string   `json:"heir,omitempty"`
-	Epoch      uint64   `json:"epoch"`
-	Checkpoint string   `json:"checkpoint"`
-	Lag        *int64   `json:"lag_ms,omitempty"`           // not there when it is not known
-	Load       *int64   `json:"load_bytes_per_s,omitempty"` // about; not there when no owner has said it
-	Created    string   `json:"stream_created,omitempty"`   // of the stream as the lease knows it
+	Stream  string   `json:"stream"`
+	Shard   string   `json:"shard"`
+	Parents []string `json:"parents,omitempty"`
+	// held, moving, pausing, paused, free, revoked, waiting, finished
+	State      string `json:"state"`
+	Worker     string `json:"worker,omitempty"`
+	Session    string `json:"session,omitempty"`
+	Heir       string `json:"heir,omitempty"`
+	Epoch      uint64 `json:"epoch"`
+	Checkpoint string `json:"checkpoint"`
+	Lag        *int64 `json:"lag_ms,omitempty"` // not there when it is not known
+	// about; not there when no owner has said it
+	Load    *int64 `json:"load_bytes_per_s,omitempty"`
+	Created string `json:"stream_created,omitempty"` // of the stream as the lease knows it
 
 	load lease.Load
 }

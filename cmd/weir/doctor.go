@@ -285,7 +285,8 @@ func askDoctorStream(ctx context.Context, client *kinesis.Client, stream string,
 	if about.arn == "" {
 		return s
 	}
-	if _, consumers, err := listConsumers(ctx, client, about.arn); err == nil { // what it costs is no worker's concern
+	// what it costs is no worker's concern
+	if _, consumers, err := listConsumers(ctx, client, about.arn); err == nil {
 		s.Consumers = []string{}
 		for _, c := range consumers {
 			s.Consumers = append(s.Consumers, c.Name)

@@ -93,7 +93,8 @@ func explained(err error) string {
 		return fmt.Sprintf("%sthe server%s closed the connection: is it %s?", about, endpoint, service)
 	case text == context.DeadlineExceeded.Error():
 		return "no answer came in time"
-	case !fromSDK && place == nil: // a database's driver, or a file that others have locked, which has no endpoint or region
+	case !fromSDK && place == nil:
+		// a database's driver, or a file that others have locked, which has no endpoint or region
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Sprintf("%s%s%s did not answer in time: check the endpoint, the region and the network", about, service, endpoint)
 	case fromSDK:

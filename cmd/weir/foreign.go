@@ -34,7 +34,8 @@ func language(said, asked string) string {
 	switch {
 	case strings.HasPrefix(said, "SSH-"):
 		return speaksSSH
-	case strings.HasPrefix(said, "HTTP/") && strings.Contains(said, "HTTPS"): // as Go's and nginx' refuse plain requests
+	case strings.HasPrefix(said, "HTTP/") && strings.Contains(said, "HTTPS"):
+		// as Go's and nginx' refuse plain requests
 		return speaksTLS
 	case strings.HasPrefix(said, "HTTP/"):
 		return speaksHTTP
@@ -44,7 +45,8 @@ func language(said, asked string) string {
 		return speaksTLS
 	case strings.HasPrefix(said, "-ERR "), strings.HasPrefix(said, "-NOAUTH "), strings.HasPrefix(said, "-DENIED "):
 		return speaksRedis
-	case len(said) > 4 && said[3] == 0 && (said[4] == 10 || said[4] == 0xff): // its first packet, of protocol 10 or an error
+	case len(said) > 4 && said[3] == 0 && (said[4] == 10 || said[4] == 0xff):
+		// its first packet, of protocol 10 or an error
 		return speaksMySQL
 	case asked == askPostgres && (said == "N" || said == "S"):
 		return speaksPostgres
@@ -54,7 +56,8 @@ func language(said, asked string) string {
 
 // What a server is asked that does not speak first.
 const (
-	askHTTP     = "GET / HTTP/1.0\r\n\r\n"           // which Redis, and servers with TLS, refuse in words of theirs
+	// which Redis, and servers with TLS, refuse in words of theirs
+	askHTTP     = "GET / HTTP/1.0\r\n\r\n"
 	askPostgres = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // whether it speaks TLS
 )
 

@@ -66,8 +66,9 @@ type appInfo struct {
 	Finished int      `json:"finished"`
 	Held     int      `json:"held"`
 	Workers  int      `json:"workers"`
-	Leader   string   `json:"leader,omitempty"` // the last one that took the lead, whether it lives or not
-	Paused   []string `json:"paused,omitempty"`
+	// the last one that took the lead, whether it lives or not
+	Leader string   `json:"leader,omitempty"`
+	Paused []string `json:"paused,omitempty"`
 }
 
 func listApps(ctx context.Context, t terminal, store openStore) ([]appInfo, error) {

@@ -114,7 +114,8 @@ func (o *planOptions) observe(ctx context.Context, store openStore, first lease.
 func planOf(app string, v lease.View, f lease.Facts) planReport {
 	r := planReport{App: app, Actions: []plannedAction{}, Times: infoOf(lease.TimesOf(v))}
 	actions, sentences := lease.Plan(v, f, lease.Limits{}), lease.Explain(v, f, lease.Limits{})
-	var names []string // each session is shown by its name, and by both if the name is not its own alone
+	// each session is shown by its name, and by both if the name is not its own alone
+	var names []string
 	count := map[string]int{}
 	for _, w := range v.Workers {
 		count[w.Name]++

@@ -87,7 +87,8 @@ It names streams by ARN with that account, and calls with another account than -
 					return fmt.Errorf("stream %s: %w", s.name, err)
 				}
 			}
-			server.SetStateDelay(stateDelay) // only now: what --stream asks for is there when the address is
+			// only now: what --stream asks for is there when the address is
+			server.SetStateDelay(stateDelay)
 			if _, err := fmt.Fprint(t.out, welcome(server.URL(), server.Region(), caFile, cfg.TLS, wanted)); err != nil {
 				return err
 			}

@@ -119,7 +119,8 @@ func (r *readme) lasts(script string) *output {
 	if err := cmd.Start(); err != nil {
 		r.t.Fatalf("%s: %v", script, err)
 	}
-	r.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // it has ended, unless the test failed
+	// it has ended, unless the test failed
+	r.t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	r.lasting = append(r.lasting, cmd)
 	return out
 }

@@ -9,9 +9,10 @@ import (
 
 // recordJSON is a record as -o json prints it, one object a line.
 type recordJSON struct {
-	Shard    string  `json:"shard"`
-	Sequence string  `json:"sequence"`
-	Position string  `json:"position,omitempty"` // after this record, when an aggregate holds more of the same sequence number
+	Shard    string `json:"shard"`
+	Sequence string `json:"sequence"`
+	// after this record, when an aggregate holds more of the same sequence number
+	Position string  `json:"position,omitempty"`
 	Key      string  `json:"key"`
 	Arrival  string  `json:"arrival"`
 	Data     *string `json:"data,omitempty"`        // when it is UTF-8

@@ -71,7 +71,8 @@ func answeringBytes(t *testing.T, first bool, said string) string {
 			}
 			_, _ = c.Write([]byte(said))
 			_ = c.(*net.TCPConn).CloseWrite()
-			_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond)) // so that what was said is not lost to a reset
+			// so that what was said is not lost to a reset
+			_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond))
 			_, _ = c.Read(heard)
 			_ = c.Close()
 		}

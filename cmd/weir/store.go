@@ -221,7 +221,8 @@ func (s openStore) create(ctx context.Context) error {
 		if server.Schema() == "" {
 			return nil // it asks nothing, so nothing answers
 		}
-		if _, err := s.View(ctx, "weir", ""); err != nil && unanswered(err) { // what is made may take longer than an answer
+		// what is made may take longer than an answer
+		if _, err := s.View(ctx, "weir", ""); err != nil && unanswered(err) {
 			return err
 		}
 		if err := s.asks(ctx, server.Create); err != nil {

@@ -99,18 +99,19 @@ type peer struct {
 
 	mu       sync.Mutex
 	name     string
-	answered bool            // at least once
-	open     int             // calls that go on
-	failed   bool            // one has ended without an answer since the last answer
-	since    time.Time       // since when nothing has come although something was asked, zero when all is answered
-	ended    time.Time       // the end of the last call
-	said     time.Duration   // the silence at the last word about it
-	back     time.Duration   // the silence that was told and is over, until that is told, too
-	why      string          // what a call failed with that is made again
-	due      time.Time       // of the first answer
-	timer    *time.Timer     // until late, nil before the first call
-	late     context.Context // ends when the first answer is overdue
-	expire   context.CancelCauseFunc
+	answered bool // at least once
+	open     int  // calls that go on
+	failed   bool // one has ended without an answer since the last answer
+	// since when nothing has come although something was asked, zero when all is answered
+	since  time.Time
+	ended  time.Time       // the end of the last call
+	said   time.Duration   // the silence at the last word about it
+	back   time.Duration   // the silence that was told and is over, until that is told, too
+	why    string          // what a call failed with that is made again
+	due    time.Time       // of the first answer
+	timer  *time.Timer     // until late, nil before the first call
+	late   context.Context // ends when the first answer is overdue
+	expire context.CancelCauseFunc
 }
 
 // call is one that goes on.

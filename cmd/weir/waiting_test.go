@@ -444,7 +444,8 @@ func (g *gate) listen(t *testing.T) string {
 	g.more = make(chan struct{}, 100)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body) // before that the server does not see that the client leaves
+		// before that the server does not see that the client leaves
+		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
 		}

@@ -59,7 +59,8 @@ func damagedFiles(p *wrongPlace) []wronginput.Input {
 	cut := p.file("cut.db", string(content[:len(content)/2]))
 	short := p.file("short.db", string(content[:50]))
 	damaged := bytes.Clone(content)
-	for i := 4096; i < len(damaged); i++ { // all pages but the first, which has the names of the tables
+	// all pages but the first, which has the names of the tables
+	for i := 4096; i < len(damaged); i++ {
 		damaged[i] ^= 0x5a
 	}
 	pages := p.file("damaged.db", string(damaged))

@@ -13,7 +13,9 @@ import (
 
 // runningInput is something that goes wrong under a command that had begun well.
 type runningInput struct {
-	name, args string // ENDPOINT stands for the flags that lead to a stream of one record, STORE for those of a SQLite file
+	// ENDPOINT stands for the flags that lead to a stream of one record, STORE for those of a
+	// SQLite file
+	name, args string
 	// happens is what goes wrong once the command has written the record.
 	happens func(s *kinesistest.Server, file string) error
 	code    int

@@ -40,7 +40,8 @@ func wrongStores(p *wrongPlace) []wronginput.Input {
 		fails("a DynamoDB without the table", "group describe --app a --store dynamodb:weir --dynamodb-endpoint "+
 			answering(t, 400, "ResourceNotFoundException", "Requested resource not found"), "there is no DynamoDB table weir", "weir store create"),
 		withLines(fails("a DynamoDB that gives no right", "group describe --app a --store dynamodb:weir --dynamodb-endpoint "+
-			answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized"), "is not allowed", "dynamodb:UpdateItem"), 20), // with a policy to paste
+			// with a policy to paste
+			answering(t, 400, "AccessDeniedException", "User: arn:aws:iam::1:user/x is not authorized"), "is not allowed", "dynamodb:UpdateItem"), 20),
 		fails("a database on a host that is not there", list("postgres://u@nowhere..invalid/d"), "nowhere..invalid", "--store"),
 	}
 	for _, scheme := range []string{"postgres", "mysql", "redis"} {

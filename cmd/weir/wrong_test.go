@@ -17,8 +17,9 @@ type wrongPlace struct {
 	dir      string
 	kinesis  *kinesistest.Server
 	endpoint string // the flag that leads to a Kinesis with the stream s of one shard
-	store    string // the flag that leads to a SQLite file with the application a, which has a lease of that shard
-	records  string // a file of three lines of JSON with a field k
+	// the flag that leads to a SQLite file with the application a, which has a lease of that shard
+	store   string
+	records string // a file of three lines of JSON with a field k
 }
 
 // Every wrong input gets the right exit code and one sentence, which comes soon, names the thing

@@ -10,7 +10,9 @@ import (
 // beginning is how far an application has got that has leases in a stream, but has not begun to
 // read it: the leader that first saw the stream may have died before it had made them all.
 type beginning struct {
-	pin shard.Position // the earliest time that a lease begins at, which the application's start was pinned to; zero when none shows it
+	// the earliest time that a lease begins at, which the application's start was pinned to; zero
+	// when none shows it
+	pin shard.Position
 }
 
 // beginnings are those of the streams of which no lease ever had an owner.

@@ -150,7 +150,8 @@ func (h *lateLeaders) shards() (all []shard.Shard, open []string) {
 
 // leads is a leader that looks a few times, or until it could give leases out if it is the last.
 func (h *lateLeaders) leads(who int, last bool) {
-	s, stage, next := newListings([]string{"s"}), 0, 0 // of the tip that it goes by, and that is being listed
+	// of the tip that it goes by, and that is being listed
+	s, stage, next := newListings([]string{"s"}), 0, 0
 	cfg := Config{
 		Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
 		List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {

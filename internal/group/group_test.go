@@ -24,9 +24,10 @@ type fleet struct {
 	t     *testing.T
 	store lease.Store
 
-	mu      sync.Mutex
-	shards  []shard.Shard
-	ends    map[string][]shard.Shard // shards that end, with their children, once ended[...] records were read
+	mu     sync.Mutex
+	shards []shard.Shard
+	// shards that end, with their children, once ended[...] records were read
+	ends    map[string][]shard.Shard
 	log     []step
 	workers []*member
 	reasons map[string]int // why terms ended
@@ -374,7 +375,8 @@ func TestShardsOfAWorkerWithoutStoreAreTakenOver(t *testing.T) {
 			time.Sleep(4321 * time.Millisecond)
 			died := time.Now()
 			m := f.workers[victim]
-			m.link.set(true, false) // for the others that is the same as dead; and it has to stop by itself
+			// for the others that is the same as dead; and it has to stop by itself
+			m.link.set(true, false)
 			time.Sleep(20 * time.Second)
 			t.Logf("worker %d: silent for %v, %d handled twice", victim, f.silence(died), f.duplicates())
 			if s := f.silence(died); s > 7*time.Second {

@@ -64,19 +64,27 @@ type listed struct {
 	running bool
 	retry   time.Time // not before
 	errors  int
-	fresh   bool               // the latest was made for a stream without leases
-	making  bool               // the leases that it asked for are not known to be there yet, all of them
-	pin     shard.Position     // where a fresh one begins, so that the next one does too; zero for others, or without one such time
-	claimed shard.Position     // the time that the latest was made for, or that the store let it claim: where it agrees that the application begins
+	fresh   bool // the latest was made for a stream without leases
+	// the leases that it asked for are not known to be there yet, all of them
+	making bool
+	// where a fresh one begins, so that the next one does too; zero for others, or without one such
+	// time
+	pin shard.Position
+	// the time that the latest was made for, or that the store let it claim: where it agrees that
+	// the application begins
+	claimed shard.Position
 	absent  map[string]absence // of finished shards that the latest does not name
 	reborn  int64              // the birth that was logged
-	again   time.Time          // list again unless that was done since: a shard may have a lease only now that an old one of its name has gone
+	// list again unless that was done since: a shard may have a lease only now that an old one of
+	// its name has gone
+	again time.Time
 }
 
 // absence is since when a finished lease is known whose shard is not listed.
 type absence struct {
-	seen  time.Time
-	first time.Time // when the first listing began that ought to have named it; zero before there is one
+	seen time.Time
+	// when the first listing began that ought to have named it; zero before there is one
+	first time.Time
 }
 
 type result struct {
@@ -176,7 +184,8 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 		l.running = true
 		start := shard.Position{}
 		if fresh {
-			start = young.start(cmp.Or(l.pin, cfg.Start)) // what could not be applied yet is not to begin later
+			// what could not be applied yet is not to begin later
+			start = young.start(cmp.Or(l.pin, cfg.Start))
 		}
 		s.running.Go(func() {
 			select {
@@ -310,7 +319,8 @@ func (s *listings) take(r result, cfg Config) error {
 // this worker was not told to read are not its business.
 func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Action {
 	byStream := map[string][]lease.Lease{}
-	for rest := v.Leases; len(rest) > 0; { // mostly those of one stream after the other: thousands need not be copied
+	// mostly those of one stream after the other: thousands need not be copied
+	for rest := v.Leases; len(rest) > 0; {
 		stream, n := rest[0].Stream, 1
 		for n < len(rest) && rest[n].Stream == stream {
 			n++
@@ -332,13 +342,15 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 			continue // the leases were deleted meanwhile: begin with a fresh listing
 		}
 		if l.fresh && len(l.latest.Shards) > 0 && !s.beginnings[name].agrees(l.claimed) {
-			l.again = l.began.Add(1) // another leader's claim was first, or nobody knows whose it is
+			// another leader's claim was first, or nobody knows whose it is
+			l.again = l.began.Add(1)
 			continue
 		}
 		listing := *l.latest
 		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
 		if anew {
-			listing.Begin = nil // shards that the old stream did not have are read from their beginning too
+			// shards that the old stream did not have are read from their beginning too
+			listing.Begin = nil
 			if l.reborn != l.latest.Born {
 				l.reborn = l.latest.Born
 				cfg.Log.Error("the stream was deleted and made anew: its progress is forgotten, and it is read from its beginning",
@@ -349,7 +361,8 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 				l.again = time.Now()
 			}
 		}
-		if anew || l.fresh || !rootless(name, listing, byStream[name]) { // else a listing comes that says where it begins
+		// else a listing comes that says where it begins
+		if anew || l.fresh || !rootless(name, listing, byStream[name]) {
 			missing := NewLeases(name, listing, byStream[name], l.fresh)
 			l.making = l.fresh && len(missing) > 0
 			for _, made := range s.beginnings[name].first(missing, listing.pin(), len(byStream[name]) > 0) {
@@ -397,7 +410,8 @@ func (l *listed) tombstones(leases []lease.Lease) []lease.Action {
 			actions = append(actions, lease.Action{Kind: lease.Delete, Key: old.Key, Epoch: old.Epoch})
 		}
 	}
-	maps.DeleteFunc(l.absent, func(id string, _ absence) bool { return !unnamed[id] }) // also those whose leases have gone
+	// also those whose leases have gone
+	maps.DeleteFunc(l.absent, func(id string, _ absence) bool { return !unnamed[id] })
 	return actions
 }
 
@@ -412,13 +426,15 @@ func NewLeases(stream string, listing Listing, existing []lease.Lease, fresh boo
 	if !slices.ContainsFunc(listing.Shards, func(s shard.Shard) bool { return !have[s.ID] }) {
 		return nil // nearly always
 	}
-	followed, pin := map[string]bool{}, listing.pin() // followed: the shard is read, or was: its children are read from their beginning
+	// followed: the shard is read, or was: its children are read from their beginning
+	followed, pin := map[string]bool{}, listing.pin()
 	// Of these, the ones that began elsewhere than this listing would, and their descendants: what
 	// came since then is not skipped.
 	earlier := map[string]bool{}
 	for _, l := range existing {
 		_, begins := listing.Begin[l.Shard]
-		over := !begins && l.Position == pin // at the pin, though it ended before: the start was claimed with it
+		// at the pin, though it ended before: the start was claimed with it
+		over := !begins && l.Position == pin
 		followed[l.Shard] = !tombstone(l) && !over
 		earlier[l.Shard] = followed[l.Shard] && (l.Position.Kind() != shard.Time || l.Position != listing.Begin[l.Shard])
 	}

@@ -9,7 +9,8 @@ import (
 
 // What a plan depends on makes another roster, whatever fields workers come to have.
 func TestRosterSeesEveryFieldThatPlansDependOn(t *testing.T) {
-	counts := map[string]bool{"Beat": true, "Holds": true, "Troubles": true} // move all the time, and are left out
+	// move all the time, and are left out
+	counts := map[string]bool{"Beat": true, "Holds": true, "Troubles": true}
 	one := lease.Worker{Session: "s", Name: "n", Weight: 1}
 	same := lease.View{Workers: []lease.Worker{one}, Paused: []string{"p"}}
 	r := rosterOf(same)

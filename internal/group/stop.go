@@ -47,7 +47,9 @@ func (w *worker) stopped() bool {
 // that the others see a dead session, and nothing is lost but a little time.
 func (w *worker) leave(ctx context.Context) {
 	within := w.cfg.Times.Failover
-	if w.first { // the store never answered: there is no session, or one that would be given leases until it is seen to be dead
+	// the store never answered: there is no session, or one that would be given leases until it is
+	// seen to be dead
+	if w.first {
 		within = w.cfg.Times.Beat
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)

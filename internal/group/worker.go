@@ -35,7 +35,8 @@ type worker struct {
 	failed     error // of the last beat that failed before a stop began
 	begun      bool  // a beat was answered once
 	hurryUntil time.Time
-	expected   map[lease.Key]time.Time // children of shards that were finished here, until when they are worth hurrying for
+	// children of shards that were finished here, until when they are worth hurrying for
+	expected map[lease.Key]time.Time
 
 	stopping  time.Time // when the stop began
 	fatal     error
@@ -102,7 +103,8 @@ func (w *worker) run(ctx context.Context) error {
 		case w.again: // only the session was to end
 			w.stop(err)
 		default:
-			w.fatal = err // a handler that asks to stop while Run stops already: its error is not to be swallowed
+			// a handler that asks to stop while Run stops already: its error is not to be swallowed
+			w.fatal = err
 		}
 		next := w.beat(goOn)
 		if !w.stopping.IsZero() && w.stopped() {
@@ -184,7 +186,8 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 // take acts on orders. It keeps next to nothing of them: they name every lease that is held.
 func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress) {
 	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
-		slices.SortFunc(o.Held, byKey) // a store that does not keep to the contract must not look like one that took leases away
+		// a store that does not keep to the contract must not look like one that took leases away
+		slices.SortFunc(o.Held, byKey)
 	}
 	w.holds = lease.Fingerprint(o.Held)
 	w.settle(o.Held, sent)

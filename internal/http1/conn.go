@@ -19,17 +19,19 @@ type conn struct {
 	net.Conn         // what is written to and read from: a socket, or TLS over one
 	under    *socket // what is below
 	host     *Host
-	used     bool        // it has brought an answer
-	bound    Bound       // of the call
-	set      time.Time   // the deadline that is set: zero for none, mixed if it is not the same for reading and writing
-	soft     time.Time   // the earlier one that is set for reading, to notice silence; zero for none
-	most     time.Time   // the latest that may be set for reading; zero for none
-	asked    time.Time   // when the last request was written
-	heard    time.Time   // when the first byte of the last answer was read
-	timer    *time.Timer // in place of a deadline, where those are not known
-	idle     time.Time   // since when
-	cut      func()      // interrupts whoever waits for it
-	probe    [1]byte
+	used     bool  // it has brought an answer
+	bound    Bound // of the call
+	// the deadline that is set: zero for none, mixed if it is not the same for reading and writing
+	set time.Time
+	// the earlier one that is set for reading, to notice silence; zero for none
+	soft  time.Time
+	most  time.Time   // the latest that may be set for reading; zero for none
+	asked time.Time   // when the last request was written
+	heard time.Time   // when the first byte of the last answer was read
+	timer *time.Timer // in place of a deadline, where those are not known
+	idle  time.Time   // since when
+	cut   func()      // interrupts whoever waits for it
+	probe [1]byte
 
 	buf         []byte
 	from, until int  // of buf: what was read and not used

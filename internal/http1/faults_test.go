@@ -257,7 +257,8 @@ func TestEveryWaitEnds(t *testing.T) {
 			_, _ = io.Copy(io.Discard, c)
 		}
 	}
-	deaf := func(_ int, c net.Conn) { time.Sleep(time.Hour) } // reads nothing, so that even the request does not go out
+	// reads nothing, so that even the request does not go out
+	deaf := func(_ int, c net.Conn) { time.Sleep(time.Hour) }
 	slow := func(_ int, c net.Conn) {
 		if takeRequest(bufio.NewReader(c)) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n")

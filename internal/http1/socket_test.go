@@ -97,7 +97,8 @@ func TestKeptSocketsAreLookedAt(t *testing.T) {
 						close(read)
 						<-happened
 						waitForData(t, h, c.extra != "" || c.close)
-						kept := h.idle[0] // a bound that passed meanwhile says nothing about the connection
+						// a bound that passed meanwhile says nothing about the connection
+						kept := h.idle[0]
 						_ = kept.SetDeadline(mixed)
 						kept.set = mixed
 					}

@@ -17,7 +17,8 @@ type IfExpired uint8
 const (
 	StayExpired   IfExpired = iota // it is tried again, loudly: nobody has agreed to lose records
 	OldestExpired                  // reading goes on with the oldest record
-	LatestExpired                  // reading goes on with what arrives from now on, by the service's clock
+	// reading goes on with what arrives from now on, by the service's clock
+	LatestExpired
 )
 
 // Expiry tells of a position whose records have left the stream.

@@ -234,7 +234,8 @@ func TestFanOutHandlersThatHangStopTheirOwnShardsOnly(t *testing.T) {
 			}
 			peak = max(peak, m.budget.InUse())
 		}
-		time.Sleep(2 * time.Minute) // where there is too little memory for events, polling in small pages has to catch up
+		// where there is too little memory for events, polling in small pages has to catch up
+		time.Sleep(2 * time.Minute)
 		mu.Lock()
 		for id, i := range index {
 			if hangs := i < shards/2; !hangs && got[i] != put[id] || hangs && got[i] != 0 {

@@ -38,7 +38,8 @@ type consumer struct {
 	failed error         // of the last search
 	ours   bool          // it was, or may have been, registered here
 	until  time.Time     // no other search before
-	waited bool          // for ACTIVE, as long as anybody should; from now on reading does not stop for it
+	// for ACTIVE, as long as anybody should; from now on reading does not stop for it
+	waited bool
 }
 
 const (

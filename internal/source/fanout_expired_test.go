@@ -105,7 +105,8 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 			p.fan = p.reader()
 			p.fan.Poll.From = from
 			p.fan.Poll.Hears = &Hearing{OnExpired: func(e Expiry) { t.Errorf("from %s: told that %s expired", from, e.At) }}
-			for end := time.Now().Add(7 * time.Minute); time.Now().Before(end); { // over a subscription that ends
+			// over a subscription that ends
+			for end := time.Now().Add(7 * time.Minute); time.Now().Before(end); {
 				page, err := p.fan.Next(t.Context())
 				if err != nil {
 					t.Fatal(err)

@@ -14,15 +14,16 @@ import (
 type trouble int
 
 const (
-	failed   trouble = iota // tried again; also what is not known
-	ended                   // without a word, or by ourselves
-	refused                 // somebody else's subscription is in the way, or the consumer is not ready
-	taken                   // by somebody else's subscription
-	missing                 // the consumer, the shard or the stream
-	misplace                // the position
-	unwanted                // there is no consumer, and asking again soon does not help
-	lost                    // the stream does not exist
-	crowded                 // there is no memory for its events
+	failed trouble = iota // tried again; also what is not known
+	ended                 // without a word, or by ourselves
+	// somebody else's subscription is in the way, or the consumer is not ready
+	refused
+	taken    // by somebody else's subscription
+	missing  // the consumer, the shard or the stream
+	misplace // the position
+	unwanted // there is no consumer, and asking again soon does not help
+	lost     // the stream does not exist
+	crowded  // there is no memory for its events
 )
 
 // troubleOf sorts errors. answered says that the call had been answered with a stream.
@@ -65,7 +66,8 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 		f.takeovers = 0
 	}
 	what := troubleOf(err, answered)
-	if what == ended && served { // five minutes, usually. When it was less, the spacing of calls still holds
+	// five minutes, usually. When it was less, the spacing of calls still holds
+	if what == ended && served {
 		return 0, nil
 	}
 	if !f.polling { // else that is how reading stands

@@ -33,8 +33,10 @@ type Feed struct {
 	bytes   int32 // … of memory
 	needs   int32 // bytes that the next read waits for
 	granted int32 // bytes that it may take
-	expects int32 // bytes of memory that the next answer will probably need; 0 when it will probably be small
-	had     int32 // bytes that the last reservation got, if it was less than it should have been; 0 if not
+	// bytes of memory that the next answer will probably need; 0 when it will probably be small
+	expects int32
+	// bytes that the last reservation got, if it was less than it should have been; 0 if not
+	had int32
 
 	state  feedState
 	held   bool // no more turns
@@ -43,8 +45,10 @@ type Feed struct {
 	hungry bool // Next had nothing to hand over since the last read
 	asleep bool // whoever takes pages wants to be woken
 	short  bool // the last read lacked memory: the next one waits until everything was handled
-	light  bool // the next one will probably bring nothing, and soon; not changed while the feed is in a list of the scheduler
-	doing  Doing
+	// the next one will probably bring nothing, and soon; not changed while the feed is in a list
+	// of the scheduler
+	light bool
+	doing Doing
 	// Waits, if it is set before the first Next, makes Next wait where it would fail with
 	// [ErrEmpty].
 	Waits bool

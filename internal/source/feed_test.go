@@ -412,7 +412,8 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 			}
 		}
 		nothing()
-		time.Sleep(time.Minute + tick/2) // reads are made at whole ticks: none while something is put
+		// reads are made at whole ticks: none while something is put
+		time.Sleep(time.Minute + tick/2)
 		if n := woken.Load(); n != 0 {
 			t.Errorf("woken %d times by answers that brought nothing", n)
 		}

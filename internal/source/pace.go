@@ -93,7 +93,8 @@ func (t tempo) after(tip, records bool) tempo {
 
 // throttled is the tempo after a read that was.
 func (t tempo) throttled() tempo {
-	if t == unsettled { // it reads as much as it may, and who begins to do that at the same time is soon done
+	// it reads as much as it may, and who begins to do that at the same time is soon done
+	if t == unsettled {
 		return t
 	}
 	more := max(int(t)-int(wary)+1, 0)

@@ -28,10 +28,11 @@ type Origin = wire.Origin
 // and End for sure. It is valid until the next read, or until Release where the caller reuses
 // memory.
 type Page struct {
-	Records  []Record
-	Bytes    int           // of data and keys
-	Marked   bool          // a record may be an aggregate
-	Behind   time.Duration // how far the read was behind the tip; negative when the service did not say
+	Records []Record
+	Bytes   int  // of data and keys
+	Marked  bool // a record may be an aggregate
+	// how far the read was behind the tip; negative when the service did not say
+	Behind   time.Duration
 	End      bool          // the shard is closed and this was the last of it
 	Children []shard.Shard // with End: what the service named; may be empty
 	Took     time.Duration // from the call until it was there; 0 by fan-out
@@ -203,7 +204,8 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		p.Limit = max(p.Limit/2, 1)
 		wait = retry.next()
 	case c == "InvalidArgumentException" && !p.made:
-		p.iterator = "" // the iterator is not known any more: a server that was restarted, or a new one
+		// the iterator is not known any more: a server that was restarted, or a new one
+		p.iterator = ""
 		wait = retry.next()
 	case c == "InvalidArgumentException":
 		p.iterator = ""

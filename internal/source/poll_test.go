@@ -159,7 +159,8 @@ func TestThrottlesAreWaitedOutAndSaidSo(t *testing.T) {
 }
 
 func TestTheServicesOwnLimitsAreKept(t *testing.T) {
-	bubble(t, kinesistest.Config{}, func(p *polled) { // limits are on: five reads a second, 2 MiB a second
+	// limits are on: five reads a second, 2 MiB a second
+	bubble(t, kinesistest.Config{}, func(p *polled) {
 		data := make([]byte, 900<<10)
 		read := 0
 		for range 60 {

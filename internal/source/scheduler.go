@@ -224,7 +224,8 @@ func (s *Scheduler) look(now int) {
 	length := time.Duration(now-s.looked) * tick
 	s.width = s.width.adjust(look{s.behind >= lookEvery, float64(s.spent) / float64(length)})
 	s.looked, s.spent = now, 0
-	for n := (s.spare + 3) / 4; n > 0 && len(s.parked) > leastParked; n-- { // those that have been so for longest
+	// those that have been so for longest
+	for n := (s.spare + 3) / 4; n > 0 && len(s.parked) > leastParked; n-- {
 		s.parked[0] <- false
 		s.parked = append(s.parked[:0], s.parked[1:]...)
 	}

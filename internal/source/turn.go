@@ -28,7 +28,8 @@ func (f *Feed) begin(l *lane) bool {
 		return false
 	}
 	now := mono.Now()
-	if due := f.poll.due; !due.IsZero() && due.Sub(now) > tick { // further ahead than the wheel goes
+	// further ahead than the wheel goes
+	if due := f.poll.due; !due.IsZero() && due.Sub(now) > tick {
 		f.sched.at(f, due)
 		return false
 	}
@@ -67,8 +68,10 @@ func (f *Feed) finish(l *lane) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := mono.Now()
-	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil // else the next turn sees it
-	f.end = nil                                                           // it is the next turn's, whoever has that
+	// else the next turn sees it
+	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil
+	// it is the next turn's, whoever has that
+	f.end = nil
 	if f.state == turning {
 		f.state = parked
 	}

@@ -146,7 +146,8 @@ func TestIdleShardsAreReadInWaves(t *testing.T) {
 // An answer that does not come holds up nobody for more than a few ticks, however many do not.
 func TestAHungAnswerHoldsUpNobody(t *testing.T) {
 	const shards, each = 300, 17
-	for _, hang := range []time.Duration{7 * time.Second, time.Minute} { // the latter until the call is given up
+	// the latter until the call is given up
+	for _, hang := range []time.Duration{7 * time.Second, time.Minute} {
 		idling(t, shards, 10*time.Millisecond, func(s *seaside) {
 			hung := map[string]bool{}
 			began := time.Now()

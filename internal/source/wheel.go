@@ -6,7 +6,8 @@ import "math/bits"
 // stands in a bit each, so that looking for the next costs a few words and not a slot for each
 // tick. The zero wheel is ready. It is guarded by the scheduler's lock.
 type wheel struct {
-	slots  []*Feed // by tick, the last one of each; its after is the first one. nil until a feed is placed
+	// by tick, the last one of each; its after is the first one. nil until a feed is placed
+	slots  []*Feed
 	due    [wheelTicks / 64]uint64
 	placed int // feeds
 }

@@ -43,7 +43,8 @@ func readAPIError(ctx context.Context, a *answer) error {
 	same := *a.response() //nolint:bodyclose // it has been read
 	same.Body = io.NopCloser(bytes.NewReader(body))
 	if same.StatusCode >= 200 && same.StatusCode < 300 {
-		same.StatusCode = http.StatusInternalServerError // 204 and the like: there is no page without a body
+		// 204 and the like: there is no page without a body
+		same.StatusCode = http.StatusInternalServerError
 	}
 	return sdkProtocol.DeserializeResponse(ctx, getRecords, kinesis.TypeRegistry, &smithyhttp.Response{Response: &same}, nil)
 }

@@ -95,7 +95,8 @@ func TestAskedCalls(t *testing.T) {
 			if got := asked.Load() - provided; got != 1 {
 				t.Errorf("%d times for credentials", got)
 			}
-			if _, err := caller.Read(ctx, req, &p); c.name == "a page" && err != nil { // and the line is as before
+			// and the line is as before
+			if _, err := caller.Read(ctx, req, &p); c.name == "a page" && err != nil {
 				t.Error(err)
 			}
 			line.Park()

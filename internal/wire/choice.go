@@ -6,10 +6,11 @@ import "sync/atomic"
 type formatState uint32
 
 const (
-	cborUntried formatState = iota // CBOR is asked for; it has not yet brought a record, or it failed since
-	cborProven                     // CBOR brought records as bytes
-	jsonTrial                      // CBOR failed, JSON is tried
-	jsonSettled                    // CBOR failed and JSON did not
+	// CBOR is asked for; it has not yet brought a record, or it failed since
+	cborUntried formatState = iota
+	cborProven              // CBOR brought records as bytes
+	jsonTrial               // CBOR failed, JSON is tried
+	jsonSettled             // CBOR failed and JSON did not
 )
 
 // outcome is what became of a call, as far as the format is concerned.
@@ -19,8 +20,9 @@ const (
 	readEmpty   outcome = iota // an answer was read that had no record
 	readRecords                // an answer with records was read
 	readText                   // an answer was read whose data were base64 text where bytes belong
-	refused                    // the endpoint does not take the format, or its answer could not be read
-	unrelated                  // anything else, such as a throttle
+	// the endpoint does not take the format, or its answer could not be read
+	refused
+	unrelated // anything else, such as a throttle
 )
 
 // next is what is known after a call in the format of state s, and whether the same call should be

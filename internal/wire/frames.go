@@ -152,7 +152,8 @@ const headerString = 7
 
 // headerSizes are those of values whose size depends on their type alone; -1 for those that say how
 // long they are.
-var headerSizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16} // true, false, integers, bytes, string, time, UUID
+// true, false, integers, bytes, string, time, UUID
+var headerSizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16}
 
 // parse reads a block of headers. Values that are no strings count as absent; of two headers of one
 // name the last counts.

@@ -325,7 +325,8 @@ func (d *jsonReader) skipAt(depth int) error {
 		d.i++
 		first := true
 		for {
-			more, err := d.more(&first, c+2) // both closing brackets stand two behind the opening ones
+			// both closing brackets stand two behind the opening ones
+			more, err := d.more(&first, c+2)
 			if err != nil || !more {
 				return err
 			}

@@ -102,7 +102,8 @@ func TestEveryPathReadsTheSameRecords(t *testing.T) {
 								if err := c.GetRecords(t.Context(), Request{Iterator: iterator, Limit: 1000, StreamARN: server.StreamARN("s")}, &got); err != nil {
 									t.Fatal(err)
 								}
-								want.Next, got.Next = "", strings.Repeat(got.Next, 0) // each is issued anew
+								// each is issued anew
+								want.Next, got.Next = "", strings.Repeat(got.Next, 0)
 								if d := differ(&got, &want, equalTime); d != "" {
 									t.Fatal(d)
 								}

@@ -46,8 +46,9 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 			parts bool
 			most  float64
 		}{
-			{Options{Reuse: true}, false, 18}, // 9, and more where pools forget, as the race detector has them do
-			{Options{Reuse: true}, true, 30},  // of which three for each of three parts
+			// 9, and more where pools forget, as the race detector has them do
+			{Options{Reuse: true}, false, 18},
+			{Options{Reuse: true}, true, 30}, // of which three for each of three parts
 			{Options{}, false, 18},
 		} {
 			body := cborPage(records, 1024)

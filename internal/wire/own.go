@@ -22,11 +22,12 @@ const (
 
 // Header values that are the same in every request. Nobody changes them.
 var (
-	targetValue  = []string{target}
-	identity     = []string{"identity"}
-	cborValue    = []string{cborType}
-	jsonValue    = []string{jsonType}
-	safeToRepeat = []string{} // is not sent, but says that the request may be, on another connection
+	targetValue = []string{target}
+	identity    = []string{"identity"}
+	cborValue   = []string{cborType}
+	jsonValue   = []string{jsonType}
+	// is not sent, but says that the request may be, on another connection
+	safeToRepeat = []string{}
 )
 
 // own makes one call and reads the answer into p. With a life to live it may leave the rest of a

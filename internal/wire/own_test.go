@@ -90,7 +90,8 @@ func TestHTTP1IsChosenByALPN(t *testing.T) {
 	config := &tls.Config{RootCAs: roots}
 	used := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}
 	defer used.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: used}).Post(server.URL, "", nil) // HTTP/2 is set up in it from now on
+	// HTTP/2 is set up in it from now on
+	resp, err := (&http.Client{Transport: used}).Post(server.URL, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

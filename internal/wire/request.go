@@ -11,9 +11,10 @@ import (
 
 // Request is what GetRecords is asked for.
 type Request struct {
-	Iterator  string
-	Limit     int    // records, 1 to 10,000; 0 leaves it to the service
-	StreamARN string // of the stream; optional, but account-based endpoints and policies may need it
+	Iterator string
+	Limit    int // records, 1 to 10,000; 0 leaves it to the service
+	// of the stream; optional, but account-based endpoints and policies may need it
+	StreamARN string
 	Window    int    // how much of the answer [Caller.Read] holds at a time; 0 is [Options.Window]
 	Line      *Line  // that keeps the connection for the next call; may be nil
 	Retry     *Retry // about a second try; may be nil

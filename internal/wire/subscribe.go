@@ -83,7 +83,8 @@ func (c *Caller) Subscribe(ctx context.Context, req SubscribeRequest) (*Subscrip
 	case !s.timer.Stop():
 		s.cancel(s.late)
 	}
-	if cause := context.Cause(s.ctx); cause != nil && !isAPIError(err) { // also if the answer came in that very moment
+	// also if the answer came in that very moment
+	if cause := context.Cause(s.ctx); cause != nil && !isAPIError(err) {
 		err = cause
 	}
 	if err != nil {

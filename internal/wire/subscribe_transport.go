@@ -47,7 +47,8 @@ func streamDoer(from kinesis.HTTPClient) (client doer, closeIdle func()) {
 	switch c := from.(type) {
 	case *awshttp.BuildableClient:
 		if d, ok := c.GetReadTimeout(); ok && d > 0 {
-			return c.WithTransportOptions(tuneForStreams), nothing // only the client itself can do this
+			// only the client itself can do this
+			return c.WithTransportOptions(tuneForStreams), nothing
 		}
 		t := c.GetTransport()
 		tuneForStreams(t)
@@ -86,7 +87,8 @@ func tuneForStreams(t *http.Transport) {
 	if h2.MaxReceiveBufferPerStream == 0 || h2.MaxReceiveBufferPerStream > streamWindow {
 		h2.MaxReceiveBufferPerStream = streamWindow
 	}
-	h2.MaxReceiveBufferPerConnection = 0 // the default, 1 GiB; less is used up by streams that nobody reads
+	// the default, 1 GiB; less is used up by streams that nobody reads
+	h2.MaxReceiveBufferPerConnection = 0
 	if h2.SendPingTimeout == 0 {
 		h2.SendPingTimeout, h2.PingTimeout = streamPing, streamPong
 	}

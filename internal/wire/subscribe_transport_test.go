@@ -124,7 +124,8 @@ func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 		if got := n.dials.Load(); got != 1 {
 			t.Errorf("%d connections for %d subscriptions", got, len(shards))
 		}
-		for i := len(shards) - 1; i >= 0; i-- { // the fast one first, and then those that were stuck
+		// the fast one first, and then those that were stuck
+		for i := len(shards) - 1; i >= 0; i-- {
 			began := time.Now()
 			var p Page
 			for got := 0; got < put[shards[i]]; got += len(p.Records) {

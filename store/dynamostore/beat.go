@@ -80,7 +80,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		err = leaderErr
 	}
 	if err != nil {
-		s.forget(key) // some of the report may have been carried out, and the next one need not repeat it
+		// some of the report may have been carried out, and the next one need not repeat it
+		s.forget(key)
 		return lease.Orders{}, err
 	}
 	if leader.Session == r.Session {

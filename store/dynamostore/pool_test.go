@@ -97,7 +97,8 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork()
 				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					time.Sleep(10 * time.Millisecond) // so that each call needs a connection of its own
+					// so that each call needs a connection of its own
+					time.Sleep(10 * time.Millisecond)
 					w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 					_, _ = w.Write([]byte(`{}`))
 				})}

@@ -19,9 +19,11 @@ const maxTries = 20
 
 // progress is what carrying out a report found.
 type progress struct {
-	refused bool                 // something was ignored: the session's picture of its leases is not the store's
-	tell    news                 // what sessions got
-	back    map[lease.Key]uint64 // the epochs of leases that the session does not hold any more by this
+	// something was ignored: the session's picture of its leases is not the store's
+	refused bool
+	tell    news // what sessions got
+	// the epochs of leases that the session does not hold any more by this
+	back map[lease.Key]uint64
 }
 
 // carryOut carries out each progress of a report by itself: those of one lease one after the other,

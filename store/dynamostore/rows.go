@@ -35,7 +35,8 @@ const (
 	attrParents     = "parents"
 	attrRangeStart  = "rangeStart"
 	attrRangeEnd    = "rangeEnd"
-	attrWrite       = "write" // marks the last write, so that who lost its answer finds out that it happened
+	// marks the last write, so that who lost its answer finds out that it happened
+	attrWrite = "write"
 
 	// Of a worker.
 	attrName      = "name"
@@ -58,8 +59,9 @@ const (
 	attrSession = "session"
 	attrTerm    = "term"
 	attrChanges = "changes" // moves after an Apply or a Leave changed leases
-	attrToken   = "token"   // tells changes from those of an application of the same name that was removed
-	attrPaused  = "paused"  // a set of streams, each after pausedMark: a set holds no empty text
+	// tells changes from those of an application of the same name that was removed
+	attrToken  = "token"
+	attrPaused = "paused" // a set of streams, each after pausedMark: a set holds no empty text
 )
 
 const (

@@ -42,7 +42,8 @@ type Store struct {
 	mu     sync.Mutex // never held across a request
 	orders map[orderKey]orders
 	news   map[orderKey]time.Duration // sessions whose rows have news, since when; since born
-	doubt  map[string]time.Duration   // by application: when an announcement may have been lost; since born
+	// by application: when an announcement may have been lost; since born
+	doubt map[string]time.Duration
 }
 
 var (

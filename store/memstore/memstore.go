@@ -395,7 +395,8 @@ func (a *application) list(owner string) []lease.Lease {
 	for _, l := range of {
 		parents += len(l.Parents)
 	}
-	some, all := make([]lease.Lease, 0, len(of)), make([]string, 0, parents) // once, because there may be many
+	// once, because there may be many
+	some, all := make([]lease.Lease, 0, len(of)), make([]string, 0, parents)
 	for _, l := range of {
 		some = append(some, *l)
 		if l.Parents != nil {

@@ -81,7 +81,8 @@ var mysql = &dialect{
 	quickBeat: quickBeatMySQL,
 	busy: func(err error) bool {
 		switch mysqlCode(err) {
-		case "1205", "1213", "1020", "1062": // lock, deadlock, a row that changed, and somebody made the same row first
+		case "1205", "1213", "1020", "1062":
+			// lock, deadlock, a row that changed, and somebody made the same row first
 			return true
 		}
 		return false

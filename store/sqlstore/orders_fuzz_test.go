@@ -14,7 +14,8 @@ func FuzzReadOrders(f *testing.F) {
 	f.Add("me", int64(3), "me", int64(1), int64(2), int64(0), "s", "1", `["a"]`, "17+3", int64(4), uint8(0))
 	f.Add("me", int64(3), "other", int64(1), int64(2), int64(1), "s", "1", `[]`, "oldest", int64(4), uint8(1))
 	f.Add("me", int64(-3), "me", int64(-1), int64(-2), int64(2), "s", "1", `{`, "x", int64(-4), uint8(2))
-	f.Add("me", int64(-3), "me", int64(1), int64(2), int64(0), "s", "1", `[]`, "oldest", int64(4), uint8(0)) // that alone is wrong
+	// that alone is wrong
+	f.Add("me", int64(-3), "me", int64(1), int64(2), int64(0), "s", "1", `[]`, "oldest", int64(4), uint8(0))
 	f.Add("me", int64(3), "gone", int64(1), int64(2), int64(0), "s", "1", `[]`, "oldest", int64(4), uint8(4))
 	f.Add("me", int64(0), "", int64(0), int64(0), int64(0), "", "", "", "", int64(0), uint8(3))
 	f.Add("me", int64(5), "you", int64(7), int64(1), int64(0), "s", "2", "null", "", int64(1), uint8(4))

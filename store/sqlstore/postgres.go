@@ -80,7 +80,8 @@ var postgres = &dialect{
 	quickBeat: quickBeatPostgres,
 	busy: func(err error) bool {
 		switch sqlState(err) {
-		case "40001", "40P01", "55P03", "23505": // serialization, deadlock, lock, and somebody made the same row first
+		case "40001", "40P01", "55P03", "23505":
+			// serialization, deadlock, lock, and somebody made the same row first
 			return true
 		}
 		return false

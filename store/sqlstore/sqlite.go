@@ -58,7 +58,8 @@ var sqlite = &dialect{
 		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
 		`ALTER TABLE {prefix}sessions ADD COLUMN times TEXT NOT NULL DEFAULT ''`,
 	}},
-	byOwner:  " INDEXED BY {prefix}leases_owner", // else it prefers the primary key, and reads all of the application's
+	// else it prefers the primary key, and reads all of the application's
+	byOwner:  " INDEXED BY {prefix}leases_owner",
 	prepare:  prepareSQLite,
 	begin:    beginSQLite,
 	busy:     busySQLite,

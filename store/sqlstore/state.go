@@ -62,7 +62,8 @@ func (t *tx) apply(a lease.Action) (bool, error) {
 		if err != nil || n > 0 {
 			return err == nil, err
 		}
-		w, there, err := t.session(a.Session) // some databases do not count a row that stays as it is
+		// some databases do not count a row that stays as it is
+		w, there, err := t.session(a.Session)
 		return err == nil && there && !w.Ended, err
 	case lease.Pause:
 		top, err := t.application()

@@ -35,12 +35,13 @@ type Store struct {
 	dialect *dialect
 	prefix  string
 	names   *strings.Replacer
-	turn    chan struct{} // held by the writer of this process, where the database has but one; else nil
-	file    *file         // nil but for SQLite
-	worked  atomic.Bool   // some transaction has succeeded
-	wrote   atomic.Bool   // … one that writes
-	checked atomic.Bool   // the schema is one that this code can work with
-	doubt   atomic.Bool   // a call was not answered in time, and no connection was looked at since
+	// held by the writer of this process, where the database has but one; else nil
+	turn    chan struct{}
+	file    *file       // nil but for SQLite
+	worked  atomic.Bool // some transaction has succeeded
+	wrote   atomic.Bool // … one that writes
+	checked atomic.Bool // the schema is one that this code can work with
+	doubt   atomic.Bool // a call was not answered in time, and no connection was looked at since
 }
 
 var (
@@ -134,7 +135,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		}
 		return err
 	})
-	if errors.Is(err, errOtherFile) && !r.First { // what the session has is in a file that others do not see
+	// what the session has is in a file that others do not see
+	if errors.Is(err, errOtherFile) && !r.First {
 		err = fmt.Errorf("%w: %w", lease.ErrSessionOver, err)
 	}
 	if err != nil {

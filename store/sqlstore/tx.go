@@ -245,7 +245,8 @@ func (t *tx) prepared(query string) (*sql.Stmt, error) {
 
 // exec runs a statement and returns how many rows it touched.
 func (t *tx) exec(query string, args ...any) (int64, error) {
-	if t.dialect.server { // preparing would cost a round trip; some drivers keep statements by themselves
+	// preparing would cost a round trip; some drivers keep statements by themselves
+	if t.dialect.server {
 		res, err := t.conn.ExecContext(t.ctx, t.named(query), args...)
 		if err != nil {
 			return 0, err

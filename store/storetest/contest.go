@@ -42,7 +42,8 @@ type beat struct {
 
 const (
 	contestWorkers, contestLeaders, contestLeases = 6, 2, 8
-	forged                                        = 1 << 62 // positions from here on are reported without right
+	// positions from here on are reported without right
+	forged = 1 << 62
 )
 
 func contest(e *env) {

@@ -114,7 +114,8 @@ func (s *FaultyStore) Abilities() lease.Abilities { return s.store.Abilities() }
 
 // Beat implements [lease.Store].
 func (s *FaultyStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles) // a late call outlives the caller's slices
+	// a late call outlives the caller's slices
+	r.Progress, r.Troubles = slices.Clone(r.Progress), slices.Clone(r.Troubles)
 	return call(ctx, s, "Beat", func(ctx context.Context) (lease.Orders, error) { return s.store.Beat(ctx, app, r) })
 }
 

@@ -17,7 +17,8 @@ import (
 	"github.com/weir-go/weir/store/storetest"
 )
 
-const mutantEnv = "STORETEST_MUTANT" // set in the process that runs the suite on a store with a defect
+// set in the process that runs the suite on a store with a defect
+const mutantEnv = "STORETEST_MUTANT"
 
 // mutant is a store with one defect, of the kind that only shows between calls or between writers.
 type mutant struct {

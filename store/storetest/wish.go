@@ -25,7 +25,8 @@ var wishCases = []testCase{
 			{lease.Progress{Load: 17}, 17, shard.Oldest},
 			{lease.Progress{Position: seq(5)}, 17, seq(5)},
 			{lease.Progress{Position: seq(6), Load: 1}, 1, seq(6)},
-			{lease.Progress{Position: seq(4), Load: 30}, 30, seq(6)}, // the position is ignored, the load is not
+			// the position is ignored, the load is not
+			{lease.Progress{Position: seq(4), Load: 30}, 30, seq(6)},
 			{lease.Progress{Position: seq(6), Load: lease.MaxLoad}, lease.MaxLoad, seq(6)},
 			{lease.Progress{}, lease.MaxLoad, seq(6)},
 		} {

@@ -246,7 +246,8 @@ func parse(name string, source []byte) (file, error) {
 		case *ast.GoStmt:
 			f.spawns = true
 		case *ast.CallExpr:
-			if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Go" { // of a WaitGroup
+			// of a WaitGroup
+			if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Go" {
 				f.spawns = true
 			}
 		case *ast.SelectorExpr:

@@ -63,7 +63,8 @@ func serve(config string, in io.Reader, out io.Writer) error {
 	addr := Address{URL: "http://" + listener.Addr().String()}
 	srv := &http.Server{
 		Handler: s, ConnState: s.stats.connection, ReadHeaderTimeout: time.Minute,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // about clients that went away, by the thousand
+		// about clients that went away, by the thousand
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	ended := make(chan error, 1)
 	if cfg.TLS {

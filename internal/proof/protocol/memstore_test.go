@@ -125,7 +125,8 @@ func (p *pair) step(r *rand.Rand) (what string, model, store bool) {
 		c.kind = callLead
 		model = p.m.apply(&p.s, c)
 		if v.Leader.Term < back {
-			back = v.Leader.Term + 1 // no term is that old: one that is yet to come is refused as well
+			// no term is that old: one that is yet to come is refused as well
+			back = v.Leader.Term + 1
 		}
 		store, err := p.store.Lead(context.Background(), app, a.Session, v.Leader.Term-back)
 		if err != nil {

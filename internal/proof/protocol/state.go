@@ -144,7 +144,8 @@ type state struct {
 	leader   uint8
 	left     Faults
 
-	spoiled bool  // a checkpoint was accepted that is not of the present epoch; the search ends there
+	// a checkpoint was accepted that is not of the present epoch; the search ends there
+	spoiled bool
 	names   uint8 // how many sessions there ever were, for traces only
 }
 

@@ -200,7 +200,8 @@ func (m *Model) orders(s *state, i int) {
 		case w.owner == ref(i):
 			p.held[l] = 1
 		case w.revoked == ref(i) && !w.noted && p.terms[l].hold != nothing && p.terms[l].back == 1:
-			p.held[l] = 2 // the note of the revocation is missing: the orders are those of the beat before
+			// the note of the revocation is missing: the orders are those of the beat before
+			p.held[l] = 2
 		default:
 			p.held[l] = 0
 		}

@@ -16,7 +16,8 @@ func (m *Model) beat(s *state, i int, b *call) bool {
 		m.countMoved(s, i)
 	}
 	if b.resigns && (s.leader == ref(i) || m.Bug == ResignationOfAnybody) {
-		m.setLeader(s, nobody) // the term stays, so a late call of Lead may still be of the present one
+		// the term stays, so a late call of Lead may still be of the present one
+		m.setLeader(s, nobody)
 	}
 	for l := range m.Leases {
 		m.save(s, i, l, b.save[l])

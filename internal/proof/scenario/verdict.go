@@ -25,7 +25,8 @@ type Verdict struct {
 	Handled    int // repetitions included
 	Lost       int // put and never handled
 	Duplicates int // handled although handled before
-	Disorder   int // handled before an earlier record of the same key, or by an owner that had a successor already
+	// handled before an earlier record of the same key, or by an owner that had a successor already
+	Disorder int
 
 	// Complaints are the first few losses and disorders, a sentence each.
 	Complaints []string

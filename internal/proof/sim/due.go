@@ -37,9 +37,10 @@ type duties struct {
 	missing     map[*model.Shard]int64
 	former      map[*model.Shard]bool // another had its name, in a stream that was deleted
 	settle      int64                 // when the last fault had happened
-	late        int64                 // when last something of before was still under way, or was got done
-	done        int                   // records less those that are missing, and shards
-	worst       map[string]float64    // how much of its bound a duty has taken, at most
+	// when last something of before was still under way, or was got done
+	late  int64
+	done  int                // records less those that are missing, and shards
+	worst map[string]float64 // how much of its bound a duty has taken, at most
 }
 
 func newDuties() duties {
@@ -49,10 +50,11 @@ func newDuties() duties {
 // hindered is what has lately kept a life from its duties, as times until when it explains that
 // nothing happens.
 type hindered struct {
-	store    int64
-	beat     int64 // when a beat last had its effect, perhaps long after a crash
-	begun    int64 // when its first beat had its effect
-	unbeaten int64 // as store, of its beats alone: with the next that succeeds a leader's own watchdog begins anew
+	store int64
+	beat  int64 // when a beat last had its effect, perhaps long after a crash
+	begun int64 // when its first beat had its effect
+	// as store, of its beats alone: with the next that succeeds a leader's own watchdog begins anew
+	unbeaten int64
 	resigned int64
 	stopping int64 // since when it stops
 	sink     int64 // it asks the sink, or waits until it asks again
@@ -291,7 +293,8 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 		case !known && p.GoneAt.IsZero(), known && !l.Finished():
 			delete(d.missing, sh) // it waits for that
 			return
-		case known && w.streamOf(&l) != nil && l.Epoch > 1: // a tombstone of before the start was finished by nobody
+		case known && w.streamOf(&l) != nil && l.Epoch > 1:
+			// a tombstone of before the start was finished by nobody
 			named = true
 		}
 	}
@@ -331,11 +334,13 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		d = &duty{what, l.Epoch, l.Heir, owner, now}
 		w.duties.leases[l.Key] = d
 	}
-	say := func() string { return fmt.Sprintf("%s (%s)", *l, what) } // a copy, so that l stays where it is
+	// a copy, so that l stays where it is
+	say := func() string { return fmt.Sprintf("%s (%s)", *l, what) }
 	ordered := max(d.since, led, takers)
 	switch what {
 	case "free":
-		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) { // nothing is given out before a leader has listed
+		// nothing is given out before a leader has listed
+		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) {
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
 		if w.readable(l, sh) {
@@ -369,7 +374,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		}
 		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second
-		if w.reading == weir.FanOut { // a consumer to find, a subscription that another has, and one that is refused for a while
+		// a consumer to find, a subscription that another has, and one that is refused for a while
+		if w.reading == weir.FanOut {
 			may += 20 * time.Second
 		}
 		w.within(at, may, what, say)

@@ -193,7 +193,8 @@ func (w *world) lastWord(c *call, there, back time.Duration) {
 	l := c.life
 	span := l.lastWord
 	l.lastWord = 0
-	w.keepsFromStore(c, there+back) // a leader whose trust had run out leads again only with this answer
+	// a leader whose trust had run out leads again only with this answer
+	w.keepsFromStore(c, there+back)
 	w.after(there, func() {
 		r := w.effect(c)
 		if w.stage < settling { // the beat of a worker that was paused may get there later
@@ -300,7 +301,9 @@ func (w *world) effect(c *call) (r reply) {
 		}
 		if won {
 			w.leader = b.session
-			if c.life.dead.Load() { // a call that took its time made one lead that nobody is behind: the others have to find that out
+			// a call that took its time made one lead that nobody is behind: the others have to
+			// find that out
+			if c.life.dead.Load() {
 				w.duties.leaderless = w.now()
 			}
 		}

@@ -5,17 +5,18 @@ type Fault string
 
 // What may become of a call to the store.
 const (
-	StoreFails  Fault = "store fails"         // with an error, and nothing happened
-	AnswerLost  Fault = "store answer lost"   // with an error, though it happened
-	StoreSilent Fault = "store silent"        // no answer; it happens late, or never
-	StoreSlow   Fault = "store slow"          // up to 8 s
-	StoreTwice  Fault = "store call twice"    // the second time up to 12 s late
-	TornView    Fault = "view torn"           // workers are read later than leases
-	TornApply   Fault = "apply in parts"      // others come in between
-	ApplyBreaks Fault = "apply breaks off"    // after some actions, with an error
-	CrashBefore Fault = "crash before call"   // of the worker, before the call has an effect
-	CrashAfter  Fault = "crash after effect"  // … before the answer
-	CrashWaits  Fault = "crash while waiting" // for Kinesis, an event, Options.StreamsFunc or a checkpoint in the middle of a batch
+	StoreFails  Fault = "store fails"        // with an error, and nothing happened
+	AnswerLost  Fault = "store answer lost"  // with an error, though it happened
+	StoreSilent Fault = "store silent"       // no answer; it happens late, or never
+	StoreSlow   Fault = "store slow"         // up to 8 s
+	StoreTwice  Fault = "store call twice"   // the second time up to 12 s late
+	TornView    Fault = "view torn"          // workers are read later than leases
+	TornApply   Fault = "apply in parts"     // others come in between
+	ApplyBreaks Fault = "apply breaks off"   // after some actions, with an error
+	CrashBefore Fault = "crash before call"  // of the worker, before the call has an effect
+	CrashAfter  Fault = "crash after effect" // … before the answer
+	// for Kinesis, an event, Options.StreamsFunc or a checkpoint in the middle of a batch
+	CrashWaits Fault = "crash while waiting"
 )
 
 // What may become of a call to Kinesis.
@@ -32,7 +33,8 @@ const (
 	AtForAfter   Fault = "at instead of after"
 	BrokenAnswer Fault = "garbled answer"
 	Garbled      Fault = "other answer garbled"
-	InPages      Fault = "listing in pages" // each of which tells of the stream as it is when that is asked for
+	// each of which tells of the stream as it is when that is asked for
+	InPages Fault = "listing in pages"
 )
 
 // What a handler may do.
@@ -48,10 +50,12 @@ const (
 
 // What handlers do as people write them; see [habit].
 const (
-	HandlerChanges  Fault = "handler changes records"  // deletes, sorts, overwrites, …
-	HandlerKeeps    Fault = "handler keeps records"    // and looks whether they stay what they were
-	HandlerNotes    Fault = "handler notes progress"   // by Done, Checkpoint, RecordFunc, a copy of the batch, goroutines; and may then fail
-	HandlerConfuses Fault = "handler confuses records" // notes progress with those of another shard or batch
+	HandlerChanges Fault = "handler changes records" // deletes, sorts, overwrites, …
+	HandlerKeeps   Fault = "handler keeps records"   // and looks whether they stay what they were
+	// by Done, Checkpoint, RecordFunc, a copy of the batch, goroutines; and may then fail
+	HandlerNotes Fault = "handler notes progress"
+	// notes progress with those of another shard or batch
+	HandlerConfuses Fault = "handler confuses records"
 	HandlerLeaves   Fault = "handler leaves goroutine" // which notes progress later
 	HandlerCancels  Fault = "handler returns canceled" // though its context goes on
 	HandlerExits    Fault = "handler ends goroutine"
@@ -81,16 +85,18 @@ const (
 	LeaderCutOff Fault = "leader cut off"
 	Outage       Fault = "store outage" // for everybody
 	NoService    Fault = "cut off from kinesis"
-	LeaderStuck  Fault = "leader stuck for good"   // it beats but cannot look; from the last fault on
-	ReaderStuck  Fault = "reader cut off for good" // it coordinates but cannot read; from the last fault on
-	Leaves       Fault = "worker leaves"
-	Split        Fault = "split"
-	Merge        Fault = "merge"
-	Doubles      Fault = "doubling"
-	Trim         Fault = "records expire"
-	Recreate     Fault = "stream made anew"
-	Renames      Fault = "stream named or not" // by Options.StreamsFunc
-	SetBack      Fault = "sink set back"       // to a backup, while nobody works
+	// it beats but cannot look; from the last fault on
+	LeaderStuck Fault = "leader stuck for good"
+	// it coordinates but cannot read; from the last fault on
+	ReaderStuck Fault = "reader cut off for good"
+	Leaves      Fault = "worker leaves"
+	Split       Fault = "split"
+	Merge       Fault = "merge"
+	Doubles     Fault = "doubling"
+	Trim        Fault = "records expire"
+	Recreate    Fault = "stream made anew"
+	Renames     Fault = "stream named or not" // by Options.StreamsFunc
+	SetBack     Fault = "sink set back"       // to a backup, while nobody works
 )
 
 // What may become of a subscription's next event.

@@ -28,7 +28,8 @@ type habit struct {
 // changers change what a handler was given. The first changes nothing.
 var changers = []func(d *dice, b *weir.Batch){
 	func(*dice, *weir.Batch) {},
-	func(d *dice, b *weir.Batch) { b.Records = b.Records[d.below(len(b.Records)+1):] }, // as from a queue
+	// as from a queue
+	func(d *dice, b *weir.Batch) { b.Records = b.Records[d.below(len(b.Records)+1):] },
 	func(d *dice, b *weir.Batch) {
 		b.Records = slices.DeleteFunc(b.Records, func(weir.Record) bool { return d.chance(.5) })
 	},
@@ -64,7 +65,8 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		}
 		return err
 	},
-	func(_ context.Context, d *dice, b *weir.Batch, records []weir.Record) (err error) { // in any order, and again
+	// in any order, and again
+	func(_ context.Context, d *dice, b *weir.Batch, records []weir.Record) (err error) {
 		for i := range records {
 			err = errors.Join(err, b.Done(records[d.below(len(records))]), b.Done(records[len(records)-1-i]))
 		}
@@ -75,7 +77,8 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		half.Records = records
 		return half.Checkpoint(ctx, half.Records[len(half.Records)-1])
 	},
-	func(_ context.Context, d *dice, b *weir.Batch, records []weir.Record) error { // goroutines, one after the other in an order that the seed decides
+	// goroutines, one after the other in an order that the seed decides
+	func(_ context.Context, d *dice, b *weir.Batch, records []weir.Record) error {
 		return inTurn(d, len(records), func(i int) error { return b.Done(records[i]) })
 	},
 	func(ctx context.Context, d *dice, b *weir.Batch, records []weir.Record) error {
@@ -92,7 +95,8 @@ var noters = []func(ctx context.Context, d *dice, b *weir.Batch, records []weir.
 		all.Wait()
 		return errors.Join(errs...)
 	},
-	func(ctx context.Context, _ *dice, b *weir.Batch, records []weir.Record) error { // as a function for each record does
+	// as a function for each record does
+	func(ctx context.Context, _ *dice, b *weir.Batch, records []weir.Record) error {
 		some := *b
 		some.Records = append(slices.Clone(records), weir.Record{})
 		err := weir.RecordFunc(func(_ context.Context, r weir.Record) error {

@@ -39,7 +39,8 @@ func (l *life) hook(what, about string, epoch uint64) {
 	switch {
 	case d.chance(w.profile.Rates[HookBlocks]):
 		f = HookBlocks
-	case what != "log" && d.chance(w.profile.Rates[HookPanics]): // weir says on stderr when a logger does
+	case what != "log" && d.chance(w.profile.Rates[HookPanics]):
+		// weir says on stderr when a logger does
 		f = HookPanics
 	default:
 		return

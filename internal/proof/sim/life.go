@@ -56,10 +56,11 @@ type life struct {
 	heard    bool   // a beat of it was answered
 	hindered hindered
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
-	noted    map[judge.ID]uint64  // records up to which a goroutine noted progress after its call, and at which epoch
-	kept     kept
-	tries    tries
-	pins     map[string]int64 // when it last learned which shards are open, by stream
+	// records up to which a goroutine noted progress after its call, and at which epoch
+	noted map[judge.ID]uint64
+	kept  kept
+	tries tries
+	pins  map[string]int64 // when it last learned which shards are open, by stream
 }
 
 // retryMax bounds the pause after a failure.
@@ -238,9 +239,10 @@ var errStop = errors.New("sim: a handler asked to stop")
 type store struct{ l *life }
 
 type beatCall struct {
-	call    call // so that there is one thing on the heap for both
-	report  lease.Report
-	plain   bool         // nothing goes wrong with it: it has its effect and then its answer, once each
+	call   call // so that there is one thing on the heap for both
+	report lease.Report
+	// nothing goes wrong with it: it has its effect and then its answer, once each
+	plain   bool
 	orders  lease.Orders // the answer to one that is plain
 	watched bool         // the driver looks whether it was answered in time
 	spent   bool         // it was answered, and nobody needs this any more

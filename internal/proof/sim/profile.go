@@ -18,12 +18,14 @@ type Profile struct {
 	Repeats bool // records may be handled again
 	Large   bool // records of 160 KiB, so that answers come in parts
 	Start   weir.Position
-	Since   bool    // Options.Start is a time of the stream's first half minute, after which the workers begin
-	Pushed  float64 // the part of the simulations that read by fan-out
-	Reuses  float64 // the part of them with Options.ReuseBuffers
-	Older   float64 // the part of the starts of workers that are of the version before
-	Sinks   bool    // handlers write to a sink that says where reading begins
-	Streams [2]int  // how many there are; with a second number Options.StreamsFunc names all but the first
+	// Options.Start is a time of the stream's first half minute, after which the workers begin
+	Since  bool
+	Pushed float64 // the part of the simulations that read by fan-out
+	Reuses float64 // the part of them with Options.ReuseBuffers
+	Older  float64 // the part of the starts of workers that are of the version before
+	Sinks  bool    // handlers write to a sink that says where reading begins
+	// how many there are; with a second number Options.StreamsFunc names all but the first
+	Streams [2]int
 	Records time.Duration
 	Idle    [2]time.Duration
 }

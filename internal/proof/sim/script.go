@@ -120,7 +120,8 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 		w.faults(l.who, span)
 	case Isolated:
 		span := d.span(time.Second, 12*failover)
-		if d.chance(.4) { // right after a beat that reached the store, and whose answer takes its time
+		// right after a beat that reached the store, and whose answer takes its time
+		if d.chance(.4) {
 			l.lastWord = span
 			return
 		}
@@ -267,7 +268,8 @@ func (w *world) emptied() {
 	if err != nil {
 		w.breaks("%v", err)
 	}
-	for _, l := range v.Leases { // a lease that was handed to somebody who has left is free: that session has no row
+	// a lease that was handed to somebody who has left is free: that session has no row
+	for _, l := range v.Leases {
 		if !w.streamNamed(l.Stream).named { // what the dead had is left to them
 			continue
 		}
@@ -278,7 +280,8 @@ func (w *world) emptied() {
 		}
 	}
 	for _, s := range v.Workers {
-		if !s.Ended && !w.books.ghosts[s.Session] { // rows of those that were ended stay for a while
+		// rows of those that were ended stay for a while
+		if !s.Ended && !w.books.ghosts[s.Session] {
 			w.breaks("everybody has stopped, and a session is left: %+v", s)
 		}
 	}

@@ -180,7 +180,9 @@ func (w *world) create(st *stream, shards int) {
 	st.now = w.service.Create(st.name, shards, w.clock())
 	st.lives = append(st.lives, st.now)
 	if st.deleted {
-		st.anew = w.now() // until a listing shows that it is another one, its shards are taken for those of the old one that have not been begun
+		// until a listing shows that it is another one, its shards are taken for those of the old
+		// one that have not been begun
+		st.anew = w.now()
 	}
 	st.deleted = false
 	w.born(st)

@@ -85,10 +85,11 @@ type Result struct {
 	Handled       int
 	Again         int
 	Faults        map[Fault]int
-	Due           map[Fault]float64 // how often each should have happened, by what could have been struck
-	Struck        []string
-	Worst         map[string]float64 // how much of its bound each kind of duty has taken, at most
-	History       []string
+	// how often each should have happened, by what could have been struck
+	Due     map[Fault]float64
+	Struck  []string
+	Worst   map[string]float64 // how much of its bound each kind of duty has taken, at most
+	History []string
 }
 
 // Options of a simulation.

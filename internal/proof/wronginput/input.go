@@ -66,9 +66,10 @@ const (
 
 // result is what came of an input.
 type result struct {
-	input  Input
-	code   int
-	word   time.Duration // until the first byte on standard error, or until the end if there was none
+	input Input
+	code  int
+	// until the first byte on standard error, or until the end if there was none
+	word   time.Duration
 	took   time.Duration
 	stdout string
 	stderr string

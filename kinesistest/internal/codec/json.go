@@ -297,7 +297,8 @@ func (d *jsonDecoder) Blob() ([]byte, error) {
 	n := base64.StdEncoding.DecodedLen(len(b))
 	out := d.blobs.take(n, len(d.in)/4*3+3)
 	out, err = base64.StdEncoding.Strict().AppendDecode(out, b)
-	if err != nil || bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0 { // which package base64 skips
+	// which package base64 skips
+	if err != nil || bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0 {
 		return nil, badBase64(b)
 	}
 	return out, nil

@@ -115,10 +115,11 @@ func (e *Engine) Unsubscribe(sub *Subscription) {
 
 // Step is what is to happen with a subscription.
 type Step struct {
-	Event *Event        // to be sent, if not nil
-	End   bool          // the stream ends, after the event if there is one
-	Err   error         // with this *Error as an exception, if not nil
-	Wait  time.Duration // without any of these: until there may be something, unless Woken tells so before
+	Event *Event // to be sent, if not nil
+	End   bool   // the stream ends, after the event if there is one
+	Err   error  // with this *Error as an exception, if not nil
+	// without any of these: until there may be something, unless Woken tells so before
+	Wait time.Duration
 }
 
 // Event is one event of a subscription. What it refers to never changes.

@@ -58,7 +58,8 @@ func startProcess(command []string, dir, name string) (*process, error) {
 	}
 	defer func() { _ = log.Close() }() // the process has its own
 	p := &process{name: name, ended: make(chan struct{}), started: time.Now()}
-	p.cmd = exec.CommandContext(context.Background(), command[0], command[1:]...) // it ends by stop or kill
+	// it ends by stop or kill
+	p.cmd = exec.CommandContext(context.Background(), command[0], command[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	ownGroup(p.cmd) // Ctrl-C is for the demo, which then stops its workers
 	if p.lifeline, err = p.cmd.StdinPipe(); err != nil {

@@ -119,7 +119,8 @@ func (w *watch) readJournal(name string) error {
 			w.shards[h.Shard] = c
 		}
 		c.handled++
-		if h.Index >= 0 && h.Index < len(w.seen) && !w.seen[h.Index] { // the judge has the word on the others
+		// the judge has the word on the others
+		if h.Index >= 0 && h.Index < len(w.seen) && !w.seen[h.Index] {
 			w.seen[h.Index] = true
 			w.distinct++
 			c.distinct++

@@ -128,7 +128,8 @@ func (j *journal) Handle(ctx context.Context, b *weir.Batch) error {
 	if len(j.buf) == 0 {
 		return nil
 	}
-	if _, err := j.file.Write(j.buf); err != nil { // one write, so that a kill tears at most its end
+	// one write, so that a kill tears at most its end
+	if _, err := j.file.Write(j.buf); err != nil {
 		return weir.Stop(fmt.Errorf("the journal cannot be written: %w", err))
 	}
 	return nil

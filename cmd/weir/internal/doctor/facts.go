@@ -14,12 +14,14 @@ import (
 // at them.
 type Facts struct {
 	App           string
-	First, Second lease.View    // leases filled in
-	Apart         time.Duration // between the two; best long enough for every worker that does not beat to count as dead
-	Beats         map[string]bool
-	Streams       []Stream
-	Shards        map[lease.Key]Shard // what reading at the checkpoints said; of leases that are not finished
-	Denied        []Denied            // calls that are not allowed
+	First, Second lease.View // leases filled in
+	// between the two; best long enough for every worker that does not beat to count as dead
+	Apart   time.Duration
+	Beats   map[string]bool
+	Streams []Stream
+	// what reading at the checkpoints said; of leases that are not finished
+	Shards map[lease.Key]Shard
+	Denied []Denied // calls that are not allowed
 }
 
 // Stream is what the service said of a stream.

@@ -39,11 +39,12 @@ type Sender struct {
 
 // Summary is what came of a Send.
 type Summary struct {
-	Records   int64
-	Bytes     int64 // of data and keys
-	Requests  int64
-	Retries   int64            // records that were sent again
-	Throttled int64            // those of them that were beyond what a shard or the stream takes in a second
+	Records  int64
+	Bytes    int64 // of data and keys
+	Requests int64
+	Retries  int64 // records that were sent again
+	// those of them that were beyond what a shard or the stream takes in a second
+	Throttled int64
 	Shards    map[string]int64 // records by shard
 	Through   int64            // every line up to this one is in the stream
 	Beyond    int64            // records of later lines that are, too

@@ -39,7 +39,8 @@ func TestSendAtTheLimit(t *testing.T) {
 		if err != nil || sum.Records != 5000 || sum.Retries == 0 || len(server.Records("s")) != 5000 {
 			t.Errorf("%+v, %v; the stream has %d records", sum, err, len(server.Records("s")))
 		}
-		if took := time.Since(began); took < 3*time.Second || took > 20*time.Second { // in virtual time: 1,000 records a second
+		// in virtual time: 1,000 records a second
+		if took := time.Since(began); took < 3*time.Second || took > 20*time.Second {
 			t.Errorf("5000 records took %v", took)
 		}
 	})

@@ -27,7 +27,8 @@ func URL(s string) string {
 	query := u.Query()
 	for name := range query {
 		if !slices.Contains(shown, name) {
-			query.Del(name) // the name, too: after a password with an & in it, it is the rest of that
+			// the name, too: after a password with an & in it, it is the rest of that
+			query.Del(name)
 		}
 	}
 	if u.RawQuery != "" {

@@ -150,7 +150,8 @@ func (p Place) Open() (*Store, error) {
 
 func (p Place) openSQL() (*sql.DB, error) {
 	if p.dialect == sqlstore.Postgres {
-		c, err := pgx.ParseConfig(p.url.String()) // now: a connection's error would come late, and quote the URL
+		// now: a connection's error would come late, and quote the URL
+		c, err := pgx.ParseConfig(p.url.String())
 		if err != nil {
 			return nil, p.plain(err)
 		}
@@ -188,7 +189,8 @@ func (p Place) openSQL() (*sql.DB, error) {
 }
 
 func (p Place) openRedis() (*Store, error) {
-	logging.Disable() // its own lines on standard error are about what is tried again, and not in our words
+	// its own lines on standard error are about what is tried again, and not in our words
+	logging.Disable()
 	u := *p.url
 	var client redis.UniversalClient
 	if scheme, cluster := strings.CutSuffix(u.Scheme, "-cluster"); cluster {
@@ -207,7 +209,8 @@ func (p Place) openRedis() (*Store, error) {
 			return nil, p.plain(err)
 		}
 		o.ContextTimeoutEnabled = true
-		o.RouteByLatency, o.RouteRandomly, o.ReplicaOnly = false, false, false // only the primary knows who owns what
+		// only the primary knows who owns what
+		o.RouteByLatency, o.RouteRandomly, o.ReplicaOnly = false, false, false
 		client = redis.NewFailoverClient(o)
 	} else {
 		o, err := redis.ParseURL(u.String())

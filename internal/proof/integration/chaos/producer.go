@@ -21,7 +21,8 @@ type producer struct {
 	path   string
 	rate   int // records a second
 	put    atomic.Int64
-	late   atomic.Int64 // nanoseconds: the most by which this process was late, which tells of the machine
+	// nanoseconds: the most by which this process was late, which tells of the machine
+	late atomic.Int64
 }
 
 func (p *producer) run(ctx context.Context) (err error) {

@@ -78,10 +78,11 @@ func (w worker) run() error {
 
 // journal is the handler: it writes a line for each record, at once, and one for each call.
 type journal struct {
-	mu            sync.Mutex
-	file          io.Writer
-	line          []byte
-	slowed, saved map[string]time.Time // when calls for a shard last were slow, or asked for a checkpoint
+	mu   sync.Mutex
+	file io.Writer
+	line []byte
+	// when calls for a shard last were slow, or asked for a checkpoint
+	slowed, saved map[string]time.Time
 }
 
 // sometimes is once in so many calls, and not more often than that with a call every idle: with

@@ -111,7 +111,8 @@ func (g *members) beat(i int, change ...func(*lease.Report)) lease.Orders {
 
 func (g *members) apply(actions ...lease.Action) {
 	g.t.Helper()
-	for some := range slices.Chunk(actions, 500) { // servers for tests are slow, and a call has its time
+	// servers for tests are slow, and a call has its time
+	for some := range slices.Chunk(actions, 500) {
 		done, err := g.Apply(context.Background(), app, some)
 		if err != nil {
 			g.t.Fatal(err)

@@ -36,7 +36,8 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	_, meter := dynamo(t, s, "live")
 
 	ctx, cancel := context.WithCancel(t.Context())
-	var failures atomic.Int32 // of calls to the store: such a worker asks again, and reads its leases anew
+	// of calls to the store: such a worker asks again, and reads its leases anew
+	var failures atomic.Int32
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()

@@ -145,7 +145,8 @@ func direct(s lease.Store, do insist) error {
 	for _, w := range v.Workers {
 		if w.Ended && !slices.ContainsFunc(v.Leases, func(l lease.Lease) bool { return l.Owner == w.Session }) {
 			actions = append(actions, lease.Action{Kind: lease.Forget, Session: w.Session})
-		} else if !w.Ended && rand.IntN(20*max(len(live), 1)) == 0 { // also now and then one that lives
+		} else if !w.Ended && rand.IntN(20*max(len(live), 1)) == 0 {
+			// also now and then one that lives
 			actions = append(actions, lease.Action{Kind: lease.EndSession, Session: w.Session, Beat: w.Beat})
 		}
 	}

@@ -270,7 +270,8 @@ func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
 	}
 	var found, containers int
 	var agg aggregate.Aggregate
-	stored := map[string][]record{} // in the order of the server: a KPL keeps none among its requests
+	// in the order of the server: a KPL keeps none among its requests
+	stored := map[string][]record{}
 	for _, r := range srv.Records("orders") {
 		containers++
 		users := [][2]string{{r.PartitionKey, string(r.Data)}} // if it is no aggregate

@@ -89,7 +89,8 @@ func TestBoto3ReadsAndReshards(t *testing.T) {
 			srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, NoLimits: true, StateDelay: 700 * time.Millisecond, TLS: secure})
 			var once sync.Once
 			kept := map[string][]kinesistest.Record{}
-			srv.Control("DeleteStream", func(*kinesistest.Call) kinesistest.Fault { // just before they are gone
+			// just before they are gone
+			srv.Control("DeleteStream", func(*kinesistest.Call) kinesistest.Fault {
 				once.Do(func() {
 					for _, r := range srv.Records("orders") {
 						kept[r.Shard] = append(kept[r.Shard], r)

@@ -126,7 +126,8 @@ func TestAGroupGoesOnAfterAFailoverThatLostItsCheckpoints(t *testing.T) {
 	if n, err := conn.Wait(t.Context(), 1, time.Minute).Result(); err != nil || n != 1 {
 		t.Fatalf("%d replicas have caught up: %v", n, err)
 	}
-	say(t, client(t, replica.Addr), "REPLICAOF", "127.0.0.1", "1") // from here on, what is written gets lost
+	// from here on, what is written gets lost
+	say(t, client(t, replica.Addr), "REPLICAOF", "127.0.0.1", "1")
 	for range 5 {
 		some()
 		h.until("records whose checkpoints get lost are handled", everything)

@@ -84,10 +84,12 @@ func TestAnUpgradeAndTheWayBack(t *testing.T) {
 
 // deployment is one run of an application whose processes are replaced one after another.
 type deployment struct {
-	name               string
-	workers            int
-	programs           []string // of all processes in the order of their start, "" for this one; the first are replaced by those after them
-	first              func()   // is done before the first process is replaced; may be nil
+	name    string
+	workers int
+	// of all processes in the order of their start, "" for this one; the first are replaced by
+	// those after them
+	programs           []string
+	first              func() // is done before the first process is replaced; may be nil
 	records, perSecond int
 }
 
@@ -216,7 +218,8 @@ func (p *producer) run(ctx context.Context, srv *kinesistest.Server, records, pe
 	for i := 0; i < records; {
 		n := int(float64(perSecond) * tick.Seconds())
 		if !p.hurry.Load() {
-			n = min(n, (records-i)/200) // slower and slower, so that there is something for the last worker too
+			// slower and slower, so that there is something for the last worker too
+			n = min(n, (records-i)/200)
 		}
 		for n = max(1, n); n > 0 && i < records; n-- {
 			key := "key-" + strconv.Itoa(i%keys)

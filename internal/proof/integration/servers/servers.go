@@ -218,7 +218,8 @@ func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Serve
 		_, _ = io.Copy(io.Discard, stdout)
 		if err := cmd.Wait(); !stopping.Load() {
 			t.Errorf("%s ended in the middle of the test (%v): %s", name, err, said.String())
-			fmt.Fprintln(os.Stderr, name, "ended in the middle of the test:", err, said.String()) // should the test hang because of it
+			// should the test hang because of it
+			fmt.Fprintln(os.Stderr, name, "ended in the middle of the test:", err, said.String())
 		}
 	}()
 	kill := func() {

@@ -84,12 +84,15 @@ func Text(t testing.TB, db *sql.DB, query string) string {
 // Server is a database server, and what differs in its SQL.
 type Server struct {
 	Kind
-	Start  func(testing.TB) *servers.Database
-	DSN    func(d *servers.Database, database string) string
-	Home   string                                      // the database from which others are made
-	Other  string                                      // makes a schema named order, which is a reserved word
-	Tables string                                      // asks for all that Migrate makes, as one text
-	Setup  func(Server, *servers.Database) []SetupCase // what can be wrong with this one alone, nil for nothing
+	Start func(testing.TB) *servers.Database
+	DSN   func(d *servers.Database, database string) string
+	Home  string // the database from which others are made
+	// makes a schema named order, which is a reserved word
+	Other string
+	// asks for all that Migrate makes, as one text
+	Tables string
+	// what can be wrong with this one alone, nil for nothing
+	Setup func(Server, *servers.Database) []SetupCase
 
 	Hold     []string      // keep everybody from writing to the tables, in a transaction
 	Waiting  string        // asks how many transactions wait for a row
@@ -103,7 +106,9 @@ type Server struct {
 	Admin  []string // make users count, where they do not
 	Closed []string // take from everybody, in a database, what nobody was granted
 
-	Impatient string // what is added to a data source name so that the server ends idle transactions; "" where the store sees to that
+	// what is added to a data source name so that the server ends idle transactions; "" where the
+	// store sees to that
+	Impatient string
 }
 
 // Weir is the data source name of the database that a server begins with.

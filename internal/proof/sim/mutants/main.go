@@ -79,7 +79,8 @@ func run(only string, most int, bound time.Duration, check bool) (unnoticed int,
 		return 0, err
 	}
 	weir := control{binary, bound, map[string]error{}}
-	if err := weir.clean(seeds{profilesOf(chosen), 1, 1}); err != nil { // so that nobody waits for the others
+	// so that nobody waits for the others
+	if err := weir.clean(seeds{profilesOf(chosen), 1, 1}); err != nil {
 		return 0, err
 	}
 	for _, m := range chosen {

@@ -84,15 +84,17 @@ type History struct {
 
 // Verdict is what came of it.
 type Verdict struct {
-	Put       int `json:"put"`
-	Handled   int `json:"handled"`  // repetitions included
-	Repeated  int `json:"repeated"` // handlings of a record that had been handled before
-	Lost      int `json:"lost"`
-	Disorder  int `json:"order_breaks"`
-	Overlaps  int `json:"overlaps"`
-	Backwards int `json:"checkpoint_breaks"` // saves that an overtaken owner got confirmed, or that were gone later
-	Late      int `json:"late_handlings"`    // in calls that were running when their process was frozen, after somebody else had the shard
-	Saves     int `json:"confirmed_saves"`
+	Put      int `json:"put"`
+	Handled  int `json:"handled"`  // repetitions included
+	Repeated int `json:"repeated"` // handlings of a record that had been handled before
+	Lost     int `json:"lost"`
+	Disorder int `json:"order_breaks"`
+	Overlaps int `json:"overlaps"`
+	// saves that an overtaken owner got confirmed, or that were gone later
+	Backwards int `json:"checkpoint_breaks"`
+	// in calls that were running when their process was frozen, after somebody else had the shard
+	Late  int `json:"late_handlings"`
+	Saves int `json:"confirmed_saves"`
 	// Unexplained are repetitions that no fault explains, Silences records that waited for longer
 	// than any fault excuses.
 	Unexplained int `json:"unexplained_repeats"`
