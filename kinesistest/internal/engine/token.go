@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -58,7 +57,7 @@ const (
 	consumersTicket
 )
 
-const ticketHead = 1 + 8 + 8 + 4 + 8
+const ticketHead = 1 + 8 + 8 + 4 + 8 + 4
 
 // iteratorPrefix is what the iterators of the service begin with, in base64.
 const iteratorPrefix = "\x00\x00\x00\x00\x00\x00\x00\x01"
@@ -85,6 +84,7 @@ func (s *sealer) seal(t ticket) string {
 	plain = binary.BigEndian.AppendUint64(plain, t.stream)
 	plain = binary.BigEndian.AppendUint32(plain, t.shard)
 	plain = binary.BigEndian.AppendUint64(plain, t.index)
+	plain = binary.BigEndian.AppendUint32(plain, uint32(len(t.text)))
 	plain = append(plain, t.text...)
 	plain = append(plain, padding[:pad]...)
 	return base64.StdEncoding.EncodeToString(s.aead.Seal(append([]byte(prefix), nonce[:]...), nonce[:], plain, nil))
@@ -104,13 +104,14 @@ func (s *sealer) open(kind ticketKind, sealed string) (ticket, bool) {
 	if err != nil || len(plain) < ticketHead || plain[0] != byte(kind) {
 		return ticket{}, false
 	}
+	text := plain[ticketHead:]
 	return ticket{
 		kind:   kind,
 		issued: time.UnixMilli(int64(binary.BigEndian.Uint64(plain[1:]))),
 		stream: binary.BigEndian.Uint64(plain[9:]),
 		shard:  binary.BigEndian.Uint32(plain[17:]),
 		index:  binary.BigEndian.Uint64(plain[21:]),
-		text:   strings.TrimRight(string(plain[ticketHead:]), "\x00"),
+		text:   string(text[:min(int(binary.BigEndian.Uint32(plain[29:])), len(text))]),
 	}, true
 }
 
