@@ -1,8 +1,8 @@
-// Command mutants breaks weir in each of the ways that internal/proof/sim/mutations lists, one at a time
-// and without touching a file of it, and sees that the simulation notices. It prints a table, and
-// fails when one is not noticed or does not fit the code any more. Weir as it is has to keep its
-// promises in the very seeds in which a mutation is noticed: otherwise that says nothing about the
-// mutation.
+// Command mutants breaks weir in each of the ways that internal/proof/sim/mutations lists, one at a
+// time and without touching a file of it, and sees that the simulation notices. It prints a table,
+// and fails when one is not noticed or does not fit the code any more. Weir as it is has to keep
+// its promises in the very seeds in which a mutation is noticed: otherwise that says nothing about
+// the mutation.
 //
 // A mutation is a text file: a sentence about what it breaks, "profiles: " and those that are to
 // notice, "seeds: " and in how many of each, unless as many as of all others will do, and edits:
