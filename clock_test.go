@@ -55,7 +55,7 @@ func skewed(t *testing.T, srv *kinesistest.Server, off time.Duration) *kinesis.C
 // service's clock, once that is known.
 func TestAMachineWhoseClockIsOffReads(t *testing.T) {
 	for name, opts := range map[string]weir.Options{
-		"polling": {}, "under the SDK": {Wire: weir.UnderSDK}, "by the SDK": {Wire: weir.SDKWire}, "fan-out": {Reading: weir.FanOut},
+		"polling": {}, "under the SDK": {Wire: weir.UnderSDK}, "by the SDK": {Wire: weir.SDKWire}, "over net/http": {Wire: weir.OverNetHTTP}, "fan-out": {Reading: weir.FanOut},
 		"fan-out under the SDK": {Reading: weir.FanOut, Wire: weir.UnderSDK},
 	} {
 		t.Run(name, func(t *testing.T) {

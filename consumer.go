@@ -94,9 +94,9 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	}
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
-	r.caller, err = wire.NewCaller(c.client, wire.Options{
-		Path: c.opts.Wire.path(), Reuse: c.opts.ReuseBuffers, Poison: r.poison, Switched: r.switched, Silent: r.silent,
-	})
+	on := r.opts.Wire.options(r.opts.Logger)
+	on.Reuse, on.Poison, on.Switched, on.Silent = c.opts.ReuseBuffers, r.poison, r.switched, r.silent
+	r.caller, err = wire.NewCaller(c.client, on)
 	if err != nil {
 		return fmt.Errorf("weir: %w", err)
 	}

@@ -275,8 +275,8 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	case o.Reading != FanOut:
 		bad("Options.FanOutName %q is set although Options.Reading is not FanOut", o.FanOutName)
 	}
-	if o.Wire < AutoWire || o.Wire > SDKWire {
-		bad("Options.Wire %d must be AutoWire, UnderSDK or SDKWire", o.Wire)
+	if o.Wire < AutoWire || o.Wire > OverNetHTTP {
+		bad("Options.Wire %d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", o.Wire)
 	}
 	if err := checkReadShare("Options", &o.ReadShare); err != nil {
 		problems = append(problems, err)

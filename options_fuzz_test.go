@@ -38,7 +38,7 @@ var optionRules = map[string]func(o *Options) bool{
 	"FanOutName": func(o *Options) bool {
 		return o.FanOutName == o.App || o.Reading == FanOut && aName.MatchString(o.FanOutName)
 	},
-	"Wire":           func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire) },
+	"Wire":           func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire, OverNetHTTP) },
 	"ReuseBuffers":   nil,
 	"MaxMemory":      func(o *Options) bool { return within(o.MaxMemory, 16<<20, 1<<40) },
 	"IdleInterval":   func(o *Options) bool { return within(o.IdleInterval, 200*time.Millisecond, time.Minute) },
@@ -173,7 +173,7 @@ func choices(t testing.TB, field reflect.StructField) []any {
 	case Reading:
 		return []any{Polling, FanOut, FanOut + 1, Polling - 1}
 	case Wire:
-		return []any{AutoWire, UnderSDK, SDKWire, SDKWire + 1, AutoWire - 1}
+		return []any{AutoWire, UnderSDK, SDKWire, OverNetHTTP, OverNetHTTP + 1, AutoWire - 1}
 	case func(context.Context) ([]string, error):
 		return []any{v, func(context.Context) ([]string, error) { return nil, nil }}
 	case Events:

@@ -49,6 +49,8 @@ type ReaderOptions struct {
 	// FanOutConsumer says whether that consumer is to be registered, and left so. Defaults to
 	// [ExistingConsumer]: neither.
 	FanOutConsumer Registration
+	// Wire is as in [Options].
+	Wire Wire
 	// Logger gets what a person should know about fan-out. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -97,6 +99,9 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	}
 	if opts.IdleInterval < 200*time.Millisecond || opts.IdleInterval > time.Minute {
 		problems = append(problems, fmt.Errorf("weir: ReaderOptions.IdleInterval %v must be between 200ms and 1m", opts.IdleInterval))
+	}
+	if opts.Wire < AutoWire || opts.Wire > OverNetHTTP {
+		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Wire %d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", opts.Wire))
 	}
 	if err := checkReadShare("ReaderOptions", &opts.ReadShare); err != nil {
 		problems = append(problems, err)

@@ -43,7 +43,7 @@ var errReaderLeft = errors.New("weir: the reader was left")
 // run yields what the stream has until ctx ends, the caller wants no more or there is nothing more
 // to read.
 func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
-	caller, err := wire.NewCaller(r.client, wire.Options{})
+	caller, err := wire.NewCaller(r.client, r.opts.Wire.options(r.opts.Logger))
 	if err != nil {
 		yield(nil, fmt.Errorf("weir: %w", err))
 		return

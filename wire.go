@@ -1,6 +1,10 @@
 package weir
 
-import "github.com/weir-go/weir/internal/wire"
+import (
+	"log/slog"
+
+	"github.com/weir-go/weir/internal/wire"
+)
 
 // Wire chooses how records are read from the service. Whatever it is, weir does the pacing and the
 // retries, errors have the SDK's types, and an endpoint that does not speak CBOR is asked in JSON.
@@ -22,7 +26,22 @@ const (
 	// answers need that are under way. And it waits 20 s for an answer over a connection that has
 	// died without a word, where the others ask a second time after at most 4 s.
 	SDKWire
+	// OverNetHTTP is AutoWire with the requests made by net/http, instead of an HTTP/1.1 client of our
+	// own that costs less. It is for comparison and doubt: where that client does not understand an
+	// answer, net/http makes the further calls to the endpoint anyway, which is logged once.
+	OverNetHTTP
 )
+
+// options are those of the wire, with what it tells in log.
+func (w Wire) options(log *slog.Logger) wire.Options {
+	return wire.Options{
+		Path: w.path(), NetHTTP: w == OverNetHTTP,
+		FellBack: func(host string, why error) {
+			log.Warn("an answer was not understood; net/http makes all further calls to this endpoint, at a higher cost",
+				"endpoint", host, "err", why)
+		},
+	}
+}
 
 func (w Wire) path() wire.Path {
 	switch w {

@@ -54,8 +54,13 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 		choice[weir.ExpiredPolicy]{"fail", weir.FailExpired, "the shard stays where it is, until somebody decides"},
 		choice[weir.ExpiredPolicy]{"oldest", weir.OldestExpired, "with the oldest record there is"},
 		choice[weir.ExpiredPolicy]{"latest", weir.LatestExpired, "with what arrives from then on"})
-	choose(cmd, "wire", &o.Wire, "how records are read from the service",
+	registerWire(cmd, &o.Wire)
+}
+
+func registerWire(cmd *cobra.Command, to *weir.Wire) {
+	choose(cmd, "wire", to, "how records are read from the service: auto, net-http, under-sdk or sdk",
 		choice[weir.Wire]{"auto", weir.AutoWire, "weir's own calls where nothing is in their way"},
+		choice[weir.Wire]{"net-http", weir.OverNetHTTP, "the same calls, over Go's HTTP client"},
 		choice[weir.Wire]{"under-sdk", weir.UnderSDK, "calls of the AWS SDK, answers read by weir"},
 		choice[weir.Wire]{"sdk", weir.SDKWire, "everything by the AWS SDK, at about ten times the cost"})
 }

@@ -99,7 +99,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"--stall-after=1s":            "--stall-after 1s must be between 30s",
 		"--idle-interval=1s --retry-min=1m --retry-max=1s": "--retry-max 1s must be between 1m",
 		"--aggregates=drop": "use unpack, unpack-own or keep-packed",
-		"--wire=http":       "use auto, under-sdk or sdk",
+		"--wire=http":       "use auto, net-http, under-sdk or sdk",
 		"--log=yaml":        "use text or json",
 	} {
 		_, said := refused(t, exitUsage, append(args, strings.Fields(given)...)...)

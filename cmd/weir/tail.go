@@ -26,6 +26,7 @@ type tailOptions struct {
 	untilTip bool
 	fanOut   string
 	share    float64
+	wire     weir.Wire
 	register bool
 	keep     bool
 }
@@ -87,6 +88,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`")
 	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it is not there, and remove it again in the end")
 	registerReadShare(cmd, &o.share)
+	registerWire(cmd, &o.wire)
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave it registered, which costs money")
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text prints the data, json an object about each record")
@@ -126,7 +128,7 @@ func (o *tailOptions) checkFanOut() error {
 // reader is what the records come from.
 func (o *tailOptions) reader(client *kinesis.Client, t terminal, from weir.Position) (*weir.Reader, error) {
 	opts := weir.ReaderOptions{
-		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Logger: slog.New(logText.handler(t.err)),
+		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Wire: o.wire, Logger: slog.New(logText.handler(t.err)),
 	}
 	if o.fanOut != "" {
 		opts.Reading, opts.FanOutName = weir.FanOut, o.fanOut

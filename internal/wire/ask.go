@@ -6,8 +6,8 @@ import (
 )
 
 // Splits reports whether calls can be asked now and answered later, see [Caller.Ask]: those of our
-// own can, over our own HTTP client.
-func (c *Caller) Splits() bool { return c.path == OwnCall && c.lean != nil }
+// own can, over our own HTTP client, while that makes the calls to all endpoints.
+func (c *Caller) Splits() bool { return c.path == OwnCall && c.lean != nil && !c.fell.Load() }
 
 // Ask sends the request of the [Caller.Read] that has to follow, with the same arguments, which
 // then only reads the answer: so many calls can be sent, each on a line of its own, before the

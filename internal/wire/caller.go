@@ -79,6 +79,13 @@ type Options struct {
 	// Switched hears when calls about a stream change their format, and why. It must not block; it
 	// may be called concurrently. May be nil.
 	Switched func(streamARN string, to Format, why error)
+	// NetHTTP has net/http make the requests that are made without the SDK, instead of an HTTP/1.1
+	// client of our own.
+	NetHTTP bool
+	// FellBack hears, once for each host, that net/http makes all further requests to it, because
+	// our own client did not understand an answer, and why. It must not block; it may be called
+	// concurrently. May be nil.
+	FellBack func(host string, why error)
 	// Silent hears, at most once a minute for each endpoint, how many calls to it were made a
 	// second time since it last heard, because nothing came over the connection of the first. It
 	// must not block; it may be called concurrently. May be nil.
@@ -112,7 +119,9 @@ type Caller struct {
 
 	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
 
-	silences sync.Map // scheme and host to *silence
+	silences  sync.Map    // scheme and host to *silence
+	strangers sync.Map    // scheme and host, to which net/http makes all calls
+	fell      atomic.Bool // there are some
 }
 
 const (
@@ -184,7 +193,9 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	c.credentials, c.fixSkew = of.Credentials, !of.DisableClockSkewCorrection
 	c.http, c.closeIdle = ownClient(of.HTTPClient, opts.MaxConns)
 	c.posts = poster(c.http)
-	c.lean, c.proxy = leanClient(of.HTTPClient, opts)
+	if !opts.NetHTTP {
+		c.lean, c.proxy = leanClient(of.HTTPClient, opts)
+	}
 	return c, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -29,7 +30,9 @@ type endpoint struct {
 	format formatChoice
 	quiet  *silence
 	// lean is nil where net/http makes the calls.
-	lean      *http1.Host
+	lean *http1.Host
+	// strange is that an answer was not understood, so that net/http makes the calls from then on.
+	strange   atomic.Bool
 	templates templates
 	// reason why calls cannot be made here without the SDK; "" if they can.
 	reason string

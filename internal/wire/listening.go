@@ -93,6 +93,7 @@ func (l *life) again(err error) bool {
 func (c *Caller) twice(l *life, call func() error) error {
 	err := call()
 	if !l.again(err) {
+		c.strange(l.ep, err)
 		return err
 	}
 	if pool, ok := c.http.(interface{ CloseIdleConnections() }); ok && l.posted {
@@ -101,7 +102,9 @@ func (c *Caller) twice(l *life, call func() error) error {
 	if times := l.quiet.news(time.Now()); times > 0 && c.opts.Silent != nil {
 		c.opts.Silent(l.quiet.endpoint, times)
 	}
-	return call()
+	err = call()
+	c.strange(l.ep, err)
+	return err
 }
 
 // listenTo makes the request of a call over net/http, and listens for the answer. What net/http

@@ -100,7 +100,7 @@ func (l *life) do(message []byte, repeat bool) (err error) {
 
 // byHand reports whether our own HTTP client makes the call.
 func (c *Caller) byHand(l *life) bool {
-	return l.ep.lean != nil && l.ep.writable(&l.cred) && httptrace.ContextClientTrace(l) == nil
+	return l.ep.lean != nil && !l.ep.strange.Load() && l.ep.writable(&l.cred) && httptrace.ContextClientTrace(l) == nil
 }
 
 // now is the time by the service's clock.

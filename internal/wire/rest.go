@@ -107,6 +107,7 @@ func (r *Rest) Next(p *Page) error {
 		return nil
 	}
 	p.empty()
+	r.c.strange(r.life.ep, err)
 	if malformed := (*MalformedError)(nil); errors.As(err, &malformed) {
 		err = deserialization(err)
 		r.learn(err)
