@@ -30,9 +30,10 @@ func ExampleAggregate_Parse() {
 		}
 	}
 	// Output:
-	// sub-record 0 of key JFK: takes off sub-record 1 of key JFK: lands plain: a plain record
-	// plain, and worth counting: aggregate: the payload starts like an aggregate but its checksum
-	// does not match
+	// sub-record 0 of key JFK: takes off
+	// sub-record 1 of key JFK: lands
+	// plain: a plain record
+	// plain, and worth counting: aggregate: the payload starts like an aggregate but its checksum does not match
 }
 
 // A container that was meant for a shard which has been split since: the child drops what belongs
