@@ -32,12 +32,12 @@ const (
 	OverNetHTTP
 )
 
-// options are those of the wire, with what it tells in log.
-func (w Wire) options(log *slog.Logger) wire.Options {
+// options are those of the wire, which tell the logger what there is to tell.
+func (w Wire) options(to *slog.Logger) wire.Options {
 	return wire.Options{
 		Path: w.path(), NetHTTP: w == OverNetHTTP,
 		FellBack: func(host string, why error) {
-			log.Warn("an answer was not understood; net/http makes all further calls to this endpoint, at a higher cost",
+			to.Warn("an answer was not understood; net/http makes all further calls to this endpoint, at a higher cost",
 				"endpoint", host, "err", why)
 		},
 	}
