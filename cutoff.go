@@ -105,6 +105,9 @@ func (r *run) probe(ctx context.Context, n int) {
 			break
 		}
 	}
+	if err == nil {
+		err = r.lineage.probe(call, r)
+	}
 	if ctx.Err() != nil {
 		return
 	}

@@ -23,6 +23,7 @@ type lineage struct {
 
 	mu        sync.Mutex
 	inquiries map[inquiry]*answered
+	failing   time.Time // since when the store does not say which leases there are; zero when it did the last time
 }
 
 // inquiry names a question about a shard that its descendants ask when they begin.
@@ -117,26 +118,68 @@ func (n *lineage) leases(ctx context.Context, r *run, of lease.Key, began time.T
 	}
 	defer func() { n.busy <- struct{}{} }()
 	if !n.seen.After(began) {
-		call, cancel := context.WithTimeout(ctx, r.opts.FailoverAfter)
-		defer cancel()
-		seen := time.Now()
-		view, err := r.store.View(call, r.opts.App, "")
-		if err != nil {
+		if err := n.look(ctx, r); err != nil {
 			return nil, &lookupError{fmt.Errorf("weir: looking for the ancestors of %s: %w", of, err)}
-		}
-		n.forget(seen)
-		n.seen, n.streams = seen, map[string]map[string]lease.Lease{}
-		for _, l := range view.Leases {
-			if n.streams[l.Stream] == nil {
-				n.streams[l.Stream] = map[string]lease.Lease{}
-			}
-			n.streams[l.Stream][l.Shard] = l
 		}
 	}
 	if _, known := n.streams[of.Stream][of.Shard]; !known {
 		return nil, fmt.Errorf("weir: the lease of %s is not there any more", of)
 	}
 	return n.streams[of.Stream], nil
+}
+
+// look asks the store which leases there are. It is for who took the element.
+func (n *lineage) look(ctx context.Context, r *run) error {
+	call, cancel := context.WithTimeout(ctx, r.opts.FailoverAfter)
+	defer cancel()
+	seen := time.Now()
+	view, err := r.store.View(call, r.opts.App, "")
+	if err != nil && ctx.Err() != nil { // nobody wants to know any more
+		return err
+	}
+	n.mu.Lock()
+	switch {
+	case err == nil:
+		n.failing = time.Time{}
+	case n.failing.IsZero():
+		n.failing = seen
+	}
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	n.forget(seen)
+	n.seen, n.streams = seen, map[string]map[string]lease.Lease{}
+	for _, l := range view.Leases {
+		if n.streams[l.Stream] == nil {
+			n.streams[l.Stream] = map[string]lease.Lease{}
+		}
+		n.streams[l.Stream][l.Shard] = l
+	}
+	return nil
+}
+
+// inVain reports whether looking has failed for so long, and since when. A worker of which that is true
+// can begin no shard.
+func (n *lineage) inVain(now time.Time, least time.Duration) (since time.Time, some bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failing, !n.failing.IsZero() && now.Sub(n.failing) >= least
+}
+
+// probe looks again where that failed.
+func (n *lineage) probe(ctx context.Context, r *run) error {
+	if _, some := n.inVain(time.Now(), 0); !some {
+		return nil
+	}
+	if err := n.take(ctx); err != nil {
+		return err
+	}
+	defer func() { n.busy <- struct{}{} }()
+	if err := n.look(ctx, r); err != nil {
+		return fmt.Errorf("weir: asking the store which leases there are, without which no shard can be begun at the sink's position: %w", err)
+	}
+	return nil
 }
 
 // firstNumber returns the first sequence number of a shard, "" if the stream does not say.

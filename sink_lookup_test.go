@@ -40,6 +40,20 @@ func TestShardsOfASinkMoveToAWorkerThatCanOpenThem(t *testing.T) {
 		if n != 40 {
 			t.Errorf("the sink has %d of 40 records", n)
 		}
+		// And they stay there: it says that it is cut off.
+		worst := 0
+		for i := range 120 {
+			for j := range 40 {
+				srv.Put("s", fmt.Sprint(j), fmt.Appendf(nil, "data %d", i))
+			}
+			time.Sleep(10 * time.Second)
+			db.mu.Lock()
+			worst = max(worst, 40*(i+2)-len(db.effects))
+			db.mu.Unlock()
+		}
+		if worst > 0 {
+			t.Errorf("the sink was up to %d records behind for ten seconds", worst)
+		}
 		for _, stop := range stops {
 			if err := stop(); err != nil {
 				t.Error(err)

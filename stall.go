@@ -145,6 +145,13 @@ func (v vitals) trouble(now time.Time, b bounds) (t lease.Trouble, some bool) {
 	return t, some
 }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -217,6 +224,9 @@ func (r *run) look() []lease.Trouble {
 			t.Key = key
 			troubles = append(troubles, t)
 		}
+	}
+	if began, some := r.lineage.inVain(now, r.suspectAfter()); some { // it could begin no other shard, however well it reads these
+		signs, since = [inVain + 1]bool{inVain: true}, earlier(since, began)
 	}
 	probe, n := r.isolation.see(now, signs, since, r.opts.BeatInterval), r.isolation.probes
 	own, cutOff := r.isolation.trouble(now)

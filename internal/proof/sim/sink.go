@@ -219,6 +219,9 @@ func (w *world) admitSink(c *call, asked sinkCall) {
 	default:
 		w.after(there, func() {
 			at := w.sink.says(c.about)
+			if at.IsEnd() && l.pulls { // no place to begin at: what was pulled and not noted comes again, from the checkpoint on
+				w.judge.Doubted(nameOf(w.streams[0].now, c.about))
+			}
 			if f == SinkLies {
 				at = w.lies(c, &d)
 			}
