@@ -21,8 +21,9 @@ build: ## Build every module, and the command as bin/weir: one static binary
 	cd cmd/weir && CGO_ENABLED=0 $(GO) build -trimpath -o ../../bin/weir .
 
 .PHONY: cross
-cross: ## What does not run here: everything is built and vetted for Windows and macOS
+cross: ## What does not run here: everything is built and vetted for Windows and macOS; real servers are started on Unix alone
 	@for os in windows darwin; do for m in $(MODULES); do \
+		[ $$os-$$m != windows-internal/proof/integration ] || continue; \
 		echo "$$os $$m"; (cd $$m && GOOS=$$os GOARCH=arm64 $(GO) vet ./...) || exit 1; done; done
 
 .PHONY: test
