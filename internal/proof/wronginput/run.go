@@ -211,7 +211,8 @@ func printTable(to io.Writer, results []*result) error {
 		}
 		n++
 		said, _, _ := strings.Cut(r.stderr, "\nSee: ")
-		said = strings.TrimPrefix(strings.ReplaceAll(strings.TrimSpace(said), "\nweir: ", " / "), "weir: ")
+		said = strings.ReplaceAll(strings.TrimSpace(said), "\nweir: ", "\n")
+		said = strings.ReplaceAll(strings.TrimPrefix(said, "weir: "), "\n", " / ")
 		fmt.Fprintf(w, "%s\t%s\t%d\t%.1f s\t%s\n", r.input.Subject, r.input.Name, r.code, r.word.Seconds(), said)
 	}
 	fmt.Fprintf(w, "%d wrong inputs\n", n)
