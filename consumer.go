@@ -108,8 +108,8 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	defer r.probes.Wait()
 	defer end()
 	r.startProbe = func(n int) { r.probes.Go(func() { r.probe(probing, n) }) }
-	r.joins()
-	defer r.parts()
+	r.register()
+	defer r.unregister()
 	defer context.AfterFunc(ctx, r.stops)()
 	r.naming.set(c.streams)
 	err = r.join(ctx, group.Config{
@@ -188,7 +188,7 @@ func (r *run) loop(t *group.Term) *shardLoop {
 // pagesOf is what a shard is read from, from a position on.
 func (r *run) pagesOf(l *shardLoop, at Position) pages {
 	poll := source.Poll{
-		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: int32(r.opts.Batch), Hears: l,
+		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: int32(r.opts.Batch), Listener: l,
 	}
 	if r.consumers == nil {
 		return source.NewFeed(l, poll, &r.scheduler, r.budget)

@@ -26,15 +26,15 @@ func TestWhatAShardSaysAboutItsWorker(t *testing.T) {
 		"a read hangs":                       {vitals{reading: ShardReading, trying: ago(10 * time.Second)}, inVain},
 		"reads fail":                         {vitals{reading: ShardBackingOff, trying: ago(time.Minute), err: err}, inVain},
 		"reads failed just now":              {vitals{reading: ShardBackingOff, trying: ago(time.Second), err: err}, silent},
-		"everybody is throttled":             {vitals{vigil: vigil{same: true}, reading: ShardBackingOff, trying: ago(time.Hour), err: err}, reads},
+		"everybody is throttled":             {vitals{watched: watched{same: true}, reading: ShardBackingOff, trying: ago(time.Hour), err: err}, reads},
 		"no memory":                          {vitals{reading: ShardAwaitingMemory, trying: ago(time.Hour)}, silent},
 		"a handler is busy and reads fail":   {vitals{state: ShardHandling, reading: ShardBackingOff, trying: ago(time.Hour)}, silent},
 		"a handler is busy at the tip":       {vitals{state: ShardHandling, reading: ShardAtTip}, silent},
 		"it waits after a stall":             {vitals{state: ShardBlocked, trying: ago(time.Hour)}, silent},
-		"its lease was given up":             {vitals{vigil: vigil{ended: ago(time.Second)}, reading: ShardReading, trying: ago(time.Hour)}, silent},
-		"its handler was left behind":        {vitals{vigil: vigil{left: make(chan struct{})}, reading: ShardAtTip}, silent},
+		"its lease was given up":             {vitals{watched: watched{ended: ago(time.Second)}, reading: ShardReading, trying: ago(time.Hour)}, silent},
+		"its handler was left behind":        {vitals{watched: watched{left: make(chan struct{})}, reading: ShardAtTip}, silent},
 		"it is read to its end, and waits":   {vitals{state: ShardEnding, reading: ShardAtTip}, silent},
-		"throttled long ago, and now it won": {vitals{vigil: vigil{same: true}, reading: ShardReading, trying: ago(time.Hour)}, inVain},
+		"throttled long ago, and now it won": {vitals{watched: watched{same: true}, reading: ShardReading, trying: ago(time.Hour)}, inVain},
 	} {
 		if got := c.v.sign(now, suspectAfter); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

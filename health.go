@@ -152,15 +152,15 @@ func reasons(err error) []string {
 	return all
 }
 
-// joins notes that r runs.
-func (r *run) joins() {
+// register notes that r runs.
+func (r *run) register() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs[r] = struct{}{}
 }
 
-// parts notes that r does not run any more.
-func (r *run) parts() {
+// unregister notes that r does not run any more.
+func (r *run) unregister() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.runs, r)

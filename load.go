@@ -29,8 +29,8 @@ func (r rate) now(now time.Time) float64 {
 	return r.value * math.Exp(-max(mono.Of(now).Sub(r.at), 0).Seconds()/loadSpan.Seconds())
 }
 
-// fared notes that something was handled, or that there was nothing.
-func (l *shardLoop) fared(bytes int) {
+// noteHandled notes that something was handled, or that there was nothing.
+func (l *shardLoop) noteHandled(bytes int) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -78,7 +78,7 @@ func (r *reading) follow(s *readShard, poll source.Poll) {
 		}
 	}
 	failures := 0
-	poll.Hears = &source.Hearing{OnFailed: func(err error, _ bool, _ time.Duration) {
+	poll.Listener = &source.ListenerFuncs{OnFailed: func(err error, _ bool, _ time.Duration) {
 		if failures++; failures%lasting == 0 || errors.Is(err, source.ErrNoPosition) {
 			hand(read{err: s.failed(err)})
 		}

@@ -27,8 +27,8 @@ type reading struct {
 	active    int
 	ready     readyShards
 	running   sync.WaitGroup
-	lost      errands // shards that have left the stream, whose children are not known yet
-	crowded   errands // shards whose next record needs more memory than there was
+	lost      waitQueue // shards that have left the stream, whose children are not known yet
+	crowded   waitQueue // shards whose next record needs more memory than there was
 }
 
 func (r *Reader) reading() *reading {

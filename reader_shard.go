@@ -156,16 +156,16 @@ func (r *reading) awaitMemory(crowded []*readShard) {
 	}
 }
 
-// errands is what has to be waited for, for some shards, by one goroutine, which is there as long
+// waitQueue is what has to be waited for, for some shards, by one goroutine, which is there as long
 // as there are any.
-type errands struct {
+type waitQueue struct {
 	mu      sync.Mutex
 	waiting []*readShard
 	busy    bool
 }
 
 // add has do called for a shard, and others that came meanwhile.
-func (e *errands) add(r *reading, s *readShard, do func([]*readShard)) {
+func (e *waitQueue) add(r *reading, s *readShard, do func([]*readShard)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.waiting = append(e.waiting, s)

@@ -222,7 +222,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 		l.enter(ShardEnding, 0, nil)
 		return true, l.term.Finish(l.term.Context(), page.Children)
 	}
-	l.fared(0)
+	l.noteHandled(0)
 	return false, nil
 }
 
@@ -281,7 +281,7 @@ func (l *shardLoop) deliver(run []source.Record, page *source.Page, own, end boo
 		case errors.Is(err, errForHeir):
 			return err
 		case errors.Is(err, errPulled):
-			l.fared(d.bytes)
+			l.noteHandled(d.bytes)
 			if l.in.opts.ReuseBuffers {
 				d.close()
 			}
@@ -314,7 +314,7 @@ func (l *shardLoop) handled(d *delivery, took time.Duration) {
 	if at := d.finish(); records > 0 {
 		l.term.Advance(at)
 	}
-	l.fared(bytes)
+	l.noteHandled(bytes)
 	l.in.counted.batchesHandled.Add(1)
 	l.in.counted.recordsHandled.Add(uint64(records))
 	l.in.counted.bytesHandled.Add(uint64(bytes))

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// vigil is what a shardLoop notes for whoever watches over it.
-type vigil struct {
+// watched are what a shardLoop notes for whoever watches over it.
+type watched struct {
 	// when a source that does not tell by itself was asked for a page; zero while it is not
 	asked   time.Time
 	failing time.Time     // the first of the handler's failures in a row
@@ -26,7 +26,7 @@ type vigil struct {
 	left    chan struct{} // not nil once the reader was abandoned, closed when it returns
 }
 
-// notes is a vigil as a shardLoop keeps it.
+// notes are what is watched, as a shardLoop keeps it.
 type notes struct {
 	asked, ended     mono.Time
 	left             chan struct{}
@@ -35,8 +35,8 @@ type notes struct {
 	fails            bool // it was told that reading fails
 }
 
-func (n *notes) vigil() vigil {
-	return vigil{
+func (n *notes) watched() watched {
+	return watched{
 		asked: n.asked.Time(), ended: n.ended.Time(), left: n.left, tries: int(n.tries),
 		same: n.same, well: n.well, told: n.told,
 	}
@@ -72,7 +72,7 @@ func patience(stall time.Duration, tries int) time.Duration { return stall << mi
 
 // vitals is how a shard stands at a moment, for judging.
 type vitals struct {
-	vigil
+	watched
 	state   ShardState // of handling; "" when there is nothing to handle
 	since   time.Time  // when state began
 	err     error      // of the handler, or else of reading
@@ -171,7 +171,7 @@ func (l *shardLoop) vitals() vitals {
 	if r.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
 		asked = time.Time{}
 	}
-	v := vitals{vigil: l.vigil(), state: l.state, since: l.since.Time(), reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
+	v := vitals{watched: l.watched(), state: l.state, since: l.since.Time(), reading: ShardState(r.Doing.String()), trying: later(r.Trying, asked)}
 	if l.failure != nil {
 		v.err, v.failing = l.failure.err, l.failure.since.Time()
 	}

@@ -14,9 +14,9 @@ type Facts struct {
 	// Gone are parents without a lease that a complete listing, begun after the lease that names
 	// them was seen, did not name either: they have left the stream and nobody waits for them.
 	Gone map[Key]bool
-	// Untold are the sessions whose fingerprint has differed from the leases for longer than a beat
+	// OutOfDate are the sessions whose fingerprint has differed from the leases for longer than a beat
 	// can explain.
-	Untold map[string]bool
+	OutOfDate map[string]bool
 	// Forgettable are the sessions that have been ended for so long that no call is on its way any
 	// more that they sent or that names them. A row that goes earlier can come back with a late
 	// copy of the session's first beat, and be trusted.
@@ -34,7 +34,7 @@ type Facts struct {
 
 // Any reports whether there is any fact that calls for a plan by itself.
 func (f Facts) Any() bool {
-	return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.Untold)+len(f.Forgettable) > 0
+	return len(f.Dead)+len(f.Ripe)+len(f.Overdue)+len(f.OutOfDate)+len(f.Forgettable) > 0
 }
 
 // Limits bound what one plan does.

@@ -27,7 +27,7 @@ func newModel() *model {
 		workers: map[string]*lease.Worker{},
 		facts: lease.Facts{
 			Dead: map[string]uint64{}, Ripe: map[lease.Key]uint64{}, Overdue: map[lease.Key]uint64{},
-			Gone: map[lease.Key]bool{}, Untold: map[string]bool{}, Forgettable: map[string]bool{}, Cooling: map[lease.Key]uint64{}, Recent: map[lease.Key]uint64{},
+			Gone: map[lease.Key]bool{}, OutOfDate: map[string]bool{}, Forgettable: map[string]bool{}, Cooling: map[lease.Key]uint64{}, Recent: map[lease.Key]uint64{},
 		},
 	}
 }
@@ -87,7 +87,7 @@ func (m *model) apply(a lease.Action) bool {
 		}
 		delete(m.workers, a.Session)
 	case lease.Tell:
-		delete(m.facts.Untold, a.Session)
+		delete(m.facts.OutOfDate, a.Session)
 	default:
 		panic(fmt.Sprintf("Plan has no business with %q", a))
 	}

@@ -362,7 +362,7 @@ func (p *planner) actions(f Facts) []Action {
 		}
 	}
 	for _, h := range p.sorted {
-		if f.Untold[h.session] && (h.standing == leaving || h.standing == active) {
+		if f.OutOfDate[h.session] && (h.standing == leaving || h.standing == active) {
 			list = append(list, Action{Kind: Tell, Session: h.session})
 		}
 	}

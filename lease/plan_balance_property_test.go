@@ -105,7 +105,7 @@ func (m *model) clone() *model {
 	}
 	c.facts = lease.Facts{
 		Dead: maps.Clone(m.facts.Dead), Ripe: maps.Clone(m.facts.Ripe), Overdue: maps.Clone(m.facts.Overdue),
-		Gone: maps.Clone(m.facts.Gone), Untold: maps.Clone(m.facts.Untold), Forgettable: maps.Clone(m.facts.Forgettable), Cooling: maps.Clone(m.facts.Cooling), Recent: maps.Clone(m.facts.Recent),
+		Gone: maps.Clone(m.facts.Gone), OutOfDate: maps.Clone(m.facts.OutOfDate), Forgettable: maps.Clone(m.facts.Forgettable), Cooling: maps.Clone(m.facts.Cooling), Recent: maps.Clone(m.facts.Recent),
 	}
 	c.limits, c.paused = m.limits, m.paused
 	return c

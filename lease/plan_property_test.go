@@ -66,7 +66,7 @@ func randomModel(rng *rand.Rand) *model {
 			m.facts.Dead[w.Session] = oneOf[uint64](rng, 9, 10, 10, 10)
 		}
 		if rng.IntN(8) == 0 {
-			m.facts.Untold[w.Session] = true
+			m.facts.OutOfDate[w.Session] = true
 		}
 		m.workers[w.Session] = w
 	}
@@ -236,7 +236,7 @@ func checkRules(t *testing.T, m *model, planned []lease.Action) {
 		if want := !w.Ended && !m.lives(s); ended != want {
 			t.Errorf("%s is ended: %v, want %v", s, ended, want)
 		}
-		if want := m.facts.Untold[s] && m.lives(s); told != want {
+		if want := m.facts.OutOfDate[s] && m.lives(s); told != want {
 			t.Errorf("%s is told: %v, want %v", s, told, want)
 		}
 		if want := w.Ended && !named && m.facts.Forgettable[s]; forgotten != want {

@@ -340,14 +340,14 @@ func (in *fuzzInput) view() lease.View {
 func (in *fuzzInput) facts() lease.Facts {
 	f := lease.Facts{
 		Dead: map[string]uint64{}, Ripe: map[lease.Key]uint64{}, Overdue: map[lease.Key]uint64{},
-		Gone: map[lease.Key]bool{}, Untold: map[string]bool{}, Forgettable: map[string]bool{},
+		Gone: map[lease.Key]bool{}, OutOfDate: map[string]bool{}, Forgettable: map[string]bool{},
 	}
 	for range in.number(6) {
 		f.Dead[in.session()] = uint64(in.number(4))
 		f.Ripe[in.key()] = uint64(in.number(3))
 		f.Overdue[in.key()] = uint64(in.number(3))
 		f.Gone[in.key()] = in.number(2) == 1
-		f.Untold[in.session()] = in.number(2) == 1
+		f.OutOfDate[in.session()] = in.number(2) == 1
 		f.Forgettable[in.session()] = in.number(2) == 1
 	}
 	return f

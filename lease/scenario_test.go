@@ -165,7 +165,7 @@ func (s *scenario) run(out *strings.Builder, words []string) error {
 	case "show":
 		out.WriteString(s.String())
 		return nil
-	case "beat", "dead", "untold", "leaving", "leave", "drain", "undrain", "cut-off", "restored":
+	case "beat", "dead", "out-of-date", "leaving", "leave", "drain", "undrain", "cut-off", "restored":
 		if len(args) != 1 || s.workers[args[0]] == nil {
 			return fmt.Errorf("wants one worker")
 		}
@@ -193,8 +193,8 @@ func (s *scenario) happens(what, session string) {
 		w.Beat++
 	case "dead":
 		s.facts.Dead[session] = w.Beat
-	case "untold":
-		s.facts.Untold[session] = true
+	case "out-of-date":
+		s.facts.OutOfDate[session] = true
 	case "leaving":
 		w.Leaving = true
 	case "leave":

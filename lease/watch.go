@@ -10,19 +10,19 @@ import (
 // ([Follow.Watch]). It brings along how long beat counts have stood still; everything else that it
 // waits for starts with its own first view. Not for concurrent use.
 type Watch struct {
-	times   Times
-	beats   stillness
-	revoked map[Key]*still[revocation]
-	wishes  map[Key]*still[wish]
-	untold  map[string]*still[disagreement]
-	ended   map[string]*still[struct{}] // since when sessions are over
-	suspect Leader
-	sums    map[string]uint64 // fingerprints by owner, of the leases last seen
-	loads   map[Key]Load      // without noise, of those that brought any
-	epochs  map[Key]uint64    // of the leases last seen, nil before the first view
-	began   time.Time         // the first of them
-	moves   []movement        // lately, the oldest first
-	cooling map[Key]uint64    // the epochs after them
+	times     Times
+	beats     stillness
+	revoked   map[Key]*still[revocation]
+	wishes    map[Key]*still[wish]
+	outOfDate map[string]*still[disagreement]
+	ended     map[string]*still[struct{}] // since when sessions are over
+	suspect   Leader
+	sums      map[string]uint64 // fingerprints by owner, of the leases last seen
+	loads     map[Key]Load      // without noise, of those that brought any
+	epochs    map[Key]uint64    // of the leases last seen, nil before the first view
+	began     time.Time         // the first of them
+	moves     []movement        // lately, the oldest first
+	cooling   map[Key]uint64    // the epochs after them
 }
 
 type revocation struct {
@@ -44,7 +44,7 @@ func NewWatch(times Times, suspect Leader) *Watch {
 	return &Watch{
 		times: times, suspect: suspect,
 		beats: newStillness(), revoked: map[Key]*still[revocation]{},
-		wishes: map[Key]*still[wish]{}, untold: map[string]*still[disagreement]{}, ended: map[string]*still[struct{}]{},
+		wishes: map[Key]*still[wish]{}, outOfDate: map[string]*still[disagreement]{}, ended: map[string]*still[struct{}]{},
 	}
 }
 
@@ -97,20 +97,20 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 		// several beats of a live worker means that a note got lost.
 		sum := w.sums[worker.Session]
 		if sum == worker.Holds {
-			delete(w.untold, worker.Session)
+			delete(w.outOfDate, worker.Session)
 			continue
 		}
-		known := w.untold[worker.Session]
+		known := w.outOfDate[worker.Session]
 		if known == nil || known.value != (disagreement{worker.Holds, sum}) {
-			w.untold[worker.Session] = &still[disagreement]{value: disagreement{worker.Holds, sum}, seen: worker.Beat}
+			w.outOfDate[worker.Session] = &still[disagreement]{value: disagreement{worker.Holds, sum}, seen: worker.Beat}
 			continue
 		}
 		if worker.Beat >= known.seen+4 {
-			put(&f.Untold, worker.Session, true)
+			put(&f.OutOfDate, worker.Session, true)
 			known.seen = worker.Beat
 		}
 	}
-	if len(w.beats.sessions) == living && len(w.untold) == 0 && len(w.ended) == len(v.Workers)-living {
+	if len(w.beats.sessions) == living && len(w.outOfDate) == 0 && len(w.ended) == len(v.Workers)-living {
 		return // nearly always: nobody is remembered who is not there
 	}
 	here, over := make(map[string]bool, living), map[string]bool{}
@@ -122,7 +122,7 @@ func (w *Watch) seeSessions(v View, step time.Duration, f *Facts) {
 		}
 	}
 	prune(w.beats.sessions, here)
-	prune(w.untold, here)
+	prune(w.outOfDate, here)
 	prune(w.ended, over)
 }
 
@@ -140,7 +140,7 @@ func (w *Watch) seeLeases(v View, step time.Duration, f *Facts) {
 				// Whoever revoked it may have died before the old owner could learn of it: tell it
 				// (again), and only then begin to wait.
 				r.time = 0
-				put(&f.Untold, l.Revoked, true)
+				put(&f.OutOfDate, l.Revoked, true)
 			case r.time >= w.times.Failover:
 				put(&f.Ripe, l.Key, l.Epoch)
 			}

@@ -135,8 +135,8 @@ func TestARevocationRipensOnlyAfterTheOldOwnerWasTold(t *testing.T) {
 	for range 20 {
 		beat()
 		c.now = c.now.Add(time.Second)
-		if f := c.see(v); len(f.Ripe) != 0 || !f.Untold["a"] {
-			t.Fatalf("not told yet: ripe %v, untold %v", f.Ripe, f.Untold)
+		if f := c.see(v); len(f.Ripe) != 0 || !f.OutOfDate["a"] {
+			t.Fatalf("not told yet: ripe %v, out-of-date %v", f.Ripe, f.OutOfDate)
 		}
 	}
 	c.w.Told("a", c.now)
@@ -146,13 +146,13 @@ func TestARevocationRipensOnlyAfterTheOldOwnerWasTold(t *testing.T) {
 		if ripe := len(f.Ripe) > 0; ripe != (i >= 9) {
 			t.Fatalf("%v after being told: ripe %v", time.Duration(i+1)*500*time.Millisecond, f.Ripe)
 		}
-		if f.Untold["a"] {
+		if f.OutOfDate["a"] {
 			t.Fatal("is to be told twice")
 		}
 	}
 	v.Leases[0].Epoch = 6 // revoked again, later
 	beat()
-	if f := c.pass(500*time.Millisecond, v); len(f.Ripe) != 0 || !f.Untold["a"] {
+	if f := c.pass(500*time.Millisecond, v); len(f.Ripe) != 0 || !f.OutOfDate["a"] {
 		t.Errorf("a new revocation inherits from the old one: %+v", f)
 	}
 }
@@ -195,7 +195,7 @@ func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
 	for range 20 {
 		v.Workers[0].Beat++
 		c.now = c.now.Add(time.Second)
-		if f := c.see(v); f.Untold["a"] {
+		if f := c.see(v); f.OutOfDate["a"] {
 			t.Fatal("told although it knows")
 		}
 	}
@@ -204,7 +204,7 @@ func TestAWorkerThatBelievesSomethingElseIsToldAfterSomeBeats(t *testing.T) {
 	for range 20 {
 		v.Workers[0].Beat++
 		c.now = c.now.Add(time.Second)
-		if c.see(v).Untold["a"] {
+		if c.see(v).OutOfDate["a"] {
 			told++
 		}
 	}
@@ -247,7 +247,7 @@ func TestWatchForgetsTheDeadOfRevokedLeases(t *testing.T) {
 				Leases:  []Lease{{Key: Key{Stream: "s", Shard: "1"}, Epoch: 3, Revoked: "a", Position: position}},
 				Workers: []Worker{{Session: "a", Beat: 1}},
 			}
-			if f := watch.See(v, now, now); !f.Untold["a"] {
+			if f := watch.See(v, now, now); !f.OutOfDate["a"] {
 				t.Errorf("while it lives: %+v", f)
 			}
 			v.Workers[0].Ended = true

@@ -89,7 +89,7 @@ func (o *planOptions) run(ctx context.Context, t terminal, url storeURL) error {
 func (o *planOptions) observe(ctx context.Context, store openStore, first lease.View) (lease.View, lease.Facts, error) {
 	seen := lease.NewWatch(lease.TimesOf(first), lease.Leader{})
 	last, facts := first, seen.See(first, time.Now(), time.Now())
-	facts.Untold = nil // of one look nothing follows
+	facts.OutOfDate = nil // of one look nothing follows
 	length := o.watch.untilDead(first)
 	if length == 0 {
 		return last, facts, nil
@@ -107,7 +107,7 @@ func (o *planOptions) observe(ctx context.Context, store openStore, first lease.
 		last, facts = now, seen.See(now, time.Now(), time.Now())
 		return len(stirring(first, now))+len(facts.Dead) < alive
 	})
-	facts.Untold = nil // telling is about notes between leader and workers: nothing that moves
+	facts.OutOfDate = nil // telling is about notes between leader and workers: nothing that moves
 	return last, facts, store.trouble(err)
 }
 

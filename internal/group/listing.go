@@ -72,9 +72,9 @@ type listed struct {
 	pin shard.Position
 	// the time that the latest was made for, or that the store let it claim: where it agrees that
 	// the application begins
-	claimed shard.Position
-	absent  map[string]absence // of finished shards that the latest does not name
-	reborn  int64              // the birth that was logged
+	claimed     shard.Position
+	absent      map[string]absence // of finished shards that the latest does not name
+	loggedBirth int64              // the birth that was logged
 	// list again unless that was done since: a shard may have a lease only now that an old one of
 	// its name has gone
 	again time.Time
@@ -351,8 +351,8 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		if anew {
 			// shards that the old stream did not have are read from their beginning too
 			listing.Begin = nil
-			if l.reborn != l.latest.Born {
-				l.reborn = l.latest.Born
+			if l.loggedBirth != l.latest.Born {
+				l.loggedBirth = l.latest.Born
 				cfg.Log.Error("the stream was deleted and made anew: its progress is forgotten, and it is read from its beginning",
 					"stream", name, "created", time.UnixMilli(l.latest.Born).UTC())
 			}

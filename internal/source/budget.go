@@ -151,8 +151,8 @@ func (s *Share) Take(ctx context.Context, n int) error {
 	return fmt.Errorf("%w: %d bytes: %w", ErrNoMemory, n, context.Cause(ctx))
 }
 
-// Owe counts n bytes that are there already, in excess of the budget if it must be.
-func (s *Share) Owe(n int) {
+// TakeExcess counts n bytes that are there already, in excess of the budget if it must be.
+func (s *Share) TakeExcess(n int) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	if n <= 0 || s.closed {

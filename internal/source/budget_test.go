@@ -157,12 +157,12 @@ func TestClosingAShareEndsItsWait(t *testing.T) {
 		synctest.Wait()
 		s.Close()
 		errIs(t, <-done, errShareClosed)
-		s.Owe(1)
+		s.TakeExcess(1)
 		s.Give(1)
 		if n := b.InUse(); n != 2*mib {
 			t.Errorf("%d bytes are in use", n)
 		}
-		hog.Owe(mib) // in excess: it is there already
+		hog.TakeExcess(mib) // in excess: it is there already
 		if n := b.InUse(); n != 3*mib {
 			t.Errorf("%d bytes are in use", n)
 		}

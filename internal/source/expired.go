@@ -103,8 +103,8 @@ func (p *Poll) leave(ctx context.Context, refusal error) bool {
 }
 
 func (p *Poll) tell(e Expiry) {
-	if p.Hears != nil {
-		p.Hears.Expired(e)
+	if p.Listener != nil {
+		p.Listener.Expired(e)
 	}
 }
 

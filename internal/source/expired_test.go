@@ -45,7 +45,7 @@ func TestExpiredPositions(t *testing.T) {
 				}
 				var told []Expiry
 				p.poll.From, p.poll.IfExpired = from, test.policy
-				p.poll.Hears.(*Hearing).OnExpired = func(e Expiry) { told = append(told, e) }
+				p.poll.Listener.(*ListenerFuncs).OnExpired = func(e Expiry) { told = append(told, e) }
 				go func() {
 					time.Sleep(30 * time.Second)
 					p.srv.Put("s", "k", []byte("4"))
@@ -106,7 +106,7 @@ func TestWhatHasNotExpiredIsNotReported(t *testing.T) {
 			want string
 		}{{after, "2"}, {part, "1 2"}, {shard.Oldest, "1 2"}, {shard.At(time.Now().Add(-time.Hour)), "1 2"}} {
 			p.poll = &Poll{Setup: p.poll.Setup, Shard: p.shard, From: test.from, Limit: 100}
-			p.poll.Hears = &Hearing{OnExpired: func(e Expiry) { t.Errorf("from %s: told that %s expired", test.from, e.At) }}
+			p.poll.Listener = &ListenerFuncs{OnExpired: func(e Expiry) { t.Errorf("from %s: told that %s expired", test.from, e.At) }}
 			p.want(test.want)
 			time.Sleep(2 * time.Second)
 		}

@@ -145,7 +145,7 @@ func fanOutMany(t *testing.T, shards, budget int, handle func(m *many, i int, p 
 			fan := &Fanout{
 				Poll: Poll{
 					Setup: &Setup{Client: client, Caller: made, Stream: Stream{Name: "s"}, Idle: time.Second}, Shard: id, From: shard.Oldest, Limit: 10000,
-					Hears: &Hearing{OnFailed: func(error, bool, time.Duration) { m.told.Add(1) }},
+					Listener: &ListenerFuncs{OnFailed: func(error, bool, time.Duration) { m.told.Add(1) }},
 				},
 				Share: m.budget.Share(), Consumers: consumers,
 				Changed: func(error) { m.told.Add(1) },

@@ -45,7 +45,7 @@ func TestFanOutTellsOfExpiredPositions(t *testing.T) {
 				}
 				var told []Expiry
 				p.fan.Poll.From, p.fan.Poll.IfExpired = from, test.policy
-				p.fan.Poll.Hears.(*Hearing).OnExpired = func(e Expiry) { told = append(told, e) }
+				p.fan.Poll.Listener.(*ListenerFuncs).OnExpired = func(e Expiry) { told = append(told, e) }
 				go func() {
 					time.Sleep(90 * time.Second)
 					p.srv.Put("s", "k", []byte("4"))
@@ -104,7 +104,7 @@ func TestFanOutDoesNotReportWhatHasNotExpired(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			p.fan = p.reader()
 			p.fan.Poll.From = from
-			p.fan.Poll.Hears = &Hearing{OnExpired: func(e Expiry) { t.Errorf("from %s: told that %s expired", from, e.At) }}
+			p.fan.Poll.Listener = &ListenerFuncs{OnExpired: func(e Expiry) { t.Errorf("from %s: told that %s expired", from, e.At) }}
 			// over a subscription that ends
 			for end := time.Now().Add(7 * time.Minute); time.Now().Before(end); {
 				page, err := p.fan.Next(t.Context())

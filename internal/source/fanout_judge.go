@@ -132,7 +132,7 @@ func (f *Fanout) fall(why error) {
 func fallbackPause() time.Duration { return fallbackFor - fallbackFor/10 + jitter.N(fallbackFor/5) }
 
 func (f *Fanout) report(err error, throttled bool, next time.Duration) {
-	if f.Poll.Hears != nil {
-		f.Poll.Hears.Failed(err, throttled, next)
+	if f.Poll.Listener != nil {
+		f.Poll.Listener.Failed(err, throttled, next)
 	}
 }

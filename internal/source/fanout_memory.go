@@ -33,8 +33,8 @@ func (m eventMemory) Take(ctx context.Context, n int) error {
 // TryTake takes between least and most bytes, or none.
 func (m eventMemory) TryTake(least, most int) int { return m.share.TryTake(least, most) }
 
-// Owe takes what is there already.
-func (m eventMemory) Owe(n int) { m.share.Owe(n) }
+// TakeExcess takes what is there already.
+func (m eventMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 
 // Give gives back.
 func (m eventMemory) Give(n int) { m.share.Give(n) }
@@ -68,8 +68,8 @@ func (m *pageMemory) TryTake(least, most int) int {
 	return least
 }
 
-// Owe takes what is there already.
-func (m *pageMemory) Owe(n int) { m.share.Owe(n) }
+// TakeExcess takes what is there already.
+func (m *pageMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 
 // Give gives back.
 func (m *pageMemory) Give(n int) { m.share.Give(n) }
@@ -78,16 +78,16 @@ func (m *pageMemory) Give(n int) { m.share.Give(n) }
 // until fan-out is back.
 func (f *Fanout) askForLess() {
 	f.limit = f.Poll.Limit
-	f.Poll.Hears = &modest{f.Poll.Hears, f}
+	f.Poll.Listener = &askForLessListener{f.Poll.Listener, f}
 }
 
-// modest is what askForLess has hear of failures.
-type modest struct {
-	Hearer // may be nil
-	f      *Fanout
+// askForLessListener is what askForLess has hear of failures.
+type askForLessListener struct {
+	Listener // may be nil
+	f        *Fanout
 }
 
-func (m *modest) Failed(err error, throttled bool, next time.Duration) {
+func (m *askForLessListener) Failed(err error, throttled bool, next time.Duration) {
 	if short := (*wire.NoMemoryError)(nil); errors.As(err, &short) && m.f.Poll.Limit > 1 {
 		m.f.Poll.Limit = max(m.f.Poll.Limit/4, 1)
 		m.f.doing(AwaitingMemory)
@@ -97,13 +97,13 @@ func (m *modest) Failed(err error, throttled bool, next time.Duration) {
 		m.f.failing(err)
 		m.f.doing(BackingOff)
 	}
-	if m.Hearer != nil {
-		m.Hearer.Failed(err, throttled, next)
+	if m.Listener != nil {
+		m.Listener.Failed(err, throttled, next)
 	}
 }
 
-func (m *modest) Expired(e Expiry) {
-	if m.Hearer != nil {
-		m.Hearer.Expired(e)
+func (m *askForLessListener) Expired(e Expiry) {
+	if m.Listener != nil {
+		m.Listener.Expired(e)
 	}
 }

@@ -56,7 +56,7 @@ func (p *fanned) reader() *Fanout {
 	return &Fanout{
 		Poll: Poll{
 			Setup: &Setup{Client: p.client, Caller: caller(p.t, p.client), Stream: Stream{Name: "s"}, Idle: time.Second},
-			Shard: p.shard, From: shard.Oldest, Limit: 10000, Hears: &Hearing{OnFailed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) }},
+			Shard: p.shard, From: shard.Oldest, Limit: 10000, Listener: &ListenerFuncs{OnFailed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) }},
 		},
 		Share:     p.budget.Share(),
 		Consumers: &Consumers{Client: p.client, Name: "c", Found: func(Stream, string, bool) { p.ready++ }},

@@ -69,7 +69,7 @@ type Feed struct {
 
 // Owner is who a Feed reads for.
 type Owner interface {
-	Hearer
+	Listener
 	// Context ends reading.
 	Context() context.Context
 	// Calls is what calls are made with. It may end later than Context, which then only ends
@@ -121,9 +121,9 @@ const (
 	// connection; haste is how long it does while other reads wait for their turn.
 	patience = time.Second
 	haste    = patience / 10
-	// frugality is how long a read waits for as much memory as before: until then it will probably
+	// shortageWait is how long a read waits for as much memory as before: until then it will probably
 	// come from others that are read, after that it is with handlers that hang.
-	frugality = 10 * time.Second
+	shortageWait = 10 * time.Second
 )
 
 var (
@@ -139,12 +139,12 @@ var (
 // is the owner who hears of it; memory is taken from a share of the budget of its own.
 func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *Budget) *Feed {
 	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), expects: window, since: mono.Now(), behind: -1}
-	f.poll.Hears = owner
+	f.poll.Listener = owner
 	budget.open(&f.share)
 	return f
 }
 
-func (f *Feed) owner() Owner { return f.poll.Hears.(Owner) }
+func (f *Feed) owner() Owner { return f.poll.Listener.(Owner) }
 
 // Next waits for the next page that has records or ends the shard, or a part of one, and hands it
 // over; it counts as delivered then. The errors are ctx's cause, ones that wrap [ErrNoShard] or

@@ -67,7 +67,7 @@ func TestFailuresWithinALargeAnswerLoseAndRepeatNothing(t *testing.T) {
 					return kinesistest.Fault{}
 				})
 				fails := 0
-				f := s.feed(0, func(p *Poll) { p.Hears = &Hearing{OnFailed: func(error, bool, time.Duration) { fails++ }} })
+				f := s.feed(0, func(p *Poll) { p.Listener = &ListenerFuncs{OnFailed: func(error, bool, time.Duration) { fails++ }} })
 				s.take(f, 0, 3000, 0)
 				if fails == 0 {
 					t.Error("nothing failed: the test shows nothing")

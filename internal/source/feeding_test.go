@@ -93,7 +93,7 @@ func (s *fed) feed(i int, change ...func(*Poll)) *Feed {
 	for _, c := range change {
 		c(&p)
 	}
-	f := NewFeed(&owner{s.t.Context(), p.Hears, func() {}}, p, s.sched, s.budget)
+	f := NewFeed(&owner{s.t.Context(), p.Listener, func() {}}, p, s.sched, s.budget)
 	f.Waits = true
 	s.open = append(s.open, f)
 	return f
@@ -102,7 +102,7 @@ func (s *fed) feed(i int, change ...func(*Poll)) *Feed {
 // owner reads for a test.
 type owner struct {
 	ctx   context.Context
-	hears Hearer // may be nil
+	hears Listener // may be nil
 	wake  func()
 }
 

@@ -65,7 +65,7 @@ type tempo uint8
 
 const (
 	unsettled tempo = iota // it has not been at its tip
-	brisk                  // the last read brought something: more may follow
+	bringing               // the last read brought something: more may follow
 	calm                   // it brought nothing
 	// Beyond, it is how many reads ago one was throttled, because others read the shard as well. It
 	// is read no sooner than when it is calm until that is forgotten, and from wary on less often.
@@ -86,7 +86,7 @@ func (t tempo) after(tip, records bool) tempo {
 	case !tip:
 		return t
 	case records:
-		return brisk
+		return bringing
 	}
 	return calm
 }
@@ -107,7 +107,7 @@ func (t tempo) throttled() tempo {
 // mostStretched.
 func (t tempo) interval(idle, least time.Duration) time.Duration {
 	switch d := max(idle, least); {
-	case t == brisk:
+	case t == bringing:
 		return max(idle/2, least)
 	case t >= wary:
 		return min(d+d/quarters*time.Duration(t-wary+1), max(d, mostStretched))

@@ -121,13 +121,13 @@ func TestTempo(t *testing.T) {
 		tempo             tempo
 		idle, least, want time.Duration
 	}{
-		"never faster than allowed":       {brisk, 300 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond},
-		"… by a share":                    {brisk, second, 700 * time.Millisecond, 700 * time.Millisecond},
+		"never faster than allowed":       {bringing, 300 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond},
+		"… by a share":                    {bringing, second, 700 * time.Millisecond, 700 * time.Millisecond},
 		"… though it is idle more often":  {calm, second, 2 * second, 2 * second},
 		"stretched from what is allowed":  {slowest - 1, second / 5, second, 4 * second},
 		"stretched by so much at most":    {slowest, 2 * second, second / 5, 5 * second},
 		"a long interval is not shorter":  {slowest, time.Minute, second / 5, time.Minute},
-		"a long interval while it brings": {brisk, time.Minute, second / 5, 30 * second},
+		"a long interval while it brings": {bringing, time.Minute, second / 5, 30 * second},
 	} {
 		if got := test.tempo.interval(test.idle, test.least); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
@@ -146,7 +146,7 @@ func TestPausesKeepShardsOutOfStep(t *testing.T) {
 		"the first":             {unsettled, 1000 * ms, 200 * ms, 200 * ms, 1000 * ms, 60},
 		"the first of a share":  {unsettled, 1000 * ms, 2000 * ms, 2000 * ms, 2000 * ms, 1},
 		"calm":                  {calm, 1000 * ms, 200 * ms, 800 * ms, 1000 * ms, 15},
-		"brisk":                 {brisk, 1000 * ms, 200 * ms, 400 * ms, 500 * ms, 8},
+		"bringing":              {bringing, 1000 * ms, 200 * ms, 400 * ms, 500 * ms, 8},
 		"throttled":             {wary + quarters - 1, 1000 * ms, 200 * ms, 1600 * ms, 2000 * ms, 30},
 		"as fast as is allowed": {calm, 200 * ms, 200 * ms, 200 * ms, 240 * ms, 4},
 		"a share":               {calm, 1000 * ms, 1000 * ms, 1000 * ms, 1200 * ms, 15},

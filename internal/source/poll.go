@@ -93,9 +93,9 @@ type Poll struct {
 	*Setup
 	Shard string
 	// From is where to begin; not Latest, which has no place of its own: pin it first.
-	From  shard.Position
-	Hears Hearer // what becomes of reading; may be nil
-	Limit int32  // records a page, 1 to 10,000
+	From     shard.Position
+	Listener Listener // what becomes of reading; may be nil
+	Limit    int32    // records a page, 1 to 10,000
 
 	failures uint8 // in a row
 	begun    bool  // an iterator has been asked for
@@ -116,29 +116,29 @@ type whole struct {
 	retry wire.Retry
 }
 
-// Hearer hears what becomes of reading a shard.
-type Hearer interface {
+// Listener hears what becomes of reading a shard.
+type Listener interface {
 	// Failed hears of each failure that is going to be tried again.
 	Failed(err error, throttled bool, next time.Duration)
 	// Expired hears when records after where reading began have left the stream, or may have.
 	Expired(Expiry)
 }
 
-// Hearing is a Hearer made of functions, each of which may be nil.
-type Hearing struct {
+// ListenerFuncs is a Listener made of functions, each of which may be nil.
+type ListenerFuncs struct {
 	OnFailed  func(err error, throttled bool, next time.Duration)
 	OnExpired func(Expiry)
 }
 
 // Failed calls OnFailed.
-func (h *Hearing) Failed(err error, throttled bool, next time.Duration) {
+func (h *ListenerFuncs) Failed(err error, throttled bool, next time.Duration) {
 	if h.OnFailed != nil {
 		h.OnFailed(err, throttled, next)
 	}
 }
 
 // Expired calls OnExpired.
-func (h *Hearing) Expired(e Expiry) {
+func (h *ListenerFuncs) Expired(e Expiry) {
 	if h.OnExpired != nil {
 		h.OnExpired(e)
 	}
@@ -219,8 +219,8 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	default:
 		wait = retry.next()
 	}
-	if p.Hears != nil {
-		p.Hears.Failed(failed, throttled, wait)
+	if p.Listener != nil {
+		p.Listener.Failed(failed, throttled, wait)
 	}
 	return wait, nil
 }

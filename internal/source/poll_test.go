@@ -51,7 +51,7 @@ func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
 			Setup: &Setup{Client: client, Caller: caller(t, client), Stream: Stream{Name: "s"}, Idle: time.Second},
 			Shard: p.shard, From: shard.Oldest, Limit: 10000,
 		}
-		p.poll.Hears = &Hearing{OnFailed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) }}
+		p.poll.Listener = &ListenerFuncs{OnFailed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) }}
 		f(p)
 	})
 }
@@ -140,7 +140,7 @@ func TestThrottlesAreWaitedOutAndSaidSo(t *testing.T) {
 		p.srv.Put("s", "k", []byte("1"))
 		p.once("GetRecords", 3, kinesistest.Fault{Err: &kinesistest.Error{Code: "ProvisionedThroughputExceededException"}})
 		throttles := 0
-		p.poll.Hears = &Hearing{OnFailed: func(_ error, throttled bool, next time.Duration) {
+		p.poll.Listener = &ListenerFuncs{OnFailed: func(_ error, throttled bool, next time.Duration) {
 			if throttled {
 				throttles++
 			}

@@ -39,10 +39,10 @@ type Scheduler struct {
 	parked []chan bool
 	spare  int // the least that were parked since the look
 
-	lanes []*lane // that are free; the one that was used last at the end
-	waves []*wave // that are over, to be used again
-	aloft []*wave // with reads that nobody waits for yet
-	late  []*wave // … that wait for a goroutine of their own
+	lanes    []*lane // that are free; the one that was used last at the end
+	waves    []*wave // that are over, to be used again
+	underWay []*wave // with reads that nobody waits for yet
+	late     []*wave // … that wait for a goroutine of their own
 
 	looked  int           // the tick at which the width was looked at
 	behind  int           // ticks in a row at which due reads had waited for one
@@ -234,7 +234,7 @@ func (s *Scheduler) look(now int) {
 
 // upcoming is the next tick in which there is something to do.
 func (s *Scheduler) upcoming() int {
-	if s.waiting > 0 || len(s.aloft) > 0 {
+	if s.waiting > 0 || len(s.underWay) > 0 {
 		return s.cursor + 1
 	}
 	far := s.cursor + wheelTicks/2

@@ -128,7 +128,7 @@ func (f *Feed) reserve(now mono.Time) bool {
 		f.short, f.state = true, parked
 		f.from(AwaitingHandler, now)
 		return false
-	case f.starved.IsZero() || now.Sub(f.starved) < frugality:
+	case f.starved.IsZero() || now.Sub(f.starved) < shortageWait:
 		if f.starved.IsZero() {
 			f.starved = now
 		}
@@ -356,7 +356,7 @@ func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	defer f.mu.Unlock()
 	most := f.poll.Limit
 	limit := min(f.limit, most)
-	short, room := lacking(err), answerRoom(f.poll.readShare())
+	short, room := shortage(err), answerRoom(f.poll.readShare())
 	switch {
 	case err == nil && (f.hungry || bytes > room):
 		f.limit = portion(limit, most, room, records, bytes)
@@ -378,8 +378,8 @@ func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 	}
 }
 
-// lacking is the lack of memory that err is about, nil if it is about something else.
-func lacking(err error) *wire.NoMemoryError {
+// shortage is the lack of memory that err is about, nil if it is about something else.
+func shortage(err error) *wire.NoMemoryError {
 	if err == nil {
 		return nil
 	}
@@ -391,7 +391,7 @@ func lacking(err error) *wire.NoMemoryError {
 // judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure, but
 // waited for: for the handler, if that has something, else for other shards.
 func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
-	short := lacking(failed)
+	short := shortage(failed)
 	if short == nil {
 		f.mu.Lock()
 		wrong := f.wrong()
@@ -437,8 +437,8 @@ func (f *Feed) TryTake(least, most int) int {
 	return n + more
 }
 
-// Owe takes what is there already.
-func (f *Feed) Owe(n int) { f.share.Owe(n) }
+// TakeExcess takes what is there already.
+func (f *Feed) TakeExcess(n int) { f.share.TakeExcess(n) }
 
 // Give gives back.
 func (f *Feed) Give(n int) { f.share.Give(n) }

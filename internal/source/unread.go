@@ -23,7 +23,7 @@ func Unread(ctx context.Context, setup *Setup, id string, at shard.Position) (bo
 	once.IfExpired = StayExpired
 	p := Poll{
 		Setup: &once, Shard: id, From: at, Limit: 1,
-		Hears: &Hearing{OnFailed: func(err error, _ bool, _ time.Duration) {
+		Listener: &ListenerFuncs{OnFailed: func(err error, _ bool, _ time.Duration) {
 			if last = err; errors.Is(err, ErrNoPosition) {
 				cancel(err)
 			}

@@ -15,7 +15,7 @@ import (
 // others must not wait for it: after two ticks another goroutine goes on with those behind it, and
 // so on. A read that is not asked for apart is the last of its wave, and is made in its place.
 type wave struct {
-	feeds [waveSize]*Feed // of which the first size are aloft
+	feeds [waveSize]*Feed // of which the first size are under way
 	lanes [waveSize]*lane // each feed's
 
 	// Guarded by the scheduler's lock.
@@ -58,7 +58,7 @@ func (s *Scheduler) read() {
 func (s *Scheduler) turns() bool {
 	s.coming--
 	for !s.closed {
-		w, asked := s.board()
+		w, asked := s.nextWave()
 		if w == nil {
 			return true
 		}
@@ -71,9 +71,9 @@ func (s *Scheduler) turns() bool {
 	return false
 }
 
-// board returns a wave whose reads wait for a goroutine, or one of what is due next; nil if there
+// nextWave returns a wave whose reads wait for a goroutine, or one of what is due next; nil if there
 // is none.
-func (s *Scheduler) board() (w *wave, asked bool) {
+func (s *Scheduler) nextWave() (w *wave, asked bool) {
 	if len(s.late) > 0 {
 		w = s.late[0]
 		s.late = slices.Delete(s.late, 0, 1)
@@ -135,7 +135,7 @@ func (s *Scheduler) ask(w *wave) {
 		s.land(w)
 	}
 	if n > 1 {
-		s.aloft = append(s.aloft, w)
+		s.underWay = append(s.underWay, w)
 		s.by(w.moved + patientTicks)
 	}
 	if begun < most {
@@ -171,8 +171,8 @@ func (s *Scheduler) take(w *wave) bool {
 // land keeps a wave that is over for the next.
 func (s *Scheduler) land(w *wave) {
 	s.waves = append(s.waves, w)
-	if i := slices.Index(s.aloft, w); i >= 0 {
-		s.aloft = slices.Delete(s.aloft, i, i+1)
+	if i := slices.Index(s.underWay, w); i >= 0 {
+		s.underWay = slices.Delete(s.underWay, i, i+1)
 	}
 }
 
@@ -198,13 +198,13 @@ func (s *Scheduler) tickOf(now mono.Time) int { return int(now.Sub(s.began) / ti
 
 // mind has others go on with waves that have not moved.
 func (s *Scheduler) mind(now int) {
-	for _, w := range s.aloft {
+	for _, w := range s.underWay {
 		if w.taken < w.size && now-w.moved >= patientTicks {
 			w.moved = now
 			s.late = append(s.late, w)
 		}
 	}
-	s.aloft = slices.DeleteFunc(s.aloft, func(w *wave) bool { return w.taken == w.size })
+	s.underWay = slices.DeleteFunc(s.underWay, func(w *wave) bool { return w.taken == w.size })
 }
 
 // unused takes out lanes that were not used for a while.

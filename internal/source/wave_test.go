@@ -48,7 +48,9 @@ func idling(t *testing.T, shards int, delay time.Duration, f func(s *seaside)) {
 			return fault
 		})
 		for i := range shards {
-			f := s.feed(i, func(p *Poll) { p.Hears = &Hearing{OnFailed: func(error, bool, time.Duration) { s.fails.Add(1) }} })
+			f := s.feed(i, func(p *Poll) {
+				p.Listener = &ListenerFuncs{OnFailed: func(error, bool, time.Duration) { s.fails.Add(1) }}
+			})
 			ctx, cancel := context.WithCancel(s.t.Context())
 			ended := make(chan struct{})
 			go func() {
@@ -223,7 +225,7 @@ func TestAWaveOfHungAnswersIsSpread(t *testing.T) {
 		s.sched.mu.Lock()
 		flying := s.sched.flying
 		waits := 0
-		for _, w := range s.sched.aloft {
+		for _, w := range s.sched.underWay {
 			waits += w.size - w.taken
 		}
 		s.sched.mu.Unlock()

@@ -24,8 +24,8 @@ func (m *purse) take(n int) {
 	m.most = max(m.most, m.used)
 }
 
-func (m *purse) Owe(n int)  { m.take(n) }
-func (m *purse) Give(n int) { m.take(-n); m.most = max(m.most, m.used) }
+func (m *purse) TakeExcess(n int) { m.take(n) }
+func (m *purse) Give(n int)       { m.take(-n); m.most = max(m.most, m.used) }
 
 // What a page lives in is taken before it is there, and given back once it is not needed, whatever
 // happened.

@@ -76,8 +76,8 @@ type Memory interface {
 	// TryTake takes between least and most bytes, without waiting, and returns how many; 0 if there
 	// are not as many as least.
 	TryTake(least, most int) int
-	// Owe takes n bytes for what is there already.
-	Owe(n int)
+	// TakeExcess takes n bytes for what is there already.
+	TakeExcess(n int)
 	// Give gives n bytes back.
 	Give(n int)
 }

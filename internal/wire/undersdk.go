@@ -170,7 +170,7 @@ func (p *Page) fill(out *kinesis.GetRecordsOutput) {
 	}
 	p.Last = true
 	if p.Memory != nil && p.Bytes > 0 {
-		p.Memory.Owe(p.Bytes) // the SDK did not ask
+		p.Memory.TakeExcess(p.Bytes) // the SDK did not ask
 		p.held += p.Bytes
 	}
 	p.finish(stale)
