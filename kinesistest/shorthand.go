@@ -173,7 +173,8 @@ func (s *Server) PutFile(stream, path string, key func(line []byte) string) int 
 // AwaitShards waits until a stream is ACTIVE and has so many open shards, after
 // a split, a merge or UpdateShardCount that somebody else has asked for, and
 // returns their IDs in the order of their hash ranges. It fails the test after a
-// minute, of virtual time in a bubble.
+// minute, of virtual time in a bubble. It counts shards: one that is asked for
+// later and leaves as many is not waited for.
 func (s *Server) AwaitShards(stream string, open int) []string {
 	s.help()
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {

@@ -142,3 +142,38 @@ func TestKill(t *testing.T) {
 		}
 	})
 }
+
+// Wherever a consumer starts, the tip is what comes after that.
+func TestAtTipWaitsForWhatComesLater(t *testing.T) {
+	for name, start := range map[string]func() weir.Position{
+		"oldest": func() weir.Position { return weir.Oldest },
+		"latest": func() weir.Position { return weir.Latest },
+		"a time": func() weir.Position { return weir.At(time.Now()) },
+	} {
+		for _, before := range []int{0, 1} {
+			t.Run(fmt.Sprint(name, before), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
+					srv.CreateStream("s", 1)
+					for range before {
+						srv.Put("s", "k", []byte("before"))
+					}
+					time.Sleep(5 * time.Second)
+					var last string
+					options := weir.Options{Stream: "s", App: "a", Start: start()}
+					worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
+						last = string(r.Data)
+						return nil
+					}))
+					worker.Until(weirtest.AtTip(srv, "s", worker))
+					srv.Put("s", "k", []byte("later"))
+					worker.Until(weirtest.AtTip(srv, "s", worker))
+					worker.Stop()
+					if last != "later" {
+						t.Errorf("the last record handled is %q", last)
+					}
+				})
+			})
+		}
+	}
+}
