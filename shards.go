@@ -238,7 +238,7 @@ func (l *shardLoop) close(err error) {
 	l.handles = nil
 	if err != nil {
 		key := l.term.Lease.Key
-		l.in.logPanic("closing a shard's handler failed", err, "stream", key.Stream, "shard", key.Shard)
+		l.in.logPanic(l.in.opts.Logger, "closing a shard's handler failed", err, "stream", key.Stream, "shard", key.Shard)
 	}
 }
 

@@ -61,9 +61,10 @@ func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stam
 func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.queue = notify.New(queueRoom)
+	to := r.opts.Logger
 	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler()).With("app", r.opts.App, "worker", r.opts.Worker)
 	r.tell = r.hooks(values)
-	go r.queue.Run(r.hookPanicked)
+	go r.queue.Run(func(err error) { r.hookPanicked(to, err) })
 	return func() error {
 		defer end()
 		made := r.queue.Close(hooksMayTake)
@@ -78,23 +79,26 @@ func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	}
 }
 
-// hookPanicked logs that a hook panicked.
-func (r *run) hookPanicked(err error) {
+// hookPanicked logs that a hook panicked. It is called by the queue's goroutine, as the logger is, and does not go through
+// the queue, which may be closed by then.
+func (r *run) hookPanicked(to *slog.Logger, err error) {
 	var p *notify.Panic
 	if errors.As(err, &p) {
 		err = &PanicError{"a function of Options.Events", p.Value, p.Stack}
 	}
-	r.logPanic("an event was not told", err)
+	_ = contained("the logger", func() error { // which has nobody to tell
+		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "an event was not told", err)
+		return nil
+	})
 }
 
-// logPanic logs an error of the user's code; of a panic with the stack, unless the one before was
-// the same.
-func (r *run) logPanic(what string, err error, args ...any) {
+// logPanic logs an error of the user's code; of a panic with the stack, unless the one before was the same.
+func (r *run) logPanic(to *slog.Logger, what string, err error, args ...any) {
 	args = append(args, "err", err)
 	if stack := r.newStack(err); stack != "" {
 		args = append(args, "stack", stack)
 	}
-	r.opts.Logger.Error(what, args...)
+	to.Error(what, args...)
 }
 
 // newStack returns the stack of a panic that err wraps, if the last one of the same function had
