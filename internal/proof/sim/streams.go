@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"strconv"
 	"time"
 
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/internal/proof/sim/model"
+	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -183,6 +185,8 @@ func (w *world) create(st *stream, shards int) {
 		// until a listing shows that it is another one, its shards are taken for those of the old
 		// one that have not been begun
 		st.anew = w.now()
+		// what was owed of the old one's shards is not of those that get their names
+		maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
 	}
 	st.deleted = false
 	w.born(st)
