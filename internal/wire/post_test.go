@@ -114,6 +114,15 @@ func TestWhoIsAskedForAPost(t *testing.T) {
 	}
 }
 
+// atMost is the bound of objects on the heap where n are allowed. The race detector lets a
+// sync.Pool drop a part of what it is given at random, so that more are made anew.
+func atMost(n float64) float64 {
+	if raceDetector {
+		return 2 * n
+	}
+	return n
+}
+
 // What a small call costs in objects on the heap where net/http makes it, the transport aside.
 func TestAllocationsOfAPost(t *testing.T) {
 	transport := &canned{cborType, (&cborStyle{}).encode(samplePage(0, 0))}
@@ -126,7 +135,7 @@ func TestAllocationsOfAPost(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Release()
-	}); n > 24 { // 18, and more where pools forget
+	}); n > atMost(24) { // 19
 		t.Errorf("%v allocations for an empty page", n)
 	} else {
 		t.Logf("%v allocations for an empty page", n)
@@ -136,7 +145,7 @@ func TestAllocationsOfAPost(t *testing.T) {
 		if _, err := caller.Iterator(t.Context(), in, nil, nil); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 30 {
+	}); n > atMost(30) { // 25
 		t.Errorf("%v allocations for an iterator", n)
 	} else {
 		t.Logf("%v allocations for an iterator", n)

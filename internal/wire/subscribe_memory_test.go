@@ -160,7 +160,7 @@ func TestAllocationsOfAnEvent(t *testing.T) {
 			p.Release()
 		})
 		t.Logf("%s: %.0f allocations for %d records", format, n, records)
-		if n > 15 {
+		if n > atMost(10) {
 			t.Errorf("%s: %.0f allocations", format, n)
 		}
 	}
