@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // Shard is a shard for one term, as [ShardHandlers].Pull gets it.
@@ -168,9 +170,9 @@ func (l *shardLoop) pullAgain(err *pullEnded) error {
 	f := l.failsAt(l.term.At())
 	f.pulls++
 	attempt := f.pulls
-	next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
+	next := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
 	l.enter(ShardRetrying, attempt, err)
 	l.in.counted.handlerFailures.Add(1)
 	l.tellFailure("the function that pulls returned; it will get what is not done again", HandlerFailed{Err: err, Attempt: attempt, Next: next})
-	return wait(l.term.Reading(), next)
+	return retry.Wait(l.term.Reading(), next)
 }

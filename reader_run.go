@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
@@ -249,7 +250,7 @@ func (r *reading) heirs(lost []*readShard) {
 		if failures++; failures%lasting == 0 {
 			r.ready.tell(lost[0], read{err: err})
 		}
-		if wait(r.ctx, r.opts.IdleInterval) != nil {
+		if retry.Wait(r.ctx, r.opts.IdleInterval) != nil {
 			return
 		}
 	}

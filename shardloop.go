@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -126,9 +127,9 @@ func (l *shardLoop) read() error {
 		default: // the stream is gone; it may come back, or the application be stopped
 			l.absent = min(l.absent+1, 30)
 			l.in.streamGone(l.term.Lease.Stream, err)
-			next := retryPause(l.in.opts.IdleInterval, max(absentPause, l.in.opts.IdleInterval), int(l.absent))
+			next := retry.Pause(l.in.opts.IdleInterval, max(absentPause, l.in.opts.IdleInterval), int(l.absent))
 			l.Failed(err, false, next)
-			if wait(l.term.Reading(), next) != nil {
+			if retry.Wait(l.term.Reading(), next) != nil {
 				return nil
 			}
 			continue
@@ -299,10 +300,10 @@ func (l *shardLoop) deliver(run []source.Record, page *source.Page, own, end boo
 			return err
 		}
 		d.noteFailure(err)
-		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
+		next := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
 		l.enter(ShardRetrying, d.attempt, err)
 		l.handlerFailed(d, err, next)
-		if err := wait(l.term.Reading(), next); err != nil {
+		if err := retry.Wait(l.term.Reading(), next); err != nil {
 			return err
 		}
 	}
@@ -325,15 +326,6 @@ func (l *shardLoop) handled(d *delivery, took time.Duration) {
 	}
 }
 
-// retryPause doubles from low to high, half of it at random.
-func retryPause(low, high time.Duration, attempt int) time.Duration {
-	d := high
-	if attempt < 40 && low<<(attempt-1) > 0 {
-		d = min(low<<(attempt-1), high)
-	}
-	return d/2 + jitter.N(d/2+1)
-}
-
 // call calls the handler.
 func call(ctx context.Context, h Handler, b *Batch) error {
 	return contained("the handler", func() error { return h.Handle(ctx, b) })
@@ -348,17 +340,6 @@ func contained(who string, f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it

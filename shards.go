@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -110,7 +111,7 @@ func (l *shardLoop) open() (bool, error) {
 		if l.term.Reading().Err() != nil { // nothing was begun that had to be finished
 			return false, nil
 		}
-		next := retryPause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
+		next := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
 		lookup := errors.As(err, new(*lookupError))
 		// another worker may be able to: if it lasts, the lease is given up as one that cannot be
 		// read
@@ -120,7 +121,7 @@ func (l *shardLoop) open() (bool, error) {
 			l.enter(ShardRetrying, attempt, err)
 		}
 		l.openFailed(err, attempt, next)
-		if wait(l.term.Reading(), next) != nil {
+		if retry.Wait(l.term.Reading(), next) != nil {
 			return false, nil
 		}
 		if !lookup {

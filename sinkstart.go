@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -239,7 +240,7 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 	}
 	l.in.opts.Logger.Info("a shard waits for its ancestors, which the sink has not read to their ends", "stream", key.Stream, "shard", key.Shard)
 	if !moved { // so that a lease that comes back at once is not given back at once
-		_ = wait(l.term.Reading(), l.in.opts.BeatInterval)
+		_ = retry.Wait(l.term.Reading(), l.in.opts.BeatInterval)
 	}
 	l.term.GiveBack()
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 )
@@ -344,7 +345,7 @@ func (r *run) await(l *shardLoop) bool {
 	l.note(func(n *notes) { n.tries = int32(tries) })
 	l.enter(ShardBlocked, 0, nil)
 	defer l.enter("", 0, nil)
-	if wait(l.term.Reading(), retryPause(r.opts.RetryMin, min(r.opts.RetryMax, r.opts.StallAfter/2), max(tries, 1))) != nil {
+	if retry.Wait(l.term.Reading(), retry.Pause(r.opts.RetryMin, min(r.opts.RetryMax, r.opts.StallAfter/2), max(tries, 1))) != nil {
 		return false
 	}
 	if before != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 )
 
@@ -129,7 +130,7 @@ func (r *run) keepLearning(ctx context.Context, known chan<- struct{}) {
 				r.opts.Logger.Warn("Options.StreamsFunc fails; what it said before holds", "err", err)
 			}
 			r.storeFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
-			pause = min(retryPause(r.opts.RetryMin, r.opts.RetryMax, failures), r.opts.ListInterval)
+			pause = min(retry.Pause(r.opts.RetryMin, r.opts.RetryMax, failures), r.opts.ListInterval)
 		default:
 			failures = 0
 			if known != nil {
@@ -137,7 +138,7 @@ func (r *run) keepLearning(ctx context.Context, known chan<- struct{}) {
 				known = nil
 			}
 		}
-		if wait(ctx, pause) != nil {
+		if retry.Wait(ctx, pause) != nil {
 			return
 		}
 	}

@@ -8,12 +8,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // Born returns when the stream was created, in Unix milliseconds, 0 when the service does not say.
 // A call that is throttled is repeated.
 func Born(ctx context.Context, client *kinesis.Client, s Stream) (int64, error) {
-	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
+	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {
 		in := &kinesis.DescribeStreamSummaryInput{}
 		in.StreamName, in.StreamARN = s.nameAndARN()
@@ -29,10 +31,10 @@ func Born(ctx context.Context, client *kinesis.Client, s Stream) (int64, error) 
 			return 0, context.Cause(ctx)
 		case code(err) == "ResourceNotFoundException":
 			return 0, fmt.Errorf("%w: %w", ErrNoStream, err)
-		case !Throttled(err) || retry.failures >= 8:
+		case !Throttled(err) || backoff.Failures >= 8:
 			return 0, err
 		}
-		if err := pause(ctx, retry.next()); err != nil {
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
 			return 0, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
@@ -31,7 +32,7 @@ type Fanout struct {
 	continuation string    // where the next subscription begins, "" for Poll.From
 	began        time.Time // the last call of SubscribeToShard
 	arn          string    // … and of which consumer
-	retry        backoff
+	backoff      retry.Backoff
 	spread       spread
 	failures     int       // subscriptions in a row that failed
 	takeovers    int       // subscriptions in a row that others took over, within steady each
@@ -79,8 +80,8 @@ var ErrSubscribed = errors.New("another subscription to the shard")
 // Next returns the next event, empty ones included, or page while the shard is polled. It tries for
 // as long as trying can help; its errors are those of [Poll.Next].
 func (f *Fanout) Next(ctx context.Context) (Page, error) {
-	if f.retry.high == 0 {
-		f.retry = backoff{low: time.Second, high: 10 * time.Second}
+	if f.backoff.High == 0 {
+		f.backoff = retry.Backoff{Low: time.Second, High: 10 * time.Second}
 		f.behind(-1)
 		f.askForLess()
 	}
@@ -101,7 +102,7 @@ func (f *Fanout) Next(ctx context.Context) (Page, error) {
 		wait, err := f.judge(ctx, err)
 		if err == nil && wait > 0 {
 			f.doing(BackingOff)
-			err = pause(ctx, wait)
+			err = retry.Wait(ctx, wait)
 		}
 		if err != nil {
 			return Page{}, err
@@ -150,7 +151,7 @@ func (f *Fanout) poll(ctx context.Context) (page Page, due bool, err error) {
 	if wait > 0 {
 		f.doing(f.waits())
 	}
-	if err = pause(until, wait); err == nil {
+	if err = retry.Wait(until, wait); err == nil {
 		f.doing(Reading)
 		page, err = f.Poll.Next(until)
 	}
@@ -189,7 +190,7 @@ func (f *Fanout) subscribe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoARN, err)
 	}
-	if err := pause(ctx, time.Until(f.began.Add(subscribeSpacing))); err != nil {
+	if err := retry.Wait(ctx, time.Until(f.began.Add(subscribeSpacing))); err != nil {
 		return err
 	}
 	over, err := f.Consumers.calls.take(ctx)
@@ -241,7 +242,7 @@ func (f *Fanout) take(ev *event) Page {
 	}
 	f.Poll.From, f.continuation = ev.at, ev.continuation
 	f.failures, f.refused = 0, time.Time{}
-	f.retry.reset()
+	f.backoff.Reset()
 	f.failing(nil)
 	f.behind(ev.page.Behind)
 	if f.polling {

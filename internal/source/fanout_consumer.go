@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/retry"
 )
 
 // Consumers finds, or registers, the fan-out consumer of each stream. The readers of all shards of
@@ -141,8 +143,8 @@ func (con *consumer) give() { <-con.turn }
 func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn string, registered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
-	retry := backoff{low: 500 * time.Millisecond, high: 5 * time.Second}
-	looks := backoff{low: 500 * time.Millisecond, high: 2 * time.Second}
+	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
+	looks := retry.Backoff{Low: 500 * time.Millisecond, High: 2 * time.Second}
 	for {
 		var status types.ConsumerStatus
 		arn, status, err = c.look(ctx, s, con)
@@ -156,7 +158,7 @@ func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn st
 			if con.waited {
 				return "", false, err
 			}
-			wait = looks.next()
+			wait = looks.Next()
 		case errors.Is(err, ErrNoConsumer) && c.Existing:
 			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.Name, s.Name, err)
 		case errors.Is(err, ErrNoConsumer):
@@ -176,13 +178,13 @@ func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn st
 			return "", false, fmt.Errorf("%w: %w", ErrNoStream, err)
 		case isDenied(err):
 			return "", false, fmt.Errorf("%w: %w", errRefused, err)
-		case errors.Is(err, errRefused), retry.failures >= 2:
+		case errors.Is(err, errRefused), backoff.Failures >= 2:
 			return "", false, err
 		default: // also another worker that registers it at the same time: ResourceInUseException
-			wait = retry.next()
+			wait = backoff.Next()
 		}
-		if pause(ctx, wait) != nil {
-			con.waited = con.waited || retry.failures == 0
+		if retry.Wait(ctx, wait) != nil {
+			con.waited = con.waited || backoff.Failures == 0
 			return "", false, fmt.Errorf("within %v: %w", registerTimeout, err)
 		}
 	}
@@ -250,7 +252,7 @@ func (c *Consumers) Remove(ctx context.Context) error {
 
 // remove tries again while that can help: a consumer that is CREATING may be refused to be removed.
 func (c *Consumers) remove(ctx context.Context, con *consumer) error {
-	retry := backoff{low: 500 * time.Millisecond, high: 5 * time.Second}
+	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
 	for {
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := c.Client.DeregisterStreamConsumer(call, &kinesis.DeregisterStreamConsumerInput{
@@ -260,7 +262,7 @@ func (c *Consumers) remove(ctx context.Context, con *consumer) error {
 		switch {
 		case err == nil, code(err) == "ResourceNotFoundException":
 			return nil
-		case isDenied(err), pause(ctx, retry.next()) != nil:
+		case isDenied(err), retry.Wait(ctx, backoff.Next()) != nil:
 			return err
 		}
 	}

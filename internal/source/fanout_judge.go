@@ -114,7 +114,7 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 		f.fall(err)
 		return 0, nil
 	}
-	wait := f.retry.next()
+	wait := f.backoff.Next()
 	f.report(err, Throttled(err), wait)
 	return wait, nil
 }

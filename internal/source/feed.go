@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -235,7 +236,7 @@ func (f *Feed) Last(ctx context.Context) (Page, error) {
 	var err error
 	if f.queue == nil {
 		f.mu.Unlock()
-		if err = pause(ctx, mono.Until(f.poll.began.Add(f.poll.spacing(0)))); err == nil {
+		if err = retry.Wait(ctx, mono.Until(f.poll.began.Add(f.poll.spacing(0)))); err == nil {
 			var l lane
 			f.poll.began = mono.Now()
 			_, err = f.read(ctx, &l)

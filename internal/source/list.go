@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -100,7 +101,7 @@ func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.S
 // listEach is list, and calls each, unless that is nil, with each shard and its first sequence
 // number, some of them again after a failure.
 func listEach(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (listing, error) {
-	retry := backoff{low: 100 * time.Millisecond, high: 5 * time.Second}
+	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {
 		l, err := listOnce(ctx, client, s, filter, pages, each)
 		switch {
@@ -111,13 +112,13 @@ func listEach(ctx context.Context, client *kinesis.Client, s Stream, filter *typ
 		case code(err) == "ResourceNotFoundException":
 			return listing{}, fmt.Errorf("%w: %w", ErrNoStream, err)
 		case code(err) == "ExpiredNextTokenException", Throttled(err):
-		case retry.failures >= 2:
+		case backoff.Failures >= 2:
 			return listing{}, err
 		}
-		if retry.failures >= 8 {
+		if backoff.Failures >= 8 {
 			return listing{}, err
 		}
-		if err := pause(ctx, retry.next()); err != nil {
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
 			return listing{}, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
@@ -148,7 +149,7 @@ func (h *ListenerFuncs) Expired(e Expiry) {
 // can help; its errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (Page, error) {
 	for {
-		if err := pause(ctx, mono.Until(p.due)); err != nil {
+		if err := retry.Wait(ctx, mono.Until(p.due)); err != nil {
 			return Page{}, err
 		}
 		page, err := p.read(ctx)
@@ -170,7 +171,7 @@ func (p *Poll) Next(ctx context.Context) (Page, error) {
 // Last reads once more, without waiting for the idle interval and without trying again: for a
 // reader that is about to give the shard away, so that the next one has less to catch up with.
 func (p *Poll) Last(ctx context.Context) (Page, error) {
-	if err := pause(ctx, mono.Until(p.began.Add(p.spacing(0)))); err != nil {
+	if err := retry.Wait(ctx, mono.Until(p.began.Add(p.spacing(0)))); err != nil {
 		return Page{}, err
 	}
 	return p.read(ctx)
@@ -182,42 +183,42 @@ func (p *Poll) Close() {}
 // judge decides what a failed read means: how long to wait before the next, or an error that ends
 // reading.
 func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
-	retry := backoff{low: 50 * time.Millisecond, high: 10 * time.Second, failures: int(p.failures)}
-	defer func() { p.failures = uint8(min(retry.failures, math.MaxUint8)) }()
+	backoff := retry.Backoff{Low: 50 * time.Millisecond, High: 10 * time.Second, Failures: int(p.failures)}
+	defer func() { p.failures = uint8(min(backoff.Failures, math.MaxUint8)) }()
 	throttled := false
 	var wait time.Duration
 	switch c := code(failed); {
 	case c == "ExpiredIteratorException":
 		p.iterator = "" // made anew from the position; the position has not moved
-		wait = retry.next()
+		wait = backoff.Next()
 	case Throttled(failed):
 		throttled = true
 		p.tempo = p.tempo.throttled()
-		wait = time.Second + retry.next()
+		wait = time.Second + backoff.Next()
 	case c == "ResourceNotFoundException":
 		if gone := p.gone(ctx); gone != nil {
 			return 0, gone
 		}
 		p.iterator = ""
-		wait = retry.next()
+		wait = backoff.Next()
 	case errors.Is(failed, wire.ErrTooLarge) && p.Limit > 1:
 		p.Limit = max(p.Limit/2, 1)
-		wait = retry.next()
+		wait = backoff.Next()
 	case c == "InvalidArgumentException" && !p.made:
 		// the iterator is not known any more: a server that was restarted, or a new one
 		p.iterator = ""
-		wait = retry.next()
+		wait = backoff.Next()
 	case c == "InvalidArgumentException":
 		p.iterator = ""
 		failed = noPosition(p.From, failed)
-		wait = retry.next()
+		wait = backoff.Next()
 		if !p.leave(ctx, failed) {
 			// Waiting rarely helps, but skipping loses records and giving up stops the shard. So:
 			// loudly, slowly, in place.
 			wait = max(wait, 5*time.Second)
 		}
 	default:
-		wait = retry.next()
+		wait = backoff.Next()
 	}
 	if p.Listener != nil {
 		p.Listener.Failed(failed, throttled, wait)

@@ -7,15 +7,12 @@
 package source
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
-
-	"github.com/weir-go/weir/internal/jitter"
 )
 
 // Stream names a stream in calls: by ARN where that is known, else by name.
@@ -62,33 +59,4 @@ func Throttled(err error) bool {
 		return true
 	}
 	return false
-}
-
-// backoff is a doubling pause with jitter.
-type backoff struct {
-	low, high time.Duration
-	failures  int
-}
-
-func (b *backoff) next() time.Duration {
-	d := min(b.low<<min(b.failures, 20), b.high)
-	b.failures++
-	return d/2 + jitter.N(d/2+1)
-}
-
-func (b *backoff) reset() { b.failures = 0 }
-
-// pause waits for d or until ctx ends, whose cause it then returns.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return context.Cause(ctx)
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
