@@ -15,9 +15,9 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/lease"
-	"github.com/weir-go/weir/shard"
 )
 
 // Consumer is one worker of an application.
@@ -25,8 +25,8 @@ type Consumer struct {
 	client  *kinesis.Client
 	store   lease.Store
 	opts    Options
-	off     []feature         // that the store cannot serve
-	streams map[string]stream // at first
+	off     []feature        // that the store cannot serve
+	streams []streams.Stream // at first
 
 	counted counters
 
@@ -44,7 +44,7 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 }
 
 func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []feature) (*Consumer, error) {
-	checked, streams, err := opts.checked(client, store)
+	checked, named, err := opts.checked(client, store)
 	var off []feature
 	if store != nil {
 		var missing []error
@@ -55,11 +55,7 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	if err != nil {
 		return nil, err
 	}
-	c := &Consumer{client: client, store: store, opts: checked, off: off, streams: map[string]stream{}, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
-	for _, s := range streams {
-		c.streams[s.name] = s
-	}
-	return c, nil
+	return &Consumer{client: client, store: store, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
 }
 
 // poisonVariable in the environment has reused buffers filled with nonsense once they are released;
@@ -111,11 +107,12 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r.register()
 	defer r.unregister()
 	defer context.AfterFunc(ctx, r.stops)()
-	r.naming.set(c.streams)
+	r.streams.Replace(c.streams)
+	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold}
 	err = r.join(ctx, group.Config{
 		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
-		Stop:  c.opts.StopTimeout, Streams: *r.naming.names.Load(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
+		Stop:  c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
 		List: r.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten, OnStop: r.stops,
 		OnTaken: r.taken, OnEnded: r.ended, OnSaved: r.saved, OnFailed: r.storeFailed, OnLeading: r.leads, Log: r.opts.Logger,
 	})
@@ -151,10 +148,10 @@ type run struct {
 	scheduler source.Scheduler
 	budget    *source.Budget
 	consumers *source.Consumers // nil when it polls
-	naming    naming
+	streams   streams.Set
 	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks
 	setups    sync.Map   // source.Stream to *source.Setup
-	births    births
+	catalog   streams.Catalog
 
 	probes     sync.WaitGroup
 	startProbe func(n int) // is called by the beat loop
@@ -198,7 +195,7 @@ func (r *run) pagesOf(l *shardLoop, at Position) pages {
 
 // setup is what a stream's shards are read with.
 func (r *run) setup(stream string) *source.Setup {
-	of := r.naming.source(stream)
+	of := r.streams.Stream(stream)
 	if known, ok := r.setups.Load(of); ok {
 		return known.(*source.Setup)
 	}
@@ -207,53 +204,6 @@ func (r *run) setup(stream string) *source.Setup {
 		IfExpired: source.IfExpired(r.opts.Expired),
 	})
 	return known.(*source.Setup)
-}
-
-// noStream is err as the group knows it.
-func noStream(name string, err error) error {
-	if errors.Is(err, source.ErrNoStream) {
-		return fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
-	}
-	return err
-}
-
-// list also returns where each shard starts.
-func list(ctx context.Context, client *kinesis.Client, s source.Stream, start shard.Position) (group.Listing, map[string]source.Start, error) {
-	var begin map[string]shard.Position
-	switch start.Kind() {
-	case shard.Tip:
-		// First where the tip is, then everything: a shard that is split in between is followed
-		// into its children.
-		open, date, err := source.Open(ctx, client, s)
-		if err != nil {
-			return group.Listing{}, nil, err
-		}
-		if date.IsZero() {
-			return group.Listing{}, nil, fmt.Errorf("the service's answer has no date, which a start at the tip of stream %s is pinned to", s.Name)
-		}
-		begin = map[string]shard.Position{}
-		for _, sh := range open {
-			begin[sh.ID] = shard.At(date)
-		}
-		all, starts, _, err := source.ListStarts(ctx, client, s)
-		return group.Listing{Shards: all, Begin: begin}, starts, err
-	default:
-		all, starts, date, err := source.ListStarts(ctx, client, s)
-		if err != nil || start.Kind() != shard.Time {
-			return group.Listing{Shards: all}, starts, err
-		}
-		if !date.IsZero() && start.Time().After(date.Add(time.Second)) {
-			return group.Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
-				start, s.Name, date.UTC().Format(time.RFC3339))
-		}
-		// Every shard, closed ones too: those that ended before the time only say so when asked,
-		// which is cheaper than to be wrong about which those are.
-		begin = map[string]shard.Position{}
-		for _, sh := range all {
-			begin[sh.ID] = start
-		}
-		return group.Listing{Shards: all, Begin: begin}, starts, nil
-	}
 }
 
 func (r *run) switched(streamARN string, to wire.Format, why error) {

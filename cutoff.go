@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -98,10 +98,10 @@ func (r *run) suspectAfter() time.Duration { return min(suspectAfter, r.opts.Sta
 func (r *run) probe(ctx context.Context, n int) {
 	call, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	names := *r.naming.names.Load()
+	names := r.streams.Names()
 	var err error
 	for i := range min(probeStreams, len(names)) {
-		if err = source.Probe(call, r.client, r.caller, r.naming.source(names[(n+i)%len(names)]), n); err == nil {
+		if err = streams.Probe(call, r.client, r.caller, r.streams.Stream(names[(n+i)%len(names)]), n); err == nil {
 			break
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -29,7 +29,7 @@ const (
 // not there, and positions at which shards stay, are told by themselves, see streamGone and Failed.
 func (v *vitals) readFails(now time.Time, stays bool) bool {
 	return v.readErr != nil && !v.trying.IsZero() && now.Sub(v.trying) >= failingAfter &&
-		(!stays || !v.same || source.Throttled(v.readErr)) &&
+		(!stays || !v.same || streams.Throttled(v.readErr)) &&
 		// it is looked for what is not there
 		!errors.As(v.readErr, new(*types.ResourceNotFoundException))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 )
 
 // Reading chooses how records come from the service.
@@ -61,7 +62,7 @@ func (r *run) fanOutConsumers() *source.Consumers {
 	}
 	return &source.Consumers{
 		Client: r.client, Name: r.opts.FanOutName,
-		Found: func(s source.Stream, arn string, registered bool) {
+		Found: func(s streams.Stream, arn string, registered bool) {
 			if registered {
 				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
 			}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -193,7 +193,7 @@ func (n *lineage) firstNumber(ctx context.Context, r *run, of lease.Lease) (stri
 	if first, here := known.numbers[of.Shard]; here && known.born == of.Born {
 		return first, nil
 	}
-	numbers, err := source.FirstNumbers(ctx, r.client, r.naming.source(of.Stream))
+	numbers, err := streams.FirstNumbers(ctx, r.client, r.streams.Stream(of.Stream))
 	if err != nil {
 		return "", &lookupError{fmt.Errorf("weir: looking for the beginning of %s: %w", of.Key, err)}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -180,18 +181,11 @@ func checkMemory(options string, bytes *int) error {
 	return nil
 }
 
-var (
-	appForm    = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
-	streamForm = appForm
-	arnForm    = regexp.MustCompile(`^arn:[a-z0-9-]+:kinesis:([a-z0-9-]+):\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
-)
-
-// stream is a configured stream: what leases call it, and what calls to the service say.
-type stream struct{ name, arn string }
+var appForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
 // checked returns the options with defaults filled in and the streams parsed, or every problem at
 // once.
-func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []stream, error) {
+func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []streams.Stream, error) {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("weir: "+format, args...)) }
 
@@ -204,7 +198,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	if !appForm.MatchString(o.App) {
 		bad("Options.App %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.App)
 	}
-	streams, err := o.streams(client)
+	all, err := o.streams(client)
 	if err != nil {
 		problems = append(problems, err)
 	}
@@ -293,7 +287,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return o, streams, errors.Join(problems...)
+	return o, all, errors.Join(problems...)
 }
 
 // checkReadShare fills the default in, or returns what is wrong with the ReadShare of options.
@@ -308,11 +302,8 @@ func checkReadShare(of string, share *float64) error {
 	return nil
 }
 
-func (o Options) streams(client *kinesis.Client) ([]stream, error) {
-	var (
-		all      []stream
-		problems []error
-	)
+// streams parses those of the options, Options.StreamsFunc aside.
+func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
 	given := o.Streams
 	if o.Stream != "" {
 		given = append([]string{o.Stream}, given...)
@@ -320,41 +311,9 @@ func (o Options) streams(client *kinesis.Client) ([]stream, error) {
 	if len(given) == 0 && o.StreamsFunc == nil {
 		return nil, errors.New("weir: Options.Stream is empty: name a stream or give its ARN")
 	}
-	byName := map[string]stream{}
-	for _, s := range given {
-		parsed, err := parseStream(client, s)
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		if other, twice := byName[parsed.name]; twice {
-			if other != parsed {
-				problems = append(problems, fmt.Errorf(
-					"weir: stream %q is given twice, as %q and %q: streams of one name need an application each",
-					parsed.name, other.arn, parsed.arn))
-			}
-			continue
-		}
-		byName[parsed.name] = parsed
-		all = append(all, parsed)
+	all, problems := streams.ParseAll(client, given)
+	for i, p := range problems {
+		problems[i] = fmt.Errorf("weir: %w", p)
 	}
 	return all, errors.Join(problems...)
-}
-
-func parseStream(client *kinesis.Client, s string) (stream, error) {
-	if m := arnForm.FindStringSubmatch(s); m != nil {
-		if client != nil && client.Options().Region != m[1] {
-			return stream{}, fmt.Errorf(
-				"weir: stream %q is in region %s but the client calls %q: the SDK uses the client's region, so make the client with region %s",
-				s, m[1], client.Options().Region, m[1])
-		}
-		return stream{name: m[2], arn: s}, nil
-	}
-	if strings.HasPrefix(s, "arn:") {
-		return stream{}, fmt.Errorf("weir: %.200q is not the ARN of a stream, such as arn:aws:kinesis:eu-west-1:123456789012:stream/orders", s)
-	}
-	if !streamForm.MatchString(s) {
-		return stream{}, fmt.Errorf("weir: stream name %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
-	}
-	return stream{name: s}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -64,7 +64,7 @@ type ReaderOptions struct {
 type Reader struct {
 	client *kinesis.Client
 	opts   ReaderOptions
-	source source.Stream
+	source streams.Stream
 }
 
 // NewReader checks the options. It does no I/O.
@@ -73,9 +73,9 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	if client == nil {
 		problems = append(problems, errors.New("weir: the Kinesis client is nil; make one with kinesis.NewFromConfig"))
 	}
-	s, err := parseStream(client, opts.Stream)
+	s, err := streams.Parse(client, opts.Stream)
 	if err != nil {
-		problems = append(problems, err)
+		problems = append(problems, fmt.Errorf("weir: %w", err))
 	}
 	switch opts.Start.Kind() {
 	case shard.None:
@@ -112,7 +112,7 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return &Reader{client: client, opts: opts, source: source.Stream{Name: s.name, ARN: s.arn}}, nil
+	return &Reader{client: client, opts: opts, source: s}, nil
 }
 
 // Records yields the records of all shards: in order inside a shard, parents before children,
@@ -146,7 +146,7 @@ func (r *Reader) Batches(ctx context.Context) iter.Seq2[*Batch, error] {
 
 // notFound is err as the callers of a Reader know it.
 func notFound(err error) error {
-	if errors.Is(err, source.ErrNoStream) {
+	if errors.Is(err, streams.ErrNoStream) {
 		return fmt.Errorf("%w: %w", ErrStreamNotFound, err)
 	}
 	return err

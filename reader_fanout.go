@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 )
 
 // Registration says what a [Reader] does about the consumer that it reads by with [FanOut]. AWS
@@ -46,7 +47,7 @@ func (o *ReaderOptions) checkFanOut() error {
 func (r *reading) fanOut(ctx context.Context) (leave func(), err error) {
 	r.consumers = &source.Consumers{
 		Client: r.client, Name: r.opts.FanOutName, Existing: r.opts.FanOutConsumer == ExistingConsumer,
-		Found: func(s source.Stream, arn string, registered bool) {
+		Found: func(s streams.Stream, arn string, registered bool) {
 			if registered {
 				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
 			}
@@ -89,7 +90,7 @@ func (r *reading) follow(s *readShard, poll source.Poll) {
 		page, err := from.Next(r.ctx)
 		switch {
 		case err == nil:
-		case errors.Is(err, source.ErrNoShard):
+		case errors.Is(err, streams.ErrNoShard):
 			r.lose(s, err)
 			return
 		case r.ctx.Err() == nil:

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
@@ -64,7 +65,7 @@ func (r *reading) run(ctx context.Context, yield func(*Batch, error) bool) {
 	defer r.close()
 	defer cancel(errReaderLeft)
 
-	listing, _, err := list(ctx, r.client, r.source, r.opts.Start)
+	listing, err := streams.ListFrom(ctx, r.client, r.source, r.opts.Start)
 	if err == nil {
 		err = r.begin(listing)
 	}
@@ -104,7 +105,7 @@ func (got *read) done() {
 }
 
 // begin decides which shards are read, and from where.
-func (r *reading) begin(listing group.Listing) error {
+func (r *reading) begin(listing streams.Listing) error {
 	// every stream has some; nothing to read would pass for all being read
 	if len(listing.Shards) == 0 {
 		return errors.New("weir: the service lists no shards of the stream: is it Kinesis, and is that the right endpoint?")
@@ -112,11 +113,11 @@ func (r *reading) begin(listing group.Listing) error {
 	graph := shard.NewGraph(listing.Shards)
 	for _, id := range r.opts.Shards {
 		if _, ok := graph.Shard(id); !ok {
-			return fmt.Errorf("weir: the stream has no shard %s: it has %s", id, source.ShardNames(listing.Shards))
+			return fmt.Errorf("weir: the stream has no shard %s: it has %s", id, streams.ShardNames(listing.Shards))
 		}
 	}
 	wanted := map[string]bool{}
-	for _, l := range group.NewLeases(r.source.Name, listing, nil, true) {
+	for _, l := range group.NewLeases(r.source.Name, group.Listing(listing), nil, true) {
 		id := l.Shard
 		wanted[id] = len(r.opts.Shards) == 0 || slices.Contains(r.opts.Shards, id) ||
 			slices.ContainsFunc(graph.Parents(id), func(p string) bool { return wanted[p] })
@@ -175,7 +176,7 @@ func (r *reading) loop(yield func(*Batch, error) bool) {
 // hand hands over what there is of a shard. It reports whether the caller wants more.
 func (r *reading) hand(got *read, yield func(*Batch, error) bool) bool {
 	if got.err != nil {
-		if errors.Is(got.err, source.ErrNoShard) {
+		if errors.Is(got.err, streams.ErrNoShard) {
 			r.end(got) // children do not wait for what has expired
 		}
 		return yield(nil, got.err)
@@ -231,14 +232,14 @@ func (r *reading) end(got *read) {
 // their keys before is.
 func (r *reading) heirs(lost []*readShard) {
 	for failures := 0; ; {
-		listing, _, err := list(r.ctx, r.client, r.source, shard.Oldest)
-		if err == nil || errors.Is(err, source.ErrNoStream) {
+		listed, _, err := streams.List(r.ctx, r.client, r.source)
+		if err == nil || errors.Is(err, streams.ErrNoStream) {
 			for _, s := range lost {
 				got := read{err: notFound(err), last: true}
 				if err == nil {
 					got.err = s.lost
 				}
-				for _, heir := range listing.Shards {
+				for _, heir := range listed {
 					if heir.Range.End.Compare(s.Range.Start) >= 0 && s.Range.End.Compare(heir.Range.Start) >= 0 {
 						got.page.Children = append(got.page.Children, heir)
 					}

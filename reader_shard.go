@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -125,7 +126,7 @@ func (r *reading) take(s *readShard) (got read, some bool) {
 	case errors.Is(err, source.ErrNoMemory):
 		s.crowded.Store(true)
 		r.crowded.add(r, s, r.awaitMemory)
-	case errors.Is(err, source.ErrNoShard):
+	case errors.Is(err, streams.ErrNoShard):
 		r.lose(s, err)
 	case r.ctx.Err() == nil:
 		got.err, got.last = notFound(err), true

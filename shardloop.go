@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -118,10 +119,10 @@ func (l *shardLoop) read() error {
 				return l.last()
 			}
 			return nil
-		case errors.Is(err, source.ErrNoShard):
+		case errors.Is(err, streams.ErrNoShard):
 			l.in.opts.Logger.Error("a shard left the stream before it was read to its end; what it still held has expired",
 				"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
-			gone := new(source.GoneError)
+			gone := new(streams.GoneError)
 			_ = errors.As(err, &gone) // nothing else wraps it
 			return l.term.Finish(l.term.Context(), gone.Children)
 		default: // the stream is gone; it may come back, or the application be stopped
@@ -404,7 +405,7 @@ func (l *shardLoop) Wake() { l.term.Wake() }
 // Failed tells of a read that failed and is tried again.
 func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	refused := errors.Is(err, source.ErrNoPosition)
-	l.note(func(n *notes) { n.same = throttled || refused || errors.Is(err, source.ErrNoStream) })
+	l.note(func(n *notes) { n.same = throttled || refused || errors.Is(err, streams.ErrNoStream) })
 	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
 	// else Expired tells where it goes on
 	if refused && l.in.opts.Expired == FailExpired && !l.refused {

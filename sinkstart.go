@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -167,7 +168,7 @@ func (l *shardLoop) lookUnread(ctx context.Context, id string, at Position) (boo
 		return unread, nil
 	case errors.Is(err, source.ErrNoPosition): // the sink's mistake
 		return false, err
-	case !errors.Is(err, source.ErrNoShard):
+	case !errors.Is(err, streams.ErrNoShard):
 		return false, &lookupError{err}
 	}
 	key := lease.Key{Stream: l.term.Lease.Stream, Shard: id}

@@ -4,32 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/retry"
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 )
 
-// naming is which streams a Run reads, which may change.
-type naming struct {
-	streams atomic.Pointer[map[string]stream]
-	names   atomic.Pointer[[]string] // of streams, sorted
+// list lists a stream for the leader; with a start, for an application that has not seen the stream.
+func (r *run) list(ctx context.Context, name string, start Position) (group.Listing, error) {
+	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
+	if errors.Is(err, streams.ErrNoStream) {
+		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
+	}
+	return group.Listing(listing), err
 }
 
-func (n *naming) set(streams map[string]stream) {
-	names := slices.Sorted(maps.Keys(streams))
-	n.streams.Store(&streams)
-	n.names.Store(&names)
-}
-
-// source is how calls name a stream. A lease may be of one that only other workers of the
-// application were told of; its name is enough to read it.
-func (n *naming) source(name string) source.Stream {
-	return source.Stream{Name: name, ARN: (*n.streams.Load())[name].arn}
+// creationUntold tells that a stream which is created anew will be found late.
+func (r *run) creationUntold(s streams.Stream, err error) {
+	r.opts.Logger.Warn("no permission to ask when a stream was created (kinesis:DescribeStreamSummary): one that is deleted and made "+
+		"anew under its name will only be noticed by checkpoints that are refused", "stream", s.Name, "err", err)
 }
 
 // named is for group.Config.Named: nil without a function.
@@ -37,7 +32,7 @@ func (r *run) named() func() []string {
 	if r.opts.StreamsFunc == nil {
 		return nil
 	}
-	return func() []string { return *r.naming.names.Load() }
+	return r.streams.Names
 }
 
 // learn asks Options.StreamsFunc which streams there are.
@@ -54,22 +49,12 @@ func (r *run) learn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := make(map[string]stream, len(all))
-	for _, s := range all {
-		now[s.name] = s
+	came, left := r.streams.Replace(all)
+	for _, name := range came {
+		r.opts.Logger.Info("a stream is to be read", "stream", name)
 	}
-	if before := r.naming.streams.Load(); !maps.Equal(*before, now) {
-		for name := range now {
-			if _, known := (*before)[name]; !known {
-				r.opts.Logger.Info("a stream is to be read", "stream", name)
-			}
-		}
-		for name := range *before {
-			if _, still := now[name]; !still {
-				r.opts.Logger.Info("a stream is not to be read any more", "stream", name)
-			}
-		}
-		r.naming.set(now)
+	for _, name := range left {
+		r.opts.Logger.Info("a stream is not to be read any more", "stream", name)
 	}
 	return nil
 }

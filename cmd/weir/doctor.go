@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -278,7 +278,7 @@ func askDoctorStream(ctx context.Context, client *kinesis.Client, stream string,
 	s := doctor.Stream{Name: about.Name, Shards: about.Shards, Born: about.Born, Retention: about.retention, Now: about.Now, Status: about.status}
 	if err != nil {
 		denied.note(err, "stream "+about.Name)
-		s.Err, s.Missing = explain(err), errors.Is(err, source.ErrNoStream)
+		s.Err, s.Missing = explain(err), errors.Is(err, streams.ErrNoStream)
 		return s
 	}
 	denied.note(about.denied, "stream "+about.Name)

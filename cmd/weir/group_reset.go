@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/change"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -271,7 +271,7 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 		t.note("when stream %s was created stays unknown: %s", name, explain(about.denied))
 	}
 	if wish.Shard != "" && !slices.ContainsFunc(about.Shards, func(s shard.Shard) bool { return s.ID == wish.Shard }) {
-		return nil, fmt.Errorf("stream %s has no shard %s: it has %s", about.Name, wish.Shard, source.ShardNames(about.Shards))
+		return nil, fmt.Errorf("stream %s has no shard %s: it has %s", about.Name, wish.Shard, streams.ShardNames(about.Shards))
 	}
 	if ago != nil {
 		wish.To = shard.At(about.Now.Add(-*ago))
@@ -309,12 +309,12 @@ type streamAnswer struct {
 func askStream(ctx context.Context, client *kinesis.Client, stream string) (streamAnswer, error) {
 	name, arn := nameOrARN(stream)
 	about := streamAnswer{Stream: change.Stream{Name: stream}}
-	from := source.Stream{Name: stream, ARN: aws.ToString(arn)}
+	from := streams.Stream{Name: stream, ARN: aws.ToString(arn)}
 	if arn != nil {
 		about.Name = streamName(stream)
 	}
 	var err error
-	if about.Shards, about.Now, err = source.List(ctx, client, from); err != nil {
+	if about.Shards, about.Now, err = streams.List(ctx, client, from); err != nil {
 		return about, err
 	}
 	if about.Now.IsZero() {
@@ -322,7 +322,7 @@ func askStream(ctx context.Context, client *kinesis.Client, stream string) (stre
 	}
 	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
 	switch {
-	case err != nil && source.Refused(err): // some servers know no such operation
+	case err != nil && streams.Refused(err): // some servers know no such operation
 		about.denied = err
 		return about, nil
 	case err != nil:

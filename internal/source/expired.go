@@ -8,8 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
 )
+
+// ErrNoPosition is wrapped by the error about a position that the service refuses: it does not
+// belong to the shard, or its records have expired.
+var ErrNoPosition = errors.New("the service refuses the position")
 
 // IfExpired says what becomes of a position that the service refuses.
 type IfExpired uint8
@@ -86,9 +91,9 @@ func (p *Poll) leave(ctx context.Context, refusal error) bool {
 		p.doubt = &doubt{p.From, refusal}
 		p.From = shard.Oldest
 	case LatestExpired:
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
 		defer cancel()
-		date, err := Now(ctx, p.Client, p.Stream)
+		date, err := streams.Now(ctx, p.Client, p.Stream)
 		if err != nil || date.IsZero() {
 			return false
 		}

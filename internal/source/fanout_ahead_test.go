@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
@@ -144,7 +145,7 @@ func fanOutMany(t *testing.T, shards, budget int, handle func(m *many, i int, p 
 		for i, id := range srv.OpenShards("s") {
 			fan := &Fanout{
 				Poll: Poll{
-					Setup: &Setup{Client: client, Caller: made, Stream: Stream{Name: "s"}, Idle: time.Second}, Shard: id, From: shard.Oldest, Limit: 10000,
+					Setup: &Setup{Client: client, Caller: made, Stream: streams.Stream{Name: "s"}, Idle: time.Second}, Shard: id, From: shard.Oldest, Limit: 10000,
 					Listener: &ListenerFuncs{OnFailed: func(error, bool, time.Duration) { m.told.Add(1) }},
 				},
 				Share: m.budget.Share(), Consumers: consumers,

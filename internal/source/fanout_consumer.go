@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/streams"
 )
 
 // Consumers finds, or registers, the fan-out consumer of each stream. The readers of all shards of
@@ -24,12 +25,12 @@ type Consumers struct {
 	Existing bool
 	// Found hears of each consumer that is ready, and whether it was registered for that. May be
 	// nil.
-	Found func(s Stream, arn string, registered bool)
+	Found func(s streams.Stream, arn string, registered bool)
 
 	calls turns // of SubscribeToShard
 
 	mu      sync.Mutex
-	streams map[Stream]*consumer
+	streams map[streams.Stream]*consumer
 }
 
 // consumer is what is known of the consumer of one stream. Whoever has the turn owns the rest.
@@ -62,7 +63,7 @@ var errRefused = errors.New("fan-out is refused")
 
 // ARN returns the ARN of the stream's consumer. What was found before, or has just failed, is the
 // answer without a call.
-func (c *Consumers) ARN(ctx context.Context, s Stream) (string, error) {
+func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
 	con := c.of(s)
 	if err := con.take(ctx); err != nil {
 		return "", err
@@ -86,7 +87,7 @@ func (c *Consumers) ARN(ctx context.Context, s Stream) (string, error) {
 		return "", context.Cause(ctx)
 	default:
 		again := registerAgain
-		if errors.Is(err, ErrNoStream) {
+		if errors.Is(err, streams.ErrNoStream) {
 			again = absentAgain
 		}
 		con.failed, con.until = err, time.Now().Add(again)
@@ -96,7 +97,7 @@ func (c *Consumers) ARN(ctx context.Context, s Stream) (string, error) {
 
 // Forget says that arn was refused: the next [Consumers.ARN] looks again, unless that was done
 // since.
-func (c *Consumers) Forget(ctx context.Context, s Stream, arn string) {
+func (c *Consumers) Forget(ctx context.Context, s streams.Stream, arn string) {
 	con := c.of(s)
 	if con.take(ctx) != nil {
 		return
@@ -107,13 +108,13 @@ func (c *Consumers) Forget(ctx context.Context, s Stream, arn string) {
 	}
 }
 
-func (c *Consumers) of(s Stream) *consumer {
+func (c *Consumers) of(s streams.Stream) *consumer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	con := c.streams[s]
 	if con == nil {
 		if c.streams == nil {
-			c.streams = map[Stream]*consumer{}
+			c.streams = map[streams.Stream]*consumer{}
 		}
 		con = &consumer{turn: make(chan struct{}, 1), stream: s.ARN}
 		c.streams[s] = con
@@ -140,7 +141,7 @@ func (con *consumer) take(ctx context.Context) error {
 func (con *consumer) give() { <-con.turn }
 
 // search looks for the consumer, registers it when there is none, and waits until it is ACTIVE.
-func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn string, registered bool, err error) {
+func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer) (arn string, registered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
 	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
@@ -163,19 +164,19 @@ func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn st
 			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.Name, s.Name, err)
 		case errors.Is(err, ErrNoConsumer):
 			err = c.register(ctx, con)
-			con.ours = con.ours || err == nil || code(err) == "" // an answer may have been lost
+			con.ours = con.ours || err == nil || streams.Code(err) == "" // an answer may have been lost
 			if err == nil {
 				registered = true
 				continue
 			}
-			if code(err) == "LimitExceededException" {
+			if streams.Code(err) == "LimitExceededException" {
 				err = fmt.Errorf("%w: consumer %s cannot be registered: %w", errRefused, c.Name, err)
 			}
 		}
 		switch {
 		case wait > 0:
-		case code(err) == "ResourceNotFoundException":
-			return "", false, fmt.Errorf("%w: %w", ErrNoStream, err)
+		case streams.Code(err) == "ResourceNotFoundException":
+			return "", false, fmt.Errorf("%w: %w", streams.ErrNoStream, err)
 		case isDenied(err):
 			return "", false, fmt.Errorf("%w: %w", errRefused, err)
 		case errors.Is(err, errRefused), backoff.Failures >= 2:
@@ -193,11 +194,11 @@ func (c *Consumers) search(ctx context.Context, s Stream, con *consumer) (arn st
 // ErrNoConsumer says that the stream's consumer is not registered, or that there is no such stream.
 var ErrNoConsumer = errors.New("the consumer is not registered")
 
-func (c *Consumers) look(ctx context.Context, s Stream, con *consumer) (arn string, status types.ConsumerStatus, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (arn string, status types.ConsumerStatus, err error) {
+	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
 	defer cancel()
 	if con.stream == "" {
-		out, err := c.Client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: aws.String(s.Name)}, once)
+		out, err := c.Client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: aws.String(s.Name)}, streams.Once)
 		if err != nil {
 			return "", "", err
 		}
@@ -208,9 +209,9 @@ func (c *Consumers) look(ctx context.Context, s Stream, con *consumer) (arn stri
 	}
 	out, err := c.Client.DescribeStreamConsumer(ctx, &kinesis.DescribeStreamConsumerInput{
 		StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
-	}, once)
+	}, streams.Once)
 	switch {
-	case code(err) == "ResourceNotFoundException":
+	case streams.Code(err) == "ResourceNotFoundException":
 		return "", "", ErrNoConsumer
 	case err != nil:
 		return "", "", err
@@ -221,11 +222,11 @@ func (c *Consumers) look(ctx context.Context, s Stream, con *consumer) (arn stri
 }
 
 func (c *Consumers) register(ctx context.Context, con *consumer) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
 	defer cancel()
 	_, err := c.Client.RegisterStreamConsumer(ctx, &kinesis.RegisterStreamConsumerInput{
 		StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
-	}, once)
+	}, streams.Once)
 	return err
 }
 
@@ -254,13 +255,13 @@ func (c *Consumers) Remove(ctx context.Context) error {
 func (c *Consumers) remove(ctx context.Context, con *consumer) error {
 	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
 	for {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
+		call, cancel := context.WithTimeout(ctx, streams.CallTimeout)
 		_, err := c.Client.DeregisterStreamConsumer(call, &kinesis.DeregisterStreamConsumerInput{
 			StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
-		}, once)
+		}, streams.Once)
 		cancel()
 		switch {
-		case err == nil, code(err) == "ResourceNotFoundException":
+		case err == nil, streams.Code(err) == "ResourceNotFoundException":
 			return nil
 		case isDenied(err), retry.Wait(ctx, backoff.Next()) != nil:
 			return err
@@ -269,4 +270,4 @@ func (c *Consumers) remove(ctx context.Context, con *consumer) error {
 }
 
 // isDenied reports whether err is the service's word that the caller may not do this.
-func isDenied(err error) bool { return strings.Contains(code(err), "AccessDenied") }
+func isDenied(err error) bool { return strings.Contains(streams.Code(err), "AccessDenied") }

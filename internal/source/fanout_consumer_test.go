@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -31,7 +32,7 @@ func TestConsumersRegisterInARace(t *testing.T) {
 			for i := range arns {
 				workers.Go(func() {
 					c := Consumers{Client: p.client, Name: "c"}
-					arns[i], errs[i] = c.ARN(t.Context(), Stream{Name: "s"})
+					arns[i], errs[i] = c.ARN(t.Context(), streams.Stream{Name: "s"})
 				})
 			}
 			workers.Wait()
@@ -57,7 +58,7 @@ func TestConsumersAskOnceForManyShards(t *testing.T) {
 			var shards sync.WaitGroup
 			for range 1000 {
 				shards.Go(func() {
-					if _, err := c.ARN(t.Context(), Stream{Name: "s"}); err != nil {
+					if _, err := c.ARN(t.Context(), streams.Stream{Name: "s"}); err != nil {
 						mu.Lock()
 						defer mu.Unlock()
 						failed++
@@ -91,7 +92,7 @@ func TestConsumersAskSoonAgainForAStreamThatIsNotThere(t *testing.T) {
 		c := Consumers{Client: p.client, Name: "c"}
 		p.srv.Control("DescribeStreamSummary", func(*kinesistest.Call) kinesistest.Fault { return refusal("ResourceNotFoundException") })
 		for range 100 {
-			if _, err := c.ARN(t.Context(), Stream{Name: "s"}); !errors.Is(err, ErrNoStream) {
+			if _, err := c.ARN(t.Context(), streams.Stream{Name: "s"}); !errors.Is(err, streams.ErrNoStream) {
 				t.Fatal(err)
 			}
 		}
@@ -100,7 +101,7 @@ func TestConsumersAskSoonAgainForAStreamThatIsNotThere(t *testing.T) {
 			t.Errorf("the stream was asked for %d times", n)
 		}
 		time.Sleep(absentAgain)
-		if arn, err := c.ARN(t.Context(), Stream{Name: "s"}); err != nil {
+		if arn, err := c.ARN(t.Context(), streams.Stream{Name: "s"}); err != nil {
 			t.Errorf("the stream is there again: %q, %v", arn, err)
 		}
 	})
@@ -131,7 +132,7 @@ func TestConsumersWaitOnceForOneThatIsNeverReady(t *testing.T) {
 func TestARefusalCountsThoughItsReaderHasEnded(t *testing.T) {
 	t.Parallel()
 	var c Consumers
-	s := Stream{Name: "s"}
+	s := streams.Stream{Name: "s"}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	con := c.of(s)

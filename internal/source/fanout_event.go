@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
@@ -36,7 +37,7 @@ func pageOf(w *wire.Page, from shard.Position) (page Page, at shard.Position, co
 	continuation = w.Next
 	switch ends := len(w.Children) > 0; {
 	case ends && continuation == "":
-		if page.Children, err = children(w.Children); err != nil {
+		if page.Children, err = streams.Children(w.Children); err != nil {
 			return Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
 		}
 		page.End = true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/jitter"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -28,8 +29,8 @@ const (
 
 // troubleOf sorts errors. answered says that the call had been answered with a stream.
 func troubleOf(err error, answered bool) trouble {
-	switch c := code(err); {
-	case errors.Is(err, ErrNoStream):
+	switch c := streams.Code(err); {
+	case errors.Is(err, streams.ErrNoStream):
 		return lost
 	case errors.Is(err, errCrowded):
 		return crowded
@@ -95,7 +96,7 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 			return wait, nil
 		}
 	case missing:
-		if gone := f.Poll.gone(ctx); gone != nil {
+		if gone := streams.Gone(ctx, f.Poll.Client, f.Poll.Stream, f.Poll.Shard); gone != nil {
 			return 0, gone
 		}
 		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn)
@@ -115,7 +116,7 @@ func (f *Fanout) judge(ctx context.Context, err error) (time.Duration, error) {
 		return 0, nil
 	}
 	wait := f.backoff.Next()
-	f.report(err, Throttled(err), wait)
+	f.report(err, streams.Throttled(err), wait)
 	return wait, nil
 }
 

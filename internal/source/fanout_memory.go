@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -44,7 +45,7 @@ func (m eventMemory) Give(n int) { m.share.Give(n) }
 var errCrowded = errors.New("other shards' records leave no memory for an event")
 
 // memoryPatience is how long memory is waited for before something else is tried.
-const memoryPatience = callTimeout / 2
+const memoryPatience = streams.CallTimeout / 2
 
 // pageMemory is the memory of the pages of a shard that is polled meanwhile. What a single record
 // needs is waited for, though not for as long as a call may take; where more was asked for, less is

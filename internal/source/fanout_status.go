@@ -1,6 +1,10 @@
 package source
 
-import "time"
+import (
+	"time"
+
+	"github.com/weir-go/weir/internal/streams"
+)
 
 // Status may be called at any time.
 func (f *Fanout) Status() Status {
@@ -48,7 +52,7 @@ func (f *Fanout) failing(err error) {
 	switch f.status.Err = err; {
 	case err == nil:
 		f.status.Attempt = 0
-	case Throttled(err):
+	case streams.Throttled(err):
 		f.status.Attempt++
 		f.status.Throttled++
 	default:

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
@@ -55,11 +56,11 @@ func fanOut(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, p *fanned
 func (p *fanned) reader() *Fanout {
 	return &Fanout{
 		Poll: Poll{
-			Setup: &Setup{Client: p.client, Caller: caller(p.t, p.client), Stream: Stream{Name: "s"}, Idle: time.Second},
+			Setup: &Setup{Client: p.client, Caller: caller(p.t, p.client), Stream: streams.Stream{Name: "s"}, Idle: time.Second},
 			Shard: p.shard, From: shard.Oldest, Limit: 10000, Listener: &ListenerFuncs{OnFailed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) }},
 		},
 		Share:     p.budget.Share(),
-		Consumers: &Consumers{Client: p.client, Name: "c", Found: func(Stream, string, bool) { p.ready++ }},
+		Consumers: &Consumers{Client: p.client, Name: "c", Found: func(streams.Stream, string, bool) { p.ready++ }},
 		Changed:   func(why error) { p.modes = append(p.modes, why) },
 	}
 }
@@ -228,7 +229,7 @@ func TestFanOutChangesHands(t *testing.T) {
 				took := p.all(takeoverAfter + 2*time.Second)
 				t.Logf("read by the next owner after %v", took)
 				for _, err := range p.fails {
-					if !errors.Is(err, ErrSubscribed) && !Throttled(err) { // a call a second
+					if !errors.Is(err, ErrSubscribed) && !streams.Throttled(err) { // a call a second
 						t.Error(err)
 					}
 				}
@@ -338,18 +339,18 @@ func TestFanOutKeepsARefusedPosition(t *testing.T) {
 func TestFanOutOfWhatIsGone(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.fan.Poll.Shard = "shardId-000000000099"
-		if _, err := p.fan.Next(t.Context()); !errors.Is(err, ErrNoShard) {
+		if _, err := p.fan.Next(t.Context()); !errors.Is(err, streams.ErrNoShard) {
 			t.Errorf("a shard that the stream does not have: %v", err)
 		}
 		p.fan.Poll.Shard = p.shard
 		p.send()
 		p.all(2 * time.Second)
 		p.srv.DeleteStream("s")
-		if _, err := p.fan.Next(t.Context()); !errors.Is(err, ErrNoStream) {
+		if _, err := p.fan.Next(t.Context()); !errors.Is(err, streams.ErrNoStream) {
 			t.Errorf("a stream that was deleted: %v", err)
 		}
 		fresh := p.reader()
-		if _, err := fresh.Next(t.Context()); !errors.Is(err, ErrNoStream) {
+		if _, err := fresh.Next(t.Context()); !errors.Is(err, streams.ErrNoStream) {
 			t.Errorf("a stream that does not exist: %v", err)
 		}
 	})
@@ -426,7 +427,7 @@ func TestTroubleOf(t *testing.T) {
 		{&types.KMSThrottlingException{}, true, failed},
 		{api("LimitExceededException"), false, failed},
 		{fmt.Errorf("%w: %w", errNoARN, api("ResourceInUseException")), false, unwanted},
-		{fmt.Errorf("%w: %w", errNoARN, fmt.Errorf("%w: %w", ErrNoStream, api("ResourceNotFoundException"))), false, lost},
+		{fmt.Errorf("%w: %w", errNoARN, fmt.Errorf("%w: %w", streams.ErrNoStream, api("ResourceNotFoundException"))), false, lost},
 		{errors.New("connection reset"), true, failed},
 	} {
 		if got := troubleOf(test.err, test.answered); got != test.want {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -353,7 +354,7 @@ func TestLastOfAFeed(t *testing.T) {
 func TestAFeedSaysWhatIsGoneAndGoesOn(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, mib, func(s *fed) {
 		missing := s.feed(0, func(p *Poll) { p.Shard = "shardId-000000000099" })
-		if _, err := missing.Next(s.t.Context()); !errors.Is(err, ErrNoShard) {
+		if _, err := missing.Next(s.t.Context()); !errors.Is(err, streams.ErrNoShard) {
 			t.Error(err)
 		}
 		f := s.feed(0)
@@ -361,7 +362,7 @@ func TestAFeedSaysWhatIsGoneAndGoesOn(t *testing.T) {
 		s.take(f, 0, 1, 0)
 		s.srv.DeleteStream("s")
 		for range 2 { // it is asked again, as nobody knows for how long it is gone
-			if _, err := f.Next(s.t.Context()); !errors.Is(err, ErrNoStream) {
+			if _, err := f.Next(s.t.Context()); !errors.Is(err, streams.ErrNoStream) {
 				t.Error(err)
 			}
 		}

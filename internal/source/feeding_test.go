@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
@@ -87,7 +88,7 @@ func (c *counted) Read(b []byte) (int, error) {
 
 func (s *fed) feed(i int, change ...func(*Poll)) *Feed {
 	p := Poll{
-		Setup: &Setup{Client: s.client, Caller: s.caller, Stream: Stream{Name: "s"}, Idle: time.Second},
+		Setup: &Setup{Client: s.client, Caller: s.caller, Stream: streams.Stream{Name: "s"}, Idle: time.Second},
 		Shard: s.shards[i], From: shard.Oldest, Limit: 10_000,
 	}
 	for _, c := range change {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
@@ -68,7 +68,7 @@ func (p *Page) Keep() {
 type Setup struct {
 	Client *kinesis.Client
 	Caller *wire.Caller // of Client
-	Stream Stream
+	Stream streams.Stream
 	Idle   time.Duration // between two reads at the tip that bring nothing
 	// ReadShare is this application's share of what a shard gives to all who poll it, more than 0
 	// and up to 1; 0 is 1.
@@ -187,16 +187,16 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 	defer func() { p.failures = uint8(min(backoff.Failures, math.MaxUint8)) }()
 	throttled := false
 	var wait time.Duration
-	switch c := code(failed); {
+	switch c := streams.Code(failed); {
 	case c == "ExpiredIteratorException":
 		p.iterator = "" // made anew from the position; the position has not moved
 		wait = backoff.Next()
-	case Throttled(failed):
+	case streams.Throttled(failed):
 		throttled = true
 		p.tempo = p.tempo.throttled()
 		wait = time.Second + backoff.Next()
 	case c == "ResourceNotFoundException":
-		if gone := p.gone(ctx); gone != nil {
+		if gone := streams.Gone(ctx, p.Client, p.Stream, p.Shard); gone != nil {
 			return 0, gone
 		}
 		p.iterator = ""
@@ -325,12 +325,12 @@ func (p *Poll) check(ctx context.Context, w *wire.Page) (Page, error) {
 	// The end of a shard is both together; one without the other is a broken answer.
 	var err error
 	if len(w.Children) > 0 {
-		page.Children, err = children(w.Children)
+		page.Children, err = streams.Children(w.Children)
 		page.End = err == nil
 	} else {
 		// Older servers end a shard without naming its children, and broken answers look the same.
 		// The listing knows.
-		page.End, page.Children, err = p.closed(ctx)
+		page.End, page.Children, err = streams.Closed(ctx, p.Client, p.Stream, p.Shard)
 	}
 	return page, err
 }
@@ -358,18 +358,6 @@ func (p *Poll) covers(seq string) bool {
 	return c < 0 || (c == 0 && p.From.Done() == shard.Whole)
 }
 
-// closed asks the listing whether the shard is closed, and for its children.
-func (p *Poll) closed(ctx context.Context) (bool, []shard.Shard, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	shards, _, err := List(ctx, p.Client, p.Stream)
-	if err != nil {
-		return false, nil, err
-	}
-	closed := slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == p.Shard && s.Closed })
-	return closed, childrenOf(p.Shard, shards), nil
-}
-
 // schedule sets when the next read is due, after one that brought so many bytes and ended with
 // page.
 func (p *Poll) schedule(bytes int, page Page) (tip bool) {
@@ -390,7 +378,7 @@ func (p *Poll) schedule(bytes int, page Page) (tip bool) {
 
 func (p *Poll) iterate(ctx context.Context, line *wire.Line, retry *wire.Retry) (string, error) {
 	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(p.Shard)}
-	in.StreamName, in.StreamARN = p.Stream.nameAndARN()
+	in.StreamName, in.StreamARN = p.Stream.NameAndARN()
 	switch p.From.Kind() {
 	case shard.Time:
 		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(p.From.Time())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
@@ -48,7 +49,7 @@ func bubble(t *testing.T, cfg kinesistest.Config, f func(p *polled)) {
 		p := &polled{t: t, srv: srv, shard: srv.OpenShards("s")[0]}
 		client := srv.Client()
 		p.poll = &Poll{
-			Setup: &Setup{Client: client, Caller: caller(t, client), Stream: Stream{Name: "s"}, Idle: time.Second},
+			Setup: &Setup{Client: client, Caller: caller(t, client), Stream: streams.Stream{Name: "s"}, Idle: time.Second},
 			Shard: p.shard, From: shard.Oldest, Limit: 10000,
 		}
 		p.poll.Listener = &ListenerFuncs{OnFailed: func(err error, _ bool, _ time.Duration) { p.fails = append(p.fails, err) }}
@@ -309,11 +310,11 @@ func TestARefusedPositionStaysAndIsLoud(t *testing.T) {
 func TestWhatIsGone(t *testing.T) {
 	bubble(t, kinesistest.Config{}, func(p *polled) {
 		p.poll.Shard = "shardId-000000000099"
-		if _, err := p.poll.Next(p.t.Context()); !errors.Is(err, ErrNoShard) {
+		if _, err := p.poll.Next(p.t.Context()); !errors.Is(err, streams.ErrNoShard) {
 			t.Errorf("a shard that the stream does not have: %v", err)
 		}
 		p.srv.DeleteStream("s")
-		if _, err := p.poll.Next(p.t.Context()); !errors.Is(err, ErrNoStream) {
+		if _, err := p.poll.Next(p.t.Context()); !errors.Is(err, streams.ErrNoStream) {
 			t.Errorf("a stream that does not exist: %v", err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -397,7 +398,7 @@ func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 		wrong := f.wrong()
 		wrong.last = failed
 		wrong.attempt++
-		if Throttled(failed) {
+		if streams.Throttled(failed) {
 			wrong.throttled++
 		} else {
 			wrong.failed++

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/shard"
 )
@@ -43,12 +40,4 @@ func Unread(ctx context.Context, setup *Setup, id string, at shard.Position) (bo
 			return some, nil
 		}
 	}
-}
-
-// FirstNumbers lists the sequence numbers at which a stream's shards begin, by ID, as far as the
-// service says.
-func FirstNumbers(ctx context.Context, client *kinesis.Client, s Stream) (map[string]string, error) {
-	numbers := map[string]string{}
-	_, err := listEach(ctx, client, s, nil, everything, func(id, first string) { numbers[id] = strings.Clone(first) })
-	return numbers, err
 }

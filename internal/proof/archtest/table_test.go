@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/notify", "internal/retry", "internal/source", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/notify", "internal/retry", "internal/source", "internal/streams", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -40,8 +40,12 @@ var rows = []row{
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
-		pkg: "internal/source", why: "listing and reading Kinesis; it sees no lease",
-		ours: []string{"shard", "internal/jitter", "internal/mono", "internal/retry", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
+		ours: []string{"shard", "internal/retry", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+	},
+	{
+		pkg: "internal/source", why: "reading a shard; it sees no lease",
+		ours: []string{"shard", "internal/jitter", "internal/mono", "internal/retry", "internal/streams", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
 	{
@@ -81,7 +85,7 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source", "cmd/weir/...",
+			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/streams", "internal/wire", "internal/source", "cmd/weir/...",
 		}, tests: []string{"internal/proof/wronginput"}, sdk: true,
 	},
 	{

@@ -1,4 +1,4 @@
-package source
+package streams
 
 import (
 	"context"
@@ -24,8 +24,8 @@ const (
 // who cannot tell whether its shards are at fault or itself.
 func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, n int) error {
 	in := &kinesis.ListShardsInput{MaxResults: aws.Int32(probed)}
-	in.StreamName, in.StreamARN = s.nameAndARN()
-	listed, err := client.ListShards(ctx, in, once)
+	in.StreamName, in.StreamARN = s.NameAndARN()
+	listed, err := client.ListShards(ctx, in, Once)
 	if err != nil {
 		return unlessForAll(err)
 	}
@@ -42,7 +42,7 @@ func Probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s S
 
 func probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s Stream, id *string) error {
 	in := &kinesis.GetShardIteratorInput{ShardId: id, ShardIteratorType: types.ShardIteratorTypeLatest}
-	in.StreamName, in.StreamARN = s.nameAndARN()
+	in.StreamName, in.StreamARN = s.NameAndARN()
 	at, err := caller.Iterator(ctx, in, nil, nil)
 	if err != nil {
 		return unlessForAll(err)
@@ -57,7 +57,7 @@ func probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s S
 
 // unlessForAll is err, or nil when every worker would be told the same.
 func unlessForAll(err error) error {
-	if Throttled(err) || code(err) == "ResourceNotFoundException" {
+	if Throttled(err) || Code(err) == "ResourceNotFoundException" {
 		return nil
 	}
 	return err

@@ -1,4 +1,4 @@
-package source
+package streams
 
 import (
 	"errors"
@@ -14,8 +14,7 @@ import (
 // A shard that has left names its children, as the listing has them: with both parents.
 func TestAShardThatIsGoneNamesItsChildren(t *testing.T) {
 	for _, left := range []time.Duration{48 * time.Hour, 0} {
-		bubble(t, kinesistest.Config{}, func(p *polled) {
-			t, srv := p.t, p.srv
+		inBubble(t, kinesistest.Config{}, func(t *testing.T, srv *kinesistest.Server) {
 			srv.CreateStream("three", 3)
 			open := srv.OpenShards("three")
 			split, low, high := open[0], open[1], open[2]
@@ -23,8 +22,7 @@ func TestAShardThatIsGoneNamesItsChildren(t *testing.T) {
 			c := srv.Merge("three", low, high)
 			time.Sleep(left)
 			for id, want := range map[string][]string{split: {a, b}, low: {c}, high: {c}} {
-				p.poll.Stream, p.poll.Shard = Stream{Name: "three"}, id
-				err := p.poll.gone(t.Context())
+				err := Gone(t.Context(), srv.Client(), Stream{Name: "three"}, id)
 				if left == 0 {
 					if err != nil {
 						t.Errorf("%s is still there: %v", id, err)

@@ -1,10 +1,12 @@
-package source
+package streams
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/shard"
 )
@@ -25,20 +27,33 @@ func (e *GoneError) Error() string {
 // Unwrap returns [ErrNoShard].
 func (e *GoneError) Unwrap() error { return ErrNoShard }
 
-// gone tells a shard that has left from a stream that has, and both from an answer that was merely
-// out of date.
-func (p *Poll) gone(ctx context.Context) error {
-	shards, _, err := List(ctx, p.Client, p.Stream)
+// Gone says what it means that the service does not know a shard: a [*GoneError] when the shard has
+// left the stream, one that wraps [ErrNoStream] when the stream does not exist. It returns nil when
+// the shard is listed, so that the answer was merely out of date, and when listing fails.
+func Gone(ctx context.Context, client *kinesis.Client, s Stream, id string) error {
+	shards, _, err := List(ctx, client, s)
 	switch {
 	case errors.Is(err, ErrNoStream):
 		return err
 	case err != nil:
 		return nil // not known: go on trying
-	case slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == p.Shard }):
+	case slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == id }):
 		return nil
 	default:
-		return &GoneError{p.Stream.Name, p.Shard, childrenOf(p.Shard, shards)}
+		return &GoneError{s.Name, id, childrenOf(id, shards)}
 	}
+}
+
+// Closed asks the listing whether a shard is closed, and for its children.
+func Closed(ctx context.Context, client *kinesis.Client, s Stream, id string) (bool, []shard.Shard, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	shards, _, err := List(ctx, client, s)
+	if err != nil {
+		return false, nil, err
+	}
+	closed := slices.ContainsFunc(shards, func(s shard.Shard) bool { return s.ID == id && s.Closed })
+	return closed, childrenOf(id, shards), nil
 }
 
 // mostChildren is of how many children one shard is believed. The service has two at most; a report

@@ -1,4 +1,4 @@
-package source
+package streams
 
 import (
 	"context"
@@ -35,17 +35,11 @@ func List(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard,
 }
 
 // Start stands for the first sequence number of a shard, in this process: whoever remembers those
-// of thousands of shards need not keep them.
+// of thousands of shards need not keep them. Another one under the same ID is another shard, of a
+// stream that was created anew.
 type Start uint64
 
 var startSeed = maphash.MakeSeed()
-
-// ListStarts is List, and also returns the start of each shard that has one, by ID: another one
-// under the same ID is another shard, of a stream that was made anew.
-func ListStarts(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, map[string]Start, time.Time, error) {
-	l, err := list(ctx, client, s, nil, everything)
-	return l.shards, l.starts, l.date, err
-}
 
 // Open lists the shards that are open, and says as of when, by the service's clock, which shows
 // seconds; zero when it did not say.
@@ -84,6 +78,68 @@ func Now(ctx context.Context, client *kinesis.Client, s Stream) (time.Time, erro
 	return l.date, err
 }
 
+// Listing is what an application's leader learns of a stream.
+type Listing struct {
+	Shards []shard.Shard
+	// Begin says, for a listing with a start, at which shards the application begins and where in
+	// them. Their descendants are read from the beginning, their ancestors not at all. Nil: every
+	// shard from [shard.Oldest].
+	Begin map[string]shard.Position
+	// Born is when the stream was created, in Unix milliseconds, 0 when that is not known.
+	Born int64
+}
+
+// ListFrom lists a stream for a reader that begins at start.
+func ListFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard.Position) (Listing, error) {
+	l, _, err := listFrom(ctx, client, s, start)
+	return l, err
+}
+
+// listFrom lists a stream for an application that begins at start, or for one that has begun where
+// that is zero. It also returns the start of each shard.
+func listFrom(ctx context.Context, client *kinesis.Client, s Stream, start shard.Position) (Listing, map[string]Start, error) {
+	if start.Kind() == shard.Tip {
+		// First where the tip is, then everything: a shard that is split in between is followed
+		// into its children.
+		open, date, err := Open(ctx, client, s)
+		if err != nil {
+			return Listing{}, nil, err
+		}
+		if date.IsZero() {
+			return Listing{}, nil, fmt.Errorf("the service's answer has no date, which a start at the tip of stream %s is pinned to", s.Name)
+		}
+		all, err := list(ctx, client, s, nil, everything)
+		return Listing{Shards: all.shards, Begin: beginAt(open, shard.At(date))}, all.starts, err
+	}
+	all, err := list(ctx, client, s, nil, everything)
+	if err != nil || start.Kind() != shard.Time {
+		return Listing{Shards: all.shards}, all.starts, err
+	}
+	if !all.date.IsZero() && start.Time().After(all.date.Add(time.Second)) {
+		return Listing{}, nil, fmt.Errorf("Options.Start %s is in the future for stream %s, whose clock says %s",
+			start, s.Name, all.date.UTC().Format(time.RFC3339))
+	}
+	// Every shard, closed ones too: those that ended before the time only say so when asked, which
+	// is cheaper than to be wrong about which those are.
+	return Listing{Shards: all.shards, Begin: beginAt(all.shards, start)}, all.starts, nil
+}
+
+func beginAt(shards []shard.Shard, at shard.Position) map[string]shard.Position {
+	begin := make(map[string]shard.Position, len(shards))
+	for _, sh := range shards {
+		begin[sh.ID] = at
+	}
+	return begin
+}
+
+// FirstNumbers lists the sequence numbers at which a stream's shards begin, by ID, as far as the
+// service says.
+func FirstNumbers(ctx context.Context, client *kinesis.Client, s Stream) (map[string]string, error) {
+	numbers := map[string]string{}
+	_, err := listEach(ctx, client, s, nil, everything, func(id, first string) { numbers[id] = strings.Clone(first) })
+	return numbers, err
+}
+
 // listing is what was listed, up to a page.
 type listing struct {
 	shards []shard.Shard
@@ -109,9 +165,9 @@ func listEach(ctx context.Context, client *kinesis.Client, s Stream, filter *typ
 			return l, nil
 		case ctx.Err() != nil:
 			return listing{}, context.Cause(ctx)
-		case code(err) == "ResourceNotFoundException":
+		case Code(err) == "ResourceNotFoundException":
 			return listing{}, fmt.Errorf("%w: %w", ErrNoStream, err)
-		case code(err) == "ExpiredNextTokenException", Throttled(err):
+		case Code(err) == "ExpiredNextTokenException", Throttled(err):
 		case backoff.Failures >= 2:
 			return listing{}, err
 		}
@@ -126,10 +182,10 @@ func listEach(ctx context.Context, client *kinesis.Client, s Stream, filter *typ
 
 func listOnce(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (l listing, err error) {
 	in := &kinesis.ListShardsInput{ShardFilter: filter}
-	in.StreamName, in.StreamARN = s.nameAndARN()
+	in.StreamName, in.StreamARN = s.NameAndARN()
 	for n := 1; ; n++ {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		out, err := client.ListShards(call, in, once)
+		call, cancel := context.WithTimeout(ctx, CallTimeout)
+		out, err := client.ListShards(call, in, Once)
 		cancel()
 		if err != nil {
 			return l, err
@@ -204,7 +260,8 @@ func named(s shard.Shard) bool {
 	return !odd(s.ID) && !slices.ContainsFunc(s.Parents, odd)
 }
 
-func children(in []types.ChildShard) ([]shard.Shard, error) {
+// Children are the children that an answer names.
+func Children(in []types.ChildShard) ([]shard.Shard, error) {
 	if len(in) > mostChildren {
 		return nil, fmt.Errorf("the service named %d child shards", len(in))
 	}

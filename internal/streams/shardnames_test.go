@@ -1,10 +1,10 @@
-package source_test
+package streams_test
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -21,7 +21,7 @@ func TestShardNames(t *testing.T) {
 		"open ones come first":  {[]shard.Shard{{ID: "s0", Closed: true}, {ID: "s2"}, {ID: "s1"}}, "s1, s2, s0 (closed)"},
 		"ten and how many more": {many, "s00, s01, s02, s03, s04, s05, s06, s07, s08, s09 and 2 more"},
 	} {
-		if got := source.ShardNames(c.shards); got != c.want {
+		if got := streams.ShardNames(c.shards); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

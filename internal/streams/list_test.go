@@ -1,4 +1,4 @@
-package source
+package streams
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,30 +18,51 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
+// inBubble runs f in a bubble with an embedded Kinesis.
+func inBubble(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, srv *kinesistest.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cfg.InMemory = true
+		srv, err := kinesistest.Start(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		f(t, srv)
+	})
+}
+
 func TestListPagesAndFilters(t *testing.T) {
-	bubble(t, kinesistest.Config{NoLimits: true}, func(p *polled) {
-		p.srv.CreateStream("many", 2500)
-		all, date, err := List(p.t.Context(), p.poll.Client, Stream{Name: "many"})
+	inBubble(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, srv *kinesistest.Server) {
+		client := srv.Client()
+		srv.CreateStream("many", 2500)
+		all, date, err := List(t.Context(), client, Stream{Name: "many"})
 		if err != nil || len(all) != 2500 || len(shard.NewGraph(all).Ordered()) != 2500 {
 			t.Fatalf("%d shards, %v", len(all), err)
 		}
 		if off := time.Since(date); off < 0 || off > 2*time.Second {
 			t.Errorf("the service's time is off by %v", off)
 		}
-		p.srv.Split("many", all[7].ID)
+		srv.Split("many", all[7].ID)
 		time.Sleep(2 * time.Second)
-		open, _, err := Open(p.t.Context(), p.poll.Client, Stream{ARN: p.srv.StreamARN("many")})
+		open, _, err := Open(t.Context(), client, Stream{ARN: srv.StreamARN("many")})
 		if err != nil || len(open) != 2501 {
 			t.Errorf("%d open shards, %v", len(open), err)
 		}
 		if holes := shard.Holes(rangesOf(open)); len(holes) != 0 {
 			t.Errorf("holes in the hash space: %v", holes)
 		}
-		if _, _, err := List(p.t.Context(), p.poll.Client, Stream{Name: "nowhere"}); !errors.Is(err, ErrNoStream) {
+		if _, _, err := List(t.Context(), client, Stream{Name: "nowhere"}); !errors.Is(err, ErrNoStream) {
 			t.Errorf("listing a stream that does not exist: %v", err)
 		}
-		p.once("ListShards", 2, kinesistest.Fault{Err: &kinesistest.Error{Code: "LimitExceededException"}})
-		if again, _, err := List(p.t.Context(), p.poll.Client, Stream{Name: "many"}); err != nil || len(again) != 2502 {
+		throttled := 0
+		srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
+			if throttled++; throttled > 2 {
+				return kinesistest.Fault{}
+			}
+			return kinesistest.Fault{Err: &kinesistest.Error{Code: "LimitExceededException"}}
+		})
+		if again, _, err := List(t.Context(), client, Stream{Name: "many"}); err != nil || len(again) != 2502 {
 			t.Errorf("after throttles: %d shards, %v", len(again), err)
 		}
 	})
@@ -49,18 +71,19 @@ func TestListPagesAndFilters(t *testing.T) {
 // Between two pages a shard of the second one is split: on neither is it open, and what it had at
 // the time of the first would not be read.
 func TestAShardThatIsSplitBetweenTwoPagesWasOpen(t *testing.T) {
-	bubble(t, kinesistest.Config{NoLimits: true}, func(p *polled) {
-		p.srv.CreateStream("many", 1500)
+	inBubble(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, srv *kinesistest.Server) {
+		client := srv.Client()
+		srv.CreateStream("many", 1500)
 		time.Sleep(1500 * time.Millisecond)
 		split := shard.Shard{ID: "shardId-000000001400"}
 		pages := 0
-		p.srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
+		srv.Control("ListShards", func(*kinesistest.Call) kinesistest.Fault {
 			if pages++; pages == 2 {
-				p.srv.Split("many", split.ID)
+				srv.Split("many", split.ID)
 			}
 			return kinesistest.Fault{}
 		})
-		open, date, err := Open(p.t.Context(), p.poll.Client, Stream{Name: "many"})
+		open, date, err := Open(t.Context(), client, Stream{Name: "many"})
 		if err != nil || pages < 2 || time.Since(date) > 3*time.Second {
 			t.Fatalf("%d pages, as of %v: %v", pages, date, err)
 		}
@@ -123,13 +146,13 @@ func TestWhatNoStoreTakesIsNoShard(t *testing.T) {
 		if _, err := fromSDK(listed); (err == nil) != tt.ok {
 			t.Errorf("%.20q of %.20q is listed: %v", tt.id, tt.parents, err)
 		}
-		_, err := children([]types.ChildShard{{ShardId: aws.String(tt.id), ParentShards: tt.parents}})
+		_, err := Children([]types.ChildShard{{ShardId: aws.String(tt.id), ParentShards: tt.parents}})
 		if (err == nil) != tt.ok {
 			t.Errorf("%.20q of %.20q is named as a child: %v", tt.id, tt.parents, err)
 		}
 	}
 	for n, ok := range map[int]bool{mostChildren: true, mostChildren + 1: false} {
-		_, err := children(slices.Repeat([]types.ChildShard{{ShardId: aws.String("a")}}, n))
+		_, err := Children(slices.Repeat([]types.ChildShard{{ShardId: aws.String("a")}}, n))
 		if (err == nil) != ok {
 			t.Errorf("%d children: %v", n, err)
 		}

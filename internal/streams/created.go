@@ -1,0 +1,63 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/retry"
+)
+
+// created returns when the stream was created, in Unix milliseconds, 0 when the service does not say.
+// A call that is throttled is repeated.
+func created(ctx context.Context, client *kinesis.Client, s Stream) (int64, error) {
+	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
+	for {
+		in := &kinesis.DescribeStreamSummaryInput{}
+		in.StreamName, in.StreamARN = s.NameAndARN()
+		call, cancel := context.WithTimeout(ctx, CallTimeout)
+		out, err := client.DescribeStreamSummary(call, in, Once)
+		cancel()
+		switch {
+		case err == nil && (out.StreamDescriptionSummary == nil || out.StreamDescriptionSummary.StreamCreationTimestamp == nil):
+			return 0, nil
+		case err == nil:
+			return max(out.StreamDescriptionSummary.StreamCreationTimestamp.UnixMilli(), 0), nil
+		case ctx.Err() != nil:
+			return 0, context.Cause(ctx)
+		case Code(err) == "ResourceNotFoundException":
+			return 0, fmt.Errorf("%w: %w", ErrNoStream, err)
+		case !Throttled(err) || backoff.Failures >= 8:
+			return 0, err
+		}
+		if err := retry.Wait(ctx, backoff.Next()); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Refused reports whether err is a service's word that asking again will not change: no permission,
+// or no such operation.
+func Refused(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorFault() != smithy.FaultServer && !Throttled(err) && !errors.Is(err, ErrNoStream) && Code(err) != "InternalFailure"
+}
+
+// unsigned reports whether err says that a call was not signed as it should be: by a clock that is
+// off, or with credentials that are over.
+func unsigned(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture", "AuthFailure",
+		"ExpiredTokenException", "ExpiredToken", "UnrecognizedClientException", "InvalidClientTokenId", "IncompleteSignature", "IncompleteSignatureException":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,115 @@
+package streams
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// Stream names a stream: leases by its name, calls to the service by its ARN where that is known.
+type Stream struct{ Name, ARN string }
+
+// NameAndARN are what a call is made with; one of them is nil.
+func (s Stream) NameAndARN() (name, arn *string) {
+	if s.ARN != "" {
+		return nil, aws.String(s.ARN)
+	}
+	return aws.String(s.Name), nil
+}
+
+var (
+	nameForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+	arnForm  = regexp.MustCompile(`^arn:[a-z0-9-]+:kinesis:([a-z0-9-]+):\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
+)
+
+// Parse reads the name or ARN of a stream that the client calls. A nil client calls every region.
+func Parse(client *kinesis.Client, s string) (Stream, error) {
+	if m := arnForm.FindStringSubmatch(s); m != nil {
+		if client != nil && client.Options().Region != m[1] {
+			return Stream{}, fmt.Errorf(
+				"stream %q is in region %s but the client calls %q: the SDK uses the client's region, so make the client with region %s",
+				s, m[1], client.Options().Region, m[1])
+		}
+		return Stream{Name: m[2], ARN: s}, nil
+	}
+	if strings.HasPrefix(s, "arn:") {
+		return Stream{}, fmt.Errorf("%.200q is not the ARN of a stream, such as arn:aws:kinesis:eu-west-1:123456789012:stream/orders", s)
+	}
+	if !nameForm.MatchString(s) {
+		return Stream{}, fmt.Errorf("stream name %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
+	}
+	return Stream{Name: s}, nil
+}
+
+// ParseAll is Parse for many, with all problems at once. A stream that is given twice in the same
+// way counts once.
+func ParseAll(client *kinesis.Client, given []string) ([]Stream, []error) {
+	var all []Stream
+	var problems []error
+	for _, s := range given {
+		parsed, err := Parse(client, s)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		i := slices.IndexFunc(all, func(s Stream) bool { return s.Name == parsed.Name })
+		switch {
+		case i < 0:
+			all = append(all, parsed)
+		case all[i] != parsed:
+			problems = append(problems, fmt.Errorf("stream %q is given twice, as %q and %q: streams of one name need an application each",
+				parsed.Name, all[i].ARN, parsed.ARN))
+		}
+	}
+	return all, problems
+}
+
+// Set is the streams that are read. Safe for concurrent use once Replace was called.
+type Set struct {
+	streams atomic.Pointer[map[string]Stream]
+	names   atomic.Pointer[[]string] // of streams, sorted
+}
+
+// Replace has the set be the streams given, and returns the names of those that came and of those
+// that left.
+func (s *Set) Replace(given []Stream) (came, left []string) {
+	now := make(map[string]Stream, len(given))
+	for _, g := range given {
+		now[g.Name] = g
+	}
+	before := map[string]Stream{}
+	if p := s.streams.Load(); p != nil {
+		before = *p
+	}
+	if names := slices.Sorted(maps.Keys(now)); len(before) == 0 || !maps.Equal(before, now) {
+		s.streams.Store(&now)
+		s.names.Store(&names)
+	}
+	return missing(now, before), missing(before, now)
+}
+
+// missing are the names in a that are not in b.
+func missing(a, b map[string]Stream) (names []string) {
+	for name := range a {
+		if _, there := b[name]; !there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Names are the names of the streams, sorted. The caller does not change them.
+func (s *Set) Names() []string { return *s.names.Load() }
+
+// Stream is the stream with a name, which is enough to read one that is not in the set: an
+// application may have leases of streams that only its other workers were told of.
+func (s *Set) Stream(name string) Stream {
+	return Stream{Name: name, ARN: (*s.streams.Load())[name].ARN}
+}
