@@ -405,7 +405,10 @@ func (l *shardLoop) Wake() { l.term.Wake() }
 // Failed tells of a read that failed and is tried again.
 func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	refused := errors.Is(err, source.ErrNoPosition)
-	l.note(func(n *notes) { n.same = throttled || refused || errors.Is(err, streams.ErrNoStream) })
+	known := throttled || refused || errors.Is(err, streams.ErrNoStream)
+	// an iterator that has expired meanwhile says nothing about what is wrong
+	expired := streams.Code(err) == "ExpiredIteratorException"
+	l.note(func(n *notes) { n.same = known || n.same && expired })
 	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
 	// else Expired tells where it goes on
 	if refused && l.in.opts.Expired == FailExpired && !l.refused {
