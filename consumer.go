@@ -12,10 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/group"
-	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/lease"
 )
@@ -86,7 +86,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r := &run{
 		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: source.NewBudget(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
-		stalls: map[lease.Key]memory{}, abandoned: map[lease.Key]*shardLoop{},
+		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{},
 	}
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
@@ -111,8 +111,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold}
 	err = r.join(ctx, group.Config{
 		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
-		Times: lease.Times{Beat: c.opts.BeatInterval, Failover: c.opts.FailoverAfter, Handoff: c.opts.HandoffTimeout},
-		Stop:  c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
+		Times: c.opts.times(), Stop: c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
 		List: r.list, Read: r.read, Troubles: r.look, OnBeat: r.beaten, OnStop: r.stops,
 		OnTaken: r.taken, OnEnded: r.ended, OnSaved: r.saved, OnFailed: r.storeFailed, OnLeading: r.leads, Log: r.opts.Logger,
 	})
@@ -160,9 +159,9 @@ type run struct {
 	looked    time.Time // when the beat loop last came by; zero before it does
 	answered  time.Time // when the last beat that was answered was sent
 	stopping  time.Time
-	isolation isolation
-	stalls    map[lease.Key]memory     // of shards that stalled
-	abandoned map[lease.Key]*shardLoop // whose handlers ignore that their contexts have ended
+	isolation supervise.Isolation
+	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
+	abandoned map[lease.Key]*shardLoop       // whose handlers ignore that their contexts have ended
 }
 
 // read reads the shard of a term until the term or the shard ends.
@@ -174,7 +173,7 @@ func (r *run) read(t *group.Term) error {
 
 func (r *run) loop(t *group.Term) *shardLoop {
 	l := &shardLoop{
-		in: r, rate: rate{t.Lease.Load.Bytes(), mono.Now()}, term: t,
+		in: r, rate: supervise.RateOf(t.Lease.Load.Bytes(), time.Now()), term: t,
 	}
 	if r.shards == nil { // else it is asked first where reading begins
 		l.source = r.pagesOf(l, t.Lease.Position)

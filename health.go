@@ -3,13 +3,15 @@ package weir
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"path"
 	"strings"
 	"time"
+
+	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
 )
 
 // Live returns nil while a restart would mend nothing, else an error that names what it would: the
@@ -25,13 +27,7 @@ func (c *Consumer) Live() error {
 		all = append(all, errors.New("Run has returned"))
 	}
 	for r := range c.runs {
-		// A round of the beat loop waits for the store for half of the failover time at most.
-		if stuck := now.Sub(r.looked); !r.looked.IsZero() && stuck > 3*c.opts.BeatInterval+c.opts.FailoverAfter {
-			all = append(all, fmt.Errorf("no beat for %v", stuck.Round(time.Second)))
-		}
-		for key, l := range r.abandoned {
-			all = append(all, fmt.Errorf("the handler of %s ignores since %v that its context has ended", key, now.Sub(l.ended.Time()).Round(time.Second)))
-		}
+		all = append(all, r.stands().Dead(now, c.opts.times())...)
 	}
 	return errors.Join(all...)
 }
@@ -48,14 +44,7 @@ func (c *Consumer) Ready() error {
 		all = append(all, errors.New("Run was not called, or has returned"))
 	}
 	for r := range c.runs {
-		switch silent := now.Sub(r.answered); {
-		case !r.stopping.IsZero():
-			all = append(all, errors.New("it stops"))
-		case r.answered.IsZero():
-			all = append(all, errors.New("it has not joined the application yet"))
-		case silent > c.opts.FailoverAfter:
-			all = append(all, fmt.Errorf("the store has not answered for %v", silent.Round(time.Second)))
-		}
+		all = append(all, r.stands().Unready(now, c.opts.times())...)
 	}
 	return errors.Join(all...)
 }
@@ -150,6 +139,15 @@ func reasons(err error) []string {
 		all = append(all, e.Error())
 	}
 	return all
+}
+
+// stands is how the worker stands. It is called with the consumer's lock.
+func (r *run) stands() *supervise.Worker {
+	w := supervise.Worker{Looked: r.looked, Answered: r.answered, Stopping: r.stopping, Abandoned: make(map[lease.Key]time.Time, len(r.abandoned))}
+	for key, l := range r.abandoned {
+		w.Abandoned[key] = l.ended.Time()
+	}
+	return &w
 }
 
 // register notes that r runs.

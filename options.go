@@ -317,3 +317,7 @@ func (o Options) streams(client *kinesis.Client) ([]streams.Stream, error) {
 	}
 	return all, errors.Join(problems...)
 }
+
+func (o *Options) times() lease.Times {
+	return lease.Times{Beat: o.BeatInterval, Failover: o.FailoverAfter, Handoff: o.HandoffTimeout}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -28,7 +29,7 @@ type shardLoop struct {
 	mu      sync.Mutex
 	state   ShardState // of handling; empty when there is nothing to handle
 	since   mono.Time
-	rate    rate            // of what is handled
+	rate    supervise.Rate  // of what is handled
 	failure *handlerFailure // nil while the handler's last call was no failure
 	handles *handling       // nil until there is something to handle; of whoever runs the loop
 	failing *failing        // nil before the user's code failed; of whoever calls it
@@ -408,7 +409,7 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	known := throttled || refused || errors.Is(err, streams.ErrNoStream)
 	// an iterator that has expired meanwhile says nothing about what is wrong
 	expired := streams.Code(err) == "ExpiredIteratorException"
-	l.note(func(n *notes) { n.same = known || n.same && expired })
+	l.note(func(n *notes) { n.forAll = known || n.forAll && expired })
 	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
 	// else Expired tells where it goes on
 	if refused && l.in.opts.Expired == FailExpired && !l.refused {

@@ -152,7 +152,7 @@ func (l *shardLoop) failsAgain(attempt int, err error) {
 func (l *shardLoop) enter(state ShardState, attempt int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state, l.since, l.told = state, mono.Now(), false
+	l.state, l.since, l.toldSlow = state, mono.Now(), false
 	switch {
 	case err == nil:
 		l.failure = nil

@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/notify", "internal/retry", "internal/source", "internal/streams", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/notify", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -35,6 +35,7 @@ var rows = []row{
 		pkg: "internal/proof/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
 		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
 	},
+	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},

@@ -1,0 +1,34 @@
+package supervise
+
+import (
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/internal/mono"
+)
+
+// loadSpan is over how long a shard's load is averaged.
+const loadSpan = time.Minute
+
+// Rate is an average of bytes per second in which what is older counts less and less. It is small,
+// because there is one of each shard.
+type Rate struct {
+	value float64
+	at    mono.Time
+}
+
+// RateOf is a rate that was so many bytes per second just now.
+func RateOf(value float64, now time.Time) Rate { return Rate{value, mono.Of(now)} }
+
+// Add takes in bytes that were handled until now.
+func (r *Rate) Add(bytes int, now time.Time) {
+	*r = Rate{r.Now(now) + float64(bytes)/loadSpan.Seconds(), mono.Of(now)}
+}
+
+// Now is the bytes per second at a time.
+func (r Rate) Now(now time.Time) float64 {
+	if r.at.IsZero() {
+		return r.value
+	}
+	return r.value * math.Exp(-max(mono.Of(now).Sub(r.at), 0).Seconds()/loadSpan.Seconds())
+}

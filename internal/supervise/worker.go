@@ -1,0 +1,42 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Worker is how one run of a consumer stands at a moment. Times are zero before they came.
+type Worker struct {
+	Looked    time.Time // when the beat loop last came by; zero also when it has ended
+	Answered  time.Time // when the last beat that was answered was sent
+	Stopping  time.Time // when the stop began
+	Abandoned map[lease.Key]time.Time
+}
+
+// Dead says what a restart of the process would mend.
+func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
+	// A round of the beat loop waits for the store for half of the failover time at most.
+	if stuck := now.Sub(w.Looked); !w.Looked.IsZero() && stuck > 3*times.Beat+times.Failover {
+		why = append(why, fmt.Errorf("no beat for %v", stuck.Round(time.Second)))
+	}
+	for key, since := range w.Abandoned {
+		why = append(why, fmt.Errorf("the handler of %s ignores since %v that its context has ended", key, now.Sub(since).Round(time.Second)))
+	}
+	return why
+}
+
+// Unready says why the worker does not take part in its application.
+func (w *Worker) Unready(now time.Time, times lease.Times) (why []error) {
+	switch silent := now.Sub(w.Answered); {
+	case !w.Stopping.IsZero():
+		why = append(why, errors.New("it stops"))
+	case w.Answered.IsZero():
+		why = append(why, errors.New("it has not joined the application yet"))
+	case silent > times.Failover:
+		why = append(why, fmt.Errorf("the store has not answered for %v", silent.Round(time.Second)))
+	}
+	return why
+}

@@ -1,0 +1,265 @@
+package weir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
+)
+
+// notes are what a shardLoop notes for the looks of the beat loop.
+type notes struct {
+	// when a source that does not tell by itself was asked for a page; zero while it is not
+	asked     mono.Time
+	ended     mono.Time     // when the term's context was seen to have ended
+	left      chan struct{} // not nil once the handler was left behind, closed when it returns
+	stalls    int32         // terms of the shard in a row, before this one, that stalled
+	forAll    bool          // the last read failed, as it would on every worker
+	well      bool          // the term has brought something, or there was nothing to bring
+	toldSlow  bool          // that the handler takes long was told
+	toldFails bool          // that reading fails was told
+}
+
+// note changes what l notes.
+func (l *shardLoop) note(f func(*notes)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(&l.notes)
+}
+
+// snapshot is how the shard stands, for [supervise.Shard.Judge] and its like. well reports that the
+// term has brought something, or that there was nothing to bring. It may be called at any time.
+func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
+	var r source.Status
+	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
+		r = from.Status()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asked := l.asked.Time()
+	if r.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
+		asked = time.Time{}
+	}
+	s = supervise.Shard{
+		Handling: supervise.State(l.state), Since: l.since.Time(), Stalls: int(l.stalls),
+		Ended: l.ended.Time(), Left: l.left != nil, ToldSlow: l.toldSlow,
+		Reading: supervise.State(r.Doing.String()), Trying: r.Trying, ReadErr: r.Err, ForAll: l.forAll, ToldFails: l.toldFails,
+	}
+	if asked.After(s.Trying) {
+		s.Trying = asked
+	}
+	if r.Err != nil {
+		s.Throttled, s.Missing = streams.Throttled(r.Err), errors.As(r.Err, new(*types.ResourceNotFoundException))
+	}
+	if l.failure != nil {
+		s.Err, s.Failing = l.failure.err, l.failure.since.Time()
+	} else if l.state == "" {
+		s.Err = r.Err
+	}
+	return s, l.well || l.state == "" && r.Doing == source.AtTip
+}
+
+// look is what each beat does with the shards: it gives up those that make no progress, and returns
+// what is not going well.
+func (r *run) look() []lease.Trouble {
+	now := time.Now()
+	suspect := supervise.SuspectAfter(r.opts.StallAfter)
+	var (
+		troubles []lease.Trouble
+		acts     []func() // what is left to do without the lock
+		changes  []supervise.Change
+		evidence supervise.Evidence
+	)
+	r.mu.Lock()
+	r.looked = now
+	limits := r.limits(now)
+	for l := range r.loops {
+		if l.in != r {
+			continue
+		}
+		key := l.term.Lease.Key
+		l.term.SetLoad(l.load(now))
+		if l.term.Context().Err() != nil {
+			l.note(func(n *notes) { n.ended = cmp.Or(n.ended, mono.Of(now)) })
+		}
+		s, well := l.snapshot()
+		if well && len(r.stalls) > 0 {
+			delete(r.stalls, key)
+			l.note(func(n *notes) { n.stalls = 0 })
+		}
+		if c, some := s.Change(key, now, r.opts.Expired == FailExpired); some {
+			l.note(func(n *notes) { n.toldFails = c.Err != nil })
+			changes = append(changes, c)
+		}
+		evidence.Add(&s, now, suspect)
+		if what, since := s.Judge(now, limits); what != supervise.Sound {
+			acts = append(acts, r.act(l, s, what, since, now))
+		}
+		if t, some := s.Trouble(now, limits); some {
+			t.Key = key
+			troubles = append(troubles, t)
+		}
+	}
+	if since, some := r.lineage.inVain(now, suspect); some { // it could begin no other shard, however well it reads these
+		evidence.Reads = false
+		evidence.AddInVain(since)
+	}
+	probe, n := r.isolation.Observe(now, evidence, r.opts.BeatInterval), r.isolation.Probes
+	own, cutOff := r.isolation.Trouble(now)
+	r.mu.Unlock()
+	for _, act := range acts {
+		act()
+	}
+	if len(changes) > 0 {
+		r.tellReading(changes, now)
+	}
+	if probe {
+		r.startProbe(n)
+	}
+	slices.SortFunc(troubles, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
+	if cutOff {
+		return slices.Insert(troubles, 0, own)
+	}
+	return troubles
+}
+
+// stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.
+const stopGrace = 7 * time.Second
+
+// limits is called with the consumer's lock.
+func (r *run) limits(now time.Time) supervise.Limits {
+	limits := supervise.Limits{Stall: r.opts.StallAfter, Handler: r.opts.HandlerTimeout, Return: r.opts.HandoffTimeout}
+	if !r.stopping.IsZero() && now.Sub(r.stopping) >= r.opts.StopTimeout {
+		limits.Return = min(limits.Return, stopGrace)
+	}
+	return limits
+}
+
+// act notes what becomes of a shard that is not sound, and returns what is left to do about it
+// without the lock. (A look at ten thousand sound shards makes nothing on the heap; this does.)
+func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since, now time.Time) func() {
+	key := l.term.Lease.Key
+	e := Stalled{
+		Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch,
+		Stage: ShardState(cmp.Or(s.Handling, s.Reading)), Since: since, Err: s.Err,
+	}
+	switch what {
+	case supervise.Slow:
+		l.note(func(n *notes) { n.toldSlow = true })
+		return func() {
+			r.opts.Logger.Warn("a handler has been at work for long", "stream", key.Stream, "shard", key.Shard, "since", since)
+		}
+	case supervise.Stalled:
+		r.stalls[key] = supervise.Stalls{Count: s.Stalls + 1, Last: now}
+		l.note(func(n *notes) { n.ended = mono.Of(now) })
+		return func() { r.giveUp(l, e) }
+	default: // it hangs
+		l.note(func(n *notes) { n.left = make(chan struct{}) })
+		r.abandoned[key] = l
+		e.Abandoned = true
+		return func() { r.abandon(l, e) }
+	}
+}
+
+func (r *run) giveUp(l *shardLoop, e Stalled) {
+	r.opts.Logger.Error("a shard makes no progress; its lease is given up", "stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch,
+		"stage", e.Stage, "since", e.Since, "at", l.term.At(), "err", e.Err)
+	l.term.GiveUp(ErrStalled)
+	r.counted.stalls.Add(1)
+	if f := r.tell.Stalled; f != nil {
+		f(e)
+	}
+}
+
+func (r *run) abandon(l *shardLoop, e Stalled) {
+	r.opts.Logger.Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
+		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
+	l.term.Abandon()
+	// the next owner's subscription need not take this one's place
+	if s, ok := l.pagesNow().(interface{ Stop() }); ok {
+		s.Stop()
+	}
+	r.counted.stalls.Add(1)
+	if f := r.tell.Stalled; f != nil {
+		f(e)
+	}
+}
+
+// cutShort tells of a batch that was not handled within Options.StopTimeout.
+func (l *shardLoop) cutShort(began time.Time, cause error) {
+	if !errors.Is(cause, ErrStopping) {
+		return
+	}
+	key := l.term.Lease.Key
+	l.in.opts.Logger.Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
+		"stream", key.Stream, "shard", key.Shard, "since", began)
+	l.in.counted.stalls.Add(1)
+	if f := l.in.tell.Stalled; f != nil {
+		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})
+	}
+}
+
+// await holds back the reader of a shard that has stalled in this process: for a while, and until
+// no abandoned handler is at the shard any more. It reports whether to begin.
+func (r *run) await(l *shardLoop) bool {
+	r.mu.Lock()
+	before, stalls := r.abandoned[l.term.Lease.Key], r.stalls[l.term.Lease.Key].Counting(time.Now(), r.opts.StallAfter)
+	r.mu.Unlock()
+	if stalls == 0 && before == nil {
+		return true
+	}
+	l.note(func(n *notes) { n.stalls = int32(stalls) })
+	l.enter(ShardBlocked, 0, nil)
+	defer l.enter("", 0, nil)
+	if retry.Wait(l.term.Reading(), retry.Pause(r.opts.RetryMin, min(r.opts.RetryMax, r.opts.StallAfter/2), max(stalls, 1))) != nil {
+		return false
+	}
+	if before != nil {
+		select {
+		case <-before.left:
+		case <-l.term.Reading().Done():
+			return false
+		}
+	}
+	return true
+}
+
+// outlast waits for abandoned handlers until the deadline, and returns an error that names those
+// that have not returned.
+func (r *run) outlast(deadline time.Time) error {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	for late := false; ; {
+		r.mu.Lock()
+		var one *shardLoop
+		var names []string
+		for key, l := range r.abandoned {
+			one = l
+			names = append(names, fmt.Sprintf("%s (told %v ago)", key, mono.Since(l.ended).Round(time.Second)))
+		}
+		r.mu.Unlock()
+		if one == nil {
+			return nil
+		}
+		if late {
+			slices.Sort(names)
+			return fmt.Errorf("%w: %s", ErrAbandoned, strings.Join(names, ", "))
+		}
+		select {
+		case <-one.left:
+		case <-timer.C:
+			late = true
+		}
+	}
+}
