@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
@@ -84,7 +85,7 @@ func (c *Consumer) Run(ctx context.Context, h Handler) error {
 // run is Run with a handler for all shards, or with one for each term.
 func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (err error) {
 	r := &run{
-		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: source.NewBudget(c.opts.MaxMemory),
+		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
 		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{},
 	}
@@ -145,7 +146,7 @@ type run struct {
 	poison    bool            // whether handlers write into Data is looked at
 	caller    *wire.Caller
 	scheduler source.Scheduler
-	budget    *source.Budget
+	budget    *memory.Budget
 	consumers *source.Consumers // nil when it polls
 	streams   streams.Set
 	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
@@ -22,7 +23,7 @@ type reading struct {
 	*Reader
 	ctx       context.Context // ends with the iteration
 	setup     *source.Setup
-	budget    *source.Budget
+	budget    *memory.Budget
 	scheduler source.Scheduler
 	consumers *source.Consumers // nil when it polls
 	known     map[string]*readShard
@@ -35,7 +36,7 @@ type reading struct {
 
 func (r *Reader) reading() *reading {
 	return &reading{
-		Reader: r, budget: source.NewBudget(r.opts.MaxMemory), known: map[string]*readShard{},
+		Reader: r, budget: memory.New(r.opts.MaxMemory), known: map[string]*readShard{},
 		ready: readyShards{poke: make(chan struct{}, 1)},
 	}
 }

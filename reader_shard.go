@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
@@ -123,7 +124,7 @@ func (r *reading) take(s *readShard) (got read, some bool) {
 		got.page, got.last = page, r.over(page)
 		return got, true
 	case errors.Is(err, source.ErrEmpty): // the feed wakes it
-	case errors.Is(err, source.ErrNoMemory):
+	case errors.Is(err, memory.ErrNoMemory):
 		s.crowded.Store(true)
 		r.crowded.add(r, s, r.awaitMemory)
 	case errors.Is(err, streams.ErrNoShard):

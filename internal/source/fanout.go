@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/wire"
@@ -24,7 +25,7 @@ type Fanout struct {
 	Poll      Poll
 	Consumers *Consumers
 	// Share is the shard's share of the memory budget, which is the Fanout's from now on.
-	Share *Share
+	Share *memory.Share
 	// Changed hears when polling begins, and why, and when fan-out is back (nil). May be nil.
 	Changed func(why error)
 

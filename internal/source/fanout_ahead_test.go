@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
@@ -117,7 +118,7 @@ func TestTurnsOfCalls(t *testing.T) {
 // handle.
 type many struct {
 	srv    *kinesistest.Server
-	budget *Budget
+	budget *memory.Budget
 	fans   []*Fanout
 	free   chan struct{} // closed when handlers that hang go on
 	told   atomic.Int32  // failures and changes of reading
@@ -132,7 +133,7 @@ func fanOutMany(t *testing.T, shards, budget int, handle func(m *many, i int, p 
 		}
 		defer srv.Close()
 		srv.CreateStream("s", shards)
-		m := &many{srv: srv, budget: NewBudget(budget), free: make(chan struct{})}
+		m := &many{srv: srv, budget: memory.New(budget), free: make(chan struct{})}
 		client := srv.Client()
 		made, err := wire.NewCaller(client, wire.Options{Reuse: true, Poison: true})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -15,9 +16,9 @@ import (
 func TestFanOutThatHasNoMemoryForAnEventIsPolled(t *testing.T) {
 	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
 		p.fan.Close()
-		p.budget = NewBudget(16 << 20)
+		p.budget = memory.New(16 << 20)
 		p.fan = p.reader()
-		var others []*Share
+		var others []*memory.Share
 		for range 8 {
 			others = append(others, p.budget.Share())
 		}
@@ -28,7 +29,7 @@ func TestFanOutThatHasNoMemoryForAnEventIsPolled(t *testing.T) {
 			if err := s.Take(t.Context(), 6<<20); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(overKept)
+			time.Sleep(memory.OverKept)
 		}
 		const records = 24
 		for range records {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/wire"
 )
 
@@ -45,13 +45,13 @@ func (m eventMemory) Give(n int) { m.share.Give(n) }
 var errCrowded = errors.New("other shards' records leave no memory for an event")
 
 // memoryPatience is how long memory is waited for before something else is tried.
-const memoryPatience = streams.CallTimeout / 2
+const memoryPatience = 2 * memory.OverKept
 
 // pageMemory is the memory of the pages of a shard that is polled meanwhile. What a single record
 // needs is waited for, though not for as long as a call may take; where more was asked for, less is
 // asked for instead.
 type pageMemory struct {
-	share *Share
+	share *memory.Share
 	ctx   context.Context
 	poll  *Poll
 }

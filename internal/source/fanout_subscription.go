@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/shard"
 )
@@ -25,7 +26,7 @@ var (
 // goroutine that reads it ahead of the handler.
 type subscription struct {
 	wire  *wire.Subscription
-	share *Share
+	share *memory.Share
 	until time.Time     // when to end it
 	done  chan struct{} // closed when the goroutine has ended
 	wake  chan struct{} // for who takes events, when there is something; room for one
@@ -70,7 +71,7 @@ func roomFor(n, events, bytes int) bool {
 
 // read starts to read w. from is the position that it begins at; first is how long the first event
 // may take, and until when the subscription is ended after the next event.
-func read(w *wire.Subscription, share *Share, from shard.Position, first time.Duration, until time.Time) *subscription {
+func read(w *wire.Subscription, share *memory.Share, from shard.Position, first time.Duration, until time.Time) *subscription {
 	s := &subscription{
 		wire: w, share: share, until: until, done: make(chan struct{}), wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		doing: Subscribed, since: time.Now(),

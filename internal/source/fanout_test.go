@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
@@ -24,7 +25,7 @@ import (
 // fanned is a shard of an embedded Kinesis in a bubble, and what a Fanout of it said.
 type fanned struct {
 	t      *testing.T
-	budget *Budget
+	budget *memory.Budget
 	srv    *kinesistest.Server
 	shard  string
 	client *kinesis.Client
@@ -41,7 +42,7 @@ type fanned struct {
 func fanOut(t *testing.T, cfg kinesistest.Config, f func(t *testing.T, p *fanned)) {
 	t.Helper()
 	served(t, cfg, 1, func(t *testing.T, srv *kinesistest.Server) {
-		p := &fanned{t: t, budget: NewBudget(128 << 20), srv: srv, shard: srv.OpenShards("s")[0], client: srv.Client()}
+		p := &fanned{t: t, budget: memory.New(128 << 20), srv: srv, shard: srv.OpenShards("s")[0], client: srv.Client()}
 		p.fan = p.reader()
 		defer func() {
 			p.fan.Close()
@@ -411,7 +412,7 @@ func TestTroubleOf(t *testing.T) {
 		{wire.ErrEnded, true, ended},
 		{errRenewed, true, ended},
 		{errStalled, true, ended},
-		{fmt.Errorf("%w: %w", ErrNoMemory, errCrowded), true, crowded},
+		{fmt.Errorf("%w: %w", memory.ErrNoMemory, errCrowded), true, crowded},
 		{wire.ErrSilent, true, failed},
 		{wire.ErrNoAnswer, false, failed},
 		{errBroken, true, failed},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/wire"
@@ -23,7 +24,7 @@ type Feed struct {
 	mu sync.Mutex // guards what is not said to be somebody else's
 
 	sched *Scheduler
-	share Share
+	share memory.Share
 	after *Feed // in a list of the scheduler
 
 	// Of whoever has the turn, which is one goroutine at a time.
@@ -138,10 +139,10 @@ var (
 
 // NewFeed makes a feed that begins to read with the first Next. What poll says holds, but that it
 // is the owner who hears of it; memory is taken from a share of the budget of its own.
-func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *Budget) *Feed {
+func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *Feed {
 	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), expects: window, since: mono.Now(), behind: -1}
 	f.poll.Listener = owner
-	budget.open(&f.share)
+	budget.Open(&f.share)
 	return f
 }
 
@@ -188,7 +189,7 @@ func (f *Feed) next(ctx context.Context, waits bool) (Page, error) {
 		if f.needs > 0 {
 			f.mu.Unlock()
 			if !waits {
-				return Page{}, ErrNoMemory
+				return Page{}, memory.ErrNoMemory
 			}
 			if err := f.AwaitMemory(ctx); err != nil {
 				return Page{}, err

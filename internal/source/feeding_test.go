@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
 	"github.com/weir-go/weir/kinesistest"
@@ -27,20 +28,20 @@ type fed struct {
 	client *kinesis.Client
 	caller *wire.Caller
 	sched  *Scheduler
-	budget *Budget
+	budget *memory.Budget
 	got    atomic.Int64 // bytes that the client received
 	mute   atomic.Int64 // connections that the server closed before it had answered anything
 	shards []string
 	open   []*Feed
-	hogs   []*Share
+	hogs   []*memory.Share
 }
 
 // feeding runs f in a bubble, and makes sure that everything has ended and all memory is given back
 // afterwards.
-func feeding(t *testing.T, cfg kinesistest.Config, shards, memory int, f func(s *fed)) {
+func feeding(t *testing.T, cfg kinesistest.Config, shards, bytes int, f func(s *fed)) {
 	t.Helper()
 	served(t, cfg, shards, func(t *testing.T, srv *kinesistest.Server) {
-		s := &fed{t: t, srv: srv, sched: new(Scheduler), budget: NewBudget(memory), shards: srv.OpenShards("s")}
+		s := &fed{t: t, srv: srv, sched: new(Scheduler), budget: memory.New(bytes), shards: srv.OpenShards("s")}
 		transport := srv.Transport()
 		dial := transport.DialContext
 		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -159,3 +160,5 @@ func (s *fed) take(f *Feed, from, n int, each time.Duration) int {
 	}
 	return from
 }
+
+const mib = 1 << 20

@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/mono", "internal/notify", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/memory", "internal/mono", "internal/notify", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -36,6 +36,7 @@ var rows = []row{
 		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
 	},
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
+	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled"},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
@@ -46,7 +47,7 @@ var rows = []row{
 	},
 	{
 		pkg: "internal/source", why: "reading a shard; it sees no lease",
-		ours: []string{"shard", "internal/jitter", "internal/mono", "internal/retry", "internal/streams", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{"shard", "internal/jitter", "internal/memory", "internal/mono", "internal/retry", "internal/streams", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
 	{

@@ -1,4 +1,4 @@
-package source
+package memory
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestWhatAShareMayTake(t *testing.T) {
 		"nothing is nothing":              {16 * mib, 1, nil, 0, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBudget(test.total)
+			b := New(test.total)
 			shares := make([]*Share, test.shares)
 			for i := range shares {
 				shares[i] = b.Share()
@@ -57,7 +57,7 @@ func TestWhatAShareMayTake(t *testing.T) {
 
 func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(4 * mib)
+		b := New(4 * mib)
 		first, second, third := b.Share(), b.Share(), b.Share()
 		if err := first.Take(t.Context(), 10*mib); err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 		served := make(chan int, 2)
 		go func() { served <- errIs(t, second.Take(t.Context(), 9*mib), nil); second.Give(9 * mib) }()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), overKept-time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), OverKept-time.Second)
 		defer cancel()
 		errIs(t, third.Take(ctx, 8*mib), context.DeadlineExceeded)
 		if n := third.TryTake(1, mib/2); n != mib/2 {
@@ -94,7 +94,7 @@ func TestOneRecordAtATimeMayExceedTheBudget(t *testing.T) {
 // others; how many hang is bounded by memory.
 func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(8 * mib)
+		b := New(8 * mib)
 		hangs, second, third, fourth := b.Share(), b.Share(), b.Share(), b.Share()
 		take := func(s *Share, n int, patience time.Duration) (time.Duration, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -109,7 +109,7 @@ func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 		time.Sleep(time.Second)
 		// One that waits already is served when the time has come, though nobody gives anything
 		// back.
-		if after, err := take(second, 10*mib, time.Minute); err != nil || after != overKept-time.Second {
+		if after, err := take(second, 10*mib, time.Minute); err != nil || after != OverKept-time.Second {
 			t.Fatalf("%v, after %v", err, after)
 		}
 		// Both hang: the next ones may exceed the budget no more, whatever they wait.
@@ -149,7 +149,7 @@ func TestAHungHandlerDoesNotKeepTheRightToExceedTheBudget(t *testing.T) {
 
 func TestClosingAShareEndsItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget(mib)
+		b := New(mib)
 		hog, s := b.Share(), b.Share()
 		errIs(t, hog.Take(t.Context(), 2*mib), nil)
 		done := make(chan error)
@@ -184,7 +184,7 @@ func TestTheBudgetHoldsAndNobodyStarves(t *testing.T) {
 		t.Run(fmt.Sprintf("%d shards, %d hang, records of up to %d bytes", test.shards, test.hung, test.largest), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const total = 32 * mib
-				b := NewBudget(total)
+				b := New(total)
 				var highest atomic.Int64
 				note := func() { // synctest runs goroutines in parallel
 					for n := int64(b.InUse()); ; {

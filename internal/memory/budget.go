@@ -1,4 +1,5 @@
-package source
+// Package memory bounds how much of it records take that were read and not yet handled.
+package memory
 
 import (
 	"context"
@@ -17,7 +18,7 @@ import (
 // guaranteed in equal shares, one for each shard that is read, so that handlers that are slow or
 // hang stop their own shards only, however many they are. A single record may be larger than a
 // share and what is left in common: one shard at a time may take such a record all the same, so
-// that the budget is exceeded by one page at most. Whoever keeps that for longer than overKept,
+// that the budget is exceeded by one page at most. Whoever keeps that for longer than OverKept,
 // with a handler that hangs perhaps, does not hold the others up: another shard may take such a
 // record then, and more as long as they are no more together than the common half. While shares are
 // opened the guarantee of each becomes less; what a shard holds beyond it is not taken away, but
@@ -34,12 +35,12 @@ type Budget struct {
 	overs    int       // shares that have some of that
 	overAt   time.Time // when the last of them got it
 	waiting  []*taker
-	again    *time.Timer // wakes those who wait when overKept has passed; nil until it is needed
+	again    *time.Timer // wakes those who wait when OverKept has passed; nil until it is needed
 }
 
-// overKept is how long a record that exceeds the budget keeps others like it waiting. Less than
-// what anybody waits for memory before trying something else.
-const overKept = memoryPatience / 2
+// OverKept is how long a record that exceeds the budget keeps others like it waiting. It has to be
+// less than what anybody waits for memory before trying something else.
+const OverKept = 5 * time.Second
 
 // commonMost is how much of the common half one shard may have: two windows and some room.
 const commonMost = 2 << 20
@@ -49,8 +50,8 @@ var ErrNoMemory = errors.New("no memory is free for more records")
 
 var errShareClosed = errors.New("the share of the memory budget is closed")
 
-// NewBudget makes a budget of so many bytes.
-func NewBudget(bytes int) *Budget { return &Budget{half: bytes / 2} }
+// New makes a budget of so many bytes.
+func New(bytes int) *Budget { return &Budget{half: bytes / 2} }
 
 // InUse is how many bytes are taken.
 func (b *Budget) InUse() int {
@@ -76,12 +77,12 @@ type taker struct {
 // Share opens a share, which costs nothing until something is taken. It has to be closed.
 func (b *Budget) Share() *Share {
 	s := new(Share)
-	b.open(s)
+	b.Open(s)
 	return s
 }
 
-// open makes s a share.
-func (b *Budget) open(s *Share) {
+// Open makes s a share, which has to be closed.
+func (b *Budget) Open(s *Share) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shares++
@@ -217,7 +218,7 @@ func (b *Budget) mayExceed(n int, now time.Time) bool {
 	switch {
 	case b.overs == 0:
 		return true
-	case now.Sub(b.overAt) < overKept:
+	case now.Sub(b.overAt) < OverKept:
 		return false
 	}
 	return b.overs == 1 || b.over+n <= b.half
@@ -260,7 +261,7 @@ func (b *Budget) wake() {
 // wakeLater has those who wait for somebody who exceeds the budget looked at when that has been so
 // for long.
 func (b *Budget) wakeLater() {
-	left := time.Until(b.overAt.Add(overKept))
+	left := time.Until(b.overAt.Add(OverKept))
 	if len(b.waiting) == 0 || b.overs == 0 || left <= 0 {
 		return
 	}
