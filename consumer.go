@@ -11,9 +11,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/notify"
+	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/supervise"
@@ -145,9 +147,9 @@ type run struct {
 	values    context.Context // Run's, without its end
 	poison    bool            // whether handlers write into Data is looked at
 	caller    *wire.Caller
-	scheduler source.Scheduler
+	scheduler polling.Scheduler
 	budget    *memory.Budget
-	consumers *source.Consumers // nil when it polls
+	consumers *fanout.Consumers // nil when it polls
 	streams   streams.Set
 	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks
 	setups    sync.Map   // source.Stream to *source.Setup
@@ -184,11 +186,11 @@ func (r *run) loop(t *group.Term) *shardLoop {
 
 // pagesOf is what a shard is read from, from a position on.
 func (r *run) pagesOf(l *shardLoop, at Position) pages {
-	poll := source.Poll{
+	poll := polling.Poll{
 		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: int32(r.opts.Batch), Listener: l,
 	}
 	if r.consumers == nil {
-		return source.NewFeed(l, poll, &r.scheduler, r.budget)
+		return polling.NewFeed(l, poll, &r.scheduler, r.budget)
 	}
 	return r.pages(l, poll, r.consumers)
 }

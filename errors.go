@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
-	"github.com/weir-go/weir/internal/source"
 )
 
 var (
@@ -29,7 +29,7 @@ var (
 	ErrStreamNotFound = errors.New("weir: the stream does not exist")
 	// ErrNoConsumer is wrapped by the error of a [Reader] that is to read by fan-out through a
 	// consumer that is not registered, and not to register it: see [ReaderOptions.FanOutConsumer].
-	ErrNoConsumer = source.ErrNoConsumer
+	ErrNoConsumer = fanout.ErrNoConsumer
 )
 
 // PanicError is a panic of the user's code, as an error: of a handler, a hook of [Events], a

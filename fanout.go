@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weir-go/weir/internal/fanout"
+	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 )
@@ -43,7 +45,7 @@ func (r Reading) String() string {
 	return fmt.Sprintf("Reading(%d)", int(r))
 }
 
-// pages is what a shard is read from, a source.Feed or a source.Fanout. One goroutine at a time
+// pages is what a shard is read from, a polling.Feed or a fanout.Reader. One goroutine at a time
 // uses it.
 type pages interface {
 	// Next waits for the next page. Its errors are ctx's cause, and ones that wrap
@@ -56,11 +58,11 @@ type pages interface {
 }
 
 // fanOutConsumers are those of the run, nil when it polls.
-func (r *run) fanOutConsumers() *source.Consumers {
+func (r *run) fanOutConsumers() *fanout.Consumers {
 	if r.opts.Reading != FanOut {
 		return nil
 	}
-	return &source.Consumers{
+	return &fanout.Consumers{
 		Client: r.client, Name: r.opts.FanOutName,
 		Found: func(s streams.Stream, arn string, registered bool) {
 			if registered {
@@ -71,8 +73,8 @@ func (r *run) fanOutConsumers() *source.Consumers {
 }
 
 // pages is what l reads from by fan-out; poll is the same shard by polling.
-func (r *run) pages(l *shardLoop, poll source.Poll, consumers *source.Consumers) pages {
-	return &source.Fanout{Poll: poll, Consumers: consumers, Share: r.budget.Share(), Changed: l.readingChanged}
+func (r *run) pages(l *shardLoop, poll polling.Poll, consumers *fanout.Consumers) pages {
+	return &fanout.Reader{Poll: poll, Consumers: consumers, Share: r.budget.Share(), Changed: l.readingChanged}
 }
 
 // readingChanged tells once of each change, not of each failure.

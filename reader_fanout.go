@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/internal/fanout"
+	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 )
@@ -45,7 +47,7 @@ func (o *ReaderOptions) checkFanOut() error {
 // fanOut finds the consumer, or registers it. What it returns removes it, if that is asked for,
 // when nobody reads any more.
 func (r *reading) fanOut(ctx context.Context) (leave func(), err error) {
-	r.consumers = &source.Consumers{
+	r.consumers = &fanout.Consumers{
 		Client: r.client, Name: r.opts.FanOutName, Existing: r.opts.FanOutConsumer == ExistingConsumer,
 		Found: func(s streams.Stream, arn string, registered bool) {
 			if registered {
@@ -67,7 +69,7 @@ func (r *reading) fanOut(ctx context.Context) (leave func(), err error) {
 }
 
 // follow reads one shard by fan-out and hands what comes over, until the shard ends or ctx does.
-func (r *reading) follow(s *readShard, poll source.Poll) {
+func (r *reading) follow(s *readShard, poll polling.Poll) {
 	hand := func(got read) bool {
 		got.over = make(chan struct{}) // what comes next is read meanwhile by the subscription
 		r.ready.tell(s, got)
@@ -84,7 +86,7 @@ func (r *reading) follow(s *readShard, poll source.Poll) {
 			hand(read{err: s.failed(err)})
 		}
 	}}
-	from := &source.Fanout{Poll: poll, Consumers: r.consumers, Share: r.budget.Share(), Changed: func(why error) { r.changed(s.ID, why) }}
+	from := &fanout.Reader{Poll: poll, Consumers: r.consumers, Share: r.budget.Share(), Changed: func(why error) { r.changed(s.ID, why) }}
 	defer from.Close()
 	for {
 		page, err := from.Next(r.ctx)

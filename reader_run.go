@@ -7,8 +7,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
@@ -24,8 +26,8 @@ type reading struct {
 	ctx       context.Context // ends with the iteration
 	setup     *source.Setup
 	budget    *memory.Budget
-	scheduler source.Scheduler
-	consumers *source.Consumers // nil when it polls
+	scheduler polling.Scheduler
+	consumers *fanout.Consumers // nil when it polls
 	known     map[string]*readShard
 	active    int
 	ready     readyShards
@@ -142,12 +144,12 @@ func (r *reading) start() {
 		}
 		s.started = true
 		r.active++
-		poll := source.Poll{Setup: r.setup, Shard: s.ID, From: s.at, Limit: 10000}
+		poll := polling.Poll{Setup: r.setup, Shard: s.ID, From: s.at, Limit: 10000}
 		if r.consumers != nil {
 			r.running.Go(func() { r.follow(s, poll) })
 			continue
 		}
-		s.feed = source.NewFeed(s, poll, &r.scheduler, r.budget)
+		s.feed = polling.NewFeed(s, poll, &r.scheduler, r.budget)
 		s.feed.Tips = r.opts.UntilTip
 		r.ready.push(s)
 	}

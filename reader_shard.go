@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/shard"
@@ -20,9 +21,9 @@ type readShard struct {
 	in            *reading
 	at            shard.Position
 	started, done bool
-	crowded       atomic.Bool  // it waits for memory
-	feed          *source.Feed // nil while it is not polled
-	lost          error        // that it has left the stream
+	crowded       atomic.Bool   // it waits for memory
+	feed          *polling.Feed // nil while it is not polled
+	lost          error         // that it has left the stream
 
 	// Guarded by the lock of what is ready.
 	told  *read // what it has besides pages
@@ -123,7 +124,7 @@ func (r *reading) take(s *readShard) (got read, some bool) {
 	case err == nil:
 		got.page, got.last = page, r.over(page)
 		return got, true
-	case errors.Is(err, source.ErrEmpty): // the feed wakes it
+	case errors.Is(err, polling.ErrEmpty): // the feed wakes it
 	case errors.Is(err, memory.ErrNoMemory):
 		s.crowded.Store(true)
 		r.crowded.add(r, s, r.awaitMemory)

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
@@ -77,7 +78,7 @@ func (l *shardLoop) run() (err error) {
 			}
 		}
 		err := l.read()
-		if parks = errors.Is(err, source.ErrEmpty); parks {
+		if parks = errors.Is(err, polling.ErrEmpty); parks {
 			return l.term.Park(l)
 		}
 		pull := (*pullEnded)(nil)
@@ -92,7 +93,7 @@ func (l *shardLoop) run() (err error) {
 
 // read is run until there is nothing to handle.
 func (l *shardLoop) read() error {
-	_, atTip := l.source.(*source.Feed) // which knows by itself
+	_, atTip := l.source.(*polling.Feed) // which knows by itself
 	ahead := atTip
 	for {
 		if l.handles != nil {
@@ -113,7 +114,7 @@ func (l *shardLoop) read() error {
 				l.absent = 0
 				l.in.streamBack(l.term.Lease.Stream)
 			}
-		case errors.Is(err, source.ErrEmpty):
+		case errors.Is(err, polling.ErrEmpty):
 			return err
 		case l.term.Reading().Err() != nil:
 			if atTip {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -29,14 +30,14 @@ type onePage struct {
 
 func (p *onePage) Next(ctx context.Context) (source.Page, error) {
 	if p.read {
-		return source.Page{}, source.ErrEmpty
+		return source.Page{}, polling.ErrEmpty
 	}
 	p.wait(ctx)
 	p.read = true
 	return p.page, nil
 }
 
-func (p *onePage) Last(context.Context) (source.Page, error) { return source.Page{}, source.ErrEmpty }
+func (p *onePage) Last(context.Context) (source.Page, error) { return source.Page{}, polling.ErrEmpty }
 func (p *onePage) Close()                                    {}
 
 // forgetful is a store that can be cut off.

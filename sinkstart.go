@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
@@ -162,7 +163,7 @@ func (l *shardLoop) unread(ctx context.Context, began time.Time, id string, at P
 func (l *shardLoop) lookUnread(ctx context.Context, id string, at Position) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
 	defer cancel()
-	unread, err := source.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at)
+	unread, err := polling.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at)
 	switch {
 	case err == nil:
 		return unread, nil

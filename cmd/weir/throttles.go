@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/fanout"
 )
 
 // throttles tells a person that reads are throttled: not of a few, which happen, for instance when
@@ -25,7 +25,7 @@ const (
 // count is add for a read that failed. That a subscription waits for the one before it is no
 // throttling: that ends soon.
 func (c *throttles) count(e weir.ReadFailed, now time.Time) bool {
-	return e.Throttled && !errors.Is(e.Err, source.ErrSubscribed) && c.add(now)
+	return e.Throttled && !errors.Is(e.Err, fanout.ErrSubscribed) && c.add(now)
 }
 
 // add counts a read that was throttled. It reports whether there are many, once a minute.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/fanout"
 )
 
 func TestReadShareIsAFlag(t *testing.T) {
@@ -57,7 +57,7 @@ func TestManyThrottledReadsAreTold(t *testing.T) {
 	var of throttles
 	told = 0
 	for range 30 {
-		if of.count(weir.ReadFailed{Throttled: true, Err: source.ErrSubscribed}, now) || of.count(weir.ReadFailed{Err: errors.New("bad")}, now) {
+		if of.count(weir.ReadFailed{Throttled: true, Err: fanout.ErrSubscribed}, now) || of.count(weir.ReadFailed{Err: errors.New("bad")}, now) {
 			t.Error("told of what was not throttled")
 		}
 	}

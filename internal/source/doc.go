@@ -1,7 +1,4 @@
-// Package source talks to Kinesis to read: it lists shards and reads them. It knows no lease, no
-// checkpoint and no handler.
-//
-// Every call has a deadline and is made without the SDK's own retries, which would hide throttling
-// for seconds: pacing, back-off and the mending of expired iterators happen here, where they can be
-// seen.
+// Package source is what those who read a shard, by polling or by fan-out, and those who take what
+// was read have in common: pages, how reading stands, and what becomes of a position that the
+// service refuses. It knows no lease, no checkpoint and no handler.
 package source

@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/memory", "internal/mono", "internal/notify", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
 		tests: []string{"kinesistest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -46,8 +46,19 @@ var rows = []row{
 		ours: []string{"shard", "internal/retry", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{
-		pkg: "internal/source", why: "reading a shard; it sees no lease",
-		ours: []string{"shard", "internal/jitter", "internal/memory", "internal/mono", "internal/retry", "internal/streams", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+		pkg: "internal/source", why: "what those who read shards and those who take what was read have in common; it sees no lease",
+		ours: []string{"shard", "internal/streams", "internal/wire"}, sdk: true,
+	},
+	{
+		pkg: "internal/polling", why: "reads shards with GetRecords",
+		ours:  []string{"shard", "internal/jitter", "internal/memory", "internal/mono", "internal/retry", "internal/source", "internal/streams", "internal/wire"},
+		tests: []string{"kinesistest"}, sdk: true,
+	},
+	{
+		pkg: "internal/fanout", why: "reads shards by subscriptions",
+		ours: []string{
+			"shard", "internal/jitter", "internal/memory", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/wire",
+		}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
 	{
@@ -87,7 +98,7 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/streams", "internal/wire", "internal/source", "cmd/weir/...",
+			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
 		}, tests: []string{"internal/proof/wronginput"}, sdk: true,
 	},
 	{
@@ -98,7 +109,7 @@ var rows = []row{
 	{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire", "internal/source",
+			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire",
 			"internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},

@@ -1,0 +1,273 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/streams"
+)
+
+// Consumers finds, or registers, the fan-out consumer of each stream. The readers of all shards of
+// a process share it, and may use it at the same time.
+type Consumers struct {
+	Client *kinesis.Client
+	Name   string // of the consumer, the same for every stream
+	// Existing keeps it from being registered: it is there, or there is no fan-out.
+	Existing bool
+	// Found hears of each consumer that is ready, and whether it was registered for that. May be
+	// nil.
+	Found func(s streams.Stream, arn string, registered bool)
+
+	calls turns // of SubscribeToShard
+
+	mu      sync.Mutex
+	streams map[streams.Stream]*consumer
+}
+
+// consumer is what is known of the consumer of one stream. Whoever has the turn owns the rest.
+type consumer struct {
+	turn   chan struct{} // has one element while somebody has the turn
+	stream string        // its ARN, "" while it is not known
+	arn    string        // "" while it is not known to be ACTIVE
+	failed error         // of the last search
+	ours   bool          // it was, or may have been, registered here
+	until  time.Time     // no other search before
+	// for ACTIVE, as long as anybody should; from now on reading does not stop for it
+	waited bool
+}
+
+const (
+	// registerTimeout bounds finding a consumer, registering it and waiting for it, during which a
+	// shard is not read. It takes the service a few seconds.
+	registerTimeout = 30 * time.Second
+	// registerAgain is how long a failed search is the answer for everybody: a process with a
+	// thousand shards asks once.
+	registerAgain = 30 * time.Second
+	// absentAgain is that when the stream is not there, nor can it be polled meanwhile: it may be
+	// made again at any time.
+	absentAgain = 5 * time.Second
+)
+
+// errRefused is wrapped when the service will have no fan-out for us: no permission, or a limit.
+// Asking again soon does not help.
+var errRefused = errors.New("fan-out is refused")
+
+// ARN returns the ARN of the stream's consumer. What was found before, or has just failed, is the
+// answer without a call.
+func (c *Consumers) ARN(ctx context.Context, s streams.Stream) (string, error) {
+	con := c.of(s)
+	if err := con.take(ctx); err != nil {
+		return "", err
+	}
+	defer con.give()
+	if con.arn != "" {
+		return con.arn, nil
+	}
+	if time.Now().Before(con.until) {
+		return "", con.failed
+	}
+	arn, registered, err := c.search(ctx, s, con)
+	switch {
+	case err == nil:
+		con.arn, con.failed, con.waited = arn, nil, false
+		if c.Found != nil {
+			c.Found(s, arn, registered)
+		}
+		return arn, nil
+	case ctx.Err() != nil: // the caller's end says nothing about the consumer
+		return "", context.Cause(ctx)
+	default:
+		again := registerAgain
+		if errors.Is(err, streams.ErrNoStream) {
+			again = absentAgain
+		}
+		con.failed, con.until = err, time.Now().Add(again)
+		return "", err
+	}
+}
+
+// Forget says that arn was refused: the next [Consumers.ARN] looks again, unless that was done
+// since.
+func (c *Consumers) Forget(ctx context.Context, s streams.Stream, arn string) {
+	con := c.of(s)
+	if con.take(ctx) != nil {
+		return
+	}
+	defer con.give()
+	if con.arn == arn {
+		con.arn = ""
+	}
+}
+
+func (c *Consumers) of(s streams.Stream) *consumer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	con := c.streams[s]
+	if con == nil {
+		if c.streams == nil {
+			c.streams = map[streams.Stream]*consumer{}
+		}
+		con = &consumer{turn: make(chan struct{}, 1), stream: s.ARN}
+		c.streams[s] = con
+	}
+	return con
+}
+
+// take waits for the turn. Who need not wait has it also when ctx has ended: that a consumer was
+// refused is to be noted then, too.
+func (con *consumer) take(ctx context.Context) error {
+	select {
+	case con.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case con.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (con *consumer) give() { <-con.turn }
+
+// search looks for the consumer, registers it when there is none, and waits until it is ACTIVE.
+func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer) (arn string, registered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
+	looks := retry.Backoff{Low: 500 * time.Millisecond, High: 2 * time.Second}
+	for {
+		var status types.ConsumerStatus
+		arn, status, err = c.look(ctx, s, con)
+		if err == nil && status == types.ConsumerStatusActive {
+			return arn, registered, nil
+		}
+		wait := time.Duration(0)
+		switch {
+		case err == nil: // CREATING, or DELETING and then to be registered again
+			err = fmt.Errorf("consumer %s of stream %s is %s", c.Name, s.Name, status)
+			if con.waited {
+				return "", false, err
+			}
+			wait = looks.Next()
+		case errors.Is(err, ErrNoConsumer) && c.Existing:
+			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.Name, s.Name, err)
+		case errors.Is(err, ErrNoConsumer):
+			err = c.register(ctx, con)
+			con.ours = con.ours || err == nil || streams.Code(err) == "" // an answer may have been lost
+			if err == nil {
+				registered = true
+				continue
+			}
+			if streams.Code(err) == "LimitExceededException" {
+				err = fmt.Errorf("%w: consumer %s cannot be registered: %w", errRefused, c.Name, err)
+			}
+		}
+		switch {
+		case wait > 0:
+		case streams.Code(err) == "ResourceNotFoundException":
+			return "", false, fmt.Errorf("%w: %w", streams.ErrNoStream, err)
+		case isDenied(err):
+			return "", false, fmt.Errorf("%w: %w", errRefused, err)
+		case errors.Is(err, errRefused), backoff.Failures >= 2:
+			return "", false, err
+		default: // also another worker that registers it at the same time: ResourceInUseException
+			wait = backoff.Next()
+		}
+		if retry.Wait(ctx, wait) != nil {
+			con.waited = con.waited || backoff.Failures == 0
+			return "", false, fmt.Errorf("within %v: %w", registerTimeout, err)
+		}
+	}
+}
+
+// ErrNoConsumer says that the stream's consumer is not registered, or that there is no such stream.
+var ErrNoConsumer = errors.New("the consumer is not registered")
+
+func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (arn string, status types.ConsumerStatus, err error) {
+	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
+	defer cancel()
+	if con.stream == "" {
+		out, err := c.Client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: aws.String(s.Name)}, streams.Once)
+		if err != nil {
+			return "", "", err
+		}
+		if out.StreamDescriptionSummary == nil || aws.ToString(out.StreamDescriptionSummary.StreamARN) == "" {
+			return "", "", fmt.Errorf("the service did not say the ARN of stream %s", s.Name)
+		}
+		con.stream = *out.StreamDescriptionSummary.StreamARN
+	}
+	out, err := c.Client.DescribeStreamConsumer(ctx, &kinesis.DescribeStreamConsumerInput{
+		StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
+	}, streams.Once)
+	switch {
+	case streams.Code(err) == "ResourceNotFoundException":
+		return "", "", ErrNoConsumer
+	case err != nil:
+		return "", "", err
+	case out.ConsumerDescription == nil || aws.ToString(out.ConsumerDescription.ConsumerARN) == "":
+		return "", "", fmt.Errorf("the service did not say the ARN of consumer %s", c.Name)
+	}
+	return *out.ConsumerDescription.ConsumerARN, out.ConsumerDescription.ConsumerStatus, nil
+}
+
+func (c *Consumers) register(ctx context.Context, con *consumer) error {
+	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
+	defer cancel()
+	_, err := c.Client.RegisterStreamConsumer(ctx, &kinesis.RegisterStreamConsumerInput{
+		StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
+	}, streams.Once)
+	return err
+}
+
+// Remove removes the consumers that were registered, and no others. It waits as long as that takes,
+// but not for long. The subscriptions must have ended, and nobody may ask for a consumer any more.
+func (c *Consumers) Remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	var all []error
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s, con := range c.streams {
+		if !con.ours {
+			continue
+		}
+		if err := c.remove(ctx, con); err != nil {
+			all = append(all, fmt.Errorf("consumer %s of stream %s stays registered: %w", c.Name, s.Name, err))
+			continue
+		}
+		con.ours, con.arn = false, ""
+	}
+	return errors.Join(all...)
+}
+
+// remove tries again while that can help: a consumer that is CREATING may be refused to be removed.
+func (c *Consumers) remove(ctx context.Context, con *consumer) error {
+	backoff := retry.Backoff{Low: 500 * time.Millisecond, High: 5 * time.Second}
+	for {
+		call, cancel := context.WithTimeout(ctx, streams.CallTimeout)
+		_, err := c.Client.DeregisterStreamConsumer(call, &kinesis.DeregisterStreamConsumerInput{
+			StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
+		}, streams.Once)
+		cancel()
+		switch {
+		case err == nil, streams.Code(err) == "ResourceNotFoundException":
+			return nil
+		case isDenied(err), retry.Wait(ctx, backoff.Next()) != nil:
+			return err
+		}
+	}
+}
+
+// isDenied reports whether err is the service's word that the caller may not do this.
+func isDenied(err error) bool { return strings.Contains(streams.Code(err), "AccessDenied") }

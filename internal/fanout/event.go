@@ -1,0 +1,55 @@
+package fanout
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/shard"
+)
+
+// errBroken is an event that cannot be.
+var errBroken = errors.New("the service sent a broken event")
+
+// pageOf makes a page of an event, and says where to go on. The records of it that from covers are
+// left out. The end of a shard is no continuation together with children; one without the other is
+// a broken event.
+func pageOf(w *wire.Page, from shard.Position) (page source.Page, at shard.Position, continuation string, err error) {
+	page, at = source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Wire: w}, from
+	if err := source.Placed(w); err != nil {
+		return source.Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
+	}
+	skip := 0
+	for skip < len(page.Records) && source.Covers(from, page.Records[skip].SequenceNumber) {
+		// An event that was sent twice, or a server that starts at the position instead of after
+		// it.
+		page.Bytes -= len(page.Records[skip].Data) + len(page.Records[skip].Key)
+		skip++
+	}
+	if page.Records = page.Records[skip:]; len(page.Records) > 0 {
+		// A copy, because the page's memory may be used again.
+		if at, err = shard.After(strings.Clone(page.Records[len(page.Records)-1].SequenceNumber)); err != nil {
+			return source.Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
+		}
+	}
+	continuation = w.Next
+	switch ends := len(w.Children) > 0; {
+	case ends && continuation == "":
+		if page.Children, err = streams.Children(w.Children); err != nil {
+			return source.Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)
+		}
+		page.End = true
+	case ends:
+		return source.Page{}, from, "", fmt.Errorf("%w: children of the shard, and a continuation", errBroken)
+	case continuation == "":
+		return source.Page{}, from, "", fmt.Errorf("%w: no continuation and no children", errBroken)
+	default:
+		if _, err := shard.After(continuation); err != nil {
+			return source.Page{}, from, "", fmt.Errorf("%w: continuation: %w", errBroken, err)
+		}
+	}
+	return page, at, continuation, nil
+}

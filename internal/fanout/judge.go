@@ -1,0 +1,140 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/internal/jitter"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
+)
+
+// trouble is what the end of a subscription, or the lack of one, means.
+type trouble int
+
+const (
+	failed trouble = iota // tried again; also what is not known
+	ended                 // without a word, or by ourselves
+	// somebody else's subscription is in the way, or the consumer is not ready
+	refused
+	taken    // by somebody else's subscription
+	missing  // the consumer, the shard or the stream
+	misplace // the position
+	unwanted // there is no consumer, and asking again soon does not help
+	lost     // the stream does not exist
+	crowded  // there is no memory for its events
+)
+
+// troubleOf sorts errors. answered says that the call had been answered with a stream.
+func troubleOf(err error, answered bool) trouble {
+	switch c := streams.Code(err); {
+	case errors.Is(err, streams.ErrNoStream):
+		return lost
+	case errors.Is(err, errCrowded):
+		return crowded
+	case errors.Is(err, errNoARN):
+		return unwanted
+	case errors.Is(err, wire.ErrEnded), errors.Is(err, errRenewed), errors.Is(err, errStalled):
+		return ended
+	case c == "ResourceInUseException" && answered:
+		return taken
+	case c == "ResourceInUseException":
+		return refused
+	case c == "ResourceNotFoundException":
+		return missing
+	case c == "InvalidArgumentException", c == "ValidationException", errors.Is(err, source.ErrNoPosition):
+		return misplace
+	case isDenied(err) && !answered:
+		return unwanted
+	}
+	return failed
+}
+
+// errNoARN is wrapped when the consumer could be neither found nor registered.
+var errNoARN = errors.New("there is no fan-out consumer")
+
+// judge ends what there is of a subscription and decides how to go on: how long to wait, whether to
+// poll, or an error that ends reading.
+func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
+	answered, served := f.sub != nil, f.sub != nil && f.sub.taken > 0
+	f.end()
+	if answered {
+		f.spread = f.spread.after(err, time.Since(f.began))
+	}
+	if answered && time.Since(f.began) >= steady {
+		f.takeovers = 0
+	}
+	what := troubleOf(err, answered)
+	// five minutes, usually. When it was less, the spacing of calls still holds
+	if what == ended && served {
+		return 0, nil
+	}
+	if !f.polling { // else that is how reading stands
+		f.failing(err)
+	}
+	switch what {
+	case lost:
+		return 0, err
+	case refused:
+		if f.refused.IsZero() {
+			f.refused = time.Now()
+		}
+		if !f.polling && time.Since(f.refused) < refusedFor {
+			wait := subscribeSpacing + jitter.N(subscribeSpacing/2)
+			f.report(fmt.Errorf("%w is in the way: %w", ErrSubscribed, err), true, wait)
+			return wait, nil
+		}
+		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn) // perhaps it is not ACTIVE
+	case taken:
+		// By a worker that holds the lease now, which ends this reader, or by somebody who uses the
+		// consumer's name by mistake. Calls are refused for a while either way.
+		if f.takeovers++; f.takeovers < fallbackAfter && !f.polling {
+			wait := takeoverAfter + jitter.N(subscribeSpacing/2)
+			f.report(fmt.Errorf("%w took over: %w", ErrSubscribed, err), false, wait)
+			return wait, nil
+		}
+	case missing:
+		if gone := streams.Gone(ctx, f.Poll.Client, f.Poll.Stream, f.Poll.Shard); gone != nil {
+			return 0, gone
+		}
+		f.Consumers.Forget(ctx, f.Poll.Stream, f.arn)
+	case misplace:
+		if f.continuation == "" && !errors.Is(err, source.ErrNoPosition) {
+			err = fmt.Errorf("%w %s: %w", source.ErrNoPosition, f.Poll.From, err)
+		}
+		f.continuation = ""
+	}
+	f.failures++
+	switch {
+	case f.polling:
+		f.due = time.Now().Add(fallbackPause())
+		return 0, nil
+	case what == taken, what == unwanted, what == crowded, f.failures >= fallbackAfter:
+		f.fall(err)
+		return 0, nil
+	}
+	wait := f.backoff.Next()
+	f.report(err, streams.Throttled(err), wait)
+	return wait, nil
+}
+
+// fall begins to poll.
+func (f *Reader) fall(why error) {
+	f.polling, f.due = true, time.Now().Add(fallbackPause())
+	f.Poll.Limit = f.limit
+	f.Poll.Forget() // the position has moved since it was made
+	if f.Changed != nil {
+		f.Changed(why)
+	}
+}
+
+func fallbackPause() time.Duration { return fallbackFor - fallbackFor/10 + jitter.N(fallbackFor/5) }
+
+func (f *Reader) report(err error, throttled bool, next time.Duration) {
+	if f.Poll.Listener != nil {
+		f.Poll.Listener.Failed(err, throttled, next)
+	}
+}

@@ -1,0 +1,257 @@
+package fanout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/polling"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/shard"
+)
+
+// Reader reads one shard by subscriptions of a fan-out consumer, one after the other, and polls it
+// while they are not to be had. One goroutine at a time may use it. Close it at the end.
+type Reader struct {
+	// Poll says what is read and from where, and polls it meanwhile. Its From is always the last
+	// record that was delivered.
+	Poll      polling.Poll
+	Consumers *Consumers
+	// Share is the shard's share of the memory budget, which is the Reader's from now on.
+	Share *memory.Share
+	// Changed hears when polling begins, and why, and when fan-out is back (nil). May be nil.
+	Changed func(why error)
+
+	sub          *subscription
+	continuation string    // where the next subscription begins, "" for Poll.From
+	began        time.Time // the last call of SubscribeToShard
+	arn          string    // … and of which consumer
+	backoff      retry.Backoff
+	spread       spread
+	failures     int       // subscriptions in a row that failed
+	takeovers    int       // subscriptions in a row that others took over, within steady each
+	refused      time.Time // since when others are in the way; zero when they are not
+	polling      bool
+	due          time.Time    // while polling: the next subscription to try
+	limit        int32        // of Poll, at first
+	rest         source.Doing // while polling: what the wait for the next read is
+
+	mu     sync.Mutex
+	status source.Status
+	live   *subscription // that Status describes
+}
+
+const (
+	// answerTimeout bounds a call of SubscribeToShard until its first frame.
+	answerTimeout = 10 * time.Second
+	// silenceTimeout is how long a subscription may be without an event. The service sends one, if
+	// only an empty one, every few seconds; other clients wait for 10 to 60 s.
+	silenceTimeout = 30 * time.Second
+	// subscribeSpacing is the service's limit: a call per second, consumer and shard.
+	subscribeSpacing = time.Second
+	// takeoverAfter is how old a subscription must be before another call takes over from it;
+	// before, calls are refused.
+	takeoverAfter = 5 * time.Second
+	// refusedFor is how long being refused is normal: a subscription that was there, and one more
+	// of somebody else's.
+	refusedFor = 2 * takeoverAfter
+	// steady is how long a subscription must have lasted for being taken over to be no sign of a
+	// fight for it.
+	steady = time.Minute
+	// fallbackAfter is how many subscriptions in a row have to fail for the shard to be polled.
+	fallbackAfter = 3
+	// fallbackFor is how long a shard is polled, give or take a tenth, before a subscription is
+	// tried again; the try holds polling up by probeTimeout at most for the answer and as long for
+	// the first event.
+	fallbackFor  = time.Minute
+	probeTimeout = answerTimeout
+)
+
+// ErrSubscribed is wrapped when another subscription of the consumer to the shard is in the way, or
+// took over: for some seconds that is normal when a shard changes hands.
+var ErrSubscribed = errors.New("another subscription to the shard")
+
+// Next returns the next event, empty ones included, or page while the shard is polled. It tries for
+// as long as trying can help; its errors are those of [Poll.Next].
+func (f *Reader) Next(ctx context.Context) (source.Page, error) {
+	if f.backoff.High == 0 {
+		f.backoff = retry.Backoff{Low: time.Second, High: 10 * time.Second}
+		f.behind(-1)
+		f.askForLess()
+	}
+	for {
+		if f.polling && f.sub == nil && time.Now().Before(f.due) {
+			page, due, err := f.poll(ctx)
+			if !due {
+				return page, err
+			}
+		}
+		page, err := f.event(ctx)
+		if err == nil {
+			return page, nil
+		}
+		if ctx.Err() != nil {
+			return source.Page{}, context.Cause(ctx)
+		}
+		wait, err := f.judge(ctx, err)
+		if err == nil && wait > 0 {
+			f.doing(source.BackingOff)
+			err = retry.Wait(ctx, wait)
+		}
+		if err != nil {
+			return source.Page{}, err
+		}
+	}
+}
+
+// Last returns what has come already, without waiting: for a reader that is about to give the shard
+// away.
+func (f *Reader) Last(ctx context.Context) (source.Page, error) {
+	if f.sub == nil {
+		if f.polling {
+			f.Poll.UseMemory(&pageMemory{f.Share, ctx, &f.Poll})
+			return f.Poll.Last(ctx)
+		}
+		return source.Page{}, errNothing
+	}
+	ev, err := f.sub.waiting()
+	if err != nil {
+		return source.Page{}, err
+	}
+	return f.take(ev), nil
+}
+
+// Close ends the subscription, so that the next owner's is not refused.
+func (f *Reader) Close() {
+	f.end()
+	f.Share.Close()
+}
+
+// end ends the subscription, if there is one.
+func (f *Reader) end() {
+	if f.sub != nil {
+		f.follow(nil)
+		f.sub.close()
+		f.sub = nil
+	}
+}
+
+// poll reads a page by polling. It reports whether it is time to try a subscription instead.
+func (f *Reader) poll(ctx context.Context) (page source.Page, due bool, err error) {
+	until, cancel := context.WithDeadline(ctx, f.due)
+	defer cancel()
+	f.Poll.UseMemory(&pageMemory{f.Share, until, &f.Poll})
+	wait := f.Poll.DueIn()
+	if wait > 0 {
+		f.doing(f.waits())
+	}
+	if err = retry.Wait(until, wait); err == nil {
+		f.doing(source.Reading)
+		page, err = f.Poll.Next(until)
+	}
+	if err == nil {
+		f.failing(nil)
+		f.behind(page.Behind)
+		f.rests(page)
+	}
+	if err == nil && len(page.Records) > 0 {
+		f.continuation = "" // the position is further
+	}
+	return page, err != nil && until.Err() != nil && ctx.Err() == nil, err
+}
+
+// event subscribes if need be, and waits for the next event.
+func (f *Reader) event(ctx context.Context) (source.Page, error) {
+	if f.sub == nil {
+		if err := f.subscribe(ctx); err != nil {
+			return source.Page{}, err
+		}
+	}
+	ev, err := f.sub.next(ctx)
+	if err != nil {
+		return source.Page{}, err
+	}
+	return f.take(ev), nil
+}
+
+func (f *Reader) subscribe(ctx context.Context) error {
+	f.doing(source.Subscribing)
+	at, err := f.at()
+	if err != nil {
+		return err
+	}
+	arn, err := f.Consumers.ARN(ctx, f.Poll.Stream)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoARN, err)
+	}
+	if err := retry.Wait(ctx, time.Until(f.began.Add(subscribeSpacing))); err != nil {
+		return err
+	}
+	over, err := f.Consumers.calls.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer over()
+	f.began, f.arn = time.Now(), arn
+	sub, err := f.Poll.Caller.Subscribe(ctx, wire.SubscribeRequest{ConsumerARN: arn, Shard: f.Poll.Shard, At: *at, Answer: answerTimeout})
+	if err != nil {
+		return err
+	}
+	first := silenceTimeout
+	if f.polling {
+		first = probeTimeout
+	}
+	f.sub = read(sub, f.Share, f.Poll.From, first, f.began.Add(f.spread.life()))
+	f.follow(f.sub)
+	return nil
+}
+
+// at is where the next subscription begins.
+func (f *Reader) at() (*types.StartingPosition, error) {
+	if f.continuation != "" {
+		return &types.StartingPosition{Type: types.ShardIteratorTypeAfterSequenceNumber, SequenceNumber: aws.String(f.continuation)}, nil
+	}
+	f.Poll.Begin()
+	at := &types.StartingPosition{}
+	switch from := f.Poll.From; from.Kind() {
+	case shard.Time:
+		at.Type, at.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(from.Time())
+	case shard.First:
+		at.Type = types.ShardIteratorTypeTrimHorizon
+	case shard.Sequence:
+		at.Type, at.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(from.SequenceNumber())
+		if from.Done() != shard.Whole || f.Poll.InDoubt() {
+			at.Type = types.ShardIteratorTypeAtSequenceNumber
+		}
+	default:
+		return nil, fmt.Errorf("%w: %q is no place in a shard", source.ErrNoPosition, from)
+	}
+	return at, nil
+}
+
+// take hands an event over; from here on it counts as delivered.
+func (f *Reader) take(ev *event) source.Page {
+	if len(ev.wire.Records) > 0 {
+		f.Poll.Resolve(&ev.wire.Records[0])
+	}
+	f.Poll.From, f.continuation = ev.at, ev.continuation
+	f.failures, f.refused = 0, time.Time{}
+	f.backoff.Reset()
+	f.failing(nil)
+	f.behind(ev.page.Behind)
+	if f.polling {
+		f.polling = false
+		if f.Changed != nil {
+			f.Changed(nil)
+		}
+	}
+	return ev.page
+}

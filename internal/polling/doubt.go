@@ -1,0 +1,120 @@
+package polling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/shard"
+)
+
+// doubt is a position of a whole record at which reading has begun and that may have expired: the
+// first record that comes tells.
+type doubt struct {
+	at  shard.Position
+	err error // why it is known to have
+}
+
+// Begin has the first iterator, or subscription, begin at the record of the position and not after
+// it, so that it is seen whether that is still there.
+func (p *Poll) Begin() {
+	if p.begun {
+		return
+	}
+	p.begun = true
+	if p.From.Kind() == shard.Sequence {
+		p.doubt = &doubt{at: p.From}
+	}
+}
+
+// InDoubt reports whether reading is to begin at the record of the position.
+func (p *Poll) InDoubt() bool { return p.doubt != nil && p.doubt.at == p.From }
+
+// Resolve looks at the first record after reading began at a position in doubt.
+func (p *Poll) Resolve(first *source.Record) {
+	if p.doubt == nil {
+		return
+	}
+	at, refusal := p.doubt.at, p.doubt.err
+	p.doubt = nil
+	if refusal == nil && first.SequenceNumber == at.SequenceNumber() {
+		return
+	}
+	next, err := shard.Before(strings.Clone(first.SequenceNumber))
+	if err != nil {
+		return // the page is refused for that
+	}
+	e := source.Expiry{At: at, Next: next, From: arrivalOf(at.SequenceNumber()), Err: refusal}
+	if first.Arrival > 0 {
+		e.To = time.UnixMilli(first.Arrival)
+	}
+	p.tell(e)
+}
+
+// leave moves the position that the service refuses with err to where the policy says. It reports
+// false if it stays.
+func (p *Poll) leave(ctx context.Context, refusal error) bool {
+	if p.From.Kind() != shard.Sequence {
+		return false
+	}
+	switch p.IfExpired {
+	case source.OldestExpired:
+		p.doubt = &doubt{p.From, refusal}
+		p.From = shard.Oldest
+	case source.LatestExpired:
+		ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
+		defer cancel()
+		date, err := streams.Now(ctx, p.Client, p.Stream)
+		if err != nil || date.IsZero() {
+			return false
+		}
+		e := source.Expiry{At: p.From, Next: shard.At(date), From: arrivalOf(p.From.SequenceNumber()), To: date, Err: refusal}
+		p.doubt = nil
+		p.From = e.Next
+		p.tell(e)
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *Poll) tell(e source.Expiry) {
+	if p.Listener != nil {
+		p.Listener.Expired(e)
+	}
+}
+
+func noPosition(at shard.Position, err error) error {
+	if errors.Is(err, source.ErrNoPosition) {
+		return err
+	}
+	return fmt.Errorf("%w %s: %w", source.ErrNoPosition, at, err)
+}
+
+// arrivalOf is when the record with a sequence number arrived, give or take some seconds; zero if
+// the number does not say so. The layout is not promised by the service, so nothing but a report
+// may depend on it.
+func arrivalOf(seq string) time.Time {
+	n, ok := new(big.Int).SetString(seq, 10)
+	if !ok || len(seq) != 56 {
+		return time.Time{}
+	}
+	hex := n.Text(16)
+	if len(hex) != 47 || hex[0] != '2' || hex[46] != '2' {
+		return time.Time{}
+	}
+	seconds, ok := new(big.Int).SetString(hex[29:38], 16)
+	if !ok {
+		return time.Time{}
+	}
+	t := time.Unix(seconds.Int64(), 0)
+	if t.Year() < 2000 || t.Year() > 2100 {
+		return time.Time{}
+	}
+	return t
+}

@@ -1,0 +1,455 @@
+package polling
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
+)
+
+// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The scheduler
+// calls them, with what the turn needs for a call; the one that finishes may be another goroutine
+// than the one that began.
+
+// begin takes what the read needs. It reports whether there is one.
+func (f *Feed) begin(l *lane) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held || f.state != scheduled {
+		return false
+	}
+	owner := f.owner()
+	if owner.Context().Err() != nil { // though its handler may not know yet
+		f.state, f.held = parked, true
+		f.rouse()
+		return false
+	}
+	now := mono.Now()
+	// further ahead than the wheel goes
+	if due := f.poll.due; !due.IsZero() && due.Sub(now) > tick {
+		f.sched.at(f, due)
+		return false
+	}
+	if !f.reserve(now) {
+		return false
+	}
+	f.state, f.short = turning, false
+	if f.trying.IsZero() {
+		f.trying = now
+	}
+	_, f.end = l.context(owner.Calls())
+	f.poll.began = now
+	if f.poll.iterator == "" {
+		f.from(source.Positioning, now)
+	} else {
+		f.from(source.Reading, now)
+	}
+	return true
+}
+
+// ask sends the request, if that can be done apart from waiting for the answer.
+func (f *Feed) ask(l *lane) bool {
+	return f.poll.iterator != "" && f.poll.Caller.Ask(l.ctx, f.request(l))
+}
+
+// finish makes the read, or what is left of it, and has the next one scheduled.
+func (f *Feed) finish(l *lane) {
+	ctx := l.ctx
+	tip, err := f.read(ctx, l)
+	var wait time.Duration
+	read := err == nil
+	if err != nil && ctx.Err() == nil {
+		wait, err = f.judge(ctx, err)
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := mono.Now()
+	// else the next turn sees it
+	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil
+	// it is the next turn's, whoever has that
+	f.end = nil
+	if f.state == turning {
+		f.state = parked
+	}
+	if read || f.short { // or the handler has something to do
+		f.trying = 0
+	}
+	f.light = false
+	switch {
+	case ended:
+		f.held = true
+	case err != nil:
+		f.wrong().ends = err
+		f.from(source.BackingOff, now)
+	case wait > 0:
+		f.poll.due = later(f.poll.due, now.Add(wait))
+		f.from(source.BackingOff, now)
+	case f.state == over:
+		f.from(source.Ended, now)
+	case f.needs > 0:
+		f.from(source.AwaitingMemory, now)
+	case !f.roomy():
+		f.from(source.AwaitingHandler, now)
+	case tip:
+		f.from(source.AtTip, now)
+		f.light = now.Sub(f.poll.began) < slow && f.poll.Caller.Splits()
+	default:
+		f.from(source.Pacing, now)
+	}
+	if f.state == parked && f.ends() == nil && f.needs == 0 {
+		f.resume()
+	}
+	if f.held || f.ends() != nil || (f.needs > 0 && f.queue == nil) {
+		f.rouse()
+	}
+}
+
+// reserve takes the memory that the next answer will probably need, so that it need not be given up
+// when half of it has come. As long as there is less it puts the turn off: others give it back.
+// That has an end, after which as much is asked for as there is memory, and from then on not less
+// than that is waited for. It is called with the lock held.
+func (f *Feed) reserve(now mono.Time) bool {
+	want := min(int(f.expects), ahead)
+	if want == 0 || f.granted > 0 || f.limit == 1 {
+		return true
+	}
+	least := want
+	if f.had > 0 {
+		least = min(want, int(f.had))
+	}
+	have := f.share.TryTake(least, want)
+	switch {
+	case have > 0:
+	case f.parts > 0: // its own handler has what it needs
+		f.short, f.state = true, parked
+		f.from(source.AwaitingHandler, now)
+		return false
+	case f.starved.IsZero() || now.Sub(f.starved) < shortageWait:
+		if f.starved.IsZero() {
+			f.starved = now
+		}
+		f.from(source.AwaitingMemory, now)
+		if f.trying.IsZero() {
+			f.trying = now
+		}
+		f.sched.at(f, now.Add(haste))
+		return false
+	default:
+		have = f.share.TryTake(1, want)
+	}
+	f.starved, f.granted = 0, int32(have)
+	switch {
+	case have == want:
+		f.had = 0
+	case have > 0:
+		f.had = int32(have)
+		f.limit = slower(f.limit, have, int(f.limit), int(f.expects))
+	}
+	return true
+}
+
+// read reads an answer, part by part, and puts what it brings into the queue.
+func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
+	defer f.ungrant()
+	p := &f.poll
+	if p.iterator == "" {
+		err := p.open(ctx, &l.line, &l.retry)
+		f.retried(l)
+		if err != nil {
+			return false, err
+		}
+		f.mu.Lock()
+		f.now(source.Reading)
+		f.mu.Unlock()
+	}
+	next := f.part()
+	rest, err := p.Caller.Read(ctx, f.request(l), &next.wire)
+	f.retried(l)
+	size, memory, records, begun := 0, 0, 0, p.From
+	for err == nil {
+		next.Page, err = p.check(ctx, &next.wire)
+		if err == nil {
+			err = p.deliver(&next.wire, next.Page)
+		}
+		if err != nil {
+			break
+		}
+		last := next.wire.Last
+		size += next.Bytes
+		records += len(next.Records)
+		memory += max(next.wire.Held(), next.Bytes)
+		page := next.Page
+		f.deliver(next, last)
+		next = nil
+		if last {
+			tip = p.schedule(size, page)
+			f.adapt(nil, records, size, memory, tip)
+			return tip, nil
+		}
+		if err = f.await(ctx, rest.Left()); err == nil {
+			next = f.part()
+			err = rest.Next(&next.wire)
+		}
+	}
+	if next != nil {
+		next.drop()
+	}
+	if rest != nil {
+		rest.Close()
+		if p.From != begun {
+			p.iterator = "" // it is one of the beginning of the answer
+		}
+	}
+	f.adapt(err, records, size, memory, false)
+	// The service counts all of the answer, and perhaps one that did not come.
+	if rest != nil {
+		size = max(size, int(min(rest.Size(), 10<<20)))
+	}
+	p.due = p.began.Add(p.spacing(size))
+	if errors.Is(err, errSlow) {
+		return false, nil
+	}
+	return false, err
+}
+
+// retried counts a second try.
+func (f *Feed) retried(l *lane) {
+	if f.poll.retried(&l.retry) {
+		f.mu.Lock()
+		f.wrong().retried++
+		f.mu.Unlock()
+	}
+}
+
+// request is what the read asks for.
+func (f *Feed) request(l *lane) wire.Request {
+	r := f.poll.request(&l.retry)
+	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, int(f.granted)), &l.line
+	return r
+}
+
+// part is an empty one.
+func (f *Feed) part() *part {
+	p := partPool.Get().(*part)
+	p.f, p.wire.Memory = f, f
+	return p
+}
+
+// drop is release for a part that was not delivered.
+func (p *part) drop() {
+	p.wire.Reset()
+	*p = part{wire: p.wire}
+	p.wire.Memory = nil
+	partPool.Put(p)
+}
+
+// deliver puts a part into the queue, unless there is nothing in it.
+func (f *Feed) deliver(p *part, last bool) {
+	f.mu.Lock()
+	if last {
+		f.atTip = p.Behind == 0
+		f.behind = p.Behind
+	} else {
+		f.atTip = false
+		// How far an answer is behind stands at its end.
+		if p.Behind = f.behind; p.Behind == 0 {
+			p.Behind = -1
+		}
+	}
+	f.trying = mono.Now()
+	f.fine()
+	if p.End {
+		f.state = over
+	}
+	tip := f.Tips && last && p.Behind <= 0
+	if f.gone || (len(p.Records) == 0 && !p.End && !tip) {
+		f.mu.Unlock()
+		p.drop()
+		return
+	}
+	p.Wire, p.Lender, p.bytes = &p.wire, p, p.wire.Held()
+	if p.bytes == 0 {
+		p.bytes = p.Bytes
+	}
+	end := &f.queue
+	for *end != nil {
+		end = &(*end).next
+	}
+	*end = p
+	f.parts++
+	f.bytes += int32(p.bytes)
+	f.rouse()
+	f.mu.Unlock()
+}
+
+// await waits for room in the queue and for memory for the next part of an answer, of which so many
+// bytes are left (-1 for unknown). It does not let an answer hang on its connection for long, nor
+// others wait for it.
+func (f *Feed) await(ctx context.Context, left int64) error {
+	need := window
+	if left >= 0 { // and what is carried over, and rounding
+		need = int(min(left+left/4+4<<10, window))
+	}
+	bound := patience
+	if f.sched.busy() {
+		bound = haste
+	}
+	var timer, again *time.Timer
+	room := make(chan struct{}, 1)
+	defer func() {
+		f.mu.Lock()
+		f.room = nil
+		f.now(source.Reading)
+		f.mu.Unlock()
+		if timer != nil {
+			timer.Stop()
+			again.Stop()
+		}
+	}()
+	for {
+		f.mu.Lock()
+		fits := f.fits()
+		if fits && f.grant(need) {
+			f.mu.Unlock()
+			return nil
+		}
+		f.room = room
+		f.now(source.AwaitingHandler)
+		if fits {
+			f.now(source.AwaitingMemory)
+		}
+		f.mu.Unlock()
+		if timer == nil {
+			timer, again = time.NewTimer(bound), time.NewTimer(tick)
+		}
+		again.Reset(tick) // nobody tells when memory is given back
+		select {
+		case <-room:
+		case <-again.C:
+		case <-timer.C:
+			if fits {
+				return &wire.NoMemoryError{Bytes: need}
+			}
+			return errSlow
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// grant makes sure that the next part may take so many bytes. It is called with the lock held.
+func (f *Feed) grant(need int) bool {
+	if more := need - int(f.granted); more > 0 {
+		f.granted += int32(f.share.TryTake(more, more))
+	}
+	return int(f.granted) >= need
+}
+
+// adapt sets the limit of the next read, and how much memory it expects to need, by what became of
+// this one, which needed so much.
+func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	most := f.poll.Limit
+	limit := min(f.limit, most)
+	short, room := shortage(err), answerRoom(f.poll.readShare())
+	switch {
+	case err == nil && (f.hungry || bytes > room):
+		f.limit = portion(limit, most, room, records, bytes)
+	case errors.Is(err, errSlow):
+		f.limit = slower(limit, window*7/8, records, bytes)
+	case short != nil && records > 0:
+		f.limit = slower(limit, window/4, records, bytes)
+	case short != nil && limit > 1:
+		have := f.share.TryTake(1, short.Bytes)
+		f.share.Give(have)
+		f.limit = slower(limit, have, int(limit), short.Bytes)
+	}
+	f.hungry = false
+	switch {
+	case tip:
+		f.expects, f.had = 0, 0
+	case records > 0:
+		f.expects = int32(min(int64(memory)*int64(min(f.limit, most))/int64(records), math.MaxInt32))
+	}
+}
+
+// shortage is the lack of memory that err is about, nil if it is about something else.
+func shortage(err error) *wire.NoMemoryError {
+	if err == nil {
+		return nil
+	}
+	short := (*wire.NoMemoryError)(nil)
+	errors.As(err, &short)
+	return short
+}
+
+// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure, but
+// waited for: for the handler, if that has something, else for other shards.
+func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
+	short := shortage(failed)
+	if short == nil {
+		f.mu.Lock()
+		wrong := f.wrong()
+		wrong.last = failed
+		wrong.attempt++
+		if streams.Throttled(failed) {
+			wrong.throttled++
+		} else {
+			wrong.failed++
+		}
+		f.mu.Unlock()
+		return f.poll.judge(ctx, failed)
+	}
+	f.poll.due = later(f.poll.due, f.poll.began.Add(f.poll.spacing(short.Bytes)))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.parts > 0:
+		f.short = true
+	case f.limit == 1 || short.Bytes <= 64<<10: // asking for less does not help
+		f.limit = 1
+		f.needs = int32(short.Bytes)
+	}
+	return 0, nil
+}
+
+// The feed is its pages' [wire.Memory]: what was waited for is taken first.
+
+// TryTake takes between least and most bytes, or none.
+func (f *Feed) TryTake(least, most int) int {
+	f.mu.Lock()
+	n := min(int(f.granted), most)
+	f.granted -= int32(n)
+	f.mu.Unlock()
+	if n == most {
+		return n
+	}
+	more := f.share.TryTake(max(least-n, 1), most-n)
+	if n+more < least {
+		f.share.Give(n)
+		return 0
+	}
+	return n + more
+}
+
+// TakeExcess takes what is there already.
+func (f *Feed) TakeExcess(n int) { f.share.TakeExcess(n) }
+
+// Give gives back.
+func (f *Feed) Give(n int) { f.share.Give(n) }
+
+// ungrant gives back what was waited for and not needed.
+func (f *Feed) ungrant() {
+	f.mu.Lock()
+	n := f.granted
+	f.granted = 0
+	f.mu.Unlock()
+	f.share.Give(int(n))
+}

@@ -1,0 +1,298 @@
+package polling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/shard"
+)
+
+// Poll reads one shard with GetRecords. One goroutine at a time may use it.
+type Poll struct {
+	*source.Setup
+	Shard string
+	// From is where to begin; not Latest, which has no place of its own: pin it first.
+	From     shard.Position
+	Listener source.Listener // what becomes of reading; may be nil
+	Limit    int32           // records a page, 1 to 10,000
+
+	failures uint8 // in a row
+	begun    bool  // an iterator has been asked for
+	made     bool  // the iterator is being made, or was since the last page
+	tempo    tempo
+	iterator string
+	page     *whole    // nil while none was read whole
+	doubt    *doubt    // about the position that reading began at
+	began    mono.Time // the last read
+	due      mono.Time // no read before
+}
+
+// readShare is ReadShare, as it counts.
+func (p *Poll) readShare() float64 {
+	if p.ReadShare == 0 {
+		return 1
+	}
+	return p.ReadShare
+}
+
+// spacing is how long after the beginning of a read that brought so many bytes the next one may
+// begin.
+func (p *Poll) spacing(bytes int) time.Duration { return spacing(bytes, p.readShare()) }
+
+// whole is what pages are read into, one after the other, and how many records the next one is to
+// have.
+type whole struct {
+	wire.Page
+	limit int32
+	retry wire.Retry
+}
+
+// Next returns the next page, empty ones included, when it is due. It tries for as long as trying
+// can help; its errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
+func (p *Poll) Next(ctx context.Context) (source.Page, error) {
+	for {
+		if err := retry.Wait(ctx, mono.Until(p.due)); err != nil {
+			return source.Page{}, err
+		}
+		page, err := p.read(ctx)
+		if err == nil {
+			p.failures = 0
+			return page, nil
+		}
+		if ctx.Err() != nil {
+			return source.Page{}, context.Cause(ctx)
+		}
+		wait, err := p.judge(ctx, err)
+		if err != nil {
+			return source.Page{}, err
+		}
+		p.due = later(p.due, mono.Now().Add(wait))
+	}
+}
+
+// Last reads once more, without waiting for the idle interval and without trying again: for a
+// reader that is about to give the shard away, so that the next one has less to catch up with.
+func (p *Poll) Last(ctx context.Context) (source.Page, error) {
+	if err := retry.Wait(ctx, mono.Until(p.began.Add(p.spacing(0)))); err != nil {
+		return source.Page{}, err
+	}
+	return p.read(ctx)
+}
+
+// Close does nothing: between two reads there is nothing to give back.
+func (p *Poll) Close() {}
+
+// judge decides what a failed read means: how long to wait before the next, or an error that ends
+// reading.
+func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
+	backoff := retry.Backoff{Low: 50 * time.Millisecond, High: 10 * time.Second, Failures: int(p.failures)}
+	defer func() { p.failures = uint8(min(backoff.Failures, math.MaxUint8)) }()
+	throttled := false
+	var wait time.Duration
+	switch c := streams.Code(failed); {
+	case c == "ExpiredIteratorException":
+		p.iterator = "" // made anew from the position; the position has not moved
+		wait = backoff.Next()
+	case streams.Throttled(failed):
+		throttled = true
+		p.tempo = p.tempo.throttled()
+		wait = time.Second + backoff.Next()
+	case c == "ResourceNotFoundException":
+		if gone := streams.Gone(ctx, p.Client, p.Stream, p.Shard); gone != nil {
+			return 0, gone
+		}
+		p.iterator = ""
+		wait = backoff.Next()
+	case errors.Is(failed, wire.ErrTooLarge) && p.Limit > 1:
+		p.Limit = max(p.Limit/2, 1)
+		wait = backoff.Next()
+	case c == "InvalidArgumentException" && !p.made:
+		// the iterator is not known any more: a server that was restarted, or a new one
+		p.iterator = ""
+		wait = backoff.Next()
+	case c == "InvalidArgumentException":
+		p.iterator = ""
+		failed = noPosition(p.From, failed)
+		wait = backoff.Next()
+		if !p.leave(ctx, failed) {
+			// Waiting rarely helps, but skipping loses records and giving up stops the shard. So:
+			// loudly, slowly, in place.
+			wait = max(wait, 5*time.Second)
+		}
+	default:
+		wait = backoff.Next()
+	}
+	if p.Listener != nil {
+		p.Listener.Failed(failed, throttled, wait)
+	}
+	return wait, nil
+}
+
+// read reads a whole page.
+func (p *Poll) read(ctx context.Context) (source.Page, error) {
+	p.began = mono.Now()
+	all := p.whole()
+	if err := p.open(ctx, nil, &all.retry); err != nil {
+		return source.Page{}, err
+	}
+	p.retried(&all.retry)
+	p.due = p.began.Add(p.spacing(0)) // also should it fail: the service may have counted it
+	w, request := &all.Page, p.request(&all.retry)
+	request.Limit = int(min(all.limit, p.Limit))
+	err := p.Caller.GetRecords(ctx, request, w)
+	p.retried(&all.retry)
+	if err != nil {
+		p.due = p.began.Add(p.spacing(0))
+		return source.Page{}, err
+	}
+	p.due = p.began.Add(p.spacing(w.Bytes))
+	page, err := p.check(ctx, w)
+	if err == nil {
+		err = p.deliver(w, page)
+	}
+	if err != nil {
+		w.Release()
+		return source.Page{}, err
+	}
+	all.limit = portion(int32(request.Limit), p.Limit, answerRoom(p.readShare()), len(w.Records), w.Bytes)
+	page.Wire = w
+	p.schedule(page.Bytes, page)
+	return page, nil
+}
+
+func (p *Poll) whole() *whole {
+	if p.page == nil {
+		p.page = &whole{limit: firstLimit(p.readShare(), p.Limit)}
+	}
+	return p.page
+}
+
+// DueIn is how long it is until the next read is due.
+func (p *Poll) DueIn() time.Duration { return mono.Until(p.due) }
+
+// UseMemory has m asked for the memory of the pages to come.
+func (p *Poll) UseMemory(m wire.Memory) { p.whole().Memory = m }
+
+// Forget has the next read begin at From, wherever that was moved to.
+func (p *Poll) Forget() { p.iterator = "" }
+
+// retried notes that a call was made a second time: the next read keeps its distance from that one.
+func (p *Poll) retried(r *wire.Retry) bool {
+	if r.At.IsZero() {
+		return false
+	}
+	p.began, r.At = mono.Of(r.At), time.Time{}
+	return true
+}
+
+// open makes an iterator at the position unless there is one. line may be nil.
+func (p *Poll) open(ctx context.Context, line *wire.Line, retry *wire.Retry) error {
+	if p.iterator != "" {
+		return nil
+	}
+	p.Begin()
+	p.made = true // whatever is wrong with it now is wrong with the position
+	it, err := p.iterate(ctx, line, retry)
+	p.iterator = it
+	return err
+}
+
+// request is what is asked for. A second try counts as a read, so it keeps the distance of one.
+func (p *Poll) request(retry *wire.Retry) wire.Request {
+	retry.After = p.spacing(0)
+	return wire.Request{Iterator: p.iterator, Limit: int(p.Limit), StreamARN: p.Stream.ARN, Retry: retry}
+}
+
+// deliver notes that a page, or a part of one, counts as delivered.
+func (p *Poll) deliver(w *wire.Page, page source.Page) (err error) {
+	if n := len(page.Records); n > 0 {
+		if p.From, err = shard.After(strings.Clone(page.Records[n-1].SequenceNumber)); err != nil {
+			return err
+		}
+	}
+	if w.Last {
+		p.iterator, p.made = w.Next, false
+	}
+	return nil
+}
+
+// check looks at what was read, whole or in part, and leaves out what is not asked for.
+func (p *Poll) check(ctx context.Context, w *wire.Page) (source.Page, error) {
+	page := source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Took: mono.Since(p.began)}
+	if err := source.Placed(w); err != nil {
+		return source.Page{}, err
+	}
+	skip := 0
+	for skip < len(page.Records) && source.Covers(p.From, page.Records[skip].SequenceNumber) {
+		skip++ // a server that starts at the position instead of after it
+	}
+	if len(page.Records) > 0 {
+		p.Resolve(&page.Records[0])
+	}
+	page.Records = page.Records[skip:]
+	if !w.Last || w.Next != "" {
+		return page, nil
+	}
+	// The end of a shard is both together; one without the other is a broken answer.
+	var err error
+	if len(w.Children) > 0 {
+		page.Children, err = streams.Children(w.Children)
+		page.End = err == nil
+	} else {
+		// Older servers end a shard without naming its children, and broken answers look the same.
+		// The listing knows.
+		page.End, page.Children, err = streams.Closed(ctx, p.Client, p.Stream, p.Shard)
+	}
+	return page, err
+}
+
+// schedule sets when the next read is due, after one that brought so many bytes and ended with
+// page.
+func (p *Poll) schedule(bytes int, page source.Page) (tip bool) {
+	tip = page.Behind == 0 || (page.Behind < 0 && len(page.Records) == 0)
+	next := p.tempo.after(tip, bytes > 0)
+	var pause time.Duration
+	if tip {
+		t := p.tempo
+		if t != unsettled {
+			t = next
+		}
+		pause = idlePause(p.Idle, p.spacing(0), t)
+	}
+	p.tempo = next
+	p.due = p.began.Add(pace(bytes, p.readShare(), tip, pause))
+	return tip
+}
+
+func (p *Poll) iterate(ctx context.Context, line *wire.Line, retry *wire.Retry) (string, error) {
+	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(p.Shard)}
+	in.StreamName, in.StreamARN = p.Stream.NameAndARN()
+	switch p.From.Kind() {
+	case shard.Time:
+		in.ShardIteratorType, in.Timestamp = types.ShardIteratorTypeAtTimestamp, aws.Time(p.From.Time())
+	case shard.First:
+		in.ShardIteratorType = types.ShardIteratorTypeTrimHorizon
+	case shard.Sequence:
+		in.StartingSequenceNumber = aws.String(p.From.SequenceNumber())
+		in.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
+		if p.From.Done() != shard.Whole || p.InDoubt() {
+			in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
+		}
+	default:
+		return "", fmt.Errorf("%w: %q is no place in a shard", source.ErrNoPosition, p.From)
+	}
+	return p.Caller.Iterator(ctx, in, line, retry)
+}

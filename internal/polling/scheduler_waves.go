@@ -1,0 +1,254 @@
+package polling
+
+import (
+	"slices"
+
+	"github.com/weir-go/weir/internal/mono"
+)
+
+// wave is reads that are made together: first all are asked for, each on a lane of its own, and
+// only then the answers are taken, one after the other. Most are there by then, so that a wave
+// waits once and not once for each of its reads, and what it costs to wait and to be woken, more
+// than a small answer does, is shared.
+//
+// Who made it takes one answer after the other. If one does not come, or has a lot to deliver,
+// others must not wait for it: after two ticks another goroutine goes on with those behind it, and
+// so on. A read that is not asked for apart is the last of its wave, and is made in its place.
+type wave struct {
+	feeds [waveSize]*Feed // of which the first size are under way
+	lanes [waveSize]*lane // each feed's
+
+	// Guarded by the scheduler's lock.
+	size  int
+	taken int // by those who wait for their answers, or have them
+	left  int // not over
+	moved int // the tick at which the last was taken
+}
+
+const (
+	// waveSize is how many reads a wave has at most. More do not make one cheaper, but each needs a
+	// connection of its own.
+	waveSize = 16
+	// patientTicks is after how many ticks those behind a read get a goroutine of their own.
+	patientTicks = 2
+	// slow is how long a read takes that would hold up others of its wave, the next time.
+	slow = 10 * tick
+	// unusedTicks is for how many ticks a lane that is not used keeps its connection.
+	unusedTicks = 40
+)
+
+// read makes reads as long as some are due.
+func (s *Scheduler) read() {
+	wake := make(chan bool, 1)
+	s.mu.Lock()
+	for s.turns() {
+		s.parked = append(s.parked, wake)
+		s.mu.Unlock()
+		if !<-wake {
+			return
+		}
+		s.mu.Lock()
+	}
+	s.mu.Unlock()
+}
+
+// What follows is called with the lock held.
+
+// turns makes reads until none is due. It reports false when the scheduler is closed.
+func (s *Scheduler) turns() bool {
+	s.coming--
+	for !s.closed {
+		w, asked := s.nextWave()
+		if w == nil {
+			return true
+		}
+		if !asked {
+			s.ask(w)
+		}
+		for s.take(w) {
+		}
+	}
+	return false
+}
+
+// nextWave returns a wave whose reads wait for a goroutine, or one of what is due next; nil if there
+// is none.
+func (s *Scheduler) nextWave() (w *wave, asked bool) {
+	if len(s.late) > 0 {
+		w = s.late[0]
+		s.late = slices.Delete(s.late, 0, 1)
+		return w, true
+	}
+	heavy, light := s.room()
+	room := min(waveSize, light)
+	if s.waiting > 0 && !s.ready.first.light {
+		room = min(1, heavy)
+	}
+	if room <= 0 || s.waiting == 0 {
+		return nil, false
+	}
+	if n := len(s.waves); n > 0 {
+		w, s.waves = s.waves[n-1], s.waves[:n-1]
+	} else {
+		w = new(wave)
+	}
+	for n := 0; n < room && s.waiting > 0 && (n == 0 || s.ready.first.light); n++ {
+		f := s.ready.pop()
+		s.waiting--
+		w.feeds[n], w.lanes[n], w.left = f, s.lane(), n+1
+		if !f.light {
+			break
+		}
+		s.light--
+	}
+	s.count(w.left, mono.Now())
+	return w, false
+}
+
+// ask begins the reads of a wave. What cannot be asked for without waiting ends it, and those after
+// that go back to where they were.
+func (s *Scheduler) ask(w *wave) {
+	most := w.left
+	s.mu.Unlock()
+	n, begun := 0, 0
+	for asked := true; asked && begun < most; begun++ {
+		if f, l := w.feeds[begun], w.lanes[n]; f.begin(l) {
+			asked = most > 1 && f.ask(l)
+			w.feeds[n] = f
+			n++
+		}
+	}
+	s.mu.Lock()
+	now := mono.Now()
+	s.count(n-most, now)
+	for i := most - 1; i >= begun; i-- {
+		s.ready.unpop(w.feeds[i])
+		s.waiting++
+		s.light++
+	}
+	for i := n; i < most; i++ {
+		s.free(w.lanes[i], now)
+		w.feeds[i], w.lanes[i] = nil, nil
+	}
+	w.size, w.left, w.moved = n, n, s.tickOf(now)
+	if n == 0 {
+		s.land(w)
+	}
+	if n > 1 {
+		s.underWay = append(s.underWay, w)
+		s.by(w.moved + patientTicks)
+	}
+	if begun < most {
+		s.staff()
+	}
+}
+
+// take takes the next answer of a wave. It reports false if there is none that nobody took.
+func (s *Scheduler) take(w *wave) bool {
+	if w.taken == w.size {
+		return false
+	}
+	i := w.taken
+	w.taken++
+	f, l := w.feeds[i], w.lanes[i]
+	s.mu.Unlock()
+	f.finish(l)
+	s.mu.Lock()
+	now := mono.Now()
+	s.count(-1, now)
+	s.ending++
+	s.free(l, now)
+	w.feeds[i], w.lanes[i] = nil, nil
+	w.moved = s.tickOf(now)
+	if w.left--; w.left == 0 {
+		w.size, w.taken = 0, 0
+		s.land(w)
+		return false
+	}
+	return true
+}
+
+// land keeps a wave that is over for the next.
+func (s *Scheduler) land(w *wave) {
+	s.waves = append(s.waves, w)
+	if i := slices.Index(s.underWay, w); i >= 0 {
+		s.underWay = slices.Delete(s.underWay, i, i+1)
+	}
+}
+
+// lane returns one that is free, the one that was used last if there is one.
+func (s *Scheduler) lane() *lane {
+	n := len(s.lanes) - 1
+	if n < 0 {
+		return new(lane)
+	}
+	l := s.lanes[n]
+	s.lanes[n] = nil
+	s.lanes = s.lanes[:n]
+	return l
+}
+
+// free keeps a lane for the next read.
+func (s *Scheduler) free(l *lane, now mono.Time) {
+	l.used = s.tickOf(now)
+	s.lanes = append(s.lanes, l)
+}
+
+func (s *Scheduler) tickOf(now mono.Time) int { return int(now.Sub(s.began) / tick) }
+
+// mind has others go on with waves that have not moved.
+func (s *Scheduler) mind(now int) {
+	for _, w := range s.underWay {
+		if w.taken < w.size && now-w.moved >= patientTicks {
+			w.moved = now
+			s.late = append(s.late, w)
+		}
+	}
+	s.underWay = slices.DeleteFunc(s.underWay, func(w *wave) bool { return w.taken == w.size })
+}
+
+// unused takes out lanes that were not used for a while.
+func (s *Scheduler) unused(now int) []*lane {
+	n := 0
+	for n < len(s.lanes) && now-s.lanes[n].used >= unusedTicks {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	old := slices.Clone(s.lanes[:n])
+	s.lanes = slices.Delete(s.lanes, 0, n)
+	return old
+}
+
+// room is how many reads may begin, of any kind, and in waves. While reads end all the time a wave
+// waits until there is room for some at once: otherwise there would be a wave for each read that
+// ends.
+func (s *Scheduler) room() (all, waves int) {
+	all = max(int(s.width)-s.flying, 0)
+	if all < min(waveSize/2, s.light) && s.ended >= waveSize {
+		return all, 0
+	}
+	return all, all
+}
+
+// staff has goroutines read what is ready, as much as may.
+func (s *Scheduler) staff() {
+	heavy, light := s.room()
+	room := heavy
+	heavy = min(s.waiting-s.light, heavy)
+	need := len(s.late) + heavy + (min(s.light, max(light-heavy, 0))+waveSize-1)/waveSize
+	for s.coming < need {
+		s.coming++
+		if last := len(s.parked) - 1; last >= 0 {
+			s.parked[last] <- true
+			s.parked = s.parked[:last]
+			s.spare = min(s.spare, last)
+			continue
+		}
+		s.running.Go(s.read)
+	}
+	if s.waiting > room {
+		s.by(s.cursor + 1) // to see whether they are enough
+	}
+}

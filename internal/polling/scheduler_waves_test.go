@@ -1,0 +1,368 @@
+package polling
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/kinesistest"
+)
+
+// seaside is feeds of shards with nothing to read, each polled once a second.
+type seaside struct {
+	*fed
+	stop  []func() // of each feed: has its Next return, and closes it
+	fails atomic.Int64
+
+	mu    sync.Mutex
+	calls map[string][]time.Time // of GetRecords, by shard
+	now   int                    // under way
+	most  int
+	fault func(shard string, n int) kinesistest.Fault // of its nth call; nil for none
+}
+
+func idling(t *testing.T, shards int, delay time.Duration, f func(s *seaside)) {
+	feeding(t, kinesistest.Config{NoLimits: true}, shards, 64*mib, func(fed *fed) {
+		s := &seaside{fed: fed, calls: map[string][]time.Time{}}
+		fed.srv.Control("GetRecords", func(c *kinesistest.Call) kinesistest.Fault {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.calls[c.Shard] = append(s.calls[c.Shard], time.Now())
+			s.now++
+			s.most = max(s.most, s.now)
+			fault := kinesistest.Fault{}
+			if s.fault != nil {
+				fault = s.fault(c.Shard, len(s.calls[c.Shard]))
+			}
+			if fault.Delay == 0 {
+				fault.Delay = delay
+			}
+			time.AfterFunc(fault.Delay-1, func() { // before the next call can come in its place
+				s.mu.Lock()
+				s.now--
+				s.mu.Unlock()
+			})
+			return fault
+		})
+		for i := range shards {
+			f := s.feed(i, func(p *Poll) {
+				p.Listener = &source.ListenerFuncs{OnFailed: func(error, bool, time.Duration) { s.fails.Add(1) }}
+			})
+			ctx, cancel := context.WithCancel(s.t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				if _, err := f.Next(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("Next of an idle shard returned %v", err)
+				}
+			}()
+			s.stop = append(s.stop, func() {
+				cancel()
+				<-ended
+				f.Close()
+			})
+		}
+		time.Sleep(5 * time.Second)
+		defer s.stopAll()
+		f(s)
+	})
+}
+
+func (s *seaside) stopAll() {
+	var all sync.WaitGroup
+	for _, stop := range s.stop {
+		all.Go(stop)
+	}
+	all.Wait()
+}
+
+// during sleeps and returns how many calls arrived meanwhile, how many of them were under way
+// together, and the longest that any shard was left alone; but for those in except.
+func (s *seaside) during(d time.Duration, except map[string]bool) (calls, most int, longest time.Duration) {
+	s.mu.Lock()
+	began := time.Now()
+	s.most = s.now
+	s.mu.Unlock()
+	time.Sleep(d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for shard, times := range s.calls {
+		last := began
+		for _, at := range times {
+			if at.After(began) {
+				calls++
+				if !except[shard] {
+					longest = max(longest, at.Sub(last))
+				}
+				last = at
+			}
+		}
+		if !except[shard] {
+			longest = max(longest, time.Since(last))
+		}
+	}
+	return calls, s.most, longest
+}
+
+func (s *seaside) faults(f func(shard string, n int) kinesistest.Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+// pause is the longest that a shard is left alone, by itself, with the ticks that reads are
+// gathered in.
+const longestPause = time.Second + 2*tick
+
+// What is due together is asked for together, by few goroutines.
+func TestIdleShardsAreReadInWaves(t *testing.T) {
+	const shards, delay = 400, 10 * time.Millisecond
+	idling(t, shards, delay, func(s *seaside) {
+		time.Sleep(5 * time.Second) // for goroutines to go that the start needed
+		calls, most, longest := s.during(10*time.Second, nil)
+		if calls < shards*9 {
+			t.Errorf("%d calls in 10 s", calls)
+		}
+		if most < waveSize/2 {
+			t.Errorf("%d reads were under way together at most", most)
+		}
+		if longest > longestPause+delay {
+			t.Errorf("a shard was left alone for %v", longest)
+		}
+		s.sched.mu.Lock()
+		n := len(s.sched.parked) + s.sched.coming
+		lanes := len(s.sched.lanes) + s.sched.flying
+		s.sched.mu.Unlock()
+		if n > leastParked+4 {
+			t.Errorf("%d goroutines read %d idle shards", n, shards)
+		}
+		if lanes > 3*waveSize {
+			t.Errorf("%d lanes for %d reads that are under way together", lanes, most)
+		}
+	})
+}
+
+// An answer that does not come holds up nobody for more than a few ticks, however many do not.
+func TestAHungAnswerHoldsUpNobody(t *testing.T) {
+	const shards, each = 300, 17
+	// the latter until the call is given up
+	for _, hang := range []time.Duration{7 * time.Second, time.Minute} {
+		idling(t, shards, 10*time.Millisecond, func(s *seaside) {
+			hung := map[string]bool{}
+			began := time.Now()
+			n := 0
+			s.faults(func(shard string, _ int) kinesistest.Fault {
+				if n++; n%each == 0 && time.Since(began) < time.Second {
+					hung[shard] = true
+					return kinesistest.Fault{Delay: hang}
+				}
+				return kinesistest.Fault{}
+			})
+			time.Sleep(time.Second)
+			s.mu.Lock()
+			except := make(map[string]bool, len(hung))
+			for shard := range hung {
+				except[shard] = true
+			}
+			s.mu.Unlock()
+			if len(except) < shards/each/2 {
+				t.Fatalf("%d calls hang: the test shows nothing", len(except))
+			}
+			if _, _, longest := s.during(5*time.Second, except); longest > longestPause+10*tick {
+				t.Errorf("a shard was left alone for %v while others hung", longest)
+			}
+			time.Sleep(min(hang, 20*time.Second))
+			if _, _, longest := s.during(3*time.Second, nil); longest > longestPause+2*tick {
+				t.Errorf("a shard is left alone for %v after others hung", longest)
+			}
+		})
+	}
+}
+
+// Who is always slow to answer is read alone, and holds up nobody in a wave. When many slow ones
+// are due at once, the others wait until there are more goroutines, which is looked at every few
+// ticks.
+func TestSlowShardsAreReadAlone(t *testing.T) {
+	const shards, delay = 300, 10 * time.Millisecond
+	idling(t, shards, delay, func(s *seaside) {
+		lame := map[string]bool{}
+		for i, shard := range s.shards {
+			if i%4 == 0 {
+				lame[shard] = true
+			}
+		}
+		s.faults(func(shard string, _ int) kinesistest.Fault {
+			if lame[shard] {
+				return kinesistest.Fault{Delay: 2 * slow}
+			}
+			return kinesistest.Fault{}
+		})
+		time.Sleep(3 * time.Second)
+		if _, _, longest := s.during(5*time.Second, lame); longest > longestPause+lookEvery*tick+delay {
+			t.Errorf("a shard was left alone for %v beside others that are slow", longest)
+		}
+		for i, f := range s.open {
+			f.mu.Lock()
+			light := f.light
+			f.mu.Unlock()
+			if light == lame[s.shards[i]] {
+				t.Fatalf("shard %d: slow %v, read in waves %v", i, lame[s.shards[i]], light)
+			}
+		}
+	})
+}
+
+// All answers of a wave that begin to hang, at once: each read behind another gets its turn while
+// those hang.
+func TestAWaveOfHungAnswersIsSpread(t *testing.T) {
+	const shards = 100
+	idling(t, shards, 10*time.Millisecond, func(s *seaside) {
+		s.faults(func(string, int) kinesistest.Fault { return kinesistest.Fault{Delay: 15 * time.Second} })
+		time.Sleep(3 * time.Second)
+		s.sched.mu.Lock()
+		flying := s.sched.flying
+		waits := 0
+		for _, w := range s.sched.underWay {
+			waits += w.size - w.taken
+		}
+		s.sched.mu.Unlock()
+		if flying != shards || waits != 0 {
+			t.Errorf("%d reads are under way, nobody waits for %d of them", flying, waits)
+		}
+		s.faults(nil)
+		time.Sleep(15 * time.Second)
+		if _, _, longest := s.during(5*time.Second, nil); longest > longestPause+2*tick {
+			t.Errorf("a shard is left alone for %v after all hung", longest)
+		}
+	})
+}
+
+// A service that takes a second to answer is asked as much at once as may be.
+func TestASlowServiceIsAskedAsMuchAsMayBe(t *testing.T) {
+	idling(t, 900, time.Second, func(s *seaside) {
+		time.Sleep(10 * time.Second)
+		calls, most, _ := s.during(10*time.Second, nil)
+		if most > int(mostWidth) || most < int(mostWidth)*9/10 {
+			t.Errorf("%d reads were under way together", most)
+		}
+		if perSecond := calls / 10; perSecond < int(mostWidth)*8/10 {
+			t.Errorf("%d reads a second", perSecond)
+		}
+	})
+}
+
+// The end of one feed ends its read at once, in the middle of a wave, and no other.
+func TestAFeedIsClosedInTheMiddleOfAWave(t *testing.T) {
+	const shards = 300
+	idling(t, shards, 10*time.Millisecond, func(s *seaside) {
+		s.faults(func(string, int) kinesistest.Fault { return kinesistest.Fault{Delay: 3 * time.Second} })
+		time.Sleep(500 * time.Millisecond)
+		closed, under := map[string]bool{}, map[bool]int{}
+		for i, f := range s.open {
+			f.mu.Lock()
+			turning := f.state == turning
+			f.mu.Unlock()
+			if under[turning] >= 15 {
+				continue
+			}
+			under[turning]++
+			began := time.Now()
+			s.stop[i]()
+			if took := time.Since(began); took > waveSize*patientTicks*tick {
+				t.Errorf("closing a feed took %v", took)
+			}
+			closed[s.shards[i]] = true
+		}
+		if n := under[true]; n < 15 {
+			t.Errorf("%d feeds were closed while a read was under way: the test shows nothing", n)
+		}
+		s.faults(nil)
+		time.Sleep(5 * time.Second)
+		if _, _, longest := s.during(5*time.Second, closed); longest > longestPause+2*tick {
+			t.Errorf("a shard is left alone for %v", longest)
+		}
+		if n := s.fails.Load(); n != 0 {
+			t.Errorf("%d reads of other feeds failed", n)
+		}
+	})
+}
+
+// When all is over in the middle of waves nothing is waited for.
+func TestAllEndsInTheMiddleOfWaves(t *testing.T) {
+	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
+		s.faults(func(string, int) kinesistest.Fault { return kinesistest.Fault{Delay: 15 * time.Second} })
+		time.Sleep(700 * time.Millisecond)
+		began := time.Now()
+		s.stopAll()
+		s.sched.Close()
+		if took := time.Since(began); took > waveSize*patientTicks*tick {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A connection that the service closes when it has the request costs no read: it is sent once more.
+// Only what came on a new one has failed.
+func TestConnectionsThatAreClosedCostNoRead(t *testing.T) {
+	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
+		cuts := int64(0)
+		s.faults(func(_ string, n int) kinesistest.Fault {
+			if n%4 != 0 {
+				return kinesistest.Fault{}
+			}
+			cuts++
+			return kinesistest.Fault{Cut: true}
+		})
+		calls, _, longest := s.during(5*time.Second, nil)
+		if calls < 300*5 {
+			t.Errorf("%d calls in 5 s", calls)
+		}
+		if longest > longestPause+2*tick {
+			t.Errorf("a shard was left alone for %v", longest)
+		}
+		s.faults(nil)
+		if failed, mute := s.fails.Load(), s.mute.Load(); cuts < 100 || failed != mute || failed > cuts/4 {
+			t.Errorf("%d connections were closed, %d of them new, and %d reads failed", cuts, mute, failed)
+		}
+	})
+}
+
+// Lanes, and what they keep, go when they are not needed.
+func TestLanesGo(t *testing.T) {
+	idling(t, 300, 10*time.Millisecond, func(s *seaside) {
+		s.stopAll()
+		time.Sleep(longestPause + (unusedTicks+2)*tick) // the feeds have turns that nobody takes
+		s.sched.mu.Lock()
+		defer s.sched.mu.Unlock()
+		if n := len(s.sched.lanes); n != 0 {
+			t.Errorf("%d lanes are kept", n)
+		}
+	})
+}
+
+// How many may begin, and when a wave waits for more room.
+func TestRoomForWaves(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                        string
+		width, flying, light, ended int
+		all, waves                  int
+	}{
+		{"nothing is under way", 64, 0, 100, 0, 64, 64},
+		{"full", 64, 64, 100, 100, 0, 0},
+		{"over full, since the width has shrunk", 64, 70, 100, 100, 0, 0},
+		{"little room, and more soon", 64, 60, 100, waveSize, 4, 0},
+		{"… but all that waits fits", 64, 60, 4, waveSize, 4, 4},
+		{"… but what is under way hangs", 64, 60, 100, waveSize - 1, 4, 4},
+		{"room for half a wave", 64, 64 - waveSize/2, 100, 100, waveSize / 2, waveSize / 2},
+	} {
+		s := &Scheduler{width: crew(c.width), flying: c.flying, light: c.light, ended: c.ended}
+		if all, waves := s.room(); all != c.all || waves != c.waves {
+			t.Errorf("%s: %d and %d, want %d and %d", c.name, all, waves, c.all, c.waves)
+		}
+	}
+}
