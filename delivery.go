@@ -51,7 +51,10 @@ type delivery struct {
 // says that the handler must not get the run itself, but a copy.
 func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bool, until time.Time) *delivery {
 	if l.handles == nil {
-		l.handles = &handling{everyShards{l.in.handler}, &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard}, l.term.Lease.Position}
+		l.handles = &handling{
+			ShardHandler: everyShards{l.in.handler}, start: l.term.Lease.Position,
+			from: &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard},
+		}
 	}
 	d := &delivery{
 		loop: l, from: l.handles.from, behind: page.Behind, end: end, until: until, pulled: l.pulls(),
@@ -227,11 +230,6 @@ func (d *delivery) noteFailure(err error) {
 	if d.last = err; d.failed.IsZero() {
 		d.failed = time.Now()
 	}
-}
-
-// wantedBack reports whether the lease is to go to another worker, now.
-func (d *delivery) wantedBack() bool {
-	return d.loop.term.Reading().Err() != nil && !time.Now().Before(d.until)
 }
 
 // fingerprint is of everything that a handler must not write to. Only tests with WEIR_POISON ask.

@@ -46,13 +46,16 @@ func (r Reading) String() string {
 }
 
 // pages is what a shard is read from, a polling.Feed or a fanout.Reader. One goroutine at a time
-// uses it.
+// uses it, but for Status and Stop, which may be called at any time.
 type pages interface {
-	// Next waits for the next page. Its errors are ctx's cause, and ones that wrap
-	// source.ErrNoShard or source.ErrNoStream.
+	// Next returns the next page. Its errors are ctx's cause, and ones that wrap source.ErrEmpty,
+	// streams.ErrNoShard or streams.ErrNoStream.
 	Next(ctx context.Context) (source.Page, error)
 	// Last returns what there is besides, in one try.
 	Last(ctx context.Context) (source.Page, error)
+	Status() source.Status
+	// Stop ends what would be in the way of the shard's next owner.
+	Stop()
 	// Close gives back what the source holds at the service.
 	Close()
 }

@@ -39,7 +39,7 @@ func (f RecordFunc) Handle(ctx context.Context, b *Batch) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if b.delivery != nil && b.delivery.wantedBack() {
+		if b.delivery != nil && b.delivery.loop.wantedBack(b.delivery.until) {
 			return errForHeir
 		}
 		if err := f(ctx, r); err != nil {

@@ -152,6 +152,15 @@ func (p *puller) returned() error {
 	}
 }
 
+// returned is the error of the term's function that pulls when it has returned, nil while it has not
+// and where nothing is pulled.
+func (h *handling) returned() error {
+	if h == nil || h.pull == nil {
+		return nil
+	}
+	return h.pull.returned()
+}
+
 // pulls reports whether the user's code asks for batches.
 func (l *shardLoop) pulls() bool { return l.in.shards != nil && l.in.shards.Pull != nil }
 

@@ -222,3 +222,34 @@ func TestAPulledBatchOutlastsItsTerm(t *testing.T) {
 		})
 	}
 }
+
+// A batch that is done before the next one is asked for is no failure, and is counted as handled.
+func TestAPulledBatchThatIsDoneIsNoFailure(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		put(srv, 1, 9)
+		store := memstore.New()
+		var failures int
+		stop := startShards(t, srv, store, weir.Options{
+			Batch: 2, Events: weir.Events{HandlerFailed: func(_ context.Context, f weir.HandlerFailed) { failures++; t.Error(f.Err) }},
+		}, weir.ShardHandlers{
+			Pull: func(ctx context.Context, s *weir.Shard) error {
+				for b, err := range s.Batches() {
+					if err != nil {
+						return err
+					}
+					if err := b.Checkpoint(ctx, b.Records[len(b.Records)-1]); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		})
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if rest := handled(t, srv, store, weir.Options{}); len(rest) != 0 || failures != 0 {
+			t.Errorf("%d failures were told, and %v is handled again", failures, rest)
+		}
+	})
+}

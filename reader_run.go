@@ -193,8 +193,6 @@ func (r *reading) hand(got *read, yield func(*Batch, error) bool) bool {
 	return true
 }
 
-var errLeft = errors.New("the caller has left the iteration")
-
 // batches yields a page. It reports whether the caller wants more.
 func (r *reading) batches(got *read, yield func(*Batch, error) bool) bool {
 	page, from := got.page, &origin{Stream: r.source.Name, Shard: got.ID}
@@ -203,19 +201,21 @@ func (r *reading) batches(got *read, yield func(*Batch, error) bool) bool {
 	}
 	unpack := newUnpacker(r.opts.Aggregates, got.Range, got.at)
 	defer unpack.release()
-	own := unpack.unpacks(page)
+	own := unpack.unpacks(&page)
 	page.Keep() // the records are the caller's for good
-	err := unpack.each(page, 10000, func(run []source.Record) error {
+	for run := range unpack.runs(&page, 10000) {
+		if len(run) == 0 { // the end has a batch of its own
+			continue
+		}
 		if own {
 			run = slices.Clone(run)
 		}
 		mark(run, from)
 		if !yield(batch(whole(run), false), nil) {
-			return errLeft
+			return false
 		}
-		return nil
-	})
-	return err == nil && (!page.End || yield(batch(nil, true), nil))
+	}
+	return !page.End || yield(batch(nil, true), nil)
 }
 
 // end notes that a shard was read to its end, or is gone, and learns of its children, which are

@@ -124,7 +124,7 @@ func (r *reading) take(s *readShard) (got read, some bool) {
 	case err == nil:
 		got.page, got.last = page, r.over(page)
 		return got, true
-	case errors.Is(err, polling.ErrEmpty): // the feed wakes it
+	case errors.Is(err, source.ErrEmpty): // the feed wakes it
 	case errors.Is(err, memory.ErrNoMemory):
 		s.crowded.Store(true)
 		r.crowded.add(r, s, r.awaitMemory)

@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/group"
-	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -30,14 +29,16 @@ type onePage struct {
 
 func (p *onePage) Next(ctx context.Context) (source.Page, error) {
 	if p.read {
-		return source.Page{}, polling.ErrEmpty
+		return source.Page{}, source.ErrEmpty
 	}
 	p.wait(ctx)
 	p.read = true
 	return p.page, nil
 }
 
-func (p *onePage) Last(context.Context) (source.Page, error) { return source.Page{}, polling.ErrEmpty }
+func (p *onePage) Last(context.Context) (source.Page, error) { return source.Page{}, source.ErrEmpty }
+func (p *onePage) Status() source.Status                     { return source.Status{} }
+func (p *onePage) Stop()                                     {}
 func (p *onePage) Close()                                    {}
 
 // forgetful is a store that can be cut off.

@@ -76,6 +76,7 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 // handling is what a term's records are handled with.
 type handling struct {
 	ShardHandler
+	pull  *puller // the ShardHandler, where that is one
 	from  *origin
 	start Position // where reading began
 }
@@ -177,24 +178,27 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.handles = &handling{ShardHandler: made, from: &origin{Stream: key.Stream, Shard: key.Shard}, start: start}
+	made.from, made.start = &origin{Stream: key.Stream, Shard: key.Shard}, start
+	l.handles = made
 	l.readFrom(start)
 	return false, nil
 }
 
 // open makes the handler of a term. wake has the shard's goroutine look at it.
-func (h *ShardHandlers) open(ctx context.Context, t Term, wake func()) (made ShardHandler, err error) {
+func (h *ShardHandlers) open(ctx context.Context, t Term, wake func()) (*handling, error) {
 	if h.Pull != nil {
-		return startPull(ctx, h.Pull, t, wake), nil
+		pull := startPull(ctx, h.Pull, t, wake)
+		return &handling{ShardHandler: pull, pull: pull}, nil
 	}
-	err = contained("ShardHandlers.Open", func() (err error) {
+	var made ShardHandler
+	err := contained("ShardHandlers.Open", func() (err error) {
 		made, err = h.Open(ctx, t)
 		return err
 	})
 	if err == nil && made == nil {
 		err = errors.New("weir: ShardHandlers.Open returned neither a handler nor an error")
 	}
-	return made, err
+	return &handling{ShardHandler: made}, err
 }
 
 // askSink asks the sink for its position in a shard.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/mono"
-	"github.com/weir-go/weir/internal/source"
 )
 
 // ShardState is what a held shard is at, or waits for. Every wait has a bound, or ends with the
@@ -118,7 +117,7 @@ func (l *shardLoop) status() ShardStatus {
 		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch, At: l.term.At(),
 		Reading: ShardStarting, Behind: -1,
 	}
-	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
+	if from := l.pagesNow(); from != nil {
 		r := from.Status()
 		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
 		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried

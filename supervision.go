@@ -20,8 +20,6 @@ import (
 
 // notes are what a shardLoop notes for the looks of the beat loop.
 type notes struct {
-	// when a source that does not tell by itself was asked for a page; zero while it is not
-	asked     mono.Time
 	ended     mono.Time     // when the term's context was seen to have ended
 	left      chan struct{} // not nil once the handler was left behind, closed when it returns
 	stalls    int32         // terms of the shard in a row, before this one, that stalled
@@ -42,22 +40,15 @@ func (l *shardLoop) note(f func(*notes)) {
 // term has brought something, or that there was nothing to bring. It may be called at any time.
 func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	var r source.Status
-	if from, ok := l.pagesNow().(interface{ Status() source.Status }); ok {
+	if from := l.pagesNow(); from != nil {
 		r = from.Status()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	asked := l.asked.Time()
-	if r.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
-		asked = time.Time{}
-	}
 	s = supervise.Shard{
 		Handling: supervise.State(l.state), Since: l.since.Time(), Stalls: int(l.stalls),
 		Ended: l.ended.Time(), Left: l.left != nil, ToldSlow: l.toldSlow,
 		Reading: supervise.State(r.Doing.String()), Trying: r.Trying, ReadErr: r.Err, ForAll: l.forAll, ToldFails: l.toldFails,
-	}
-	if asked.After(s.Trying) {
-		s.Trying = asked
 	}
 	if r.Err != nil {
 		s.Throttled, s.Missing = streams.Throttled(r.Err), errors.As(r.Err, new(*types.ResourceNotFoundException))
@@ -187,8 +178,8 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
 	l.term.Abandon()
 	// the next owner's subscription need not take this one's place
-	if s, ok := l.pagesNow().(interface{ Stop() }); ok {
-		s.Stop()
+	if from := l.pagesNow(); from != nil {
+		from.Stop()
 	}
 	r.counted.stalls.Add(1)
 	if f := r.tell.Stalled; f != nil {

@@ -1,7 +1,7 @@
 package weir
 
 import (
-	"slices"
+	"iter"
 	"sync"
 
 	"github.com/weir-go/weir/aggregate"
@@ -61,97 +61,107 @@ func (u *unpacker) release() {
 }
 
 // unpacks reports whether there is something to unpack in a page.
-func (u *unpacker) unpacks(page source.Page) bool { return u.mode != KeepPacked && page.Marked }
+func (u *unpacker) unpacks(page *source.Page) bool { return u.mode != KeepPacked && page.Marked }
 
-// each hands the records of a page over in runs of size at most, in order. A run is in the memory
-// of the page's records if there is nothing to unpack; else it is valid until the run after the
-// next is begun. The first error ends it.
-func (u *unpacker) each(page source.Page, size int, hand func([]source.Record) error) error {
-	if !u.unpacks(page) {
-		// Nearly all pages of nearly all streams.
-		for run := range slices.Chunk(page.Records, size) {
-			if err := hand(run); err != nil {
-				return err
+// runs yields the records of a page in runs of size at most, in order, and with each whether it is
+// the last; one run without records for a page that has none and ends its shard. A run is in the
+// memory of the page's records if there is nothing to unpack; else it is valid until the run after
+// the next is begun.
+func (u *unpacker) runs(page *source.Page, size int) iter.Seq2[[]source.Record, bool] {
+	return func(yield func([]source.Record, bool) bool) {
+		if !u.unpacks(page) {
+			// Nearly all pages of nearly all streams.
+			all := page.Records
+			for len(all) > size {
+				if !yield(all[:size:size], false) {
+					return
+				}
+				all = all[size:]
 			}
-		}
-		return nil
-	}
-	var run []source.Record
-	for i := range page.Records {
-		r := &page.Records[i]
-		if aggregate.Marked(r.Data) {
-			var err error
-			if run, err = u.add(run, r, len(page.Records)-i, size, hand); err != nil {
-				return err
+			if len(all) > 0 || page.End {
+				yield(all, true)
 			}
-			continue
+			return
 		}
-		if run == nil {
-			run = u.begin(min(len(page.Records)-i, size))
-		}
-		if run = append(run, *r); len(run) == size {
-			full := run
-			run = nil
-			if err := hand(full); err != nil {
-				return err
+		var before []source.Record // is held back until it is known whether it is the last
+		for run := range u.unpacked(page, size) {
+			if before != nil && !yield(before, false) {
+				return
 			}
+			before = run
+		}
+		if before != nil || page.End {
+			yield(before, true)
 		}
 	}
-	if len(run) > 0 {
-		return hand(run)
-	}
-	return nil
 }
 
-// add appends the records of r, which may be an aggregate, to run, and hands it over whenever it is
-// full.
-func (u *unpacker) add(run []source.Record, r *source.Record, left, size int, hand func([]source.Record) error) ([]source.Record, error) {
-	put := func(rec source.Record) error {
-		if run == nil {
-			run = u.begin(min(max(left, 1), size))
+// unpacked yields runs of size at most of a page with aggregates.
+func (u *unpacker) unpacked(page *source.Page, size int) iter.Seq[[]source.Record] {
+	return func(yield func([]source.Record) bool) {
+		var run []source.Record
+		for i := range page.Records {
+			for rec := range u.records(&page.Records[i]) {
+				if run == nil {
+					run = u.begin(min(max(len(page.Records)-i, 1), size))
+				}
+				if run = append(run, rec); len(run) < size {
+					continue
+				}
+				full := run
+				run = nil
+				if !yield(full) {
+					return
+				}
+			}
 		}
-		run = append(run, rec)
-		if len(run) < size {
-			return nil
-		}
-		full := run
-		run = nil
-		return hand(full)
-	}
-	packed, damage := u.parsed.Parse(r.Data)
-	if damage != nil {
-		u.count.Damaged++
-	}
-	if !packed {
-		err := put(*r)
-		return run, err
-	}
-	defer u.parsed.Reset()
-	u.count.Aggregates++
-	if u.mode == UnpackOwn {
-		u.count.Dropped += u.parsed.Keep(u.own)
-	}
-	done := uint32(0)
-	if r.SequenceNumber == u.resume.SequenceNumber() && u.resume.Done() != shard.Whole {
-		done = u.resume.Done()
-	}
-	n := u.parsed.Len()
-	for i := range n {
-		sub := u.parsed.Record(i)
-		if sub.Sub() < done {
-			continue
-		}
-		rec := *r
-		rec.Data, rec.Key, rec.Done = sub.Data(), sub.PartitionKey(), sub.Sub()+1
-		if i == n-1 {
-			rec.Done = shard.Whole
-		}
-		u.count.Records++
-		if err := put(rec); err != nil {
-			return nil, err
+		if len(run) > 0 {
+			yield(run)
 		}
 	}
-	return run, nil
+}
+
+// records yields the records that are packed in r, or r itself where it is no aggregate.
+func (u *unpacker) records(r *source.Record) iter.Seq[source.Record] {
+	return func(yield func(source.Record) bool) {
+		if !aggregate.Marked(r.Data) {
+			yield(*r)
+			return
+		}
+		packed, damage := u.parsed.Parse(r.Data)
+		if damage != nil {
+			u.count.Damaged++
+		}
+		if !packed {
+			yield(*r)
+			return
+		}
+		defer u.parsed.Reset()
+		u.count.Aggregates++
+		if u.mode == UnpackOwn {
+			u.count.Dropped += u.parsed.Keep(u.own)
+		}
+		done := uint32(0)
+		if r.SequenceNumber == u.resume.SequenceNumber() && u.resume.Done() != shard.Whole {
+			done = u.resume.Done()
+		}
+		n := u.parsed.Len()
+		for i := range n {
+			sub := u.parsed.Record(i)
+			if sub.Sub() < done {
+				continue
+			}
+			rec := *r
+			rec.Data, rec.Key, rec.Done = sub.Data(), sub.PartitionKey(), sub.Sub()+1
+			if i == n-1 {
+				rec.Done = shard.Whole
+			}
+			u.count.Records++
+			if !yield(rec) {
+				return
+			}
+		}
+	}
 }
 
 // begin returns an empty run with room for n records.

@@ -82,6 +82,8 @@ var ErrSubscribed = errors.New("another subscription to the shard")
 // Next returns the next event, empty ones included, or page while the shard is polled. It tries for
 // as long as trying can help; its errors are those of [Poll.Next].
 func (f *Reader) Next(ctx context.Context) (source.Page, error) {
+	f.trying(time.Now())
+	defer f.trying(time.Time{})
 	if f.backoff.High == 0 {
 		f.backoff = retry.Backoff{Low: time.Second, High: 10 * time.Second}
 		f.behind(-1)
@@ -112,9 +114,15 @@ func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	}
 }
 
-// Last returns what has come already, without waiting: for a reader that is about to give the shard
-// away.
+// Last returns what has come already, without waiting, unless reading is behind: for a reader that
+// is about to give the shard away.
 func (f *Reader) Last(ctx context.Context) (source.Page, error) {
+	f.mu.Lock()
+	behind := f.status.Behind // of what was handed over last
+	f.mu.Unlock()
+	if behind != 0 {
+		return source.Page{}, errNothing
+	}
 	if f.sub == nil {
 		if f.polling {
 			f.Poll.UseMemory(&pageMemory{f.Share, ctx, &f.Poll})

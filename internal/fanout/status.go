@@ -15,7 +15,17 @@ func (f *Reader) Status() source.Status {
 	if sub != nil {
 		sub.describe(&s)
 	}
+	if s.Doing == source.AtTip { // nothing is tried, but the idle interval waited for
+		s.Trying = time.Time{}
+	}
 	return s
+}
+
+// trying notes since when a page has been waited for, zero when none is.
+func (f *Reader) trying(since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Trying = since
 }
 
 func (f *Reader) doing(d source.Doing) {

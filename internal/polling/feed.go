@@ -53,7 +53,7 @@ type Feed struct {
 	light bool
 	doing source.Doing
 	// Waits, if it is set before the first Next, makes Next wait where it would fail with
-	// [ErrEmpty].
+	// [source.ErrEmpty].
 	Waits bool
 	// Tips, if it is set before the first Next, makes an answer from the tip that brought nothing a
 	// page, too.
@@ -79,7 +79,7 @@ type Owner interface {
 	// reading between two of them: a context keeps room for each that was ever made from it, which
 	// adds up when every shard has its own.
 	Calls() context.Context
-	// Wake is called once after Next failed with [ErrEmpty], when there is something. It must not
+	// Wake is called once after Next failed with [source.ErrEmpty], when there is something. It must not
 	// block.
 	Wake()
 }
@@ -130,9 +130,6 @@ const (
 )
 
 var (
-	// ErrEmpty is for a reader that does not want to wait.
-	ErrEmpty = errors.New("nothing has been read that was not handled")
-
 	errAhead = errors.New("more has been read than handled")
 	// errSlow is why an answer is given up.
 	errSlow = errors.New("the handler does not take what was read")
@@ -151,7 +148,7 @@ func (f *Feed) owner() Owner { return f.poll.Listener.(Owner) }
 
 // Next waits for the next page that has records or ends the shard, or a part of one, and hands it
 // over; it counts as delivered then. The errors are ctx's cause, ones that wrap [ErrNoShard] or
-// [ErrNoStream], and [ErrEmpty].
+// [ErrNoStream], and [source.ErrEmpty].
 func (f *Feed) Next(ctx context.Context) (source.Page, error) { return f.next(ctx, true) }
 
 // Try is Next for who takes from many feeds, and must not wait for the memory that one of them
@@ -201,7 +198,7 @@ func (f *Feed) next(ctx context.Context, waits bool) (source.Page, error) {
 		f.resume()
 		if !f.Waits {
 			f.mu.Unlock()
-			return source.Page{}, ErrEmpty
+			return source.Page{}, source.ErrEmpty
 		}
 		wake := f.waits()
 		f.mu.Unlock()
@@ -276,6 +273,9 @@ func (f *Feed) Close() {
 	}
 	f.share.Close()
 }
+
+// Stop does nothing: a read that is under way is in nobody's way.
+func (f *Feed) Stop() {}
 
 // Status may be called at any time.
 func (f *Feed) Status() source.Status {

@@ -411,7 +411,7 @@ func TestAFeedWakesAReaderThatDoesNotWait(t *testing.T) {
 		s.open = append(s.open, f)
 		nothing := func() {
 			t.Helper()
-			if _, err := f.Next(s.t.Context()); !errors.Is(err, ErrEmpty) {
+			if _, err := f.Next(s.t.Context()); !errors.Is(err, source.ErrEmpty) {
 				t.Fatalf("%v where nothing is to be had", err)
 			}
 		}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,6 +31,9 @@ type Page struct {
 	Wire   *wire.Page // what the records lie in; nil when that is nobody's
 	Lender Lender     // who wants Wire back; nil: it is released
 }
+
+// ErrEmpty is for one that does not wait: everything that was read was handed over.
+var ErrEmpty = errors.New("nothing has been read that was not handled")
 
 // Lender lends pages.
 type Lender interface {

@@ -46,7 +46,7 @@ type Status struct {
 	Since   time.Time
 	Attempt int // reads in a row that have failed
 	// Trying is since when reads have been tried without one that succeeded; zero when nothing is
-	// to be read, or not yet. Only of a Feed.
+	// to be read, or not yet.
 	Trying time.Time
 	Err    error // why the last of them did; nil when the last read succeeded
 	// Throttled is how many calls were throttled, and Failed how many failed otherwise, since the

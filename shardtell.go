@@ -1,0 +1,193 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/shard"
+)
+
+// What a shardLoop counts, logs and tells.
+
+// tellRead tells of what was read, before it is handled.
+func (l *shardLoop) tellRead(page *source.Page) {
+	n := len(page.Records)
+	if n == 0 && !page.End {
+		return
+	}
+	l.in.counted.reads.Add(1)
+	l.in.counted.recordsRead.Add(uint64(n))
+	l.in.counted.bytesRead.Add(uint64(page.Bytes))
+	if f := l.in.tell.Read; f != nil {
+		key := l.term.Lease.Key
+		f(Read{Stream: key.Stream, Shard: key.Shard, Records: n, Bytes: page.Bytes, Took: page.Took, Behind: page.Behind, End: page.End})
+	}
+}
+
+// tellBegins tells that the handler is called.
+func (l *shardLoop) tellBegins(d *delivery) {
+	l.enter(ShardHandling, d.attempt, d.last)
+	if f := l.in.tell.BatchBegins; f != nil {
+		f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(d.kept.records) - d.head, Attempt: d.attempt + 1})
+	}
+}
+
+// shardIsGone tells of a shard that has left the stream, and ends it.
+func (l *shardLoop) shardIsGone(err error) error {
+	l.in.opts.Logger.Error("a shard left the stream before it was read to its end; what it still held has expired",
+		"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
+	gone := new(streams.GoneError)
+	_ = errors.As(err, &gone) // nothing else wraps it
+	return l.term.Finish(l.term.Context(), gone.Children)
+}
+
+// absentPause bounds the pause between two reads of a stream that does not exist: all its shards
+// ask, and say so.
+const absentPause = 10 * time.Second
+
+// awaitStream waits until the stream may be there again, which does not exist, and reports whether
+// to read on.
+func (l *shardLoop) awaitStream(err error) bool {
+	l.absent = min(l.absent+1, 30)
+	l.in.streamGone(l.term.Lease.Stream, err)
+	pause := retry.Pause(l.in.opts.IdleInterval, max(absentPause, l.in.opts.IdleInterval), int(l.absent))
+	l.Failed(err, false, pause)
+	return retry.Wait(l.term.Reading(), pause) == nil
+}
+
+// streamIsThere notes that the stream exists.
+func (l *shardLoop) streamIsThere() {
+	if l.absent > 0 {
+		l.absent = 0
+		l.in.streamBack(l.term.Lease.Stream)
+	}
+}
+
+// handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it
+// is not.
+func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
+	l.in.counted.handlerFailures.Add(1)
+	what := "the handler failed; what is not done will be handled again"
+	if next == 0 {
+		what = "the handler failed when all was done; nothing will be handled again"
+	}
+	records, first, last := d.rest()
+	l.tellFailure(what, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.attempt, Next: next})
+}
+
+// failing is what is known of failures of the user's code at one position.
+type failing struct {
+	at    Position
+	pulls int  // of ShardHandlers.Pull
+	stack bool // of a panic, was logged
+}
+
+// failsAt is what is known of failures at a position. There is none before the last one.
+func (l *shardLoop) failsAt(at Position) *failing {
+	if l.failing == nil || l.failing.at != at {
+		l.failing = &failing{at: at}
+	}
+	return l.failing
+}
+
+// tellFailure logs and tells a failure of the user's code. Of a panic it logs the stack, once until
+// there is progress: it is the same at each attempt.
+func (l *shardLoop) tellFailure(what string, e HandlerFailed) {
+	key := l.term.Lease.Key
+	e.Stream, e.Shard, e.At = key.Stream, key.Shard, l.term.At()
+	args := []any{"stream", e.Stream, "shard", e.Shard, "at", e.At}
+	if e.First != "" {
+		args = append(args, "records", e.Records, "first", e.First, "last", e.Last)
+	}
+	args = append(args, "attempt", e.Attempt, "next", e.Next.Round(time.Millisecond), "err", e.Err)
+	var panicked *PanicError
+	if f := l.failsAt(e.At); errors.As(e.Err, &panicked) && !f.stack {
+		f.stack = true
+		args = append(args, "stack", panicked.Stack)
+	}
+	l.in.opts.Logger.Warn(what, args...)
+	if f := l.in.tell.HandlerFailed; f != nil {
+		f(e)
+	}
+}
+
+// The loop is its feed's [source.Owner].
+
+// Context ends reading.
+func (l *shardLoop) Context() context.Context { return l.term.Context() }
+
+// Calls is what all shards' calls are made with.
+func (l *shardLoop) Calls() context.Context { return l.term.Trust() }
+
+// Wake has the loop go on.
+func (l *shardLoop) Wake() { l.term.Wake() }
+
+// Failed tells of a read that failed and is tried again.
+func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
+	refused := errors.Is(err, source.ErrNoPosition)
+	known := throttled || refused || errors.Is(err, streams.ErrNoStream)
+	// an iterator that has expired meanwhile says nothing about what is wrong
+	expired := streams.Code(err) == "ExpiredIteratorException"
+	l.note(func(n *notes) { n.forAll = known || n.forAll && expired })
+	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
+	// else Expired tells where it goes on
+	if refused && l.in.opts.Expired == FailExpired && !l.refused {
+		l.refused = true
+		level = l.in.opts.Logger.Error // once: a person is needed
+		what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`
+	}
+	level(what, "stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard,
+		"throttled", throttled, "next", next.Round(time.Millisecond), "err", err)
+	if throttled {
+		l.in.counted.readsThrottled.Add(1)
+	} else {
+		l.in.counted.readsFailed.Add(1)
+	}
+	if f := l.in.tell.ReadFailed; f != nil {
+		f(ReadFailed{
+			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
+		})
+	}
+	if at := l.refusedAt(); refused && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.stays {
+		l.stays = true
+		if f := l.in.tell.PositionExpired; f != nil {
+			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
+		}
+	}
+}
+
+// refusedAt is the position that the service refuses, if it refuses one: the sink's, where reading
+// began at that and has not come further than the checkpoint.
+func (l *shardLoop) refusedAt() Position {
+	at := l.term.At()
+	if l.in.shards == nil {
+		return at
+	}
+	if start := l.handles.start; start.Kind() == shard.Sequence && start.Compare(at) < 0 {
+		return start
+	}
+	return at
+}
+
+// Expired tells of records that have left the stream, or may have, and were not handled.
+func (l *shardLoop) Expired(e source.Expiry) {
+	key := l.term.Lease.Key
+	args := []any{"stream", key.Stream, "shard", key.Shard, "position", e.At, "next", e.Next}
+	if !e.From.IsZero() {
+		args = append(args, "from", e.From)
+	}
+	if !e.To.IsZero() {
+		args = append(args, "to", e.To)
+	}
+	if e.Err != nil {
+		args = append(args, "err", e.Err)
+	}
+	l.in.opts.Logger.Error("records have left the stream, or may have, that were not handled", args...)
+	if f := l.in.tell.PositionExpired; f != nil {
+		f(PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
+	}
+}
