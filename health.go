@@ -165,15 +165,6 @@ func (r *run) unregister() {
 	r.returned = true
 }
 
-// stops notes when the stop began.
-func (r *run) stops() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopping.IsZero() {
-		r.stopping = time.Now()
-	}
-}
-
 // isStopping reports whether the stop has begun.
 func (r *run) isStopping() bool {
 	r.mu.Lock()
@@ -183,15 +174,8 @@ func (r *run) isStopping() bool {
 
 // rests notes that the beat loop has ended.
 func (r *run) rests() {
-	r.stops()
+	r.Stopping()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looked = time.Time{}
-}
-
-// beaten notes that a beat was answered, which was sent then.
-func (r *run) beaten(sent time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answered = sent
 }

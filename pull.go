@@ -168,7 +168,7 @@ func (l *shardLoop) pulls() bool { return l.in.shards != nil && l.in.shards.Pull
 // cause when the term is over or the lease is wanted back, and with the function's Stop.
 func (l *shardLoop) pullAgain(err *pullEnded) error {
 	if stop := ended(err); stop != nil {
-		l.in.stops()
+		l.in.Stopping()
 		return stop
 	}
 	if cause := context.Cause(l.term.Context()); cause != nil {

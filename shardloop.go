@@ -229,7 +229,7 @@ func (l *shardLoop) deliver(d *delivery) error {
 		case leave:
 			return err
 		case stop:
-			l.in.stops()
+			l.in.Stopping()
 			return ended(err)
 		case abort:
 			l.cutShort(began, cause)

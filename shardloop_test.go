@@ -114,10 +114,12 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 			go func() {
 				done <- group.Run(ctx, group.Config{
 					Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: failover, Handoff: 30 * time.Second},
-					Stop: 10 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Read: read, Log: log,
-					List: func(context.Context, string, shard.Position) (group.Listing, error) {
-						return group.Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
-					},
+					Stop: 10 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &group.HostFuncs{
+						OnRead: read,
+						OnList: func(context.Context, string, shard.Position) (group.Listing, error) {
+							return group.Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
+						},
+					}, Log: log,
 				})
 			}()
 			<-judged

@@ -102,7 +102,7 @@ func (l *shardLoop) open() (bool, error) {
 			return !behind, nil
 		}
 		if stop := ended(err); stop != nil {
-			l.in.stops()
+			l.in.Stopping()
 			return false, stop
 		}
 		if cause := context.Cause(l.term.Context()); cause != nil {

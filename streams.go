@@ -12,15 +12,6 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 )
 
-// list lists a stream for the leader; with a start, for an application that has not seen the stream.
-func (r *run) list(ctx context.Context, name string, start Position) (group.Listing, error) {
-	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
-	if errors.Is(err, streams.ErrNoStream) {
-		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
-	}
-	return group.Listing(listing), err
-}
-
 // creationUntold tells that a stream which is created anew will be found late.
 func (r *run) creationUntold(s streams.Stream, err error) {
 	r.opts.Logger.Warn("no permission to ask when a stream was created (kinesis:DescribeStreamSummary): one that is deleted and made "+
@@ -114,7 +105,7 @@ func (r *run) keepLearning(ctx context.Context, known chan<- struct{}) {
 				since = time.Now()
 				r.opts.Logger.Warn("Options.StreamsFunc fails; what it said before holds", "err", err)
 			}
-			r.storeFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
+			r.CallFailed("streams", fmt.Errorf("Options.StreamsFunc: %w", err), since)
 			pause = min(retry.Pause(r.opts.RetryMin, r.opts.RetryMax, failures), r.opts.ListInterval)
 		default:
 			failures = 0

@@ -68,7 +68,7 @@ func TestStreamsAreNamedAnew(t *testing.T) {
 	if len(s.streams) != 2 || s.streams["b"] != kept || s.streams["c"] == nil {
 		t.Errorf("%v", s.streams)
 	}
-	if err := s.take(result{stream: "a", err: ErrNoStream, fresh: true}, Config{}); err != nil {
+	if err := s.take(result{stream: "a", err: ErrNoStream, fresh: true}, Config{Host: new(HostFuncs)}); err != nil {
 		t.Errorf("what is not named any more ended the run: %v", err)
 	}
 	leases := []lease.Lease{{Key: lease.Key{Stream: "a"}}, {Key: lease.Key{Stream: "c"}}, {Key: lease.Key{Stream: "a", Shard: "2"}}}

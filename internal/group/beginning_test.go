@@ -76,21 +76,23 @@ func TestAnApplicationBeginsWhereItsFirstLeaderPinnedIt(t *testing.T) {
 				Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 				Stop: time.Second, Streams: []string{"s"}, Start: shard.Latest, ListInterval: time.Minute,
 				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-				List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
-					time.Sleep(3 * time.Second)
-					if start.Kind() == shard.Tip {
-						start = later
-					}
-					return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}, Begin: map[string]shard.Position{"1": start, "2": start}}, nil
-				},
-				Read: func(term *Term) error {
-					mu.Lock()
-					early = early || time.Since(began) < 3*time.Second
-					late = late || time.Since(began) > 3*time.Second+100*time.Millisecond
-					starts[term.Lease.Shard] = term.Lease.Position
-					mu.Unlock()
-					<-term.Reading().Done()
-					return nil
+				Host: &HostFuncs{
+					OnList: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
+						time.Sleep(3 * time.Second)
+						if start.Kind() == shard.Tip {
+							start = later
+						}
+						return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}, Begin: map[string]shard.Position{"1": start, "2": start}}, nil
+					},
+					OnRead: func(term *Term) error {
+						mu.Lock()
+						early = early || time.Since(began) < 3*time.Second
+						late = late || time.Since(began) > 3*time.Second+100*time.Millisecond
+						starts[term.Lease.Shard] = term.Lease.Position
+						mu.Unlock()
+						<-term.Reading().Done()
+						return nil
+					},
 				},
 			})
 		}()
@@ -114,7 +116,7 @@ func TestWhatALeaderMissedIsNotReadFromItsOldestRecord(t *testing.T) {
 	s := newListings([]string{"s"})
 	s.streams["s"].latest = &Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3", Parents: []string{"2"}}}}
 	v := lease.View{Leases: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 4, Owner: "a"}}}
-	cfg := Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	cfg := Config{Host: new(HostFuncs), Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if got := s.actions(v, lease.Facts{}, cfg); len(got) != 0 {
 		t.Errorf("before such a listing: %v", got)
 	}
@@ -138,7 +140,7 @@ func TestAnOldLeaseThatGoesMakesTheLeaderListAgain(t *testing.T) {
 		s := newListings([]string{"s"})
 		cfg := Config{
 			ListInterval: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			List: func(context.Context, string, shard.Position) (Listing, error) { return Listing{Born: 9}, nil },
+			Host: &HostFuncs{OnList: func(context.Context, string, shard.Position) (Listing, error) { return Listing{Born: 9}, nil }},
 		}
 		one := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: "a", Born: 9}
 		old := lease.Lease{Key: lease.Key{Stream: "s", Shard: "3"}, Epoch: 4, Born: 8}
@@ -183,13 +185,15 @@ func TestAStartThatWasClaimedNeedsNoOtherListing(t *testing.T) {
 			done <- Run(ctx, Config{
 				Store: store, App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 				Stop: time.Second, Streams: []string{"s"}, Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
-				List: func(context.Context, string, shard.Position) (Listing, error) {
-					listings.Add(1)
-					return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3"}}, Begin: map[string]shard.Position{"3": noon}}, nil
-				},
-				Read: func(term *Term) error {
-					<-term.Reading().Done()
-					return nil
+				Host: &HostFuncs{
+					OnList: func(context.Context, string, shard.Position) (Listing, error) {
+						listings.Add(1)
+						return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}, {ID: "3"}}, Begin: map[string]shard.Position{"3": noon}}, nil
+					},
+					OnRead: func(term *Term) error {
+						<-term.Reading().Done()
+						return nil
+					},
 				},
 			})
 		}()
@@ -230,7 +234,7 @@ func TestLeasesOfSeveralStreamsInAnyOrder(t *testing.T) {
 	}
 	v := lease.View{Leases: []lease.Lease{of("a", "1"), of("b", "1"), of("a", "2"), of("b", "2")}}
 	before := slices.Clone(v.Leases)
-	if got := s.actions(v, lease.Facts{}, Config{Log: slog.New(slog.DiscardHandler)}); len(got) != 0 {
+	if got := s.actions(v, lease.Facts{}, Config{Host: new(HostFuncs), Log: slog.New(slog.DiscardHandler)}); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
 	if !slices.EqualFunc(v.Leases, before, func(x, y lease.Lease) bool { return x.Key == y.Key }) {
@@ -289,12 +293,14 @@ func TestAStartStaysPinnedUntilItsLeasesAreMade(t *testing.T) {
 		var starts []shard.Position
 		cfg := Config{
 			Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
-			List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
-				starts = append(starts, start)
-				if start.Kind() == shard.Tip {
-					start = shard.At(time.Now())
-				}
-				return Listing{Shards: []shard.Shard{{ID: "1"}}, Begin: map[string]shard.Position{"1": start}}, nil
+			Host: &HostFuncs{
+				OnList: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
+					starts = append(starts, start)
+					if start.Kind() == shard.Tip {
+						start = shard.At(time.Now())
+					}
+					return Listing{Shards: []shard.Shard{{ID: "1"}}, Begin: map[string]shard.Position{"1": start}}, nil
+				},
 			},
 		}
 		first := shard.At(time.Now())
@@ -333,11 +339,13 @@ func TestALaterListingDoesNotMakeWhatAnEarlierLeaderBegan(t *testing.T) {
 		s := newListings([]string{"s"})
 		cfg := Config{
 			Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
-			List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
-				if start.Kind() == shard.Tip {
-					start = later
-				}
-				return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}, Begin: map[string]shard.Position{"1": start, "2": start}}, nil
+			Host: &HostFuncs{
+				OnList: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
+					if start.Kind() == shard.Tip {
+						start = later
+					}
+					return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}, Begin: map[string]shard.Position{"1": start, "2": start}}, nil
+				},
 			},
 		}
 		s.begin(t.Context(), lease.View{}, cfg)
@@ -366,10 +374,12 @@ func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 		s := newListings([]string{"s"})
 		cfg := Config{
 			Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
-			List: func(context.Context, string, shard.Position) (Listing, error) {
-				return Listing{
-					Shards: []shard.Shard{{ID: "1"}, {ID: "2", Parents: []string{"1"}}, {ID: "3"}}, Begin: map[string]shard.Position{"2": noon},
-				}, nil
+			Host: &HostFuncs{
+				OnList: func(context.Context, string, shard.Position) (Listing, error) {
+					return Listing{
+						Shards: []shard.Shard{{ID: "1"}, {ID: "2", Parents: []string{"1"}}, {ID: "3"}}, Begin: map[string]shard.Position{"2": noon},
+					}, nil
+				},
 			},
 		}
 		var view lease.View

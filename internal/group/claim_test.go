@@ -67,7 +67,7 @@ func TestWhoseClaimItIs(t *testing.T) {
 		{"the listing is as of that time", noon, shard.Position{}, true},
 	} {
 		s := newListings([]string{"s"})
-		cfg := Config{Start: shard.Latest, Log: slog.New(slog.DiscardHandler)}
+		cfg := Config{Host: new(HostFuncs), Start: shard.Latest, Log: slog.New(slog.DiscardHandler)}
 		listing := Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}, Begin: map[string]shard.Position{"2": noon}}
 		if err := s.take(result{stream: "s", Listing: listing, start: tt.start, fresh: true}, cfg); err != nil {
 			t.Fatal(err)
@@ -154,20 +154,22 @@ func (h *lateLeaders) leads(who int, last bool) {
 	s, stage, next := newListings([]string{"s"}), 0, 0
 	cfg := Config{
 		Start: shard.Latest, ListInterval: time.Minute, Log: slog.New(slog.DiscardHandler),
-		List: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
-			all, open := h.shards()
-			l := Listing{Shards: all, Begin: map[string]shard.Position{}}
-			if start.Kind() == shard.Tip {
-				next = h.stage
-				for _, id := range open {
-					l.Begin[id] = stageAt(next)
+		Host: &HostFuncs{
+			OnList: func(_ context.Context, _ string, start shard.Position) (Listing, error) {
+				all, open := h.shards()
+				l := Listing{Shards: all, Begin: map[string]shard.Position{}}
+				if start.Kind() == shard.Tip {
+					next = h.stage
+					for _, id := range open {
+						l.Begin[id] = stageAt(next)
+					}
+					return l, nil
+				}
+				for _, sh := range all {
+					l.Begin[sh.ID] = start
 				}
 				return l, nil
-			}
-			for _, sh := range all {
-				l.Begin[sh.ID] = start
-			}
-			return l, nil
+			},
 		},
 	}
 	for looks := h.rng.IntN(8); looks > 0 || last; looks-- {

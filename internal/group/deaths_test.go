@@ -190,10 +190,10 @@ func TestAnErrorEndsRunAlsoWhileTheSessionEnds(t *testing.T) {
 		a := &alone{Store: w.cfg.Store, link: &link{}, lack: lease.ResignByBeat}
 		w.cfg.Store, w.cfg.Stop, w.cfg.Times.Handoff = a, 3*time.Second, 30*time.Second
 		w.cfg.Streams, w.cfg.Start, w.cfg.ListInterval = []string{"s"}, shard.Oldest, time.Minute
-		w.cfg.List = func(context.Context, string, shard.Position) (Listing, error) {
+		funcsOf(w.cfg).OnList = func(context.Context, string, shard.Position) (Listing, error) {
 			return Listing{Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}}, nil
 		}
-		w.cfg.Read = func(term *Term) error {
+		funcsOf(w.cfg).OnRead = func(term *Term) error {
 			if term.Lease.Shard == "1" {
 				<-term.Context().Done()
 				return nil

@@ -27,11 +27,13 @@ func TestALeaderThatWaitsForAHandlerLeadsNoMore(t *testing.T) {
 			go func() {
 				done <- Run(ctx, Config{
 					Store: store, App: "app", Worker: name, Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
-					Stop: 4 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Read: read,
-					Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-					List: func(context.Context, string, shard.Position) (Listing, error) {
-						return Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
+					Stop: 4 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &HostFuncs{
+						OnRead: read,
+						OnList: func(context.Context, string, shard.Position) (Listing, error) {
+							return Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
+						},
 					},
+					Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 				})
 			}()
 			time.Sleep(5 * time.Second)
@@ -139,16 +141,18 @@ func TestAStopGivesNothingBackThatIsStillRead(t *testing.T) {
 				Store: store, App: "app", Worker: "a", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 				Stop: 2 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute,
 				Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-				List: func(context.Context, string, shard.Position) (Listing, error) {
-					return Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
-				},
-				Read: func(term *Term) error {
-					began, trusted = owner(), term.Trust()
-					stop()
-					<-term.Reading().Done()
-					time.Sleep(lingers)
-					last = owner()
-					return errDown
+				Host: &HostFuncs{
+					OnList: func(context.Context, string, shard.Position) (Listing, error) {
+						return Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
+					},
+					OnRead: func(term *Term) error {
+						began, trusted = owner(), term.Trust()
+						stop()
+						<-term.Reading().Done()
+						time.Sleep(lingers)
+						last = owner()
+						return errDown
+					},
 				},
 			}
 			if err := Run(ctx, cfg); !errors.Is(err, errDown) {

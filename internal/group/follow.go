@@ -139,9 +139,7 @@ func (w *worker) resign(term uint64, said lease.Report) time.Duration {
 		if err == nil {
 			return beat
 		}
-		if w.cfg.OnFailed != nil {
-			w.cfg.OnFailed("lead", err, time.Now())
-		}
+		w.cfg.Host.CallFailed("lead", err, time.Now())
 	}
 	if w.stopping.IsZero() {
 		w.cfg.Log.Warn("the store does not take the leader's role from this worker; it ends its session, when its handlers have drained, and begins another")

@@ -37,28 +37,10 @@ type Config struct {
 	Named        func() []string
 	Start        shard.Position // for streams the application has not seen
 	ListInterval time.Duration
-	// List lists a stream. With a start, the stream is new to the application, and the listing says
-	// where each shard begins.
-	List func(ctx context.Context, stream string, start shard.Position) (Listing, error)
-	// Read reads the shard of a term until its context ends or it drains or the shard ends. An
-	// error ends Run; a context that ended is none. While there is nothing to handle it may park,
-	// see [Term.Park].
-	Read func(t *Term) error
-
-	// Troubles returns what is not going well with the shards, the worst first, for the next beat
-	// to report. It is called with each beat and must not block; it is also where a reader that
-	// makes no progress is given up. Nil: all goes well.
-	Troubles func() []lease.Trouble
-
-	// Hooks may be nil. They and Log are called by the beat loop and must not block.
-	OnTaken   func(t *Term)
-	OnEnded   func(t *Term, why EndReason)
-	OnSaved   func(t *Term, at shard.Position) // a checkpoint is durable
-	OnFailed  func(op string, err error, since time.Time)
-	OnLeading func(leads bool, term uint64)
-	OnBeat    func(sent time.Time) // a beat was answered; leases are trusted from when it was sent
-	OnStop    func()               // Run begins to stop, for whatever reason
-	Log       *slog.Logger
+	// Host lists, reads, and is told what happens.
+	Host Host
+	// Log is called by the beat loop and must not block.
+	Log *slog.Logger
 }
 
 // Run takes part in the application until ctx ends or something fails for good. It returns nil

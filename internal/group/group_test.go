@@ -199,17 +199,21 @@ func (f *fleet) join(name string) *member {
 	cfg := Config{
 		Store: m.link, App: "app", Worker: name, Weight: 1,
 		Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
-		Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, List: f.list, Read: f.read(name, m.link),
-		OnEnded: func(_ *Term, reason EndReason) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.reasons[reason.String()]++
+		Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &HostFuncs{
+			OnList: f.list,
+			OnRead: f.read(name, m.link),
+			OnEnded: func(_ *Term, reason EndReason) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.reasons[reason.String()]++
+			},
+			OnTroubles: func() []lease.Trouble {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				return slices.Clone(f.trouble)
+			},
 		},
-		Troubles: func() []lease.Trouble {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			return slices.Clone(f.trouble)
-		},
+
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	go func() { m.done <- Run(ctx, cfg) }()
@@ -492,3 +496,6 @@ func TestChildrenFollowTheirParentsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// funcsOf are the functions of a configuration that has some.
+func funcsOf(cfg Config) *HostFuncs { return cfg.Host.(*HostFuncs) }

@@ -97,10 +97,8 @@ func (l *leadership) run(ctx context.Context) {
 		return
 	}
 	l.wakeUp()
-	if l.cfg.OnLeading != nil {
-		l.cfg.OnLeading(true, l.term)
-		defer l.cfg.OnLeading(false, l.term)
-	}
+	l.cfg.Host.Leading(true, l.term)
+	defer l.cfg.Host.Leading(false, l.term)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a listing does not wait for a leadership that has ended
 	timer := time.NewTimer(0)
@@ -312,8 +310,6 @@ func (l *leadership) noteAlone(v lease.View, f lease.Facts) {
 }
 
 func (l *leadership) report(op string, err error) {
-	if l.cfg.OnFailed != nil {
-		l.cfg.OnFailed(op, err, time.Now())
-	}
+	l.cfg.Host.CallFailed(op, err, time.Now())
 	l.cfg.Log.Debug("the store failed", "op", op, "err", err)
 }

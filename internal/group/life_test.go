@@ -419,7 +419,7 @@ func TestNoShardOfANewStreamBeginsAtTheStart(t *testing.T) {
 	s.streams["s"].latest = &Listing{Born: 9, Shards: []shard.Shard{{ID: "1"}, {ID: "2"}}, Begin: map[string]shard.Position{"1": shard.Latest, "2": shard.Latest}}
 	old := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 4, Owner: "a", Born: 8}
 	got := s.actions(lease.View{Leases: []lease.Lease{old}, Workers: []lease.Worker{{Session: "a"}}}, lease.Facts{},
-		Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		Config{Host: new(HostFuncs), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	want := []lease.Action{
 		{Kind: lease.Revoke, Key: old.Key, Epoch: 4},
 		{Kind: lease.Create, Lease: lease.Lease{Key: lease.Key{Stream: "s", Shard: "2"}, Epoch: 1, Position: shard.Oldest, Born: 9}},

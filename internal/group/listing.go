@@ -195,7 +195,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 				return
 			}
 			began := time.Now()
-			listing, err := cfg.List(ctx, name, start)
+			listing, err := cfg.Host.List(ctx, name, start)
 			select {
 			case s.results <- result{name, listing, began, start, fresh, err}:
 			case <-ctx.Done():
@@ -279,9 +279,7 @@ func (s *listings) take(r result, cfg Config) error {
 		if l.errors == 1 {
 			cfg.Log.Warn("listing the shards of a stream fails; what is known of it goes on", "stream", r.stream, "err", r.err)
 		}
-		if cfg.OnFailed != nil {
-			cfg.OnFailed("list", fmt.Errorf("stream %s: %w", r.stream, r.err), time.Now())
-		}
+		cfg.Host.CallFailed("list", fmt.Errorf("stream %s: %w", r.stream, r.err), time.Now())
 		return nil
 	}
 	l.errors, l.retry = 0, time.Time{}

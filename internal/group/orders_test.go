@@ -64,12 +64,12 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 			defer w.trust.end(ErrLeaseLost)
 			w.trust.extend(time.Now())
 			l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: at(t, "5")}
-			if w.cfg.Read = c.read; c.read != nil {
+			if funcsOf(w.cfg).OnRead = c.read; c.read != nil {
 				w.startTerm(l)
 				synctest.Wait()
 			}
 			before := w.terms[l.Key]
-			w.cfg.Read = waits
+			funcsOf(w.cfg).OnRead = waits
 			if c.before != nil {
 				c.before(w, before)
 				synctest.Wait()
@@ -127,7 +127,7 @@ func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 		w := quietWorker()
 		defer w.running.Wait()
 		defer w.trust.end(ErrLeaseLost)
-		w.cfg.Read = func(t *Term) error { <-t.Reading().Done(); return nil }
+		funcsOf(w.cfg).OnRead = func(t *Term) error { <-t.Reading().Done(); return nil }
 		for _, c := range []struct {
 			takes time.Duration
 			terms int
@@ -137,7 +137,7 @@ func TestAnAnswerThatTookTooLongIsNotActedOn(t *testing.T) {
 				return lease.Orders{Held: []lease.Lease{{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session}}}, nil
 			}}
 			heard := false
-			w.cfg.OnBeat = func(time.Time) { heard = true }
+			funcsOf(w.cfg).OnBeat = func(time.Time) { heard = true }
 			next := w.beat(t.Context())
 			if len(w.terms) != c.terms || heard != (c.terms > 0) || (next == 0) != (c.terms == 0) {
 				t.Errorf("after an answer that took %v there are %d terms, want %d; the next beat is due in %v", c.takes, len(w.terms), c.terms, next)
@@ -152,7 +152,7 @@ func TestASessionThatIsOverHasNothing(t *testing.T) {
 		w := quietWorker()
 		defer w.running.Wait()
 		defer w.trust.end(ErrLeaseLost)
-		w.cfg.Read = func(t *Term) error { <-t.Reading().Done(); return nil }
+		funcsOf(w.cfg).OnRead = func(t *Term) error { <-t.Reading().Done(); return nil }
 		w.trust.extend(time.Now())
 		w.startTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest})
 		var term *Term

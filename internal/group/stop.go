@@ -9,9 +9,7 @@ import (
 func (w *worker) stop(err error) {
 	w.fatal = err
 	w.stopSession(false)
-	if w.cfg.OnStop != nil {
-		w.cfg.OnStop()
-	}
+	w.cfg.Host.Stopping()
 }
 
 // stopSession begins an orderly end of the session, and of Run unless another session is to begin.
@@ -66,9 +64,7 @@ func (w *worker) leave(ctx context.Context) {
 			}
 			return
 		}
-		if w.cfg.OnFailed != nil {
-			w.cfg.OnFailed("leave", err, time.Now())
-		}
+		w.cfg.Host.CallFailed("leave", err, time.Now())
 		select {
 		case <-ctx.Done():
 			w.cfg.Log.Warn("could not say goodbye to the store; the leases are taken over after the failover time",

@@ -172,9 +172,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	if !w.trust.extend(began) {
 		return 0 // the answer took longer than trust lasts; ask again
 	}
-	if w.cfg.OnBeat != nil {
-		w.cfg.OnBeat(began)
-	}
+	w.cfg.Host.BeatAnswered(began)
 	w.take(orders, sent)
 	wait := w.followLeader(orders, report, began)
 	if w.lead != nil && (len(report.Progress) > 0 || report.Leaving) {
@@ -207,9 +205,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: w.holds, Times: w.cfg.Times,
 		Others: true, Resigns: w.resigns,
 	}
-	if w.cfg.Troubles != nil {
-		r.Troubles = w.cfg.Troubles()
-	}
+	r.Troubles = w.cfg.Host.Troubles()
 	var sent map[*Term]lease.Progress // most beats say nothing of any
 	for _, t := range w.terms {
 		p, some := t.progress()
@@ -250,8 +246,8 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 	for _, t := range some {
 		l, ours := of(t)
 		over, saved := t.settle(sent[t], ours)
-		if saved && w.cfg.OnSaved != nil {
-			w.cfg.OnSaved(t, sent[t].Position)
+		if saved {
+			w.cfg.Host.CheckpointSaved(t, sent[t].Position)
 		}
 		if p := sent[t]; p.Position.IsEnd() && !ours {
 			w.expect(p)
@@ -300,9 +296,7 @@ func (w *worker) drop(t *Term) {
 		w.fatal = now.err
 		w.poke()
 	}
-	if w.cfg.OnEnded != nil {
-		w.cfg.OnEnded(t, w.whyEnded(now))
-	}
+	w.cfg.Host.LeaseEnded(t, w.whyEnded(now))
 }
 
 func (w *worker) whyEnded(t termState) EndReason {
@@ -343,12 +337,10 @@ func (w *worker) startTerm(l lease.Lease) {
 	}
 	w.terms[l.Key] = t
 	delete(w.expected, l.Key)
-	if w.cfg.OnTaken != nil {
-		w.cfg.OnTaken(t)
-	}
+	w.cfg.Host.LeaseTaken(t)
 	w.running.Add(1)
 	t.gone = w.running.Done
-	go t.run(func() error { return w.cfg.Read(t) })
+	go t.run(func() error { return w.cfg.Host.Read(t) })
 }
 
 // endSession takes in that the session is over: nothing is held any more.
@@ -378,9 +370,7 @@ func (w *worker) beatFailed(err error) time.Duration {
 			"err", err)
 	}
 	w.failures++
-	if w.cfg.OnFailed != nil {
-		w.cfg.OnFailed("beat", err, w.outage)
-	}
+	w.cfg.Host.CallFailed("beat", err, w.outage)
 	return early(retryAfter(w.cfg.Times.Beat, w.failures, w.trust.context(nil).Err() == nil))
 }
 

@@ -20,6 +20,7 @@ import (
 // quietWorker has a store of its own, and runs nothing by itself.
 func quietWorker() *worker {
 	return newWorker(Config{
+		Host:  new(HostFuncs),
 		Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -42,7 +43,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 		asked := errors.New("the handler asked to stop")
 		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
 		w.trust.extend(time.Now())
-		w.cfg.Read = func(*Term) error { return asked }
+		funcsOf(w.cfg).OnRead = func(*Term) error { return asked }
 		w.startTerm(l)
 		synctest.Wait() // the reader has returned
 		_, sent := w.report()
@@ -65,7 +66,7 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 		defer w.trust.end(ErrLeaseLost)
 		l := lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2, Owner: w.session, Position: shard.Oldest}
 		w.trust.extend(time.Now())
-		w.cfg.Read = func(t *Term) error {
+		funcsOf(w.cfg).OnRead = func(t *Term) error {
 			t.trust.end(ErrLeaseLost)
 			t.GiveUp(nil)
 			return nil
@@ -99,7 +100,7 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.trust.extend(time.Now())
-		w.cfg.Read = func(t *Term) error {
+		funcsOf(w.cfg).OnRead = func(t *Term) error {
 			t.Advance(at)
 			<-t.Context().Done()
 			return nil
@@ -155,7 +156,7 @@ func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorker(Config{
 			Store: memstore.New(), App: "app", Worker: "w", Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second},
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Read: func(t *Term) error { <-t.Reading().Done(); return nil },
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Host: &HostFuncs{OnRead: func(t *Term) error { <-t.Reading().Done(); return nil }},
 		})
 		defer w.running.Wait()
 		defer w.trust.end(ErrLeaseLost)
@@ -204,7 +205,7 @@ func TestMissingTablesAreNoOutage(t *testing.T) {
 			w := newWorker(Config{
 				Store: &unprepared{memstore.New(), time.Now().Add(after), time.Now().Add(20 * time.Second)}, App: "app", Worker: "w",
 				Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
-				Log:   slog.New(slog.NewTextHandler(&said, nil)), OnFailed: func(string, error, time.Time) { failed++ },
+				Log:   slog.New(slog.NewTextHandler(&said, nil)), Host: &HostFuncs{OnFailed: func(string, error, time.Time) { failed++ }},
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -246,6 +247,7 @@ func TestARunThatNeverBeganSaysWhy(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), c.runs)
 			defer cancel()
 			err := newWorker(Config{
+				Host:  new(HostFuncs),
 				Store: &silentUntil{memstore.New(), time.Now().Add(c.silent)}, App: "app", Worker: "w",
 				Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: time.Second},
 				Log:   slog.New(slog.DiscardHandler),

@@ -77,12 +77,15 @@ func TestTenThousandLeases(t *testing.T) {
 					Store: store, App: "app", Worker: fmt.Sprintf("w%d", i), Weight: 1,
 					Times: lease.Times{Beat: beat, Failover: failover, Handoff: 30 * time.Second}, Stop: 10 * time.Second,
 					Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute,
-					List: func(context.Context, string, shard.Position) (group.Listing, error) { return listing, nil },
-					Read: func(t *group.Term) error {
-						takes.Add(1)
-						<-t.Reading().Done()
-						return nil
+					Host: &group.HostFuncs{
+						OnList: func(context.Context, string, shard.Position) (group.Listing, error) { return listing, nil },
+						OnRead: func(t *group.Term) error {
+							takes.Add(1)
+							<-t.Reading().Done()
+							return nil
+						},
 					},
+
 					Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 				})
 			}()

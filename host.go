@@ -1,0 +1,93 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/streams"
+)
+
+// A run is the [group.Host] of its worker.
+var _ group.Host = (*run)(nil)
+
+// Read reads the shard of a term until the term or the shard ends.
+func (r *run) Read(t *group.Term) error {
+	l := r.loop(t)
+	r.begin(l)
+	return l.run()
+}
+
+// List lists a stream for the leader; with a start, for an application that has not seen the stream.
+func (r *run) List(ctx context.Context, name string, start Position) (group.Listing, error) {
+	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
+	if errors.Is(err, streams.ErrNoStream) {
+		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
+	}
+	return group.Listing(listing), err
+}
+
+// LeaseTaken tells that a term has begun.
+func (r *run) LeaseTaken(t *group.Term) {
+	r.counted.leasesTaken.Add(1)
+	r.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "from", t.Lease.Position)
+	if f := r.tell.LeaseTaken; f != nil {
+		f(LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
+	}
+}
+
+// LeaseEnded tells that a term has ended.
+func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
+	r.counted.leasesEnded.Add(1)
+	if why == group.EndLost {
+		r.counted.leasesLost.Add(1)
+	}
+	r.opts.Logger.Info("lease ended", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "at", t.At(), "why", why.String())
+	if f := r.tell.LeaseEnded; f != nil {
+		f(LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: EndReason(why)})
+	}
+}
+
+// CheckpointSaved tells of progress that is durable.
+func (r *run) CheckpointSaved(t *group.Term, at Position) {
+	r.counted.checkpoints.Add(1)
+	if f := r.tell.CheckpointSaved; f != nil {
+		f(CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at})
+	}
+}
+
+// CallFailed tells of a call that failed, of the store or of Kinesis.
+func (r *run) CallFailed(op string, err error, since time.Time) {
+	r.counted.storeFailures.Add(1)
+	if stack := r.newStack(err); stack != "" {
+		r.opts.Logger.Error("a call panicked", "op", op, "err", err, "stack", stack)
+	}
+	if f := r.tell.StoreFailed; f != nil {
+		f(StoreFailed{Op: StoreOp(op), Err: err, Since: since})
+	}
+}
+
+// Leading tells that this worker leads, or does not any more.
+func (r *run) Leading(leads bool, term uint64) {
+	if f := r.tell.Leading; f != nil {
+		f(Leading{Leads: leads, Term: term})
+	}
+}
+
+// Stopping notes when the stop began.
+func (r *run) Stopping() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping.IsZero() {
+		r.stopping = time.Now()
+	}
+}
+
+// BeatAnswered notes that a beat was answered, which was sent then.
+func (r *run) BeatAnswered(sent time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered = sent
+}

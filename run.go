@@ -1,0 +1,146 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/internal/fanout"
+	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/notify"
+	"github.com/weir-go/weir/internal/polling"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/lease"
+)
+
+// run is Run with a handler for all shards, or with one for each term.
+func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (err error) {
+	r := &run{
+		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
+		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
+		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{},
+	}
+	stopTelling := r.startTelling(ctx)
+	defer func() { err = errors.Join(err, stopTelling()) }()
+	on := r.opts.Wire.options(r.opts.Logger)
+	on.Reuse, on.Poison, on.Switched, on.Silent = c.opts.ReuseBuffers, r.poison, r.switched, r.silent
+	r.caller, err = wire.NewCaller(c.client, on)
+	if err != nil {
+		return fmt.Errorf("weir: %w", err)
+	}
+	defer r.caller.Close()
+	r.consumers = r.fanOutConsumers()
+	r.logAbilities()
+	defer r.scheduler.Close()
+	probing, end := context.WithCancel(ctx)
+	defer r.probes.Wait()
+	defer end()
+	r.startProbe = func(n int) { r.probes.Go(func() { r.probe(probing, n) }) }
+	r.register()
+	defer r.unregister()
+	defer context.AfterFunc(ctx, r.Stopping)()
+	r.streams.Replace(c.streams)
+	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold}
+	err = r.join(ctx, group.Config{
+		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
+		Times: c.opts.times(), Stop: c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
+		Host: r, Log: r.opts.Logger,
+	})
+	r.rests()
+	var stop *stopError
+	switch {
+	case errors.As(err, &stop):
+		err = stop.err
+	case errors.Is(err, group.ErrNoStream):
+		err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
+	}
+	if left := r.outlast(r.stopping.Add(c.opts.StopTimeout)); left != nil {
+		return errors.Join(err, left)
+	}
+	return err
+}
+
+// run is one Run of a consumer: what its shards share.
+type run struct {
+	*Consumer
+	opts      Options // with the logger and what is told through the queue
+	queue     *notify.Queue
+	tell      hooks
+	dropping  atomic.Bool    // events are, and that was told
+	gone      sync.Map       // streams by name, and when it was logged that they do not exist
+	panics    sync.Map       // of PanicError.Who: its text at the last panic whose stack was logged
+	handler   Handler        // of all shards; nil with
+	shards    *ShardHandlers // … which make one for each term
+	lineage   *lineage
+	values    context.Context // Run's, without its end
+	poison    bool            // whether handlers write into Data is looked at
+	caller    *wire.Caller
+	scheduler polling.Scheduler
+	budget    *memory.Budget
+	consumers *fanout.Consumers // nil when it polls
+	streams   streams.Set
+	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks
+	setups    sync.Map   // source.Stream to *source.Setup
+	catalog   streams.Catalog
+
+	probes     sync.WaitGroup
+	startProbe func(n int) // is called by the beat loop
+
+	// With the consumer's lock.
+	looked    time.Time // when the beat loop last came by; zero before it does
+	answered  time.Time // when the last beat that was answered was sent
+	stopping  time.Time
+	isolation supervise.Isolation
+	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
+	abandoned map[lease.Key]*shardLoop       // whose handlers ignore that their contexts have ended
+}
+
+func (r *run) loop(t *group.Term) *shardLoop {
+	l := &shardLoop{
+		in: r, rate: supervise.RateOf(t.Lease.Load.Bytes(), time.Now()), term: t,
+	}
+	if r.shards == nil { // else it is asked first where reading begins
+		l.source = r.pagesOf(l, t.Lease.Position)
+	}
+	return l
+}
+
+// pagesOf is what a shard is read from, from a position on.
+func (r *run) pagesOf(l *shardLoop, at Position) pages {
+	poll := polling.Poll{
+		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: int32(r.opts.Batch), Listener: l,
+	}
+	if r.consumers == nil {
+		return polling.NewFeed(l, poll, &r.scheduler, r.budget)
+	}
+	return r.pages(l, poll, r.consumers)
+}
+
+// setup is what a stream's shards are read with.
+func (r *run) setup(stream string) *source.Setup {
+	of := r.streams.Stream(stream)
+	if known, ok := r.setups.Load(of); ok {
+		return known.(*source.Setup)
+	}
+	known, _ := r.setups.LoadOrStore(of, &source.Setup{
+		Client: r.client, Caller: r.caller, Stream: of, Idle: r.opts.IdleInterval, ReadShare: r.opts.ReadShare,
+		IfExpired: source.IfExpired(r.opts.Expired),
+	})
+	return known.(*source.Setup)
+}
+
+func (r *run) switched(streamARN string, to wire.Format, why error) {
+	r.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
+}
+
+func (r *run) silent(endpoint string, times int) {
+	r.opts.Logger.Info("reads were not answered and made a second time, over new connections", "endpoint", endpoint, "reads", times)
+}
