@@ -30,8 +30,8 @@ type Events struct {
 	Read func(context.Context, Read)
 	// BatchBegins: the handler is called.
 	BatchBegins func(context.Context, BatchBegins)
-	// BatchHandled: the handler returned nil for a batch, or a function that pulls asked for the next
-	// batch when all of this one was done.
+	// BatchHandled: the handler returned nil for a batch, or a function that pulls asked for the
+	// next batch when all of this one was done.
 	BatchHandled func(context.Context, BatchHandled)
 	// CheckpointSaved: progress of a shard is durable in the store.
 	CheckpointSaved func(context.Context, CheckpointSaved)

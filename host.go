@@ -20,7 +20,8 @@ func (r *run) Read(t *group.Term) error {
 	return l.run()
 }
 
-// List lists a stream for the leader; with a start, for an application that has not seen the stream.
+// List lists a stream for the leader; with a start, for an application that has not seen the
+// stream.
 func (r *run) List(ctx context.Context, name string, start Position) (group.Listing, error) {
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
 	if errors.Is(err, streams.ErrNoStream) {

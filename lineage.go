@@ -159,8 +159,8 @@ func (n *lineage) look(ctx context.Context, r *run) error {
 	return nil
 }
 
-// inVain reports whether looking has failed for so long, and since when. A worker of which that is true
-// can begin no shard.
+// inVain reports whether looking has failed for so long, and since when. A worker of which that is
+// true can begin no shard.
 func (n *lineage) inVain(now time.Time, least time.Duration) (since time.Time, some bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

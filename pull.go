@@ -152,8 +152,8 @@ func (p *puller) returned() error {
 	}
 }
 
-// returned is the error of the term's function that pulls when it has returned, nil while it has not
-// and where nothing is pulled.
+// returned is the error of the term's function that pulls when it has returned, nil while it has
+// not and where nothing is pulled.
 func (h *handling) returned() error {
 	if h == nil || h.pull == nil {
 		return nil

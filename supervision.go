@@ -61,8 +61,8 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	return s, l.well || l.state == "" && r.Doing == source.AtTip
 }
 
-// Troubles is what each beat does with the shards: it gives up those that make no progress, and returns
-// what is not going well.
+// Troubles is what each beat does with the shards: it gives up those that make no progress, and
+// returns what is not going well.
 func (r *run) Troubles() []lease.Trouble {
 	now := time.Now()
 	suspect := supervise.SuspectAfter(r.opts.StallAfter)

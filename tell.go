@@ -79,8 +79,8 @@ func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	}
 }
 
-// hookPanicked logs that a hook panicked. It is called by the queue's goroutine, as the logger is, and does not go through
-// the queue, which may be closed by then.
+// hookPanicked logs that a hook panicked. It is called by the queue's goroutine, as the logger is,
+// and does not go through the queue, which may be closed by then.
 func (r *run) hookPanicked(to *slog.Logger, err error) {
 	var p *notify.Panic
 	if errors.As(err, &p) {
@@ -92,7 +92,8 @@ func (r *run) hookPanicked(to *slog.Logger, err error) {
 	})
 }
 
-// logPanic logs an error of the user's code; of a panic with the stack, unless the one before was the same.
+// logPanic logs an error of the user's code; of a panic with the stack, unless the one before was
+// the same.
 func (r *run) logPanic(to *slog.Logger, what string, err error, args ...any) {
 	args = append(args, "err", err)
 	if stack := r.newStack(err); stack != "" {

@@ -26,9 +26,10 @@ const (
 	// answers need that are under way. And it waits 20 s for an answer over a connection that has
 	// died without a word, where the others ask a second time after at most 4 s.
 	SDKWire
-	// OverNetHTTP is AutoWire with the requests made by net/http, instead of an HTTP/1.1 client of our
-	// own that costs less. It is for comparison and doubt: where that client does not understand an
-	// answer, net/http makes the further calls to the endpoint anyway, which is logged once.
+	// OverNetHTTP is AutoWire with the requests made by net/http, instead of an HTTP/1.1 client of
+	// our own that costs less. It is for comparison and doubt: where that client does not
+	// understand an answer, net/http makes the further calls to the endpoint anyway, which is
+	// logged once.
 	OverNetHTTP
 )
 

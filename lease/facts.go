@@ -14,8 +14,8 @@ type Facts struct {
 	// Gone are parents without a lease that a complete listing, begun after the lease that names
 	// them was seen, did not name either: they have left the stream and nobody waits for them.
 	Gone map[Key]bool
-	// OutOfDate are the sessions whose fingerprint has differed from the leases for longer than a beat
-	// can explain.
+	// OutOfDate are the sessions whose fingerprint has differed from the leases for longer than a
+	// beat can explain.
 	OutOfDate map[string]bool
 	// Forgettable are the sessions that have been ended for so long that no call is on its way any
 	// more that they sent or that names them. A row that goes earlier can come back with a late

@@ -111,7 +111,8 @@ func (r *readme) shell(dir, script string) *exec.Cmd {
 	return cmd
 }
 
-// lasts begins what goes on until Ctrl-C. The shell becomes the command, which gets the signal itself then.
+// lasts begins what goes on until Ctrl-C. The shell becomes the command, which gets the signal
+// itself then.
 func (r *readme) lasts(script string) *output {
 	out := newOutput()
 	cmd := r.shell(r.dir, "exec "+script)
@@ -125,7 +126,8 @@ func (r *readme) lasts(script string) *output {
 	return out
 }
 
-// install runs the block in the clone, and then has the PATH that it made. Modules stay where they are, so that it needs no network.
+// install runs the block in the clone, and then has the PATH that it made. Modules stay where they
+// are, so that it needs no network.
 func (r *readme) install(script string) {
 	modules, err := exec.CommandContext(r.t.Context(), "go", "env", "GOMODCACHE").Output()
 	if err != nil {
@@ -181,7 +183,8 @@ func (r *readme) shows(script string) string {
 	return string(out)
 }
 
-// targets looks whether make has what the block names. What they run needs more than Go alone, or is what runs this test.
+// targets looks whether make has what the block names. What they run needs more than Go alone, or
+// is what runs this test.
 func (r *readme) targets(script string) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

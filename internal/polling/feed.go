@@ -79,8 +79,8 @@ type Owner interface {
 	// reading between two of them: a context keeps room for each that was ever made from it, which
 	// adds up when every shard has its own.
 	Calls() context.Context
-	// Wake is called once after Next failed with [source.ErrEmpty], when there is something. It must not
-	// block.
+	// Wake is called once after Next failed with [source.ErrEmpty], when there is something. It
+	// must not block.
 	Wake()
 }
 
@@ -124,8 +124,8 @@ const (
 	// connection; haste is how long it does while other reads wait for their turn.
 	patience = time.Second
 	haste    = patience / 10
-	// shortageWait is how long a read waits for as much memory as before: until then it will probably
-	// come from others that are read, after that it is with handlers that hang.
+	// shortageWait is how long a read waits for as much memory as before: until then it will
+	// probably come from others that are read, after that it is with handlers that hang.
 	shortageWait = 10 * time.Second
 )
 

@@ -71,8 +71,8 @@ func (s *Scheduler) turns() bool {
 	return false
 }
 
-// nextWave returns a wave whose reads wait for a goroutine, or one of what is due next; nil if there
-// is none.
+// nextWave returns a wave whose reads wait for a goroutine, or one of what is due next; nil if
+// there is none.
 func (s *Scheduler) nextWave() (w *wave, asked bool) {
 	if len(s.late) > 0 {
 		w = s.late[0]

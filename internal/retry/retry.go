@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/jitter"
 )
 
-// Pause returns how long to wait after so many failures in a row: low after the first, twice as long
-// after each further one, high at most. Up to half of that is left to chance.
+// Pause returns how long to wait after so many failures in a row: low after the first, twice as
+// long after each further one, high at most. Up to half of that is left to chance.
 func Pause(low, high time.Duration, failures int) time.Duration {
 	d := high
 	if doubled := low << (failures - 1); failures < 40 && doubled > 0 {

@@ -1,5 +1,6 @@
-// Package streams is what is known of streams: how they are named, which shards they have, when they
-// were created, and whether they can be read at all. It knows no lease, no checkpoint and no handler.
+// Package streams is what is known of streams: how they are named, which shards they have, when
+// they were created, and whether they can be read at all. It knows no lease, no checkpoint and no
+// handler.
 //
 // Every call has a deadline and is made without the SDK's own retries, which would hide throttling
 // for seconds.

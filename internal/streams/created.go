@@ -12,8 +12,8 @@ import (
 	"github.com/weir-go/weir/internal/retry"
 )
 
-// created returns when the stream was created, in Unix milliseconds, 0 when the service does not say.
-// A call that is throttled is repeated.
+// created returns when the stream was created, in Unix milliseconds, 0 when the service does not
+// say. A call that is throttled is repeated.
 func created(ctx context.Context, client *kinesis.Client, s Stream) (int64, error) {
 	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {

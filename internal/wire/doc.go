@@ -6,12 +6,14 @@
 // The SDK's client asks in JSON: base64 is a third more to receive and must be decoded, each record
 // is five objects on the heap, and the stack of middleware costs 70 µs a call. Here
 //
-//   - answers are asked for in CBOR, where data are bytes; record data, keys and numbers lie in the body as it was received
-//     ([Record], [Page]), so that a page costs a few allocations and a record none;
-//   - calls of clients that are [Plain] are made without the SDK's stack, with its endpoint, credentials and errors, and over
-//     HTTP/1.1, which costs half of what HTTP/2 does for answers of a megabyte;
-//   - other clients' calls go through the SDK, with a protocol that reads answers in the same way, so that the user's
-//     middleware, tracing and HTTP client work as ever.
+//   - answers are asked for in CBOR, where data are bytes; record data, keys and numbers lie in the
+//     body as it was received ([Record], [Page]), so that a page costs a few allocations and a
+//     record none;
+//   - calls of clients that are [Plain] are made without the SDK's stack, with its endpoint,
+//     credentials and errors, and over HTTP/1.1, which costs half of what HTTP/2 does for answers
+//     of a megabyte;
+//   - other clients' calls go through the SDK, with a protocol that reads answers in the same way,
+//     so that the user's middleware, tracing and HTTP client work as ever.
 //
 // # Trust
 //

@@ -19,8 +19,9 @@ import (
 // our own would not do as well; if not, reason says what would be missed. A client is plain when
 //
 //   - it has no middleware (APIOptions), no interceptors, no tracer, no meter, and logs nothing;
-//   - its retryer, signer, endpoint resolver and authentication are the SDK's own (any region, FIPS and dual-stack, base
-//     endpoint and account-based endpoints are fine: the SDK is asked for the endpoint);
+//   - its retryer, signer, endpoint resolver and authentication are the SDK's own (any region, FIPS
+//     and dual-stack, base endpoint and account-based endpoints are fine: the SDK is asked for the
+//     endpoint);
 //   - it has credentials, which are used through the SDK's provider;
 //   - its HTTP client is the SDK's or an *http.Client, with any transport;
 //   - its protocol is the one that the SDK chose.

@@ -29,8 +29,8 @@
 //
 //   - No two workers trust one lease, and epochs are never given out twice: they jump by 2^20.
 //   - Checkpoints that were lost are handled again. Nothing is skipped.
-//   - Every restart, failover and move of the application's slot in a cluster stops the application for about the failover time and two beats,
-//     where the other stores go on at once.
+//   - Every restart, failover and move of the application's slot in a cluster stops the application
+//     for about the failover time and two beats, where the other stores go on at once.
 //
 // One gap cannot be seen from a script: an old primary that is cut off from its replicas but not
 // from its workers goes on answering them while a replica has been promoted. [Options.Replicas]

@@ -19,9 +19,11 @@
 //
 // # What is a model
 //
-//   - A clock whose rate is r: all durations that the worker is configured with are divided by r. For what depends on them that is exactly the
-//     same. Constants of the code (a call's 20 s, for one) keep true time.
-//   - A pause holds all answers to a worker's calls, and its handlers' returns, until it is over; its timers go on. Processes that are really frozen are the
-//     business of the chaos command.
-//   - A crash: from that instant nothing of the worker reaches the store, the service or the log. Its goroutines are ended behind the scene.
+//   - A clock whose rate is r: all durations that the worker is configured with are divided by r.
+//     For what depends on them that is exactly the same. Constants of the code (a call's 20 s, for
+//     one) keep true time.
+//   - A pause holds all answers to a worker's calls, and its handlers' returns, until it is over;
+//     its timers go on. Processes that are really frozen are the business of the chaos command.
+//   - A crash: from that instant nothing of the worker reaches the store, the service or the log.
+//     Its goroutines are ended behind the scene.
 package sim

@@ -28,11 +28,14 @@ type Wish struct {
 // Reset says what a wish means for a stream, ancestors before descendants, whose order is kept by
 // that:
 //
-//   - Oldest and a time move every shard there that can still be read, also those that were read to their end, which are
-//     opened again. The plan then gives no child out before its parents have ended again.
-//   - Latest moves the open shards to the service's time of the listing, and ends the others, of which nothing is wanted.
-//   - A wish for one shard takes its descendants along, because what they brought came after it: for Oldest and a time to the
-//     same place, for a sequence number to their beginning. Latest moves the one shard only: it makes nothing come again.
+//   - Oldest and a time move every shard there that can still be read, also those that were read to
+//     their end, which are opened again. The plan then gives no child out before its parents have
+//     ended again.
+//   - Latest moves the open shards to the service's time of the listing, and ends the others, of
+//     which nothing is wanted.
+//   - A wish for one shard takes its descendants along, because what they brought came after it:
+//     for Oldest and a time to the same place, for a sequence number to their beginning. Latest
+//     moves the one shard only: it makes nothing come again.
 //   - A shard without a lease gets one. A lease whose shard has left the stream stays as it is.
 func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	graph := shard.NewGraph(s.Shards)

@@ -45,8 +45,9 @@ func (v *Verdict) complain(format string, args ...any) {
 // workers' journals, each in the order it was written. A handling breaks the order when
 //
 //   - it is the first of its record, although a later record of the same key was handled before it;
-//   - it leaves out a record in a repetition: an owner that begins anew may go back, to any record that was handled before,
-//     but from there the records of a key must follow in the same order, up to where it had been;
+//   - it leaves out a record in a repetition: an owner that begins anew may go back, to any record
+//     that was handled before, but from there the records of a key must follow in the same order,
+//     up to where it had been;
 //   - a newer epoch of its shard was there already: two owners at a time.
 //
 // The first two rules look at a key wherever it was handled, so they reach across splits, merges

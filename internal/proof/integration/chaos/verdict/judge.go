@@ -11,18 +11,23 @@ import (
 
 // Judge finds, in a history,
 //
-//   - lost records: handled by nobody, or only by an owner that somebody else had overtaken by then. Such an owner's progress must
-//     not count, so the next owner handles the record again; if it did not, the overtaken owner has saved what was not its own.
-//   - broken order: a number of a key that is handled for the first time after a higher one; a shard's records that do not rise within an
-//     epoch, but for those of a call that failed, which come again; an epoch with two owners.
-//   - overlaps: a call of the handler that begins, or a record that is handled, after a higher epoch's first call for the shard. One is
-//     allowed: the rest of a call that was running when its process was frozen, until the allowance after it was thawed.
-//     Nobody can take a record out of the hands of a process that stands still.
-//   - checkpoints that an overtaken owner was told to have saved, and confirmed ones that a later owner does not know.
-//   - repetitions without a reason: a stretch of them has to begin where an owner begins, or goes on after a call that failed, within the time
-//     of a fault that may cause them, and repeat what a process did that this fault struck.
-//   - silence: a record waits from when it was put until somebody handles it. Time in which a fault excuses its shard
-//     does not count; the rest may not exceed the allowance.
+//   - lost records: handled by nobody, or only by an owner that somebody else had overtaken by
+//     then. Such an owner's progress must not count, so the next owner handles the record again; if
+//     it did not, the overtaken owner has saved what was not its own.
+//   - broken order: a number of a key that is handled for the first time after a higher one; a
+//     shard's records that do not rise within an epoch, but for those of a call that failed, which
+//     come again; an epoch with two owners.
+//   - overlaps: a call of the handler that begins, or a record that is handled, after a higher
+//     epoch's first call for the shard. One is allowed: the rest of a call that was running when
+//     its process was frozen, until the allowance after it was thawed. Nobody can take a record out
+//     of the hands of a process that stands still.
+//   - checkpoints that an overtaken owner was told to have saved, and confirmed ones that a later
+//     owner does not know.
+//   - repetitions without a reason: a stretch of them has to begin where an owner begins, or goes
+//     on after a call that failed, within the time of a fault that may cause them, and repeat what
+//     a process did that this fault struck.
+//   - silence: a record waits from when it was put until somebody handles it. Time in which a fault
+//     excuses its shard does not count; the rest may not exceed the allowance.
 func Judge(h History) Verdict {
 	j := &judge{History: h, shards: map[string]*shard{}, kinds: map[string]*Kind{}, said: map[string]int{}}
 	j.gather()
