@@ -33,6 +33,14 @@ test: vet ## Every test that needs Go alone
 	cd store/redisstore && $(GO) test -shuffle=on ./...
 	cd internal/proof/integration && $(GO) test -shuffle=on ./sqlite/...
 
+.PHONY: install-check
+install-check: ## What this tree would be if it were released, installed as users do it: go install, go run, go get, go get -tool (about two minutes)
+	scripts/install-check.sh
+
+.PHONY: tidy
+tidy: ## go mod tidy in every module
+	scripts/tidy.sh
+
 .PHONY: wrong-inputs
 wrong-inputs: ## The command with some 300 wrong inputs: prints what it says to each, with which exit code, and when
 	cd cmd/weir && $(GO) test -count=1 -run '^TestWrongInputs' -table

@@ -15,7 +15,7 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
-	github.com/weir-go/weir v0.0.0
+	github.com/weir-go/weir v0.1.0
 	golang.org/x/term v0.47.0
 	modernc.org/sqlite v1.61.1
 )
@@ -63,8 +63,8 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/spf13/pflag v1.0.9 // indirect
-	github.com/weir-go/weir/store/redisstore v0.0.0
+	github.com/spf13/pflag v1.0.9
+	github.com/weir-go/weir/store/redisstore v0.1.0
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
@@ -72,7 +72,3 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
-
-replace github.com/weir-go/weir => ../..
-
-replace github.com/weir-go/weir/store/redisstore => ../../store/redisstore

@@ -10,7 +10,7 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/weir-go/weir v0.0.0
+	github.com/weir-go/weir v0.1.0
 	github.com/weir-go/weir/store/redisstore v0.0.0
 	golang.org/x/sys v0.49.0
 	modernc.org/sqlite v1.61.1

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Installs what this tree would be if it were released, as users do: the command by go install, go run and as a tool of a module, the Redis store alone,
+# and the library. The modules come from a proxy of files that is made of the tree, into a module cache that is empty; those of others come from the cache
+# of this machine, or from where go gets them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+version=v0.999.0
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+say() { printf '%s\n' "install-check: $*"; }
+# quiet has the go command say what it downloads only when it fails.
+quiet() { "$go" "$@" 2>"$dir/log" || { cat "$dir/log" >&2; return 1; }; }
+
+mkdir "$dir/tree"
+git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$dir/tree"
+scripts/require.sh "$dir/tree" "$version"
+git -C "$dir/tree" init -q && git -C "$dir/tree" add -A
+"$go" run ./scripts/moduleproxy -tree "$dir/tree" -version "$version" -out "$dir/proxy"
+
+others="file://$("$go" env GOMODCACHE)/cache/download"
+export GOPROXY="file://$dir/proxy,$others,$("$go" env GOPROXY)"
+# No checksum database knows what was not published.
+export GONOSUMDB=github.com/weir-go/weir GOWORK=off GOMODCACHE="$dir/cache" GOFLAGS="-modcacherw -trimpath" GOBIN="$dir/bin"
+unset GOPRIVATE GONOPROXY
+m=github.com/weir-go/weir
+
+quiet install "$m/cmd/weir@$version"
+"$dir/bin/weir" --version | grep -q "$version" || { say "weir --version does not say $version"; exit 1; }
+say "go install $m/cmd/weir@vX: $("$dir/bin/weir" --version | head -1)"
+
+# fresh makes a module of its own and goes there.
+fresh() { mkdir "$dir/$1" && cd "$dir/$1" && "$go" mod init "example.com/$1" 2>/dev/null; }
+
+(fresh run && quiet run "$m/cmd/weir@$version" --version | grep -q "$version")
+say "go run $m/cmd/weir@vX"
+
+(
+	fresh tool
+	quiet get -tool "$m/cmd/weir@$version"
+	quiet tool weir --version | grep -q "$version"
+)
+say "go get -tool $m/cmd/weir@vX"
+
+(
+	fresh redis
+	cat >main.go <<'END'
+package main
+
+import (
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/redisstore"
+)
+
+func main() {
+	store, err := redisstore.New(redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: true}), redisstore.Options{})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(store.Abilities().Has(lease.WatchBeats))
+}
+END
+	quiet get "$m/store/redisstore@$version"
+	quiet mod tidy
+	[ "$(quiet run .)" = true ]
+	grep -q "$m $version" go.mod
+)
+say "go get $m/store/redisstore@vX, alone, and a program with it"
+
+(
+	fresh library
+	cp "$dir/tree/cmd/weir/internal/example/main.go" .
+	quiet get "$m@$version"
+	quiet mod tidy
+	quiet build -o /dev/null .
+	# what the library brings by itself
+	"$go" mod graph | awk -v of="$m@$version" '$1 == of { print $2 }' | grep -v -e '^github.com/aws/' -e '^go@' -e '^toolchain@' && { say "the library requires more than the AWS SDK"; exit 1; }
+	true
+)
+say "go get $m@vX, and the program of README.md with it"

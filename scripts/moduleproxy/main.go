@@ -1,0 +1,124 @@
+// Command moduleproxy makes a module proxy of files out of a tree: what the go command would be
+// given for the published modules if the tree were tagged with a version. So installs are tried
+// before there is a tag, and go.sum files name what a tag is going to have.
+//
+//	moduleproxy -tree . -version v1.2.3 -out DIR
+//
+// Then GOPROXY=file://DIR. It packs the files that git knows, as they lie there.
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// published are the directories of the published modules, the root first.
+var published = []string{".", "store/redisstore", "cmd/weir"}
+
+const module = "github.com/weir-go/weir"
+
+func main() {
+	tree := flag.String("tree", ".", "the root of the repository")
+	version := flag.String("version", "", "the version of all modules, such as v1.2.3")
+	out := flag.String("out", "", "the directory to make")
+	flag.Parse()
+	if err := run(*tree, *version, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "moduleproxy:", err)
+		os.Exit(1)
+	}
+}
+
+func run(tree, version, out string) error {
+	if !strings.HasPrefix(version, "v") || out == "" {
+		return errors.New("-version and -out are required, as in -version v1.2.3 -out DIR")
+	}
+	list := exec.Command("git", "ls-files", "-z")
+	list.Dir = tree
+	names, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("git ls-files: %w", err)
+	}
+	files := strings.Split(strings.TrimSuffix(string(names), "\x00"), "\x00")
+	for _, dir := range published {
+		if err := pack(tree, dir, version, out, files); err != nil {
+			return fmt.Errorf("module %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// pack writes what the proxy answers about one module.
+func pack(tree, dir, version, out string, files []string) error {
+	mod, err := os.ReadFile(filepath.Join(tree, dir, "go.mod"))
+	if err != nil {
+		return err
+	}
+	name := path.Join(module, dir)
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	for _, file := range of(dir, files) {
+		text, err := os.ReadFile(filepath.Join(tree, file.from))
+		if err != nil {
+			return err
+		}
+		w, err := z.Create(name + "@" + version + "/" + file.to)
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	at := filepath.Join(out, filepath.FromSlash(name), "@v")
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return err
+	}
+	for file, text := range map[string][]byte{
+		"list": []byte(version + "\n"), version + ".info": fmt.Appendf(nil, `{"Version":%q}`, version), version + ".mod": mod, version + ".zip": packed.Bytes(),
+	} {
+		if err := os.WriteFile(filepath.Join(at, file), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packedFile is a file of the repository, and its name in a module.
+type packedFile struct{ from, to string }
+
+// of are the files of the module in dir: those below it, without those of modules further below. A
+// module without a licence of its own gets the root's, as the go command does it.
+func of(dir string, files []string) (all []packedFile) {
+	prefix := ""
+	if dir != "." {
+		prefix = dir + "/"
+	}
+	var below []string // other modules
+	for _, f := range files {
+		if path.Base(f) == "go.mod" && path.Dir(f) != dir && strings.HasPrefix(f, prefix) {
+			below = append(below, path.Dir(f)+"/")
+		}
+	}
+	for _, f := range files {
+		in := func(other string) bool { return strings.HasPrefix(f, other) }
+		if strings.HasPrefix(f, prefix) && !slices.ContainsFunc(below, in) {
+			all = append(all, packedFile{f, strings.TrimPrefix(f, prefix)})
+		}
+	}
+	if prefix != "" && !slices.Contains(files, prefix+"LICENSE") {
+		all = append(all, packedFile{"LICENSE", "LICENSE"})
+	}
+	return all
+}

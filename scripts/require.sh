@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Has the published modules of a tree require each other at a version:
+#   scripts/require.sh TREE vX.Y.Z
+set -euo pipefail
+tree=$1 version=$2 go=${GO:-go} m=github.com/weir-go/weir
+(cd "$tree/store/redisstore" && "$go" mod edit -require="$m@$version")
+(cd "$tree/cmd/weir" && "$go" mod edit -require="$m@$version" -require="$m/store/redisstore@$version")
