@@ -10,6 +10,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -41,7 +42,7 @@ func run(tree, version, out string) error {
 	if !strings.HasPrefix(version, "v") || out == "" {
 		return errors.New("-version and -out are required, as in -version v1.2.3 -out DIR")
 	}
-	list := exec.Command("git", "ls-files", "-z")
+	list := exec.CommandContext(context.Background(), "git", "ls-files", "-z")
 	list.Dir = tree
 	names, err := list.Output()
 	if err != nil {
