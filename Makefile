@@ -156,10 +156,6 @@ $(DEPS)/bin/golangci-lint:
 demo: ## The demo: a stream, a group of workers, a crash, a verdict
 	$(GO) run ./cmd/weir demo
 
-.PHONY: tidy
-tidy: ## Tidy every module
-	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy) || exit 1; done
-
 .PHONY: clean
 clean: ## Remove what was built and fetched
 	rm -rf bin $(DEPS)
