@@ -20,10 +20,8 @@ var readmeBlocks = []struct {
 	run    func(r *readme, script string)
 	why    string
 }{
-	{begins: "go run ./cmd/weir demo", why: "it takes 40 s; TestDemo runs it with fewer flights"},
+	{begins: "go run ./cmd/weir demo", why: "it takes 40 s, and TestDemo runs it with fewer flights; and what is below runs this test"},
 	{begins: "go get github.com/weir-go/weir", why: "it is for a module of the reader's own, and needs the network"},
-	{begins: "shard ───▶", why: "it is a drawing"},
-	{begins: "worker A ─┐", why: "it is a drawing"},
 	{begins: "go install ./cmd/weir", run: (*readme).install},
 	{begins: "weir local", run: (*readme).serve},
 	{begins: "cat > flights.ndjson", run: (*readme).put},

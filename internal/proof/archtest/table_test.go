@@ -113,6 +113,9 @@ var rows = []row{
 			"internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
+	{
+		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{".", "lease", "kinesistest", "store/memstore"}, sdk: true,
+	},
 	{pkg: "scripts/moduleproxy", why: "what the go command would be given if the tree were released, so that installs are tried before"},
 	{
 		pkg: "internal/proof/benchserver", why: "a Kinesis that copies prepared answers, for benchmarks; sharing code would share costs",
