@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by release builds: -ldflags "-X main.version=v1.2.3".
-var version string
+// version and commit are set by release builds: -ldflags "-X main.version=v1.2.3 -X main.commit=0123abc".
+var version, commit string
 
 type build struct {
 	Version  string `json:"version"`
@@ -21,12 +21,12 @@ type build struct {
 }
 
 func thisBuild() build {
-	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.Version = cmp.Or(b.Version, info.Main.Version)
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				b.Commit = s.Value
+				b.Commit = cmp.Or(b.Commit, s.Value)
 			}
 		}
 	}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Prepares a release and pushes nothing:
+#   scripts/release.sh vX.Y.Z
+# Has the nested modules require the version, builds dist/, and prints the commands that make the tags. docs/releasing.md says more.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go} version=${1:-} m=github.com/weir-go/weir
+die() { printf 'release: %s\n' "$*" >&2; exit 1; }
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[a-z0-9.]+)?$ ]] || die "name a version, such as v0.1.0"
+[ -z "$(git status --porcelain)" ] || die "the tree has changes: commit them first"
+grep -q "^## \[${version#v}\] - 20" CHANGELOG.md || die "CHANGELOG.md has no section for it, such as \"## [${version#v}] - $(date -u +%F)\""
+tags=("$version" "store/redisstore/$version" "cmd/weir/$version")
+for tag in "${tags[@]}"; do
+	! git rev-parse -q --verify "refs/tags/$tag" >/dev/null || die "the tag $tag exists"
+done
+
+# The checksums of what is tagged together are those of this tree; the command's needs the store's as it is then.
+scripts/require.sh . "$version"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+for module in store/redisstore cmd/weir; do
+	rm -rf "$dir/proxy" "$dir/cache"
+	"$go" run ./scripts/moduleproxy -version "$version" -out "$dir/proxy"
+	sed -i "/^github\.com\/weir-go\/weir/d" "$module/go.sum"
+	(
+		export GOPROXY="file://$dir/proxy,file://$("$go" env GOMODCACHE)/cache/download,$("$go" env GOPROXY)"
+		cd "$module" && GONOSUMDB=$m GOWORK=off GOMODCACHE="$dir/cache" GOFLAGS=-modcacherw "$go" mod tidy
+	)
+done
+if [ -n "$(git status --porcelain)" ]; then
+	git status --short
+	die "the modules require $version now: commit that, and run this again"
+fi
+
+rm -rf dist
+mkdir dist
+commit=$(git rev-parse HEAD) date=$(git log -1 --format=%cI)
+stamp=$(date -u -d "$date" +%Y%m%d%H%M.%S)
+# name OS ARCH: of an archive, without its ending
+name() { echo "weir_${version#v}_$1_$2"; }
+(cd cmd/weir && CGO_ENABLED=0 "$go" build -trimpath -o "$dir/weir" .)
+for os in linux darwin windows; do for arch in amd64 arm64; do
+	at=$dir/$(name $os $arch) binary=weir
+	[ $os != windows ] || binary=weir.exe
+	mkdir -p "$at/completions"
+	(cd cmd/weir && CGO_ENABLED=0 GOOS=$os GOARCH=$arch "$go" build -trimpath -buildvcs=false \
+		-ldflags "-s -w -X main.version=$version -X main.commit=$commit" -o "$at/$binary" .)
+	cp LICENSE README.md CHANGELOG.md "$at/"
+	for shell in bash zsh fish powershell; do "$dir/weir" completion $shell >"$at/completions/weir.$shell"; done
+	"$go" run ./scripts/sbom "$at/$binary" >"$at/weir.cdx.json"
+	find "$at" -exec env TZ=UTC touch -t "$stamp" {} +
+	tar --sort=name --owner=0 --group=0 --numeric-owner -C "$dir" -cf - "$(basename "$at")" | gzip -n9 >"dist/$(name $os $arch).tar.gz"
+	printf 'release: dist/%s.tar.gz\n' "$(name $os $arch)"
+done; done
+(cd dist && sha256sum -- *.tar.gz >SHA256SUMS)
+
+echo "release: make the tags, and push them in this order:"
+for tag in "${tags[@]}"; do printf '  git tag -a %s -m "weir %s" %s && git push origin %s\n' "$tag" "$version" "$commit" "$tag"; done
