@@ -114,6 +114,10 @@ var rows = []row{
 		pkg: "examples/...", why: "whole programs",
 		ours: []string{".", "shard", "lease", "store/...", "kinesistest"}, sdk: true,
 	},
+	{
+		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
+		tests: []string{".", "shard", "lease", "kinesistest", "weirtest", "store/..."},
+	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},
 	{pkg: "internal/proof/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
