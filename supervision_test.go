@@ -161,8 +161,8 @@ func TestAnOutageOfTheServiceIsNoStormOfMoves(t *testing.T) {
 			}
 			fill(srv, s, 20, 5)
 			time.Sleep(time.Hour)
-			// 2 + 4 + 8 + 16 minutes for each worker's patience; now and then a worker that has not had
-			// a shard for long has forgotten one of its stalls.
+			// 2 + 4 + 8 + 16 minutes for each worker's patience; now and then a worker that has not
+			// had a shard for long has forgotten one of its stalls.
 			if n := len(events.all()); n < 4*2 || n > 4*6*workers {
 				t.Errorf("%d workers: %d stalls of 4 shards within an hour", workers, n)
 			}

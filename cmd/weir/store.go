@@ -271,7 +271,7 @@ func storeCreateCommand(t terminal) *cobra.Command {
 		Short: "Make the tables or the file for applications",
 		Long: `Makes the place where applications keep their leases and progress. One table or file serves many applications.
 What exists already is left as it is, so the command may be repeated. Tables of an older version of weir are brought up to
-date; workers of that version need not stop for it, but cannot begin anew afterwards.
+date; workers of that version need not stop for it, and may also begin anew afterwards.
 
 A DynamoDB table is made with on-demand billing; a Postgres or MySQL database gets four tables. Workers never make them by
 themselves: they need no permission for it. A SQLite file is also made by the first worker that names it. Redis needs

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version and commit are set by release builds: -ldflags "-X main.version=v1.2.3 -X main.commit=0123abc".
+// version and commit are set by release builds: -ldflags "-X main.version=v1.2.3 -X
+// main.commit=0123abc".
 var version, commit string
 
 type build struct {

@@ -116,6 +116,7 @@ var rows = []row{
 	{
 		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{".", "lease", "kinesistest", "store/memstore"}, sdk: true,
 	},
+	{pkg: "scripts/sbom", why: "what a release was built of, in a form that tools read"},
 	{pkg: "scripts/moduleproxy", why: "what the go command would be given if the tree were released, so that installs are tried before"},
 	{
 		pkg: "internal/proof/benchserver", why: "a Kinesis that copies prepared answers, for benchmarks; sharing code would share costs",
@@ -135,6 +136,10 @@ var rows = []row{
 	{
 		pkg: "examples/...", why: "whole programs",
 		ours: []string{".", "shard", "lease", "store/...", "kinesistest"}, sdk: true,
+	},
+	{
+		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
+		tests: []string{".", "shard", "lease", "kinesistest", "weirtest", "store/..."},
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// times are what the bounds are made of. Every bound is what docs/operations.md promises; the
+// times are what the bounds are made of. Every bound is what README.md, here, promises; the
 // machine's allowance comes on top of each.
 type times struct{ beat, failover time.Duration }
 

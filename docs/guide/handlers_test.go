@@ -1,0 +1,384 @@
+package guide
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/weirtest"
+)
+
+// till charges orders.
+type till struct {
+	mu      sync.Mutex
+	orders  []string                                   // that were charged, by ID
+	fails   func(ctx context.Context, id string) error // nil for a till that is well
+	rejects []string
+}
+
+var errNoOrder = errors.New("that is no order")
+
+// charge fails with errNoOrder for ever, and with anything else for a while.
+func (t *till) charge(ctx context.Context, r weir.Record) error {
+	var order struct{ ID string }
+	if err := json.Unmarshal(r.Data, &order); err != nil {
+		return errNoOrder
+	}
+	if t.fails != nil {
+		if err := t.fails(ctx, order.ID); err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.orders = append(t.orders, order.ID)
+	return nil
+}
+
+func (t *till) reject(_ context.Context, r weir.Record, why error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rejects = append(t.rejects, fmt.Sprintf("%s: %v", r.Data, why))
+	return nil
+}
+
+func (t *till) charged() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.orders)
+}
+
+// shop is an embedded Kinesis with a stream of orders, in memory for a bubble.
+func shop(t *testing.T, shards int, orders ...string) *kinesistest.Server {
+	srv := kinesistest.NewServer(t, kinesistest.Config{InMemory: true})
+	srv.CreateStream("orders", shards)
+	for _, id := range orders {
+		data := fmt.Appendf(nil, `{"ID": %q}`, id)
+		if id == "???" {
+			data = []byte(id)
+		}
+		srv.Put("orders", "customer-7", data)
+	}
+	return srv
+}
+
+var billing = weir.Options{Stream: "orders", App: "billing"}
+
+// Handle charges each order. One that can never be charged is put aside; any other failure is
+// returned, and what is not done is handled again.
+func (t *till) Handle(ctx context.Context, b *weir.Batch) error {
+	for _, r := range b.Records {
+		err := t.charge(ctx, r)
+		if errors.Is(err, errNoOrder) {
+			err = t.reject(ctx, r, err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := b.Done(r); err != nil { // a failure further on does not charge it again
+			return err
+		}
+	}
+	return nil
+}
+
+func TestHandlersGoOnWhereTheyWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1, "o-1", "???", "o-2", "o-3")
+		tries := 0
+		till := &till{fails: func(_ context.Context, id string) error {
+			if tries++; id == "o-2" && tries < 5 {
+				return errors.New("the bank does not answer")
+			}
+			return nil
+		}}
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), billing, till)
+		worker.Until(weirtest.AtTip(srv, "orders", worker))
+		worker.Stop()
+		if got := till.charged(); !slices.Equal(got, []string{"o-1", "o-2", "o-3"}) {
+			t.Errorf("charged %q", got)
+		}
+		if want := []string{"???: that is no order"}; !slices.Equal(till.rejects, want) {
+			t.Errorf("put aside %q", till.rejects)
+		}
+		if n := worker.Consumer.Counts().HandlerFailures; n != 3 {
+			t.Errorf("the handler failed %d times, want 3", n)
+		}
+	})
+}
+
+// byKey handles the keys of a batch side by side, and the records of each key in order.
+func byKey(handle func(context.Context, weir.Record) error) weir.HandlerFunc {
+	return func(ctx context.Context, b *weir.Batch) error {
+		keys := map[string][]weir.Record{}
+		for _, r := range b.Records {
+			keys[r.PartitionKey] = append(keys[r.PartitionKey], r)
+		}
+		var all sync.WaitGroup
+		errs := make(chan error, len(keys))
+		for _, records := range keys {
+			all.Go(func() {
+				for _, r := range records {
+					if err := handle(ctx, r); err != nil {
+						errs <- err // the batch is handled again, as a whole
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		close(errs)
+		return <-errs // nil if there is none
+	}
+}
+
+func TestKeysSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1)
+		want := map[string][]string{}
+		for i := range 100 {
+			key := fmt.Sprintf("customer-%d", i%10)
+			srv.Put("orders", key, fmt.Appendf(nil, "%03d", i))
+			want[key] = append(want[key], fmt.Sprintf("%03d", i))
+		}
+		var mu sync.Mutex
+		got := map[string][]string{}
+		began := time.Now()
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), billing, byKey(func(_ context.Context, r weir.Record) error {
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			got[r.PartitionKey] = append(got[r.PartitionKey], string(r.Data))
+			return nil
+		}))
+		worker.Until(weirtest.Handled(100, worker))
+		worker.Stop()
+		for key := range want {
+			if !slices.Equal(got[key], want[key]) {
+				t.Errorf("%s: %q", key, got[key])
+			}
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("100 records of a second each took %v", took)
+		}
+	})
+}
+
+// nightly handles what is there, and ends the worker at a record that says so.
+func (t *till) nightly(ctx context.Context, b *weir.Batch) error {
+	for _, r := range b.Records {
+		if string(r.Data) == "closing time" {
+			if err := b.Checkpoint(ctx, r); err != nil {
+				return err
+			}
+			return weir.Stop(nil)
+		}
+		if err := t.charge(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestStopEndsRunWithItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1, "o-1")
+		srv.Put("orders", "customer-7", []byte("closing time"))
+		store := memstore.New()
+		for range 2 {
+			till := &till{}
+			c, err := weir.New(srv.Client(), store, billing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Run(t.Context(), weir.HandlerFunc(till.nightly)); err != nil {
+				t.Errorf("Run returned %v", err)
+			}
+			if len(till.orders) != 1 {
+				t.Errorf("charged %q", till.orders)
+			}
+			// The second night begins behind the first.
+			srv.Put("orders", "customer-7", []byte(`{"ID": "o-2"}`))
+			srv.Put("orders", "customer-7", []byte("closing time"))
+		}
+	})
+}
+
+// total adds up what one shard brings, and says so when its term ends.
+type total struct {
+	term  weir.Term
+	count int
+	tell  func(weir.Term, int, weir.EndReason)
+}
+
+func (s *total) Handle(_ context.Context, b *weir.Batch) error {
+	s.count += len(b.Records)
+	return nil
+}
+
+func (s *total) Close(_ context.Context, why weir.EndReason) { s.tell(s.term, s.count, why) }
+
+// totals makes a handler for each term of each shard.
+func totals(tell func(weir.Term, int, weir.EndReason)) weir.ShardHandlers {
+	return weir.ShardHandlers{Open: func(_ context.Context, t weir.Term) (weir.ShardHandler, error) {
+		return &total{term: t, tell: tell}, nil
+	}}
+}
+
+func TestAHandlerForEachShard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1, "o-1", "o-2")
+		first := srv.OpenShards("orders")[0]
+		var mu sync.Mutex
+		told := map[string]string{}
+		c, err := weir.New(srv.Client(), memstore.New(), billing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		app := weirtest.Go(t, func(ctx context.Context) error {
+			return c.RunShards(ctx, totals(func(term weir.Term, count int, why weir.EndReason) {
+				mu.Lock()
+				defer mu.Unlock()
+				told[term.Shard] = fmt.Sprint(count, " ", why)
+			}))
+		})
+		app.Until(weirtest.When("two records are handled", func() bool { return c.Counts().RecordsHandled == 2 }))
+		srv.Split("orders", first)
+		app.Until(weirtest.When("both children are read", func() bool { return len(c.Shards()) == 2 }))
+		app.Stop()
+		if len(told) != 3 || told[first] != "2 finished" {
+			t.Errorf("told %v", told)
+		}
+	})
+}
+
+// inParts pulls records and writes them a hundred at a time, across batches. What is written is
+// done; should the worker die, the rest comes again.
+func inParts(write func(context.Context, []weir.Record) error) weir.ShardHandlers {
+	return weir.ShardHandlers{Pull: func(ctx context.Context, s *weir.Shard) error {
+		var part []weir.Record
+		for b, err := range s.Batches() {
+			if err != nil {
+				return err // the term is over, and the shard goes on elsewhere
+			}
+			for _, r := range b.Records {
+				if part = append(part, r); len(part) < 100 {
+					continue
+				}
+				if err := write(ctx, part); err != nil {
+					return err
+				}
+				if err := b.Done(r); err != nil {
+					return err
+				}
+				part = part[:0]
+			}
+		}
+		return write(ctx, part) // the shard has ended, and with nil all of it is done
+	}}
+}
+
+func TestPulledPartsCrossBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1)
+		for range 250 {
+			srv.Put("orders", "customer-7", []byte("x"))
+		}
+		options := billing
+		options.Batch = 30
+		c, err := weir.New(srv.Client(), memstore.New(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var sizes []int
+		app := weirtest.Go(t, func(ctx context.Context) error {
+			return c.RunShards(ctx, inParts(func(_ context.Context, part []weir.Record) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if len(part) > 0 {
+					sizes = append(sizes, len(part))
+				}
+				return nil
+			}))
+		})
+		app.Until(weirtest.When("200 records are written", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(sizes) == 2
+		}))
+		srv.Split("orders", srv.OpenShards("orders")[0])
+		app.Until(weirtest.When("both children are read", func() bool { return len(c.Shards()) == 2 }))
+		app.Stop()
+		if !slices.Equal(sizes, []int{100, 100, 50}) {
+			t.Errorf("written %v", sizes)
+		}
+	})
+}
+
+// patient stops when its context ends, and says why that was.
+func patient(work func(weir.Record) <-chan error) weir.RecordFunc {
+	return func(ctx context.Context, r weir.Record) error {
+		select {
+		case err := <-work(r):
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx) // weir.ErrLeaseLost, ErrStopping or ErrStalled
+		}
+	}
+}
+
+func TestAHandlerThatTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1, "o-1")
+		options := billing
+		options.HandlerTimeout = 10 * time.Second
+		stalled := make(chan weir.Stalled, 10)
+		options.Events.Stalled = func(_ context.Context, s weir.Stalled) { stalled <- s }
+		calls := 0
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, patient(func(weir.Record) <-chan error {
+			if calls++; calls == 1 {
+				return nil // for ever
+			}
+			well := make(chan error, 1)
+			well <- nil
+			return well
+		}))
+		worker.Until(weirtest.Handled(1, worker))
+		worker.Stop()
+		if s := <-stalled; s.Stage != weir.ShardHandling || calls != 2 {
+			t.Errorf("%+v, after %d calls", s, calls)
+		}
+	})
+}
+
+func TestAPanicIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1, "o-1")
+		options := billing
+		failed := make(chan weir.HandlerFailed, 10)
+		options.Events.HandlerFailed = func(_ context.Context, f weir.HandlerFailed) { failed <- f }
+		till := &till{}
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(func(ctx context.Context, r weir.Record) error {
+			if len(failed) == 0 {
+				panic("out of paper")
+			}
+			return till.charge(ctx, r)
+		}))
+		worker.Until(weirtest.AtTip(srv, "orders", worker))
+		worker.Stop()
+		var panicked *weir.PanicError
+		if f := <-failed; !errors.As(f.Err, &panicked) || panicked.Value != "out of paper" {
+			t.Errorf("%+v", f)
+		}
+	})
+}

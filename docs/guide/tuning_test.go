@@ -1,0 +1,106 @@
+package guide
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/weirtest"
+)
+
+// soon is for a few shards whose records must not wait.
+var soon = weir.Options{
+	Stream: "orders", App: "billing",
+	IdleInterval: 200 * time.Millisecond, // the shortest: all five reads a second of each shard
+}
+
+// many is for thousands of shards that bring little, on few workers.
+var many = weir.Options{
+	Stream: "clicks", App: "counts",
+	IdleInterval: 5 * time.Second,  // a fifth of the reads; a record waits for up to so long
+	BeatInterval: 3 * time.Second,  // a third of the store's traffic
+	MaxMemory:    512 << 20,        // bytes, for all shards of this worker
+	ListInterval: 10 * time.Minute, // splits and merges are found by their parents' ends all the same
+}
+
+// polite shares the stream with one other application that polls it.
+var polite = weir.Options{Stream: "orders", App: "reports", ReadShare: 0.5}
+
+// patientStore is for a store that is away for up to ten seconds at a time.
+var patientStore = weir.Options{Stream: "orders", App: "billing", FailoverAfter: 20 * time.Second}
+
+func TestTunedOptionsAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1)
+		for _, o := range []weir.Options{soon, many, polite, patientStore} {
+			if _, err := weir.New(srv.Client(), memstore.New(), o); err != nil {
+				t.Errorf("%s: %v", o.App, err)
+			}
+		}
+	})
+}
+
+// What the page says about IdleInterval: a record waits for it at most, and for the call.
+func TestARecordWaitsForAnIdleInterval(t *testing.T) {
+	for _, idle := range []time.Duration{200 * time.Millisecond, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := shop(t, 1)
+			options := billing
+			options.IdleInterval = idle
+			worst := time.Duration(0)
+			worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
+				worst = max(worst, time.Since(r.ArrivalTime()))
+				return nil
+			}))
+			worker.Until(weirtest.AtTip(srv, "orders", worker))
+			for range 50 {
+				time.Sleep(7300 * time.Millisecond)
+				srv.Put("orders", "customer-7", []byte("x"))
+			}
+			worker.Until(weirtest.Handled(50, worker))
+			worker.Stop()
+			if worst > idle+50*time.Millisecond {
+				t.Errorf("with IdleInterval %v a record waited for %v", idle, worst)
+			}
+		})
+	}
+}
+
+// What the page says about an outage of the store: a third of FailoverAfter stops nobody.
+func TestAStoreThatIsAwayForTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1)
+		store := &away{Store: memstore.New()}
+		worker := weirtest.Start(t, srv.Client(), store, patientStore, &till{})
+		worker.Until(weirtest.AtTip(srv, "orders", worker))
+		store.until.Store(time.Now().Add(9 * time.Second))
+		for range 9 {
+			time.Sleep(time.Second)
+			srv.Put("orders", "customer-7", []byte(`{"ID": "o-1"}`))
+		}
+		worker.Until(weirtest.Handled(9, worker))
+		if c := worker.Consumer.Counts(); c.LeasesEnded != 0 || c.StoreFailures == 0 {
+			t.Errorf("%d leases ended, and %d calls of the store failed", c.LeasesEnded, c.StoreFailures)
+		}
+		worker.Stop()
+	})
+}
+
+// away is a store that fails until a time.
+type away struct {
+	lease.Store
+	until atomic.Value // a time.Time
+}
+
+func (s *away) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if until, _ := s.until.Load().(time.Time); time.Now().Before(until) {
+		return lease.Orders{}, errors.New("the store is away")
+	}
+	return s.Store.Beat(ctx, app, r)
+}
