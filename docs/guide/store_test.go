@@ -33,8 +33,8 @@ type application struct {
 	Revision uint64   // moves when a lease is made, deleted or finished, or changes hands
 }
 
-// docStore keeps each application in one document. Each call reads it, changes it, and swaps it. That is
-// right, and slow with many workers: all of them write the same document.
+// docStore keeps each application in one document. Each call reads it, changes it, and swaps it.
+// That is right, and slow with many workers: all of them write the same document.
 type docStore struct{ docs documents }
 
 // change carries out one call: f changes the application that was read, and is called again with a
@@ -174,8 +174,8 @@ func (s docStore) Leave(ctx context.Context, app string, r lease.Report) error {
 	})
 }
 
-// progress carries out what a session says of a lease. Anything but its owner, at the lease's epoch,
-// is ignored: that is what fences late workers.
+// progress carries out what a session says of a lease. What anybody says but its owner, at the
+// lease's epoch, is ignored: that is what fences late workers.
 func (a *application) progress(session string, p lease.Progress) {
 	l := a.lease(p.Key)
 	switch {
