@@ -174,8 +174,8 @@ func (s docStore) Leave(ctx context.Context, app string, r lease.Report) error {
 	})
 }
 
-// progress carries out what a session says of a lease. Anything but its owner, at the lease's
-// epoch, is ignored: that is what fences late workers.
+// progress carries out what a session says of a lease. What anybody says but its owner, at the
+// lease's epoch, is ignored: that is what fences late workers.
 func (a *application) progress(session string, p lease.Progress) {
 	l := a.lease(p.Key)
 	switch {
