@@ -37,6 +37,14 @@ test: vet ## Every test that needs Go alone
 install-check: ## What this tree would be if it were released, installed as users do it: go install, go run, go get, go get -tool (about two minutes)
 	scripts/install-check.sh
 
+.PHONY: release-check
+release-check: ## The short tests of the library and the command on arm64, under an emulator from Debian's packages (an hour or so)
+	WEIR_DEPS=$(DEPS) scripts/release-check.sh
+
+.PHONY: nightly
+nightly: ## What is longer than CI, one after the other; the last outcome is kept in internal/proof/NIGHTLY.md (about three hours)
+	scripts/nightly.sh
+
 .PHONY: tidy
 tidy: ## go mod tidy in every module
 	scripts/tidy.sh
