@@ -39,6 +39,8 @@ stamp=$(date -u -d "$date" +%Y%m%d%H%M.%S)
 # name OS ARCH: of an archive, without its ending
 name() { echo "weir_${version#v}_$1_$2"; }
 (cd cmd/weir && CGO_ENABLED=0 "$go" build -trimpath -o "$dir/weir" .)
+mkdir "$dir/man"
+(cd cmd/weir && SOURCE_DATE_EPOCH=$(date -d "$date" +%s) "$go" test -count=1 -run '^TestManualPages$' . -args -man "$dir/man" >/dev/null)
 for os in linux darwin windows; do for arch in amd64 arm64; do
 	at=$dir/$(name $os $arch) binary=weir
 	[ $os != windows ] || binary=weir.exe
@@ -46,6 +48,7 @@ for os in linux darwin windows; do for arch in amd64 arm64; do
 	(cd cmd/weir && CGO_ENABLED=0 GOOS=$os GOARCH=$arch "$go" build -trimpath -buildvcs=false \
 		-ldflags "-s -w -X main.version=$version -X main.commit=$commit" -o "$at/$binary" .)
 	cp LICENSE README.md CHANGELOG.md "$at/"
+	cp -r "$dir/man" "$at/man"
 	for shell in bash zsh fish powershell; do "$dir/weir" completion $shell >"$at/completions/weir.$shell"; done
 	"$go" run ./scripts/sbom "$at/$binary" >"$at/weir.cdx.json"
 	find "$at" -exec env TZ=UTC touch -t "$stamp" {} +

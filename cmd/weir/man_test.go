@@ -1,0 +1,56 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+)
+
+var manTo = flag.String("man", "", "a directory to leave the manual pages in")
+
+// Every command that a person can find has a manual page that names each of its flags. A release
+// takes the pages from here, so that what makes them is no part of the command.
+func TestManualPages(t *testing.T) {
+	dir := *manTo
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	root := newRoot(terminal{})
+	root.DisableAutoGenTag = true
+	var plain func(cmd *cobra.Command) // no marks that only the help understands
+	plain = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "``", "") })
+		for _, sub := range cmd.Commands() {
+			plain(sub)
+		}
+	}
+	plain(root)
+	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "weir", Manual: "weir"}, dir); err != nil {
+		t.Fatal(err)
+	}
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Hidden || cmd.Name() == "help" {
+			return
+		}
+		page, err := os.ReadFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && !strings.Contains(strings.ReplaceAll(string(page), `\-`, "-"), "--"+f.Name) {
+				t.Errorf("the page of %s does not name --%s", cmd.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+}
