@@ -46,7 +46,7 @@ type Events struct {
 	// see [ExpiredPolicy].
 	PositionExpired func(context.Context, PositionExpired)
 	// ReadingChanged: with Options.Reading FanOut, a shard is polled from now on because fan-out is
-	// not to be had, or fan-out is back.
+	// not available, or fan-out is back.
 	ReadingChanged func(context.Context, ReadingChanged)
 	// Stalled: a shard has made no progress for longer than it may, and its lease is given up; see
 	// Options.StallAfter and HandlerTimeout. Also a handler that did not finish within

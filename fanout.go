@@ -28,7 +28,7 @@ const (
 	// neither the SDK's nor an *http.Client is used as it is. Besides Options.MaxMemory up to 256
 	// KiB of each subscription may wait in HTTP/2's buffers while its handler is busy.
 	//
-	// While fan-out is not to be had, because it is refused, three subscriptions in a row failed,
+	// While fan-out is not available, because it is refused, three subscriptions in a row failed,
 	// or there is no memory for what the service sends at a time, the shard is polled, and fan-out
 	// is tried again every minute; [Events].ReadingChanged tells.
 	FanOut

@@ -14,10 +14,10 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Live returns nil while a restart would mend nothing, else an error that names what it would: the
-// beat loop is stuck, handlers ignore that their contexts have ended, or Run has returned. An
-// outage of the store or of the service, a handler that fails or is slow, and a consumer that was
-// not started yet are none of that. It is cheap and may be called at any time, as may Ready.
+// Live returns an error when a restart of the process would help: the beat loop is stuck, handlers
+// ignore that their contexts have ended, or Run has returned. It returns nil during an outage of
+// the store or of the service, while a handler fails or is slow, and before Run. It is cheap and
+// may be called at any time, as may Ready.
 func (c *Consumer) Live() error {
 	now := time.Now()
 	c.mu.Lock()

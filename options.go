@@ -101,19 +101,14 @@ type Options struct {
 	// keeps some of it shows.
 	ReuseBuffers bool
 	// MaxMemory bounds the bytes of records that were read and not yet handled, of all shards
-	// together, 16 MiB to 1 TiB. Defaults to 128 MiB. Half of it goes to whoever is fast, 2 MiB a
-	// shard at most; the other half is guaranteed in equal shares, so that a handler that is slow
-	// or hangs stops its own shard only. It is exceeded only by a single record larger than a
-	// share, one shard at a time; while handlers keep such records for longer than 5 s by one more,
-	// or by several that are half of it together.
+	// together, 16 MiB to 1 TiB. Defaults to 128 MiB. Each shard is sure of a share, so that a slow
+	// handler stops no shard but its own. docs/timing.md says how it is shared out, and when a
+	// single large record exceeds it.
 	MaxMemory int
-	// IdleInterval is the pause between two reads of a shard with nothing new, less up to a fifth,
-	// so that shards are not read in step; 200 ms to 1 min. Defaults to 1 s. While reads at the tip
-	// bring records it is half of that. After a read that was throttled, because others read the
-	// shard too, it is twice as long, and up to four times, though not stretched beyond 5 s; then
-	// each read takes a quarter of IdleInterval back, and it is not halved again for another 240
-	// reads. It is never shorter than the service and ReadShare allow. While there is more to read
-	// weir reads on at once, within these limits. The KCL calls it idleTimeBetweenReadsInMillis.
+	// IdleInterval is the pause between two reads of a shard that has nothing new, 200 ms to 1 min.
+	// Defaults to 1 s. While there is more to read, weir reads on as fast as the service and
+	// ReadShare allow; where it is shorter or longer than this, docs/timing.md says. The KCL calls
+	// it idleTimeBetweenReadsInMillis.
 	IdleInterval time.Duration
 	// ReadShare is this application's share of the five reads and 2 MiB a second that a shard gives
 	// to all who poll it together, 0.01 to 1. Defaults to 1. With 0.5 for each of two applications
