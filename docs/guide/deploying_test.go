@@ -62,7 +62,7 @@ func TestHealthWhileItRuns(t *testing.T) {
 		t.Errorf("/livez: %d %s", code, body)
 	}
 	app.Stop()
-	if _, err := client.Get("http://" + l.Addr().String() + "/livez"); err == nil { //nolint:noctx // it is refused
+	if _, err := client.Get("http://" + l.Addr().String() + "/livez"); err == nil {
 		t.Error("it is still there")
 	}
 }
