@@ -39,8 +39,8 @@ type ReaderOptions struct {
 	// MiB. It is shared out and exceeded as in [Options].
 	MaxMemory int
 	// Reading chooses [Polling] (the default), which takes from the throughput that all readers of
-	// the stream share, or [FanOut], by the registered consumer FanOutName. While that is not to be
-	// had, shards are polled.
+	// the stream share, or [FanOut], by the registered consumer FanOutName. While that is not
+	// available, shards are polled.
 	Reading Reading
 	// FanOutName is the name of that consumer, required with FanOut: 1 to 128 of a-z, A-Z, 0-9, _ .
 	// -. One that an application or another Reader reads by would have its subscriptions taken
@@ -54,6 +54,20 @@ type ReaderOptions struct {
 	// Logger gets what a person should know about fan-out. Defaults to slog.Default().
 	Logger *slog.Logger
 }
+
+// Registration says what a [Reader] does about the consumer that it reads by with [FanOut]. AWS
+// bills a consumer by the shard and hour for as long as it is registered.
+type Registration int
+
+const (
+	// ExistingConsumer wants it registered before; otherwise reading fails. The default.
+	ExistingConsumer Registration = iota
+	// TemporaryConsumer is registered if it is not there, and removed when reading ends: not one
+	// that was there before. A process that is killed leaves it registered.
+	TemporaryConsumer
+	// KeptConsumer is registered if it is not there, and left registered.
+	KeptConsumer
+)
 
 // Reader reads a stream without an application: no store, no checkpoint, nothing shared with
 // others. Its methods may be called concurrently; each call reads anew, and with a MaxMemory of its
@@ -150,4 +164,22 @@ func notFound(err error) error {
 		return fmt.Errorf("%w: %w", ErrStreamNotFound, err)
 	}
 	return err
+}
+
+// checkFanOut returns what is wrong with the options of fan-out.
+func (o *ReaderOptions) checkFanOut() error {
+	switch {
+	case o.Reading < Polling || o.Reading > FanOut:
+		return fmt.Errorf("weir: ReaderOptions.Reading %d must be Polling or FanOut", o.Reading)
+	case o.FanOutConsumer < ExistingConsumer || o.FanOutConsumer > KeptConsumer:
+		return fmt.Errorf("weir: ReaderOptions.FanOutConsumer %d must be ExistingConsumer, TemporaryConsumer or KeptConsumer", o.FanOutConsumer)
+	case o.Reading == Polling && (o.FanOutName != "" || o.FanOutConsumer != ExistingConsumer):
+		return errors.New("weir: ReaderOptions.FanOutName or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
+	case o.Reading == Polling:
+	case o.FanOutName == "":
+		return errors.New("weir: ReaderOptions.FanOutName is empty; fan-out is by a registered consumer, name the one to use")
+	case !appForm.MatchString(o.FanOutName):
+		return fmt.Errorf("weir: ReaderOptions.FanOutName %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
+	}
+	return nil
 }

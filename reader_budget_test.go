@@ -171,7 +171,7 @@ func reads() (n int) {
 	stacks := make([]byte, 64<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
-		if strings.Contains(stack, "weir/internal/polling.") || strings.Contains(stack, "weir.(*reading)") {
+		if strings.Contains(stack, "weir/internal/polling.") || strings.Contains(stack, "weir/internal/follow.") {
 			n++
 		}
 	}

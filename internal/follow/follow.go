@@ -1,0 +1,240 @@
+// Package follow reads all shards of a stream for one who remembers nothing: side by side, children
+// after their parents, until the stream's tip or for ever.
+package follow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/weir-go/weir/internal/fanout"
+	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/polling"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/shard"
+)
+
+// Stream is a stream that is followed once. Whoever calls [Stream.Run] owns it: that goroutine
+// takes from the shards that have something, in turn. Shards that are polled have no goroutine,
+// those that are read by fan-out have one each.
+type Stream struct {
+	Setup     *source.Setup
+	Budget    *memory.Budget
+	Consumers *fanout.Consumers               // nil when shards are polled
+	UntilTip  bool                            // it ends when all shards have been read to their tips
+	FanOut    func(shardID string, why error) // hears that a shard has no fan-out, and with nil that it has it again
+
+	ctx       context.Context // ends with Run
+	scheduler polling.Scheduler
+	known     map[string]*Shard
+	active    int
+	ready     readyShards
+	running   sync.WaitGroup
+	lost      waitQueue // shards that have left the stream, whose children are not known yet
+	crowded   waitQueue // shards whose next record needs more memory than there was
+}
+
+// Place is where reading a shard begins.
+type Place struct {
+	shard.Shard
+	At   shard.Position
+	Done bool // it is not read, and its children do not wait for it
+}
+
+// Read is what there is of a shard: a page or an error.
+type Read struct {
+	*Shard
+	Page source.Page
+	Err  error
+	Last bool // nothing more comes of the shard
+
+	// if not nil, it is closed when the caller is done with the page, which goes back then
+	over chan struct{}
+}
+
+// done says that nothing of it is needed any more.
+func (got *Read) done() {
+	if got.over != nil {
+		close(got.over)
+	} else {
+		got.Page.Release()
+	}
+}
+
+var errLeft = errors.New("weir: the reader was left")
+
+// Run calls hand with what comes of the shards, until hand reports that no more is wanted, there is
+// nothing more to read, or ctx ends, whose cause it returns. What hand is given is valid until it
+// returns. Every goroutine has ended when Run has.
+func (r *Stream) Run(ctx context.Context, places []Place, hand func(*Read) bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.ctx, r.known, r.ready.poke = ctx, map[string]*Shard{}, make(chan struct{}, 1)
+	defer r.close()
+	defer cancel(errLeft)
+	for _, p := range places {
+		r.known[p.ID] = &Shard{Shard: p.Shard, in: r, At: p.At, done: p.Done}
+	}
+	r.start()
+	for r.active > 0 {
+		got, err := r.next()
+		if err != nil {
+			return err
+		}
+		more := hand(&got)
+		// Children do not wait for what has expired.
+		if more && (got.Page.End || errors.Is(got.Err, streams.ErrNoShard)) {
+			r.end(&got)
+		}
+		got.done()
+		if !more {
+			return nil
+		}
+		if got.Last {
+			r.active--
+			got.stop()
+		} else {
+			r.ready.push(got.Shard)
+		}
+	}
+	return nil
+}
+
+// close returns when every goroutine has ended. ctx is over.
+func (r *Stream) close() {
+	r.running.Wait()
+	for _, s := range r.known {
+		s.stop()
+	}
+	r.scheduler.Close()
+}
+
+// start begins to read every shard whose parents are done.
+func (r *Stream) start() {
+	for _, s := range r.known {
+		waits := slices.ContainsFunc(s.Parents, func(p string) bool { return r.known[p] != nil && !r.known[p].done })
+		if s.started || s.done || waits {
+			continue
+		}
+		s.started = true
+		r.active++
+		poll := polling.Poll{Setup: r.Setup, Shard: s.ID, From: s.At, Limit: 10000}
+		if r.Consumers != nil {
+			r.running.Go(func() { r.subscribe(s, poll) })
+			continue
+		}
+		s.feed = polling.NewFeed(s, poll, &r.scheduler, r.Budget)
+		s.feed.Tips = r.UntilTip
+		r.ready.push(s)
+	}
+}
+
+// next waits for what comes next. Its error is ctx's cause.
+func (r *Stream) next() (Read, error) {
+	for {
+		if r.ctx.Err() != nil {
+			return Read{}, context.Cause(r.ctx)
+		}
+		s, told := r.ready.pop()
+		switch {
+		case s == nil:
+			select {
+			case <-r.ready.poke:
+			case <-r.ctx.Done():
+			}
+		case told != nil:
+			return *told, nil
+		case s.feed != nil && !s.crowded.Load():
+			if got, some := r.take(s); some {
+				return got, nil
+			}
+		}
+	}
+}
+
+// take takes what has been read of a shard that is polled. It does not wait.
+func (r *Stream) take(s *Shard) (got Read, some bool) {
+	got.Shard = s
+	page, err := s.feed.Try(r.ctx)
+	switch {
+	case err == nil:
+		got.Page, got.Last = page, r.over(page)
+		return got, true
+	case errors.Is(err, source.ErrEmpty): // the feed wakes it
+	case errors.Is(err, memory.ErrNoMemory):
+		s.crowded.Store(true)
+		r.crowded.add(r, s, r.awaitMemory)
+	case errors.Is(err, streams.ErrNoShard):
+		r.lose(s, err)
+	case r.ctx.Err() == nil:
+		got.Err, got.Last = err, true
+		return got, true
+	}
+	return got, false
+}
+
+// over reports whether nothing is to be read after a page. Only an empty one is the tip: a closed
+// shard may say that it ends on the page after its last records.
+func (r *Stream) over(page source.Page) bool {
+	return page.End || (r.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
+}
+
+// awaitMemory waits for the memory of shards, one after the other.
+func (r *Stream) awaitMemory(crowded []*Shard) {
+	for _, s := range crowded {
+		_ = s.feed.AwaitMemory(r.ctx) // it fails with ctx only
+		s.crowded.Store(false)
+		r.ready.push(s)
+	}
+}
+
+// end notes that a shard was read to its end, or is gone, and learns of its children, which are
+// read from now on if they wait for no other.
+func (r *Stream) end(got *Read) {
+	got.Shard.done = true
+	for _, c := range got.Page.Children {
+		if r.known[c.ID] == nil {
+			r.known[c.ID] = &Shard{Shard: c, in: r, At: shard.Oldest}
+		}
+	}
+	r.start()
+}
+
+// lose has the children of a shard looked for that has left the stream.
+func (r *Stream) lose(s *Shard, err error) {
+	s.stop()
+	s.lost = err
+	r.lost.add(r, s, r.heirs)
+}
+
+// heirs finds the shards that have, or had, keys of those that have left the stream without having
+// said which their children are. Those that are not known yet descend from them, because what had
+// their keys before is.
+func (r *Stream) heirs(lost []*Shard) {
+	for failures := 0; ; {
+		listed, _, err := streams.List(r.ctx, r.Setup.Client, r.Setup.Stream)
+		if err == nil || errors.Is(err, streams.ErrNoStream) {
+			for _, s := range lost {
+				got := Read{Err: err, Last: true}
+				if err == nil {
+					got.Err = s.lost
+				}
+				for _, heir := range listed {
+					if heir.Range.End.Compare(s.Range.Start) >= 0 && s.Range.End.Compare(heir.Range.Start) >= 0 {
+						got.Page.Children = append(got.Page.Children, heir)
+					}
+				}
+				r.ready.tell(s, got)
+			}
+			return
+		}
+		if failures++; failures%lasting == 0 {
+			r.ready.tell(lost[0], Read{Err: err})
+		}
+		if retry.Wait(r.ctx, r.Setup.Idle) != nil {
+			return
+		}
+	}
+}
