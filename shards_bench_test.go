@@ -34,9 +34,9 @@ const overNetHTTPMode = "weir, net/http"
 //
 //	go test -run '^$' -bench IdleShards -benchtime 1x .
 func BenchmarkIdleShards(b *testing.B) {
-	sizes := []int{1000, 10_000}
+	sizes := []int{200, 1000, 10_000}
 	if testing.Short() {
-		sizes = sizes[:1]
+		sizes = sizes[1:2]
 	}
 	for _, shards := range sizes {
 		b.Run(fmt.Sprint(shards), func(b *testing.B) {
