@@ -18,6 +18,7 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -137,7 +138,7 @@ func (r *run) setup(stream string) *source.Setup {
 	return known.(*source.Setup)
 }
 
-func (r *run) switched(streamARN string, to wire.Format, why error) {
+func (r *run) switched(streamARN string, to codec.Format, why error) {
 	r.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
 }
 

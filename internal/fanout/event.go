@@ -7,7 +7,7 @@ import (
 
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
-	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -17,7 +17,7 @@ var errBroken = errors.New("the service sent a broken event")
 // pageOf makes a page of an event, and says where to go on. The records of it that from covers are
 // left out. The end of a shard is no continuation together with children; one without the other is
 // a broken event.
-func pageOf(w *wire.Page, from shard.Position) (page source.Page, at shard.Position, continuation string, err error) {
+func pageOf(w *codec.Page, from shard.Position) (page source.Page, at shard.Position, continuation string, err error) {
 	page, at = source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Wire: w}, from
 	if err := source.Placed(w); err != nil {
 		return source.Page{}, from, "", fmt.Errorf("%w: %w", errBroken, err)

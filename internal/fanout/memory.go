@@ -8,7 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // eventMemory is the memory of a subscription's events: what the handler has left of the queue, and
@@ -91,7 +91,7 @@ type askForLessListener struct {
 }
 
 func (m *askForLessListener) Failed(err error, throttled bool, next time.Duration) {
-	if short := (*wire.NoMemoryError)(nil); errors.As(err, &short) && m.f.Poll.Limit > 1 {
+	if short := (*codec.NoMemoryError)(nil); errors.As(err, &short) && m.f.Poll.Limit > 1 {
 		m.f.Poll.Limit = max(m.f.Poll.Limit/4, 1)
 		m.f.doing(source.AwaitingMemory)
 		return

@@ -19,7 +19,7 @@ import (
 )
 
 // Reader reads one shard by subscriptions of a fan-out consumer, one after the other, and polls it
-// while they are not to be had. One goroutine at a time may use it. Close it at the end.
+// while there are none. One goroutine at a time may use it. Close it at the end.
 type Reader struct {
 	// Poll says what is read and from where, and polls it meanwhile. Its From is always the last
 	// record that was delivered.

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
 )
@@ -467,7 +468,7 @@ func FuzzPageOf(f *testing.F) {
 		if err != nil {
 			at = shard.Oldest
 		}
-		ev := &wire.Page{Next: continuation, Behind: time.Duration(behind)}
+		ev := &codec.Page{Next: continuation, Behind: time.Duration(behind)}
 		ev.Append(source.Record{SequenceNumber: first, Data: []byte("x")})
 		ev.Append(source.Record{SequenceNumber: second})
 		if child != "" {

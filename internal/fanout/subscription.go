@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -51,7 +52,7 @@ type event struct {
 	at           shard.Position // after it
 	continuation string
 	bytes        int // of memory
-	wire         wire.Page
+	wire         codec.Page
 }
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // Feed reads one shard ahead of who handles its records: a Scheduler makes the reads, and Next
@@ -108,7 +108,7 @@ type part struct {
 	source.Page
 	f     *Feed
 	next  *part // in the queue
-	wire  wire.Page
+	wire  codec.Page
 	bytes int // of memory
 }
 

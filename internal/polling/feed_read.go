@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The scheduler
@@ -334,7 +335,7 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 		case <-again.C:
 		case <-timer.C:
 			if fits {
-				return &wire.NoMemoryError{Bytes: need}
+				return &codec.NoMemoryError{Bytes: need}
 			}
 			return errSlow
 		case <-ctx.Done():
@@ -381,11 +382,11 @@ func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
 }
 
 // shortage is the lack of memory that err is about, nil if it is about something else.
-func shortage(err error) *wire.NoMemoryError {
+func shortage(err error) *codec.NoMemoryError {
 	if err == nil {
 		return nil
 	}
-	short := (*wire.NoMemoryError)(nil)
+	short := (*codec.NoMemoryError)(nil)
 	errors.As(err, &short)
 	return short
 }
@@ -420,7 +421,7 @@ func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 	return 0, nil
 }
 
-// The feed is its pages' [wire.Memory]: what was waited for is taken first.
+// The feed is its pages' [codec.Memory]: what was waited for is taken first.
 
 // TryTake takes between least and most bytes, or none.
 func (f *Feed) TryTake(least, most int) int {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -36,7 +36,7 @@ func TestRecordsHaveTheirPlaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &wire.Page{Last: true, Next: "iterator"}
+			w := &codec.Page{Last: true, Next: "iterator"}
 			for n := range strings.FieldsSeq(c.numbers) {
 				w.Append(source.Record{SequenceNumber: n, Data: []byte("x")})
 			}

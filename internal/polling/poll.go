@@ -17,6 +17,7 @@ import (
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -55,7 +56,7 @@ func (p *Poll) spacing(bytes int) time.Duration { return spacing(bytes, p.readSh
 // whole is what pages are read into, one after the other, and how many records the next one is to
 // have.
 type whole struct {
-	wire.Page
+	codec.Page
 	limit int32
 	retry wire.Retry
 }
@@ -116,7 +117,7 @@ func (p *Poll) judge(ctx context.Context, failed error) (time.Duration, error) {
 		}
 		p.iterator = ""
 		wait = backoff.Next()
-	case errors.Is(failed, wire.ErrTooLarge) && p.Limit > 1:
+	case errors.Is(failed, codec.ErrTooLarge) && p.Limit > 1:
 		p.Limit = max(p.Limit/2, 1)
 		wait = backoff.Next()
 	case c == "InvalidArgumentException" && !p.made:
@@ -184,7 +185,7 @@ func (p *Poll) whole() *whole {
 func (p *Poll) DueIn() time.Duration { return mono.Until(p.due) }
 
 // UseMemory has m asked for the memory of the pages to come.
-func (p *Poll) UseMemory(m wire.Memory) { p.whole().Memory = m }
+func (p *Poll) UseMemory(m codec.Memory) { p.whole().Memory = m }
 
 // Forget has the next read begin at From, wherever that was moved to.
 func (p *Poll) Forget() { p.iterator = "" }
@@ -217,7 +218,7 @@ func (p *Poll) request(retry *wire.Retry) wire.Request {
 }
 
 // deliver notes that a page, or a part of one, counts as delivered.
-func (p *Poll) deliver(w *wire.Page, page source.Page) (err error) {
+func (p *Poll) deliver(w *codec.Page, page source.Page) (err error) {
 	if n := len(page.Records); n > 0 {
 		if p.From, err = shard.After(strings.Clone(page.Records[n-1].SequenceNumber)); err != nil {
 			return err
@@ -230,7 +231,7 @@ func (p *Poll) deliver(w *wire.Page, page source.Page) (err error) {
 }
 
 // check looks at what was read, whole or in part, and leaves out what is not asked for.
-func (p *Poll) check(ctx context.Context, w *wire.Page) (source.Page, error) {
+func (p *Poll) check(ctx context.Context, w *codec.Page) (source.Page, error) {
 	page := source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Took: mono.Since(p.began)}
 	if err := source.Placed(w); err != nil {
 		return source.Page{}, err

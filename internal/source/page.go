@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/shard"
 )
 
 // Record is one record as it was read. Data and the strings alias the page.
-type Record = wire.Record
+type Record = codec.Record
 
 // Origin is the shard that a record was read from.
-type Origin = wire.Origin
+type Origin = codec.Origin
 
 // Page is what one read returned, or a part of a large answer, of which only the last says Behind
 // and End for sure. It is valid until the next read, or until Release where the caller reuses
@@ -28,8 +28,8 @@ type Page struct {
 	Children []shard.Shard // with End: what the service named; may be empty
 	Took     time.Duration // from the call until it was there; 0 by fan-out
 
-	Wire   *wire.Page // what the records lie in; nil when that is nobody's
-	Lender Lender     // who wants Wire back; nil: it is released
+	Wire   *codec.Page // what the records lie in; nil when that is nobody's
+	Lender Lender      // who wants Wire back; nil: it is released
 }
 
 // ErrEmpty is for one that does not wait: everything that was read was handed over.
@@ -62,7 +62,7 @@ func (p *Page) Keep() {
 
 // Placed says what is wrong with the places of records. All were compared when they were decoded,
 // so that no broken answer makes a checkpoint go back or skip; the ends are checked to be numbers.
-func Placed(w *wire.Page) error {
+func Placed(w *codec.Page) error {
 	for _, i := range [...]int{0, len(w.Records) - 1} {
 		if i < len(w.Records) && i >= 0 {
 			if _, err := shard.After(w.Records[i].SequenceNumber); err != nil {

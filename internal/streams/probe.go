@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 const (
@@ -47,7 +48,7 @@ func probe(ctx context.Context, client *kinesis.Client, caller *wire.Caller, s S
 	if err != nil {
 		return unlessForAll(err)
 	}
-	var page wire.Page
+	var page codec.Page
 	if err := caller.GetRecords(ctx, wire.Request{Iterator: at, Limit: 1, StreamARN: s.ARN}, &page); err != nil {
 		return unlessForAll(err)
 	}

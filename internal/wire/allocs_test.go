@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // canned is a transport that has the answer already, so that what is counted is what happens before
@@ -30,7 +33,7 @@ func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
 // dozen for the call, and nothing for a record. TestAllocationsOfAPage looks at the decoding alone.
 func TestAllocationsOfACall(t *testing.T) {
 	const records = 1000
-	page := samplePage(records, 1024)
+	page := answers.Sample(records, 1024)
 	for _, c := range []struct {
 		opts  Options
 		parts bool
@@ -40,18 +43,18 @@ func TestAllocationsOfACall(t *testing.T) {
 		{Options{Reuse: true}, false, 60},
 		{Options{}, true, 70},
 		{Options{Reuse: true}, true, 70},
-		{Options{Reuse: true, Format: JSON}, false, 60},
+		{Options{Reuse: true, Format: codec.JSON}, false, 60},
 		{Options{Path: UnderSDK, Reuse: true}, false, 400},
 	} {
-		transport := &canned{cborType, (&cborStyle{}).encode(page)}
-		if c.opts.Format == JSON {
-			transport = &canned{jsonType, (&jsonStyle{}).encode(page)}
+		transport := &canned{codec.CBORType, answers.CBOR{}.Encode(page)}
+		if c.opts.Format == codec.JSON {
+			transport = &canned{codec.JSONType, answers.JSON{}.Encode(page)}
 		}
 		client := fakeClient("http://localhost", func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
 		caller := newCaller(t, client, c.opts)
 		read := func(records int) float64 {
 			return testing.AllocsPerRun(10, func() {
-				var p Page
+				var p codec.Page
 				var rest *Rest
 				var err error
 				if c.parts {
@@ -71,9 +74,10 @@ func TestAllocationsOfACall(t *testing.T) {
 			})
 		}
 		many := read(records)
-		few := samplePage(10, 1024)
-		if transport.body = (&cborStyle{}).encode(few); c.opts.Format == JSON {
-			transport.body = (&jsonStyle{}).encode(few)
+		few := answers.Sample(10, 1024)
+		transport.body = answers.CBOR{}.Encode(few)
+		if c.opts.Format == codec.JSON {
+			transport.body = answers.JSON{}.Encode(few)
 		}
 		less := read(10)
 		t.Logf("%s, reuse %v, format %s, parts %v: %v allocations for %d records, %v for 10", caller.path, c.opts.Reuse, c.opts.Format, c.parts, many, records, less)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/weir-go/weir/internal/http1"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // answer is an answer whose head was read, from whichever client the call was made with.
@@ -34,10 +35,10 @@ func (a *answer) field(name string) string {
 		return a.full.Header.Get(name)
 	}
 	switch b := a.lean.Field(name); string(b) {
-	case cborType: // not one allocation for what almost always comes
-		return cborType
-	case jsonType:
-		return jsonType
+	case codec.CBORType: // not one allocation for what almost always comes
+		return codec.CBORType
+	case codec.JSONType:
+		return codec.JSONType
 	default:
 		return string(b)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // maxErrorBody bounds what is read of an error.
@@ -29,10 +31,10 @@ var getRecords = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecord
 func readAPIError(ctx context.Context, a *answer) error {
 	body, err := readAtMost(a.body, maxErrorBody)
 	if err != nil {
-		return incomplete(len(body), err)
+		return codec.Incomplete(len(body), err)
 	}
-	if f, ok := formatOf(a.field("Content-Type"), body); ok && f == CBOR && len(body) > 0 {
-		code, message, err := readError(newReader(CBOR, bytes.Clone(body)))
+	if f, ok := codec.FormatOf(a.field("Content-Type"), body); ok && f == codec.CBOR && len(body) > 0 {
+		code, message, err := codec.ReadError(codec.CBOR, bytes.Clone(body))
 		if err != nil {
 			return &smithy.DeserializationError{Err: err, Snapshot: body}
 		}
@@ -63,10 +65,10 @@ func isAPIError(err error) bool {
 }
 
 // outcomeOf is what a call says about the format it was made in.
-func outcomeOf(err error, p *Page) outcome {
+func outcomeOf(err error, p *codec.Page) outcome {
 	if err == nil {
 		switch {
-		case p.text:
+		case p.Text:
 			return readText
 		case len(p.Records) > 0:
 			return readRecords
@@ -74,7 +76,7 @@ func outcomeOf(err error, p *Page) outcome {
 		return readEmpty
 	}
 	var (
-		malformed  *MalformedError
+		malformed  *codec.MalformedError
 		unexpected *unexpectedError
 		api        smithy.APIError
 		response   *smithyhttp.ResponseError

@@ -3,6 +3,8 @@ package wire
 import (
 	"cmp"
 	"context"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // Splits reports whether calls can be asked now and answered later, see [Caller.Ask]: those of our
@@ -33,7 +35,7 @@ func (c *Caller) ask(l *life, req *Request) bool {
 	}
 	l.state = l.ep.format.load()
 	f := c.opts.Format
-	if f == Auto {
+	if f == codec.Auto {
 		f = l.state.format()
 	}
 	d := drafts.Get().(*draft)

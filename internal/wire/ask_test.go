@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // A call that is asked first and read later is one call, whatever the answer is.
@@ -23,38 +25,38 @@ func TestAskedCalls(t *testing.T) {
 		answer func(w http.ResponseWriter, r seen, n int32)
 		opts   Options
 		calls  int32 // of the one that was asked
-		good   func(p *Page, err error) bool
+		good   func(p *codec.Page, err error) bool
 	}{
-		{"a page", func(w http.ResponseWriter, _ seen, _ int32) { write(w, 200, cborType, cborPage(3, 10)) }, Options{}, 1,
-			func(p *Page, err error) bool { return err == nil && len(p.Records) == 3 && p.Last }},
+		{"a page", func(w http.ResponseWriter, _ seen, _ int32) { write(w, 200, codec.CBORType, cborPage(3, 10)) }, Options{}, 1,
+			func(p *codec.Page, err error) bool { return err == nil && len(p.Records) == 3 && p.Last }},
 		{"an error", func(w http.ResponseWriter, _ seen, n int32) {
 			if n == 1 {
-				write(w, 200, cborType, cborPage(3, 10))
+				write(w, 200, codec.CBORType, cborPage(3, 10))
 				return
 			}
-			write(w, 400, jsonType, `{"__type":"ExpiredIteratorException","message":"old"}`)
-		}, Options{}, 1, func(_ *Page, err error) bool {
+			write(w, 400, codec.JSONType, `{"__type":"ExpiredIteratorException","message":"old"}`)
+		}, Options{}, 1, func(_ *codec.Page, err error) bool {
 			expired := (*types.ExpiredIteratorException)(nil)
 			return errors.As(err, &expired)
 		}},
 		{"the format is refused: once more in the other", func(w http.ResponseWriter, r seen, n int32) {
 			switch {
 			case n == 1:
-				write(w, 200, cborType, "\xa0")
-			case r.Header.Get("Content-Type") == jsonType:
-				write(w, 200, jsonType, `{"Records":[]}`)
+				write(w, 200, codec.CBORType, "\xa0")
+			case r.Header.Get("Content-Type") == codec.JSONType:
+				write(w, 200, codec.JSONType, `{"Records":[]}`)
 			default:
 				write(w, 415, "text/plain", "no CBOR")
 			}
-		}, Options{}, 2, func(p *Page, err error) bool { return err == nil && p.Last }},
+		}, Options{}, 2, func(p *codec.Page, err error) bool { return err == nil && p.Last }},
 		{"the connection is closed: once more over another", func(w http.ResponseWriter, _ seen, n int32) {
 			if n == 2 {
 				panic(http.ErrAbortHandler)
 			}
-			write(w, 200, cborType, cborPage(3, 10))
-		}, Options{}, 2, func(p *Page, err error) bool { return err == nil && len(p.Records) == 3 }},
-		{"in JSON", func(w http.ResponseWriter, _ seen, _ int32) { write(w, 200, jsonType, `{"Records":[]}`) }, Options{Format: JSON}, 1,
-			func(p *Page, err error) bool { return err == nil && p.Last }},
+			write(w, 200, codec.CBORType, cborPage(3, 10))
+		}, Options{}, 2, func(p *codec.Page, err error) bool { return err == nil && len(p.Records) == 3 }},
+		{"in JSON", func(w http.ResponseWriter, _ seen, _ int32) { write(w, 200, codec.JSONType, `{"Records":[]}`) }, Options{Format: codec.JSON}, 1,
+			func(p *codec.Page, err error) bool { return err == nil && p.Last }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +76,7 @@ func TestAskedCalls(t *testing.T) {
 			if caller.Ask(ctx, req) {
 				t.Fatal("it was asked without a connection")
 			}
-			var p Page
+			var p codec.Page
 			if _, err := caller.Read(ctx, req, &p); err != nil {
 				t.Fatal(err)
 			}
@@ -108,11 +110,11 @@ func TestAskedCalls(t *testing.T) {
 func TestAskedAndParked(t *testing.T) {
 	t.Parallel()
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
-		write(w, 200, cborType, fmt.Sprintf("\xa1\x71NextShardIterator\x61%c", r.body[len(r.body)-1]))
+		write(w, 200, codec.CBORType, fmt.Sprintf("\xa1\x71NextShardIterator\x61%c", r.body[len(r.body)-1]))
 	})
 	caller := newCaller(t, fakeClient(server.URL), Options{})
 	var line Line
-	var p Page
+	var p codec.Page
 	for _, it := range []string{"a", "b", "c"} {
 		req := Request{Iterator: it, Line: &line}
 		if _, err := caller.Read(t.Context(), req, &p); err != nil || p.Next != it {
@@ -128,13 +130,13 @@ func TestAskedAndParked(t *testing.T) {
 // Calls that are not our own, or that our own HTTP client does not make, are never asked apart.
 func TestWhatIsNotAsked(t *testing.T) {
 	t.Parallel()
-	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, cborType, "\xa0") })
+	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	for name, c := range map[string]struct {
 		opts   Options
 		change func(*kinesis.Options)
 	}{
 		"under the SDK": {Options{Path: UnderSDK}, func(*kinesis.Options) {}},
-		"the SDK's":     {Options{Path: PlainSDK, Format: JSON}, func(*kinesis.Options) {}},
+		"the SDK's":     {Options{Path: PlainSDK, Format: codec.JSON}, func(*kinesis.Options) {}},
 		"over net/http": {Options{}, func(o *kinesis.Options) {
 			o.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		}},
@@ -142,7 +144,7 @@ func TestWhatIsNotAsked(t *testing.T) {
 		caller := newCaller(t, fakeClient(server.URL, c.change), c.opts)
 		var line Line
 		req := Request{Iterator: "it", Line: &line}
-		var p Page
+		var p codec.Page
 		for range 2 {
 			if caller.Splits() || caller.Ask(t.Context(), req) {
 				t.Errorf("%s: it was asked", name)
@@ -166,13 +168,13 @@ func TestTheTimeOfAnAskedCall(t *testing.T) {
 	var conn *echo
 	client := fakeClient("http://localhost", func(o *kinesis.Options) {
 		o.HTTPClient = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-			conn = &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: 1\r\n\r\n\xa0", cborType)}
+			conn = &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: 1\r\n\r\n\xa0", codec.CBORType)}
 			return conn, nil
 		}}}
 	})
 	caller := newCaller(t, client, Options{Timeout: time.Hour})
 	var line Line
-	var p Page
+	var p codec.Page
 	req := Request{Iterator: "it", Line: &line}
 	if _, err := caller.Read(t.Context(), req, &p); err != nil {
 		t.Fatal(err)
@@ -196,7 +198,7 @@ func TestTheTimeOfAnAskedCall(t *testing.T) {
 // What a call costs in objects on the heap is no more when it is asked first.
 func TestAllocationsOfAnAskedCall(t *testing.T) {
 	body := cborPage(0, 0)
-	conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", cborType, len(body), body)}
+	conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", codec.CBORType, len(body), body)}
 	client := fakeClient("http://localhost", func(o *kinesis.Options) {
 		o.HTTPClient = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
 	})
@@ -204,7 +206,7 @@ func TestAllocationsOfAnAskedCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var line Line
-	var p Page
+	var p codec.Page
 	req := Request{Iterator: "it", Line: &line}
 	if _, err := caller.Read(ctx, req, &p); err != nil {
 		t.Fatal(err)

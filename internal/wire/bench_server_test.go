@@ -18,7 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/proof/answers"
 	"github.com/weir-go/weir/internal/proof/leaktest"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // The benchmarks read from a server in a process of its own, the test binary run once more, so that
@@ -60,9 +62,9 @@ func serveBench(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return nil, err
 		}
-		b := (&cborStyle{}).encode(samplePage(n, bytes))
-		if contentType == jsonType {
-			b = (&jsonStyle{time: "e"}).encode(samplePage(n, bytes))
+		b := answers.CBOR{}.Encode(answers.Sample(n, bytes))
+		if contentType == codec.JSONType {
+			b = answers.JSON{Time: "e"}.Encode(answers.Sample(n, bytes))
 		}
 		prepared[path+contentType] = b
 		return b, nil

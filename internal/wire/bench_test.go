@@ -18,6 +18,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // benchCase is what is read.
@@ -51,7 +53,7 @@ var benchModes = []benchMode{
 	{"own-reused", callerMode(Options{Path: OwnCall, Reuse: true}, false)},
 	{"parts-fresh", callerMode(Options{Path: OwnCall}, true)},
 	{"parts-reused", callerMode(Options{Path: OwnCall, Reuse: true}, true)},
-	{"json-reused", callerMode(Options{Path: OwnCall, Reuse: true, Format: JSON}, false)},
+	{"json-reused", callerMode(Options{Path: OwnCall, Reuse: true, Format: codec.JSON}, false)},
 	{"under-fresh", callerMode(Options{Path: UnderSDK}, false)},
 	{"under-reused", callerMode(Options{Path: UnderSDK, Reuse: true}, false)},
 }
@@ -69,7 +71,7 @@ func limitMode(tb testing.TB, url string, roots *x509.CertPool) func() func() (i
 	tune(t, benchShards)
 	tb.Cleanup(t.CloseIdleConnections)
 	client := &http.Client{Transport: t}
-	body := (&Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}).appendTo(nil, CBOR)
+	body := (&Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}).appendTo(nil, codec.CBOR)
 	return func() func() (int, error) {
 		buf := make([]byte, 64<<10)
 		return func() (int, error) {
@@ -77,7 +79,7 @@ func limitMode(tb testing.TB, url string, roots *x509.CertPool) func() func() (i
 			if err != nil {
 				return 0, err
 			}
-			r.Header.Set("Content-Type", cborType)
+			r.Header.Set("Content-Type", codec.CBORType)
 			resp, err := client.Do(r)
 			if err != nil {
 				return 0, err
@@ -134,16 +136,16 @@ func callerMode(opts Options, parts bool) func(testing.TB, string, *x509.CertPoo
 // reads is what shards do with a Caller.
 func reads(c *Caller, opts Options, parts bool) func() func() (int, error) {
 	req := Request{Iterator: strings.Repeat("i", 224), Limit: 10_000}
-	read := func(p *Page) (*Rest, error) { return nil, c.GetRecords(context.Background(), req, p) }
+	read := func(p *codec.Page) (*Rest, error) { return nil, c.GetRecords(context.Background(), req, p) }
 	if parts {
-		read = func(p *Page) (*Rest, error) { return c.Read(context.Background(), req, p) }
+		read = func(p *codec.Page) (*Rest, error) { return c.Read(context.Background(), req, p) }
 	}
 	return func() func() (int, error) {
-		p := new(Page)
+		p := new(codec.Page)
 		return func() (int, error) {
 			n, touched := 0, 0
 			if !opts.Reuse {
-				p = new(Page) // the records of the one before may still be in use
+				p = new(codec.Page) // the records of the one before may still be in use
 			}
 			rest, err := read(p)
 			for err == nil {
@@ -155,7 +157,7 @@ func reads(c *Caller, opts Options, parts bool) func() func() (int, error) {
 					break
 				}
 				if !opts.Reuse {
-					p = new(Page)
+					p = new(codec.Page)
 				}
 				err = rest.Next(p)
 			}

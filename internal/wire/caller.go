@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 
 	"github.com/weir-go/weir/internal/http1"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // Path is the way that calls take. On every one they go over HTTP/1.1 and over connections of the
@@ -57,9 +58,9 @@ type Options struct {
 	Path Path
 	// Format of requests and answers. By default CBOR, until an endpoint refuses or garbles it;
 	// then JSON for that endpoint.
-	Format Format
-	// Reuse has pages live in memory that is used again after [Page.Release]. By default each page
-	// has its own.
+	Format codec.Format
+	// Reuse has pages live in memory that is used again after [codec.Page.Release]. By default each
+	// page has its own.
 	Reuse bool
 	// Poison is for tests of programs that use Reuse: released memory is filled with nonsense and
 	// not used again, so that a record that was kept too long shows.
@@ -78,7 +79,7 @@ type Options struct {
 	MaxConns int
 	// Switched hears when calls about a stream change their format, and why. It must not block; it
 	// may be called concurrently. May be nil.
-	Switched func(streamARN string, to Format, why error)
+	Switched func(streamARN string, to codec.Format, why error)
 	// NetHTTP has net/http make the requests that are made without the SDK, instead of an HTTP/1.1
 	// client of our own.
 	NetHTTP bool
@@ -108,7 +109,7 @@ type Caller struct {
 	closeIdle   func()
 	lean        *http1.Client                         // nil when net/http makes all calls
 	proxy       func(*http.Request) (*url.URL, error) // which lean does not use; may be nil
-	reading     reading
+	bodies      codec.Bodies
 	slow        error        // why a call is given up
 	held        atomic.Int32 // answers that are read in parts
 
@@ -140,16 +141,16 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	if opts.Path > PlainSDK {
 		errs = append(errs, fmt.Errorf("wire: Path %d is none", opts.Path))
 	}
-	if opts.Format > JSON {
+	if opts.Format > codec.JSON {
 		errs = append(errs, fmt.Errorf("wire: Format %d is none", opts.Format))
 	}
 	if opts.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("wire: Timeout %v is negative", opts.Timeout))
 	}
-	if opts.MaxBody < 0 || opts.MaxBody > mostBody {
+	if opts.MaxBody < 0 || opts.MaxBody > codec.MostBody {
 		errs = append(errs, fmt.Errorf("wire: MaxBody %d is not between 1 byte and 32 MiB", opts.MaxBody))
 	}
-	if opts.Window < 0 || (opts.Window > 0 && opts.Window < leastBody) || opts.Window > mostBody {
+	if opts.Window < 0 || (opts.Window > 0 && opts.Window < codec.LeastBody) || opts.Window > codec.MostBody {
 		errs = append(errs, fmt.Errorf("wire: Window %d is not between 4 KiB and 32 MiB", opts.Window))
 	}
 	if opts.MaxConns < 0 {
@@ -162,7 +163,7 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 		opts.Timeout = defaultTimeout
 	}
 	if opts.MaxBody == 0 {
-		opts.MaxBody = mostBody
+		opts.MaxBody = codec.MostBody
 	}
 	if opts.Window == 0 {
 		opts.Window = defaultWindow
@@ -172,8 +173,8 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 	}
 	c := &Caller{
 		client: client, opts: opts, path: opts.Path, closeIdle: func() {},
-		reading: reading{reuse: opts.Reuse, poison: opts.Poison, most: opts.MaxBody},
-		slow:    fmt.Errorf("no whole answer within %v: %w", opts.Timeout, context.DeadlineExceeded),
+		bodies: codec.Bodies{Reuse: opts.Reuse, Poison: opts.Poison, Most: opts.MaxBody},
+		slow:   fmt.Errorf("no whole answer within %v: %w", opts.Timeout, context.DeadlineExceeded),
 	}
 	of := client.Options()
 	if of.HTTPClient == nil {
@@ -218,31 +219,31 @@ func (c *Caller) Close() {
 //
 // Errors are those of the SDK: errors.As finds the types of service/kinesis/types,
 // *smithy.GenericAPIError for codes that have none, and *http.ResponseError of aws/transport/http
-// with the request ID. Others are [ErrTooLarge], [*MalformedError] in a
+// with the request ID. Others are [codec.ErrTooLarge], [*codec.MalformedError] in a
 // *smithy.DeserializationError, and ctx's. A call that took longer than [Options.Timeout] wraps
 // context.DeadlineExceeded.
-func (c *Caller) GetRecords(ctx context.Context, req Request, p *Page) error {
-	p.empty()
+func (c *Caller) GetRecords(ctx context.Context, req Request, p *codec.Page) error {
+	p.Reset()
 	l := live(ctx, &req, c.opts.Timeout, c.slow)
 	l.window = 0
 	defer l.end()
 	_, err := c.getRecords(l, &req, p)
 	if err != nil {
-		p.empty()
+		p.Reset()
 	}
 	return err
 }
 
-func (c *Caller) getRecords(l *life, req *Request, p *Page) (*Rest, error) {
+func (c *Caller) getRecords(l *life, req *Request, p *codec.Page) (*Rest, error) {
 	switch c.path {
 	case OwnCall:
 		if err := c.prepare(l, req); err != nil {
 			return nil, err
 		}
 		if l.ep.reason == "" {
-			return c.choose(&l.ep.format, l, req, p, func(f Format) (rest *Rest, err error) {
+			return c.choose(&l.ep.format, l, req, p, func(f codec.Format) (rest *Rest, err error) {
 				err = c.twice(l, func() error {
-					p.empty()
+					p.Reset()
 					rest, err = c.own(l, f, req, p)
 					return err
 				})
@@ -256,9 +257,9 @@ func (c *Caller) getRecords(l *life, req *Request, p *Page) (*Rest, error) {
 		l.deaf = true
 		return nil, c.plainSDK(l, req, p)
 	}
-	return c.choose(c.choiceFor(req.StreamARN), l, req, p, func(f Format) (*Rest, error) {
+	return c.choose(c.choiceFor(req.StreamARN), l, req, p, func(f codec.Format) (*Rest, error) {
 		return nil, c.twice(l, func() error {
-			p.empty()
+			p.Reset()
 			return c.underSDK(l, f, req, p)
 		})
 	})
@@ -293,8 +294,8 @@ func (c *Caller) silenceOf(at string) *silence {
 
 // choose makes a call in the format that is right for an endpoint as far as is known, and learns
 // from it.
-func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *Page, call func(Format) (*Rest, error)) (*Rest, error) {
-	if f := c.opts.Format; f != Auto {
+func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *codec.Page, call func(codec.Format) (*Rest, error)) (*Rest, error) {
+	if f := c.opts.Format; f != codec.Auto {
 		return call(f)
 	}
 	state := choice.load()
@@ -303,7 +304,7 @@ func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *Page, ca
 	}
 	rest, err := call(state.format())
 	if c.learn(choice, req.StreamARN, state, outcomeOf(err, p), err) {
-		p.empty()
+		p.Reset()
 		state, _ = state.next(refused)
 		rest, err = call(state.format())
 		c.learn(choice, req.StreamARN, state, outcomeOf(err, p), err)
@@ -319,7 +320,7 @@ func (c *Caller) choose(choice *formatChoice, l *life, req *Request, p *Page, ca
 // in the other format.
 func (c *Caller) learn(choice *formatChoice, arn string, state formatState, o outcome, why error) (again bool) {
 	again, changed := choice.after(state, o)
-	if changed != Auto && c.opts.Switched != nil {
+	if changed != codec.Auto && c.opts.Switched != nil {
 		if why == nil {
 			why = errTextData
 		}

@@ -1,6 +1,10 @@
 package wire
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/weir-go/weir/internal/wire/codec"
+)
 
 // formatState is what is known about an endpoint's formats.
 type formatState uint32
@@ -58,11 +62,11 @@ func (s formatState) next(o outcome) (to formatState, again bool) {
 	return s, false
 }
 
-func (s formatState) format() Format {
+func (s formatState) format() codec.Format {
 	if s == jsonTrial || s == jsonSettled {
-		return JSON
+		return codec.JSON
 	}
-	return CBOR
+	return codec.CBOR
 }
 
 // formatChoice remembers the state of an endpoint. It may be used concurrently.
@@ -73,10 +77,10 @@ func (c *formatChoice) load() formatState { return formatState(c.state.Load()) }
 // after notes the outcome of a call that was made in state s. Of calls that ran at once the first
 // to change the state wins. changed is the format that this call made the one to use, Auto if it
 // changed nothing.
-func (c *formatChoice) after(s formatState, o outcome) (again bool, changed Format) {
+func (c *formatChoice) after(s formatState, o outcome) (again bool, changed codec.Format) {
 	to, again := s.next(o)
 	if to == s || !c.state.CompareAndSwap(uint32(s), uint32(to)) || to.format() == s.format() {
-		return again, Auto
+		return again, codec.Auto
 	}
 	return again, to.format()
 }

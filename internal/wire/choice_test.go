@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 func TestHowAFormatIsChosen(t *testing.T) {
@@ -55,7 +58,7 @@ func TestOfCallsAtOnceOneChangesTheFormat(t *testing.T) {
 		wg.Go(func() {
 			if again, changed := choice.after(cborUntried, refused); !again {
 				t.Error("not again")
-			} else if changed == JSON {
+			} else if changed == codec.JSON {
 				mu.Lock()
 				changes++
 				mu.Unlock()
@@ -71,11 +74,11 @@ func TestOfCallsAtOnceOneChangesTheFormat(t *testing.T) {
 // Servers that do not speak CBOR, or speak it badly, are read all the same, with not one record
 // lost or read twice, and are asked in JSON from then on.
 func TestFallbackToJSON(t *testing.T) {
-	want := samplePage(3, 50)
-	inJSON, inCBOR := string((&jsonStyle{}).encode(want)), string((&cborStyle{}).encode(want))
-	emptyCBOR := string((&cborStyle{}).encode(&Page{Next: "AAAA"}))
+	want := answers.Sample(3, 50)
+	inJSON, inCBOR := string(answers.JSON{}.Encode(want)), string(answers.CBOR{}.Encode(want))
+	emptyCBOR := string(answers.CBOR{}.Encode(&codec.Page{Next: "AAAA"}))
 	buffer := "\xa1\x67Records\x81\xa1\x64Data\xa2\x64type\x66Buffer\x64data\x81\x01"
-	goodJSON := func(w http.ResponseWriter) { write(w, 200, jsonType, inJSON) }
+	goodJSON := func(w http.ResponseWriter) { write(w, 200, codec.JSONType, inJSON) }
 	cases := map[string]struct {
 		cbor     func(w http.ResponseWriter)
 		json     func(w http.ResponseWriter)
@@ -84,56 +87,59 @@ func TestFallbackToJSON(t *testing.T) {
 		fails    int    // calls that fail
 		switched string // what the hook hears
 	}{
-		"unknown operation": {func(w http.ResponseWriter) { write(w, 404, jsonType, `{"__type":"UnknownOperationException"}`) }, goodJSON, 3, "cjjj", 0, "json: UnknownOperation"},
-		"in CBOR":           {func(w http.ResponseWriter) { write(w, 400, cborType, "\xa1\x66__type\x76SerializationException") }, goodJSON, 2, "cjj", 0, "json: Serialization"},
+		"unknown operation": {func(w http.ResponseWriter) { write(w, 404, codec.JSONType, `{"__type":"UnknownOperationException"}`) }, goodJSON, 3, "cjjj", 0, "json: UnknownOperation"},
+		"in CBOR":           {func(w http.ResponseWriter) { write(w, 400, codec.CBORType, "\xa1\x66__type\x76SerializationException") }, goodJSON, 2, "cjj", 0, "json: Serialization"},
 		"media type":        {func(w http.ResponseWriter) { write(w, 415, "text/html", "<html>no") }, goodJSON, 2, "cjj", 0, "json: 415"},
 		"a page of HTML":    {func(w http.ResponseWriter) { write(w, 200, "text/html; charset=utf-8", "<html>no") }, goodJSON, 2, "cjj", 0, "json: text/html"},
 		"JSON anyway":       {goodJSON, goodJSON, 2, "cj", 0, "json: "},
 		"JSON without type": {func(w http.ResponseWriter) { write(w, 200, "", inJSON) }, goodJSON, 2, "cj", 0, "json: "},
 		"base64 text": {func(w http.ResponseWriter) {
-			write(w, 200, cborType, string((&cborStyle{textData: true}).encode(want)))
+			write(w, 200, codec.CBORType, string(answers.CBOR{TextData: true}.Encode(want)))
 		}, goodJSON, 3, "cjj", 0, "json: base64"},
-		"data as maps":       {func(w http.ResponseWriter) { write(w, 200, cborType, buffer) }, goodJSON, 2, "cjj", 0, "json: bytes"},
-		"an empty answer":    {func(w http.ResponseWriter) { write(w, 200, cborType, "") }, goodJSON, 2, "cjj", 0, "json: too early"},
-		"compressed":         {func(w http.ResponseWriter) { w.Header().Set("Content-Encoding", "br"); write(w, 200, cborType, "xx") }, goodJSON, 2, "cjj", 0, "json: br"},
-		"good CBOR":          {func(w http.ResponseWriter) { write(w, 200, cborType, inCBOR) }, goodJSON, 3, "ccc", 0, ""},
+		"data as maps":    {func(w http.ResponseWriter) { write(w, 200, codec.CBORType, buffer) }, goodJSON, 2, "cjj", 0, "json: bytes"},
+		"an empty answer": {func(w http.ResponseWriter) { write(w, 200, codec.CBORType, "") }, goodJSON, 2, "cjj", 0, "json: too early"},
+		"compressed": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Encoding", "br")
+			write(w, 200, codec.CBORType, "xx")
+		}, goodJSON, 2, "cjj", 0, "json: br"},
+		"good CBOR":          {func(w http.ResponseWriter) { write(w, 200, codec.CBORType, inCBOR) }, goodJSON, 3, "ccc", 0, ""},
 		"CBOR, another type": {func(w http.ResponseWriter) { write(w, 200, "application/cbor; x=y", inCBOR) }, goodJSON, 2, "cc", 0, ""},
 		"throttled": {func(w http.ResponseWriter) {
-			write(w, 400, cborType, "\xa1\x66__type\x78\x26ProvisionedThroughputExceededException")
+			write(w, 400, codec.CBORType, "\xa1\x66__type\x78\x26ProvisionedThroughputExceededException")
 		}, goodJSON, 2, "cc", 2, ""},
-		"not even JSON": {func(w http.ResponseWriter) { write(w, 400, jsonType, `{"__type":"UnknownOperationException"}`) },
-			func(w http.ResponseWriter) { write(w, 400, jsonType, `{"__type":"UnknownOperationException"}`) }, 2, "cjcj", 2, "json: Unknown cbor: Unknown json: Unknown cbor: Unknown"},
-		"JSON throttled": {func(w http.ResponseWriter) { write(w, 200, cborType, buffer) },
+		"not even JSON": {func(w http.ResponseWriter) { write(w, 400, codec.JSONType, `{"__type":"UnknownOperationException"}`) },
+			func(w http.ResponseWriter) { write(w, 400, codec.JSONType, `{"__type":"UnknownOperationException"}`) }, 2, "cjcj", 2, "json: Unknown cbor: Unknown json: Unknown cbor: Unknown"},
+		"JSON throttled": {func(w http.ResponseWriter) { write(w, 200, codec.CBORType, buffer) },
 			func(w http.ResponseWriter) {
-				write(w, 400, jsonType, `{"__type":"ProvisionedThroughputExceededException"}`)
+				write(w, 400, codec.JSONType, `{"__type":"ProvisionedThroughputExceededException"}`)
 			}, 3, "cjjj", 3, "json: bytes"},
 	}
 	for name, c := range cases {
 		for _, path := range []Path{OwnCall, UnderSDK} {
 			t.Run(name+"/"+path.String(), func(t *testing.T) {
 				server := newFake(t, func(w http.ResponseWriter, r seen) {
-					if r.Header.Get("Content-Type") == cborType {
+					if r.Header.Get("Content-Type") == codec.CBORType {
 						c.cbor(w)
 					} else {
 						c.json(w)
 					}
 				})
 				var switched []string
-				caller := newCaller(t, fakeClient(server.URL), Options{Path: path, Switched: func(_ string, to Format, why error) {
+				caller := newCaller(t, fakeClient(server.URL), Options{Path: path, Switched: func(_ string, to codec.Format, why error) {
 					switched = append(switched, fmt.Sprintf("%s: %v", to, why))
 				}})
 				fails := 0
 				for range c.calls {
-					var p Page
+					var p codec.Page
 					if err := caller.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil {
 						fails++
-					} else if d := differ(&p, want, equalTime); d != "" {
+					} else if d := answers.Differ(&p, want, answers.EqualTime); d != "" {
 						t.Error(d)
 					}
 				}
 				formats := ""
 				for _, r := range server.take() {
-					formats += map[string]string{cborType: "c", jsonType: "j"}[r.Header.Get("Content-Type")]
+					formats += map[string]string{codec.CBORType: "c", codec.JSONType: "j"}[r.Header.Get("Content-Type")]
 				}
 				if formats != c.formats || fails != c.fails {
 					t.Errorf("asked %s with %d failures, want %s with %d", formats, fails, c.formats, c.fails)
@@ -161,23 +167,23 @@ func TestFallbackToJSON(t *testing.T) {
 		caller := newCaller(t, fakeClient(server.URL), Options{})
 		var errs []bool
 		for len(answers) > 0 {
-			var p Page
+			var p codec.Page
 			err := caller.GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 			errs = append(errs, err != nil)
 		}
 		if want := []bool{false, false, true, false, false, true, false, false}; !slices.Equal(errs, want) {
 			t.Errorf("errors %v, want %v", errs, want)
 		}
-		if n := slices.Index(formats, jsonType); n != 7 {
+		if n := slices.Index(formats, codec.JSONType); n != 7 {
 			t.Errorf("JSON from request %d on, want 7", n)
 		}
 	})
 	t.Run("a format that was chosen stays", func(t *testing.T) {
 		server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 415, "", "") })
-		for _, f := range []Format{CBOR, JSON} {
-			var p Page
+		for _, f := range []codec.Format{codec.CBOR, codec.JSON} {
+			var p codec.Page
 			err := newCaller(t, fakeClient(server.URL), Options{Format: f}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
-			if all := server.take(); err == nil || len(all) != 1 || all[0].Header.Get("Content-Type") != f.contentType() {
+			if all := server.take(); err == nil || len(all) != 1 || all[0].Header.Get("Content-Type") != f.ContentType() {
 				t.Errorf("%s: %v after %d requests", f, err, len(all))
 			}
 		}
@@ -185,14 +191,14 @@ func TestFallbackToJSON(t *testing.T) {
 }
 
 func TestErrorsAboutTheFormatKeepTheSDKsTypes(t *testing.T) {
-	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, cborType, "\x00") })
+	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\x00") })
 	for _, path := range []Path{OwnCall, UnderSDK} {
-		var p Page
-		err := newCaller(t, fakeClient(server.URL), Options{Path: path, Format: CBOR}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
+		var p codec.Page
+		err := newCaller(t, fakeClient(server.URL), Options{Path: path, Format: codec.CBOR}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 		var (
 			op        *smithy.OperationError
 			decode    *smithy.DeserializationError
-			malformed *MalformedError
+			malformed *codec.MalformedError
 		)
 		if !errors.As(err, &op) || !errors.As(err, &decode) || !errors.As(err, &malformed) {
 			t.Errorf("%s: %v", path, err)

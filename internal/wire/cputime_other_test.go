@@ -2,7 +2,9 @@
 
 package wire
 
-import "time"
+import (
+	"time"
+)
 
 // cpuTime is not known here.
 func cpuTime() (time.Duration, bool) { return 0, false }

@@ -7,8 +7,8 @@
 // is five objects on the heap, and the stack of middleware costs 70 µs a call. Here
 //
 //   - answers are asked for in CBOR, where data are bytes; record data, keys and numbers lie in the
-//     body as it was received ([Record], [Page]), so that a page costs a few allocations and a
-//     record none;
+//     body as it was received (package codec), so that a page costs a few allocations and a record
+//     none;
 //   - calls of clients that are [Plain] are made without the SDK's stack, with its endpoint,
 //     credentials and errors, and over HTTP/1.1, which costs half of what HTTP/2 does for answers
 //     of a megabyte;
@@ -17,12 +17,9 @@
 //
 // # Trust
 //
-// Everything that is received is bounded: the size of an answer, the counts and the nesting in it,
-// and the time until its last byte. An answer that cannot be read is an error as a whole, and the
-// caller reads on from where it was. The reader of CBOR is as general as RFC 8949: lengths in front
-// or a break at the end, strings in chunks, members in any order, tags, and members that nobody
-// knows. It tries the layout of the record before first, and falls back to the general way for a
-// record that differs.
+// Everything that is received is bounded: the size of an answer, what is in it, and the time until
+// its last byte. An answer that cannot be read is an error as a whole, and the caller reads on from
+// where it was.
 //
 // Servers other than AWS may not speak CBOR, or have flaws in it. An endpoint that refuses it, or
 // whose answers cannot be read, is asked in JSON with the same iterator at once, and remembered if

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir/internal/http1"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // An answer that our own HTTP client does not understand fails its call, is told once, and has
@@ -19,16 +20,16 @@ func TestNetHTTPTakesOverFromOurOwnClient(t *testing.T) {
 			server := newFake(t, func(w http.ResponseWriter, r seen) {
 				odd(w.Header())
 				if r.Header.Get("X-Amz-Target") == "Kinesis_20131202.GetShardIterator" {
-					write(w, 200, jsonType, `{"ShardIterator":"it"}`)
+					write(w, 200, codec.JSONType, `{"ShardIterator":"it"}`)
 					return
 				}
-				write(w, 200, cborType, cborPage(3, 10))
+				write(w, 200, codec.CBORType, cborPage(3, 10))
 			})
 			var told []string
 			caller := newCaller(t, fakeClient(server.URL), Options{FellBack: func(host string, why error) {
 				told = append(told, host+": "+why.Error())
 			}})
-			var p Page
+			var p codec.Page
 			read := func(arn string) error {
 				return caller.GetRecords(t.Context(), Request{Iterator: "it", StreamARN: arn}, &p)
 			}
@@ -66,12 +67,12 @@ func TestNetHTTPTakesOverFromOurOwnClient(t *testing.T) {
 func TestCallsOverNetHTTP(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, _ seen) {
 		w.Header().Set("X-Long", strings.Repeat("x", 200_000))
-		write(w, 200, cborType, cborPage(3, 10))
+		write(w, 200, codec.CBORType, cborPage(3, 10))
 	})
 	caller := newCaller(t, fakeClient(server.URL), Options{NetHTTP: true, FellBack: func(host string, why error) {
 		t.Errorf("%s: %v", host, why)
 	}})
-	var p Page
+	var p codec.Page
 	if err := caller.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil || len(p.Records) != 3 || caller.Splits() {
 		t.Errorf("%d records, %v", len(p.Records), err)
 	}

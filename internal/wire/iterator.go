@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 const (
@@ -107,32 +109,18 @@ func (c *Caller) askIterator(l *life, in *kinesis.GetShardIteratorInput) (answer
 // readIterator reads a good answer.
 func readIterator(a *answer) (it string, err error) {
 	if e := a.encoding(); e != "" {
-		return "", &smithy.DeserializationError{Err: &unexpectedError{JSON, "the encoding " + e}}
+		return "", &smithy.DeserializationError{Err: &unexpectedError{codec.JSON, "the encoding " + e}}
 	}
-	body, err := readAtMost(a.body, 2*maxIterator)
+	body, err := readAtMost(a.body, 2*codec.MaxIterator)
 	if err != nil {
-		return "", incomplete(len(body), err)
+		return "", codec.Incomplete(len(body), err)
 	}
 	contentType := a.field("Content-Type")
-	f, ok := formatOf(contentType, body)
+	f, ok := codec.FormatOf(contentType, body)
 	if !ok {
-		return "", &smithy.DeserializationError{Err: &unexpectedError{JSON, fmt.Sprintf("the type %.100q", contentType)}}
+		return "", &smithy.DeserializationError{Err: &unexpectedError{codec.JSON, fmt.Sprintf("the type %.100q", contentType)}}
 	}
-	r := newReader(f, body)
-	err = r.object(func(name []byte) error {
-		if string(name) != "ShardIterator" {
-			return r.skip()
-		}
-		s, err := r.text()
-		if err == nil && len(s) > maxIterator {
-			err = r.malformed("ShardIterator is longer than 64 KiB")
-		}
-		it = string(s)
-		return err
-	})
-	if err == nil {
-		err = r.end()
-	}
+	it, err = codec.ReadIterator(f, body)
 	if err != nil {
 		return "", deserialization(err)
 	}
@@ -157,7 +145,7 @@ func appendIteratorInput(b []byte, in *kinesis.GetShardIteratorInput) []byte {
 			b = append(b, ',')
 		}
 		b = append(append(append(b, '"'), m.name...), `":`...)
-		b = appendQuoted(b, m.value)
+		b = codec.AppendQuoted(b, m.value)
 	}
 	if in.Timestamp != nil {
 		b = strconv.AppendFloat(append(b, `,"Timestamp":`...), float64(in.Timestamp.UnixMilli())/1000, 'f', -1, 64)

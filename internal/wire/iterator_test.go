@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -40,7 +41,9 @@ func iteratorInputs() map[string]*kinesis.GetShardIteratorInput {
 // What is asked for is what the SDK asks for, signed as it signs; and the SDK asks where the client
 // is not plain.
 func TestIteratorsAreAskedForAsTheSDKDoes(t *testing.T) {
-	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, jsonType, `{"More":[1],"ShardIterator":"it/+=="}`) })
+	server := newFake(t, func(w http.ResponseWriter, _ seen) {
+		write(w, 200, codec.JSONType, `{"More":[1],"ShardIterator":"it/+=="}`)
+	})
 	for name, in := range iteratorInputs() {
 		for _, token := range []string{"", "a session token"} {
 			var bodies [2]any
@@ -55,7 +58,7 @@ func TestIteratorsAreAskedForAsTheSDKDoes(t *testing.T) {
 					t.Fatalf("%s: %d requests", name, len(all))
 				}
 				r := all[0]
-				if r.URL.Path != "/some/path" || r.Header.Get("X-Amz-Target") != iteratorTarget || r.Header.Get("Content-Type") != jsonType {
+				if r.URL.Path != "/some/path" || r.Header.Get("X-Amz-Target") != iteratorTarget || r.Header.Get("Content-Type") != codec.JSONType {
 					t.Errorf("%s: %s %v", name, r.URL, r.Header)
 				}
 				if ofSDK := r.Header.Get("Amz-Sdk-Invocation-Id") != ""; ofSDK != (i == 1) {
@@ -162,7 +165,7 @@ func TestErrorsOfIteratorsAreThoseOfTheSDK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p Page
+	var p codec.Page
 	if err := own.GetRecords(t.Context(), Request{Iterator: it, Line: &line}, &p); err != nil || len(p.Records) == 0 {
 		t.Errorf("%d records, %v", len(p.Records), err)
 	}
@@ -174,18 +177,18 @@ func TestIteratorsThatAreNone(t *testing.T) {
 		contentType, body string
 		none, malformed   bool
 	}{
-		"no iterator":        {jsonType, `{}`, true, false},
-		"null":               {jsonType, `{"ShardIterator":null}`, true, false},
-		"empty":              {jsonType, `{"ShardIterator":""}`, true, false},
-		"a number":           {jsonType, `{"ShardIterator":1}`, false, true},
-		"half":               {jsonType, `{"ShardIterator":"x"`, false, true},
-		"more":               {jsonType, `{"ShardIterator":"x"}}`, false, true},
-		"nothing":            {jsonType, ``, false, true},
-		"too long":           {jsonType, `{"ShardIterator":"` + strings.Repeat("x", maxIterator+1) + `"}`, false, true},
-		"of any length":      {jsonType, strings.Repeat(" ", 3*maxIterator) + `{"ShardIterator":"x"}`, false, true},
+		"no iterator":        {codec.JSONType, `{}`, true, false},
+		"null":               {codec.JSONType, `{"ShardIterator":null}`, true, false},
+		"empty":              {codec.JSONType, `{"ShardIterator":""}`, true, false},
+		"a number":           {codec.JSONType, `{"ShardIterator":1}`, false, true},
+		"half":               {codec.JSONType, `{"ShardIterator":"x"`, false, true},
+		"more":               {codec.JSONType, `{"ShardIterator":"x"}}`, false, true},
+		"nothing":            {codec.JSONType, ``, false, true},
+		"too long":           {codec.JSONType, `{"ShardIterator":"` + strings.Repeat("x", codec.MaxIterator+1) + `"}`, false, true},
+		"of any length":      {codec.JSONType, strings.Repeat(" ", 3*codec.MaxIterator) + `{"ShardIterator":"x"}`, false, true},
 		"something else":     {"text/html", `<html>`, false, false},
-		"in CBOR after all":  {cborType, "\xa1\x6dShardIterator\x61x", false, false},
-		"with an odd length": {cborType, "\xa1\x6dShardIterator\x62x", false, true},
+		"in CBOR after all":  {codec.CBORType, "\xa1\x6dShardIterator\x61x", false, false},
+		"with an odd length": {codec.CBORType, "\xa1\x6dShardIterator\x62x", false, true},
 	} {
 		server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, c.contentType, c.body) })
 		it, err := newCaller(t, fakeClient(server.URL), Options{}).Iterator(t.Context(), iteratorInputs()["the oldest"], nil, nil)
@@ -195,7 +198,7 @@ func TestIteratorsThatAreNone(t *testing.T) {
 			}
 			continue
 		}
-		var malformed *MalformedError
+		var malformed *codec.MalformedError
 		if err == nil || it != "" || errors.Is(err, ErrNoIterator) != c.none || errors.As(err, &malformed) != c.malformed {
 			t.Errorf("%s: %q, %v", name, it, err)
 		}
@@ -254,11 +257,11 @@ func TestIteratorsWithoutCredentials(t *testing.T) {
 // A call that the SDK makes leaves the line's connection to others meanwhile.
 func TestIteratorsOfTheSDKParkTheLine(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
-		write(w, 200, r.Header.Get("Content-Type"), map[string]string{cborType: "\xa0", jsonType: `{"ShardIterator":"x"}`}[r.Header.Get("Content-Type")])
+		write(w, 200, r.Header.Get("Content-Type"), map[string]string{codec.CBORType: "\xa0", codec.JSONType: `{"ShardIterator":"x"}`}[r.Header.Get("Content-Type")])
 	})
 	c := newCaller(t, fakeClient(server.URL), Options{})
 	var line Line
-	var p Page
+	var p codec.Page
 	if err := c.GetRecords(t.Context(), Request{Iterator: "it", Line: &line}, &p); err != nil || reflect.ValueOf(line).IsZero() {
 		t.Fatalf("no connection is kept: %v", err)
 	}
@@ -272,10 +275,10 @@ func TestIteratorsCorrectTheClock(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
 		if at, err := time.Parse(timeForm, r.Header.Get("X-Amz-Date")); err != nil || time.Since(at) < 50*time.Minute {
-			write(w, 403, jsonType, `{"__type":"InvalidSignatureException","message":"too late"}`)
+			write(w, 403, codec.JSONType, `{"__type":"InvalidSignatureException","message":"too late"}`)
 			return
 		}
-		write(w, 200, jsonType, `{"ShardIterator":"x"}`)
+		write(w, 200, codec.JSONType, `{"ShardIterator":"x"}`)
 	})
 	c := newCaller(t, fakeClient(server.URL), Options{})
 	for _, good := range []bool{false, true} {

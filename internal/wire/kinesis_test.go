@@ -18,6 +18,8 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -82,7 +84,7 @@ func TestEveryPathReadsTheSameRecords(t *testing.T) {
 			server := kinesistest.NewServer(t, kinesistest.Config{NoLimits: true, IndefiniteCBOR: open, TLS: tls})
 			client := server.Client()
 			iterator, data := stream(t, client)
-			var want Page
+			var want codec.Page
 			if err := newCaller(t, client, Options{Path: PlainSDK}).GetRecords(t.Context(), Request{Iterator: iterator}, &want); err != nil {
 				t.Fatal(err)
 			}
@@ -90,21 +92,21 @@ func TestEveryPathReadsTheSameRecords(t *testing.T) {
 				t.Fatalf("%d records, want %d", len(want.Records), len(data))
 			}
 			for _, path := range []Path{OwnCall, UnderSDK} {
-				for _, format := range []Format{Auto, CBOR, JSON} {
+				for _, format := range []codec.Format{codec.Auto, codec.CBOR, codec.JSON} {
 					for _, reuse := range []bool{false, true} {
 						t.Run(fmt.Sprintf("open %v, TLS %v, %s, %s, reuse %v", open, tls, path, format, reuse), func(t *testing.T) {
 							c := newCaller(t, client, Options{Path: path, Format: format, Reuse: reuse})
 							if p, reason := c.Path(); p != path {
 								t.Fatalf("the path is %s because %s", p, reason)
 							}
-							var got Page
+							var got codec.Page
 							for range 3 {
 								if err := c.GetRecords(t.Context(), Request{Iterator: iterator, Limit: 1000, StreamARN: server.StreamARN("s")}, &got); err != nil {
 									t.Fatal(err)
 								}
 								// each is issued anew
 								want.Next, got.Next = "", strings.Repeat(got.Next, 0)
-								if d := differ(&got, &want, equalTime); d != "" {
+								if d := answers.Differ(&got, &want, answers.EqualTime); d != "" {
 									t.Fatal(d)
 								}
 								if got.RequestID == "" {
@@ -134,7 +136,7 @@ func TestReadingAShardToItsEnd(t *testing.T) {
 	}
 	for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
 		c := newCaller(t, client, Options{Path: path})
-		var p Page
+		var p codec.Page
 		n := 0
 		for next := iterator; next != ""; next = p.Next {
 			if err := c.GetRecords(t.Context(), Request{Iterator: next, Limit: 7}, &p); err != nil {
@@ -166,8 +168,8 @@ func TestErrorsAreThoseOfTheSDK(t *testing.T) {
 		server.Control("GetRecords", func(*kinesistest.Call) kinesistest.Fault {
 			return kinesistest.Fault{Err: &kinesistest.Error{Code: code, Message: "because"}}
 		})
-		describe := func(c *Caller, f Format) string {
-			var p Page
+		describe := func(c *Caller, f codec.Format) string {
+			var p codec.Page
 			err := c.GetRecords(t.Context(), Request{Iterator: iterator}, &p)
 			var (
 				api        smithy.APIError
@@ -183,8 +185,8 @@ func TestErrorsAreThoseOfTheSDK(t *testing.T) {
 			return fmt.Sprint(api.ErrorCode(), api.ErrorMessage(), api.ErrorFault(), op.Service(), op.Operation(), response.HTTPStatusCode(),
 				errors.As(err, &throughput), errors.As(err, &expired), errors.As(err, &generic), fmt.Sprintf("%T", api))
 		}
-		want := describe(newCaller(t, client, Options{Path: PlainSDK}), JSON)
-		for _, format := range []Format{CBOR, JSON} {
+		want := describe(newCaller(t, client, Options{Path: PlainSDK}), codec.JSON)
+		for _, format := range []codec.Format{codec.CBOR, codec.JSON} {
 			for _, of := range []*kinesis.Client{plain, client} {
 				c := newCaller(t, of, Options{Format: format})
 				if got := describe(c, format); got != want {
@@ -204,7 +206,7 @@ func TestACallThatIsCutOffIsAnError(t *testing.T) {
 		server.Control("GetRecords", func(*kinesistest.Call) kinesistest.Fault { return fault })
 		for _, path := range []Path{OwnCall, UnderSDK} {
 			for _, reuse := range []bool{true, false} {
-				var p Page
+				var p codec.Page
 				err := newCaller(t, client, Options{Path: path, Reuse: reuse}).GetRecords(t.Context(), Request{Iterator: iterator}, &p)
 				if err == nil || isAPIError(err) || len(p.Records) > 0 {
 					t.Errorf("%s: %v with %d records", path, err, len(p.Records))
@@ -226,7 +228,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				var p Page
+				var p codec.Page
 				for range 10 {
 					if err := c.GetRecords(t.Context(), Request{Iterator: iterator}, &p); err != nil {
 						t.Error(err)
@@ -251,7 +253,7 @@ func TestReleasedPagesArePoisoned(t *testing.T) {
 	client := server.Client()
 	iterator, data := stream(t, client)
 	c := newCaller(t, client, Options{Reuse: true, Poison: true})
-	var p Page
+	var p codec.Page
 	for range 5 {
 		if err := c.GetRecords(t.Context(), Request{Iterator: iterator}, &p); err != nil {
 			t.Fatal(err)
@@ -261,7 +263,7 @@ func TestReleasedPagesArePoisoned(t *testing.T) {
 			t.Fatal("wrong before the release")
 		}
 		p.Release()
-		if kept.Key[0] != poisoned || !bytes.Equal(kept.Data, bytes.Repeat([]byte{poisoned}, len(data[20]))) {
+		if kept.Key[0] != codec.Poisoned || !bytes.Equal(kept.Data, bytes.Repeat([]byte{codec.Poisoned}, len(data[20]))) {
 			t.Fatalf("kept %q", kept.Key)
 		}
 		p.Release()
@@ -288,7 +290,7 @@ func TestMiddlewareOfTheUserStays(t *testing.T) {
 	if path, reason := c.Path(); path != UnderSDK || !strings.Contains(reason, "APIOptions") {
 		t.Fatalf("%s because %s", path, reason)
 	}
-	var p Page
+	var p codec.Page
 	if err := c.GetRecords(t.Context(), Request{Iterator: iterator}, &p); err != nil || len(p.Records) != len(data) {
 		t.Fatal(err, len(p.Records))
 	}
@@ -318,9 +320,9 @@ func TestMiddlewareOfTheUserMayInterfere(t *testing.T) {
 			}), middleware.Before)
 		})
 	})
-	for _, f := range []Format{CBOR, JSON} {
+	for _, f := range []codec.Format{codec.CBOR, codec.JSON} {
 		c := newCaller(t, client, Options{Format: f})
-		var p Page
+		var p codec.Page
 		if err := c.GetRecords(t.Context(), Request{Iterator: iterator}, &p); err != nil || len(p.Records) != 2 {
 			t.Fatal(err, len(p.Records))
 		}
@@ -349,7 +351,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		o.HTTPClient = &http.Client{Transport: server.Transport()}
 		o.Protocol = client.Options().Protocol
 	})
-	var p Page
+	var p codec.Page
 	if err := newCaller(t, own, Options{}).GetRecords(t.Context(), Request{Iterator: iterator}, &p); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // echo is a connection on which the same answer waits after each write.
@@ -51,7 +53,7 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 			{Options{}, false, 16},
 		} {
 			body := cborPage(records, 1024)
-			conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", cborType, len(body), body)}
+			conn := &echo{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: 01234567-89ab-cdef-0123-456789abcdef\r\nContent-Length: %d\r\n\r\n%s", codec.CBORType, len(body), body)}
 			client := fakeClient("http://localhost", func(o *kinesis.Options) {
 				o.HTTPClient = &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}}
 			})
@@ -63,7 +65,7 @@ func TestAllocationsOfALeanCall(t *testing.T) {
 				line = new(Line)
 			}
 			n := testing.AllocsPerRun(100, func() {
-				var p Page
+				var p codec.Page
 				var rest *Rest
 				var err error
 				if c.parts {

@@ -20,11 +20,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // Which HTTP client makes own calls: ours, unless the user's does something that ours does not.
 func TestWhoMakesOwnCalls(t *testing.T) {
-	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, cborType, "\xa0") })
+	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	proxied := errors.New("the proxy was asked for")
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -54,7 +56,7 @@ func TestWhoMakesOwnCalls(t *testing.T) {
 		"TLS of one's own, not used by HTTP": {&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{ServerName: "x"}}}, true},
 	} {
 		caller := newCaller(t, fakeClient(server.URL, func(o *kinesis.Options) { o.HTTPClient = c.client }), Options{})
-		var p Page
+		var p codec.Page
 		err := caller.GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 		if (name == "a proxy that fails") != errors.Is(err, proxied) || (err != nil && !errors.Is(err, proxied)) {
 			t.Errorf("%s: %v", name, err)
@@ -85,11 +87,11 @@ func mustURL(s string) *url.URL {
 
 // A context that traces HTTP is served by net/http, which knows how.
 func TestTracesAreServed(t *testing.T) {
-	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, cborType, "\xa0") })
+	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	caller := newCaller(t, fakeClient(server.URL), Options{})
 	var got atomic.Int32
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { got.Add(1) }})
-	var p Page
+	var p codec.Page
 	for range 2 {
 		if err := caller.GetRecords(ctx, Request{Iterator: "it"}, &p); err != nil {
 			t.Fatal(err)
@@ -107,17 +109,17 @@ func TestTracesAreServed(t *testing.T) {
 // is signed as the SDK would.
 func TestBothClientsSendTheSame(t *testing.T) {
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
-		write(w, 200, r.Header.Get("Content-Type"), map[string]string{cborType: "\xa0", jsonType: "{}"}[r.Header.Get("Content-Type")])
+		write(w, 200, r.Header.Get("Content-Type"), map[string]string{codec.CBORType: "\xa0", codec.JSONType: "{}"}[r.Header.Get("Content-Type")])
 	})
 	for _, token := range []string{"", " a  token "} {
-		for _, f := range []Format{CBOR, JSON} {
+		for _, f := range []codec.Format{codec.CBOR, codec.JSON} {
 			for _, path := range []string{"", "/a%20b/c;d=1"} {
 				var from [2]seen
 				for i, client := range []*http.Client{{Transport: new(http.Transport)}, {Transport: new(http.Transport), CheckRedirect: stay}} {
 					caller := newCaller(t, fakeClient(server.URL+path, func(o *kinesis.Options) {
 						o.HTTPClient, o.Credentials = client, staticCredentials(token)
 					}), Options{Format: f})
-					var p Page
+					var p codec.Page
 					if err := caller.GetRecords(t.Context(), Request{Iterator: "it", StreamARN: "arn:aws:kinesis:eu-west-3:123456789012:stream/s"}, &p); err != nil {
 						t.Fatal(err)
 					}
@@ -150,7 +152,7 @@ func TestBothClientsSendTheSame(t *testing.T) {
 
 // Credentials cannot smuggle anything into a request.
 func TestCredentialsThatAreNoText(t *testing.T) {
-	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, cborType, "\xa0") })
+	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.CBORType, "\xa0") })
 	for _, bad := range []aws.Credentials{
 		{AccessKeyID: "a\r\nX-Evil: 1", SecretAccessKey: "s"}, {AccessKeyID: "a", SecretAccessKey: "s", SessionToken: "t\r\n\r\nGET / HTTP/1.1"},
 		{AccessKeyID: "a", SecretAccessKey: "s", SessionToken: "t\x00"},
@@ -158,7 +160,7 @@ func TestCredentialsThatAreNoText(t *testing.T) {
 		client := fakeClient(server.URL, func(o *kinesis.Options) {
 			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return bad, nil })
 		})
-		var p Page
+		var p codec.Page
 		err := newCaller(t, client, Options{}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 		if err == nil || !strings.Contains(err.Error(), "invalid header field value") {
 			t.Errorf("%q: %v", bad.SessionToken, err)
@@ -175,10 +177,10 @@ func TestResponsesInErrors(t *testing.T) {
 		w.Header().Set("X-Amzn-Requestid", "r-7")
 		w.Header().Add("X-Two", "a")
 		w.Header().Add("X-Two", "b")
-		write(w, 400, jsonType, `{"__type":"ProvisionedThroughputExceededException","message":"slow down"}`)
+		write(w, 400, codec.JSONType, `{"__type":"ProvisionedThroughputExceededException","message":"slow down"}`)
 	})
 	caller := newCaller(t, fakeClient(server.URL), Options{})
-	var p Page
+	var p codec.Page
 	err := caller.GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 	var response *awshttp.ResponseError
 	if !errors.As(err, &response) {
@@ -212,13 +214,13 @@ func TestAnswersThatBreakOff(t *testing.T) {
 				return
 			}
 			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-				_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: id-%d\r\nContent-Length: %d\r\n\r\n%s", cborType, n, len(body), body[:n%len(body)])
+				_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nX-Amzn-Requestid: id-%d\r\nContent-Length: %d\r\n\r\n%s", codec.CBORType, n, len(body), body[:n%len(body)])
 			}
 			_ = c.Close()
 		}
 	}()
 	caller := newCaller(t, fakeClient("http://"+listener.Addr().String()), Options{})
-	var p Page
+	var p codec.Page
 	for n := range 10 {
 		err := caller.GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 		var response *awshttp.ResponseError

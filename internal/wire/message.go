@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/weir-go/weir/internal/http1"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // template is what all requests to an endpoint have in common for as long as credentials and day
@@ -46,8 +47,8 @@ const (
 )
 
 // callFor is GetRecords in a format.
-func callFor(f Format) call {
-	if f == JSON {
+func callFor(f codec.Format) call {
+	if f == codec.JSON {
 		return recordsJSON
 	}
 	return recordsCBOR
@@ -55,9 +56,9 @@ func callFor(f Format) call {
 
 func (c call) contentType() string {
 	if c == recordsCBOR {
-		return cborType
+		return codec.CBORType
 	}
-	return jsonType
+	return codec.JSONType
 }
 
 func (c call) target() string {
@@ -122,7 +123,7 @@ type draft struct{ message, body, scratch []byte }
 
 // message writes a signed request at the time now, for the service's clock: head and body in one
 // piece. It lives until the draft is used again.
-func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f Format, req *Request) []byte {
+func (ep *endpoint) message(d *draft, now time.Time, cred *aws.Credentials, f codec.Format, req *Request) []byte {
 	d.body = req.appendTo(d.body[:0], f)
 	return ep.signed(d, now, cred, callFor(f))
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 const (
@@ -24,15 +26,15 @@ const (
 var (
 	targetValue = []string{target}
 	identity    = []string{"identity"}
-	cborValue   = []string{cborType}
-	jsonValue   = []string{jsonType}
+	cborValue   = []string{codec.CBORType}
+	jsonValue   = []string{codec.JSONType}
 	// is not sent, but says that the request may be, on another connection
 	safeToRepeat = []string{}
 )
 
 // own makes one call and reads the answer into p. With a life to live it may leave the rest of a
 // large answer for later.
-func (c *Caller) own(l *life, f Format, req *Request, p *Page) (*Rest, error) {
+func (c *Caller) own(l *life, f codec.Format, req *Request, p *codec.Page) (*Rest, error) {
 	a, err := c.send(l, f, req)
 	if err != nil {
 		return nil, l.sendError(err)
@@ -45,7 +47,7 @@ func (c *Caller) own(l *life, f Format, req *Request, p *Page) (*Rest, error) {
 	case c.inParts(l, &a):
 		rest, err = c.begin(l, &a, p)
 	default:
-		err = c.reading.page(&a, f, p)
+		err = readPage(&c.bodies, &a, f, p)
 	}
 	if rest != nil { // the answer is its from now on
 		return rest, nil
@@ -63,7 +65,7 @@ func (c *Caller) own(l *life, f Format, req *Request, p *Page) (*Rest, error) {
 
 // send makes the call over our own HTTP client, or over net/http where that does something that
 // ours does not.
-func (c *Caller) send(l *life, f Format, req *Request) (answer, error) {
+func (c *Caller) send(l *life, f codec.Format, req *Request) (answer, error) {
 	ep := l.ep
 	var again bool
 	var err error
@@ -115,31 +117,31 @@ func (l *life) answered(err error) (answer, error) {
 	return leanAnswer(l.answer, l.ep.url), nil
 }
 
-// page reads the body of a good answer to a request in the format asked into p.
-func (rd *reading) page(a *answer, asked Format, p *Page) error {
+// readPage reads the body of a good answer to a request in the format asked into p.
+func readPage(rd *codec.Bodies, a *answer, asked codec.Format, p *codec.Page) error {
 	if e := a.encoding(); e != "" {
 		return &smithy.DeserializationError{Err: &unexpectedError{asked, "the encoding " + e}}
 	}
-	b, err := rd.body(a.body, a.length, p)
+	b, err := rd.Read(a.body, a.length, p)
 	if err != nil {
 		return err
 	}
 	contentType := a.field("Content-Type")
-	f, ok := formatOf(contentType, b)
+	f, ok := codec.FormatOf(contentType, b)
 	if !ok {
 		return &smithy.DeserializationError{Err: &unexpectedError{asked, fmt.Sprintf("the type %.100q", contentType)}}
 	}
-	if err := Decode(f, b, p); err != nil {
+	if err := codec.Decode(f, b, p); err != nil {
 		return deserialization(err)
 	}
 	// An endpoint that answers in JSON what was asked in CBOR is served better by asking in JSON.
-	p.text = p.text || f != asked
+	p.Text = p.Text || f != asked
 	return nil
 }
 
 // unexpectedError says that an answer is in a form that was not asked for and cannot be read.
 type unexpectedError struct {
-	asked Format
+	asked codec.Format
 	what  string
 }
 

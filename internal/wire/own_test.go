@@ -22,25 +22,28 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-func cborPage(n, size int) string { return string((&cborStyle{}).encode(samplePage(n, size))) }
+func cborPage(n, size int) string { return string(answers.CBOR{}.Encode(answers.Sample(n, size))) }
 
 // What arrives at a server is what the SDK would send, in CBOR, signed as the SDK would sign it.
 func TestRequestsAsTheyArrive(t *testing.T) {
 	const arn = "arn:aws:kinesis:eu-west-3:123456789012:stream/s"
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
 		w.Header().Set("X-Amz-Requestid", "id-1")
-		if r.Header.Get("Content-Type") == jsonType {
-			write(w, 200, jsonType, "{}")
+		if r.Header.Get("Content-Type") == codec.JSONType {
+			write(w, 200, codec.JSONType, "{}")
 			return
 		}
-		write(w, 200, cborType, "\xa0")
+		write(w, 200, codec.CBORType, "\xa0")
 	})
 	for _, token := range []string{"", "a session token"} {
-		for _, f := range []Format{CBOR, JSON} {
+		for _, f := range []codec.Format{codec.CBOR, codec.JSON} {
 			client := fakeClient(server.URL+"/some/path", func(o *kinesis.Options) { o.Credentials = staticCredentials(token) })
-			var p Page
+			var p codec.Page
 			caller := newCaller(t, client, Options{Format: f})
 			if err := caller.GetRecords(t.Context(), Request{Iterator: "it\"é", Limit: 77, StreamARN: arn}, &p); err != nil || p.RequestID != "id-1" {
 				t.Fatal(err, p.RequestID)
@@ -59,16 +62,14 @@ func TestRequestsAsTheyArrive(t *testing.T) {
 			if got, want := r.Header.Get("Authorization"), sdkSigns(t, r.Request, r.body, "eu-west-3", cred); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
-			if f == JSON {
+			if f == codec.JSON {
 				if want := `{"ShardIterator":"it\"é","Limit":77,"StreamARN":"` + arn + `"}`; string(r.body) != want {
 					t.Errorf("asked for %s", r.body)
 				}
 				continue
 			}
-			n := naive{in: r.body}
-			v, _, err := n.item(0, 0)
-			if want := (cborDict{{"ShardIterator", "it\"é"}, {"Limit", int128{77, false}}, {"StreamARN", arn}}); err != nil || fmt.Sprint(v) != fmt.Sprint(want) {
-				t.Errorf("asked for %v, %v", v, err)
+			if got, err := answers.Tree(r.body); got != `[{ShardIterator it"é} {Limit {77 false}} {StreamARN `+arn+`}]` {
+				t.Errorf("asked for %s, %v", got, err)
 			}
 		}
 	}
@@ -79,7 +80,7 @@ func TestHTTP1IsChosenByALPN(t *testing.T) {
 	var protos sync.Map
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protos.Store(r.Proto+" "+r.TLS.NegotiatedProtocol, true)
-		write(w, 200, r.Header.Get("Content-Type"), map[string]string{cborType: "\xa0", jsonType: "{}"}[r.Header.Get("Content-Type")])
+		write(w, 200, r.Header.Get("Content-Type"), map[string]string{codec.CBORType: "\xa0", codec.JSONType: "{}"}[r.Header.Get("Content-Type")])
 	}))
 	server.EnableHTTP2 = true
 	server.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
@@ -109,7 +110,7 @@ func TestHTTP1IsChosenByALPN(t *testing.T) {
 		protos.Clear()
 		for _, path := range []Path{OwnCall, UnderSDK, PlainSDK} {
 			c := newCaller(t, fakeClient(server.URL, func(o *kinesis.Options) { o.HTTPClient = client }), Options{Path: path})
-			var p Page
+			var p codec.Page
 			for range 2 {
 				if err := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil {
 					t.Fatalf("%s, %s: %v", name, path, err)
@@ -166,7 +167,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	body := cborPage(100, 1000)
 	chunked := false
 	server := newFake(t, func(w http.ResponseWriter, r seen) {
-		w.Header().Set("Content-Type", cborType)
+		w.Header().Set("Content-Type", codec.CBORType)
 		if chunked {
 			w.(http.Flusher).Flush()
 		} else {
@@ -177,10 +178,10 @@ func TestAnswersAreBounded(t *testing.T) {
 	for _, reuse := range []bool{true, false} {
 		for _, path := range []Path{OwnCall, UnderSDK} {
 			for _, chunked = range []bool{true, false} {
-				for _, limit := range []int{len(body) - 1, len(body), len(body) + 1, mostBody} {
-					var p Page
+				for _, limit := range []int{len(body) - 1, len(body), len(body) + 1, codec.MostBody} {
+					var p codec.Page
 					err := newCaller(t, fakeClient(server.URL), Options{Path: path, Reuse: reuse, MaxBody: limit}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
-					if limit < len(body) != errors.Is(err, ErrTooLarge) || (err == nil && len(p.Records) != 100) {
+					if limit < len(body) != errors.Is(err, codec.ErrTooLarge) || (err == nil && len(p.Records) != 100) {
 						t.Errorf("%s, at most %d, chunked %v: %v", path, limit, chunked, err)
 					}
 					p.Release()
@@ -221,7 +222,7 @@ func TestAStalledAnswerIsGivenUp(t *testing.T) {
 				client := fakeClient("http://pipes", func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
 				c := newCaller(t, client, Options{Path: path, Timeout: 7 * time.Second})
 				began := time.Now()
-				var p Page
+				var p codec.Page
 				err := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 				if took := time.Since(began); took != 7*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%s, %d bytes: %v after %v", path, send, err, took)
@@ -251,7 +252,7 @@ func TestAStalledAnswerIsGivenUp(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
-	var p Page
+	var p codec.Page
 	server := newFake(t, nil)
 	server.Close()
 	err := newCaller(t, fakeClient(server.URL), Options{}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
@@ -270,13 +271,13 @@ func TestAClockThatIsOffIsCorrected(t *testing.T) {
 			times = append(times, r.Header.Get("X-Amz-Date"))
 			w.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
 			if at, _ := time.Parse(timeForm, r.Header.Get("X-Amz-Date")); time.Since(at)-(-off) > 5*time.Minute || time.Since(at)-(-off) < -5*time.Minute {
-				write(w, 400, jsonType, `{"__type":"InvalidSignatureException","message":"Signature not yet current"}`)
+				write(w, 400, codec.JSONType, `{"__type":"InvalidSignatureException","message":"Signature not yet current"}`)
 				return
 			}
-			write(w, 200, cborType, "\xa0")
+			write(w, 200, codec.CBORType, "\xa0")
 		})
 		c := newCaller(t, fakeClient(server.URL, func(o *kinesis.Options) { o.DisableClockSkewCorrection = disabled }), Options{})
-		var p Page
+		var p codec.Page
 		first := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 		second := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 		if first == nil || (second == nil) == disabled {
@@ -288,10 +289,10 @@ func TestAClockThatIsOffIsCorrected(t *testing.T) {
 // A connection that the server closed while it was idle costs nothing: the request goes out again
 // on another.
 func TestIdleConnectionsMayBeClosed(t *testing.T) {
-	server := newFake(t, func(w http.ResponseWriter, r seen) { write(w, 200, cborType, "\xa0") })
+	server := newFake(t, func(w http.ResponseWriter, r seen) { write(w, 200, codec.CBORType, "\xa0") })
 	for _, path := range []Path{OwnCall, UnderSDK} {
 		c := newCaller(t, fakeClient(server.URL), Options{Path: path})
-		var p Page
+		var p codec.Page
 		for range 20 {
 			if err := c.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil {
 				t.Fatal(path, err)
@@ -315,13 +316,13 @@ func TestErrorsThatAreNoErrorsOfTheService(t *testing.T) {
 		"an empty 500":      {500, "", "", "UnknownError", false},
 		"no content":        {204, "", "", "UnknownError", false},
 		"a redirect":        {307, "", "", "UnknownError", false},
-		"broken CBOR":       {400, cborType, "\xa1\x66__type\x7b", "", true},
-		"CBOR of nothing":   {503, cborType, "\xa0", "UnknownError", false},
-		"code in CBOR":      {400, cborType, "\xa2\x64code\x61X\x67Message\x61y", "X", false},
-		"a prefix":          {400, jsonType, `{"__type":"com.amazonaws.kinesis.v20131202#ExpiredIteratorException"}`, "ExpiredIteratorException", false},
-		"a prefix in CBOR":  {400, cborType, "\xa1\x66__type\x64a#Bc", "Bc", false},
-		"much of it":        {400, jsonType, `{"__type":"X","message":"` + strings.Repeat("x", maxErrorBody) + `"}`, "", true},
-		"no JSON, JSON typ": {400, jsonType, "no", "", true},
+		"broken CBOR":       {400, codec.CBORType, "\xa1\x66__type\x7b", "", true},
+		"CBOR of nothing":   {503, codec.CBORType, "\xa0", "UnknownError", false},
+		"code in CBOR":      {400, codec.CBORType, "\xa2\x64code\x61X\x67Message\x61y", "X", false},
+		"a prefix":          {400, codec.JSONType, `{"__type":"com.amazonaws.kinesis.v20131202#ExpiredIteratorException"}`, "ExpiredIteratorException", false},
+		"a prefix in CBOR":  {400, codec.CBORType, "\xa1\x66__type\x64a#Bc", "Bc", false},
+		"much of it":        {400, codec.JSONType, `{"__type":"X","message":"` + strings.Repeat("x", maxErrorBody) + `"}`, "", true},
+		"no JSON, JSON typ": {400, codec.JSONType, "no", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newFake(t, func(w http.ResponseWriter, _ seen) {
@@ -329,8 +330,8 @@ func TestErrorsThatAreNoErrorsOfTheService(t *testing.T) {
 				write(w, c.status, c.contentType, c.body)
 			})
 			for _, path := range []Path{OwnCall, UnderSDK} {
-				var p Page
-				err := newCaller(t, fakeClient(server.URL), Options{Path: path, Format: CBOR}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
+				var p codec.Page
+				err := newCaller(t, fakeClient(server.URL), Options{Path: path, Format: codec.CBOR}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 				var (
 					api      smithy.APIError
 					decode   *smithy.DeserializationError
@@ -352,45 +353,8 @@ func TestCredentialsThatFail(t *testing.T) {
 	client := fakeClient("http://localhost:1", func(o *kinesis.Options) {
 		o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, broken })
 	})
-	var p Page
+	var p codec.Page
 	if err := newCaller(t, client, Options{}).GetRecords(t.Context(), Request{Iterator: "it"}, &p); !errors.Is(err, broken) {
 		t.Error(err)
-	}
-}
-
-// Copies of a page that are released one after the other give their memory back once, and not when
-// it is another page's.
-func TestMemoryIsGivenBackOnce(t *testing.T) {
-	rd := &reading{reuse: true, most: mostBody}
-	var first Page
-	_, _ = rd.room(5000, 5000, &first)
-	copied := first
-	m := first.memory
-	lent := m.lent.Load()
-	first.Release()
-	copied.Release()
-	if m.lent.Load() != lent+1 {
-		t.Fatalf("given back %d times", m.lent.Load()-lent)
-	}
-	copied = Page{memory: m, lent: lent, Records: make([]Record, 7)}
-	m.lent.Add(1) // lent to another page
-	if copied.Release(); m.lent.Load() != lent+2 || cap(m.records) == 7 {
-		t.Error("taken from another page")
-	}
-}
-
-// Memory comes in sizes that hold what is asked for, with little to spare.
-func TestMemoryClasses(t *testing.T) {
-	last := 0
-	for n := 1; n <= mostBody; n += 1 + n/7 {
-		class, size := memoryClass(n)
-		again, same := memoryClass(size)
-		if size < n || (n > leastBody && size > n+n/4) || class < 0 || class >= len(memories) || class < last || again != class || same != size {
-			t.Fatalf("%d bytes: class %d of %d bytes, which is in class %d of %d", n, class, size, again, same)
-		}
-		last = class
-	}
-	if class, size := memoryClass(mostBody); size != mostBody || class != len(memories)-1 {
-		t.Errorf("the largest is class %d of %d bytes", class, size)
 	}
 }

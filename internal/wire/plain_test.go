@@ -20,6 +20,8 @@ import (
 	"github.com/aws/smithy-go/tracing"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/rpcv2"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 func mustParse(tb testing.TB, s string) *url.URL {
@@ -125,7 +127,7 @@ func TestOptionsAreChecked(t *testing.T) {
 			t.Errorf("nothing about %s: %v", field, err)
 		}
 	}
-	if _, err := NewCaller(fakeClient("http://x"), Options{MaxBody: mostBody + 1}); err == nil {
+	if _, err := NewCaller(fakeClient("http://x"), Options{MaxBody: codec.MostBody + 1}); err == nil {
 		t.Error("a body of more than 32 MiB is accepted")
 	}
 }
@@ -182,7 +184,7 @@ func TestEndpoints(t *testing.T) {
 
 func TestEndpointsThatCannotBeFound(t *testing.T) {
 	client := kinesis.New(kinesis.Options{Credentials: staticCredentials("")})
-	var p Page
+	var p codec.Page
 	if err := newCaller(t, client, Options{}).GetRecords(t.Context(), Request{Iterator: "x"}, &p); err == nil || !strings.Contains(err.Error(), "egion") {
 		t.Errorf("without a region: %v", err)
 	}
@@ -195,11 +197,11 @@ func TestStrangeRequestsStayWithTheSDK(t *testing.T) {
 		u := mustParse(t, "http://localhost/")
 		ep := &endpoint{url: u, host: "localhost", path: "/", agent: []string{"x"}}
 		ep.signer.region, ep.signer.service = "r", "kinesis"
-		r := ep.request(t.Context(), time.Now(), &cred, recordsCBOR, (&Request{}).appendTo(nil, CBOR))
+		r := ep.request(t.Context(), time.Now(), &cred, recordsCBOR, (&Request{}).appendTo(nil, codec.CBOR))
 		r.Header.Del("Idempotency-Key")
 		return r
 	}
-	body := (&Request{}).appendTo(nil, CBOR)
+	body := (&Request{}).appendTo(nil, codec.CBOR)
 	if ep := endpointOf(request(), body, &cred); ep.reason != "" {
 		t.Fatal(ep.reason)
 	}

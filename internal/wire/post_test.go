@@ -12,6 +12,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // through is a transport of somebody's own, so that net/http makes all calls.
@@ -21,7 +24,7 @@ func (f through) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 
 // An iterator is asked for over a transport of any kind as over our own.
 func TestIteratorsOverAnyTransport(t *testing.T) {
-	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, jsonType, `{"ShardIterator":"it"}`) })
+	server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, codec.JSONType, `{"ShardIterator":"it"}`) })
 	transport := new(http.Transport)
 	defer transport.CloseIdleConnections()
 	client := fakeClient(server.URL, func(o *kinesis.Options) {
@@ -60,7 +63,7 @@ func TestTransportsAreAskedOnce(t *testing.T) {
 		"an error": {func(*http.Request) (*http.Response, error) { return nil, broken }, `Post "http://localhost/": broken`},
 		"nothing":  {func(*http.Request) (*http.Response, error) { return nil, nil }, errNoAnswer.Error()}, //nolint:nilnil // that is the case
 		"an answer without a body": {func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {cborType}}, Request: r, ContentLength: -1}, nil
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {codec.CBORType}}, Request: r, ContentLength: -1}, nil
 		}, "GetRecords"},
 	} {
 		calls := 0
@@ -80,8 +83,8 @@ func TestTransportsAreAskedOnce(t *testing.T) {
 				return c.answer(r)
 			})}
 		})
-		var p Page
-		err := newCaller(t, client, Options{Format: CBOR}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
+		var p codec.Page
+		err := newCaller(t, client, Options{Format: codec.CBOR}).GetRecords(t.Context(), Request{Iterator: "it"}, &p)
 		if err == nil || !strings.Contains(err.Error(), c.wrong) || calls != 1 {
 			t.Errorf("%s: %v after %d calls, want %q", name, err, calls, c.wrong)
 		}
@@ -125,11 +128,11 @@ func atMost(n float64) float64 {
 
 // What a small call costs in objects on the heap where net/http makes it, the transport aside.
 func TestAllocationsOfAPost(t *testing.T) {
-	transport := &canned{cborType, (&cborStyle{}).encode(samplePage(0, 0))}
+	transport := &canned{codec.CBORType, answers.CBOR{}.Encode(answers.Sample(0, 0))}
 	client := fakeClient("http://localhost", func(o *kinesis.Options) { o.HTTPClient = &http.Client{Transport: transport} })
 	caller := newCaller(t, client, Options{Reuse: true})
 	in := &kinesis.GetShardIteratorInput{ShardId: aws.String("x"), StreamName: aws.String("s")}
-	var p Page
+	var p codec.Page
 	if n := testing.AllocsPerRun(100, func() {
 		if err := caller.GetRecords(t.Context(), Request{Iterator: "it"}, &p); err != nil {
 			t.Fatal(err)
@@ -140,7 +143,7 @@ func TestAllocationsOfAPost(t *testing.T) {
 	} else {
 		t.Logf("%v allocations for an empty page", n)
 	}
-	transport.contentType, transport.body = jsonType, []byte(`{"ShardIterator":"it"}`)
+	transport.contentType, transport.body = codec.JSONType, []byte(`{"ShardIterator":"it"}`)
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := caller.Iterator(t.Context(), in, nil, nil); err != nil {
 			t.Fatal(err)

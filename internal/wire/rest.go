@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // Rest is the rest of an answer of which [Caller.Read] returned the first part. It holds a
@@ -15,7 +17,7 @@ type Rest struct {
 	life  *life
 	a     answer
 	id    string // of the request
-	parts partsReader
+	parts codec.Parts
 	learn func(err error) // that the format is to blame
 	over  bool
 }
@@ -34,13 +36,13 @@ var errHeld = errors.New("nobody asked for the next part of the answer in time")
 // leave connections to others.
 //
 // ctx governs the rest too, which has to be read to its end or closed.
-func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) {
-	p.empty()
+func (c *Caller) Read(ctx context.Context, req Request, p *codec.Page) (*Rest, error) {
+	p.Reset()
 	l := live(ctx, &req, c.opts.Timeout, c.slow)
 	l.window = cmp.Or(req.Window, c.opts.Window)
 	rest, err := c.getRecords(l, &req, p)
 	if err != nil {
-		p.empty()
+		p.Reset()
 	}
 	if rest == nil {
 		l.end()
@@ -48,7 +50,7 @@ func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) 
 	}
 	if err := l.next(c.opts.Timeout, errHeld); err != nil {
 		rest.Close()
-		p.empty()
+		p.Reset()
 		return nil, operationError(l.sendError(err))
 	}
 	return rest, nil
@@ -57,7 +59,7 @@ func (c *Caller) Read(ctx context.Context, req Request, p *Page) (*Rest, error) 
 // inParts reports whether the answer is to be read in parts, which holds a connection as long as
 // the program takes.
 func (c *Caller) inParts(l *life, a *answer) bool {
-	if l.window == 0 || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != cborType || a.encoding() != "" {
+	if l.window == 0 || (a.length >= 0 && a.length <= int64(l.window)) || a.length > int64(c.opts.MaxBody) || a.field("Content-Type") != codec.CBORType || a.encoding() != "" {
 		return false
 	}
 	if c.held.Add(1) > int32(max(1, c.opts.MaxConns/2)) {
@@ -68,14 +70,14 @@ func (c *Caller) inParts(l *life, a *answer) bool {
 }
 
 // begin reads the first part of an answer into p, and returns the rest, nil if that was all.
-func (c *Caller) begin(l *life, a *answer, p *Page) (*Rest, error) {
+func (c *Caller) begin(l *life, a *answer, p *codec.Page) (*Rest, error) {
 	r := &Rest{
 		c: c, life: l, a: *a, id: a.requestID(), learn: func(error) {},
-		parts: partsReader{body: a.body, left: a.length, window: l.window, rd: &c.reading},
+		parts: codec.Parts{Body: a.body, Left: a.length, Window: l.window, Bodies: &c.bodies},
 	}
-	err := r.parts.next(p)
+	err := r.parts.Next(p)
 	if err != nil || p.Last {
-		r.parts.close()
+		r.parts.Close()
 		c.held.Add(-1)
 		return nil, deserialization(err)
 	}
@@ -86,15 +88,15 @@ func (c *Caller) begin(l *life, a *answer, p *Page) (*Rest, error) {
 // Next reads the next part into p, which is used again; p.Last says that it was the last. After an
 // error p is empty and the rest is closed. Each part has [Options.Timeout] to arrive, and so has
 // each call of Next after the one before: an answer that nobody reads is given up.
-func (r *Rest) Next(p *Page) error {
-	p.empty()
+func (r *Rest) Next(p *codec.Page) error {
+	p.Reset()
 	if r.over {
 		return ErrClosed
 	}
 	timeout := r.c.opts.Timeout
 	err := r.life.next(timeout, r.c.slow)
 	if err == nil {
-		err = r.parts.next(p)
+		err = r.parts.Next(p)
 	}
 	if err == nil && !p.Last {
 		err = r.life.next(timeout, errHeld)
@@ -106,9 +108,9 @@ func (r *Rest) Next(p *Page) error {
 		p.RequestID = r.id
 		return nil
 	}
-	p.empty()
+	p.Reset()
 	r.c.strange(r.life.ep, err)
-	if malformed := (*MalformedError)(nil); errors.As(err, &malformed) {
+	if malformed := (*codec.MalformedError)(nil); errors.As(err, &malformed) {
 		err = deserialization(err)
 		r.learn(err)
 	} else if r.life.over(err) {
@@ -123,7 +125,7 @@ func (r *Rest) Next(p *Page) error {
 func (r *Rest) Size() int64 { return r.a.length }
 
 // Left is how many bytes of the answer were not received yet, -1 if it did not say.
-func (r *Rest) Left() int64 { return r.parts.left }
+func (r *Rest) Left() int64 { return r.parts.Left }
 
 // Close gives the rest of the answer up. Calling it again, or after the last part, does nothing.
 func (r *Rest) Close() {
@@ -131,7 +133,7 @@ func (r *Rest) Close() {
 		return
 	}
 	r.over = true
-	r.parts.close()
+	r.parts.Close()
 	_ = r.a.body.Close() // whatever was read is all that matters
 	r.life.end()
 	r.c.held.Add(-1)
@@ -139,7 +141,7 @@ func (r *Rest) Close() {
 
 // deserialization is what the SDK makes of an answer that cannot be read.
 func deserialization(err error) error {
-	if malformed := (*MalformedError)(nil); errors.As(err, &malformed) {
+	if malformed := (*codec.MalformedError)(nil); errors.As(err, &malformed) {
 		return &smithy.DeserializationError{Err: err}
 	}
 	return err

@@ -15,6 +15,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // sdkSigns has the SDK's signer sign the same request: the same host, path, body and signed headers
@@ -68,7 +70,7 @@ func TestSignaturesAreThoseOfTheSDK(t *testing.T) {
 				time.Date(2026, 2, 1, 1, 0, 0, 0, time.FixedZone("east", 3600)), time.Date(2026, 2, 1, 0, 0, 1, 0, time.UTC),
 			} {
 				for j, cred := range ids {
-					f := []Format{CBOR, JSON}[(i+j)%2]
+					f := []codec.Format{codec.CBOR, codec.JSON}[(i+j)%2]
 					r := ep.request(t.Context(), at, &cred, callFor(f), (&Request{Iterator: strings.Repeat("i", 30*i), Limit: 5 * j, StreamARN: "arn:aws:x"}).appendTo(nil, f))
 					body, err := io.ReadAll(r.Body)
 					if err != nil {
@@ -98,7 +100,7 @@ func TestSigningAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for i := range 50 {
 				cred := aws.Credentials{AccessKeyID: "A", SecretAccessKey: fmt.Sprint((g + i) % 3)}
-				r := ep.request(t.Context(), at, &cred, recordsCBOR, (&Request{Iterator: fmt.Sprint(i)}).appendTo(nil, CBOR))
+				r := ep.request(t.Context(), at, &cred, recordsCBOR, (&Request{Iterator: fmt.Sprint(i)}).appendTo(nil, codec.CBOR))
 				body, _ := io.ReadAll(r.Body)
 				if got, want := r.Header.Get("Authorization"), sdkSigns(t, r, body, "r", cred); got != want {
 					t.Errorf("%s, want %s", got, want)

@@ -14,6 +14,9 @@ import (
 
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/eventstream"
+
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // fuzzedBody bounds a payload while streams are fuzzed.
@@ -37,11 +40,11 @@ func open(s *Subscription, stream io.Reader) error {
 // naiveEvents takes a stream apart with the SDK's decoder and this package's of single events,
 // which has a fuzz test of its own. It returns the events up to what ends the stream, and whether
 // that is the end of well-formed messages.
-func naiveEvents(stream []byte) (pages []*Page, whole bool) {
+func naiveEvents(stream []byte) (pages []*codec.Page, whole bool) {
 	d, left := eventstream.NewDecoder(), bytes.NewReader(stream)
 	for left.Len() > 0 {
-		m, err := decodeMessage(d, left)
-		if err != nil || len(m.Payload) > fuzzedBody-checksumLength {
+		m, err := answers.DecodeMessage(d, left)
+		if err != nil || len(m.Payload) > fuzzedBody-codec.ChecksumLength {
 			return pages, false
 		}
 		text := func(name string) string {
@@ -54,9 +57,9 @@ func naiveEvents(stream []byte) (pages []*Page, whole bool) {
 		if text(":event-type") != "SubscribeToShardEvent" {
 			continue
 		}
-		format, known := formatOf(text(":content-type"), m.Payload)
-		p := new(Page)
-		if !known || DecodeEvent(format, m.Payload, p) != nil {
+		format, known := codec.FormatOf(text(":content-type"), m.Payload)
+		p := new(codec.Page)
+		if !known || codec.DecodeEvent(format, m.Payload, p) != nil {
 			return pages, false
 		}
 		pages = append(pages, p)
@@ -70,12 +73,12 @@ func naiveEvents(stream []byte) (pages []*Page, whole bool) {
 // came.
 func FuzzStream(f *testing.F) {
 	const event = "SubscribeToShardEvent"
-	hello := eventMessage(f, "initial-response", jsonType, "{}")
-	one := eventMessage(f, event, jsonType, `{"Records":[{"Data":"YWJj","PartitionKey":"k","SequenceNumber":"1"}],"ContinuationSequenceNumber":"1","MillisBehindLatest":5}`)
-	two := eventMessage(f, event, cborType, "\xa2\x67Records\x80\x78\x1aContinuationSequenceNumber\x612")
-	odd := eventMessage(f, "SomethingNew", jsonType, "[]")
-	refused := message(f, `{"message":"busy"}`, ":message-type", "exception", ":exception-type", "ResourceInUseException", ":content-type", jsonType)
-	failed := message(f, "x", ":message-type", "error", ":error-code", "500", ":error-message", "oops")
+	hello := answers.EventMessage(f, "initial-response", codec.JSONType, "{}")
+	one := answers.EventMessage(f, event, codec.JSONType, `{"Records":[{"Data":"YWJj","PartitionKey":"k","SequenceNumber":"1"}],"ContinuationSequenceNumber":"1","MillisBehindLatest":5}`)
+	two := answers.EventMessage(f, event, codec.CBORType, "\xa2\x67Records\x80\x78\x1aContinuationSequenceNumber\x612")
+	odd := answers.EventMessage(f, "SomethingNew", codec.JSONType, "[]")
+	refused := answers.Message(f, `{"message":"busy"}`, ":message-type", "exception", ":exception-type", "ResourceInUseException", ":content-type", codec.JSONType)
+	failed := answers.Message(f, "x", ":message-type", "error", ":error-code", "500", ":error-message", "oops")
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	flipped := func(b []byte) []byte {
 		b = bytes.Clone(b)
@@ -85,12 +88,12 @@ func FuzzStream(f *testing.F) {
 	for i, stream := range [][]byte{
 		join(hello, one, flipped(two), one), join(hello, flipped(odd), one), join(flipped(hello), one),
 		join(hello, one, two, odd, one), join(one, two), join(hello, one, refused, two), join(hello, failed), refused, join(hello, two, one[:20]), join(hello, one, []byte("trailing")),
-		join(hello, one, prelude(1<<31, 0), one), join(hello, prelude(16+fuzzedBody, 100)), join(hello, everyType(f)), join(hello, eventMessage(f, event, "text/html", "<html>")), nil,
-		join(hello, eventMessage(f, event, jsonType, `{"Records":[{"Data":"?"}]}`), one), join(hello, rawMessage(nil, nil)),
+		join(hello, one, answers.Prelude(1<<31, 0), one), join(hello, answers.Prelude(16+fuzzedBody, 100)), join(hello, answers.EveryType(f)), join(hello, answers.EventMessage(f, event, "text/html", "<html>")), nil,
+		join(hello, answers.EventMessage(f, event, codec.JSONType, `{"Records":[{"Data":"?"}]}`), one), join(hello, answers.RawMessage(nil, nil)),
 	} {
 		f.Add(stream, byte(i))
 	}
-	c := &Caller{opts: Options{MaxBody: fuzzedBody}, reading: reading{most: fuzzedBody}}
+	c := &Caller{opts: Options{MaxBody: fuzzedBody}, bodies: codec.Bodies{Most: fuzzedBody}}
 	f.Fuzz(func(t *testing.T, stream []byte, cut byte) {
 		if len(stream) > 1<<20 {
 			return
@@ -105,9 +108,9 @@ func FuzzStream(f *testing.F) {
 		s := unopened(c)
 		defer s.Close()
 		err := open(s, r)
-		var got []*Page
+		var got []*codec.Page
 		for err == nil {
-			p := new(Page)
+			p := new(codec.Page)
 			if err = s.Next(time.Hour, p); err == nil {
 				got = append(got, p)
 			} else if len(p.Records) > 0 || p.Next != "" || len(p.Children) > 0 {
@@ -118,11 +121,11 @@ func FuzzStream(f *testing.F) {
 		if n, most := after.TotalAlloc-before.TotalAlloc, uint64(512*len(stream)+6*fuzzedBody+1<<20); n > most {
 			t.Errorf("%d bytes of a stream took %d of memory", len(stream), n)
 		}
-		if counted.reads > len(stream)+2*frameBuffer {
+		if counted.reads > len(stream)+2<<10 {
 			t.Errorf("%d reads of %d bytes", counted.reads, len(stream))
 		}
 		s.Close()
-		if again := s.Next(time.Hour, new(Page)); !errors.Is(again, ErrClosed) {
+		if again := s.Next(time.Hour, new(codec.Page)); !errors.Is(again, ErrClosed) {
 			t.Errorf("after its end: %v", again)
 		}
 		want, whole := naiveEvents(stream)
@@ -136,12 +139,12 @@ func FuzzStream(f *testing.F) {
 			t.Fatalf("%d events and %v, want %d", len(got), err, len(want))
 		}
 		for i, p := range got {
-			if d := differ(p, want[i], equalTime); d != "" {
+			if d := answers.Differ(p, want[i], answers.EqualTime); d != "" {
 				t.Fatalf("event %d: %s", i, d)
 			}
 		}
 		var deserialization *smithy.DeserializationError
-		for _, kind := range []error{ErrEnded, ErrFrame, ErrTooLarge, io.ErrUnexpectedEOF} {
+		for _, kind := range []error{ErrEnded, codec.ErrFrame, codec.ErrTooLarge, io.ErrUnexpectedEOF} {
 			if errors.Is(err, kind) {
 				return
 			}
@@ -155,7 +158,7 @@ func FuzzStream(f *testing.F) {
 // atABound reports whether a stream was refused for what only this package refuses; see
 // [FuzzFrames].
 func atABound(err error) bool {
-	return errors.Is(err, ErrTooLarge) || errors.Is(err, errHeaders) || strings.Contains(err.Error(), "bytes of headers")
+	return errors.Is(err, codec.ErrTooLarge) || strings.Contains(err.Error(), "headers that are cut short") || strings.Contains(err.Error(), "bytes of headers")
 }
 
 // pieces hands over no more than so many bytes at a time, 0 for all.
@@ -178,29 +181,29 @@ func (p *pieces) Read(b []byte) (int, error) {
 func FuzzStreamOfGoodMessages(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0, 0}, []byte("key"), byte(3))
 	f.Add([]byte{3, 3, 2, 1}, []byte{0, 255}, byte(0))
-	c := &Caller{opts: Options{MaxBody: fuzzedBody}, reading: reading{most: fuzzedBody}}
+	c := &Caller{opts: Options{MaxBody: fuzzedBody}, bodies: codec.Bodies{Most: fuzzedBody}}
 	f.Fuzz(func(t *testing.T, kinds, data []byte, cut byte) {
 		if len(kinds) > 100 || len(data) > 1000 {
 			return
 		}
-		stream := eventMessage(t, "initial-response", jsonType, "{}")
-		var want []*Page
+		stream := answers.EventMessage(t, "initial-response", codec.JSONType, "{}")
+		var want []*codec.Page
 		for _, kind := range kinds {
-			p := samplePage(int(kind/4), len(data))
+			p := answers.Sample(int(kind/4), len(data))
 			for k := range p.Records {
 				p.Records[k].Data = data
 			}
 			p.Next = "" // which the styles call by the name that it has in other answers
 			switch kind % 4 {
 			case 0:
-				stream = append(stream, eventMessage(t, "SubscribeToShardEvent", cborType, string((&cborStyle{}).encode(p)))...)
+				stream = append(stream, answers.EventMessage(t, "SubscribeToShardEvent", codec.CBORType, string(answers.CBOR{}.Encode(p)))...)
 			case 1:
-				stream = append(stream, eventMessage(t, "SubscribeToShardEvent", jsonType, string((&jsonStyle{}).encode(p)))...)
+				stream = append(stream, answers.EventMessage(t, "SubscribeToShardEvent", codec.JSONType, string(answers.JSON{}.Encode(p)))...)
 			case 2:
-				stream = append(stream, eventMessage(t, "NotYetKnown", "text/plain", string(data))...)
+				stream = append(stream, answers.EventMessage(t, "NotYetKnown", "text/plain", string(data))...)
 				continue
 			case 3:
-				stream = append(stream, everyType(t)...)
+				stream = append(stream, answers.EveryType(t)...)
 				continue
 			}
 			want = append(want, p)
@@ -211,15 +214,15 @@ func FuzzStreamOfGoodMessages(f *testing.F) {
 			t.Fatal(err)
 		}
 		for i, w := range want {
-			p := new(Page)
+			p := new(codec.Page)
 			if err := s.Next(time.Hour, p); err != nil {
 				t.Fatalf("event %d: %v", i, err)
 			}
-			if d := differ(p, w, equalTime); d != "" {
+			if d := answers.Differ(p, w, answers.EqualTime); d != "" {
 				t.Fatalf("event %d: %s", i, d)
 			}
 		}
-		if err := s.Next(time.Hour, new(Page)); !errors.Is(err, ErrEnded) {
+		if err := s.Next(time.Hour, new(codec.Page)); !errors.Is(err, ErrEnded) {
 			t.Fatalf("the end is %v", err)
 		}
 	})

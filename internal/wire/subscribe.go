@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 var (
@@ -55,7 +57,7 @@ type Subscription struct {
 // eventReader is where a subscription's events come from.
 type eventReader interface {
 	// next reads an event into p.
-	next(s *Subscription, p *Page) error
+	next(s *Subscription, p *codec.Page) error
 	close()
 }
 
@@ -105,14 +107,14 @@ func (s *Subscription) bound(d time.Duration, cause error) {
 }
 
 // Next waits for the next event and reads it into p, which is used again, and which is empty after
-// an error. If p.Memory is a [WaitingMemory] it waits for that too; meanwhile the service can send
-// no more than a window. Events of a kind that is not known are left out. After an error the
+// an error. If p.Memory is a [codec.WaitingMemory] it waits for that too; meanwhile the service can
+// send no more than a window. Events of a kind that is not known are left out. After an error the
 // subscription is closed. The errors are those of the service, as with [Caller.GetRecords], those
 // of p.Memory, and ones that wrap [ErrSilent] when no event has come whole within silence, not
-// counting the wait for memory, [ErrEnded], [ErrFrame], [ErrTooLarge], or [ErrClosed] after Stop
-// and Close.
-func (s *Subscription) Next(silence time.Duration, p *Page) error {
-	p.empty()
+// counting the wait for memory, [ErrEnded], [codec.ErrFrame], [codec.ErrTooLarge], or [ErrClosed]
+// after Stop and Close.
+func (s *Subscription) Next(silence time.Duration, p *codec.Page) error {
+	p.Reset()
 	if s.closed {
 		return ErrClosed
 	}
@@ -126,7 +128,7 @@ func (s *Subscription) Next(silence time.Duration, p *Page) error {
 		err = cause
 	}
 	if err != nil {
-		p.empty()
+		p.Reset()
 		s.Close()
 		return err
 	}
@@ -134,32 +136,17 @@ func (s *Subscription) Next(silence time.Duration, p *Page) error {
 	return nil
 }
 
-// WaitingMemory is a [Memory] that can wait.
-type WaitingMemory interface {
-	Memory
-	// Take takes n bytes, and waits for them as long as ctx lasts.
-	Take(ctx context.Context, n int) error
-}
-
 // room makes room for n bytes of an event in p. The time it waits for memory does not count as
 // silence.
-func (s *Subscription) room(n int, p *Page) ([]byte, error) {
-	rd := &s.c.reading
-	memory, ok := p.Memory.(WaitingMemory)
-	if !ok {
-		return rd.room(n, n, p)
+func (s *Subscription) room(n int, p *codec.Page) ([]byte, error) {
+	if _, ok := p.Memory.(codec.WaitingMemory); !ok {
+		return s.c.bodies.Room(n, n, p)
 	}
 	if !s.timer.Stop() {
 		return nil, s.late
 	}
-	size := rd.size(n)
-	err := memory.Take(s.ctx, size)
-	s.timer.Reset(s.silence)
-	if err != nil {
-		return nil, err
-	}
-	p.held += size
-	return rd.make(n, p), nil
+	defer s.timer.Reset(s.silence)
+	return s.c.bodies.Wait(s.ctx, n, p)
 }
 
 // Context ends with the subscription.
@@ -207,13 +194,13 @@ func (c *Caller) subscribe(s *Subscription, req *SubscribeRequest) error {
 func (s *Subscription) begin(resp *http.Response, body io.ReadCloser) error {
 	a := fullAnswer(resp)
 	s.resp, s.requestID = resp, a.requestID()
-	f := &framedEvents{body: body, frames: newFrameReader(body, max(0, s.c.opts.MaxBody-checksumLength))}
+	f := &framedEvents{body: body, frames: codec.NewFrameReader(body, max(0, s.c.opts.MaxBody-codec.ChecksumLength))}
 	s.events = f
 	if e := a.encoding(); e != "" {
 		return s.failed(&smithy.DeserializationError{Err: &unexpectedError{s.c.eventFormat(), "the encoding " + e}})
 	}
 	err := f.begin()
-	if errors.Is(err, ErrFrame) {
+	if errors.Is(err, codec.ErrFrame) {
 		err = fmt.Errorf("an answer of the type %.100q: %w", resp.Header.Get("Content-Type"), err)
 	}
 	if err != nil {
@@ -232,11 +219,11 @@ func (s *Subscription) failed(err error) error {
 }
 
 // eventFormat is the format that events are asked for in.
-func (c *Caller) eventFormat() Format {
-	if c.opts.Format == CBOR {
-		return CBOR
+func (c *Caller) eventFormat() codec.Format {
+	if c.opts.Format == codec.CBOR {
+		return codec.CBOR
 	}
-	return JSON
+	return codec.JSON
 }
 
 const subscribeOperation = "SubscribeToShard"

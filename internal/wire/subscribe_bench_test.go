@@ -13,6 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // BenchmarkEvent reads events out of memory, and prints how many times longer the SDK's decoder
@@ -20,14 +23,14 @@ import (
 func BenchmarkEvent(b *testing.B) {
 	for _, c := range []struct{ records, bytes int }{{1000, 1024}, {10, 1024}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%dB", c.records, c.bytes), func(b *testing.B) {
-			page := samplePage(c.records, c.bytes)
-			inJSON := eventMessage(b, "SubscribeToShardEvent", jsonType, string((&jsonStyle{time: "e"}).encode(page)))
-			inCBOR := eventMessage(b, "SubscribeToShardEvent", cborType, string((&cborStyle{}).encode(page)))
+			page := answers.Sample(c.records, c.bytes)
+			inJSON := answers.EventMessage(b, "SubscribeToShardEvent", codec.JSONType, string(answers.JSON{Time: "e"}.Encode(page)))
+			inCBOR := answers.EventMessage(b, "SubscribeToShardEvent", codec.CBORType, string(answers.CBOR{}.Encode(page)))
 			caller := newCaller(b, fakeClient("http://localhost"), Options{Reuse: true})
 			own := func(in []byte) func() int {
-				var p Page
+				var p codec.Page
 				r := bytes.NewReader(nil)
-				sub := &Subscription{c: caller, resp: &http.Response{}, events: &framedEvents{body: io.NopCloser(r), frames: newFrameReader(r, mostBody)}}
+				sub := &Subscription{c: caller, resp: &http.Response{}, events: &framedEvents{body: io.NopCloser(r), frames: codec.NewFrameReader(r, codec.MostBody)}}
 				sub.ctx, sub.cancel = context.WithCancelCause(b.Context())
 				return func() int {
 					r.Reset(in)

@@ -16,6 +16,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // subscribeOwn makes the call without the SDK's stack.
@@ -37,14 +39,14 @@ func (c *Caller) subscribeOwn(s *Subscription, ep *endpoint, cred *aws.Credentia
 }
 
 // subscribeRequest is a signed request at the time now, for the service's clock.
-func (ep *endpoint) subscribeRequest(now time.Time, cred *aws.Credentials, f Format, body []byte) *http.Request {
+func (ep *endpoint) subscribeRequest(now time.Time, cred *aws.Credentials, f codec.Format, body []byte) *http.Request {
 	const target = "Kinesis_20131202." + subscribeOperation
 	at := signedAt(now)
 	h := http.Header{
-		"Content-Type": {f.contentType()}, "X-Amz-Target": {target}, "User-Agent": ep.agent, "Accept-Encoding": identity,
+		"Content-Type": {f.ContentType()}, "X-Amz-Target": {target}, "User-Agent": ep.agent, "Accept-Encoding": identity,
 		"Idempotency-Key": safeToRepeat, "X-Amz-Date": {at},
 	}
-	signed := append(make([]header, 0, 5), header{"content-type", f.contentType()}, header{"host", ep.host}, header{"x-amz-date", at})
+	signed := append(make([]header, 0, 5), header{"content-type", f.ContentType()}, header{"host", ep.host}, header{"x-amz-date", at})
 	if cred.SessionToken != "" {
 		h["X-Amz-Security-Token"] = []string{cred.SessionToken}
 		signed = append(signed, header{"x-amz-security-token", canonical(cred.SessionToken)})
@@ -97,7 +99,7 @@ func (c *Caller) overStreams(o *kinesis.Options) {
 // it keeps to itself.
 type streamProtocol struct {
 	*awsjson.Protocol
-	format Format
+	format codec.Format
 	resp   *http.Response
 	body   io.ReadCloser
 }
@@ -111,12 +113,12 @@ func (pr *streamProtocol) SerializeRequest(ctx context.Context, schema *smithy.O
 		return err
 	}
 	r.Header["Accept-Encoding"] = identity
-	if pr.format == JSON {
+	if pr.format == codec.JSON {
 		return nil
 	}
 	r.Header["Content-Type"] = cborValue
 	req := SubscribeRequest{ConsumerARN: aws.ToString(input.ConsumerARN), Shard: aws.ToString(input.ShardId), At: *input.StartingPosition}
-	with, err := r.SetStream(bytes.NewReader(req.appendTo(nil, CBOR)))
+	with, err := r.SetStream(bytes.NewReader(req.appendTo(nil, codec.CBOR)))
 	if err != nil {
 		return fmt.Errorf("set stream: %w", err)
 	}
@@ -164,7 +166,7 @@ type sdkEvents struct {
 	stream *kinesis.SubscribeToShardEventStream
 }
 
-func (e sdkEvents) next(s *Subscription, p *Page) error {
+func (e sdkEvents) next(s *Subscription, p *codec.Page) error {
 	for {
 		select {
 		case ev, more := <-e.stream.Events():
@@ -175,7 +177,7 @@ func (e sdkEvents) next(s *Subscription, p *Page) error {
 				return ErrEnded
 			}
 			if ev, known := ev.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent); known {
-				p.fillEvent(&ev.Value)
+				p.EventFromSDK(&ev.Value)
 				return nil
 			} // else one that this version does not know, which is no sign that records still come
 		case <-s.ctx.Done():
@@ -202,12 +204,4 @@ func (e sdkEvents) close() {
 			return
 		}
 	}
-}
-
-// fillEvent makes the page what the SDK read.
-func (p *Page) fillEvent(ev *types.SubscribeToShardEvent) {
-	p.fill(&kinesis.GetRecordsOutput{
-		Records: ev.Records, ChildShards: ev.ChildShards, MillisBehindLatest: ev.MillisBehindLatest,
-		NextShardIterator: ev.ContinuationSequenceNumber,
-	})
 }

@@ -12,13 +12,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // framedEvents reads events from the messages of an answer's body.
 type framedEvents struct {
 	body    io.ReadCloser
-	frames  *frameReader
-	frame   frame
+	frames  *codec.FrameReader
+	frame   codec.Frame
 	pending bool // the head in frame was read and its payload was not
 }
 
@@ -30,62 +32,62 @@ func (f *framedEvents) begin() error {
 	if err := f.head(); err != nil {
 		return err
 	}
-	if string(f.frame.event) == "SubscribeToShardEvent" {
+	if string(f.frame.Event) == "SubscribeToShardEvent" {
 		f.pending = true
 		return nil
 	}
-	return f.frames.skip(&f.frame)
+	return f.frames.Skip(&f.frame)
 }
 
 // head reads the head of the next message. A message that is an error is read whole, and returned.
 func (f *framedEvents) head() error {
-	err := f.frames.next(&f.frame)
+	err := f.frames.Next(&f.frame)
 	switch {
 	case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return ErrEnded
 	case err != nil:
 		return err
 	}
-	switch string(f.frame.kind) {
+	switch string(f.frame.Kind) {
 	case "event":
-		if f.frame.event == nil {
-			return fmt.Errorf("%w: an event without a type", ErrFrame)
+		if f.frame.Event == nil {
+			return fmt.Errorf("%w: an event without a type", codec.ErrFrame)
 		}
 		return nil
 	case "exception":
 		return f.exception()
 	case "error":
-		e := &smithy.GenericAPIError{Code: string(f.frame.code), Message: string(f.frame.message)}
+		e := &smithy.GenericAPIError{Code: string(f.frame.Code), Message: string(f.frame.Message)}
 		if e.Code == "" {
 			e.Code = "UnknownError"
 		}
-		if err := f.frames.skip(&f.frame); err != nil {
+		if err := f.frames.Skip(&f.frame); err != nil {
 			return err
 		}
 		return e
 	case "":
-		return fmt.Errorf("%w: a message without a type", ErrFrame)
+		return fmt.Errorf("%w: a message without a type", codec.ErrFrame)
 	}
-	return fmt.Errorf("%w: a message of the unknown type %.100q", ErrFrame, f.frame.kind)
+	return fmt.Errorf("%w: a message of the unknown type %.100q", codec.ErrFrame, f.frame.Kind)
 }
 
 // exception reads an error of the service, as the SDK does one that comes instead of a stream.
 func (f *framedEvents) exception() error {
-	code := string(f.frame.exception)
+	code := string(f.frame.Exception)
 	if code == "" {
-		return fmt.Errorf("%w: an exception without a type", ErrFrame)
+		return fmt.Errorf("%w: an exception without a type", codec.ErrFrame)
 	}
-	if f.frame.payload > maxErrorBody {
-		return fmt.Errorf("%w: %s with %d bytes about it", ErrFrame, code, f.frame.payload)
+	if f.frame.Payload > maxErrorBody {
+		return fmt.Errorf("%w: %s with %d bytes about it", codec.ErrFrame, code, f.frame.Payload)
 	}
-	body, err := f.frames.payload(&f.frame, make([]byte, f.frame.payload+checksumLength))
+	body, err := f.frames.Payload(&f.frame, make([]byte, f.frame.Payload+codec.ChecksumLength))
 	if err != nil {
 		return err
 	}
 	message := ""
 	if format, ok := f.format(body); ok && len(body) > 0 {
 		// Without a message it is the same exception.
-		_, message, _ = readError(newReader(format, body))
+		_, message, _ = codec.ReadError(format, body)
 	}
 	text, err := json.Marshal(map[string]string{"__type": code, "message": message})
 	if err != nil {
@@ -97,17 +99,17 @@ func (f *framedEvents) exception() error {
 }
 
 // format is that of the payload of the message.
-func (f *framedEvents) format(payload []byte) (Format, bool) {
-	switch string(f.frame.content) {
-	case jsonType:
-		return JSON, true
-	case cborType:
-		return CBOR, true
+func (f *framedEvents) format(payload []byte) (codec.Format, bool) {
+	switch string(f.frame.Content) {
+	case codec.JSONType:
+		return codec.JSON, true
+	case codec.CBORType:
+		return codec.CBOR, true
 	}
-	return formatOf(string(f.frame.content), payload)
+	return codec.FormatOf(string(f.frame.Content), payload)
 }
 
-func (f *framedEvents) next(s *Subscription, p *Page) error {
+func (f *framedEvents) next(s *Subscription, p *codec.Page) error {
 	for {
 		if !f.pending {
 			if err := f.head(); err != nil {
@@ -115,14 +117,14 @@ func (f *framedEvents) next(s *Subscription, p *Page) error {
 			}
 		}
 		f.pending = false
-		if string(f.frame.event) != "SubscribeToShardEvent" {
+		if string(f.frame.Event) != "SubscribeToShardEvent" {
 			// One that this version does not know, which is no sign that records still come.
-			if err := f.frames.skip(&f.frame); err != nil {
+			if err := f.frames.Skip(&f.frame); err != nil {
 				return s.failed(err)
 			}
 			continue
 		}
-		b, err := s.room(f.frame.payload+checksumLength, p)
+		b, err := s.room(f.frame.Payload+codec.ChecksumLength, p)
 		if err != nil {
 			return err
 		}
@@ -134,14 +136,14 @@ func (f *framedEvents) next(s *Subscription, p *Page) error {
 }
 
 // event reads the payload of an event into b, which is memory of the page, and decodes it there.
-func (f *framedEvents) event(c *Caller, b []byte, p *Page) error {
-	body, err := f.frames.payload(&f.frame, b)
+func (f *framedEvents) event(c *Caller, b []byte, p *codec.Page) error {
+	body, err := f.frames.Payload(&f.frame, b)
 	if err != nil {
 		return err
 	}
 	format, ok := f.format(body)
 	if !ok {
-		return &smithy.DeserializationError{Err: &unexpectedError{c.eventFormat(), fmt.Sprintf("an event of the type %.100q", f.frame.content)}}
+		return &smithy.DeserializationError{Err: &unexpectedError{c.eventFormat(), fmt.Sprintf("an event of the type %.100q", f.frame.Content)}}
 	}
-	return deserialization(DecodeEvent(format, body, p))
+	return deserialization(codec.DecodeEvent(format, body, p))
 }

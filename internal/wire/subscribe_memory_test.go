@@ -14,12 +14,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/kinesistest"
 )
 
 // wallet is a WaitingMemory that counts.
 type wallet struct {
-	purse
+	answers.Purse
 	mu   sync.Mutex
 	open chan struct{} // closed when it gives
 	no   error         // what it says instead
@@ -36,7 +38,7 @@ func (w *wallet) Take(ctx context.Context, n int) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.take(n)
+	w.Purse.TakeExcess(n)
 	return nil
 }
 
@@ -45,8 +47,8 @@ func TestSubscriptionWaitsForMemory(t *testing.T) {
 	inBubble(t, kinesistest.Config{TLS: true}, func(t *testing.T, s *subscribed, path Path) {
 		c := newCaller(t, s.client, Options{Path: path, Reuse: true})
 		s.srv.Put("s", "k", make([]byte, 100_000))
-		w := &wallet{open: make(chan struct{}), purse: purse{left: 1 << 30}}
-		p := Page{Memory: w}
+		w := &wallet{open: make(chan struct{}), Purse: answers.Purse{Left: 1 << 30}}
+		p := codec.Page{Memory: w}
 		sub := s.subscribe(t, c)
 		began := time.Now()
 		time.AfterFunc(100*time.Second, func() { close(w.open) })
@@ -56,13 +58,13 @@ func TestSubscriptionWaitsForMemory(t *testing.T) {
 		if took := time.Since(began); path != PlainSDK && took != 100*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if w.used < 100_000 || w.used > 200_000 {
-			t.Errorf("%d bytes were taken", w.used)
+		if w.Used < 100_000 || w.Used > 200_000 {
+			t.Errorf("%d bytes were taken", w.Used)
 		}
 		p.Release()
 		p.Release()
-		if w.used != 0 {
-			t.Errorf("%d bytes were not given back", w.used)
+		if w.Used != 0 {
+			t.Errorf("%d bytes were not given back", w.Used)
 		}
 		if path == PlainSDK {
 			return
@@ -70,15 +72,15 @@ func TestSubscriptionWaitsForMemory(t *testing.T) {
 		w.open = make(chan struct{})
 		s.srv.Put("s", "k", make([]byte, 100_000))
 		w.no = errors.New("no more")
-		if err := sub.Next(30*time.Second, &p); !errors.Is(err, w.no) || w.used != 0 {
-			t.Errorf("refused: %v, %d bytes taken", err, w.used)
+		if err := sub.Next(30*time.Second, &p); !errors.Is(err, w.no) || w.Used != 0 {
+			t.Errorf("refused: %v, %d bytes taken", err, w.Used)
 		}
 		w.no = nil
 		time.Sleep(5 * time.Second)
 		sub = s.subscribe(t, c)
 		time.AfterFunc(3*time.Second, sub.Stop)
-		if err := sub.Next(30*time.Second, &p); !errors.Is(err, ErrClosed) || w.used != 0 {
-			t.Errorf("stopped while it waits: %v, %d bytes taken", err, w.used)
+		if err := sub.Next(30*time.Second, &p); !errors.Is(err, ErrClosed) || w.Used != 0 {
+			t.Errorf("stopped while it waits: %v, %d bytes taken", err, w.Used)
 		}
 	})
 }
@@ -111,7 +113,7 @@ func TestManySubscriptionsAtOnce(t *testing.T) {
 					return
 				}
 				defer sub.Close()
-				var p Page
+				var p codec.Page
 				for behind := time.Duration(1); behind != 0; behind = p.Behind {
 					p.Release()
 					if err := sub.Next(10*time.Second, &p); err != nil {
@@ -140,19 +142,19 @@ func TestManySubscriptionsAtOnce(t *testing.T) {
 // What a page of a thousand records costs in objects on the heap when it comes as an event.
 func TestAllocationsOfAnEvent(t *testing.T) {
 	const records = 1000
-	for _, format := range []Format{JSON, CBOR} {
-		payload := string((&jsonStyle{time: "e"}).encode(samplePage(records, 1024)))
-		if format == CBOR {
-			payload = string((&cborStyle{}).encode(samplePage(records, 1024)))
+	for _, format := range []codec.Format{codec.JSON, codec.CBOR} {
+		payload := string(answers.JSON{Time: "e"}.Encode(answers.Sample(records, 1024)))
+		if format == codec.CBOR {
+			payload = string(answers.CBOR{}.Encode(answers.Sample(records, 1024)))
 		}
-		in := eventMessage(t, "SubscribeToShardEvent", format.contentType(), payload)
+		in := answers.EventMessage(t, "SubscribeToShardEvent", format.ContentType(), payload)
 		const runs = 10
 		body := io.NopCloser(bytes.NewReader(bytes.Repeat(in, runs+1)))
 		c := newCaller(t, fakeClient("http://localhost"), Options{Reuse: true})
 		sub := &Subscription{c: c, resp: &http.Response{}}
 		sub.ctx, sub.cancel = context.WithCancelCause(t.Context())
-		sub.events = &framedEvents{body: body, frames: newFrameReader(body, mostBody)}
-		var p Page
+		sub.events = &framedEvents{body: body, frames: codec.NewFrameReader(body, codec.MostBody)}
+		var p codec.Page
 		n := testing.AllocsPerRun(runs, func() {
 			if err := sub.Next(time.Minute, &p); err != nil || len(p.Records) != records {
 				t.Fatal(err, len(p.Records))

@@ -3,39 +3,36 @@ package wire
 import (
 	"strconv"
 	"time"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // appendTo writes the body of the request.
-func (r *SubscribeRequest) appendTo(b []byte, f Format) []byte {
-	if f == JSON {
-		b = appendQuoted(append(b, `{"ConsumerARN":`...), r.ConsumerARN)
-		b = appendQuoted(append(b, `,"ShardId":`...), r.Shard)
-		b = appendQuoted(append(b, `,"StartingPosition":{"Type":`...), string(r.At.Type))
+func (r *SubscribeRequest) appendTo(b []byte, f codec.Format) []byte {
+	if f == codec.JSON {
+		b = codec.AppendQuoted(append(b, `{"ConsumerARN":`...), r.ConsumerARN)
+		b = codec.AppendQuoted(append(b, `,"ShardId":`...), r.Shard)
+		b = codec.AppendQuoted(append(b, `,"StartingPosition":{"Type":`...), string(r.At.Type))
 		if r.At.SequenceNumber != nil {
-			b = appendQuoted(append(b, `,"SequenceNumber":`...), *r.At.SequenceNumber)
+			b = codec.AppendQuoted(append(b, `,"SequenceNumber":`...), *r.At.SequenceNumber)
 		}
 		if r.At.Timestamp != nil {
 			b = appendSeconds(append(b, `,"Timestamp":`...), *r.At.Timestamp)
 		}
 		return append(b, '}', '}')
 	}
-	b = append(b, cborMap|3)
-	b = appendText(appendText(b, "ConsumerARN"), r.ConsumerARN)
-	b = appendText(appendText(b, "ShardId"), r.Shard)
-	b = append(appendText(b, "StartingPosition"), cborMap|cborOpen)
-	b = appendText(appendText(b, "Type"), string(r.At.Type))
+	b = codec.AppendMap(b, 3)
+	b = codec.AppendText(codec.AppendText(b, "ConsumerARN"), r.ConsumerARN)
+	b = codec.AppendText(codec.AppendText(b, "ShardId"), r.Shard)
+	b = codec.AppendOpenMap(codec.AppendText(b, "StartingPosition"))
+	b = codec.AppendText(codec.AppendText(b, "Type"), string(r.At.Type))
 	if r.At.SequenceNumber != nil {
-		b = appendText(appendText(b, "SequenceNumber"), *r.At.SequenceNumber)
+		b = codec.AppendText(codec.AppendText(b, "SequenceNumber"), *r.At.SequenceNumber)
 	}
 	if r.At.Timestamp != nil {
-		b = append(appendText(b, "Timestamp"), cborTag|1)
-		if ms := r.At.Timestamp.UnixMilli(); ms >= 0 {
-			b = appendHead(b, cborUint, uint64(ms))
-		} else {
-			b = appendHead(b, cborNeg, uint64(-1-ms))
-		}
+		b = codec.AppendMillis(codec.AppendText(b, "Timestamp"), r.At.Timestamp.UnixMilli())
 	}
-	return append(b, cborBreak)
+	return codec.AppendEnd(b)
 }
 
 // appendSeconds writes a time as JSON has it: seconds since 1970 with milliseconds behind the

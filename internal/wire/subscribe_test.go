@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -94,12 +96,12 @@ func TestEveryPathReadsTheSameEvents(t *testing.T) {
 				return kinesistest.Fault{}
 			})
 			for _, client := range []*kinesis.Client{s.client, s.srv.Client(traced)} {
-				for _, format := range []Format{Auto, JSON, CBOR} {
+				for _, format := range []codec.Format{codec.Auto, codec.JSON, codec.CBOR} {
 					for _, reuse := range []bool{false, true} {
 						time.Sleep(5 * time.Second) // as long as another subscription is refused
 						c := newCaller(t, client, Options{Path: path, Format: format, Reuse: reuse, Poison: reuse})
 						sub := s.subscribe(t, c)
-						var p Page
+						var p codec.Page
 						for n := 0; n < len(data); {
 							if err := sub.Next(10*time.Second, &p); err != nil {
 								t.Fatal(format, reuse, err)
@@ -132,7 +134,7 @@ func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
 	const consumer = "arn:aws:kinesis:eu-west-3:123456789012:stream/s/consumer/c:1"
 	server := newFake(t, func(w http.ResponseWriter, _ seen) {
 		w.Header().Set("X-Amzn-Requestid", "id-1")
-		write(w, 200, "application/vnd.amazon.eventstream", string(eventMessage(t, "initial-response", jsonType, "{}")))
+		write(w, 200, "application/vnd.amazon.eventstream", string(answers.EventMessage(t, "initial-response", codec.JSONType, "{}")))
 	})
 	at := time.UnixMilli(1_718_549_822_123)
 	for _, token := range []string{"", "a session token"} {
@@ -147,7 +149,7 @@ func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
 				if err != nil {
 					t.Fatal(path, err)
 				}
-				if err := sub.Next(time.Second, new(Page)); !errors.Is(err, ErrEnded) {
+				if err := sub.Next(time.Second, new(codec.Page)); !errors.Is(err, ErrEnded) {
 					t.Errorf("%s: %v", path, err)
 				}
 				all := server.take()
@@ -156,7 +158,7 @@ func TestSubscribeRequestsAsTheyArrive(t *testing.T) {
 				}
 				r := all[0]
 				if r.Method != "POST" || r.URL.Path != "/some/path" || r.Header.Get("X-Amz-Target") != "Kinesis_20131202.SubscribeToShard" ||
-					r.Header.Get("Accept-Encoding") != "identity" && path != PlainSDK || r.Header.Get("Content-Type") != jsonType || r.ContentLength != int64(len(r.body)) {
+					r.Header.Get("Accept-Encoding") != "identity" && path != PlainSDK || r.Header.Get("Content-Type") != codec.JSONType || r.ContentLength != int64(len(r.body)) {
 					t.Errorf("%s: %s %s %v", path, r.Method, r.URL, r.Header)
 				}
 				var body any
@@ -186,7 +188,7 @@ func TestSubscriptionErrors(t *testing.T) {
 	}
 	for _, tls := range []bool{false, true} {
 		inBubble(t, kinesistest.Config{TLS: tls}, func(t *testing.T, s *subscribed, path Path) {
-			for _, format := range []Format{JSON, CBOR} {
+			for _, format := range []codec.Format{codec.JSON, codec.CBOR} {
 				c := newCaller(t, s.client, Options{Path: path, Format: format})
 				for _, code := range codes {
 					fault := &kinesistest.Error{Code: code, Message: "because"}
@@ -199,8 +201,8 @@ func TestSubscriptionErrors(t *testing.T) {
 					})
 					time.Sleep(5 * time.Second) // the rule of five seconds
 					sub := s.subscribe(t, c)
-					checkError(t, "in the stream", code, sub.Next(10*time.Second, new(Page)))
-					if err := sub.Next(time.Second, new(Page)); !errors.Is(err, ErrClosed) {
+					checkError(t, "in the stream", code, sub.Next(10*time.Second, new(codec.Page)))
+					if err := sub.Next(time.Second, new(codec.Page)); !errors.Is(err, ErrClosed) {
 						t.Errorf("after its end: %v", err)
 					}
 				}
@@ -209,7 +211,7 @@ func TestSubscriptionErrors(t *testing.T) {
 				return kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{ProtocolError: &kinesistest.Error{Code: "Oops", Message: "because"}}}
 			})
 			time.Sleep(5 * time.Second)
-			checkError(t, "protocol error", "Oops", s.subscribe(t, newCaller(t, s.client, Options{Path: path})).Next(10*time.Second, new(Page)))
+			checkError(t, "protocol error", "Oops", s.subscribe(t, newCaller(t, s.client, Options{Path: path})).Next(10*time.Second, new(codec.Page)))
 		})
 	}
 }
@@ -272,7 +274,7 @@ func TestSubscriptionWaitsAreBounded(t *testing.T) {
 			fault(silent)
 			sub := s.subscribe(t, c)
 			began = time.Now()
-			after("silent", 30*time.Second, sub.Next(30*time.Second, new(Page)), ErrSilent)
+			after("silent", 30*time.Second, sub.Next(30*time.Second, new(codec.Page)), ErrSilent)
 			fault(silent)
 			ctx, cancel := context.WithCancel(t.Context())
 			if sub, began = nil, time.Now(); true {
@@ -284,17 +286,17 @@ func TestSubscriptionWaitsAreBounded(t *testing.T) {
 			cancel() // governs the call alone
 			began = time.Now()
 			time.AfterFunc(4*time.Second, sub.Stop)
-			after("stopped", 4*time.Second, sub.Next(30*time.Second, new(Page)), ErrClosed)
+			after("stopped", 4*time.Second, sub.Next(30*time.Second, new(codec.Page)), ErrClosed)
 			sub.Close()
 			fault(kinesistest.Fault{Subscription: kinesistest.SubscriptionFault{UnknownEvent: true, HalfOpen: true}})
 			sub = s.subscribe(t, c)
 			began = time.Now()
-			after("an event that nobody knows", 7*time.Second, sub.Next(7*time.Second, new(Page)), ErrSilent)
+			after("an event that nobody knows", 7*time.Second, sub.Next(7*time.Second, new(codec.Page)), ErrSilent)
 			fault(kinesistest.Fault{})
 			sub = s.subscribe(t, c)
 			began = time.Now()
 			for err := error(nil); !errors.Is(err, ErrEnded); {
-				if err = sub.Next(30*time.Second, new(Page)); err != nil && !errors.Is(err, ErrEnded) {
+				if err = sub.Next(30*time.Second, new(codec.Page)); err != nil && !errors.Is(err, ErrEnded) {
 					t.Fatal(err)
 				}
 			}
@@ -322,7 +324,7 @@ func TestSubscriptionsThatBreak(t *testing.T) {
 			} {
 				s.srv.Control("SubscribeToShard", func(*kinesistest.Call) kinesistest.Fault { return f })
 				time.Sleep(5 * time.Second)
-				err := s.subscribe(t, c).Next(30*time.Second, new(Page))
+				err := s.subscribe(t, c).Next(30*time.Second, new(codec.Page))
 				if err == nil || errors.Is(err, ErrEnded) || errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), "SubscribeToShard") {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -334,7 +336,7 @@ func TestSubscriptionsThatBreak(t *testing.T) {
 // Answers that are no event streams say what they are, and those that begin with an event are read
 // all the same.
 func TestSubscriptionsOfOtherServers(t *testing.T) {
-	event := string(eventMessage(t, "SubscribeToShardEvent", "", `{"Records":[],"ContinuationSequenceNumber":"7"}`))
+	event := string(answers.EventMessage(t, "SubscribeToShardEvent", "", `{"Records":[],"ContinuationSequenceNumber":"7"}`))
 	for name, c := range map[string]struct {
 		contentType, body, want string
 	}{
@@ -342,11 +344,11 @@ func TestSubscriptionsOfOtherServers(t *testing.T) {
 		"an event at first": {"application/vnd.amazon.eventstream", event, ""},
 		"nothing":           {"application/vnd.amazon.eventstream", "", ErrEnded.Error()},
 		"an exception at first": {"application/vnd.amazon.eventstream",
-			string(message(t, `{"message":"because"}`, ":message-type", "exception", ":exception-type", "ResourceInUseException")), "because"},
-		"a message of no kind":        {"application/vnd.amazon.eventstream", string(message(t, "")), "without a type"},
-		"a message of a new kind":     {"application/vnd.amazon.eventstream", string(message(t, "", ":message-type", "rumour")), `"rumour"`},
-		"an event of no type":         {"application/vnd.amazon.eventstream", string(message(t, "", ":message-type", "event")), "without a type"},
-		"an exception without a type": {"application/vnd.amazon.eventstream", string(message(t, "", ":message-type", "exception")), "without a type"},
+			string(answers.Message(t, `{"message":"because"}`, ":message-type", "exception", ":exception-type", "ResourceInUseException")), "because"},
+		"a message of no kind":        {"application/vnd.amazon.eventstream", string(answers.Message(t, "")), "without a type"},
+		"a message of a new kind":     {"application/vnd.amazon.eventstream", string(answers.Message(t, "", ":message-type", "rumour")), `"rumour"`},
+		"an event of no type":         {"application/vnd.amazon.eventstream", string(answers.Message(t, "", ":message-type", "event")), "without a type"},
+		"an exception without a type": {"application/vnd.amazon.eventstream", string(answers.Message(t, "", ":message-type", "exception")), "without a type"},
 	} {
 		server := newFake(t, func(w http.ResponseWriter, _ seen) { write(w, 200, c.contentType, c.body) })
 		sub, err := newCaller(t, fakeClient(server.URL), Options{}).Subscribe(t.Context(), SubscribeRequest{ConsumerARN: "c", Shard: "sh", At: fromOldest})
@@ -356,7 +358,7 @@ func TestSubscriptionsOfOtherServers(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		var p Page
+		var p codec.Page
 		if err := sub.Next(time.Second, &p); err != nil || p.Next != "7" {
 			t.Errorf("%s: %q, %v", name, p.Next, err)
 		}

@@ -17,6 +17,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -127,7 +128,7 @@ func TestSubscriptionsThatAreNotReadHoldUpNoOther(t *testing.T) {
 		// the fast one first, and then those that were stuck
 		for i := len(shards) - 1; i >= 0; i-- {
 			began := time.Now()
-			var p Page
+			var p codec.Page
 			for got := 0; got < put[shards[i]]; got += len(p.Records) {
 				if err := subs[i].Next(20*time.Second, &p); err != nil {
 					t.Fatalf("subscription %d after %d records: %v", i, got, err)
@@ -154,7 +155,7 @@ func TestManySubscriptionsTakeMoreConnections(t *testing.T) {
 			}
 			all.Go(func() {
 				defer sub.Close()
-				var p Page
+				var p codec.Page
 				for range 3 { // also empty ones, for some time
 					if err := sub.Next(30*time.Second, &p); err != nil {
 						failed.Add(1)
@@ -185,7 +186,7 @@ func TestADeadConnectionIsGivenUp(t *testing.T) {
 			}
 			defer sub.Close()
 			subs = append(subs, sub)
-			if err := sub.Next(30*time.Second, new(Page)); err != nil {
+			if err := sub.Next(30*time.Second, new(codec.Page)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -194,7 +195,7 @@ func TestADeadConnectionIsGivenUp(t *testing.T) {
 		for _, sub := range subs {
 			err := error(nil)
 			for err == nil { // what had come before
-				err = sub.Next(time.Hour, new(Page))
+				err = sub.Next(time.Hour, new(codec.Page))
 			}
 			if errors.Is(err, ErrEnded) || errors.Is(err, ErrSilent) {
 				t.Errorf("on a dead connection: %v", err)
@@ -208,7 +209,7 @@ func TestADeadConnectionIsGivenUp(t *testing.T) {
 			t.Fatalf("%v: after %v", err, time.Since(began))
 		}
 		defer sub.Close()
-		if err := sub.Next(30*time.Second, new(Page)); err != nil {
+		if err := sub.Next(30*time.Second, new(codec.Page)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -10,24 +10,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
 
-	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // underSDK makes one call through the client, with a protocol that reads the answer into p.
-func (c *Caller) underSDK(l *life, f Format, req *Request, p *Page) error {
-	protocol := &protocol{Protocol: sdkProtocol, format: f, reading: &c.reading, page: p}
+func (c *Caller) underSDK(l *life, f codec.Format, req *Request, p *codec.Page) error {
+	protocol := &protocol{Protocol: sdkProtocol, format: f, bodies: &c.bodies, page: p}
 	out, err := c.client.GetRecords(l, req.input(), c.once(l), func(o *kinesis.Options) { o.Protocol = protocol })
 	if err != nil {
 		return err
 	}
 	if !protocol.read {
 		// A middleware of the user answered the call by itself.
-		p.fill(out)
+		p.FromSDK(out)
 	}
 	p.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
 	return nil
@@ -86,10 +85,10 @@ func (w wholeRequest) Do(r *http.Request) (*http.Response, error) {
 // each.
 type protocol struct {
 	*awsjson.Protocol
-	format  Format
-	reading *reading
-	page    *Page
-	read    bool
+	format codec.Format
+	bodies *codec.Bodies
+	page   *codec.Page
+	read   bool
 }
 
 var _ smithyhttp.ClientProtocol = (*protocol)(nil)
@@ -101,7 +100,7 @@ func (pr *protocol) SerializeRequest(ctx context.Context, schema *smithy.Operati
 		return err
 	}
 	r.Header["Accept-Encoding"] = identity
-	if pr.format == JSON {
+	if pr.format == codec.JSON {
 		return nil
 	}
 	r.Header["Content-Type"] = cborValue
@@ -124,7 +123,7 @@ func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.Oper
 		return readAPIError(ctx, &a)
 	}
 	p := pr.page
-	if err := pr.reading.page(&a, pr.format, p); err != nil {
+	if err := readPage(pr.bodies, &a, pr.format, p); err != nil {
 		return err
 	}
 	pr.read = true
@@ -139,39 +138,12 @@ func (pr *protocol) DeserializeResponse(ctx context.Context, schema *smithy.Oper
 }
 
 // plainSDK makes one call that the SDK decodes too.
-func (c *Caller) plainSDK(l *life, req *Request, p *Page) error {
+func (c *Caller) plainSDK(l *life, req *Request, p *codec.Page) error {
 	out, err := c.client.GetRecords(l, req.input(), c.once(l))
 	if err != nil {
 		return err
 	}
-	p.fill(out)
+	p.FromSDK(out)
 	p.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
 	return nil
-}
-
-// fill makes the page what the SDK read.
-func (p *Page) fill(out *kinesis.GetRecordsOutput) {
-	stale := p.begin()
-	p.Next, p.Children = aws.ToString(out.NextShardIterator), out.ChildShards
-	if out.MillisBehindLatest != nil {
-		p.Behind = millis(*out.MillisBehindLatest)
-	}
-	p.reserve(len(out.Records))
-	for i := range out.Records {
-		in := &out.Records[i]
-		r := Record{
-			Data: in.Data[:len(in.Data):len(in.Data)], Key: aws.ToString(in.PartitionKey), SequenceNumber: aws.ToString(in.SequenceNumber),
-			Done: shard.Whole, Encrypted: in.EncryptionType == types.EncryptionTypeKms,
-		}
-		if t := in.ApproximateArrivalTimestamp; t != nil {
-			r.Arrival = t.UnixMilli()
-		}
-		p.Append(r)
-	}
-	p.Last = true
-	if p.Memory != nil && p.Bytes > 0 {
-		p.Memory.TakeExcess(p.Bytes) // the SDK did not ask
-		p.held += p.Bytes
-	}
-	p.finish(stale)
 }

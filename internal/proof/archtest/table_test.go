@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire"},
+		ours:  []string{"shard", "lease", "aggregate", "internal/group", "internal/jitter", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"kinesistest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -43,27 +43,39 @@ var rows = []row{
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
-		ours: []string{"shard", "internal/retry", "internal/wire"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{"shard", "internal/retry", "internal/wire", "internal/wire/codec"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{
 		pkg: "internal/source", why: "what those who read shards and those who take what was read have in common; it sees no lease",
-		ours: []string{"shard", "internal/streams", "internal/wire"}, sdk: true,
+		ours: []string{"shard", "internal/streams", "internal/wire", "internal/wire/codec"}, sdk: true,
 	},
 	{
 		pkg: "internal/polling", why: "reads shards with GetRecords",
-		ours:  []string{"shard", "internal/jitter", "internal/memory", "internal/mono", "internal/retry", "internal/source", "internal/streams", "internal/wire"},
+		ours:  []string{"shard", "internal/jitter", "internal/memory", "internal/mono", "internal/retry", "internal/source", "internal/streams", "internal/wire", "internal/wire/codec"},
 		tests: []string{"kinesistest"}, sdk: true,
 	},
 	{
 		pkg: "internal/fanout", why: "reads shards by subscriptions",
 		ours: []string{
-			"shard", "internal/jitter", "internal/memory", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/wire",
+			"shard", "internal/jitter", "internal/memory", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/wire", "internal/wire/codec",
 		}, tests: []string{"kinesistest"}, sdk: true,
+	},
+	{
+		pkg: "internal/follow", why: "all shards of a stream for one who remembers nothing; it sees no lease",
+		ours: []string{"shard", "internal/fanout", "internal/memory", "internal/polling", "internal/retry", "internal/source", "internal/streams"}, sdk: true,
 	},
 	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
 	{
-		pkg: "internal/wire", why: "Kinesis' answers decoded without copying",
-		ours: []string{"shard", "aggregate", "internal/http1", "internal/mono"}, tests: []string{"kinesistest"}, sdk: true,
+		pkg: "internal/wire", why: "calls to Kinesis at little more than the cost of receiving the answers",
+		ours: []string{"internal/http1", "internal/mono", "internal/wire/codec"}, tests: []string{"kinesistest", "shard", "internal/proof/answers"}, sdk: true,
+	},
+	{
+		pkg: "internal/wire/codec", why: "answers of Kinesis decoded without copying; it makes no calls",
+		ours: []string{"shard", "aggregate"}, tests: []string{"internal/proof/answers"}, sdk: true,
+	},
+	{
+		pkg: "internal/proof/answers", why: "answers in every style, and slow readers that stand for the truth",
+		ours: []string{"shard", "internal/wire/codec"}, sdk: true,
 	},
 	{
 		pkg: "store/memstore", why: "the reference for all stores, in memory",
@@ -120,7 +132,7 @@ var rows = []row{
 	{pkg: "scripts/moduleproxy", why: "what the go command would be given if the tree were released, so that installs are tried before"},
 	{
 		pkg: "internal/proof/benchserver", why: "a Kinesis that copies prepared answers, for benchmarks; sharing code would share costs",
-		tests: []string{"kinesistest", "internal/wire"}, sdk: true,
+		tests: []string{"kinesistest", "internal/wire", "internal/wire/codec"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/sim", why: "whole applications in virtual time, step by step from a seed, with faults",

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir/internal/wire"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -181,7 +182,7 @@ func TestEverybodyReadsTheSame(t *testing.T) {
 		}
 		iterator = *out.NextShardIterator
 	}
-	for _, f := range []wire.Format{wire.CBOR, wire.JSON} {
+	for _, f := range []codec.Format{codec.CBOR, codec.JSON} {
 		caller, err := wire.NewCaller(client, wire.Options{Format: f})
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +190,7 @@ func TestEverybodyReadsTheSame(t *testing.T) {
 		defer caller.Close()
 		n, iterator := 0, Iterator(0, 0)
 		for n < 25 {
-			var p wire.Page
+			var p codec.Page
 			if err := caller.GetRecords(t.Context(), wire.Request{Iterator: iterator, Limit: 7}, &p); err != nil {
 				t.Fatal(err)
 			}

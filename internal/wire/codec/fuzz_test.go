@@ -1,4 +1,4 @@
-package wire
+package codec_test
 
 import (
 	"bytes"
@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // smallPages are seeds that a fuzzer can still take apart.
-func smallPages() []*Page {
+func smallPages() []*codec.Page {
 	all := pages()
-	small := []*Page{samplePage(3, 20)}
+	small := []*codec.Page{answers.Sample(3, 20)}
 	for _, name := range []string{"empty, at the tip", "says nothing", "one record", "end of a shard"} {
 		small = append(small, all[name])
 	}
@@ -24,37 +27,37 @@ func smallPages() []*Page {
 // of it; and what the SDK accepts too, it reads like the SDK.
 func FuzzCBOR(f *testing.F) {
 	for _, p := range smallPages() {
-		for _, st := range []cborStyle{{}, {open: true, chunks: true}, {extra: true}, {textData: true, float: true}, {nullKey: true, encryption: true, seconds: true}} {
-			f.Add(st.encode(p))
+		for _, st := range []answers.CBOR{{}, {Open: true, Chunks: true}, {Extra: true}, {TextData: true, Float: true}, {NullKey: true, Encryption: true, Seconds: true}} {
+			f.Add(st.Encode(p))
 		}
 	}
 	f.Add([]byte("\xa1\x67Records\x83\xf6\xa0\xc1\xa1\x64Data\x40"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var p Page
-		err := Decode(CBOR, bytes.Clone(body), &p)
-		if malformed := (*MalformedError)(nil); err != nil && !errors.As(err, &malformed) {
+		var p codec.Page
+		err := codec.Decode(codec.CBOR, bytes.Clone(body), &p)
+		if malformed := (*codec.MalformedError)(nil); err != nil && !errors.As(err, &malformed) {
 			t.Fatalf("the error is a %T", err)
 		}
-		want, naiveErr := naiveDecode(body)
+		want, naiveErr := answers.NaiveDecode(body)
 		switch {
 		case err == nil && naiveErr != nil:
 			t.Fatalf("accepted: %+v", p)
 		case err != nil && naiveErr == nil:
-			if !bounded(err) {
+			if !answers.Bounded(err) {
 				t.Fatalf("refused: %v", err)
 			}
 			return
 		case err != nil:
 			return
 		}
-		if d := differ(&p, want, equalTime); d != "" {
+		if d := answers.Differ(&p, want, answers.EqualTime); d != "" {
 			t.Fatal("unlike the naive reader: ", d)
 		}
-		out, err := sdkDecode(CBOR, body)
+		out, err := answers.SDKDecode(codec.CBOR, body)
 		if err != nil {
 			return // it does not know times without a tag, strings in chunks, and more
 		}
-		if d := differ(&p, fromSDK(CBOR, out), likeSDKTime); d != "" {
+		if d := answers.Differ(&p, answers.FromSDK(codec.CBOR, out), likeSDKTime); d != "" {
 			t.Fatal("unlike the SDK: ", d)
 		}
 	})
@@ -63,20 +66,10 @@ func FuzzCBOR(f *testing.F) {
 // likeSDKTime compares a time with what the SDK makes of it: for its CBOR an integer counts
 // seconds, where Kinesis has milliseconds. What the SDK could not represent is not compared.
 func likeSDKTime(got, sdk int64) bool {
-	if sdk <= minArrival || sdk >= maxArrival*1000 {
+	if sdk <= answers.MinArrival || sdk >= answers.MaxArrival*1000 {
 		return true
 	}
 	return got == sdk || got*1000 == sdk || got == sdk-1 || got == sdk+1 || (got*1000 <= sdk+1000 && got*1000 >= sdk-1000)
-}
-
-// bounded reports whether an answer was refused for a bound that only this package has.
-func bounded(err error) bool {
-	for _, what := range []string{"nested too deep", "too many", "longer than"} {
-		if strings.Contains(err.Error(), what) {
-			return true
-		}
-	}
-	return false
 }
 
 // FuzzJSON: the reader and the SDK read the same out of an answer, or both refuse it. It also
@@ -84,8 +77,8 @@ func bounded(err error) bool {
 // record has, and what exceeds a bound.
 func FuzzJSON(f *testing.F) {
 	for _, p := range smallPages() {
-		for _, st := range []jsonStyle{{}, {blanks: true, time: "e"}, {extra: true, time: "int"}, {escape: true, slash: true}} {
-			f.Add(st.encode(p))
+		for _, st := range []answers.JSON{{}, {Blanks: true, Time: "e"}, {Extra: true, Time: "int"}, {Escape: true, Slash: true}} {
+			f.Add(st.Encode(p))
 		}
 	}
 	for _, s := range []string{
@@ -97,43 +90,43 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var p Page
-		err := Decode(JSON, bytes.Clone(body), &p)
-		malformed := (*MalformedError)(nil)
+		var p codec.Page
+		err := codec.Decode(codec.JSON, bytes.Clone(body), &p)
+		malformed := (*codec.MalformedError)(nil)
 		if err != nil && !errors.As(err, &malformed) {
 			t.Fatalf("the error is a %T", err)
 		}
 		if err != nil && strings.Contains(err.Error(), "more after") {
 			// The SDK does not look there. What stands before has to be the same.
 			body = body[:malformed.Offset]
-			if err := Decode(JSON, bytes.Clone(body), &p); err != nil {
+			if err := codec.Decode(codec.JSON, bytes.Clone(body), &p); err != nil {
 				t.Fatalf("without what follows: %v", err)
 			}
 			err = nil
 		}
-		out, sdkErr := sdkDecode(JSON, body)
+		out, sdkErr := answers.SDKDecode(codec.JSON, body)
 		switch {
 		case err == nil && sdkErr != nil:
 			t.Fatalf("accepted, but the SDK says %v", sdkErr)
 		case err != nil && sdkErr == nil:
-			want := fromSDK(JSON, out)
+			want := answers.FromSDK(codec.JSON, out)
 			for _, r := range want.Records {
-				if r.Arrival == oddTime {
+				if r.Arrival == answers.OddTime {
 					return
 				}
 			}
-			if len(body) > 0 && !bounded(err) && !strings.Contains(err.Error(), "a time out of range") && !oddNumber(body, malformed) {
+			if len(body) > 0 && !answers.Bounded(err) && !strings.Contains(err.Error(), "a time out of range") && !oddNumber(body, malformed) {
 				t.Fatalf("refused: %v", err)
 			}
 			return
 		case err != nil:
 			return
 		}
-		if d := differ(&p, fromSDK(JSON, out), func(got, sdk int64) bool {
+		if d := answers.Differ(&p, answers.FromSDK(codec.JSON, out), func(got, sdk int64) bool {
 			// It rounds what is finer than a millisecond, and counts nanoseconds, which do not
 			// reach beyond the year 2262.
 			const most = math.MaxInt64 / int64(time.Millisecond)
-			return sdk == oddTime || got == sdk || got == sdk-1 || got == sdk+1 || got > most || got < -most
+			return sdk == answers.OddTime || got == sdk || got == sdk-1 || got == sdk+1 || got > most || got < -most
 		}); d != "" {
 			t.Fatal("unlike the SDK: ", d)
 		}
@@ -141,7 +134,7 @@ func FuzzJSON(f *testing.F) {
 }
 
 // oddNumber reports whether a time was refused because it is one of the texts "NaN" and "Infinity".
-func oddNumber(body []byte, err *MalformedError) bool {
+func oddNumber(body []byte, err *codec.MalformedError) bool {
 	return err.What == "expected a number" && err.Offset < len(body) && body[err.Offset] == '"'
 }
 
@@ -157,7 +150,7 @@ func FuzzPages(f *testing.F) {
 		}
 		rng := rand.New(rand.NewPCG(seed, 1))
 		flag := func() bool { flags = flags>>1 | flags<<15; return flags&1 == 1 }
-		p := samplePage(rng.IntN(20), rng.IntN(300))
+		p := answers.Sample(rng.IntN(20), rng.IntN(300))
 		p.Bytes = 0
 		for i := range p.Records {
 			r := &p.Records[i]
@@ -168,26 +161,26 @@ func FuzzPages(f *testing.F) {
 			r.Encrypted = rng.IntN(3) == 0
 			p.Bytes += len(r.Data) + len(r.Key)
 		}
-		order := append([]string(nil), usualOrder...)
+		order := append([]string(nil), answers.UsualOrder...)
 		rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		st := cborStyle{
-			open: flag(), chunks: flag(), order: order, extra: flag(), textData: flag(), untagged: flag(), float: flag(),
-			nullKey: flag(), encryption: flag(), last: flag(),
+		st := answers.CBOR{
+			Open: flag(), Chunks: flag(), Order: order, Extra: flag(), TextData: flag(), Untagged: flag(), Float: flag(),
+			NullKey: flag(), Encryption: flag(), Last: flag(),
 		}
-		var got Page
-		mustDecode(t, CBOR, st.encode(p), &got)
-		if d := differ(&got, p, equalTime); d != "" {
+		var got codec.Page
+		answers.Decode(t, codec.CBOR, st.Encode(p), &got)
+		if d := answers.Differ(&got, p, answers.EqualTime); d != "" {
 			t.Fatalf("CBOR %+v: %s", st, d)
 		}
-		js := jsonStyle{order: order, extra: flag(), slash: flag(), escape: flag()}
+		js := answers.JSON{Order: order, Extra: flag(), Slash: flag(), Escape: flag()}
 		if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r > 0x7e }) {
-			js.escape = true // strconv.Quote has escapes for these that JSON has not
+			js.Escape = true // strconv.Quote has escapes for these that JSON has not
 		}
 		if flag() {
-			js.time = "e"
+			js.Time = "e"
 		}
-		mustDecode(t, JSON, js.encode(p), &got)
-		if d := differ(&got, p, equalTime); d != "" {
+		answers.Decode(t, codec.JSON, js.Encode(p), &got)
+		if d := answers.Differ(&got, p, answers.EqualTime); d != "" {
 			t.Fatalf("JSON %+v: %s", js, d)
 		}
 	})
@@ -203,9 +196,9 @@ func FuzzErrorBody(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, format := range []Format{CBOR, JSON} {
-			_, _, err := readError(newReader(format, bytes.Clone(body)))
-			if malformed := (*MalformedError)(nil); err != nil && !errors.As(err, &malformed) {
+		for _, format := range []codec.Format{codec.CBOR, codec.JSON} {
+			_, _, err := codec.ReadError(format, bytes.Clone(body))
+			if malformed := (*codec.MalformedError)(nil); err != nil && !errors.As(err, &malformed) {
 				t.Fatalf("the error is a %T", err)
 			}
 		}

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"cmp"
@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// partsReader reads a CBOR answer part by part: as many whole records as a window of the answer
-// holds, then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB.
-// What a window ends in the middle of is carried over to the next one. A window is filled piece by
-// piece, and each piece decoded while it is in the processor's cache. Not for concurrent use.
-type partsReader struct {
-	body   io.Reader
-	left   int64 // bytes of the answer that were not read; -1 when its length is not known
-	read   int   // bytes of the answer so far
-	window int   // bytes
-	piece  int   // bytes that are read before they are looked at; usualPiece when 0
-	rd     *reading
+// Parts reads a CBOR answer part by part: as many whole records as a window of the answer holds,
+// then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB. What a
+// window ends in the middle of is carried over to the next one. A window is filled piece by piece,
+// and each piece decoded while it is in the processor's cache. Not for concurrent use.
+type Parts struct {
+	Body   io.Reader
+	Left   int64 // bytes of the answer that were not read; -1 when its length is not known
+	Window int   // bytes
+	Piece  int   // bytes that are read before they are looked at; 64 KiB when 0
+	Bodies *Bodies
 
+	read   int    // bytes of the answer so far
 	carry  []byte // read, but not understood yet
 	memory Memory // … and what was taken for it
 	held   int
@@ -47,23 +47,23 @@ const (
 	afterAnswer
 )
 
-// next reads the next part into p, and sets Last if that was the end.
-func (pr *partsReader) next(p *Page) error {
+// Next reads the next part into p, and sets Last if that was the end.
+func (pr *Parts) Next(p *Page) error {
 	stale := p.begin()
 	err := pr.part(p)
 	p.finish(stale)
 	return err
 }
 
-func (pr *partsReader) part(p *Page) error {
+func (pr *Parts) part(p *Page) error {
 	if pr.failed != nil {
 		return pr.failed
 	}
-	size := max(pr.window, 2*len(pr.carry))
-	if pr.left >= 0 {
-		size = min(size, len(pr.carry)+int(pr.left))
+	size := max(pr.Window, 2*len(pr.carry))
+	if pr.Left >= 0 {
+		size = min(size, len(pr.carry)+int(pr.Left))
 	}
-	b, err := pr.rd.room(min(size, max(leastBody, 2*len(pr.carry))), size, p)
+	b, err := pr.Bodies.Room(min(size, max(LeastBody, 2*len(pr.carry))), size, p)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (pr *partsReader) part(p *Page) error {
 	d.i = 0
 	for {
 		var err error
-		if n, err = pr.fill(b[:min(len(b), n+cmp.Or(pr.piece, usualPiece))], n); err != nil {
+		if n, err = pr.fill(b[:min(len(b), n+cmp.Or(pr.Piece, usualPiece))], n); err != nil {
 			return err
 		}
 		d.b, pr.ahead = b[:n], 0
-		if pr.left > 0 {
+		if pr.Left > 0 {
 			pr.ahead = len(b) - n
 		}
 		err = pr.parse(d, p)
@@ -93,7 +93,7 @@ func (pr *partsReader) part(p *Page) error {
 			}
 			p.Next, p.Behind, p.Children, p.Last = pr.rest.Next, pr.rest.Behind, pr.rest.Children, true
 			return nil
-		case pr.left == 0:
+		case pr.Left == 0:
 			return d.short()
 		case n < len(b):
 			continue
@@ -105,11 +105,11 @@ func (pr *partsReader) part(p *Page) error {
 		rest := b[d.i:n]
 		d.i = 0
 		if len(rest) == len(b) {
-			if len(b) == pr.rd.most {
-				return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.rd.most)
+			if len(b) == pr.Bodies.Most {
+				return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.Bodies.Most)
 			}
 			n = len(rest)
-			if b, err = pr.rd.larger(b, rest, p); err != nil {
+			if b, err = pr.Bodies.larger(b, rest, p); err != nil {
 				return err
 			}
 		} else {
@@ -120,7 +120,7 @@ func (pr *partsReader) part(p *Page) error {
 
 // keep carries b over to the next part. Without memory for that, this part is good and the next one
 // fails.
-func (pr *partsReader) keep(b []byte, p *Page) {
+func (pr *Parts) keep(b []byte, p *Page) {
 	if more := len(b) - cap(pr.carry); more > 0 && p.Memory != nil {
 		if p.Memory.TryTake(more, more) == 0 {
 			pr.failed = &NoMemoryError{more}
@@ -131,8 +131,8 @@ func (pr *partsReader) keep(b []byte, p *Page) {
 	pr.carry = append(slices.Grow(pr.carry, len(b)), b...)
 }
 
-// close gives back what was taken for what is carried over.
-func (pr *partsReader) close() {
+// Close gives back what was taken for what is carried over.
+func (pr *Parts) Close() {
 	if pr.held > 0 {
 		pr.memory.Give(pr.held)
 		pr.held = 0
@@ -140,39 +140,39 @@ func (pr *partsReader) close() {
 }
 
 // fill reads on until b is full or the answer has ended, which sets left to 0.
-func (pr *partsReader) fill(b []byte, n int) (int, error) {
-	for n < len(b) && pr.left != 0 {
-		more, err := pr.body.Read(b[n:])
+func (pr *Parts) fill(b []byte, n int) (int, error) {
+	for n < len(b) && pr.Left != 0 {
+		more, err := pr.Body.Read(b[n:])
 		n += more
 		pr.read += more
-		if pr.left > 0 {
-			pr.left -= int64(more)
+		if pr.Left > 0 {
+			pr.Left -= int64(more)
 		}
 		switch {
-		case pr.read > pr.rd.most:
-			return n, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.rd.most)
-		case errors.Is(err, io.EOF) && pr.left <= 0:
-			pr.left = 0
+		case pr.read > pr.Bodies.Most:
+			return n, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.Bodies.Most)
+		case errors.Is(err, io.EOF) && pr.Left <= 0:
+			pr.Left = 0
 		case err != nil:
-			return n, incomplete(pr.read, err)
+			return n, Incomplete(pr.read, err)
 		}
 	}
 	return n, nil
 }
 
 // wantEnd makes sure that nothing follows the answer.
-func (pr *partsReader) wantEnd(d *cborReader) error {
-	if pr.left == 0 {
+func (pr *Parts) wantEnd(d *cborReader) error {
+	if pr.Left == 0 {
 		return nil
 	}
-	n, err := io.ReadFull(pr.body, make([]byte, 1))
+	n, err := io.ReadFull(pr.Body, make([]byte, 1))
 	if n > 0 {
 		return d.malformed("more after the end of the answer")
 	}
 	if !errors.Is(err, io.EOF) {
-		return incomplete(pr.read, err)
+		return Incomplete(pr.read, err)
 	}
-	pr.left = 0
+	pr.Left = 0
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (pr *partsReader) wantEnd(d *cborReader) error {
 var errMore error = &MalformedError{Format: CBOR, What: shortAnswer, short: true}
 
 // parse reads what is whole of the window. d.i is where it stopped.
-func (pr *partsReader) parse(d *cborReader, p *Page) error {
+func (pr *Parts) parse(d *cborReader, p *Page) error {
 	for pr.at != afterAnswer {
 		from, open, list := d.i, pr.open, pr.list
 		var err error
@@ -199,7 +199,7 @@ func (pr *partsReader) parse(d *cborReader, p *Page) error {
 		if err == nil {
 			continue
 		}
-		if pr.left == 0 || !isShort(err) {
+		if pr.Left == 0 || !isShort(err) {
 			return err
 		}
 		d.i, pr.open, pr.list = from, open, list
@@ -218,7 +218,7 @@ func isShort(err error) bool {
 }
 
 // begin is that of the reader, but what a window does not hold may follow.
-func (pr *partsReader) begin(d *cborReader, major byte, items int, what string) (int, error) {
+func (pr *Parts) begin(d *cborReader, major byte, items int, what string) (int, error) {
 	c, err := d.peek()
 	if err != nil {
 		return 0, err
@@ -233,7 +233,7 @@ func (pr *partsReader) begin(d *cborReader, major byte, items int, what string) 
 	if first&31 == cborOpen {
 		return -1, nil
 	}
-	if n > uint64((pr.rd.most-pr.read+len(d.b)-d.i)/items) {
+	if n > uint64((pr.Bodies.Most-pr.read+len(d.b)-d.i)/items) {
 		return 0, d.malformed("longer than any answer")
 	}
 	return int(n), nil
@@ -246,7 +246,7 @@ func (d *cborReader) whole() error {
 }
 
 // member reads the next member of the answer, or of its records the beginning.
-func (pr *partsReader) member(d *cborReader) error {
+func (pr *Parts) member(d *cborReader) error {
 	more, err := d.more(&pr.open)
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (pr *partsReader) member(d *cborReader) error {
 }
 
 // record reads the next record, or the end of the list.
-func (pr *partsReader) record(d *cborReader, p *Page) error {
+func (pr *Parts) record(d *cborReader, p *Page) error {
 	more, err := d.more(&pr.list)
 	if err != nil {
 		return err
@@ -306,7 +306,7 @@ func (pr *partsReader) record(d *cborReader, p *Page) error {
 		d.i = next
 	} else {
 		err = errMore
-		if next == 0 || pr.left == 0 {
+		if next == 0 || pr.Left == 0 {
 			if err = d.whole(); err == nil {
 				err = d.record(r, p)
 			}

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"bufio"
@@ -23,9 +23,9 @@ var ErrFrame = errors.New("the event stream is broken")
 
 const (
 	preludeLength = 12
-	frameOverhead = preludeLength + checksumLength
-	// checksumLength is what follows a payload, which is read together with it.
-	checksumLength = 4
+	frameOverhead = preludeLength + ChecksumLength
+	// ChecksumLength is what follows a payload, which is read together with it.
+	ChecksumLength = 4
 	// mostHeaders bounds the headers of a message. The service sends some 120 bytes; the format
 	// allows for 128 KiB.
 	mostHeaders = 128 << 10
@@ -35,35 +35,36 @@ const (
 	frameBuffer = 1 << 10
 )
 
-// frame is the head of a message, as far as it matters. It is valid until the next one is read;
+// Frame is the head of a message, as far as it matters. It is valid until the next one is read;
 // what has no value is nil.
-type frame struct {
-	kind      []byte // :message-type
-	event     []byte // :event-type
-	exception []byte // :exception-type
-	code      []byte // :error-code
-	message   []byte // :error-message
-	content   []byte // :content-type
-	payload   int    // bytes
+type Frame struct {
+	Kind      []byte // :message-type
+	Event     []byte // :event-type
+	Exception []byte // :exception-type
+	Code      []byte // :error-code
+	Message   []byte // :error-message
+	Content   []byte // :content-type
+	Payload   int    // bytes
 }
 
-// frameReader takes an event stream apart. A head is followed by its payload, which has to be read
+// FrameReader takes an event stream apart. A head is followed by its payload, which has to be read
 // or skipped before the next head. After an error it must not be used any more.
-type frameReader struct {
+type FrameReader struct {
 	r    *bufio.Reader
 	most int // bytes of a payload
 	sum  uint32
 	head []byte // what a frame refers to
 }
 
-func newFrameReader(r io.Reader, most int) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(r, frameBuffer), most: most, head: make([]byte, 0, 256)}
+// NewFrameReader makes a reader of the stream r, whose payloads have at most so many bytes.
+func NewFrameReader(r io.Reader, most int) *FrameReader {
+	return &FrameReader{r: bufio.NewReaderSize(r, frameBuffer), most: most, head: make([]byte, 0, 256)}
 }
 
-// next reads the head of a message into f. It returns io.EOF where the stream ends between two
+// Next reads the head of a message into f. It returns io.EOF where the stream ends between two
 // messages.
-func (fr *frameReader) next(f *frame) error {
-	*f = frame{}
+func (fr *FrameReader) Next(f *Frame) error {
+	*f = Frame{}
 	prelude, err := fr.r.Peek(preludeLength)
 	switch {
 	case errors.Is(err, io.EOF) && len(prelude) == 0:
@@ -83,7 +84,7 @@ func (fr *frameReader) next(f *frame) error {
 	case uint64(total-headers-frameOverhead) > uint64(fr.most):
 		return fmt.Errorf("%w: an event of %d bytes, at most %d are read", ErrTooLarge, total-headers-frameOverhead, fr.most)
 	}
-	f.payload = int(total - headers - frameOverhead)
+	f.Payload = int(total - headers - frameOverhead)
 	fr.sum = crc32.ChecksumIEEE(prelude)
 	if _, err := fr.r.Discard(preludeLength); err != nil {
 		return brokeOff(err)
@@ -99,23 +100,23 @@ func (fr *frameReader) next(f *frame) error {
 	return f.parse(fr.head)
 }
 
-// payload reads what follows the head of f into b, which has room for the payload and
-// checksumLength bytes more.
-func (fr *frameReader) payload(f *frame, b []byte) ([]byte, error) {
-	b = b[:f.payload+checksumLength]
+// Payload reads what follows the head of f into b, which has room for the payload and
+// ChecksumLength bytes more.
+func (fr *FrameReader) Payload(f *Frame, b []byte) ([]byte, error) {
+	b = b[:f.Payload+ChecksumLength]
 	if _, err := io.ReadFull(fr.r, b); err != nil {
 		return nil, brokeOff(err)
 	}
-	b, sum := b[:f.payload:f.payload], b[f.payload:]
+	b, sum := b[:f.Payload:f.Payload], b[f.Payload:]
 	if crc32.Update(fr.sum, crc32.IEEETable, b) != binary.BigEndian.Uint32(sum) {
 		return nil, errChecksum
 	}
 	return b, nil
 }
 
-// skip reads the payload of f and drops it.
-func (fr *frameReader) skip(f *frame) error {
-	for left := f.payload; left > 0; {
+// Skip reads the payload of f and drops it.
+func (fr *FrameReader) Skip(f *Frame) error {
+	for left := f.Payload; left > 0; {
 		b, err := fr.r.Peek(min(left, frameBuffer))
 		if err != nil {
 			return brokeOff(err)
@@ -126,14 +127,14 @@ func (fr *frameReader) skip(f *frame) error {
 			return brokeOff(err)
 		}
 	}
-	sum, err := fr.r.Peek(checksumLength)
+	sum, err := fr.r.Peek(ChecksumLength)
 	if err != nil {
 		return brokeOff(err)
 	}
 	if fr.sum != binary.BigEndian.Uint32(sum) {
 		return errChecksum
 	}
-	_, err = fr.r.Discard(checksumLength)
+	_, err = fr.r.Discard(ChecksumLength)
 	return err
 }
 
@@ -157,7 +158,7 @@ var headerSizes = [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16}
 
 // parse reads a block of headers. Values that are no strings count as absent; of two headers of one
 // name the last counts.
-func (f *frame) parse(b []byte) error {
+func (f *Frame) parse(b []byte) error {
 	for len(b) > 0 {
 		n := int(b[0])
 		if len(b) < 1+n+1 {
@@ -191,19 +192,19 @@ func (f *frame) parse(b []byte) error {
 
 var errHeaders = fmt.Errorf("%w: headers that are cut short", ErrFrame)
 
-func (f *frame) set(name, value []byte) {
+func (f *Frame) set(name, value []byte) {
 	switch string(name) {
 	case ":message-type":
-		f.kind = value
+		f.Kind = value
 	case ":event-type":
-		f.event = value
+		f.Event = value
 	case ":exception-type":
-		f.exception = value
+		f.Exception = value
 	case ":error-code":
-		f.code = value
+		f.Code = value
 	case ":error-message":
-		f.message = value
+		f.Message = value
 	case ":content-type":
-		f.content = value
+		f.Content = value
 	}
 }

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"fmt"
@@ -31,25 +31,27 @@ func (f Format) String() string {
 	}
 }
 
+// Content types of requests and answers.
 const (
-	cborType = "application/x-amz-cbor-1.1"
-	jsonType = "application/x-amz-json-1.1"
+	CBORType = "application/x-amz-cbor-1.1"
+	JSONType = "application/x-amz-json-1.1"
 )
 
-func (f Format) contentType() string {
+// ContentType is what a body in the format is called.
+func (f Format) ContentType() string {
 	if f == JSON {
-		return jsonType
+		return JSONType
 	}
-	return cborType
+	return CBORType
 }
 
-// formatOf reads a Content-Type. An answer without one is judged by its first byte: only JSON
+// FormatOf reads a Content-Type. An answer without one is judged by its first byte: only JSON
 // starts with '{' or a blank.
-func formatOf(contentType string, body []byte) (Format, bool) {
+func FormatOf(contentType string, body []byte) (Format, bool) {
 	switch contentType {
-	case cborType:
+	case CBORType:
 		return CBOR, true
-	case jsonType:
+	case JSONType:
 		return JSON, true
 	case "":
 		if len(body) > 0 && (body[0] == '{' || jsonBlank(body[0])) {
@@ -62,9 +64,9 @@ func formatOf(contentType string, body []byte) (Format, bool) {
 		return CBOR, false
 	}
 	switch media {
-	case cborType, "application/cbor":
+	case CBORType, "application/cbor":
 		return CBOR, true
-	case jsonType, "application/x-amz-json-1.0", "application/json":
+	case JSONType, "application/x-amz-json-1.0", "application/json":
 		return JSON, true
 	}
 	return CBOR, false
@@ -90,8 +92,10 @@ const (
 	maxRecords  = 1 << 16
 	maxChildren = 1 << 10
 	maxParents  = 1 << 6
-	maxDepth    = 64      // of values that are stepped over
-	maxIterator = 1 << 16 // bytes
+	maxDepth    = 64 // of values that are stepped over
+
+	// MaxIterator is how many bytes an iterator may have.
+	MaxIterator = 1 << 16
 )
 
 // Milliseconds of the years 0 and 10,000, beyond which nothing arrives.

@@ -1,113 +1,16 @@
-package wire
+package answers
 
 import (
-	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
-	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
-	"github.com/aws/smithy-go/transport/http/protocol/rpcv2"
 
-	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
-
-func floatBits(f float64) uint64 { return math.Float64bits(f) }
-
-var getRecordsSchema = smithy.NewOperationSchema(schemas.GetRecords, schemas.GetRecordsInput, schemas.GetRecordsOutput)
-
-// sdkDecode has the SDK read an answer: with the protocol that its Kinesis client uses, or, for
-// CBOR, with that of other services, which reads the same structures but takes times for seconds.
-func sdkDecode(f Format, body []byte) (out *kinesis.GetRecordsOutput, err error) {
-	var protocol smithyhttp.ClientProtocol = awsjson.New11(schemas.Kinesis_20131202)
-	if f == CBOR {
-		protocol = rpcv2.NewCBOR(schemas.Kinesis_20131202)
-	}
-	defer func() {
-		if r := recover(); r != nil { // it reads beyond the end of some broken answers
-			out, err = nil, fmt.Errorf("the SDK panicked: %v", r)
-		}
-	}()
-	out = new(kinesis.GetRecordsOutput)
-	resp := &smithyhttp.Response{Response: &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}}
-	err = protocol.DeserializeResponse(context.Background(), getRecordsSchema, kinesis.TypeRegistry, resp, out)
-	return out, err
-}
-
-// fromSDK is what the SDK read as a page. Times that no record has come out as oddTime.
-func fromSDK(f Format, out *kinesis.GetRecordsOutput) *Page {
-	p := &Page{Behind: -1, Next: aws.ToString(out.NextShardIterator), Children: out.ChildShards}
-	if out.MillisBehindLatest != nil {
-		p.Behind = millis(*out.MillisBehindLatest)
-	}
-	for _, r := range out.Records {
-		rec := Record{Data: r.Data, Key: aws.ToString(r.PartitionKey), SequenceNumber: aws.ToString(r.SequenceNumber), Encrypted: r.EncryptionType == types.EncryptionTypeKms}
-		if t := r.ApproximateArrivalTimestamp; t != nil {
-			rec.Arrival = oddTime
-			if y := t.Year(); y > 1700 && y < 2250 || f == CBOR {
-				rec.Arrival = t.UnixMilli()
-			}
-		}
-		p.Bytes += len(rec.Data) + len(rec.Key)
-		p.Records = append(p.Records, rec)
-	}
-	return p
-}
-
-const oddTime = math.MinInt64
-
-// differ says where two pages differ, "" for nowhere. sameTime judges arrival times.
-func differ(got, want *Page, sameTime func(got, want int64) bool) string {
-	if misplaced, marked := noted(got.Records); got.Misplaced != misplaced || got.Marked != marked {
-		return fmt.Sprintf("misplaced %d, marked %v, want %d, %v", got.Misplaced, got.Marked, misplaced, marked)
-	}
-	if len(got.Records) != len(want.Records) {
-		return fmt.Sprintf("%d records, want %d", len(got.Records), len(want.Records))
-	}
-	for i := range got.Records {
-		g, w := &got.Records[i], &want.Records[i]
-		if !bytes.Equal(g.Data, w.Data) || (g.Data == nil) != (w.Data == nil) || g.Key != w.Key || g.SequenceNumber != w.SequenceNumber ||
-			g.Encrypted != w.Encrypted || g.Done != shard.Whole || !sameTime(g.Arrival, w.Arrival) {
-			return fmt.Sprintf("record %d is %+v, want %+v", i, *g, *w)
-		}
-	}
-	if got.Bytes != want.Bytes || got.Next != want.Next || got.Behind != want.Behind {
-		return fmt.Sprintf("bytes, next, behind are %d, %q, %v, want %d, %q, %v", got.Bytes, got.Next, got.Behind, want.Bytes, want.Next, want.Behind)
-	}
-	if len(got.Children) != len(want.Children) {
-		return fmt.Sprintf("%d children, want %d", len(got.Children), len(want.Children))
-	}
-	for i := range got.Children {
-		if !reflect.DeepEqual(got.Children[i], want.Children[i]) {
-			return fmt.Sprintf("child %d is %+v, want %+v", i, got.Children[i], want.Children[i])
-		}
-	}
-	return ""
-}
-
-// noted is what a page should say about its records.
-func noted(records []Record) (misplaced int, marked bool) {
-	for i, r := range records {
-		if misplaced == 0 && i > 0 && shard.CompareSequence(records[i-1].SequenceNumber, r.SequenceNumber) >= 0 {
-			misplaced = i
-		}
-		marked = marked || bytes.HasPrefix(r.Data, []byte("\xf3\x89\x9a\xc2"))
-	}
-	return misplaced, marked
-}
-
-func equalTime(a, b int64) bool { return a == b }
 
 // A naive reader of CBOR: the whole answer becomes a tree first, then the tree a page.
 
@@ -134,7 +37,7 @@ func (n *naive) take(k uint64) ([]byte, error) {
 
 // item reads one item, or a break where that may stand.
 func (n *naive) item(depth, tags int) (v any, isBreak bool, err error) {
-	if tags > maxTags {
+	if tags > 16 {
 		return nil, false, errNaive
 	}
 	h, err := n.take(1)
@@ -230,13 +133,27 @@ func (n *naive) item(depth, tags int) (v any, isBreak bool, err error) {
 	case info == 24 && arg < 32:
 		return nil, false, errNaive
 	case info == 25:
-		return float16(uint16(arg)), false, nil
+		return half(uint16(arg)), false, nil
 	case info == 26:
 		return float64(math.Float32frombits(uint32(arg))), false, nil
 	case info == 27:
 		return math.Float64frombits(arg), false, nil
 	}
 	return cborSimple(arg), false, nil
+}
+
+// half is a number of 16 bits.
+func half(bits uint16) float64 {
+	sign, exp, frac := 1-2*float64(bits>>15), float64(bits>>10&31), float64(bits&1023)/1024
+	switch {
+	case exp == 31 && frac != 0:
+		return math.NaN()
+	case exp == 31:
+		return math.Inf(int(sign))
+	case exp == 0:
+		return sign * frac * math.Pow(2, -14)
+	}
+	return sign * (1 + frac) * math.Pow(2, exp-15)
 }
 
 type int128 struct {
@@ -254,8 +171,18 @@ func (i int128) int64() (int64, error) {
 	return int64(i.arg), nil
 }
 
-// naiveDecode reads a page from CBOR. It panics with errNaive inside, for brevity.
-func naiveDecode(body []byte) (p *Page, err error) {
+// Tree is what CBOR says, as fmt prints it.
+func Tree(body []byte) (string, error) {
+	n := &naive{in: body}
+	v, end, err := n.item(0, 0)
+	if err != nil || end || len(n.in) > 0 {
+		return "", errNaive
+	}
+	return fmt.Sprint(v), nil
+}
+
+// NaiveDecode reads a page from CBOR. It panics with errNaive inside, for brevity.
+func NaiveDecode(body []byte) (p *codec.Page, err error) {
 	n := &naive{in: body}
 	v, end, err := n.item(0, 0)
 	if err != nil || end || len(n.in) > 0 {
@@ -279,8 +206,8 @@ func must[T any](v any) T {
 	return t
 }
 
-func naivePage(v any) *Page {
-	p := &Page{Behind: -1}
+func naivePage(v any) *codec.Page {
+	p := &codec.Page{Behind: -1}
 	for _, m := range must[cborDict](v) {
 		if m.value == (any)(cborNil{}) {
 			continue
@@ -294,7 +221,7 @@ func naivePage(v any) *Page {
 				p.Records = append(p.Records, r)
 			}
 		case "MillisBehindLatest":
-			p.Behind = millis(naiveInt(m.value))
+			p.Behind = behind(naiveInt(m.value))
 		case "NextShardIterator":
 			p.Next = must[string](m.value)
 		case "ChildShards":
@@ -322,7 +249,7 @@ func naiveInt(v any) int64 {
 	return int64(f)
 }
 
-func naiveRecord(v any, p *Page) (r Record) {
+func naiveRecord(v any, p *codec.Page) (r codec.Record) {
 	if v == (any)(cborNil{}) {
 		return r
 	}
@@ -337,7 +264,7 @@ func naiveRecord(v any, p *Page) (r Record) {
 				if err != nil {
 					panic(errNaive)
 				}
-				r.Data, p.text = b, true
+				r.Data, p.Text = b, true
 				continue
 			}
 			r.Data = must[[]byte](m.value)
@@ -361,7 +288,7 @@ func naiveRecord(v any, p *Page) (r Record) {
 			if math.Abs(ms) < 1e11 {
 				ms *= 1000
 			}
-			if ms = math.Round(ms); math.IsNaN(ms) || ms < minArrival || ms > maxArrival {
+			if ms = math.Round(ms); math.IsNaN(ms) || ms < MinArrival || ms > MaxArrival {
 				panic(errNaive)
 			}
 			r.Arrival = int64(ms)

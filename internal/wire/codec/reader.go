@@ -1,7 +1,6 @@
-package wire
+package codec
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -118,7 +117,7 @@ func readMember(r reader, p *Page, name []byte, next string) error {
 		return readChildren(r, p)
 	case next:
 		s, err := r.text()
-		if err == nil && len(s) > maxIterator {
+		if err == nil && len(s) > MaxIterator {
 			err = r.malformed(next + " is longer than 64 KiB")
 		}
 		p.Next = string(s)
@@ -189,28 +188,6 @@ func readString(r reader, to **string) error {
 	s, err := r.text()
 	*to = aws.String(string(s))
 	return err
-}
-
-// readError reads the code and the message of an error. The service writes "__type" and "message",
-// but a serialization error has "Message", and other servers use "code".
-func readError(r reader) (code, message string, err error) {
-	err = r.object(func(name []byte) error {
-		var to *string
-		switch key := string(name); {
-		case key == "__type":
-			to = &code
-		case strings.EqualFold(key, "code") && code == "":
-			to = &code
-		case strings.EqualFold(key, "message"):
-			to = &message
-		default:
-			return r.skip()
-		}
-		s, err := r.text()
-		*to = string(s)
-		return err
-	})
-	return code, message, err
 }
 
 // field is a member of a record.

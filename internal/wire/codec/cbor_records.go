@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import "github.com/weir-go/weir/shard"
 
@@ -112,6 +112,6 @@ func (d *cborReader) data(r *Record, p *Page) error {
 	if !ok {
 		return d.malformed("data is a text that is not base64")
 	}
-	r.Data, p.text = s[:n:n], true
+	r.Data, p.Text = s[:n:n], true
 	return nil
 }

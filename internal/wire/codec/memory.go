@@ -1,6 +1,7 @@
-package wire
+package codec
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,15 +22,16 @@ type memory struct {
 // not hold the memory of a large one and at most a fifth is spare.
 var memories [56]sync.Pool
 
+// Bytes of the smallest and of the largest body that there is memory for.
 const (
-	leastBody = 4 << 10
-	mostBody  = 32 << 20
+	LeastBody = 4 << 10
+	MostBody  = 32 << 20
 )
 
-// memoryClass returns the pool for bodies of n bytes, at most mostBody, and how many bytes those in
+// memoryClass returns the pool for bodies of n bytes, at most MostBody, and how many bytes those in
 // it have room for.
 func memoryClass(n int) (class, size int) {
-	n = max(n, leastBody)
+	n = max(n, LeastBody)
 	low := bits.Len(uint(n-1)) - 3 // all but the three highest bits
 	quarters := (n-1)>>low + 1     // 5 to 8
 	return (low-9)*4 + quarters - 5, quarters << low
@@ -58,7 +60,7 @@ func (m *memory) release(lent uint64, records []Record) {
 		// Never used again, so that whoever still looks at it sees nonsense and not the data of
 		// another page.
 		for i := range m.body {
-			m.body[i] = poisoned
+			m.body[i] = Poisoned
 		}
 		return
 	}
@@ -66,9 +68,9 @@ func (m *memory) release(lent uint64, records []Record) {
 	memories[class].Put(m)
 }
 
-// poisoned fills the bodies of released pages in the test mode: no text, and as a number large and
+// Poisoned fills the bodies of released pages in the test mode: no text, and as a number large and
 // negative.
-const poisoned = 0xdb
+const Poisoned = 0xdb
 
 // Memory is asked before room is made for an answer, and told when that is not needed any more. It
 // may be used concurrently by pages that share it.
@@ -82,6 +84,13 @@ type Memory interface {
 	Give(n int)
 }
 
+// WaitingMemory is a [Memory] that can wait.
+type WaitingMemory interface {
+	Memory
+	// Take takes n bytes, and waits for them as long as ctx lasts.
+	Take(ctx context.Context, n int) error
+}
+
 // NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given up;
 // asking for fewer records may help.
 type NoMemoryError struct{ Bytes int } // that would have been needed at least
@@ -91,7 +100,7 @@ func (e *NoMemoryError) Error() string {
 	return fmt.Sprintf("no memory is free for %d bytes of an answer", e.Bytes)
 }
 
-// Release gives the page's memory back when pages are reused ([Options.Reuse]): from then on its
+// Release gives the page's memory back when pages are reused ([Bodies.Reuse]): from then on its
 // records, and all copies of them, must not be touched. Otherwise the page only lets go of its
 // records, whoever still has them. The page is ready for the next call either way. Releasing twice
 // is harmless, and a page that is never released is left to the garbage collector.
@@ -121,40 +130,38 @@ func (p *Page) settle() {
 	}
 }
 
-// empty makes the page ready for the next call. The slice of its records is used again.
-func (p *Page) empty() { p.Reset() }
-
-// ErrTooLarge is wrapped by the error about an answer that is larger than [Options.MaxBody]. Asking
+// ErrTooLarge is wrapped by the error about an answer that is larger than [Bodies.Most]. Asking
 // for fewer records helps.
 var ErrTooLarge = errors.New("the answer is too large")
 
 // unknownBody is what is read at first of an answer that does not say how long it is.
 const unknownBody = 64 << 10
 
-// reading says how bodies are read.
-type reading struct {
-	reuse, poison bool
-	most          int // bytes
+// Bodies says how bodies are read.
+type Bodies struct {
+	Reuse  bool // memory is used again once a page is released
+	Poison bool // released memory is filled with nonsense and never used again
+	Most   int  // bytes that a body may have
 }
 
-// body reads an answer of length bytes, -1 for unknown, into memory for the page p, which owns it
+// Read reads an answer of length bytes, -1 for unknown, into memory for the page p, which owns it
 // from then on.
-func (rd *reading) body(r io.Reader, length int64, p *Page) ([]byte, error) {
-	if length > int64(rd.most) {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, length, rd.most)
+func (rd *Bodies) Read(r io.Reader, length int64, p *Page) ([]byte, error) {
+	if length > int64(rd.Most) {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, length, rd.Most)
 	}
 	if length >= 0 {
-		b, err := rd.room(int(length), int(length), p)
+		b, err := rd.Room(int(length), int(length), p)
 		if err != nil {
 			return nil, err
 		}
 		n, err := io.ReadFull(r, b)
 		if err != nil {
-			return nil, incomplete(n, err)
+			return nil, Incomplete(n, err)
 		}
 		return b, nil
 	}
-	b, err := rd.room(min(leastBody, rd.most), min(unknownBody, rd.most), p)
+	b, err := rd.Room(min(LeastBody, rd.Most), min(unknownBody, rd.Most), p)
 	if err != nil {
 		return nil, err
 	}
@@ -166,13 +173,13 @@ func (rd *reading) body(r io.Reader, length int64, p *Page) ([]byte, error) {
 		case errors.Is(err, io.EOF):
 			return b[:n], nil
 		case err != nil:
-			return nil, incomplete(n, err)
+			return nil, Incomplete(n, err)
 		case n < len(b):
-		case n == rd.most:
+		case n == rd.Most:
 			if more, err := io.ReadFull(r, make([]byte, 1)); more == 0 && errors.Is(err, io.EOF) {
 				return b, nil
 			}
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, rd.most)
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, rd.Most)
 		default:
 			if b, err = rd.larger(b, b, p); err != nil {
 				return nil, err
@@ -182,10 +189,10 @@ func (rd *reading) body(r io.Reader, length int64, p *Page) ([]byte, error) {
 }
 
 // larger returns twice the room of b, which begins with what is still needed of b.
-func (rd *reading) larger(b, needed []byte, p *Page) ([]byte, error) {
+func (rd *Bodies) larger(b, needed []byte, p *Page) ([]byte, error) {
 	had, lent, held := p.memory, p.lent, p.held
-	n := min(2*len(b), rd.most)
-	next, err := rd.room(n, n, p)
+	n := min(2*len(b), rd.Most)
+	next, err := rd.Room(n, n, p)
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +207,8 @@ func (rd *reading) larger(b, needed []byte, p *Page) ([]byte, error) {
 	return next, nil
 }
 
-// room returns between least and most bytes that belong to p from then on.
-func (rd *reading) room(least, most int, p *Page) ([]byte, error) {
+// Room returns between least and most bytes that belong to p from then on.
+func (rd *Bodies) Room(least, most int, p *Page) ([]byte, error) {
 	if p.Memory != nil {
 		got := p.Memory.TryTake(max(rd.size(least), 1), max(rd.size(most), 1))
 		if got == 0 {
@@ -210,7 +217,7 @@ func (rd *reading) room(least, most int, p *Page) ([]byte, error) {
 		p.held += got
 		if got < rd.size(most) {
 			most = got
-			if rd.reuse { // the largest class that it is enough for
+			if rd.Reuse { // the largest class that it is enough for
 				low := bits.Len(uint(got)) - 3
 				most = got >> low << low
 			}
@@ -219,24 +226,35 @@ func (rd *reading) room(least, most int, p *Page) ([]byte, error) {
 	return rd.make(most, p), nil
 }
 
+// Wait makes room for n bytes of p, whose Memory is a [WaitingMemory] and is waited for.
+func (rd *Bodies) Wait(ctx context.Context, n int, p *Page) ([]byte, error) {
+	size := rd.size(n)
+	if err := p.Memory.(WaitingMemory).Take(ctx, size); err != nil {
+		return nil, err
+	}
+	p.held += size
+	return rd.make(n, p), nil
+}
+
 // size is how much memory room for n bytes needs.
-func (rd *reading) size(n int) int {
-	if rd.reuse {
+func (rd *Bodies) size(n int) int {
+	if rd.Reuse {
 		_, n = memoryClass(n)
 	}
 	return n
 }
 
 // make makes room for n bytes that belong to p from then on.
-func (rd *reading) make(n int, p *Page) []byte {
-	if !rd.reuse {
+func (rd *Bodies) make(n int, p *Page) []byte {
+	if !rd.Reuse {
 		return make([]byte, n)
 	}
-	m := newMemory(n, rd.poison)
+	m := newMemory(n, rd.Poison)
 	p.memory, p.lent, p.Records = m, m.lent.Load(), m.records[:0]
 	return m.body[:n]
 }
 
-func incomplete(n int, err error) error {
+// Incomplete is the error about a body that ended with err after n bytes.
+func Incomplete(n int, err error) error {
 	return fmt.Errorf("the answer broke off after %d bytes: %w", n, err)
 }

@@ -1,33 +1,55 @@
-package wire
+// Package answers writes answers to GetRecords and events of subscriptions in every style that a
+// server may have, and reads them with slow readers that stand for the truth.
+package answers
 
 import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// cborStyle is one of the ways to write the same answer.
-type cborStyle struct {
-	open       bool // maps and lists of unknown length
-	chunks     bool // strings in chunks
-	order      []string
-	extra      bool // members that nobody knows
-	textData   bool // data as base64 text
-	untagged   bool // times
-	float      bool // times
-	seconds    bool // times
-	nullKey    bool // of records that have none, instead of leaving it out
-	encryption bool // NONE and KMS, instead of leaving it out when there is none
-	last       bool // records at the end of the answer
+// CBOR is one of the ways to write the same answer.
+type CBOR struct {
+	Open       bool // maps and lists of unknown length
+	Chunks     bool // strings in chunks
+	Order      []string
+	Extra      bool // members that nobody knows
+	TextData   bool // data as base64 text
+	Untagged   bool // times
+	Float      bool // times
+	Seconds    bool // times
+	NullKey    bool // of records that have none, instead of leaving it out
+	Encryption bool // NONE and KMS, instead of leaving it out when there is none
+	Last       bool // records at the end of the answer
 }
 
-var usualOrder = []string{"SequenceNumber", "ApproximateArrivalTimestamp", "Data", "PartitionKey", "EncryptionType"}
+// UsualOrder of the members of a record.
+var UsualOrder = []string{"SequenceNumber", "ApproximateArrivalTimestamp", "Data", "PartitionKey", "EncryptionType"}
 
-func cborHead(b []byte, major byte, n uint64) []byte {
+// Major types of RFC 8949, where they stand in the first byte of an item, and simple values.
+const (
+	cborUint    = 0 << 5
+	cborBytes   = 2 << 5
+	cborText    = 3 << 5
+	cborArray   = 4 << 5
+	cborMap     = 5 << 5
+	cborTag     = 6 << 5
+	cborOther   = 7 << 5
+	cborOpen    = 31
+	cborNull    = cborOther | 22
+	cborFloat16 = cborOther | 25
+	cborFloat64 = cborOther | 27
+	cborBreak   = cborOther | 31
+)
+
+func appendHead(b []byte, major byte, n uint64) []byte {
 	switch {
 	case n < 24:
 		return append(b, major|byte(n))
@@ -42,56 +64,56 @@ func cborHead(b []byte, major byte, n uint64) []byte {
 	}
 }
 
-func (st *cborStyle) str(b []byte, major byte, s string) []byte {
-	if !st.chunks {
-		return append(cborHead(b, major, uint64(len(s))), s...)
+func (st CBOR) str(b []byte, major byte, s string) []byte {
+	if !st.Chunks {
+		return append(appendHead(b, major, uint64(len(s))), s...)
 	}
 	b = append(b, major|cborOpen)
 	for len(s) > 0 {
 		n := min(len(s), 1+len(s)/3)
-		b = append(cborHead(b, major, uint64(n)), s[:n]...)
+		b = append(appendHead(b, major, uint64(n)), s[:n]...)
 		s = s[n:]
 	}
 	return append(b, cborBreak)
 }
 
-func (st *cborStyle) key(b []byte, s string) []byte {
-	return append(cborHead(b, cborText, uint64(len(s))), s...)
+func (st CBOR) key(b []byte, s string) []byte {
+	return append(appendHead(b, cborText, uint64(len(s))), s...)
 }
 
-func (st *cborStyle) begin(b []byte, major byte, n int) []byte {
-	if st.open {
+func (st CBOR) begin(b []byte, major byte, n int) []byte {
+	if st.Open {
 		return append(b, major|cborOpen)
 	}
-	return cborHead(b, major, uint64(n))
+	return appendHead(b, major, uint64(n))
 }
 
-func (st *cborStyle) end(b []byte) []byte {
-	if st.open {
+func (st CBOR) end(b []byte) []byte {
+	if st.Open {
 		return append(b, cborBreak)
 	}
 	return b
 }
 
-func (st *cborStyle) time(b []byte, ms int64) []byte {
-	if !st.untagged {
+func (st CBOR) time(b []byte, ms int64) []byte {
+	if !st.Untagged {
 		b = append(b, cborTag|1)
 	}
 	v := float64(ms)
-	if st.seconds {
+	if st.Seconds {
 		v /= 1000
 	}
-	if st.float || st.seconds {
-		return binary.BigEndian.AppendUint64(append(b, cborFloat64), floatBits(v))
+	if st.Float || st.Seconds {
+		return binary.BigEndian.AppendUint64(append(b, cborFloat64), math.Float64bits(v))
 	}
-	return cborHead(b, cborUint, uint64(ms))
+	return appendHead(b, cborUint, uint64(ms))
 }
 
-// encode writes p as a CBOR answer.
-func (st *cborStyle) encode(p *Page) []byte {
-	order := st.order
+// Encode writes p as a CBOR answer.
+func (st CBOR) Encode(p *codec.Page) []byte {
+	order := st.Order
 	if order == nil {
-		order = usualOrder
+		order = UsualOrder
 	}
 	var members []func([]byte) []byte
 	records := func(b []byte) []byte {
@@ -101,15 +123,15 @@ func (st *cborStyle) encode(p *Page) []byte {
 		}
 		return st.end(b)
 	}
-	if !st.last {
+	if !st.Last {
 		members = append(members, records)
 	}
 	if p.Behind >= 0 {
 		members = append(members, func(b []byte) []byte {
-			return cborHead(st.key(b, "MillisBehindLatest"), cborUint, uint64(p.Behind.Milliseconds()))
+			return appendHead(st.key(b, "MillisBehindLatest"), cborUint, uint64(p.Behind.Milliseconds()))
 		})
 	}
-	if st.extra {
+	if st.Extra {
 		members = append(members, func(b []byte) []byte {
 			// A map with a list, a float, a tagged string in chunks and a break in it.
 			b = append(st.key(b, "Unheard"), cborMap|cborOpen)
@@ -144,7 +166,7 @@ func (st *cborStyle) encode(p *Page) []byte {
 			return st.end(b)
 		})
 	}
-	if st.last {
+	if st.Last {
 		members = append(members, records)
 	}
 	b := st.begin(nil, cborMap, len(members))
@@ -154,19 +176,19 @@ func (st *cborStyle) encode(p *Page) []byte {
 	return st.end(b)
 }
 
-func (st *cborStyle) record(b []byte, r *Record, order []string) []byte {
+func (st CBOR) record(b []byte, r *codec.Record, order []string) []byte {
 	var members []func([]byte) []byte
 	for _, name := range order {
 		switch name {
 		case "Data":
 			members = append(members, func(b []byte) []byte {
-				if b = st.key(b, name); st.textData {
+				if b = st.key(b, name); st.TextData {
 					return st.str(b, cborText, base64.StdEncoding.EncodeToString(r.Data))
 				}
 				return st.str(b, cborBytes, string(r.Data))
 			})
 		case "PartitionKey":
-			if r.Key == "" && !st.nullKey {
+			if r.Key == "" && !st.NullKey {
 				continue
 			}
 			members = append(members, func(b []byte) []byte {
@@ -180,7 +202,7 @@ func (st *cborStyle) record(b []byte, r *Record, order []string) []byte {
 		case "ApproximateArrivalTimestamp":
 			members = append(members, func(b []byte) []byte { return st.time(st.key(b, name), r.Arrival) })
 		case "EncryptionType":
-			if !r.Encrypted && !st.encryption {
+			if !r.Encrypted && !st.Encryption {
 				continue
 			}
 			members = append(members, func(b []byte) []byte {
@@ -191,7 +213,7 @@ func (st *cborStyle) record(b []byte, r *Record, order []string) []byte {
 			})
 		}
 	}
-	if st.extra {
+	if st.Extra {
 		members = append(members, func(b []byte) []byte { return append(st.key(b, "Novelty"), cborArray|1, cborNull) })
 	}
 	b = st.begin(b, cborMap, len(members))
@@ -201,18 +223,18 @@ func (st *cborStyle) record(b []byte, r *Record, order []string) []byte {
 	return st.end(b)
 }
 
-// jsonStyle is one of the ways to write the same answer.
-type jsonStyle struct {
-	order  []string
-	time   string // "" for seconds with three digits, "e" with an exponent, "int" for whole seconds
-	blanks bool
-	extra  bool
-	slash  bool // escape slashes
-	escape bool // every character of strings that are not data
+// JSON is one of the ways to write the same answer.
+type JSON struct {
+	Order  []string
+	Time   string // "" for seconds with three digits, "e" with an exponent, "int" for whole seconds
+	Blanks bool
+	Extra  bool
+	Slash  bool // escape slashes
+	Escape bool // every character of strings that are not data
 }
 
-func (st *jsonStyle) text(s string) string {
-	if !st.escape {
+func (st JSON) text(s string) string {
+	if !st.Escape {
 		return strconv.Quote(s) // the same as JSON for what the tests write
 	}
 	var b strings.Builder
@@ -229,10 +251,11 @@ func (st *jsonStyle) text(s string) string {
 	return b.String()
 }
 
-func (st *jsonStyle) encode(p *Page) []byte {
-	order := st.order
+// Encode writes p as an answer in JSON.
+func (st JSON) Encode(p *codec.Page) []byte {
+	order := st.Order
 	if order == nil {
-		order = usualOrder
+		order = UsualOrder
 	}
 	var records []string
 	for i := range p.Records {
@@ -242,7 +265,7 @@ func (st *jsonStyle) encode(p *Page) []byte {
 	if p.Behind >= 0 {
 		members = append(members, fmt.Sprintf(`"MillisBehindLatest":%d`, p.Behind.Milliseconds()))
 	}
-	if st.extra {
+	if st.Extra {
 		members = append(members, `"Unheard":{"of":[1,-2.5e+3,"x\"",{"Records":[]},true,false,null,[]]}`)
 	}
 	if p.Next != "" {
@@ -263,19 +286,19 @@ func (st *jsonStyle) encode(p *Page) []byte {
 		members = append(members, `"ChildShards":[`+strings.Join(kids, ",")+`]`)
 	}
 	s := "{" + strings.Join(members, ",") + "}"
-	if st.blanks {
+	if st.Blanks {
 		s = strings.NewReplacer("{", " {\n", "}", "\t}", ",", " , ", `":`, "\" :\r\n", "[", "[ ", "]", " ]").Replace(s) + "\n"
 	}
 	return []byte(s)
 }
 
-func (st *jsonStyle) record(r *Record, order []string) string {
+func (st JSON) record(r *codec.Record, order []string) string {
 	var members []string
 	for _, name := range order {
 		value := ""
 		switch name {
 		case "Data":
-			if value = base64.StdEncoding.EncodeToString(r.Data); st.slash {
+			if value = base64.StdEncoding.EncodeToString(r.Data); st.Slash {
 				value = strings.ReplaceAll(value, "/", `\/`)
 			}
 			value = `"` + value + `"`
@@ -287,7 +310,7 @@ func (st *jsonStyle) record(r *Record, order []string) string {
 		case "SequenceNumber":
 			value = st.text(r.SequenceNumber)
 		case "ApproximateArrivalTimestamp":
-			switch seconds := float64(r.Arrival) / 1000; st.time {
+			switch seconds := float64(r.Arrival) / 1000; st.Time {
 			case "e":
 				value = strconv.FormatFloat(seconds, 'E', -1, 64)
 			case "int":
@@ -302,16 +325,16 @@ func (st *jsonStyle) record(r *Record, order []string) string {
 		}
 		members = append(members, `"`+name+`":`+value)
 	}
-	if st.extra {
+	if st.Extra {
 		members = append(members, `"Novelty":[null]`)
 	}
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// samplePage is a page of n records with data of size bytes, the same for the same arguments.
-func samplePage(n, size int) *Page {
+// Sample is a page of n records with data of size bytes, the same for the same arguments.
+func Sample(n, size int) *codec.Page {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(size)))
-	p := &Page{Behind: 0, Next: strings.Repeat("AAAAAAAAAAE", 20) + "=="}
+	p := &codec.Page{Behind: 0, Next: strings.Repeat("AAAAAAAAAAE", 20) + "=="}
 	arrival := int64(1_718_549_822_123)
 	for i := range n {
 		data := make([]byte, size)
@@ -319,7 +342,7 @@ func samplePage(n, size int) *Page {
 			data[j] = byte(rng.Uint32())
 		}
 		arrival += int64(rng.IntN(5))
-		p.Records = append(p.Records, Record{
+		p.Records = append(p.Records, codec.Record{
 			Data:           data,
 			Key:            fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", rng.Uint32(), i&0xffff, i&0xffff, i&0xffff, rng.Uint32()),
 			SequenceNumber: fmt.Sprintf("4966%052d", i),
@@ -330,9 +353,10 @@ func samplePage(n, size int) *Page {
 	return p
 }
 
-func mustDecode(tb testing.TB, f Format, body []byte, p *Page) {
+// Decode reads body into p, which has to go well.
+func Decode(tb testing.TB, f codec.Format, body []byte, p *codec.Page) {
 	tb.Helper()
-	if err := Decode(f, body, p); err != nil {
+	if err := codec.Decode(f, body, p); err != nil {
 		tb.Fatal(err)
 	}
 }

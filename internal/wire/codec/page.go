@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"time"
@@ -27,7 +27,7 @@ type Origin struct{ Stream, Shard string }
 // A page may be used again for the next call, which overwrites the slice Records; Release it before
 // if that is still needed. Not for concurrent use.
 type Page struct {
-	// Records in the order of the shard. Without [Options.Reuse] what they refer to stays valid for
+	// Records in the order of the shard. Without [Bodies.Reuse] what they refer to stays valid for
 	// as long as something refers to it; with it, until Release.
 	Records []Record
 	// Bytes of data and keys of all records.
@@ -37,7 +37,7 @@ type Page struct {
 	Misplaced int
 	// Marked says that a record begins as an aggregate does, so that one of them may be one.
 	Marked bool
-	// Last says that the page is all of the answer, or the last part of it ([Caller.Read]). Next,
+	// Last says that the page is all of the answer, or the last part of it ([Parts]). Next,
 	// Behind and Children of other parts mean nothing yet.
 	Last bool
 	// Next is the iterator to read on with, or the continuation of a subscription; empty when the
@@ -47,6 +47,8 @@ type Page struct {
 	Behind time.Duration
 	// Children of a shard that has ended. They are copies.
 	Children []types.ChildShard
+	// Text says that data came as base64 text where bytes were expected.
+	Text bool
 	// RequestID that the service gave the call; empty when it gave none.
 	RequestID string
 	// Memory, if not nil, is asked before the page makes room for an answer, and gets it back with
@@ -54,7 +56,6 @@ type Page struct {
 	// [*NoMemoryError]. Calls leave it in place.
 	Memory Memory
 
-	text   bool    // data came as base64 text where bytes were expected
 	memory *memory // what Release gives back; nil when that is the garbage collector's business
 	lent   uint64  // to this page, and to no other with the same number
 	held   int     // bytes that Memory gave

@@ -1,9 +1,11 @@
-package wire
+package codec_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/weir-go/weir/internal/proof/answers"
+	"github.com/weir-go/weir/internal/wire/codec"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -18,7 +20,7 @@ func FuzzAscending(f *testing.F) {
 	f.Add("12345678", "12345679")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, c := range [][2]string{{a, b}, {b, a}, {a, a}} {
-			if got, want := ascending(c[0], c[1]), shard.CompareSequence(c[0], c[1]) < 0; got != want {
+			if got, want := codec.Ascending(c[0], c[1]), shard.CompareSequence(c[0], c[1]) < 0; got != want {
 				t.Errorf("from %q to %q: %v", c[0], c[1], got)
 			}
 		}
@@ -45,28 +47,28 @@ func TestWhatIsNotedOfRecords(t *testing.T) {
 		{"all", []string{"1", "2", "3", "3"}, marked, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			page := &Page{Behind: -1}
+			page := &codec.Page{Behind: -1}
 			for i, number := range c.numbers {
 				data := "plain"
 				if i == len(c.numbers)-1 {
 					data = c.data
 				}
-				page.Append(Record{Data: []byte(data), Key: "k", SequenceNumber: number, Arrival: 1_700_000_000_000, Done: shard.Whole})
+				page.Append(codec.Record{Data: []byte(data), Key: "k", SequenceNumber: number, Arrival: 1_700_000_000_000, Done: shard.Whole})
 			}
-			judge := func(how string, p *Page) {
+			judge := func(how string, p *codec.Page) {
 				if p.Misplaced != c.want || p.Marked != strings.HasPrefix(c.data, marked) {
 					t.Errorf("%s: misplaced %d, marked %v", how, p.Misplaced, p.Marked)
 				}
 			}
 			judge("appended", page)
-			var got Page
-			for _, st := range []cborStyle{{}, {open: true, chunks: true}, {extra: true}} {
-				mustDecode(t, CBOR, st.encode(page), &got)
+			var got codec.Page
+			for _, st := range []answers.CBOR{{}, {Open: true, Chunks: true}, {Extra: true}} {
+				answers.Decode(t, codec.CBOR, st.Encode(page), &got)
 				judge("CBOR", &got)
 			}
-			mustDecode(t, JSON, (&jsonStyle{}).encode(page), &got)
+			answers.Decode(t, codec.JSON, answers.JSON{}.Encode(page), &got)
 			judge("JSON", &got)
-			mustDecode(t, CBOR, (&cborStyle{}).encode(&Page{}), &got)
+			answers.Decode(t, codec.CBOR, answers.CBOR{}.Encode(&codec.Page{}), &got)
 			if got.Misplaced != 0 || got.Marked {
 				t.Error("what was noted of one page is still there in the next")
 			}
@@ -76,9 +78,9 @@ func TestWhatIsNotedOfRecords(t *testing.T) {
 
 // What a server writes that repeats a member counts once.
 func TestNothingIsNotedOfRecordsThatAreReplaced(t *testing.T) {
-	var p Page
+	var p codec.Page
 	body := "\xa2\x67Records\x82\xa2\x6eSequenceNumber\x612\x64Data\x44\xf3\x89\x9a\xc2\xa1\x6eSequenceNumber\x611\x67Records\x81\xa1\x6eSequenceNumber\x611"
-	mustDecode(t, CBOR, []byte(body), &p)
+	answers.Decode(t, codec.CBOR, []byte(body), &p)
 	if len(p.Records) != 1 || p.Misplaced != 0 || p.Marked {
 		t.Errorf("%+v", p)
 	}
