@@ -5,6 +5,7 @@ package filled
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/weir-go/weir/shard"
 )
@@ -22,6 +23,8 @@ func fill(t testing.TB, v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[shard.Position](): // its fields are its own
 		v.Set(reflect.ValueOf(shard.Oldest))
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Unix(1e9, 0).UTC()))
 	case v.Kind() == reflect.Bool:
 		v.SetBool(true)
 	case v.Kind() == reflect.String:

@@ -1,0 +1,206 @@
+package deadletter
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"sync"
+	"time"
+)
+
+// File is a [Box] in a file of lines of JSON: letters, and below them what became of them. Lines
+// are only ever added, each with one write and on disk before Put or Mark returns, so that
+// processes of one machine can share the file. It is made on first use, for its owner alone to read
+// and write. A line that was cut short by a crash spoils none of the others.
+func File(path string) Box { return &file{path: path} }
+
+type file struct {
+	path string
+	mu   sync.Mutex
+}
+
+// mark is a line about letters that stand above it.
+type mark struct {
+	Version int       `json:"weir_letter"`
+	State   State     `json:"state"`
+	IDs     []string  `json:"ids"`
+	Since   time.Time `json:"since"`
+}
+
+func (f *file) Put(ctx context.Context, letters []Letter) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	var lines bytes.Buffer
+	to := json.NewEncoder(&lines)
+	for i := range letters {
+		if err := to.Encode(&letters[i]); err != nil {
+			return fmt.Errorf("weir: letter %s: %w", letters[i].ID, err)
+		}
+	}
+	return f.add(lines.Bytes())
+}
+
+func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	switch to {
+	case Kept, Begun, Done, Dropped:
+	default:
+		return fmt.Errorf("weir: %q is no state of a letter", to)
+	}
+	line, err := json.Marshal(mark{Version, to, ids, time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	return f.add(append(line, '\n'))
+}
+
+// add appends lines.
+func (f *file) add(lines []byte) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	to, err := os.OpenFile(f.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("weir: dead letters: %w", err)
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if i, err := to.Stat(); err == nil && i.Size() > 0 {
+		last := make([]byte, 1)
+		if _, err := to.ReadAt(last, i.Size()-1); err == nil && last[0] != '\n' {
+			lines = append([]byte{'\n'}, lines...) // the line before was cut short
+		}
+	}
+	if _, err := to.Write(lines); err != nil {
+		return fmt.Errorf("weir: dead letters: %w", err)
+	}
+	if err := to.Sync(); err != nil {
+		return fmt.Errorf("weir: dead letters: %w", err)
+	}
+	return nil
+}
+
+// mostLine bounds a line: a record of 10 MiB in base64, and what is said about it.
+const mostLine = 16 << 20
+
+func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		last, states, err := f.standing(ctx)
+		if errors.Is(err, fs.ErrNotExist) {
+			return // nothing was given up yet
+		}
+		stopped := false
+		if err == nil {
+			err = f.lines(ctx, func(n int, line []byte) bool {
+				i, some, err := parse(line)
+				switch {
+				case err != nil:
+					stopped = !yield(Item{}, fmt.Errorf("weir: %s, line %d: %w", f.path, n, err))
+				case some && last[i.ID] <= n: // later ones were added meanwhile
+					i.State = Kept
+					if m, marked := states[i.ID]; marked && m.State != Kept {
+						i.State, i.Since = m.State, m.Since
+					}
+					stopped = !yield(i, nil)
+				}
+				return !stopped
+			})
+		}
+		if err != nil && !stopped {
+			yield(Item{}, err)
+		}
+	}
+}
+
+// standing is the line at which each letter stands last, and what became of it below that. A letter
+// that was put again was given up again, whatever became of it before.
+func (f *file) standing(ctx context.Context) (last map[string]int, states map[string]mark, err error) {
+	last, states = map[string]int{}, map[string]mark{}
+	err = f.lines(ctx, func(n int, line []byte) bool {
+		var is struct {
+			mark
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(line, &is) != nil {
+			return true
+		}
+		if is.ID != "" {
+			last[is.ID] = n
+			delete(states, is.ID)
+		}
+		for _, id := range is.IDs {
+			states[id] = is.mark
+		}
+		return true
+	})
+	return last, states, err
+}
+
+// parse reads a line. It has some letter unless it is about others.
+func parse(line []byte) (i Item, some bool, err error) {
+	var is struct {
+		Version int `json:"weir_letter"`
+		IDs     []string
+	}
+	if err := json.Unmarshal(line, &is); err != nil {
+		return i, false, fmt.Errorf("no letter: %w", err)
+	}
+	switch {
+	case is.Version == 0:
+		return i, false, errors.New(`no letter: it has no "weir_letter"`)
+	case is.Version > Version:
+		return i, false, fmt.Errorf("a letter of form %d; this weir reads up to %d", is.Version, Version)
+	case is.IDs != nil:
+		return i, false, nil
+	}
+	if err := json.Unmarshal(line, &i.Letter); err != nil {
+		return Item{}, false, fmt.Errorf("no letter: %w", err)
+	}
+	if i.ID == "" {
+		return Item{}, false, errors.New("a letter without an id")
+	}
+	return i, true, nil
+}
+
+// lines calls line with each line that is not blank, until it returns false.
+func (f *file) lines(ctx context.Context, line func(n int, line []byte) bool) error {
+	from, err := os.Open(f.path)
+	if err != nil {
+		return fmt.Errorf("weir: dead letters: %w", err)
+	}
+	defer func() { _ = from.Close() }() // it was only read
+	r := bufio.NewReaderSize(from, 64<<10)
+	var all []byte
+	for n := 1; ; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		part, err := r.ReadSlice('\n')
+		if len(all)+len(part) > mostLine {
+			return fmt.Errorf("weir: dead letters: %s, line %d: longer than %d MiB", f.path, n, mostLine>>20)
+		}
+		all = append(all, part...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if text := bytes.TrimSpace(all); len(text) > 0 && !line(n, text) {
+			return nil
+		}
+		all = all[:0]
+		n++
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("weir: dead letters: %w", err)
+		}
+	}
+}
