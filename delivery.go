@@ -32,16 +32,21 @@ type delivery struct {
 	calls int // of the handler
 	// of records: the first that was not done by the last call's beginning or failure
 	head    int
-	attempt int       // calls that failed there
-	failed  time.Time // the first of them
-	last    error     // … and the error of the last
-	batch   Batch     // for the first call
-	first   []Record  // what the first call gets, if that is not a copy
-	copies  *[]Record // what the handler gets where buffers are reused, and first is not there
+	attempt int         // calls that failed there
+	alone   int         // … of which so many were about that record alone
+	failed  time.Time   // the first of them
+	suspect time.Time   // the first of these
+	last    error       // … and the error of the last
+	gone    int         // records that were given up
+	waits   consequence // why the first is not given up although it could be, as it was told
+	batch   Batch       // for the first call
+	first   []Record    // what the first call gets, if that is not a copy
+	copies  *[]Record   // what the handler gets where buffers are reused, and first is not there
 
 	mu    sync.Mutex
-	kept  kept // empty once the delivery is over
-	done  int  // of its records
+	kept  kept  // empty once the delivery is over
+	done  int   // of its records
+	ends  []int // where the parts end that are handed over apart, the next one's last; none for all of it
 	over  bool
 	whole bool     // all of it is done
 	upTo  Position // … which is until here
@@ -143,6 +148,13 @@ func (d *delivery) mark() Position {
 	return positionAfter(r.SequenceNumber, r.Done)
 }
 
+// partDone reports whether all is done that the last call was about.
+func (d *delivery) partDone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.done >= d.limit() && !(d.end && d.limit() == len(d.kept.records))
+}
+
 // left is how many records are not done.
 func (d *delivery) left() int {
 	d.mu.Lock()
@@ -182,11 +194,40 @@ func (d *delivery) close() {
 	}
 }
 
-// next returns the batch for the next call: what is not done. It is nil when all is, which
-// goroutines that an earlier call left behind may have seen to.
+// limit is where the next call's records end. It is called with the lock held.
+func (d *delivery) limit() int {
+	if n := len(d.ends); n > 0 {
+		return d.ends[n-1]
+	}
+	return len(d.kept.records)
+}
+
+// halve has what the last call failed at, up to until, handed over in two parts.
+func (d *delivery) halve(until int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ends = append(d.ends, d.head+(until-d.head+1)/2)
+}
+
+// advance notes that what the last call was about is done, and reports whether that is all.
+func (d *delivery) advance() (all bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.ends) == 0 {
+		return true
+	}
+	d.done = max(d.done, d.limit())
+	return false
+}
+
+// next returns the batch for the next call: what is not done, or a part of it. It is nil when all
+// is done, which goroutines that an earlier call left behind may have seen to.
 func (d *delivery) next() *Batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for len(d.ends) > 0 && d.limit() <= d.done {
+		d.ends = d.ends[:len(d.ends)-1]
+	}
 	if d.done == len(d.kept.records) && !d.end {
 		return nil
 	}
@@ -197,17 +238,17 @@ func (d *delivery) next() *Batch {
 		b = new(Batch) // the handler may have kept the one before
 	}
 	*b = Batch{
-		Stream: d.from.Stream, Shard: d.from.Shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end,
+		Stream: d.from.Stream, Shard: d.from.Shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end && d.limit() == len(d.kept.records),
 		Attempt: d.attempt + 1, FirstFailure: d.failed, delivery: d,
 	}
-	switch rest := len(d.kept.records) - d.done; {
+	switch rest := d.limit() - d.done; {
 	case d.calls == 1 && d.first != nil:
 		b.Records = d.first[:rest:rest]
 	case d.copies != nil:
-		*d.copies = d.kept.handler((*d.copies)[:0], d.done)
+		*d.copies = d.kept.handler((*d.copies)[:0], d.done, d.limit())
 		b.Records = (*d.copies)[:rest:rest]
 	case rest > 0:
-		b.Records = d.kept.handler(nil, d.done)
+		b.Records = d.kept.handler(nil, d.done, d.limit())
 	}
 	return b
 }
@@ -216,19 +257,26 @@ func (d *delivery) next() *Batch {
 // that was not there before has not failed yet.
 func (d *delivery) moveHead(done int) {
 	if done > d.head {
-		d.head, d.attempt, d.failed, d.last = done, 0, time.Time{}, nil
+		d.head, d.attempt, d.alone, d.failed, d.suspect, d.last, d.waits = done, 0, 0, time.Time{}, time.Time{}, nil, 0
 	}
 }
 
-// noteFailure notes that a call failed.
-func (d *delivery) noteFailure(err error) {
+// noteFailure notes that a call failed; named says that it did at the first record that is not
+// done.
+func (d *delivery) noteFailure(err error, named bool) {
 	d.mu.Lock()
-	done := d.done
+	done, limit := d.done, d.limit()
 	d.mu.Unlock()
 	d.moveHead(done)
+	now := time.Now()
 	d.attempt++
 	if d.last = err; d.failed.IsZero() {
-		d.failed = time.Now()
+		d.failed = now
+	}
+	if named || limit-done == 1 {
+		if d.alone++; d.alone == 1 {
+			d.suspect = now
+		}
 	}
 }
 

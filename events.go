@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/group"
 )
 
@@ -40,6 +41,15 @@ type Events struct {
 	Unpacked func(context.Context, Unpacked)
 	// HandlerFailed: the handler failed; what is not done will be handled again.
 	HandlerFailed func(context.Context, HandlerFailed)
+	// GivenUp: records were given up by [Options].GiveUp, and their letters are durable.
+	GivenUp func(context.Context, GivenUp)
+	// GiveUpHeld: records could be given up, but are handled again for now, because other records
+	// fail too or many were given up already; see [GiveUp].Patience and PerMinute. It is told once
+	// for a record and reason.
+	GiveUpHeld func(context.Context, GiveUpHeld)
+	// LettersFailed: the letters of records that are given up could not be put; it will be tried
+	// again, and the shard waits.
+	LettersFailed func(context.Context, LettersFailed)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
 	ReadFailed func(context.Context, ReadFailed)
 	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have;
@@ -109,8 +119,39 @@ type HandlerFailed struct {
 	First, Last string
 	Err         error // wraps a [PanicError] after a panic
 	Attempt     int   // from 1
-	// the pause before the next attempt; 0 when all was done and there is none
+	// Next is the pause before the next attempt. 0 when it follows at once, in parts, and when
+	// there is none: because all was done, or is given up.
 	Next time.Duration
+}
+
+// GivenUp is what [Events].GivenUp gets.
+type GivenUp struct {
+	Time          time.Time // when it happened
+	Stream, Shard string
+	Records       int    // that were given up as one
+	First         string // the ID of the first
+	Reason        deadletter.Reason
+	Attempts      int   // calls of the handler that failed at it
+	Err           error // the last failure
+}
+
+// GiveUpHeld is what [Events].GiveUpHeld gets.
+type GiveUpHeld struct {
+	Time          time.Time // when it happened
+	Stream, Shard string
+	Records       int // that could be given up as one
+	Reason        deadletter.Reason
+	Why           string // it is not done yet
+}
+
+// LettersFailed is what [Events].LettersFailed gets.
+type LettersFailed struct {
+	Time          time.Time // when it happened
+	Stream, Shard string
+	Records       int // whose letters they are
+	Err           error
+	Attempt       int // from 1
+	Next          time.Duration
 }
 
 // ReadFailed is what [Events].ReadFailed gets.

@@ -33,9 +33,19 @@ func (f HandlerFunc) Handle(ctx context.Context, b *Batch) error { return f(ctx,
 // have goes there after the record at hand, not after the batch.
 type RecordFunc func(ctx context.Context, r Record) error
 
-// Handle calls f for each record of b, until one fails.
-func (f RecordFunc) Handle(ctx context.Context, b *Batch) error {
-	for _, r := range b.Records {
+// Handle calls f for each record of b, until one fails. Its error is then [FailedAt] that record,
+// where records can be given up.
+func (f RecordFunc) Handle(ctx context.Context, b *Batch) (err error) {
+	var r Record
+	names := b.delivery != nil && b.delivery.loop.in.opts.GiveUp.To != nil
+	if names {
+		defer func() {
+			if p := recover(); p != nil {
+				err = FailedAt(r, panicked("the handler", p))
+			}
+		}()
+	}
+	for _, r = range b.Records {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -43,6 +53,9 @@ func (f RecordFunc) Handle(ctx context.Context, b *Batch) error {
 			return errForHeir
 		}
 		if err := f(ctx, r); err != nil {
+			if names {
+				return FailedAt(r, err)
+			}
 			return err
 		}
 		if b.delivery == nil { // made by a test, say

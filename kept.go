@@ -47,10 +47,10 @@ func mark(run []source.Record, from *origin) (bytes int) {
 	return bytes
 }
 
-// handler returns the records from index from on, in all, for a handler that may do with them what
-// it likes.
-func (k *kept) handler(all []Record, from int) []Record {
-	return append(slices.Grow(all, len(k.records)-from), whole(k.records[from:])...)
+// handler returns the records of the indexes from from to to, in all, for a handler that may do
+// with them what it likes.
+func (k *kept) handler(all []Record, from, to int) []Record {
+	return append(slices.Grow(all, to-from), whole(k.records[from:to])...)
 }
 
 // release lets go of everything.

@@ -123,6 +123,10 @@ type Options struct {
 	// succeed.
 	RetryMin, RetryMax time.Duration
 
+	// GiveUp says when a record is given up that the handler fails at, and where its letter goes.
+	// By default nothing is, and handling it again goes on for ever.
+	GiveUp GiveUp
+
 	// BeatInterval is the time between two beats: how often a worker says that it lives and saves
 	// its progress. 100 ms to 1 min. Defaults to 1 s.
 	BeatInterval time.Duration
@@ -264,6 +268,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	case o.Reading != FanOut:
 		bad("Options.FanOutName %q is set although Options.Reading is not FanOut", o.FanOutName)
 	}
+	o.GiveUp.check(bad)
 	if o.Wire < AutoWire || o.Wire > OverNetHTTP {
 		bad("Options.Wire %d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", o.Wire)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -58,6 +59,11 @@ var optionRules = map[string]func(o *Options) bool{
 	},
 	"HandlerTimeout": func(o *Options) bool {
 		return o.HandlerTimeout == 0 || within(o.HandlerTimeout, time.Second, 24*time.Hour)
+	},
+	"GiveUp": func(o *Options) bool {
+		g := o.GiveUp
+		return g == GiveUp{} || g.To != nil && within(g.Attempts, 0, 10_000) && (g.MaxAge == 0 || within(g.MaxAge, time.Second, 366*24*time.Hour)) &&
+			g.Patience <= 24*time.Hour && g.PerMinute <= 1_000_000
 	},
 	"ListInterval": func(o *Options) bool { return within(o.ListInterval, time.Second, time.Hour) },
 	"Weight":       func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
@@ -114,6 +120,9 @@ func defaults(o Options) Options {
 	o.HandoffTimeout = cmp.Or(o.HandoffTimeout, max(30*time.Second, o.FailoverAfter))
 	o.StopTimeout, o.StallAfter = cmp.Or(o.StopTimeout, 30*time.Second), cmp.Or(o.StallAfter, 2*time.Minute)
 	o.ListInterval = cmp.Or(o.ListInterval, time.Minute)
+	if o.GiveUp.To != nil {
+		o.GiveUp.Patience, o.GiveUp.PerMinute = cmp.Or(o.GiveUp.Patience, 2*time.Minute), cmp.Or(o.GiveUp.PerMinute, 60)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -178,6 +187,16 @@ func choices(t testing.TB, field reflect.StructField) []any {
 		return []any{v, func(context.Context) ([]string, error) { return nil, nil }}
 	case Events:
 		return []any{v, Events{Leading: func(context.Context, Leading) {}}}
+	case GiveUp:
+		to := deadletter.File("letters") // comparable, as a func is not
+		all := []any{v, GiveUp{To: to}, GiveUp{Attempts: 3}, GiveUp{Bisect: true}, GiveUp{To: to, Bisect: true, Attempts: 3, MaxAge: time.Hour}}
+		for _, n := range around(0, 10_000, 1_000_000) {
+			all = append(all, GiveUp{To: to, Attempts: n}, GiveUp{To: to, PerMinute: n})
+		}
+		for _, d := range around(0, time.Second, 24*time.Hour, 366*24*time.Hour) {
+			all = append(all, GiveUp{To: to, MaxAge: d}, GiveUp{To: to, Patience: d})
+		}
+		return all
 	case *slog.Logger:
 		return []any{v, slog.New(slog.NewTextHandler(io.Discard, nil))}
 	}
@@ -242,6 +261,8 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 		line = strings.TrimSuffix(line, "\n")
 		name, _, ofOptions := strings.Cut(strings.TrimPrefix(line, "weir: Options."), " ")
 		switch {
+		case strings.HasPrefix(name, "GiveUp."):
+			name = "GiveUp"
 		case strings.HasPrefix(line, "weir: stream "), strings.HasPrefix(line, `weir: "arn:`):
 			name = "Stream"
 		case !ofOptions || !strings.HasPrefix(line, "weir: Options."):

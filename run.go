@@ -86,6 +86,7 @@ type run struct {
 	caller    *wire.Caller
 	scheduler polling.Scheduler
 	budget    *memory.Budget
+	givingUp  givingUp
 	consumers *fanout.Consumers // nil when it polls
 	streams   streams.Set
 	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks

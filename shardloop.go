@@ -10,7 +10,6 @@ import (
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/internal/mono"
-	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/supervise"
@@ -201,6 +200,7 @@ func (l *shardLoop) deliver(d *delivery) error {
 		defer d.close()
 		defer l.term.SetMark(nil)
 	}
+	gives := l.in.opts.GiveUp.To != nil
 	for {
 		if err := l.term.Check(); err != nil {
 			return err
@@ -210,19 +210,27 @@ func (l *shardLoop) deliver(d *delivery) error {
 			l.handled(d, 0)
 			return nil
 		}
-		l.tellBegins(d)
+		l.tellBegins(d, len(b.Records))
+		var worked time.Time
+		if gives {
+			worked = l.in.givingUp.lastWorked()
+		}
 		began := time.Now()
-		err := d.call(b)
+		blame, err := d.where(d.call(b))
 		took := time.Since(began)
 		cause := context.Cause(l.term.Context())
-		switch decide(err, d.left() == 0 && !d.end, d.pulled, cause != nil) {
+		switch decide(err, d.partDone(), d.pulled, cause != nil) {
 		case advance:
 			if err != nil { // after all was done, so there is nothing to do again
-				d.noteFailure(err)
-				l.handlerFailed(d, err, 0)
+				d.noteFailure(err, false)
+				l.handlerFailed(d, failedWhenDone, err, 0)
+			} else if gives {
+				l.in.givingUp.works(began)
 			}
-			l.handled(d, took)
-			return nil
+			if d.advance() {
+				l.handled(d, took)
+				return nil
+			}
 		case passOn:
 			l.passedOn(d, took)
 			return nil
@@ -235,11 +243,8 @@ func (l *shardLoop) deliver(d *delivery) error {
 			l.cutShort(began, cause)
 			return cause
 		case again:
-			d.noteFailure(err)
-			pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
-			l.enter(ShardRetrying, d.attempt, err)
-			l.handlerFailed(d, err, pause)
-			if err := retry.Wait(l.term.Reading(), pause); err != nil {
+			d.noteFailure(err, blame.named)
+			if err := l.afterFailure(d, err, blame, worked); err != nil {
 				return err
 			}
 		}
@@ -282,8 +287,8 @@ func decide(err error, done, pulled, over bool) next {
 
 // handled notes that all of a delivery is done.
 func (l *shardLoop) handled(d *delivery, took time.Duration) {
-	records, bytes := len(d.kept.records), d.bytes
-	if at := d.finish(); records > 0 {
+	records, bytes := len(d.kept.records)-d.gone, d.bytes
+	if at := d.finish(); len(d.kept.records) > 0 {
 		l.term.Advance(at)
 	}
 	l.noteHandled(bytes)
@@ -315,12 +320,15 @@ func call(ctx context.Context, h Handler, b *Batch) error {
 	return contained("the handler", func() error { return h.Handle(ctx, b) })
 }
 
+// panicked is a panic as an error. It is called where the panic was recovered.
+func panicked(who string, p any) error { return &PanicError{who, p, string(debug.Stack())} }
+
 // contained turns a panic of the user's code into an error, so that it is retried like one and
 // cannot take the process down.
 func contained(who string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{who, p, string(debug.Stack())}
+			err = panicked(who, p)
 		}
 	}()
 	return f()

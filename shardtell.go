@@ -29,10 +29,10 @@ func (l *shardLoop) tellRead(page *source.Page) {
 }
 
 // tellBegins tells that the handler is called.
-func (l *shardLoop) tellBegins(d *delivery) {
+func (l *shardLoop) tellBegins(d *delivery, records int) {
 	l.enter(ShardHandling, d.attempt, d.last)
 	if f := l.in.tell.BatchBegins; f != nil {
-		f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(d.kept.records) - d.head, Attempt: d.attempt + 1})
+		f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Attempt: d.attempt + 1})
 	}
 }
 
@@ -67,14 +67,17 @@ func (l *shardLoop) streamIsThere() {
 	}
 }
 
-// handlerFailed tells of a failure, after which the handler is called again after a pause; 0 if it
-// is not.
-func (l *shardLoop) handlerFailed(d *delivery, err error, next time.Duration) {
+// What follows a failure of the handler.
+const (
+	failedAgain    = "the handler failed; what is not done will be handled again"
+	failedInParts  = "the handler failed; what is not done will be handled again in parts, at once"
+	failedForGood  = "the handler failed; what it failed at is given up"
+	failedWhenDone = "the handler failed when all was done; nothing will be handled again"
+)
+
+// handlerFailed tells of a failure and of what follows it, after a pause.
+func (l *shardLoop) handlerFailed(d *delivery, what string, err error, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
-	what := "the handler failed; what is not done will be handled again"
-	if next == 0 {
-		what = "the handler failed when all was done; nothing will be handled again"
-	}
 	records, first, last := d.rest()
 	l.tellFailure(what, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.attempt, Next: next})
 }

@@ -44,6 +44,9 @@ const (
 	// ShardRetrying: the handler failed, see Err, and is called again after Options.RetryMax at
 	// most.
 	ShardRetrying ShardState = "waiting to handle again"
+	// ShardGivingUp: letters of records that are given up are being put; see [GiveUp]. It counts as
+	// handling for Options.HandlerTimeout.
+	ShardGivingUp ShardState = "giving records up"
 	// ShardOpening: [ShardHandlers] are asked for the term's handler and where it begins.
 	ShardOpening ShardState = "opening its handler"
 	// ShardClosing: the term is over, and its handler is told; see [ShardHandler].

@@ -22,6 +22,9 @@ type hooks struct {
 	CheckpointSaved func(CheckpointSaved)
 	Unpacked        func(Unpacked)
 	HandlerFailed   func(HandlerFailed)
+	GivenUp         func(GivenUp)
+	GiveUpHeld      func(GiveUpHeld)
+	LettersFailed   func(LettersFailed)
 	ReadFailed      func(ReadFailed)
 	PositionExpired func(PositionExpired)
 	ReadingChanged  func(ReadingChanged)
@@ -157,6 +160,9 @@ func (r *run) hooks(ctx context.Context) hooks {
 		CheckpointSaved: queued(r, ctx, e.CheckpointSaved, func(e *CheckpointSaved, t time.Time) { e.Time = t }, nil),
 		Unpacked:        queued(r, ctx, e.Unpacked, func(e *Unpacked, t time.Time) { e.Time = t }, nil),
 		HandlerFailed:   queued(r, ctx, e.HandlerFailed, func(e *HandlerFailed, t time.Time) { e.Time = t }, nil),
+		GivenUp:         queued(r, ctx, e.GivenUp, func(e *GivenUp, t time.Time) { e.Time = t }, nil),
+		GiveUpHeld:      queued(r, ctx, e.GiveUpHeld, func(e *GiveUpHeld, t time.Time) { e.Time = t }, nil),
+		LettersFailed:   queued(r, ctx, e.LettersFailed, func(e *LettersFailed, t time.Time) { e.Time = t }, nil),
 		ReadFailed:      queued(r, ctx, e.ReadFailed, func(e *ReadFailed, t time.Time) { e.Time = t }, nil),
 	}
 }

@@ -20,6 +20,7 @@ const (
 	AwaitingMemory  State = "waiting for memory"
 	Subscribed      State = "subscribed"
 	Handling        State = "in the handler"
+	GivingUp        State = "giving records up"
 	Opening         State = "opening its handler"
 	Closing         State = "closing its handler"
 	Blocked         State = "waiting after a stall"
@@ -86,7 +87,7 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 		if now.Sub(s.Ended) >= limits.Return {
 			return Hangs, s.Ended
 		}
-	case s.Handling == Handling:
+	case s.Handling == Handling, s.Handling == GivingUp:
 		switch works := now.Sub(s.Since); {
 		case limits.Handler > 0 && works >= limits.Handler:
 			return Stalled, s.Since
@@ -123,7 +124,7 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 		report(Abandoned, s.Ended, 0)
 	case !s.Failing.IsZero():
 		report(s.Handling, s.Failing, troubleAfter)
-	case s.Handling == Handling:
+	case s.Handling == Handling, s.Handling == GivingUp:
 		report(s.Handling, s.Since, limits.Stall)
 	case s.Handling == Blocked, s.Handling == Opening, s.Handling == Closing:
 		report(s.Handling, s.Since, troubleAfter)

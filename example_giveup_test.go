@@ -1,0 +1,80 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// An order that can never be served is given up at once, and one that fails after three attempts.
+// Their letters have all of them.
+func ExampleGiveUp() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	for _, order := range []string{"one espresso", "???", "a moon", "two teas"} {
+		srv.Put("orders", "customer-7", []byte(order))
+	}
+
+	c, err := weir.New(srv.Client(), memstore.New(), weir.Options{
+		Stream: "orders", App: "billing", Logger: quiet, RetryMin: time.Millisecond,
+		GiveUp: weir.GiveUp{
+			Attempts: 3,
+			Patience: -1, // so that the example does not wait for other records
+			To: deadletter.Func(func(_ context.Context, letters []deadletter.Letter) error { // better: deadletter.File
+				for _, l := range letters {
+					fmt.Printf("given up: %s (%s, %d attempts: %s)\n", l.Data, l.Reason, l.Attempts, l.Error)
+				}
+				return nil
+			}),
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	err = c.Run(ctx, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
+		switch order := string(r.Data); order {
+		case "???":
+			return weir.Reject(errors.New("not an order"))
+		case "a moon":
+			return errors.New("not in stock")
+		case "two teas":
+			stop()
+			fallthrough
+		default:
+			fmt.Println("served:", order)
+			return nil
+		}
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// served: one espresso
+	// given up: ??? (rejected, 1 attempts: not an order)
+	// given up: a moon (attempts, 3 attempts: not in stock)
+	// served: two teas
+}
+
+// A handler of batches says at which record it failed. What is before it is done.
+func ExampleFailedAt() {
+	_ = weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
+		for _, r := range b.Records {
+			if err := serve(ctx, r); err != nil {
+				return weir.FailedAt(r, err)
+			}
+		}
+		return nil
+	})
+}
+
+func serve(context.Context, weir.Record) error { return nil }

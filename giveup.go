@@ -1,0 +1,174 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+)
+
+// GiveUp says when a record is given up that the handler fails at. Its letter goes to To, and only
+// when that has it does handling go on after the record. The zero GiveUp gives nothing up: a batch
+// is handled again until it succeeds.
+//
+// What is given up is the record that [FailedAt] names, or that a [RecordFunc] failed at, or that
+// is alone in its batch. When a handler fails with a batch of several and does not say where, all
+// of them are given up as one, unless Bisect finds out.
+//
+// It does not concern [ShardHandlers].Pull, whose function sees to failures itself.
+type GiveUp struct {
+	// To gets the letters of records that are given up. Required with any other field; with To
+	// alone only what the handler rejects is given up, see [Reject].
+	To deadletter.Destination
+	// Attempts is how many calls of the handler may fail at a record, 1 to 10,000. They are counted
+	// by each owner of the shard anew. 0, the default, is no bound.
+	Attempts int
+	// MaxAge is how old a record may be that fails, from its arrival at the service to now by this
+	// worker's clock, 1 s to 366 days. Older records are handed over all the same, and given up
+	// only if the handler fails at them. 0, the default, is no bound.
+	MaxAge time.Duration
+	// Bisect finds the record at fault when the handler fails with a batch of several: it is handed
+	// over again in halves, in order, each as soon as what is before it is done. Only calls that
+	// fail with the record alone count as its attempts. What [Reject] is returned for is always
+	// found in this way.
+	Bisect bool
+	// Patience is how long a record is still handled again although it could be given up, while
+	// this worker has handled nothing else since it first failed: then not the record may be at
+	// fault but what the handler needs, such as a database. It counts from the first failure.
+	// Defaults to 2 min, at most 24 h; negative is none. It does not hold for what is rejected.
+	Patience time.Duration
+	// PerMinute is how many records a minute this worker gives up at most; until it may it goes on
+	// handling them again. A batch of more, that fails as one, is given up only when it has failed
+	// for the minutes that so many take. Defaults to 60, up to 1,000,000; negative is no bound. It
+	// holds for what is rejected too.
+	PerMinute int
+}
+
+const (
+	defaultPatience  = 2 * time.Minute
+	defaultPerMinute = 60
+)
+
+// check fills defaults in and returns what is wrong.
+func (g *GiveUp) check(bad func(format string, args ...any)) {
+	if g.To == nil {
+		if *g != (GiveUp{}) {
+			bad("Options.GiveUp.To is nil although other fields of GiveUp are set: say where the letters of records go that are given up")
+		}
+		return
+	}
+	if g.Attempts < 0 || g.Attempts > 10_000 {
+		bad("Options.GiveUp.Attempts %d must be between 1 and 10000, or 0 for no bound", g.Attempts)
+	}
+	if g.MaxAge != 0 && (g.MaxAge < time.Second || g.MaxAge > 366*24*time.Hour) {
+		bad("Options.GiveUp.MaxAge %v must be between 1s and 366 days, or 0 for no bound", g.MaxAge)
+	}
+	switch {
+	case g.Patience == 0:
+		g.Patience = defaultPatience
+	case g.Patience > 24*time.Hour:
+		bad("Options.GiveUp.Patience %v must be 24h at most, or negative for none", g.Patience)
+	}
+	switch {
+	case g.PerMinute == 0:
+		g.PerMinute = defaultPerMinute
+	case g.PerMinute > 1_000_000:
+		bad("Options.GiveUp.PerMinute %d must be 1000000 at most, or negative for no bound", g.PerMinute)
+	}
+}
+
+// Reject is returned by a handler for a record that can never succeed, such as one that it cannot
+// read: it is given up at the first failure, if [GiveUp].To is set; otherwise it is a failure like
+// any other. A handler of batches says which record it is with FailedAt(r, Reject(err)); else it is
+// looked for as [GiveUp].Bisect says.
+func Reject(err error) error { return &rejectError{err} }
+
+type rejectError struct{ err error }
+
+func (e *rejectError) Error() string {
+	if e.err == nil {
+		return "the record was rejected"
+	}
+	return e.err.Error()
+}
+
+func (e *rejectError) Unwrap() error { return e.err }
+
+// FailedAt is returned by a handler that failed at r, one of the batch's records, and has done all
+// before it, as [Batch.Done] would say. Handling goes on with r. Of several that are joined the
+// first record counts.
+func FailedAt(r Record, err error) error {
+	if err == nil {
+		err = errors.New("weir: the handler failed without an error")
+	}
+	return &failedAtError{r, err}
+}
+
+type failedAtError struct {
+	at  Record
+	err error
+}
+
+func (e *failedAtError) Error() string { return e.err.Error() }
+func (e *failedAtError) Unwrap() error { return e.err }
+
+var errNamedOther = errors.New("weir: FailedAt named a record that is not in the batch")
+
+// blame is what an error of a handler says about the records that it got.
+type blame struct {
+	named    bool // it failed at the first that is not done
+	rejected bool // what it failed at can never succeed
+}
+
+// blamed is a record that an error names.
+type blamed struct {
+	Record
+	rejected bool
+}
+
+// allBlamed appends those that err names to all. rejected says that err was rejected as a whole.
+func allBlamed(all []blamed, err error, rejected bool) []blamed {
+	switch e := err.(type) { //nolint:errorlint // it goes through the tree itself
+	case *failedAtError:
+		return append(all, blamed{e.at, rejected || errors.As(e.err, new(*rejectError))})
+	case *rejectError:
+		return allBlamed(all, e.err, true)
+	case interface{ Unwrap() error }:
+		return allBlamed(all, e.Unwrap(), rejected)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			all = allBlamed(all, err, rejected)
+		}
+	}
+	return all
+}
+
+// where notes that all before the first record is done that an error of the handler names. The
+// error that it returns says so if that is none of those that were handed over.
+func (d *delivery) where(err error) (blame, error) {
+	if err == nil {
+		return blame{}, nil
+	}
+	all := allBlamed(nil, err, false)
+	if len(all) == 0 {
+		return blame{rejected: errors.As(err, new(*rejectError))}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first, rejected := len(d.kept.records), false
+	for _, r := range all {
+		i, found := d.find(r.Record)
+		if r.from == nil || *r.from != *d.from || !found || i >= d.limit() {
+			return blame{}, fmt.Errorf("%w: %w", errNamedOther, err)
+		}
+		if i < first {
+			first, rejected = i, r.rejected
+		}
+	}
+	if first < d.done { // Done said more
+		return blame{}, err
+	}
+	d.done = first
+	return blame{named: true, rejected: rejected}, err
+}

@@ -1,0 +1,223 @@
+package weir
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/retry"
+	"github.com/weir-go/weir/internal/source"
+)
+
+// givingUp is what the shards of a run share about giving records up.
+type givingUp struct {
+	mu      sync.Mutex
+	worked  time.Time // when the last call of a handler began that succeeded
+	allowed allowance
+}
+
+// works notes that a call of a handler succeeded, which began then.
+func (g *givingUp) works(began time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if began.After(g.worked) {
+		g.worked = began
+	}
+}
+
+// lastWorked is when the last call began that has succeeded by now.
+func (g *givingUp) lastWorked() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.worked
+}
+
+// room is how many records may still be given up.
+func (g *givingUp) room(perMinute int, now time.Time) float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.allowed.now(perMinute, now)
+}
+
+// took notes that n records were given up.
+func (g *givingUp) took(n, perMinute int, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.allowed.take(n, perMinute, now)
+}
+
+// afterFailure does what follows a failure of the handler that noteFailure has noted. worked is
+// when the last call began that had succeeded by the time at which this one began. It returns nil
+// when the handler is to be called again, and otherwise why not.
+func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.Time) error {
+	v := l.judge(d, of, worked)
+	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
+	switch v.do {
+	case giveUp:
+		l.handlerFailed(d, failedForGood, err, 0)
+		return l.giveUp(d, v, err)
+	case halveNow:
+		d.halve(v.until)
+		l.handlerFailed(d, failedInParts, err, 0)
+		return nil
+	case halve:
+		d.halve(v.until)
+	case waitForOthers, waitForRoom:
+		l.tellWaits(d, v)
+	}
+	l.enter(ShardRetrying, d.attempt, err)
+	l.handlerFailed(d, failedAgain, err, pause)
+	return retry.Wait(l.term.Reading(), pause)
+}
+
+// verdictOf is a verdict about the records of a delivery from one index to another.
+type verdictOf struct {
+	verdict
+	from, until int
+}
+
+// judge asks the policy what follows a failure.
+func (l *shardLoop) judge(d *delivery, of blame, worked time.Time) verdictOf {
+	policy, now := &l.in.opts.GiveUp, time.Now()
+	if policy.To == nil {
+		return verdictOf{}
+	}
+	// What goroutines of the handler say is done while this goes on counts at its next call.
+	d.mu.Lock()
+	from, failed := d.head, []source.Record(nil)
+	if until := d.limit(); from < until {
+		failed = d.kept.records[from:until]
+	}
+	d.mu.Unlock()
+	if len(failed) == 0 { // the handler fails at the shard's end
+		return verdictOf{}
+	}
+	f := failedCall{
+		records: len(failed), named: of.named, rejected: of.rejected, attempts: d.attempt, alone: d.alone,
+		room: l.in.givingUp.room(policy.PerMinute, now),
+	}
+	if policy.MaxAge > 0 {
+		f.old = olderThan(failed, now.Add(-policy.MaxAge))
+	}
+	since := d.failed
+	if policy.Bisect {
+		since = d.suspect
+	}
+	f.failing, f.other = now.Sub(since), worked.After(since)
+	v := policy.judge(f)
+	return verdictOf{v, from, from + v.records}
+}
+
+// olderThan is how many records from the first on arrived before then.
+func olderThan(records []source.Record, then time.Time) (n int) {
+	for i := range records {
+		if at := records[i].Arrival; at == 0 || at >= then.UnixMilli() {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// giveUp gives records up: their letters first, for as long as that takes, then they are done. It
+// fails when the term is over, and when the lease is wanted back.
+func (l *shardLoop) giveUp(d *delivery, v verdictOf, failure error) error {
+	letters := d.letters(v, failure)
+	policy := &l.in.opts.GiveUp
+	l.enter(ShardGivingUp, d.attempt, failure)
+	for attempt := 1; ; attempt++ {
+		err := contained("GiveUp.To", func() error { return policy.To.Put(&d.ctx, letters) })
+		if err == nil {
+			break
+		}
+		if cause := context.Cause(l.term.Context()); cause != nil {
+			return cause
+		}
+		l.in.counted.lettersFailed.Add(1)
+		pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
+		l.lettersFailed(d, letters, err, attempt, pause)
+		if err := retry.Wait(l.term.Reading(), pause); err != nil {
+			return err
+		}
+		l.enter(ShardGivingUp, d.attempt, err)
+	}
+	l.in.givingUp.took(len(letters), policy.PerMinute, time.Now())
+	l.in.counted.recordsGivenUp.Add(uint64(len(letters)))
+	l.tellGivenUp(d, v, letters, failure)
+	d.mu.Lock()
+	d.done = max(d.done, v.until)
+	d.mu.Unlock()
+	d.gone += len(letters)
+	return nil
+}
+
+// letters are those of the records that are given up.
+func (d *delivery) letters(v verdictOf, failure error) []deadletter.Letter {
+	var of deadletter.Letter
+	stack := ""
+	if panicked := (*PanicError)(nil); errors.As(failure, &panicked) {
+		stack = panicked.Stack
+	}
+	of.Describe(failure, stack)
+	opts, attempts := &d.loop.in.opts, d.attempt
+	if (opts.GiveUp.Bisect || v.reason == deadletter.Rejected) && d.alone > 0 {
+		attempts = d.alone // before it was found it failed with others
+	}
+	of.Version, of.App, of.Worker, of.Epoch = deadletter.Version, opts.App, opts.Worker, d.loop.term.Lease.Epoch
+	of.GivenUp, of.FirstFailure, of.LastFailure = time.Now().UTC(), d.failed.UTC(), time.Now().UTC()
+	of.Reason, of.Attempts, of.Together = v.reason, attempts, v.records
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	letters := make([]deadletter.Letter, v.records)
+	for i := range letters {
+		r := &d.kept.records[v.from+i]
+		one := whole(d.kept.records[v.from+i : v.from+i+1])[0]
+		letters[i] = of
+		letters[i].ID, letters[i].Stream, letters[i].Shard = one.ID(), d.from.Stream, d.from.Shard
+		letters[i].SequenceNumber, letters[i].Position, letters[i].PartitionKey, letters[i].Data = r.SequenceNumber, one.Position().String(), r.Key, bytes.Clone(r.Data)
+		if r.Arrival != 0 {
+			letters[i].Arrived = time.UnixMilli(r.Arrival).UTC()
+		}
+	}
+	return letters
+}
+
+// tellWaits tells once that a record is not given up although it could be.
+func (l *shardLoop) tellWaits(d *delivery, v verdictOf) {
+	if d.waits == v.do {
+		return
+	}
+	d.waits = v.do
+	why := "this worker has handled nothing else since it first failed"
+	if v.do == waitForRoom {
+		why = "that would be too many a minute"
+	}
+	l.in.opts.Logger.Warn("a record is not given up yet", "stream", d.from.Stream, "shard", d.from.Shard, "at", l.term.At(), "reason", v.reason, "why", why)
+	if f := l.in.tell.GiveUpHeld; f != nil {
+		f(GiveUpHeld{Stream: d.from.Stream, Shard: d.from.Shard, Records: v.records, Reason: v.reason, Why: why})
+	}
+}
+
+// lettersFailed tells that letters could not be put.
+func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
+	l.in.opts.Logger.Error("the letters of records that are given up could not be put; the shard waits for that", "stream", d.from.Stream, "shard", d.from.Shard,
+		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
+	l.enter(ShardRetrying, attempt, err)
+	if f := l.in.tell.LettersFailed; f != nil {
+		f(LettersFailed{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
+	}
+}
+
+// tellGivenUp tells that records were given up.
+func (l *shardLoop) tellGivenUp(d *delivery, v verdictOf, letters []deadletter.Letter, failure error) {
+	l.in.opts.Logger.Error("gave up", "stream", d.from.Stream, "shard", d.from.Shard, "records", len(letters), "first", letters[0].ID,
+		"reason", v.reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
+	if f := l.in.tell.GivenUp; f != nil {
+		f(GivenUp{
+			Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].ID, Reason: v.reason, Attempts: letters[0].Attempts, Err: failure,
+		})
+	}
+}
