@@ -200,7 +200,7 @@ func (w *world) overran(l *life, about string) {
 		return
 	}
 	for _, c := range l.parked {
-		if c.op == "handle" && c.about == about && !c.gone.Load() {
+		if c.isUsers() && c.about == about && !c.gone.Load() {
 			w.judge.Fault(l.who, w.wall())
 			return
 		}

@@ -218,6 +218,9 @@ func (w *world) watched() int64 {
 	if leader.older { // which begins to watch when it leads
 		since = w.duties.leaderSince
 	}
+	if until := leader.hindered.resigned; until > since { // it may not lead again so soon
+		since = max(since, min(until, w.duties.leaderSince))
+	}
 	return max(since, leader.hindered.begun, leader.fromStore(), leader.leads, w.outage)
 }
 
@@ -253,13 +256,13 @@ func (w *world) noteHandlers(l *life) {
 		} else if c.op == "hook" { // Run waits for it when all else has ended
 			l.hindered.handles["hook"] = w.now()
 			continue
-		} else if c.op != "handle" && c.op != "streams" {
+		} else if !c.isUsers() && c.op != "streams" {
 			continue
 		}
 		if c.gone.Load() {
 			continue
 		}
-		if c.op == "handle" {
+		if c.isUsers() {
 			l.hindered.handles[c.about] = w.now()
 		}
 		if w.stage == settling && c.sent < w.duties.settle {
@@ -409,7 +412,7 @@ func (w *world) unsettled(wrong string) {
 			since = max(since, wk.life.began)
 		}
 	}
-	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle
+	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience()
 	if w.counts[ReaderStuck] > 0 || w.opensLess() {
 		may += 2 * s.stall
 	}

@@ -74,7 +74,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	h.judge.Shard = shard
 	w.judge.Begin(h.judge, w.wall())
-	w.follows(c, h)
+	if w.letters == nil { // what is given up, and what is handed over in parts, leaves nothing behind in one way
+		w.follows(c, h)
+	}
 
 	took := time.Duration(0)
 	switch {
@@ -109,6 +111,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 	if f == "" {
 		v.habit = w.habitOf(c, b)
 	}
+	if f == "" || f == HandlerSlow || f == HandlerIgnores {
+		v.bad = w.badAt(h.judge.IDs)
+	}
 	what := string(f)
 	if what == "" && len(h.judge.IDs) > 0 {
 		what = h.judge.IDs[0].String() + " … " + h.judge.IDs[len(h.judge.IDs)-1].String()
@@ -142,6 +147,11 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 			w.judge.Noted(h.judge, v.habit.done, w.wall())
 		}
 		return // it goes on
+	case v.bad != nil:
+		if v.bad.named() {
+			w.judge.Noted(h.judge, v.bad.index, w.wall())
+		}
+		w.fails(h, v.bad)
 	case v.kind == HandlerStops, v.kind == HandlerExits:
 		c.life.stopping = true
 	case v.kind == "":
@@ -152,6 +162,7 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		}
 	case c.life.pulls: // it asks the sink again
 	default:
+		w.fails(h, nil)
 		w.leaves(c, h)
 	}
 	w.judge.Ended(h.judge)

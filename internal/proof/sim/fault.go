@@ -75,6 +75,14 @@ const (
 	SinkLies   Fault = "sink lies" // in ways that lose nothing
 )
 
+// What becomes of a call that puts letters of records that are given up.
+const (
+	LettersFail  Fault = "letters fail"
+	LettersLost  Fault = "letters' answer lost" // with an error, though they are durable
+	LettersPanic Fault = "letters panic"
+	LettersSlow  Fault = "letters slow" // up to 70 s
+)
+
 // What happens to workers and streams at times of its own.
 const (
 	Crash        Fault = "crash"

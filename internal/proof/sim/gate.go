@@ -37,6 +37,9 @@ type call struct {
 	gone  atomic.Bool      // nobody waits any more
 }
 
+// isUsers reports whether it is what a user does with a shard's records.
+func (c *call) isUsers() bool { return c.op == "handle" || c.op == "letters" }
+
 type reply struct {
 	value any
 	err   error

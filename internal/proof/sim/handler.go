@@ -27,6 +27,7 @@ type verdict struct {
 	kind       Fault  // "" to succeed
 	checkpoint int    // records to save before that, 0 for none
 	habit      *habit // what to do before that, nil for nothing
+	bad        *badly // fail at one of the records
 }
 
 var errHandler = errors.New("sim: the handler failed")
@@ -42,6 +43,9 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	v := r.value.(verdict)
 	if v.habit != nil {
 		return l.follow(ctx, b, h, v.habit)
+	}
+	if v.bad != nil {
+		return v.bad.err(b.Records)
 	}
 	if v.checkpoint > 0 {
 		err := b.Checkpoint(ctx, b.Records[v.checkpoint-1])

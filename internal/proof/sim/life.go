@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/previous"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/lease"
@@ -165,13 +166,18 @@ func (w *world) options(of *worker, l *life) weir.Options {
 	if w.reading == weir.FanOut {
 		o.stall = max(o.stall, 130*time.Second) // 2 min is the least, by the fastest clock
 	}
+	var give weir.GiveUp
+	if w.letters != nil {
+		give = w.letters.policy
+		give.To = deadletter.Func(l.put)
+	}
 	return weir.Options{
 		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
 		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
-		Events: l.hooks(),
+		GiveUp: give, Events: l.hooks(),
 	}
 }
 
@@ -219,7 +225,7 @@ func (w *world) returned(l *life, err error) {
 	}
 	w.note(l, "returned", "", 0, what)
 	for _, c := range l.parked {
-		if !c.gone.Load() && c.op != "handle" && c.op != "late" && c.op != "hook" {
+		if !c.gone.Load() && !c.isUsers() && c.op != "late" && c.op != "hook" {
 			w.breaks("Run of %s has returned while a call (%s) was under way", l.who, c.op)
 		}
 	}

@@ -24,6 +24,8 @@ type Profile struct {
 	Reuses float64 // the part of them with Options.ReuseBuffers
 	Older  float64 // the part of the starts of workers that are of the version before
 	Sinks  bool    // handlers write to a sink that says where reading begins
+	// handlers fail at some records each time, and Options.GiveUp says what becomes of those
+	Letters bool
 	// how many there are; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
 	Records time.Duration
@@ -48,6 +50,8 @@ var habitFaults = map[Fault]float64{
 	HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, Checkpoints: .03,
 }
 
+var letterFaults = map[Fault]float64{LettersFail: .1, LettersLost: .05, LettersPanic: .02, LettersSlow: .01}
+
 var eventFaults = map[Fault]float64{
 	EventTwice: .02, EventCut: .01, EventSilent: .003, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03,
 }
@@ -70,7 +74,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
@@ -113,6 +117,11 @@ var long = []Profile{
 		Name: "sinks", Sinks: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, handlerFaults, workerFaults, map[Fault]float64{
 			SetBack: 60, SinkFails: .05, SinkHangs: .01, SinkPanics: .02, SinkLies: .03, CrashWaits: .003, Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 60, Merge: 40,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
+	},
+	{
+		Name: "letters", Letters: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, workerFaults, letterFaults, map[Fault]float64{
+			HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, CrashWaits: .003, Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 60, Merge: 40,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 6},
 	},
 	{
 		Name: "rolling", Older: .5, Pushed: .3, Rates: all(storeFaults, workerFaults, shapeFaults, map[Fault]float64{Leaves: 120}), Repeats: true,

@@ -52,7 +52,8 @@ type world struct {
 	lives   []*life
 	store   *memstore.Store
 	service *model.Service
-	sink    *sink // nil where handlers have none
+	sink    *sink    // nil where handlers have none
+	letters *letters // nil where nothing is given up
 	streams []*stream
 	judge   *judge.Judge
 	books   books
@@ -166,6 +167,7 @@ func (w *world) prepare(o Options) {
 	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
 	w.makeStreams(shards)
 	w.makeSink()
+	w.makeLetters()
 	late := w.begin()
 	for i := range n {
 		// Rates within 4.5 % of true time: any two differ by less than a tenth.
@@ -342,6 +344,8 @@ func (w *world) admit(c *call) {
 		w.admitHook(c, body)
 	case sinkCall:
 		w.admitSink(c, body)
+	case lettersCall:
+		w.admitLetters(c, body)
 	default:
 		w.admitStore(c)
 	}
@@ -374,6 +378,9 @@ func (w *world) answer(c *call, r reply) {
 		what = r.err.Error()
 	}
 	w.noteOf(c, " answered", what)
+	if b, ok := c.body.(lettersCall); ok && r == (reply{}) {
+		w.heardLetters(l, b.letters)
+	}
 	if b, ok := c.body.(*beatCall); ok {
 		if r.err == nil {
 			w.trusts(l, c.sent, &b.report, b.answered(r))

@@ -36,6 +36,7 @@ type record struct {
 	done    bool // a handler said so
 	acked   bool // … and was told that this counts
 	undone  bool // it was done once, which is lost
+	letter  bool // it was given up
 	by      Worker
 	epoch   uint64
 	at      time.Time
@@ -324,10 +325,37 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 			s.left--
 			s.since = now
 		}
-		r.done, r.by, r.epoch, r.at = true, b.Worker, b.Epoch, now
+		r.done, r.letter, r.by, r.epoch, r.at = true, false, b.Worker, b.Epoch, now
 		r.handled++
 		j.advance(id.Key)
 	}
+}
+
+// GivenUp notes that a letter of a record is durable, which counts as handling it. again says that
+// its worker may put the letter a second time, because it has not heard of that.
+func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Time) {
+	r := j.record(id)
+	if r == nil {
+		j.breaks("%s gives %s up, which nobody put", by, id)
+		return
+	}
+	low := j.low[id.Key]
+	switch {
+	case r.done && r.by == by && r.epoch == epoch && !r.letter:
+		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
+	case r.done && r.by == by && r.epoch == epoch && !again:
+		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
+	case id.N > low+1 && !j.follows(nil, id, low):
+		j.breaks("%s gives %s up although one before it of its key was not handled", by, id)
+	}
+	s := j.shard(r.shard)
+	if !r.done && !r.exempt {
+		j.missing--
+		s.left--
+	}
+	s.since = now
+	r.done, r.letter, r.acked, r.by, r.epoch, r.at = true, true, false, by, epoch, now
+	j.advance(id.Key)
 }
 
 // Doubted notes that what was done of a shard is said not to be: it may be handled again at any

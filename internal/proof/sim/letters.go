@@ -1,0 +1,275 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+)
+
+// letters are what is known of records that handlers fail at, and of those that were given up.
+type letters struct {
+	policy weir.GiveUp // without its destination
+	// by owner: calls that failed with a record at their head, and those that were about it alone
+	failed map[owned]*failures
+	ids    map[judge.ID]string // of the first letter of each
+	again  map[owned]bool      // a letter that may be put again, because its worker heard of no success
+	kept   int
+}
+
+// owned is a record at one owner of its shard.
+type owned struct {
+	by    judge.Worker
+	epoch uint64
+	judge.ID
+}
+
+type failures struct{ head, alone, rejected, all int }
+
+// badly is how a handler fails at a record, and names it or not.
+type badly struct {
+	index int // in the batch
+	how   int
+}
+
+// The ways in which a handler fails at a record.
+const (
+	saysNothing = iota
+	names
+	rejects
+	rejectsByName
+	waysToFail
+)
+
+var errBad = errors.New("sim: a bad record")
+
+func (f *badly) named() bool { return f.how == names || f.how == rejectsByName }
+
+// err is what the handler returns, for the records that it got.
+func (f *badly) err(records []weir.Record) error {
+	switch r := records[f.index]; f.how {
+	case names:
+		return weir.FailedAt(r, errBad)
+	case rejects:
+		return weir.Reject(errBad)
+	case rejectsByName:
+		return weir.Reject(weir.FailedAt(r, errBad))
+	}
+	return errBad
+}
+
+// makeLetters draws a policy.
+func (w *world) makeLetters() {
+	if !w.profile.Letters {
+		return
+	}
+	d := roll(w.seed, "letters")
+	w.letters = &letters{failed: map[owned]*failures{}, ids: map[judge.ID]string{}, again: map[owned]bool{}}
+	p := &w.letters.policy
+	p.Attempts, p.Bisect, p.Patience, p.PerMinute = 1+d.below(4), d.chance(.6), -1, -1
+	if d.chance(.4) {
+		p.MaxAge = d.span(time.Second, time.Minute)
+	}
+	if d.chance(.5) {
+		p.Patience = d.span(100*time.Millisecond, 10*time.Second)
+	}
+	if p.Bisect && d.chance(.5) { // or batches of many wait for as many minutes
+		p.PerMinute = 60 + d.below(200)
+	}
+}
+
+// patience is how much longer than otherwise a record may wait that nobody can handle.
+func (w *world) patience() time.Duration {
+	if w.letters == nil {
+		return 0
+	}
+	return max(w.letters.policy.Patience, 0) + retryMax
+}
+
+// badAt decides whether one of the records is one that handlers always fail at, and how.
+func (w *world) badAt(ids []judge.ID) *badly {
+	if w.letters == nil {
+		return nil
+	}
+	for i, id := range ids {
+		if d := roll(w.seed, "bad "+id.String()); d.chance(.03) {
+			return &badly{i, d.below(waysToFail)}
+		}
+	}
+	return nil
+}
+
+// fails notes that a handler's call failed; bad is nil if it did by chance.
+func (w *world) fails(h *handling, bad *badly) {
+	s := w.letters
+	if s == nil || h.judge.Stale {
+		return
+	}
+	from, alone, rejected := 0, len(h.judge.IDs) == 1, false
+	if bad != nil {
+		rejected = bad.how == rejects || bad.how == rejectsByName
+		if bad.named() {
+			from, alone = bad.index, true
+		}
+	}
+	for i, id := range h.judge.IDs[from:] {
+		f := s.of(h.judge.Worker, h.judge.Epoch, id)
+		f.all++
+		if rejected {
+			f.rejected++
+		}
+		if i == 0 {
+			f.head++
+			if alone {
+				f.alone++
+			}
+		}
+	}
+}
+
+func (s *letters) of(by judge.Worker, epoch uint64, id judge.ID) *failures {
+	key := owned{by, epoch, id}
+	if s.failed[key] == nil {
+		s.failed[key] = &failures{}
+	}
+	return s.failed[key]
+}
+
+// lettersCall asks the destination to keep letters.
+type lettersCall struct{ letters []deadletter.Letter }
+
+// put is every worker's destination.
+func (l *life) put(ctx context.Context, all []deadletter.Letter) error {
+	c := &call{life: l, op: "letters", about: about(all[0].Stream, all[0].Shard), ctx: ctx, body: lettersCall{all}}
+	r := l.w.gate.wait(c)
+	if r.value == LettersPanic {
+		panic("sim: the destination panics")
+	}
+	return r.err
+}
+
+var ofLetters = []Fault{LettersFail, LettersLost, LettersPanic, LettersSlow}
+
+// admitLetters decides what becomes of letters.
+func (w *world) admitLetters(c *call, body lettersCall) {
+	l, d := c.life, w.dice(c, "")
+	l.hindered.handles[c.about] = w.now()
+	took := d.often(time.Millisecond, 50*time.Millisecond)
+	before, after := w.crashes(c)
+	f := w.pick(c, &d, ofLetters...)
+	w.note(l, c.op, c.about, c.n, string(f))
+	w.checkLetters(l, body.letters)
+	if before {
+		w.after(took, func() { w.crash(l, string(CrashWaits)) })
+		return
+	}
+	if f == LettersSlow {
+		took = d.span(time.Second, longestHandler)
+		w.judge.Fault(l.who, w.wall().Add(took))
+	}
+	w.after(took, func() {
+		l.hindered.handles[c.about] = w.now()
+		switch {
+		case l.dead.Load() || c.gone.Load():
+		case f == LettersFail:
+			w.answer(c, reply{err: errBad})
+		case f == LettersPanic:
+			w.answer(c, reply{value: f})
+		default:
+			w.keepLetters(l, body.letters)
+			if after {
+				w.crash(l, string(CrashWaits))
+				return
+			}
+			if f == LettersLost {
+				w.answer(c, reply{err: errBad})
+				return
+			}
+			w.answer(c, reply{})
+		}
+	})
+}
+
+// checkLetters holds letters to the policy, and to what was seen of their records.
+func (w *world) checkLetters(l *life, all []deadletter.Letter) {
+	s, p := w.letters, &w.letters.policy
+	var head *failures
+	for i, letter := range all {
+		id, ok := idOf(letter.Data)
+		if !ok {
+			w.breaks("a letter of %s is of a record that nobody put: %.60q", letter.ID, letter.Data)
+			return
+		}
+		f := s.of(l.who, letter.Epoch, id)
+		if i == 0 {
+			head = f
+		}
+		calls, alone := head.head, len(all) == 1 && f.alone > 0
+		if alone && (p.Bisect || letter.Reason == deadletter.Rejected) {
+			calls = f.alone
+		}
+		switch was, known := s.ids[id]; {
+		case known && was != letter.ID:
+			w.breaks("the letters of %s have the IDs %s and %s", id, was, letter.ID)
+		case letter.Together != len(all):
+			w.breaks("a letter of %s says that %d were given up together, of %d", id, letter.Together, len(all))
+		case letter.Attempts > calls || letter.Attempts < 1:
+			w.breaks("the letter of %s says %d attempts, of %d calls that failed at it", id, letter.Attempts, calls)
+		case letter.Reason == deadletter.Attempts && letter.Attempts < p.Attempts:
+			w.breaks("%s is given up after %d attempts of %d", id, letter.Attempts, p.Attempts)
+		case letter.Reason == deadletter.Rejected && f.rejected == 0:
+			w.breaks("%s is given up as rejected, and nobody has", id)
+		case letter.Reason == deadletter.Rejected && !alone, p.Bisect && !alone:
+			w.breaks("%s is given up for others that it was handed over with", id)
+		case letter.Reason == deadletter.Age && (p.MaxAge == 0 || w.wall().Sub(letter.Arrived) < p.MaxAge-w.skewed()):
+			w.breaks("%s is given up for its age of %v", id, w.wall().Sub(letter.Arrived))
+		case f.all == 0:
+			w.breaks("%s is given up, and no call has failed at it", id)
+		}
+	}
+}
+
+// skewed is how much older than it is a record may seem: the dates of the service are by its clock.
+func (w *world) skewed() time.Duration { return w.skew.Abs() + time.Second }
+
+// keepLetters notes that letters are durable, of which their worker has not heard yet.
+func (w *world) keepLetters(l *life, all []deadletter.Letter) {
+	s := w.letters
+	for _, letter := range all {
+		id, _ := idOf(letter.Data)
+		s.ids[id] = letter.ID
+		s.kept++
+		of := owned{l.who, letter.Epoch, id}
+		w.judge.GivenUp(l.who, letter.Epoch, id, s.again[of], w.wall())
+		s.again[of] = true
+	}
+}
+
+// heardLetters notes that a worker hears that letters are durable.
+func (w *world) heardLetters(l *life, all []deadletter.Letter) {
+	for _, letter := range all {
+		id, _ := idOf(letter.Data)
+		delete(w.letters.again, owned{l.who, letter.Epoch, id})
+		w.judge.Acked(&judge.Batch{IDs: []judge.ID{id}}, 1)
+	}
+}
+
+// sawLetters says what is wrong with what was given up in the end.
+func (w *world) sawLetters() {
+	if w.letters == nil {
+		return
+	}
+	for id := range w.letters.ids {
+		if _, put := w.books.home[id]; !put {
+			w.breaks("there is a letter of %s, which nobody put", id)
+		}
+	}
+	for id := range w.books.home {
+		if w.badAt([]judge.ID{id}) != nil && w.letters.ids[id] == "" {
+			w.breaks("%s was not given up, and no handler can have handled it", id)
+		}
+	}
+}
