@@ -31,6 +31,7 @@ type consumeOptions struct {
 	log      logFormat
 	health   string
 	settings weir.Options // those that have flags of their names
+	giveUp   giveUpFlags
 }
 
 func consumeCommand(t terminal) *cobra.Command {
@@ -51,6 +52,10 @@ same time. If the worker is killed (SIGKILL), Linux kills the command too, but n
 last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the epoch where that matters.
 The command inherits the worker's environment, AWS credentials included.
 
+A batch that the command fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
+Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows
+them and handles them again. While nothing else can be handled, either, or too much is given up, it waits with that.
+
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
 saves its progress and gives its shards to the others. What is not finished after --stop-timeout is interrupted and named
 on standard error; it will be handled again. 20 s after that time at the latest the worker has ended.
@@ -66,6 +71,7 @@ package's documentation says more about each.
 		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
+  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
   weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
   weir consume --stream flights --app look --store memory: --from 15m`,
 		Args: o.fanOut.args,
@@ -79,6 +85,9 @@ package's documentation says more about each.
 			}
 			from, err := parseFrom(o.from, time.Now())
 			if err != nil {
+				return err
+			}
+			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != ""); err != nil {
 				return err
 			}
 			if o.worker == "" {
@@ -103,6 +112,7 @@ package's documentation says more about each.
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
 	o.fanOut.register(cmd)
 	registerSettings(cmd, &o.settings)
+	o.giveUp.register(cmd, &o.settings.GiveUp)
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log which shards are taken and given back, too")
 	o.log = logText
 	cmd.Flags().Var(&o.log, "log", "how standard error tells what happens: text or json, a line each")

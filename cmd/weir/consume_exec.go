@@ -36,15 +36,20 @@ func (e executor) Handle(ctx context.Context, b *weir.Batch) error {
 	if len(b.Records) == 0 {
 		return nil // the end of a shard has nothing for a command
 	}
+	return e.run(ctx, input, "WEIR_STREAM="+b.Stream, "WEIR_SHARD="+b.Shard, "WEIR_EPOCH="+strconv.FormatUint(b.Epoch, 10))
+}
+
+// run gives the command its input, with some more in its environment.
+func (e executor) run(ctx context.Context, input []byte, env ...string) error {
 	cmd := shell(ctx, e.command)
-	cmd.Env = append(os.Environ(), "WEIR_STREAM="+b.Stream, "WEIR_SHARD="+b.Shard, "WEIR_EPOCH="+strconv.FormatUint(b.Epoch, 10))
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), e.t.out, e.t.err
 	// Asked first, with everything it started, then killed. Ctrl-C at the terminal does not reach
 	// it: the worker decides.
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return endGroup(cmd, false) }
 	cmd.WaitDelay = grace
-	err = runNoted(cmd)
+	err := runNoted(cmd)
 	// it exited with 0, though something it started goes on
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil

@@ -38,12 +38,12 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 	}
 	f.Var(&span{to: &o.HandlerTimeout, zero: true}, "handler-timeout",
 		"how long a batch may take before its shard goes to another worker, from 1s; 0 is no limit (default 0)")
-	f.Var(&number[int]{&o.Batch, strconv.Atoi, 1, 10_000, "1 to 10000"}, "batch", "at most so many records in a batch, 1 to 10000 (default 10000)")
-	f.Var(&number[int]{&o.MaxMemory, parseSize, 16 << 20, 1 << 40, "16MiB to 1024GiB"}, "max-memory",
+	f.Var(&number[int]{to: &o.Batch, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "batch", "at most so many records in a batch, 1 to 10000 (default 10000)")
+	f.Var(&number[int]{to: &o.MaxMemory, parse: parseSize, low: 16 << 20, high: 1 << 40, want: "16MiB to 1024GiB"}, "max-memory",
 		"bytes of records that may wait to be handled, of all shards together, such as 512MiB; from 16MiB (default 128MiB)")
-	f.Var(&number[int]{&o.MaxLeases, strconv.Atoi, 0, math.MaxInt, "a number from 0 on"}, "max-leases",
+	f.Var(&number[int]{to: &o.MaxLeases, parse: strconv.Atoi, low: 0, high: math.MaxInt, want: "a number from 0 on"}, "max-leases",
 		"at most so many shards for this worker; 0 is no limit (default 0)")
-	f.Var(&number[float64]{&o.Weight, parseFloat, math.SmallestNonzeroFloat64, math.MaxFloat64, "a number above 0"}, "weight",
+	f.Var(&number[float64]{to: &o.Weight, parse: parseFloat, low: math.SmallestNonzeroFloat64, high: math.MaxFloat64, want: "a number above 0"}, "weight",
 		"this worker's share of the shards, relative to the others (default 1)")
 	registerReadShare(cmd, &o.ReadShare)
 	choose(cmd, "aggregates", &o.Aggregates, "what becomes of records that the KPL has packed into one: unpack, unpack-own (without those whose keys belong to another shard) or keep-packed",
@@ -66,7 +66,7 @@ func registerWire(cmd *cobra.Command, to *weir.Wire) {
 }
 
 func registerReadShare(cmd *cobra.Command, share *float64) {
-	cmd.Flags().Var(&number[float64]{share, parseFloat, .01, 1, "0.01 to 1"}, "read-share",
+	cmd.Flags().Var(&number[float64]{to: share, parse: parseFloat, low: .01, high: 1, want: "0.01 to 1"}, "read-share",
 		"part of each shard's 5 reads and 2 MiB a second to take at most, 0.01 to 1; the rest is for others that poll the stream (default 1)")
 }
 
@@ -112,14 +112,15 @@ func (h leases) WithGroup(name string) slog.Handler {
 
 // span is a flag that sets a duration.
 type span struct {
-	to   *time.Duration
-	zero bool // 0 means something
+	to    *time.Duration
+	zero  bool // 0 means something
+	given bool
 }
 
 func (s *span) Type() string { return "duration" }
 
 func (s *span) String() string {
-	if s.to == nil || *s.to == 0 {
+	if s.to == nil || *s.to == 0 && !s.given {
 		return ""
 	}
 	return s.to.String()
@@ -133,7 +134,7 @@ func (s *span) Set(text string) error {
 	if d == 0 && !s.zero { // which package weir takes for its default; it refuses the rest
 		return fmt.Errorf("%.40s: want more than 0", text)
 	}
-	*s.to = d
+	*s.to, s.given = d, true
 	return nil
 }
 
@@ -143,12 +144,13 @@ type number[T int | float64] struct {
 	parse     func(string) (T, error)
 	low, high T
 	want      string
+	given     bool
 }
 
 func (n *number[T]) Type() string { return "number" }
 
 func (n *number[T]) String() string {
-	if n.to == nil || *n.to == 0 {
+	if n.to == nil || *n.to == 0 && !n.given {
 		return ""
 	}
 	return fmt.Sprint(*n.to)
@@ -162,7 +164,7 @@ func (n *number[T]) Set(text string) error {
 	if !(v >= n.low && v <= n.high) { // also if it is not a number
 		return fmt.Errorf("%.140s: want %s", text, n.want)
 	}
-	*n.to = v
+	*n.to, n.given = v, true
 	return nil
 }
 

@@ -31,7 +31,7 @@ func kebab(option string) string {
 // Each option of the library is a flag of consume, by its own name but for those below, and what is
 // given arrives there.
 func TestEveryOptionIsAFlag(t *testing.T) {
-	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out"}
+	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "GiveUp": "dead"}
 	none := map[string]string{
 		"StreamsFunc": "--stream may be repeated", "Events": "the log tells", "Logger": "--log", "ReuseBuffers": "always: the handlers copy",
 	}
@@ -107,6 +107,23 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		if !strings.Contains(said, want) || !strings.Contains(said, flag) {
 			t.Errorf("%s: %s", given, said)
 		}
+	}
+}
+
+// 0 is a value where it means something, not a blank.
+func TestZeroMayBeGiven(t *testing.T) {
+	var set weir.Options
+	var give giveUpFlags
+	cmd := &cobra.Command{}
+	registerSettings(cmd, &set)
+	give.register(cmd, &set.GiveUp)
+	for _, flag := range []string{"handler-timeout", "max-leases", "patience", "dead-per-minute"} {
+		if err := cmd.Flags().Set(flag, "0"); err != nil {
+			t.Errorf("--%s 0: %v", flag, err)
+		}
+	}
+	if err := refuseBlank(cmd, nil); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weir-go/weir"
@@ -24,10 +25,14 @@ func appendRecord(buf []byte, out format, shard string, r weir.Record) ([]byte, 
 	if out != formatJSON {
 		return append(append(buf, r.Data...), '\n'), nil
 	}
-	object := recordJSON{Shard: shard, Sequence: r.SequenceNumber, Key: r.PartitionKey,
-		Arrival: r.ArrivalTime().UTC().Format("2006-01-02T15:04:05.000Z07:00")}
-	if after := r.Position().String(); after != r.SequenceNumber {
-		object.Position = after
+	return appendObject(buf, recordOf(shard, r.Position().String(), r.ArrivalTime(), r))
+}
+
+// recordOf is a record, with what only weir can say of one.
+func recordOf(shard, position string, arrival time.Time, r weir.Record) recordJSON {
+	object := recordJSON{Shard: shard, Sequence: r.SequenceNumber, Key: r.PartitionKey, Arrival: arrival.UTC().Format("2006-01-02T15:04:05.000Z07:00")}
+	if position != r.SequenceNumber {
+		object.Position = position
 	}
 	if utf8.Valid(r.Data) {
 		text := string(r.Data)
@@ -35,6 +40,10 @@ func appendRecord(buf []byte, out format, shard string, r weir.Record) ([]byte, 
 	} else {
 		object.Base64 = r.Data
 	}
+	return object
+}
+
+func appendObject(buf []byte, object recordJSON) ([]byte, error) {
 	line, err := json.Marshal(object)
 	if err != nil {
 		return buf, err

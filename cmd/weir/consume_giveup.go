@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+)
+
+// giveUpFlags say when consume gives records up, beside what they set in the options.
+type giveUpFlags struct {
+	dead string
+	flag *cobra.Command
+}
+
+// the flags that say when records are given up, and have no meaning without a place for letters
+var aboutGivingUp = []string{"attempts", "max-age", "bisect", "patience", "dead-per-minute"}
+
+func (g *giveUpFlags) register(cmd *cobra.Command, to *weir.GiveUp) {
+	g.flag = cmd
+	f := cmd.Flags()
+	registerDead(cmd, &g.dead, "where the letters of records go that are given up: `file:PATH` (a line of JSON each)")
+	f.Var(&number[int]{to: &to.Attempts, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "attempts", "give a batch up that the command has failed at so many times, 1 to 10000 (default: never)")
+	f.Var(&span{to: &to.MaxAge}, "max-age", "give a batch up that the command fails at when it is older, from 1s (default: never)")
+	f.BoolVar(&to.Bisect, "bisect", false, "find the record at fault: hand a batch that failed over in halves, and give up single records only")
+	f.Var(&span{to: &to.Patience, zero: true}, "patience",
+		"do not give up for so long while nothing else is handled, either: it may not be the record's fault; 0 is not to wait (default 2m)")
+	f.Var(&number[int]{to: &to.PerMinute, parse: strconv.Atoi, low: 0, high: 1_000_000, want: "0 to 1000000"}, "dead-per-minute", "give up at most so many records a minute; 0 is no limit (default 60)")
+}
+
+// apply completes the options. handled says that a command handles the batches.
+func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
+	given := func(name string) bool { return g.flag.Flags().Changed(name) }
+	for _, name := range aboutGivingUp {
+		if given(name) && g.dead == "" {
+			return usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
+		}
+	}
+	switch {
+	case g.dead == "":
+		return nil
+	case !handled:
+		return usagef("--dead is for what a command fails at: give --exec, too")
+	case !given("attempts") && !given("max-age"):
+		return usagef("--dead alone gives nothing up: say when, with --attempts or --max-age")
+	}
+	if given("patience") && to.Patience == 0 {
+		to.Patience = -1
+	}
+	if given("dead-per-minute") && to.PerMinute == 0 {
+		to.PerMinute = -1
+	}
+	path, err := parseDead(g.dead)
+	if err != nil {
+		return err
+	}
+	// a file that cannot be made should not be found out when a record is at stake
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("--dead: the file %s cannot be written: %w", path, rootError(err))
+	}
+	to.To = deadletter.File(path)
+	return nil
+}
+
+func registerDead(cmd *cobra.Command, to *string, text string) {
+	cmd.Flags().StringVar(to, "dead", "", text)
+}
+
+// parseDead is the path that a --dead names.
+func parseDead(s string) (path string, err error) {
+	kind, path, found := strings.Cut(s, ":")
+	switch {
+	case !found || kind != "file":
+		return "", usagef("--dead %.140q is no place for letters: use file:PATH", s)
+	case strings.TrimSpace(path) == "":
+		return "", usagef("--dead %q names no file: write it like file:dead.ndjson", s)
+	}
+	return path, nil
+}
+
+// parseWhen reads a time that a flag gives, or how long ago it was.
+func parseWhen(flag, s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return at, usagef("--%s %.140q is no time: use one like 2026-01-31T12:00:00Z, or how long ago (15m)", flag, s)
+	}
+	return at, nil
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/deadletter"
+)
+
+func deadCommand(t terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "Look at records that were given up, and handle them again",
+		Long: `Looks after the letters of records that an application has given up: "weir consume --dead", or GiveUp of the Go package. A
+letter has the whole record, and why it was given up.
+
+What was given up is kept until it was handled again (done) or a person drops it. A letter that was begun and neither is
+one whose outcome nobody knows, because handling it was interrupted: "weir dead retry --state begun" or
+"weir dead drop --state begun" says what becomes of it.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(deadListCommand(t), deadShowCommand(t), deadDropCommand(t), deadRetryCommand(t))
+	return cmd
+}
+
+// letterFlags are where letters are and which of them a command is about.
+type letterFlags struct {
+	dead         string
+	filter       deadletter.Filter
+	reason       string
+	states       []string
+	since, until string
+	all          bool
+}
+
+var letterStates = []deadletter.State{deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped}
+
+func (l *letterFlags) register(cmd *cobra.Command, states string) {
+	registerDead(cmd, &l.dead, "where the letters are: `file:PATH`")
+	f := cmd.Flags()
+	f.StringVar(&l.filter.Stream, "stream", "", "letters of this stream only, by `NAME`")
+	f.StringVar(&l.filter.Shard, "shard", "", "… of this shard, by `ID` or number")
+	f.StringVar(&l.filter.Key, "key", "", "… with this partition `KEY`")
+	f.StringVar(&l.filter.Error, "error", "", "… whose error, or its type, contains this `TEXT`")
+	f.StringVar(&l.reason, "reason", "", "… given up for this `REASON`: rejected, attempts or age")
+	f.StringVar(&l.since, "since", "", "… given up at this `TIME` or later (2026-01-31T12:00:00Z, or how long ago: 15m)")
+	f.StringVar(&l.until, "until", "", "… given up before this `TIME`")
+	f.StringArrayVar(&l.states, "state", nil, "… in this `STATE`: kept, begun, done or dropped; may be repeated (default "+states+")")
+	mustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed as often as it may", "age\tit failed, and was too old")
+	mustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
+}
+
+// box opens the letters, with the filter that the flags say. narrowed reports whether they leave
+// out more than other states.
+func (l *letterFlags) box(cmd *cobra.Command, ids []string, states ...deadletter.State) (box deadletter.Box, narrowed bool, err error) {
+	if err := require(cmd, "dead"); err != nil {
+		return nil, false, err
+	}
+	path, err := parseDead(l.dead)
+	if err != nil {
+		return nil, false, err
+	}
+	f, now := &l.filter, time.Now()
+	if f.Since, err = parseWhen("since", l.since, now); err != nil {
+		return nil, false, err
+	}
+	if f.Until, err = parseWhen("until", l.until, now); err != nil {
+		return nil, false, err
+	}
+	if f.Reason = deadletter.Reason(l.reason); l.reason != "" && !slices.Contains([]deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age}, f.Reason) {
+		return nil, false, usagef("--reason %.140q: use rejected, attempts or age", l.reason)
+	}
+	f.States = states
+	for i, s := range l.states {
+		if i == 0 {
+			f.States = nil
+		}
+		if !slices.Contains(letterStates, deadletter.State(s)) {
+			return nil, false, usagef("--state %.140q: use kept, begun, done or dropped", s)
+		}
+		f.States = append(f.States, deadletter.State(s))
+	}
+	if len(ids) > 0 {
+		f.IDs = ids
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, false, fmt.Errorf("there is no file %s: is --dead right, and was anything given up yet?", path)
+	}
+	narrowed = f.IDs != nil || f.Stream+f.Shard+f.Key+f.Error+l.reason != "" || !f.Since.IsZero() || !f.Until.IsZero()
+	return deadletter.File(path), narrowed, nil
+}
+
+// chosen are the letters that the flags choose. What cannot be read is told, and counted.
+func (l *letterFlags) chosen(ctx context.Context, t terminal, box deadletter.Box) (items []deadletter.Item, unread int, err error) {
+	known := map[string]bool{}
+	for i, err := range box.Items(ctx) {
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, 0, context.Cause(ctx)
+			}
+			t.note("%v", strings.TrimPrefix(err.Error(), "weir: "))
+			unread++
+			continue
+		}
+		known[i.ID] = true
+		if l.filter.Matches(&i) {
+			items = append(items, i)
+		}
+	}
+	for _, id := range l.filter.IDs {
+		if !known[id] {
+			return nil, unread, fmt.Errorf("there is no letter %.200q", id)
+		}
+	}
+	return items, unread, nil
+}
+
+// unreadable is the error of a command that could not read all.
+func unreadable(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s could not be read", some(n, "line"))
+}
+
+func deadListCommand(t terminal) *cobra.Command {
+	var l letterFlags
+	var out format
+	cmd := &cobra.Command{
+		Use:   "list --dead file:PATH [ID ...]",
+		Short: "Show which records were given up, and why",
+		Example: `  weir dead list --dead file:dead.ndjson
+  weir dead list --dead file:dead.ndjson --error timeout --since 2h
+  weir dead list --dead file:dead.ndjson -o json | jq -r '.id'`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			box, _, err := l.box(cmd, ids, deadletter.Kept, deadletter.Begun)
+			if err != nil {
+				return err
+			}
+			items, unread, err := l.chosen(cmd.Context(), t, box)
+			if err != nil {
+				return err
+			}
+			if out == formatJSON {
+				to := json.NewEncoder(t.out)
+				for i := range items {
+					if err := to.Encode(&items[i]); err != nil {
+						return err
+					}
+				}
+				return unreadable(unread)
+			}
+			if _, err := fmt.Fprint(t.out, lettersText(items)); err != nil {
+				return err
+			}
+			return unreadable(unread)
+		},
+	}
+	l.register(cmd, "kept and begun")
+	out.register(cmd, "output format; json is a letter a line, with its payload")
+	return cmd
+}
+
+// lettersText is a table of letters. Keys and payloads are not in it: they may be about people.
+func lettersText(items []deadletter.Item) string {
+	if len(items) == 0 {
+		return "No letters.\n"
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "GIVEN UP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
+	for _, i := range items {
+		said := i.Error
+		if r := []rune(said); len(r) > 60 {
+			said = string(r[:59]) + "…"
+		}
+		_ = textf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.State, i.Reason, i.Attempts, len(i.Data), said, i.ID)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+func deadShowCommand(t terminal) *cobra.Command {
+	var l letterFlags
+	payload := false
+	cmd := &cobra.Command{
+		Use:   "show --dead file:PATH ID",
+		Short: "Show one letter, whole",
+		Example: `  weir dead show --dead file:dead.ndjson flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898
+  weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			if len(ids) != 1 {
+				return usagef("%s shows one letter: give its ID", cmd.CommandPath())
+			}
+			box, _, err := l.box(cmd, ids, letterStates...)
+			if err != nil {
+				return err
+			}
+			items, _, err := l.chosen(cmd.Context(), t, box)
+			if err != nil {
+				return err
+			}
+			if payload {
+				_, err = t.out.Write(items[0].Data)
+				return err
+			}
+			to := json.NewEncoder(t.out)
+			to.SetIndent("", "  ")
+			return to.Encode(&items[0])
+		},
+	}
+	registerDead(cmd, &l.dead, "where the letters are: `file:PATH`")
+	cmd.Flags().BoolVar(&payload, "data", false, "the payload alone, as it is")
+	return cmd
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+)
+
+// letterChange is what drop and retry have in common.
+type letterChange struct {
+	letterFlags
+	out  format
+	yes  bool
+	dry  bool
+	verb string // what is done to letters
+	done string // what was
+}
+
+func (c *letterChange) register(cmd *cobra.Command) {
+	c.letterFlags.register(cmd, "kept")
+	cmd.Flags().BoolVar(&c.all, "all", false, "all letters, where nothing else says which")
+	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "show which letters it is about, and do nothing")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask")
+	c.out.register(cmd, "output format")
+}
+
+// changed is what drop and retry tell as JSON.
+type changed struct {
+	Letters int `json:"letters"` // that were chosen
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+}
+
+// run shows which letters the command is about, asks, and does it.
+func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) error {
+	box, narrowed, err := c.box(cmd, ids, deadletter.Kept)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !narrowed && !c.all:
+		return usagef("%s wants to know which letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
+	case narrowed && c.all:
+		return usagef("--all is all letters: leave it out where something else says which")
+	case !c.yes && !c.dry && !t.canAsk():
+		return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
+	}
+	items, unread, err := c.chosen(ctx, t, box)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		return errors.Join(c.report(t, changed{}, "No letters: nothing to do.\n"), unreadable(unread))
+	}
+	if c.dry {
+		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), unreadable(unread))
+	}
+	if !c.yes {
+		fmt.Fprint(t.err, lettersText(items[:min(len(items), 20)]), andMore(len(items)-20))
+		if err := confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, some(len(items), "letter"), warning), c.verb); err != nil {
+			return err
+		}
+	}
+	o, err := do(box, items)
+	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), some(len(items), "letter"), c.done)
+	if o.Failed > 0 {
+		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
+	}
+	return errors.Join(c.report(t, changed{len(items), o.Done, o.Failed}, text), err, unreadable(unread))
+}
+
+func andMore(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("… and %s more\n", strconv.Itoa(n))
+}
+
+func (c *letterChange) report(t terminal, r changed, text string) error {
+	if c.out == formatJSON {
+		return json.NewEncoder(t.out).Encode(r)
+	}
+	_, err := fmt.Fprint(t.out, text)
+	return err
+}
+
+func deadDropCommand(t terminal) *cobra.Command {
+	c := letterChange{verb: "drop", done: "dropped"}
+	cmd := &cobra.Command{
+		Use:   "drop --dead file:PATH (ID ... | FILTER | --all)",
+		Short: "Say that letters are not needed any more",
+		Long: `Marks letters as dropped: nothing handles them again, and "weir dead list" shows them only with --state dropped. They stay in
+the file, with their payload.
+
+It shows which letters it is about, and asks.`,
+		Example: `  weir dead drop --dead file:dead.ndjson --error "unknown currency" --dry-run
+  weir dead drop --dead file:dead.ndjson --all --yes`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			ctx := cmd.Context()
+			return c.run(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
+				var all []string
+				for _, i := range items {
+					all = append(all, i.ID)
+				}
+				if err := box.Mark(ctx, deadletter.Dropped, all...); err != nil {
+					return deadletter.Outcome{}, err
+				}
+				return deadletter.Outcome{Done: len(all)}, nil
+			})
+		},
+	}
+	c.register(cmd)
+	return cmd
+}
+
+func deadRetryCommand(t terminal) *cobra.Command {
+	c := letterChange{verb: "retry", done: "handled"}
+	var (
+		aws      awsFlags
+		exec     string
+		toStream string
+		records  format
+	)
+	cmd := &cobra.Command{
+		Use:   "retry --dead file:PATH (--exec COMMAND | --to-stream NAME) (ID ... | FILTER | --all)",
+		Short: "Handle records again that were given up",
+		Long: `Hands letters to a command, one after the other, in the order in which they were given up: the record on its standard input,
+as "weir consume --exec" does, with WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the letter's ID) in its
+environment. If it exits with 0 the letter is done; otherwise it stays, and the next one's turn comes.
+
+Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
+letter stays begun, and is handled again only when --state begun asks for it.
+
+--to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
+then, behind all that has arrived meanwhile, so the order of their keys is lost.
+
+It shows which letters it is about, and asks.`,
+		Example: `  weir dead retry --dead file:dead.ndjson --all --exec ./handle --dry-run
+  weir dead retry --dead file:dead.ndjson --error timeout --exec ./handle
+  weir dead retry --dead file:dead.ndjson --stream flights --to-stream flights-again`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			ctx, warning := cmd.Context(), ""
+			switch {
+			case (exec == "") == (toStream == ""):
+				return usagef("%s hands letters to a command or to a stream: give --exec or --to-stream", cmd.CommandPath())
+			case toStream != "":
+				if err := checkStreams(toStream); err != nil {
+					return err
+				}
+				warning = fmt.Sprintf(" Every application that reads %s gets them again, behind what has arrived meanwhile.", toStream)
+			}
+			return c.run(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
+				handle := func(ctx context.Context, i deadletter.Item) error { return executor{t, exec, records}.letter(ctx, &i) }
+				if toStream != "" {
+					var err error
+					if handle, err = intoStream(ctx, t, &aws, toStream); err != nil {
+						return deadletter.Outcome{}, err
+					}
+				}
+				shown := newBar(t, "handling letters", len(items))
+				defer shown.finish()
+				return deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
+					defer shown.add(1)
+					err := handle(ctx, i)
+					if err != nil && ctx.Err() == nil {
+						t.note("letter %s: %s", i.ID, explain(err))
+					}
+					return err
+				})
+			})
+		},
+	}
+	c.register(cmd)
+	cmd.Flags().StringVar(&exec, "exec", "", "shell `COMMAND` that handles each letter")
+	cmd.Flags().StringVar(&toStream, "to-stream", "", "put the records into this stream, by `NAME`")
+	records = formatText
+	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
+	mustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
+	aws.register(cmd, true)
+	return cmd
+}
+
+// intoStream puts letters into a stream.
+func intoStream(ctx context.Context, t terminal, flags *awsFlags, name string) (func(context.Context, deadletter.Item) error, error) {
+	client, err := flags.kinesis(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, i deadletter.Item) error {
+		_, err := client.PutRecord(ctx, &kinesis.PutRecordInput{
+			StreamName: aws.String(name), PartitionKey: aws.String(cmp.Or(i.PartitionKey, i.ID)), Data: i.Data,
+		})
+		return err
+	}, nil
+}
+
+// letter gives a letter to the command, as a batch of one record.
+func (e executor) letter(ctx context.Context, i *deadletter.Item) error {
+	r := weir.Record{Data: i.Data, PartitionKey: i.PartitionKey, SequenceNumber: i.SequenceNumber}
+	input := append(slices.Clone(i.Data), '\n')
+	if e.out == formatJSON {
+		var err error
+		if input, err = appendObject(nil, recordOf(i.Shard, i.Position, i.Arrived, r)); err != nil {
+			return err
+		}
+	}
+	return e.run(ctx, input, "WEIR_STREAM="+i.Stream, "WEIR_SHARD="+i.Shard, "WEIR_EPOCH="+strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER="+i.ID)
+}

@@ -1,0 +1,237 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+)
+
+// A bad record among others: those are handled, it is in a letter with its payload, and is handled
+// when the command can.
+func TestABadRecordIsGivenUpAndHandledLater(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 2)
+	text, lines := numbered(200)
+	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	dir := t.TempDir()
+	dead := "--dead=file:" + filepath.Join(dir, "dead.ndjson")
+	// each batch goes to a file of its own, unless the bad record is in it
+	load := fmt.Sprintf(`cat >%s/in.$$; if grep -q '"n":57}' %[1]s/in.$$; then rm %[1]s/in.$$; echo "cannot read it" >&2; exit 3; fi; cat %[1]s/in.$$`, dir)
+	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec", load,
+		dead, "--attempts=3", "--bisect", "--patience=0")
+	c.out.await(t, "all other records", func(s string) bool { return strings.Count(s, "\n") >= len(lines)-1 })
+	c.err.await(t, "the letter", func(s string) bool { return strings.Contains(s, "gave up") })
+	if code := c.interrupt(t); code != exitDone {
+		t.Errorf("exit code %d: %s", code, c.err)
+	}
+	bad := slices.Index(lines, `{"key":"c","n":57}`)
+	got, want := c.out.lines(), slices.Delete(slices.Clone(lines), bad, bad+1)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d records handled, want %d", len(got), len(want))
+	}
+
+	list := mustRun(t, "", "dead", "list", dead)
+	if strings.Count(list, "\n") != 2 || !strings.Contains(list, "kept") || !strings.Contains(list, "exit status 3") || strings.Contains(list, "key") {
+		t.Errorf("%s", list)
+	}
+	var letter deadletter.Item
+	if err := json.Unmarshal([]byte(mustRun(t, "", "dead", "list", dead, "-o=json")), &letter); err != nil {
+		t.Fatal(err)
+	}
+	if string(letter.Data) != lines[bad] || letter.Attempts != 3 || letter.Reason != deadletter.Attempts || letter.App != "a" || letter.PartitionKey != "c" {
+		t.Errorf("%+v", letter)
+	}
+	if got := mustRun(t, "", "dead", "show", dead, "--data", letter.ID); got != lines[bad] {
+		t.Errorf("its payload is %q", got)
+	}
+	if got := mustRun(t, "", "dead", "show", dead, letter.ID); !strings.Contains(got, `"error": "the command failed: exit status 3"`) {
+		t.Errorf("%s", got)
+	}
+
+	// It fails again, and stays; then it is handled, and nothing is left.
+	if _, said := refused(t, exitFailed, "dead", "retry", dead, "--all", "--yes", "--exec", load); !strings.Contains(said, "letter "+letter.ID+": the command failed: exit status 3") {
+		t.Errorf("%s", said)
+	}
+	handled := mustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", `cat; echo "$WEIR_STREAM $WEIR_SHARD $WEIR_LETTER"`)
+	if want := lines[bad] + "\ns " + letter.Shard + " " + letter.ID + "\n1 of 1 letter handled.\n"; handled != want {
+		t.Errorf("%q, want %q", handled, want)
+	}
+	if got := mustRun(t, "", "dead", "list", dead); got != "No letters.\n" {
+		t.Errorf("%s", got)
+	}
+	if got := mustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec=exit 1"); got != "No letters: nothing to do.\n" {
+		t.Errorf("%s", got)
+	}
+	if got := mustRun(t, "", "dead", "list", dead, "--state=done"); !strings.Contains(got, letter.ID) {
+		t.Errorf("%s", got)
+	}
+}
+
+// letters puts some into a file and returns the flag for it, and their IDs.
+func letters(t *testing.T, n int) (flag string, ids []string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "dead.ndjson")
+	var all []deadletter.Letter
+	for i := range n {
+		all = append(all, deadletter.Letter{
+			Version: deadletter.Version, ID: fmt.Sprintf("s/shardId-%012d/%d", i%2, i), Stream: "s", Shard: fmt.Sprintf("shardId-%012d", i%2),
+			SequenceNumber: fmt.Sprint(i), Position: fmt.Sprint(i), PartitionKey: fmt.Sprint("key ", i), Data: fmt.Append(nil, "record ", i),
+			GivenUp: time.Now().Add(-time.Duration(n-i) * time.Hour), Reason: deadletter.Attempts, Attempts: 3, Error: "refused\x1b[2J",
+		})
+		ids = append(ids, all[i].ID)
+	}
+	if err := deadletter.File(path).Put(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	return "--dead=file:" + path, ids
+}
+
+func TestDeadLettersAreChosen(t *testing.T) {
+	dead, ids := letters(t, 6)
+	count := func(args ...string) int {
+		return strings.Count(mustRun(t, "", append([]string{"dead", "list", dead, "-o=json"}, args...)...), "\n")
+	}
+	for args, want := range map[string]int{
+		"": 6, "--shard=1": 3, "--shard=shardId-000000000000 --since=3h30m": 1, "--key=key": 0, "--error=refused": 6, "--error=timeout": 0,
+		"--reason=age": 0, "--until=2h30m": 4, "--stream=other": 0, "--state=done": 0, "--state=kept --state=done": 6, ids[2] + " " + ids[3]: 2,
+	} {
+		if got := count(strings.Fields(args)...); got != want {
+			t.Errorf("%s: %d letters, want %d", args, got, want)
+		}
+	}
+	if got := count("--key", "key 4"); got != 1 {
+		t.Errorf("a key: %d", got)
+	}
+	if list := mustRun(t, "", "dead", "list", dead); strings.Contains(list, "\x1b") {
+		t.Errorf("%q", list)
+	}
+}
+
+func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
+	dead, ids := letters(t, 30)
+	code, out, said := answered(t, "no\n", "dead", "drop", dead, "--all")
+	if code != exitFailed || out != "" || !strings.Contains(said, "… and 10 more") || !strings.Contains(said, "This will drop 30 letters. Type drop") || !strings.Contains(said, "nothing was changed") {
+		t.Errorf("%d %q %q", code, out, said)
+	}
+	if got := mustRun(t, "", "dead", "drop", dead, "--all", "--dry-run"); strings.Count(got, "\n") != 31 {
+		t.Errorf("%s", got)
+	}
+	code, out, said = answered(t, "drop\n", "dead", "drop", dead, ids[1], ids[3], ids[5])
+	if code != exitDone || out != "3 of 3 letters dropped.\n" {
+		t.Errorf("%d %q %q", code, out, said)
+	}
+	if got := mustRun(t, "", "dead", "drop", dead, "--shard=1", "--yes", "-o=json"); got != `{"letters":12,"done":12,"failed":0}`+"\n" {
+		t.Errorf("%s", got)
+	}
+	if got := mustRun(t, "", "dead", "show", dead, "--data", ids[1]); got != "record 1" {
+		t.Errorf("%s", got)
+	}
+	if got := mustRun(t, "", "dead", "list", dead); strings.Count(got, "\n") != 16 || strings.Contains(got, "dropped") {
+		t.Errorf("%s", got)
+	}
+}
+
+// What was interrupted is begun, and waits for a person.
+func TestALetterThatWasInterruptedStaysBegun(t *testing.T) {
+	dead, ids := letters(t, 3)
+	c := start(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", `echo ready; case $WEIR_LETTER in *1) sleep 600;; esac`)
+	c.out.await(t, "the second letter", func(s string) bool { return strings.Count(s, "ready") == 2 })
+	c.interrupt(t)
+	states := func() (all []string) {
+		for line := range strings.Lines(mustRun(t, "", "dead", "list", dead, "-o=json", "--state=kept", "--state=begun", "--state=done")) {
+			var i deadletter.Item
+			if err := json.Unmarshal([]byte(line), &i); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, string(i.State))
+		}
+		return all
+	}
+	if got := states(); !slices.Equal(got, []string{"done", "begun", "kept"}) {
+		t.Errorf("%q", got)
+	}
+	if got := mustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec", "cat"); got != "record 2\n1 of 1 letter handled.\n" {
+		t.Errorf("%q", got)
+	}
+	if got := mustRun(t, "", "dead", "retry", dead, "--all", "--state=begun", "--yes", "--exec", "cat"); got != "record 1\n1 of 1 letter handled.\n" {
+		t.Errorf("%q", got)
+	}
+	if got := states(); !slices.Equal(got, []string{"done", "done", "done"}) {
+		t.Errorf("%q, %q", got, ids)
+	}
+}
+
+func TestLettersGoBackIntoAStream(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("again", 1)
+	dead, _ := letters(t, 4)
+	code, out, said := answered(t, "retry\n", "dead", "retry", dead, endpoint, "--to-stream=again", "--shard=0")
+	if code != exitDone || out != "2 of 2 letters handled.\n" || !strings.Contains(said, "Every application that reads again gets them again") {
+		t.Errorf("%d %q %q", code, out, said)
+	}
+	records := server.Records("again")
+	if len(records) != 2 || string(records[0].Data) != "record 0" || records[1].PartitionKey != "key 2" {
+		t.Errorf("%+v", records)
+	}
+	if _, said := refused(t, exitFailed, "dead", "retry", dead, endpoint, "--to-stream=nosuch", "--all", "--yes"); !strings.Contains(said, "nosuch") {
+		t.Errorf("%s", said)
+	}
+	if got := mustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec=cat", "--input=json"); !strings.Contains(got, `"sequence":"1","key":"key 1","arrival":"`) {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestWrongWordsAboutDeadLetters(t *testing.T) {
+	dead, _ := letters(t, 1)
+	damaged := filepath.Join(t.TempDir(), "damaged")
+	if err := os.WriteFile(damaged, []byte("<html>\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--region=eu-west-1"}
+	for _, row := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "needs --dead", []string{"dead", "list"}},
+		{exitUsage, "is no place for letters: use file:PATH", []string{"dead", "list", "--dead=s3://bucket"}},
+		{exitUsage, "names no file", []string{"dead", "list", "--dead=file:"}},
+		{exitFailed, "there is no file /nosuch", []string{"dead", "list", "--dead=file:/nosuch"}},
+		{exitFailed, "1 line could not be read", []string{"dead", "list", "--dead=file:" + damaged}},
+		{exitUsage, "--state \"lost\": use kept", []string{"dead", "list", dead, "--state=lost"}},
+		{exitUsage, "--reason \"bad\": use rejected", []string{"dead", "list", dead, "--reason=bad"}},
+		{exitUsage, "--since \"soon\" is no time", []string{"dead", "list", dead, "--since=soon"}},
+		{exitUsage, "give its ID", []string{"dead", "show", dead}},
+		{exitFailed, `there is no letter "x"`, []string{"dead", "show", dead, "x"}},
+		{exitUsage, "wants to know which letters", []string{"dead", "drop", dead, "--yes"}},
+		{exitUsage, "--all is all letters", []string{"dead", "drop", dead, "--yes", "--all", "--shard=1"}},
+		{exitUsage, "give --yes if you are sure", []string{"dead", "drop", dead, "--all"}},
+		{exitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes"}},
+		{exitUsage, "give --exec or --to-stream", []string{"dead", "retry", dead, "--all", "--yes", "--exec=cat", "--to-stream=s"}},
+		{exitUsage, "--exec is blank", []string{"dead", "retry", dead, "--all", "--yes", "--exec= "}},
+		{exitUsage, "--attempts is about giving records up: say where their letters go", append(consume, "--exec=cat", "--attempts=3")},
+		{exitUsage, "--patience is about", append(consume, "--exec=cat", "--patience=3m")},
+		{exitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--attempts=0")},
+		{exitUsage, "give --exec, too", append(consume, dead, "--attempts=3")},
+		{exitUsage, "--dead alone gives nothing up", append(consume, "--exec=cat", dead)},
+		{exitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
+		{exitUsage, "--patience 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--attempts=3", "--patience=48h")},
+		{exitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kinesis:s", "--attempts=3")},
+		{exitFailed, "cannot be written: no such file", append(consume, "--exec=cat", "--dead=file:/nosuch/dead", "--attempts=3")},
+	} {
+		if _, said := refused(t, row.code, row.args...); !strings.Contains(said, row.want) {
+			t.Errorf("weir %s: %s", strings.Join(row.args, " "), said)
+		}
+	}
+}
