@@ -1,0 +1,85 @@
+package guide
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/weirtest"
+)
+
+// lenient gives an order up that fails three times, and one that is no order at once.
+var lenient = weir.Options{
+	Stream: "orders", App: "billing",
+	GiveUp: weir.GiveUp{To: deadletter.File("orders.dead.ndjson"), Attempts: 3},
+}
+
+// chargeOrReject says which orders can never be charged.
+func (t *till) chargeOrReject(ctx context.Context, r weir.Record) error {
+	err := t.charge(ctx, r)
+	if errors.Is(err, errNoOrder) {
+		return weir.Reject(err)
+	}
+	return err
+}
+
+// chargeAgain charges the orders that were given up and are not dropped.
+func (t *till) chargeAgain(ctx context.Context, box deadletter.Box) (deadletter.Outcome, error) {
+	var letters []deadletter.Item
+	for letter, err := range box.Items(ctx) {
+		if err != nil {
+			return deadletter.Outcome{}, err
+		}
+		if letter.State == deadletter.Kept {
+			letters = append(letters, letter)
+		}
+	}
+	return deadletter.Retry(ctx, box, letters, func(ctx context.Context, l deadletter.Item) error {
+		return t.charge(ctx, weir.Record{Data: l.Data, PartitionKey: l.PartitionKey})
+	})
+}
+
+func TestWhatFailsIsGivenUpAndChargedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := deadletter.File(filepath.Join(t.TempDir(), "orders.dead.ndjson"))
+		options := lenient
+		options.GiveUp.To, options.GiveUp.Patience = box, -1
+		srv := shop(t, 1, "o-1", "???", "o-2", "o-3")
+		bank := errors.New("the bank does not know the card")
+		till := &till{fails: func(_ context.Context, id string) error {
+			if id == "o-2" {
+				return bank
+			}
+			return nil
+		}}
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), options, weir.RecordFunc(till.chargeOrReject))
+		worker.Until(weirtest.AtTip(srv, "orders", worker))
+		worker.Stop()
+		if got := till.charged(); !slices.Equal(got, []string{"o-1", "o-3"}) {
+			t.Errorf("charged %q", got)
+		}
+		var reasons []string
+		for letter, err := range box.Items(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			reasons = append(reasons, string(letter.Reason)+": "+letter.Error)
+		}
+		if want := []string{"rejected: that is no order", "attempts: the bank does not know the card"}; !slices.Equal(reasons, want) {
+			t.Errorf("given up: %q", reasons)
+		}
+		till.fails = nil
+		if o, err := till.chargeAgain(t.Context(), box); o != (deadletter.Outcome{Done: 1, Failed: 1}) || !errors.Is(err, errNoOrder) {
+			t.Errorf("%+v, %v", o, err)
+		}
+		if got := till.charged(); !slices.Equal(got, []string{"o-1", "o-3", "o-2"}) {
+			t.Errorf("charged %q", got)
+		}
+	})
+}
