@@ -33,7 +33,7 @@ func contexts(t *testing.T, s Server, d *servers.Database) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hog.Rollback() //nolint:errcheck // it may have ended
+	defer hog.Rollback() // it may have ended
 	for _, statement := range s.Hold {
 		if _, err := hog.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
