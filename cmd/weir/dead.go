@@ -140,6 +140,11 @@ func deadListCommand(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list --dead file:PATH [ID ...]",
 		Short: "Show which records were given up, and why",
+		Long: `Shows letters, a line each: when and why the record was given up, how many calls failed at it, how large it is, the last
+error, and the letter's ID. Keys and payloads are not shown, which may be about people: "weir dead show" and -o json have
+them. Those that were handled again or dropped are shown with --state done and --state dropped.
+
+A line of the file that cannot be read is told on standard error, and the exit code is 1 then.`,
 		Example: `  weir dead list --dead file:dead.ndjson
   weir dead list --dead file:dead.ndjson --error timeout --since 2h
   weir dead list --dead file:dead.ndjson -o json | jq -r '.id'`,
@@ -197,6 +202,8 @@ func deadShowCommand(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show --dead file:PATH ID",
 		Short: "Show one letter, whole",
+		Long: `Shows a letter as an indented JSON object, with the record's key and its payload in base64, whatever became of it; or,
+with --data, the payload alone, as it is.`,
 		Example: `  weir dead show --dead file:dead.ndjson flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898
   weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
