@@ -32,6 +32,8 @@ type consumeOptions struct {
 	health   string
 	settings weir.Options // those that have flags of their names
 	giveUp   giveUpFlags
+	// the command gets the worker's credentials
+	execCredentials bool
 }
 
 func consumeCommand(t terminal) *cobra.Command {
@@ -50,7 +52,7 @@ environment; the epoch grows with every change of the shard's owner, so a databa
 command is ended when the shard moves to another worker before it is done. Batches of several shards run at the
 same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command has started; begin the
 last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the epoch where that matters.
-The command inherits the worker's environment, AWS credentials included.
+The command inherits the worker's environment, but for AWS credentials and ` + storeVariable + `, unless --exec-credentials lets it have them.
 
 A batch that the command fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
 Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows
@@ -109,6 +111,7 @@ package's documentation says more about each.
 	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
+	registerExecCredentials(cmd, &o.execCredentials)
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
 	o.fanOut.register(cmd)
 	registerSettings(cmd, &o.settings)
@@ -141,7 +144,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	}
 	var handler weir.Handler = printer{newOutlet(t), o.out}
 	if o.exec != "" {
-		handler = executor{t, o.exec, o.out}
+		handler = executor{t, o.exec, o.out, o.execCredentials}
 	}
 
 	var healthy atomic.Pointer[weir.Consumer]

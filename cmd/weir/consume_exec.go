@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -20,6 +19,8 @@ type executor struct {
 	t       terminal
 	command string
 	out     format
+	// the command gets the worker's credentials, too
+	credentials bool
 }
 
 // grace is how long a command may take to end when it is asked to, before it is killed.
@@ -42,7 +43,7 @@ func (e executor) Handle(ctx context.Context, b *weir.Batch) error {
 // run gives the command its input, with some more in its environment.
 func (e executor) run(ctx context.Context, input []byte, env ...string) error {
 	cmd := shell(ctx, e.command)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(environment(e.credentials), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), e.t.out, e.t.err
 	// Asked first, with everything it started, then killed. Ctrl-C at the terminal does not reach
 	// it: the worker decides.

@@ -40,7 +40,7 @@ func TestACommandEndsWithTheLease(t *testing.T) {
 	// It starts something of its own, which has to end too.
 	command := `(trap 'echo ended; exit' TERM; echo ready; while :; do sleep 1; done) & wait`
 	go func() {
-		handled <- executor{terminal{out: out, err: newOutput()}, command, formatText}.
+		handled <- executor{terminal{out: out, err: newOutput()}, command, formatText, false}.
 			Handle(ctx, &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}})
 	}()
 	out.await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
@@ -55,7 +55,7 @@ func TestACommandThatDoesNotListenIsKilled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, handled := newOutput(), make(chan error, 1)
 	go func() {
-		handled <- executor{terminal{out: out, err: newOutput()}, `trap '' TERM; echo ready; while :; do sleep 1; done`, formatText}.
+		handled <- executor{terminal{out: out, err: newOutput()}, `trap '' TERM; echo ready; while :; do sleep 1; done`, formatText, false}.
 			Handle(ctx, &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}})
 	}()
 	out.await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
@@ -67,7 +67,7 @@ func TestACommandThatDoesNotListenIsKilled(t *testing.T) {
 
 func TestACommandNeedNotReadItsInput(t *testing.T) {
 	out := newOutput()
-	e := executor{terminal{out: out, err: newOutput()}, "echo done", formatText}
+	e := executor{terminal{out: out, err: newOutput()}, "echo done", formatText, false}
 	big := weir.Record{Data: []byte(strings.Repeat("x", 1<<20))} // more than a pipe holds
 	if err := e.Handle(t.Context(), &weir.Batch{Shard: "shard", Records: []weir.Record{big}}); err != nil || out.String() != "done\n" {
 		t.Errorf("%v, %q", err, out)
@@ -75,5 +75,24 @@ func TestACommandNeedNotReadItsInput(t *testing.T) {
 	e.command = "exit 0"
 	if err := e.Handle(t.Context(), &weir.Batch{Shard: "shard", End: true}); err != nil {
 		t.Errorf("the end of a shard: %v", err)
+	}
+}
+
+// A command does not get what the worker shows to AWS and to its store, unless it is asked for.
+func TestACommandDoesNotGetCredentials(t *testing.T) {
+	for _, name := range ofWorker {
+		t.Setenv(name, "secret-"+name)
+	}
+	t.Setenv("PLAIN", "plain")
+	batch := &weir.Batch{Shard: "shard", Records: []weir.Record{{Data: []byte("x")}}}
+	for given, want := range map[bool]int{false: 0, true: len(ofWorker)} {
+		out := newOutput()
+		e := executor{terminal{out: out, err: newOutput()}, "env", formatText, given}
+		if err := e.Handle(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(out.String(), "secret-"); got != want || !strings.Contains(out.String(), "PLAIN=plain") || !strings.Contains(out.String(), "WEIR_SHARD=shard") {
+			t.Errorf("given %v: %d of them in %s", given, got, out)
+		}
 	}
 }

@@ -131,9 +131,11 @@ func deadRetryCommand(t terminal) *cobra.Command {
 		exec     string
 		toStream string
 		records  format
+
+		credentials bool
 	)
 	cmd := &cobra.Command{
-		Use:   "retry --dead file:PATH (--exec COMMAND | --to-stream NAME) (ID ... | FILTER | --all)",
+		Use:   "retry --dead file:PATH --exec COMMAND (ID ... | --all)",
 		Short: "Handle records again that were given up",
 		Long: `Hands letters to a command, one after the other, in the order in which they were given up: the record on its standard input,
 as "weir consume --exec" does, with WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the letter's ID) in its
@@ -161,7 +163,9 @@ It shows which letters it is about, and asks.`,
 				warning = fmt.Sprintf(" Every application that reads %s gets them again, behind what has arrived meanwhile.", toStream)
 			}
 			return c.run(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
-				handle := func(ctx context.Context, i deadletter.Item) error { return executor{t, exec, records}.letter(ctx, &i) }
+				handle := func(ctx context.Context, i deadletter.Item) error {
+					return executor{t, exec, records, credentials}.letter(ctx, &i)
+				}
 				if toStream != "" {
 					var err error
 					if handle, err = intoStream(ctx, t, &aws, toStream); err != nil {
@@ -183,6 +187,7 @@ It shows which letters it is about, and asks.`,
 	}
 	c.register(cmd)
 	cmd.Flags().StringVar(&exec, "exec", "", "shell `COMMAND` that handles each letter")
+	registerExecCredentials(cmd, &credentials)
 	cmd.Flags().StringVar(&toStream, "to-stream", "", "put the records into this stream, by `NAME`")
 	records = formatText
 	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
