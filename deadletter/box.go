@@ -42,7 +42,7 @@ type Box interface {
 type Filter struct {
 	IDs          []string // any of them; nil is every letter
 	Stream       string
-	Shard        string // whole, or its end: "000000000003", "3"
+	Shard        string // by its whole ID
 	Key          string // partition key
 	Error        string // a part of the error or of its type
 	Reason       Reason
@@ -55,7 +55,7 @@ func (f *Filter) Matches(i *Item) bool {
 	switch {
 	case f.IDs != nil && !slices.Contains(f.IDs, i.ID),
 		f.Stream != "" && f.Stream != i.Stream,
-		f.Shard != "" && !sameShard(f.Shard, i.Shard),
+		f.Shard != "" && f.Shard != i.Shard,
 		f.Key != "" && f.Key != i.PartitionKey,
 		f.Error != "" && !strings.Contains(i.Error, f.Error) && !strings.Contains(i.ErrorType, f.Error),
 		f.Reason != "" && f.Reason != i.Reason,
@@ -65,15 +65,6 @@ func (f *Filter) Matches(i *Item) bool {
 		return false
 	}
 	return true
-}
-
-// sameShard reports whether given names the shard id, whole or by its number.
-func sameShard(given, id string) bool {
-	if given == id {
-		return true
-	}
-	number, ok := strings.CutPrefix(id, "shardId-")
-	return ok && strings.TrimLeft(given, "0") == strings.TrimLeft(number, "0")
 }
 
 // Outcome is what [Retry] did.

@@ -11,6 +11,9 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -57,12 +60,18 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	default:
 		return fmt.Errorf("weir: %q is no state of a letter", to)
 	}
-	line, err := json.Marshal(mark{Version, to, ids, time.Now().UTC()})
-	if err != nil {
-		return err
+	var lines bytes.Buffer
+	write, now := json.NewEncoder(&lines), time.Now().UTC()
+	for some := range slices.Chunk(ids, idsOfLine) {
+		if err := write.Encode(mark{Version, to, some, now}); err != nil {
+			return err
+		}
 	}
-	return f.add(append(line, '\n'))
+	return f.add(lines.Bytes())
 }
+
+// idsOfLine keeps a line about many letters far below [mostLine].
+const idsOfLine = 1000
 
 // add appends lines.
 func (f *file) add(lines []byte) (err error) {
@@ -73,7 +82,15 @@ func (f *file) add(lines []byte) (err error) {
 		return fmt.Errorf("weir: dead letters: %w", err)
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if i, err := to.Stat(); err == nil && i.Size() > 0 {
+	i, err := to.Stat()
+	switch {
+	case err != nil:
+		return fmt.Errorf("weir: dead letters: %w", err)
+	case i.Size() == 0: // it may have been made just now
+		if err := syncFolder(filepath.Dir(f.path)); err != nil {
+			return fmt.Errorf("weir: dead letters: %w", err)
+		}
+	default:
 		last := make([]byte, 1)
 		if _, err := to.ReadAt(last, i.Size()-1); err == nil && last[0] != '\n' {
 			lines = append([]byte{'\n'}, lines...) // the line before was cut short
@@ -86,6 +103,18 @@ func (f *file) add(lines []byte) (err error) {
 		return fmt.Errorf("weir: dead letters: %w", err)
 	}
 	return nil
+}
+
+// syncFolder makes durable that a file is in a folder. Windows has no such call, and needs none.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // mostLine bounds a line: a record of 10 MiB in base64, and what is said about it.

@@ -13,6 +13,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/weir-go/weir/cmd/weir/internal/change"
 	"github.com/weir-go/weir/cmd/weir/internal/dump"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
@@ -21,6 +23,14 @@ import (
 
 // canAsk reports whether somebody is there to be asked.
 func (t terminal) canAsk() bool { return t.asks || isTerminal(t.in) }
+
+// canConfirm refuses a command that has to ask where nobody answers. sure says that it need not.
+func canConfirm(cmd *cobra.Command, t terminal, sure bool) error {
+	if !sure && !t.canAsk() {
+		return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
+	}
+	return nil
+}
 
 // confirm asks for a word, and fails unless it is typed. Ctrl-C ends it.
 func confirm(ctx context.Context, t terminal, question, word string) error {

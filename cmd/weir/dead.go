@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,7 @@ type letterFlags struct {
 	reason       string
 	states       []string
 	since, until string
-	all          bool
+	shard        string
 }
 
 var letterStates = []deadletter.State{deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped}
@@ -50,7 +51,7 @@ func (l *letterFlags) register(cmd *cobra.Command, states string) {
 	registerDead(cmd, &l.dead, "where the letters are: `file:PATH`")
 	f := cmd.Flags()
 	f.StringVar(&l.filter.Stream, "stream", "", "letters of this stream only, by `NAME`")
-	f.StringVar(&l.filter.Shard, "shard", "", "letters of this shard only, by `ID` or number")
+	f.StringVar(&l.shard, "shard", "", "letters of this shard only, by `ID` "+shardHelp)
 	f.StringVar(&l.filter.Key, "key", "", "letters with this partition `KEY` only")
 	f.StringVar(&l.filter.Error, "error", "", "letters only whose error, or its type, contains this `TEXT`")
 	f.StringVar(&l.reason, "reason", "", "letters given up for this `REASON` only: rejected, attempts or age")
@@ -72,6 +73,16 @@ func (l *letterFlags) box(cmd *cobra.Command, ids []string, states ...deadletter
 		return nil, false, err
 	}
 	f, now := &l.filter, time.Now()
+	if l.shard != "" {
+		of := ""
+		if f.Shard, of, err = parseShard(l.shard); err != nil {
+			return nil, false, err
+		}
+		if of != "" && f.Stream != "" && of != f.Stream {
+			return nil, false, usagef("--shard %s is of stream %s, not of %s", l.shard, of, f.Stream)
+		}
+		f.Stream = cmp.Or(f.Stream, of)
+	}
 	if f.Since, err = parseWhen("since", l.since, now); err != nil {
 		return nil, false, err
 	}

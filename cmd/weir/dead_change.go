@@ -21,6 +21,7 @@ import (
 type letterChange struct {
 	letterFlags
 	out  format
+	all  bool
 	yes  bool
 	dry  bool
 	verb string // what is done to letters
@@ -53,8 +54,9 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 		return usagef("%s wants to know which letters: give their IDs, --stream, --shard, --key, --error, --reason, --since or --until, or --all", cmd.CommandPath())
 	case narrowed && c.all:
 		return usagef("--all is all letters: leave it out where something else says which")
-	case !c.yes && !c.dry && !t.canAsk():
-		return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
+	}
+	if err := canConfirm(cmd, t, c.yes || c.dry); err != nil {
+		return err
 	}
 	items, unread, err := c.chosen(ctx, t, box)
 	if err != nil {

@@ -167,8 +167,8 @@ registers the consumer again.`,
 			if err := checkStreams(stream); err != nil {
 				return err
 			}
-			if !yes && !t.canAsk() {
-				return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
+			if err := canConfirm(cmd, t, yes); err != nil {
+				return err
 			}
 			client, err := f.kinesis(cmd.Context(), t)
 			if err != nil {

@@ -40,10 +40,7 @@ func (g *guard) check(cmd *cobra.Command, t terminal) error {
 	if err := g.watch.check(false); err != nil {
 		return err
 	}
-	if !g.yes && !t.canAsk() {
-		return usagef("%s asks nobody where there is no terminal: give --yes if you are sure", cmd.CommandPath())
-	}
-	return nil
+	return canConfirm(cmd, t, g.yes)
 }
 
 type resetOptions struct {
