@@ -217,6 +217,7 @@ func (d *delivery) advance() (all bool) {
 		return true
 	}
 	d.done = max(d.done, d.limit())
+	d.noneFailed() // a failure when all of the part was done says nothing of what follows
 	return false
 }
 
@@ -257,8 +258,14 @@ func (d *delivery) next() *Batch {
 // that was not there before has not failed yet.
 func (d *delivery) moveHead(done int) {
 	if done > d.head {
-		d.head, d.attempt, d.alone, d.failed, d.suspect, d.last, d.waits = done, 0, 0, time.Time{}, time.Time{}, nil, 0
+		d.head = done
+		d.noneFailed()
 	}
+}
+
+// noneFailed notes that no call has failed at the head.
+func (d *delivery) noneFailed() {
+	d.attempt, d.alone, d.failed, d.suspect, d.last, d.waits = 0, 0, time.Time{}, time.Time{}, nil, 0
 }
 
 // noteFailure notes that a call failed; named says that it did at the first record that is not

@@ -43,7 +43,7 @@ type Events struct {
 	HandlerFailed func(context.Context, HandlerFailed)
 	// GivenUp: records were given up by [Options].GiveUp, and their letters are durable.
 	GivenUp func(context.Context, GivenUp)
-	// GiveUpHeld: records could be given up, but are handled again for now, because other records
+	// GiveUpHeld: records could be given up, but are handled again instead, because other records
 	// fail too or many were given up already; see [GiveUp].Patience and PerMinute. It is told once
 	// for a record and reason.
 	GiveUpHeld func(context.Context, GiveUpHeld)

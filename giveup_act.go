@@ -172,14 +172,13 @@ func (d *delivery) letters(v verdictOf, failure error) []deadletter.Letter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	letters := make([]deadletter.Letter, v.records)
-	for i := range letters {
-		r := &d.kept.records[v.from+i]
-		one := whole(d.kept.records[v.from+i : v.from+i+1])[0]
+	for i, r := range whole(d.kept.records[v.from:v.until]) {
 		letters[i] = of
-		letters[i].ID, letters[i].Stream, letters[i].Shard = one.ID(), d.from.Stream, d.from.Shard
-		letters[i].SequenceNumber, letters[i].Position, letters[i].PartitionKey, letters[i].Data = r.SequenceNumber, one.Position().String(), r.Key, bytes.Clone(r.Data)
-		if r.Arrival != 0 {
-			letters[i].Arrived = time.UnixMilli(r.Arrival).UTC()
+		letters[i].ID, letters[i].Stream, letters[i].Shard = r.ID(), d.from.Stream, d.from.Shard
+		letters[i].SequenceNumber, letters[i].Position, letters[i].PartitionKey = r.SequenceNumber, r.Position().String(), r.PartitionKey
+		letters[i].Data = bytes.Clone(r.Data) // the destination may keep it
+		if r.arrival != 0 {
+			letters[i].Arrived = r.ArrivalTime().UTC()
 		}
 	}
 	return letters

@@ -630,3 +630,66 @@ func TestAShardWhoseLettersFailIsHandedOff(t *testing.T) {
 		}
 	})
 }
+
+// A part whose records are all done, and whose handler fails all the same, says nothing of the next
+// part: its first record has not failed.
+func TestAFailureWhenAPartIsDoneIsNobodysAttempt(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		putSome(t, srv, false)
+		box := &letterbox{}
+		var calls []string
+		opts := weir.Options{RetryMin: 10 * time.Millisecond, GiveUp: weir.GiveUp{To: box, Attempts: 1, Patience: -1, Bisect: true}}
+		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
+			calls = append(calls, fmt.Sprintf("%d records, attempt %d", len(b.Records), b.Attempt))
+			switch len(calls) {
+			case 1:
+				return errOnceMore
+			case 2:
+				if err := b.Done(b.Records[len(b.Records)-1]); err != nil {
+					t.Error(err)
+				}
+				return errOnceMore
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"30 records, attempt 1", "15 records, attempt 2", "15 records, attempt 1"}; !slices.Equal(calls, want) || len(box.letters()) > 0 {
+			t.Errorf("calls %q, letters of %q", calls, box.data())
+		}
+	})
+}
+
+// A call for the end alone shows nothing of what records need.
+func TestTheEndOfAShardIsNoOtherRecord(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
+		bad, _ := srv.Put("s", "bad", []byte("bad"))
+		for _, id := range srv.OpenShards("s") {
+			if id != bad {
+				time.AfterFunc(30*time.Second, func() { srv.Split("s", id) })
+			}
+		}
+		box, ends := &letterbox{}, 0
+		var first time.Time
+		opts := weir.Options{RetryMin: 100 * time.Millisecond, RetryMax: time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 3}}
+		stop := start(t, srv.Client(), memstore.New(), opts, func(_ context.Context, b *weir.Batch) error {
+			if b.Shard != bad {
+				ends++
+				return nil
+			}
+			if first.IsZero() {
+				first = time.Now()
+			}
+			return errOnceMore
+		})
+		time.Sleep(5 * time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if l := box.letters(); len(l) != 1 || ends != 1 || l[0].GivenUp.Sub(first) < 2*time.Minute {
+			t.Errorf("%d ends, letters %+v", ends, l)
+		}
+	})
+}

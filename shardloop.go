@@ -210,7 +210,8 @@ func (l *shardLoop) deliver(d *delivery) error {
 			l.handled(d, 0)
 			return nil
 		}
-		l.tellBegins(d, len(b.Records))
+		records := len(b.Records)
+		l.tellBegins(d, records)
 		var worked time.Time
 		if gives {
 			worked = l.in.givingUp.lastWorked()
@@ -224,7 +225,7 @@ func (l *shardLoop) deliver(d *delivery) error {
 			if err != nil { // after all was done, so there is nothing to do again
 				d.noteFailure(err, false)
 				l.handlerFailed(d, failedWhenDone, err, 0)
-			} else if gives {
+			} else if gives && records > 0 {
 				l.in.givingUp.works(began)
 			}
 			if d.advance() {
