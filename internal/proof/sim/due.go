@@ -325,7 +325,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	case l.Owner == "" && l.Revoked != "":
 		what = "revoked"
 	case l.Owner == "":
-	case !runs:
+	case !runs, owner.goodbye: // who has said goodbye in vain gives nothing back any more
 		what, owner = "dead", nil
 	case l.Heir != "":
 		what = "wished"

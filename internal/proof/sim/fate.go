@@ -81,7 +81,7 @@ func (w *world) admitStore(c *call) {
 		w.gives(l, b.report)
 	}
 	if _, ok := c.body.(leaveCall); ok { // who says goodbye has given everything back
-		l.trusted = trusted{}
+		l.trusted, l.goodbye = trusted{}, true
 	}
 	now := w.now()
 	if l.paused > now { // it was frozen right before it sent

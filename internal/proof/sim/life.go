@@ -43,6 +43,7 @@ type life struct {
 	parked []*call              // in no order
 
 	stopping bool
+	goodbye  bool          // it says goodbye, or has: it beats no more
 	done     chan struct{} // Run has returned
 	paused   int64         // until then
 	cutOff   int64         // from the store, until then
