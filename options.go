@@ -126,6 +126,9 @@ type Options struct {
 	// GiveUp says when a record is given up that the handler fails at, and where its letter goes.
 	// By default nothing is, and handling it again goes on for ever.
 	GiveUp GiveUp
+	// Parallel has the partition keys of a shard be handled side by side. By default one batch of a
+	// shard is handled after the other.
+	Parallel Parallel
 
 	// BeatInterval is the time between two beats: how often a worker says that it lives and saves
 	// its progress. 100 ms to 1 min. Defaults to 1 s.
@@ -269,6 +272,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		bad("Options.FanOutName %q is set although Options.Reading is not FanOut", o.FanOutName)
 	}
 	o.GiveUp.check(bad)
+	o.Parallel.check(o.ReuseBuffers, bad)
 	if o.Wire < AutoWire || o.Wire > OverNetHTTP {
 		bad("Options.Wire %d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", o.Wire)
 	}

@@ -123,6 +123,9 @@ func defaults(o Options) Options {
 	if o.GiveUp.To != nil {
 		o.GiveUp.Patience, o.GiveUp.PerMinute = cmp.Or(o.GiveUp.Patience, 2*time.Minute), cmp.Or(o.GiveUp.PerMinute, 60)
 	}
+	if p := &o.Parallel; p.Keys > 1 {
+		p.Calls, p.Span, p.SpanBytes = cmp.Or(p.Calls, 4*p.Keys), cmp.Or(p.Span, 10_000), cmp.Or(p.SpanBytes, 16<<20)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -195,6 +198,15 @@ func choices(t testing.TB, field reflect.StructField) []any {
 		}
 		for _, d := range around(0, time.Second, 24*time.Hour, 366*24*time.Hour) {
 			all = append(all, GiveUp{To: to, MaxAge: d}, GiveUp{To: to, Patience: d})
+		}
+		return all
+	case Parallel:
+		all := []any{v, Parallel{Keys: 64}, Parallel{Keys: 1}, Parallel{Span: 100}, Parallel{Keys: 1, Calls: 1}}
+		for _, n := range around(2, 100, 10_000, 100_000, 1<<20, 1<<30) {
+			all = append(all, Parallel{Keys: n}, Parallel{Keys: 8, Calls: n}, Parallel{Keys: 8, Span: n}, Parallel{Keys: 8, SpanBytes: n})
+		}
+		for _, d := range around(0, time.Second, 24*time.Hour) {
+			all = append(all, Parallel{Keys: 8, SpanAge: d})
 		}
 		return all
 	case *slog.Logger:

@@ -187,6 +187,9 @@ func (t *Term) Save(ctx context.Context, p shard.Position) error {
 	return t.wait(ctx, p)
 }
 
+// AwaitSaved is Save for a reader whose mark gets there: it does not advance.
+func (t *Term) AwaitSaved(ctx context.Context, p shard.Position) error { return t.wait(ctx, p) }
+
 // Finish notes that the shard has been read and handled to its end, with the children that the
 // service named there. It returns when that is durable, or fails as Save does.
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
