@@ -65,6 +65,18 @@ var optionRules = map[string]func(o *Options) bool{
 		return g == GiveUp{} || g.To != nil && within(g.Attempts, 0, 10_000) && (g.MaxAge == 0 || within(g.MaxAge, time.Second, 366*24*time.Hour)) &&
 			g.Patience <= 24*time.Hour && g.PerMinute <= 1_000_000
 	},
+	"Parallel": func(o *Options) bool {
+		p := o.Parallel
+		if p.Keys == 0 || p.Keys == 1 {
+			return p == Parallel{Keys: p.Keys}
+		}
+		if p.Keys < 0 || p.Keys > 10_000 {
+			return false
+		}
+		return within(p.Calls, 1, 100_000) && within(p.Span, 100, 1_000_000) && within(p.SpanBytes, 1<<20, 1<<30) &&
+			(p.SpanAge == 0 || within(p.SpanAge, time.Second, 24*time.Hour))
+	},
+	"ReuseBuffers": func(o *Options) bool { return !o.ReuseBuffers || o.Parallel.Keys == 0 || o.Parallel.Keys == 1 },
 	"ListInterval": func(o *Options) bool { return within(o.ListInterval, time.Second, time.Hour) },
 	"Weight":       func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
 	"MaxLeases":    func(o *Options) bool { return o.MaxLeases >= 0 },
@@ -275,6 +287,8 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 		switch {
 		case strings.HasPrefix(name, "GiveUp."):
 			name = "GiveUp"
+		case strings.HasPrefix(name, "Parallel."):
+			name = "Parallel"
 		case strings.HasPrefix(line, "weir: stream "), strings.HasPrefix(line, `weir: "arn:`):
 			name = "Stream"
 		case !ofOptions || !strings.HasPrefix(line, "weir: Options."):
