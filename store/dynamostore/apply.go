@@ -209,12 +209,14 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 	switch a.Kind {
 	case lease.Assign:
 		changeOwner(c, a.Session)
+		setDeaths(c, a.Deaths)
 		c.remove(attrRevoked).when(attrPositionKey, "<>", text(shard.End.SortKey()))
 	case lease.Handoff:
 		c.exists(attrOwner).when(attrOwner, "<>", text(a.Session)).setText(attrHeir, a.Session)
 	case lease.Revoke:
 		c.exists(attrOwner).copy(attrRevoked, attrOwner)
 		changeOwner(c, "")
+		setDeaths(c, a.Deaths)
 	}
 	before, ok, err := s.update(ctx, what, c, types.ReturnValueAllOld)
 	if err != nil {
@@ -237,6 +239,7 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 	for _, owned := range [...]bool{true, false} {
 		c := newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
 		setPosition(c, a.Position)
+		c.remove(attrDeaths)
 		if a.Born != 0 {
 			c.set(attrBorn, number(uint64(a.Born)))
 		}

@@ -41,9 +41,14 @@ end
 
 local on = {}
 
+local function mourn(a, l)
+  if a.d and a.d ~= '' then l.d = a.d end
+end
+
 function on.assign(a, f, l)
   if l.p == 'end' then return false end
   l.r = ''
+  mourn(a, l)
   own(f, l, a.n)
   return true
 end
@@ -57,6 +62,7 @@ end
 function on.revoke(a, f, l)
   if l.o == '' then return false end
   l.r = l.o
+  mourn(a, l)
   own(f, l, '')
   return true
 end
@@ -68,7 +74,7 @@ function on.delete(a, f, l)
 end
 
 function on.move(a, f, l)
-  l.p, l.k = a.p, a.o
+  l.p, l.k, l.d = a.p, a.o, ''
   if a.w ~= '0' then l.b = a.w end
   if l.o ~= '' then l.r = l.o end
   own(f, l, '')
