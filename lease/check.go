@@ -66,7 +66,7 @@ func (p Progress) check() error {
 	case p.Load > MaxLoad:
 		return fmt.Errorf("lease: progress of %s: load class %d is above %d", p.Key, p.Load, MaxLoad)
 	case !goodDeaths(p.Deaths):
-		return fmt.Errorf("lease: progress of %s: Deaths %.60q are not at most 255 bytes of printable ASCII", p.Key, p.Deaths)
+		return fmt.Errorf("lease: progress of %s: Deaths %.60q are not at most 400 bytes of printable ASCII", p.Key, p.Deaths)
 	case len(p.Children) > maxChildren:
 		return fmt.Errorf("lease: progress of %s: %d children are more than %d", p.Key, len(p.Children), maxChildren)
 	}
@@ -141,7 +141,7 @@ func (a Action) Check() error {
 
 func (a Action) checkDeaths() error {
 	if !goodDeaths(a.Deaths) {
-		return fmt.Errorf("lease: %s: Deaths %.60q are not at most 255 bytes of printable ASCII", a, a.Deaths)
+		return fmt.Errorf("lease: %s: Deaths %.60q are not at most 400 bytes of printable ASCII", a, a.Deaths)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (l Lease) check() error {
 	case l.Load > MaxLoad:
 		return fmt.Errorf("lease: lease %s: load class %d is above %d", l.Key, l.Load, MaxLoad)
 	case !goodDeaths(l.Deaths):
-		return fmt.Errorf("lease: lease %s: Deaths %.60q are not at most 255 bytes of printable ASCII", l.Key, l.Deaths)
+		return fmt.Errorf("lease: lease %s: Deaths %.60q are not at most 400 bytes of printable ASCII", l.Key, l.Deaths)
 	case l.Born < 0:
 		return fmt.Errorf("lease: lease %s: Born %d is below zero", l.Key, l.Born)
 	}

@@ -25,25 +25,27 @@ type Deaths struct {
 	// Trial is the epoch at which the owner began to handle the first record after At by itself, 0
 	// when it has not, or is done with it.
 	Trial uint64
+	// Record is the position after the record that was tried last, zero before one was.
+	Record shard.Position
 }
 
 // MaxDeathsBytes bounds [Lease.Deaths].
-const MaxDeathsBytes = 255
+const MaxDeathsBytes = 400
 
-// most bounds the counts.
+// mostDeaths bounds the counts.
 const mostDeaths = 1_000_000
 
 // String is the form in which stores keep it.
 func (d Deaths) String() string {
-	return fmt.Sprintf("%d/%d/%d/%d/%s", d.Count, d.Tried, d.Alone, d.Trial, d.At)
+	return fmt.Sprintf("%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.At, d.Record)
 }
 
 // ParseDeaths reads what [Deaths.String] wrote. What is not that says nothing of anybody's death:
 // it is the zero Deaths.
 func ParseDeaths(s string) Deaths {
 	var d Deaths
-	parts := strings.SplitN(s, "/", 5)
-	if len(s) > MaxDeathsBytes || len(parts) != 5 {
+	parts := strings.SplitN(s, "/", 6)
+	if len(s) > MaxDeathsBytes || len(parts) != 6 {
 		return Deaths{}
 	}
 	for i, n := range [...]*int{&d.Count, &d.Tried, &d.Alone} {
@@ -56,6 +58,11 @@ func ParseDeaths(s string) Deaths {
 	var err error
 	if d.Trial, err = strconv.ParseUint(parts[3], 10, 63); err != nil {
 		return Deaths{}
+	}
+	if parts[5] != "" {
+		if d.Record, err = shard.Parse(parts[5]); err != nil {
+			return Deaths{}
+		}
 	}
 	if d.At, err = shard.Parse(parts[4]); err != nil || d.At.IsZero() || d.Tried > d.Count || d.Alone > d.Tried {
 		return Deaths{}

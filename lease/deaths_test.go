@@ -15,7 +15,7 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	for _, d := range []Deaths{
 		{At: shard.Oldest}, {At: shard.Oldest, Count: 3, Tried: 2, Alone: 1, Trial: 17},
-		{At: long, Count: mostDeaths, Tried: mostDeaths, Alone: mostDeaths, Trial: 1<<63 - 1},
+		{At: long, Record: long, Count: mostDeaths, Tried: mostDeaths, Alone: mostDeaths, Trial: 1<<63 - 1},
 	} {
 		s := d.String()
 		if got := ParseDeaths(s); got != d || !goodDeaths(s) {
@@ -27,8 +27,8 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
-		"", "1", "1/0/0/0", "1/0/0/0/", "1/0/0/0/x", "-1/0/0/0/oldest", "1/2/0/0/oldest", "2/1/2/0/oldest", "1/0/0/-1/oldest",
-		"1000001/0/0/0/oldest", "1/0/0/9223372036854775808/oldest", " 1/0/0/0/oldest", "1/0/0/0/oldest/", strings.Repeat("1", 300),
+		"", "1", "1/0/0/0/oldest", "1/0/0/0//", "1/0/0/0/x/", "1/0/0/0/oldest/x", "-1/0/0/0/oldest/", "1/2/0/0/oldest/", "2/1/2/0/oldest/", "1/0/0/-1/oldest/",
+		"1000001/0/0/0/oldest/", "1/0/0/9223372036854775808/oldest/", " 1/0/0/0/oldest/", "1/0/0/0/oldest//", strings.Repeat("1", 500),
 	} {
 		if got := ParseDeaths(s); got != (Deaths{}) {
 			t.Errorf("%q is %+v", s, got)
@@ -37,7 +37,7 @@ func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
 }
 
 func FuzzParseDeaths(f *testing.F) {
-	f.Add("3/2/1/17/4959+3")
+	f.Add("3/2/1/17/4959+3/4960")
 	f.Fuzz(func(t *testing.T, s string) {
 		d := ParseDeaths(s)
 		if d != (Deaths{}) && ParseDeaths(d.String()) != d {

@@ -61,7 +61,7 @@ var mysql = &dialect{
 		`ALTER TABLE {sessions} ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT ''`,
 	}, {
 		// What is known of owners that died at one position, as lease.Deaths writes it.
-		`ALTER TABLE {leases} ADD COLUMN deaths VARBINARY(255) NOT NULL DEFAULT ''`,
+		`ALTER TABLE {leases} ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
 	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",

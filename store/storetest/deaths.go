@@ -13,7 +13,7 @@ var deathCases = []testCase{
 	needs(lease.NoteDeaths, testCase{"what is noted of deaths is kept until other things are noted", func(e *env) {
 		e.start("a", "b")
 		created := create("1")
-		created.Lease.Deaths = "1/0/0/0/oldest"
+		created.Lease.Deaths = "1/0/0/0/oldest/"
 		e.must(created)
 		l := created.Lease
 		e.want(l)
@@ -26,12 +26,12 @@ var deathCases = []testCase{
 		e.want(l) // whoever reads it compares the positions
 
 		noted := at("1", 2, seq(6))
-		noted.Deaths, noted.Load = "2/1/0/2/6", 3
+		noted.Deaths, noted.Load = "2/1/0/2/6/", 3
 		e.beat("a", noted)
-		l.Position, l.Deaths, l.Load = seq(6), "2/1/0/2/6", 3
+		l.Position, l.Deaths, l.Load = seq(6), "2/1/0/2/6/", 3
 		e.want(l)
-		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Deaths: "3/1/1/2/6"}) // without a position
-		l.Deaths = "3/1/1/2/6"
+		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Deaths: "3/1/1/2/6/"}) // without a position
+		l.Deaths = "3/1/1/2/6/"
 		e.want(l)
 		older := at("1", 2, seq(4))
 		older.Deaths = strings.Repeat("7", lease.MaxDeathsBytes)
@@ -46,7 +46,7 @@ var deathCases = []testCase{
 		})
 
 		given := release("1", 2)
-		given.Deaths = "4/0/0/0/6"
+		given.Deaths = "4/0/0/0/6/"
 		e.beat("a", given)
 		l.Epoch, l.Owner, l.Deaths = 3, "", given.Deaths
 		e.want(l)
@@ -71,12 +71,12 @@ var deathCases = []testCase{
 			return a
 		}
 		e.refused(taken(assign("1", 1, "b"), "late"), taken(revoke("1", 3), "late"))
-		e.must(taken(assign("1", 2, "b"), "1/0/0/0/oldest"), taken(revoke("2", 2), "2/0/0/0/oldest"))
+		e.must(taken(assign("1", 2, "b"), "1/0/0/0/oldest/"), taken(revoke("2", 2), "2/0/0/0/oldest/"))
 		l := fresh("1")
-		l.Epoch, l.Owner, l.Last, l.Deaths = 3, "b", "b", "1/0/0/0/oldest"
+		l.Epoch, l.Owner, l.Last, l.Deaths = 3, "b", "b", "1/0/0/0/oldest/"
 		e.want(l)
 		l = fresh("2")
-		l.Epoch, l.Revoked, l.Last, l.Deaths = 3, "a", "a", "2/0/0/0/oldest"
+		l.Epoch, l.Revoked, l.Last, l.Deaths = 3, "a", "a", "2/0/0/0/oldest/"
 		e.want(l)
 		e.must(assign("2", 3, "b"), handoff("2", 4, "a"))
 		e.beat("b", release("2", 4))
@@ -88,7 +88,7 @@ var deathCases = []testCase{
 	}}),
 	needs(lease.NoteDeaths, testCase{"a move begins anew, also to the same position", func(e *env) {
 		created := create("1")
-		created.Lease.Deaths = "1/0/0/0/oldest"
+		created.Lease.Deaths = "1/0/0/0/oldest/"
 		e.must(created, move("1", 1, shard.Oldest))
 		l := fresh("1")
 		l.Epoch = 2
@@ -114,14 +114,14 @@ var deathCases = []testCase{
 	needs(lease.NoteDeaths, testCase{"notes outlive what a worker of the version before writes", func(e *env) {
 		e.start("a", "b")
 		e.owned("a", "1")
-		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Deaths: "1/0/0/0/oldest"})
+		e.beat("a", lease.Progress{Key: k("1"), Epoch: 2, Deaths: "1/0/0/0/oldest/"})
 		before := e.through(previous.Client(e.other))
 		before.beat("a", at("1", 2, seq(5)))
 		before.must(handoff("1", 2, "b"))
 		before.beat("a", release("1", 2))
 		before.must(revoke("1", 3))
 		l := fresh("1")
-		l.Epoch, l.Revoked, l.Last, l.Position, l.Deaths = 4, "b", "b", seq(5), "1/0/0/0/oldest"
+		l.Epoch, l.Revoked, l.Last, l.Position, l.Deaths = 4, "b", "b", seq(5), "1/0/0/0/oldest/"
 		e.want(l)
 	}}),
 }
