@@ -1,7 +1,9 @@
 package weir
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
@@ -33,7 +35,71 @@ type trial struct {
 	began   time.Time
 	records int  // still to be handled by themselves
 	paused  bool // the pause before the record was made
-	turn    bool // no other shard of the process tries a record meanwhile
+	turn    turn // what it holds of the process's turns
+}
+
+// turn is how a shard tries a record beside others of its process.
+type turn uint8
+
+const (
+	noTurn   turn = iota // it tries none
+	beside               // others may try theirs meanwhile
+	byItself             // they may not: it was tried beside others when an owner died
+)
+
+// turns are those of a process: of several records that were tried at once nobody knows which
+// killed it.
+type turns struct {
+	mu      sync.Mutex
+	taken   int // in all
+	single  bool
+	waiting int           // for one with nothing beside it
+	changed chan struct{} // closed when one is given back; nil when nobody waits
+}
+
+// take waits for a turn.
+func (s *turns) take(ctx context.Context, kind turn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kind == byItself {
+		s.waiting++
+		defer func() { s.waiting-- }()
+	}
+	for s.single || kind == byItself && s.taken > 0 || kind == beside && s.waiting > 0 {
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+			s.mu.Lock()
+		case <-ctx.Done():
+			s.mu.Lock()
+			s.wake() // those that waited for this one to have its turn
+			return context.Cause(ctx)
+		}
+	}
+	s.taken++
+	s.single = kind == byItself
+	return nil
+}
+
+// giveBack ends a turn.
+func (s *turns) giveBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	s.single = false
+	s.wake()
+}
+
+// wake is called with the lock held.
+func (s *turns) wake() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
 }
 
 // suspicious reports whether so many owners have died that the next handles records by themselves.
@@ -95,15 +161,14 @@ func (l *shardLoop) alone(d *delivery) error {
 // begin notes durably which record is handled next.
 func (l *shardLoop) begin(d *delivery, t *trial, record Position) error {
 	l.enter(ShardSuspected, 0, nil)
-	// One after the other, if others were tried too when an owner died: it was only one of them.
+	kind := beside
 	if t.deaths.Tried > t.deaths.Alone {
-		select {
-		case l.in.trying <- struct{}{}:
-			t.turn = true
-		case <-l.term.Reading().Done():
-			return errForHeir
-		}
+		kind = byItself
 	}
+	if err := l.in.turns.take(l.term.Reading(), kind); err != nil {
+		return err
+	}
+	t.turn = kind
 	t.deaths.Trial, t.deaths.Record = l.term.Lease.Epoch, record
 	if err := l.term.Note(l.term.Reading(), t.deaths); err != nil {
 		l.tried(err)
@@ -129,9 +194,9 @@ func (l *shardLoop) tried(err error) {
 		t.deaths.Trial = 0
 		l.term.NoteSoon(t.deaths)
 	}
-	if t.turn { // the next one's note comes with what was noted here, or after it
-		t.turn = false
-		<-l.in.trying
+	if t.turn != noTurn { // the note of the next comes with what was noted here, or after it
+		t.turn = noTurn
+		l.in.turns.giveBack()
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r := &run{
 		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
-		trying: make(chan struct{}, 1), stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{},
+		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{},
 	}
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
@@ -87,7 +87,7 @@ type run struct {
 	scheduler polling.Scheduler
 	budget    *memory.Budget
 	givingUp  givingUp
-	trying    chan struct{}     // has room for one: who tries a record with no other shard of the process
+	turns     turns
 	consumers *fanout.Consumers // nil when it polls
 	streams   streams.Set
 	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks

@@ -210,6 +210,7 @@ func (l *shardLoop) deliver(d *delivery) error {
 		}
 		b := d.next()
 		if b == nil {
+			l.tried(nil)
 			l.handled(d, 0)
 			return nil
 		}
