@@ -122,6 +122,9 @@ func (w *world) admitStore(c *call) {
 	if f != "" && f != TornView && f != TornApply && f != StoreTwice {
 		w.keepsFromStore(c, w.settings.failover/2)
 	}
+	if b, ok := c.body.(*beatCall); ok {
+		w.trials(l, b.report.Progress)
+	}
 	if f == "" && c.op == "beat" && l.lastWord > 0 {
 		w.listens(c)
 		w.lastWord(c, there, d.span(w.settings.failover/5, w.settings.failover*9/20))

@@ -74,6 +74,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	h.judge.Shard = shard
 	w.judge.Begin(h.judge, w.wall())
+	kills := w.hasInHand(l, c.about, h.judge.IDs)
 	if w.letters == nil { // what is given up, and what is handed over in parts, leaves nothing behind in one way
 		w.follows(c, h)
 	}
@@ -113,6 +114,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	if f == "" || f == HandlerSlow || f == HandlerIgnores {
 		v.bad = w.badAt(h.judge.IDs)
+	}
+	if kills {
+		f, v = CrashInHandler, verdict{}
 	}
 	what := string(f)
 	if what == "" && len(h.judge.IDs) > 0 {
@@ -166,4 +170,5 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		w.leaves(c, h)
 	}
 	w.judge.Ended(h.judge)
+	w.hasInHand(c.life, c.about, nil)
 }
