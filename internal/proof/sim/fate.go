@@ -123,7 +123,7 @@ func (w *world) admitStore(c *call) {
 		w.keepsFromStore(c, w.settings.failover/2)
 	}
 	if b, ok := c.body.(*beatCall); ok {
-		w.trials(l, b.report.Progress)
+		w.trials(l, b.report.Session, b.report.Progress)
 	}
 	if f == "" && c.op == "beat" && l.lastWord > 0 {
 		w.listens(c)
@@ -287,6 +287,7 @@ func (w *world) effect(c *call) (r reply) {
 					w.pins(c.pins, &b.actions[i].Lease)
 				case lease.EndSession:
 					w.mayEnd(a.Session)
+					w.countsAsDead(a.Session)
 				case lease.Move:
 					w.moves(a.Key)
 				}

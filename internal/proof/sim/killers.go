@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"context"
 	"fmt"
+	"slices"
 
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
@@ -14,16 +16,17 @@ type killers struct {
 	after  int                 // Options.SuspectAfter
 	inHand map[hand][]judge.ID // what handlers are at work with
 	alone  map[judge.ID]int    // workers that crashed with it, and no other record of its shard, in hand
-	died   int                 // workers that crashed
+	ended  map[string]bool     // sessions
 	// workers that crashed and had said by then that they would try a record of this shard by itself
 	tried map[trial]bool
 }
 
 // trial is a record that a life has said it would try.
 type trial struct {
-	life   *life
-	about  string
-	record shard.Position
+	life    *life
+	session string
+	about   string
+	record  shard.Position
 }
 
 // hand is a handler of a shard of one life.
@@ -37,7 +40,7 @@ func (w *world) makeKillers() {
 		return
 	}
 	d := roll(w.seed, "killers")
-	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}}
+	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}}
 }
 
 // suspectAfter is Options.SuspectAfter: elsewhere nothing is handled one by one, which takes its
@@ -88,25 +91,37 @@ func (w *world) mourn(l *life) {
 			delete(k.inHand, h)
 		}
 	}
-	k.died++
+}
+
+// countsAsDead notes that a session was ended.
+func (w *world) countsAsDead(session string) {
+	if w.killers != nil {
+		w.killers.ended[session] = true // once, whoever ends it again
+	}
 }
 
 // trials notes which records a worker says that it is about to try. It may crash before it does.
-func (w *world) trials(l *life, progress []lease.Progress) {
+func (w *world) trials(l *life, session string, progress []lease.Progress) {
 	if w.killers == nil {
 		return
 	}
 	for _, p := range progress {
 		if d := lease.ParseDeaths(p.Deaths); d.Trial != 0 {
-			w.killers.tried[trial{l, about(p.Stream, p.Shard), d.Record}] = true
+			w.killers.tried[trial{l, session, about(p.Stream, p.Shard), d.Record}] = true
 		}
 	}
 }
 
-// diedTrying reports whether a worker crashed that was about to try a record.
+// diedTrying reports whether a worker crashed that was about to try a record, or was taken for dead
+// because its beats did not come through.
 func (w *world) diedTrying(shardOf, position string) bool {
+	v, err := w.store.View(context.Background(), "app", "")
+	if err != nil {
+		w.breaks("%v", err)
+	}
 	for t := range w.killers.tried {
-		if t.life.dead.Load() && t.about == shardOf && sameRecord(t.record, position) {
+		lives := slices.ContainsFunc(v.Workers, func(s lease.Worker) bool { return s.Session == t.session && !s.Ended })
+		if (!lives || t.life.dead.Load()) && t.about == shardOf && sameRecord(t.record, position) {
 			return true
 		}
 	}
@@ -130,8 +145,8 @@ func (w *world) checkKilled(letter deadletter.Letter, id judge.ID, together int)
 		return fmt.Sprintf("%s is given up as one that kills, and nobody died with it alone", id)
 	case letter.Attempts < k.after:
 		return fmt.Sprintf("%s is given up after %d workers died, not %d", id, letter.Attempts, k.after)
-	case letter.Attempts > k.died:
-		return fmt.Sprintf("%s is given up after %d workers died, it says; %d did", id, letter.Attempts, k.died)
+	case letter.Attempts > len(k.ended):
+		return fmt.Sprintf("%s is given up after %d workers died, it says; %d did", id, letter.Attempts, len(k.ended))
 	}
 	return ""
 }
