@@ -102,6 +102,13 @@ func (s *turns) wake() {
 	}
 }
 
+// next begins with the record after at: what was before it is done. They died of what follows, if
+// they did not of that.
+func (t *trial) next(at Position) {
+	t.deaths, t.paused = lease.Deaths{At: at, Count: t.deaths.Count, Record: at}, false
+	t.records--
+}
+
 // suspicious reports whether so many owners have died that the next handles records by themselves.
 func suspicious(d lease.Deaths, after int) bool {
 	return after > 0 && (d.Count >= after || !d.Record.IsZero())
@@ -134,13 +141,12 @@ func (l *shardLoop) alone(d *delivery) error {
 		if !some { // a call for the end alone
 			return nil
 		}
-		if at := l.term.At(); at != t.deaths.At { // what was there is done
-			// They died at what is here, if they did not at what is done.
-			t.deaths, t.paused = lease.Deaths{At: at, Count: t.deaths.Count}, false
-			if t.records--; t.records <= 0 || time.Since(t.began) >= trialLasts {
-				h.trial = nil
-				return nil
-			}
+		if at := l.term.At(); at != t.deaths.At {
+			t.next(at)
+		}
+		if t.records <= 0 || time.Since(t.began) >= trialLasts {
+			h.trial = nil
+			return nil
 		}
 		if kills(t.deaths, l.in.opts.SuspectAfter) && (d.pulled || t.deaths.Record == record) {
 			if l.in.opts.GiveUp.To != nil && !d.pulled {
@@ -188,8 +194,12 @@ func (l *shardLoop) tried(err error) {
 	t := l.handles.trial
 	switch {
 	case t.deaths.Trial == 0:
-	case err == nil: // at another position what was noted says nothing
-		l.term.Advance(t.deaths.Record)
+	case err == nil:
+		// The next beat has to say both: should the worker die before the next record is begun, its
+		// successor goes on trying.
+		t.next(t.deaths.Record)
+		l.term.NoteSoon(t.deaths)
+		l.term.Advance(t.deaths.At)
 	default:
 		t.deaths.Trial = 0
 		l.term.NoteSoon(t.deaths)
@@ -267,6 +277,8 @@ func (l *shardLoop) giveUpKiller(d *delivery, t *trial, id string) error {
 				return err
 			}
 			t.deaths.Count = 0 // it was this record, so nobody has died of what follows
+			t.next(t.deaths.Record)
+			l.term.NoteSoon(t.deaths)
 			return nil
 		}
 		l.tellWaits(d, v)

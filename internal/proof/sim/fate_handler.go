@@ -128,6 +128,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 	w.note(l, "handle", c.about, c.n, what)
 	w.after(took, func() {
 		if f == CrashInHandler {
+			if kills {
+				w.killsOneMore(h.judge.IDs)
+			}
 			w.crash(l, string(f))
 			return
 		}

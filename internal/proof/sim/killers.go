@@ -16,6 +16,7 @@ type killers struct {
 	after  int                 // Options.SuspectAfter
 	inHand map[hand][]judge.ID // what handlers are at work with
 	alone  map[judge.ID]int    // workers that crashed with it, and no other record of its shard, in hand
+	killed map[judge.ID]int    // workers, by the first record of those in hand that kills
 	ended  map[string]bool     // sessions
 	// workers that crashed and had said by then that they would try a record of this shard by itself
 	tried map[trial]bool
@@ -40,7 +41,7 @@ func (w *world) makeKillers() {
 		return
 	}
 	d := roll(w.seed, "killers")
-	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}}
+	w.killers = &killers{after: 1 + d.below(3), inHand: map[hand][]judge.ID{}, alone: map[judge.ID]int{}, tried: map[trial]bool{}, ended: map[string]bool{}, killed: map[judge.ID]int{}}
 }
 
 // suspectAfter is Options.SuspectAfter: elsewhere nothing is handled one by one, which takes its
@@ -76,6 +77,23 @@ func (w *world) hasInHand(l *life, about string, ids []judge.ID) (kills bool) {
 	}
 	return kills
 }
+
+// killsOneMore notes that a worker dies of a record, and that it must not be one too many.
+func (w *world) killsOneMore(ids []judge.ID) {
+	i := slices.IndexFunc(ids, w.kills)
+	if i < 0 {
+		return
+	}
+	k := w.killers
+	// Beside those that are to die: each time that the position had not been saved when they did,
+	// others were tried in the same process, or what was noted did not come through.
+	if k.killed[ids[i]]++; k.killed[ids[i]] > k.after+1+mostMore {
+		w.breaks("%s has killed %d workers, and is handed over still", ids[i], k.killed[ids[i]])
+	}
+}
+
+// mostMore is how many workers more than without faults a record may kill.
+const mostMore = 8
 
 // mourn notes what a life had when it crashed.
 func (w *world) mourn(l *life) {
