@@ -311,7 +311,8 @@ func (l *shardLoop) acquit() {
 	if from := l.pagesNow(); from == nil || from.Status().Buffered > 0 {
 		return
 	}
-	l.term.NoteSoon(lease.Deaths{At: d.At})
+	// Not while it runs: it may have a record in hand that it has not begun with.
+	l.term.NoteParked(lease.Deaths{At: d.At})
 }
 
 // tellSuspected tells that owners of the shard have died, and of what, if that is known.

@@ -23,7 +23,9 @@ func (t *Term) Deaths() lease.Deaths {
 // was noted of progress before. It fails with [ErrLeaseLost] if the lease is lost before that, or
 // with ctx's error. It is for the reader only.
 func (t *Term) Note(ctx context.Context, d lease.Deaths) error {
+	t.mu.Lock()
 	done := t.setNote(d, make(chan error, 1))
+	t.mu.Unlock()
 	if done == nil {
 		return ErrLeaseLost
 	}
@@ -40,12 +42,23 @@ func (t *Term) Note(ctx context.Context, d lease.Deaths) error {
 
 // NoteSoon is Note with the next beat, and does not wait for it. What Note waits for is not
 // replaced by it. It may be called concurrently.
-func (t *Term) NoteSoon(d lease.Deaths) { t.setNote(d, nil) }
-
-// setNote returns done, or nil when the lease is lost.
-func (t *Term) setNote(d lease.Deaths, done chan error) chan error {
+func (t *Term) NoteSoon(d lease.Deaths) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.setNote(d, nil)
+}
+
+// NoteParked is NoteSoon while the reader is parked; else it does nothing.
+func (t *Term) NoteParked(d lease.Deaths) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reader == readerParked {
+		t.setNote(d, nil)
+	}
+}
+
+// setNote returns done, or nil when the lease is lost. It is called with the lock held.
+func (t *Term) setNote(d lease.Deaths, done chan error) chan error {
 	if t.lost || t.left || t.finished {
 		return nil
 	}

@@ -15,10 +15,10 @@ import (
 type killers struct {
 	after  int                 // Options.SuspectAfter
 	inHand map[hand][]judge.ID // what handlers are at work with
-	alone  map[judge.ID]int    // workers that crashed with it, and no other record of its shard, in hand
+	alone  map[judge.ID]int    // workers that crashed with it alone in hand, of its shard
 	killed map[judge.ID]int    // workers, by the first record of those in hand that kills
 	ended  map[string]bool     // sessions
-	// workers that crashed and had said by then that they would try a record of this shard by itself
+	// what workers said that they would try, a record by itself
 	tried map[trial]bool
 }
 
