@@ -41,6 +41,7 @@ type changed struct {
 	Letters int `json:"letters"` // that were chosen
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
+	Taken   int `json:"taken"` // by somebody else meanwhile
 }
 
 // run shows which letters the command is about, asks, and does it.
@@ -79,7 +80,10 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 	if o.Failed > 0 {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
 	}
-	return errors.Join(c.report(t, changed{len(items), o.Done, o.Failed}, text), err, unreadable(unread))
+	if o.Taken > 0 {
+		text += fmt.Sprintf("%s left alone, which somebody else has changed meanwhile.\n", some(o.Taken, "letter"))
+	}
+	return errors.Join(c.report(t, changed{len(items), o.Done, o.Failed, o.Taken}, text), err, unreadable(unread))
 }
 
 func andMore(n int) string {
@@ -115,15 +119,39 @@ It shows which letters it is about, and asks.`,
 				for _, i := range items {
 					all = append(all, i.ID)
 				}
-				if err := box.Mark(ctx, deadletter.Dropped, all...); err != nil {
-					return deadletter.Outcome{}, err
+				o := deadletter.Outcome{}
+				for some := range slices.Chunk(all, 500) { // what is dropped is known to so many
+					err := box.Mark(ctx, deadletter.Dropped, some...)
+					taken := changedLetters(err)
+					if err != nil && taken == 0 {
+						return o, err
+					}
+					o.Done += len(some) - taken
+					o.Taken += taken
 				}
-				return deadletter.Outcome{Done: len(all)}, nil
+				return o, nil
 			})
 		},
 	}
 	c.register(cmd)
 	return cmd
+}
+
+// changedLetters is how many letters somebody else has changed, if nothing else is wrong.
+func changedLetters(err error) (n int) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as Mark joins them
+		for _, err := range several.Unwrap() {
+			if !errors.Is(err, deadletter.ErrChanged) {
+				return 0
+			}
+			n++
+		}
+		return n
+	}
+	if errors.Is(err, deadletter.ErrChanged) {
+		return 1
+	}
+	return 0
 }
 
 func deadRetryCommand(t terminal) *cobra.Command {
@@ -144,7 +172,8 @@ as "weir consume --exec" does, with WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR
 environment. If it exits with 0 the letter is done; otherwise it stays, and the next one's turn comes.
 
 Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
-letter stays begun, and is handled again only when --state begun asks for it.
+letter stays begun, and is handled again only when --state begun asks for it. Of several that retry letters at once, one
+takes each of them.
 
 --to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
 then, behind all that has arrived meanwhile, so the order of their keys is lost.
