@@ -22,8 +22,8 @@ type Lambda struct {
 	// name. Required.
 	StreamARN string
 	// Payload adds the records, as Lambda does for a bucket: a string with the JSON of the event
-	// that a function gets, without the role that called it. Queues and topics get none from Lambda,
-	// and their messages have less room.
+	// that a function gets, without the role that called it. Queues and topics get none from
+	// Lambda, and their messages have less room.
 	Payload bool
 }
 

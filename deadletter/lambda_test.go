@@ -29,8 +29,8 @@ func failed(reason deadletter.Reason, sequenceNumbers ...int) (letters []deadlet
 	return letters
 }
 
-// Programs that read Lambda's messages read these: the members, their order and their quirks are those of
-// messages that the service sent.
+// Programs that read Lambda's messages read these: the members, their order and their quirks are
+// those of messages that the service sent.
 func TestLambdasForm(t *testing.T) {
 	const exhausted = `{"requestContext":{"requestId":"ID","functionArn":"arn:aws:lambda:eu-west-1:111122223333:function:f","condition":"RetryAttemptsExhausted","approximateInvokeCount":3},` +
 		`"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"version":"1.0","timestamp":"2026-11-23T00:02:03.456Z",` +

@@ -139,7 +139,7 @@ It shows which letters it is about, and asks.`,
 
 // changedLetters is how many letters somebody else has changed, if nothing else is wrong.
 func changedLetters(err error) (n int) {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as Mark joins them
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range several.Unwrap() {
 			if !errors.Is(err, deadletter.ErrChanged) {
 				return 0

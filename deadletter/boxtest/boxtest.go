@@ -14,9 +14,9 @@ import (
 	"github.com/weir-go/weir/deadletter"
 )
 
-// Run tests boxes. open returns a Box for the letters of that name, which none of the tests has used
-// before; called again with the name it returns another Box for the same letters, as another
-// process would have it.
+// Run tests boxes. open returns a Box for the letters of that name, of which there are none at
+// first; called again with the name it returns another Box for the same letters, as another process
+// would have it.
 func Run(t *testing.T, open func(t *testing.T, name string) deadletter.Box) {
 	for name, test := range map[string]func(t *testing.T, open func() deadletter.Box){
 		"letters and what became of them": states,
