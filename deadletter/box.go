@@ -35,8 +35,8 @@ type Box interface {
 	// as an error, and the rest follows unless the box as a whole cannot be read.
 	Items(ctx context.Context) iter.Seq2[Item, error]
 	// Mark notes what became of letters, durably. It fails with [ErrChanged] for those that this
-	// box has yielded or marked and that somebody else has marked or put since; the others are
-	// marked. Somebody else is whoever has another Box for the same letters.
+	// box has yielded or marked, and that were put again or somebody else has marked since; the
+	// others are marked. Somebody else is whoever has another Box for the same letters.
 	Mark(ctx context.Context, to State, ids ...string) error
 }
 

@@ -73,7 +73,44 @@ func TestSQLite(t *testing.T) {
 }
 
 func TestPostgres(t *testing.T) {
-	contract(t, "pgx", servers.Postgres(t).PostgresURL("weir"), sqlletters.Postgres)
+	url := servers.Postgres(t).PostgresURL("weir")
+	contract(t, "pgx", url, sqlletters.Postgres)
+	t.Run("the rights that the guide names suffice", func(t *testing.T) {
+		db, err := sql.Open("pgx", url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, statement := range []string{
+			"TRUNCATE weir_letters", "CREATE USER worker", "GRANT SELECT, INSERT, UPDATE ON weir_letters TO worker", "GRANT USAGE ON SEQUENCE weir_letters_seq_seq TO worker",
+		} {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		as, err := sql.Open("pgx", strings.Replace(url, "weir@", "worker@", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer as.Close()
+		b, err := sqlletters.New(as, sqlletters.Postgres, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := b.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: "a"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Mark(t.Context(), deadletter.Done, "a"); err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range b.Items(t.Context()) {
+			if err != nil || i.State != deadletter.Done {
+				t.Errorf("%+v, %v", i, err)
+			}
+		}
+	})
 }
 
 func TestMariaDB(t *testing.T) {
