@@ -95,6 +95,10 @@ var rows = []row{
 		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
 	},
 	{
+		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
+		ours: []string{".", "shard", "deadletter"},
+	},
+	{
 		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
 		ours: []string{"shard", "lease", "store/memstore", "internal/previous", "internal/filled"},
 	},
@@ -122,7 +126,7 @@ var rows = []row{
 	{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire",
+			".", "shard", "lease", "aggregate", "deadletter", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
 			"internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
