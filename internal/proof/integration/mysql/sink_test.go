@@ -14,7 +14,7 @@ var full = flag.Bool("full", false, "the sizes of the documentation, which take 
 func place(t testing.TB, s sqltest.Server) sinks.Place {
 	d := s.Start(t)
 	return sinks.Place{
-		Driver: "mysql", Dialect: sqlsink.MySQL, Addr: d.Addr, Serial: "BIGINT AUTO_INCREMENT PRIMARY KEY", Full: *full,
+		Driver: "mysql", Dialect: sqlsink.MySQL, Addr: d.Addr, Serial: "BIGINT AUTO_INCREMENT PRIMARY KEY", Idle: true, IdleDSN: "&wait_timeout=1", Full: *full,
 		Fresh: func(t testing.TB) string { return s.Fresh(t, d) },
 	}
 }

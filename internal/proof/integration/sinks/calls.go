@@ -148,9 +148,8 @@ func fails(t *testing.T, p Place) {
 			t.Errorf("%s: it names a record, and what is before that was rolled back", name)
 		}
 		want(t, db, "")
-		if n := db.Stats().InUse; n != 0 {
-			t.Errorf("%s: %d connections were not given back", name, n)
-		}
+		// database/sql rolls back beside whoever ends the context
+		eventually(t, name+": the connection is given back", func() bool { return db.Stats().InUse == 0 })
 		if ctx.Err() != nil {
 			ctx, cancel = context.WithCancelCause(t.Context())
 		}
@@ -347,11 +346,12 @@ func first(t *testing.T, p Place) {
 
 func vanishes(t *testing.T, p Place) {
 	if !p.Idle {
-		t.Skip("the data source name sees to that, or the system")
+		t.Skip("the file is on the process' own machine")
 	}
-	db, s := p.ready(t)
+	dsn := p.Fresh(t)
+	db, s := p.readyAt(t, dsn)
 	inside, leave := make(chan struct{}), make(chan struct{})
-	gone := term(t, p.sink(t, db, sqlsink.Options{MaxIdle: 300 * time.Millisecond}), 1, func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
+	gone := term(t, p.sink(t, p.open(t, dsn+p.IdleDSN), sqlsink.Options{MaxIdle: 300 * time.Millisecond}), 1, func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 		if err := apply(ctx, tx, b); err != nil {
 			return err
 		}

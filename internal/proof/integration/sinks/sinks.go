@@ -28,8 +28,10 @@ type Place struct {
 	Serial string
 	// Store is the kind of [servers.OpenStore] that the database can be as well, "" for another.
 	Store string
-	// Idle says that the database rolls transactions back that their process has left alone.
-	Idle bool
+	// Idle says that the database rolls transactions back that their process has left alone, where
+	// IdleDSN is added to the data source name.
+	Idle    bool
+	IdleDSN string
 	Full bool // the sizes of the documentation
 }
 
@@ -58,7 +60,10 @@ func Run(t *testing.T, p Place) {
 		{"under fire", underFire},
 		{"processes that are killed", killed},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, p) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // most of them wait
+			c.test(t, p)
+		})
 	}
 }
 
@@ -91,7 +96,12 @@ func (p Place) sink(t testing.TB, db *sql.DB, o sqlsink.Options) *sqlsink.Sink {
 // ready is a fresh database with its tables, and a sink on it.
 func (p Place) ready(t testing.TB) (*sql.DB, *sqlsink.Sink) {
 	t.Helper()
-	db := p.open(t, p.Fresh(t))
+	return p.readyAt(t, p.Fresh(t))
+}
+
+func (p Place) readyAt(t testing.TB, dsn string) (*sql.DB, *sqlsink.Sink) {
+	t.Helper()
+	db := p.open(t, dsn)
 	s := p.sink(t, db, sqlsink.Options{})
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
