@@ -32,7 +32,7 @@ type Place struct {
 	// IdleDSN is added to the data source name.
 	Idle    bool
 	IdleDSN string
-	Full bool // the sizes of the documentation
+	Full    bool // the sizes of the documentation
 }
 
 // Run is all that holds of every database.
