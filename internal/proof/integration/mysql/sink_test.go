@@ -22,3 +22,8 @@ func place(t testing.TB, s sqltest.Server) sinks.Place {
 func TestSinkOnMariaDB(t *testing.T) { sinks.Run(t, place(t, mariadb)) }
 
 func TestSinkOnMySQL(t *testing.T) { sinks.Run(t, place(t, proper())) }
+
+func BenchmarkSink(b *testing.B) {
+	b.Run("MariaDB", func(b *testing.B) { sinks.Bench(b, place(b, mariadb)) })
+	b.Run("MySQL", func(b *testing.B) { sinks.Bench(b, place(b, proper())) })
+}

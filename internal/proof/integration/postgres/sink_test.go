@@ -20,3 +20,5 @@ func place(t testing.TB) sinks.Place {
 }
 
 func TestSink(t *testing.T) { sinks.Run(t, place(t)) }
+
+func BenchmarkSink(b *testing.B) { sinks.Bench(b, place(b)) }

@@ -21,3 +21,5 @@ func place() sinks.Place {
 }
 
 func TestSink(t *testing.T) { sinks.Run(t, place()) }
+
+func BenchmarkSink(b *testing.B) { sinks.Bench(b, place()) }
