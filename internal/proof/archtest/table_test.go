@@ -115,8 +115,8 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter", "store/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
-		}, tests: []string{"internal/proof/wronginput"}, sdk: true,
+			".", "shard", "lease", "aggregate", "deadletter", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
+		}, tests: []string{"internal/proof/wronginput", "weirtest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/integration/chaos/verdict", why: "judges what handlers wrote while things went wrong; it shares nothing with what it judges",
