@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
+	"github.com/weir-go/weir/sink/sqlsink"
+)
+
+// With -sink each record is a row of the store's database, by sqlsink, and what is judged is these
+// rows: journals could not say which of the calls that they tell of were rolled back.
+
+func sinkOn(db *sql.DB) (*sqlsink.Sink, error) {
+	return sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Postgres, App: app, MaxIdle: 5 * time.Second})
+}
+
+// prepareEffects makes the tables.
+func (s *stage) prepareEffects() error {
+	db, err := sql.Open("pgx", s.backing.place(""))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	sink, err := sinkOn(db)
+	if err != nil {
+		return err
+	}
+	if err := sink.Migrate(s.ctx); err != nil {
+		return err
+	}
+	_, err = db.ExecContext(s.ctx, "CREATE TABLE effects (id BIGSERIAL PRIMARY KEY, key TEXT NOT NULL, number INTEGER NOT NULL)")
+	return err
+}
+
+// apply is a worker whose handler makes rows, slowly now and then, as that with a journal is.
+func (w worker) apply(ctx context.Context, c *weir.Consumer) error {
+	db, err := sql.Open("pgx", w.Place)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(20)
+	sink, err := sinkOn(db)
+	if err != nil {
+		return err
+	}
+	return c.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
+		pauseAt := -1 // no record
+		if rand.IntN(slowOne) == 0 {
+			pauseAt = rand.IntN(len(b.Records) + 1)
+		}
+		for i, r := range b.Records {
+			put, err := parseRecord(r.PartitionKey, r.Data)
+			if err != nil {
+				return weir.Stop(err)
+			}
+			if i == pauseAt {
+				timer := time.NewTimer(rand.N(slow))
+				select {
+				case <-timer.C:
+				case <-ctx.Done():
+					timer.Stop()
+					return context.Cause(ctx)
+				}
+			}
+			if _, err := tx.ExecContext(ctx, "INSERT INTO effects (key, number) VALUES ($1, $2)", put.Key, put.Number); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// countEffects is how many rows there are.
+func (s *stage) countEffects() (n int64, err error) {
+	db, err := sql.Open("pgx", s.backing.place(""))
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	err = db.QueryRow("SELECT count(*) FROM effects").Scan(&n)
+	return n, err
+}
+
+// judgeEffects holds each record that was put to be one row, in the order of its key.
+func (s *stage) judgeEffects(puts []verdict.Put) error {
+	db, err := sql.Open("pgx", s.backing.place(""))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	rows, err := db.Query("SELECT key, number FROM effects ORDER BY id")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	last, doubled, disorder := map[string]int{}, 0, 0
+	seen := map[verdict.Put]bool{}
+	for rows.Next() {
+		var p verdict.Put
+		if err := rows.Scan(&p.Key, &p.Number); err != nil {
+			return err
+		}
+		switch {
+		case seen[p]:
+			doubled++
+		case p.Number != last[p.Key]+1:
+			disorder++
+		}
+		seen[p], last[p.Key] = true, p.Number
+		s.effects++
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	lost := 0
+	for _, p := range puts {
+		if !seen[verdict.Put{Key: p.Key, Number: p.Number}] {
+			lost++
+		}
+	}
+	if lost+doubled+disorder > 0 || s.effects != len(puts) {
+		s.blame("%d records have %d effects: %d have none, %d are there again, %d are out of order", len(puts), s.effects, lost, doubled, disorder)
+	}
+	s.say("%s", fmt.Sprintf("%d records, %d effects", len(puts), s.effects))
+	return nil
+}
