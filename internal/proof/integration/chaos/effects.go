@@ -49,9 +49,10 @@ func (w worker) apply(ctx context.Context, c *weir.Consumer) error {
 	if err != nil {
 		return err
 	}
+	pauses := &journal{slowed: map[string]time.Time{}} // writes nothing
 	return c.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
 		pauseAt := -1 // no record
-		if rand.IntN(slowOne) == 0 {
+		if pauses.sometimes(pauses.slowed, b.Shard, slowOne) {
 			pauseAt = rand.IntN(len(b.Records) + 1)
 		}
 		for i, r := range b.Records {
