@@ -95,39 +95,53 @@ func (s *stage) judgeEffects(puts []verdict.Put) error {
 		return err
 	}
 	defer db.Close()
-	rows, err := db.Query("SELECT key, number FROM effects ORDER BY id")
+	found, err := db.Query("SELECT key, number FROM effects ORDER BY id")
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	last, doubled, disorder := map[string]int{}, 0, 0
-	seen := map[verdict.Put]bool{}
-	for rows.Next() {
+	defer found.Close()
+	var rows []verdict.Put
+	for found.Next() {
 		var p verdict.Put
-		if err := rows.Scan(&p.Key, &p.Number); err != nil {
+		if err := found.Scan(&p.Key, &p.Number); err != nil {
 			return err
 		}
-		switch {
-		case seen[p]:
-			doubled++
-		case p.Number != last[p.Key]+1:
-			disorder++
-		}
-		seen[p], last[p.Key] = true, p.Number
-		s.effects++
+		rows = append(rows, p)
 	}
-	if err := rows.Err(); err != nil {
+	if err := found.Err(); err != nil {
 		return err
 	}
-	lost := 0
+	s.effects = len(rows)
+	if wrong := wrongEffects(puts, rows); wrong != "" {
+		s.blame("%s", wrong)
+	}
+	return nil
+}
+
+// wrongEffects says what is wrong with the rows of what was put, "" for nothing.
+func wrongEffects(puts, rows []verdict.Put) string {
+	last, seen := map[string]int{}, map[verdict.Put]bool{}
+	lost, doubled, disorder, strange := 0, 0, 0, len(rows)
+	for _, r := range rows {
+		switch {
+		case seen[r]:
+			doubled++
+		case r.Number != last[r.Key]+1:
+			disorder++
+		}
+		seen[r], last[r.Key] = true, r.Number
+	}
 	for _, p := range puts {
-		if !seen[verdict.Put{Key: p.Key, Number: p.Number}] {
+		if seen[verdict.Put{Key: p.Key, Number: p.Number}] {
+			strange--
+		} else {
 			lost++
 		}
 	}
-	if lost+doubled+disorder > 0 || s.effects != len(puts) {
-		s.blame("%d records have %d effects: %d have none, %d are there again, %d are out of order", len(puts), s.effects, lost, doubled, disorder)
+	strange -= doubled
+	if lost == 0 && doubled == 0 && disorder == 0 && strange == 0 {
+		return ""
 	}
-	s.say("%s", fmt.Sprintf("%d records, %d effects", len(puts), s.effects))
-	return nil
+	return fmt.Sprintf("%d records have %d effects: %d have none, %d are there again, %d are out of order, %d are of no record",
+		len(puts), len(rows), lost, doubled, disorder, strange)
 }
