@@ -14,7 +14,7 @@ type Dialect int
 const (
 	// SQLite is SQLite 3.24 or newer.
 	SQLite Dialect = iota + 1
-	// Postgres is PostgreSQL 9.5 or newer.
+	// Postgres is PostgreSQL 9.6 or newer.
 	Postgres
 	// MySQL is MySQL 8.0 or newer, or MariaDB 10.3 or newer.
 	MySQL

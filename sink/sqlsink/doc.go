@@ -44,7 +44,7 @@
 //
 // # Databases
 //
-// Postgres 9.5, MySQL 8.0, MariaDB 10.3 or SQLite 3.24, or newer. The user needs SELECT, INSERT,
+// Postgres 9.6, MySQL 8.0, MariaDB 10.3 or SQLite 3.24, or newer. The user needs SELECT, INSERT,
 // UPDATE and DELETE on the table. On Postgres, where a process that vanishes inside a transaction
 // would keep its locks for hours, a transaction may be idle for [Options].MaxIdle. On MySQL the
 // data source name has to see to that, and to calls that are never answered (go-sql-driver/mysql:
