@@ -232,6 +232,39 @@ func setBack(t *testing.T, p Place) {
 	a.applied()
 }
 
+// madeAnew: positions in shards of a stream that was deleted mean nothing in those of its namesake.
+func madeAnew(t *testing.T, p Place) {
+	a := newApp(t, p, 1)
+	a.more(5)
+	w := a.worker(memstore.New(), weir.Options{}, apply, nil)
+	a.applied()
+	w.Stop()
+	a.srv.DeleteStream(stream)
+	deleted := time.Now() // sequence numbers have the second in them at which a shard began
+	eventually(t, "that is some seconds ago", func() bool { return time.Since(deleted) > 2*time.Second })
+	a.srv.CreateStream(stream, 1)
+	a.more(5)
+	told := make(chan error, 100)
+	w = a.worker(memstore.New(), weir.Options{Events: weir.Events{HandlerFailed: func(_ context.Context, f weir.HandlerFailed) {
+		select {
+		case told <- f.Err:
+		default:
+		}
+	}}}, apply, nil)
+	if err := <-told; !strings.Contains(err.Error(), "earlier stream of this name") {
+		t.Errorf("the sink's positions are from before: %v", err)
+	}
+	w.Stop()
+	if n := len(effects(t, a.db)); n != a.all/2 {
+		t.Errorf("%d effects", n)
+	}
+	if n, err := a.sink.RemoveStream(t.Context(), stream); err != nil || n != 1 {
+		t.Errorf("RemoveStream = %d, %v", n, err)
+	}
+	a.worker(memstore.New(), weir.Options{}, apply, nil)
+	a.applied()
+}
+
 func givenUp(t *testing.T, p Place) {
 	for name, wrap := range map[string]bool{"noted by the sink": true, "not noted": false} {
 		t.Run(name, func(t *testing.T) {

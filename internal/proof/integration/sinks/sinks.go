@@ -57,6 +57,7 @@ func Run(t *testing.T, p Place) {
 		{"records that are given up are passed", givenUp},
 		{"leases are lost, shards split and merged", leasesLost},
 		{"a database that is set back across a split misses nothing", setBack},
+		{"a stream that is made anew is told", madeAnew},
 		{"under fire", underFire},
 		{"processes that are killed", killed},
 	} {
