@@ -120,6 +120,11 @@ costs: servers ## What coordination costs on DynamoDB Local, Postgres, MariaDB a
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./costs -full
 
 CHAOS ?= -store all -for 10m
+.PHONY: sink
+sink: servers ## Effects exactly once on each database: 60,000 records under fire, and what the position costs (about two minutes)
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -p 1 -run 'TestSink.*/under_fire' ./sqlite ./postgres ./mysql -full
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -p 1 -bench Sink -benchtime 300x ./sqlite ./postgres ./mysql
+
 .PHONY: chaos
 chaos: servers ## Real processes, killed, frozen and cut off for ten minutes on each of three stores; CHAOS=-help says what else there is
 	cd internal/proof/integration && $(GO) build -o ../../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../../bin/chaos $(CHAOS)

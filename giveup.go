@@ -105,6 +105,18 @@ func FailedAt(r Record, err error) error {
 	return &failedAtError{r, err}
 }
 
+// FailedRecord returns the record that err names with [FailedAt], of several the first of the
+// shard, and whether it names one. It is for handlers that call others, and may have to undo what
+// those have done before the record.
+func FailedRecord(err error) (r Record, named bool) {
+	for _, of := range allBlamed(nil, err, false) {
+		if !named || of.Position().Compare(r.Position()) < 0 {
+			r, named = of.Record, true
+		}
+	}
+	return r, named
+}
+
 type failedAtError struct {
 	at  Record
 	err error

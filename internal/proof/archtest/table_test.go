@@ -97,6 +97,10 @@ var rows = []row{
 		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
 	},
 	{
+		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
+		ours: []string{".", "shard", "deadletter"},
+	},
+	{
 		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
 		ours: []string{"shard", "lease", "store/memstore", "internal/previous", "internal/filled"},
 	},
@@ -113,8 +117,8 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter", "store/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
-		}, tests: []string{"internal/proof/wronginput"}, sdk: true,
+			".", "shard", "lease", "aggregate", "deadletter", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
+		}, tests: []string{"internal/proof/wronginput", "weirtest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/integration/chaos/verdict", why: "judges what handlers wrote while things went wrong; it shares nothing with what it judges",
@@ -124,7 +128,7 @@ var rows = []row{
 	{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "kinesistest", "internal/wire",
+			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
 			"internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},

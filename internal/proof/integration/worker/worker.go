@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/internal/proof/scenario"
+	"github.com/weir-go/weir/sink/sqlsink"
 )
 
 // Setup is what a worker process is told.
@@ -34,6 +36,11 @@ type Setup struct {
 	Kind, Place       string // of the store, see [servers.OpenStore]
 	App, Stream, Name string
 	Idle              time.Duration // [weir.Options.IdleInterval]
+
+	// Sink is the driver of the database at Place, where effects go as well, by sqlsink; "" is no
+	// sink. Then nothing is in the journal.
+	Sink        string
+	SinkDialect int
 
 	Journal string // its path, given by Start
 
@@ -89,6 +96,9 @@ func (s Setup) work() error {
 	if err != nil {
 		return err
 	}
+	if s.Sink != "" {
+		return s.apply(ctx, c)
+	}
 	var mu sync.Mutex
 	return c.Run(ctx, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
 		mu.Lock()
@@ -100,6 +110,30 @@ func (s Setup) work() error {
 		}
 		_, err := journal.WriteString(lines.String())
 		return err
+	}))
+}
+
+// apply makes each record a row of the table effects, once.
+func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
+	db, err := sql.Open(s.Sink, s.Place)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Dialect(s.SinkDialect), App: s.App})
+	if err != nil {
+		return err
+	}
+	if err := sink.Migrate(ctx); err != nil {
+		return err
+	}
+	return c.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
+		for _, r := range b.Records { // one by one, so that a kill finds some of them done
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects (shard, what) VALUES ('%s', '%s')", b.Shard, r.Data)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
 }
 
