@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,12 +41,12 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 		srv.Put("s", "jane@example.com", []byte("bad"))
 		srv.Put("s", "jane@example.com", []byte("good"))
 		store := memstore.New()
-		id := ""
+		var id atomic.Value
 		stop := start(t, srv.Client(), store, weir.Options{Batch: 2, RetryMax: 4 * time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 5, Patience: time.Minute}},
 			func(_ context.Context, b *weir.Batch) error {
 				for _, r := range b.Records {
 					if string(r.Data) == "bad" {
-						id = r.ID()
+						id.Store(r.ID())
 						return weir.FailedAt(r, errors.New("the database\x1b[31m\nis full"))
 					}
 				}
@@ -56,7 +57,7 @@ func TestAWorkerTellsAtWhatItsHandlerFails(t *testing.T) {
 			t.Helper()
 			time.Sleep(after)
 			all := troublesOf(t, store)
-			if len(all) != 1 || all[0].Stream != "s" || all[0].Shard == "" || !strings.HasSuffix(id, "/"+all[0].Failing.At) || all[0].Failing.At == "" || !good(all[0]) {
+			if len(all) != 1 || all[0].Stream != "s" || all[0].Shard == "" || !strings.HasSuffix(id.Load().(string), "/"+all[0].Failing.At) || all[0].Failing.At == "" || !good(all[0]) {
 				t.Fatalf("%s: %#v", what, all)
 			}
 		}

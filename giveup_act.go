@@ -56,7 +56,7 @@ func (g *givingUp) took(n, perMinute int, now time.Time) {
 // when the handler is to be called again, and otherwise why not.
 func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.Time) error {
 	v := l.judge(d, of, worked)
-	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
+	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, l.in.opts.GiveUp.failures(v.do, d.attempt, d.alone))
 	switch v.do {
 	case giveUp:
 		l.handlerFailed(d, failedForGood, err, 0)
