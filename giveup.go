@@ -29,9 +29,9 @@ type GiveUp struct {
 	// only if the handler fails at them. 0, the default, is no bound.
 	MaxAge time.Duration
 	// Bisect finds the record at fault when the handler fails with a batch of several: it is handed
-	// over again in halves, in order, each as soon as what is before it is done. Only calls that
-	// fail with the record alone count as its attempts. What [Reject] is returned for is always
-	// found in this way.
+	// over again in halves, in order, each as soon as what is before it is done, and with the
+	// shortest pauses. Only calls that fail with the record alone count as its attempts. What
+	// [Reject] is returned for is always found in this way.
 	Bisect bool
 	// Patience is how long a record is still handled again although it could be given up, while
 	// this worker has handled nothing else since it first failed: then not the record may be at

@@ -34,6 +34,7 @@ type consumeOptions struct {
 	giveUp   giveUpFlags
 	// the command gets the worker's credentials
 	execCredentials bool
+	execResults     execResultsFlag
 }
 
 func consumeCommand(t terminal) *cobra.Command {
@@ -53,6 +54,8 @@ command is ended when the shard moves to another worker before it is done. Batch
 same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command has started; begin the
 last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the epoch where that matters.
 The command inherits the worker's environment, but for AWS credentials and ` + storeVariable + `, unless --exec-credentials lets it have them.
+
+` + aboutExecResults + `
 
 A batch that the command fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
 Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows
@@ -74,6 +77,7 @@ package's documentation says more about each.
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
+  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
   weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
   weir consume --stream flights --app look --store memory: --from 15m`,
 		Args: o.fanOut.args,
@@ -89,6 +93,10 @@ package's documentation says more about each.
 			if err != nil {
 				return err
 			}
+			if err := o.execResults.apply(cmd, o.exec, "output", &o.out); err != nil {
+				return err
+			}
+			o.giveUp.rejects = o.execResults.on
 			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != ""); err != nil {
 				return err
 			}
@@ -112,6 +120,7 @@ package's documentation says more about each.
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
 	registerExecCredentials(cmd, &o.execCredentials)
+	o.execResults.register(cmd)
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
 	o.fanOut.register(cmd)
 	registerSettings(cmd, &o.settings)
@@ -145,6 +154,9 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	var handler weir.Handler = printer{newOutlet(t), o.out}
 	if o.exec != "" {
 		handler = executor{t, o.exec, o.out, o.execCredentials}
+	}
+	if o.execResults.on {
+		handler = asking{executor{t, o.exec, o.out, o.execCredentials}}
 	}
 
 	var healthy atomic.Pointer[weir.Consumer]

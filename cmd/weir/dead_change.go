@@ -163,13 +163,15 @@ func deadRetryCommand(t terminal) *cobra.Command {
 		records  format
 
 		credentials bool
+		results     execResultsFlag
 	)
 	cmd := &cobra.Command{
 		Use:   "retry --dead file:PATH --exec COMMAND (ID ... | --all)",
 		Short: "Handle records again that were given up",
 		Long: `Hands letters to a command, one after the other, in the order in which they were given up: the record on its standard input,
 as "weir consume --exec" does, with WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the letter's ID) in its
-environment. If it exits with 0 the letter is done; otherwise it stays, and the next one's turn comes.
+environment. If it exits with 0 the letter is done; otherwise it stays, and the next one's turn comes. With --exec-results it
+says so on its descriptor 3, as that of "weir consume --exec-results" does.
 
 Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
 letter stays begun, and is handled again only when --state begun asks for it. Of several that retry letters at once, one
@@ -193,9 +195,16 @@ It shows which letters it is about, and asks.`,
 				}
 				warning = fmt.Sprintf(" Every application that reads %s gets them again, behind what has arrived meanwhile.", toStream)
 			}
+			if err := results.apply(cmd, exec, "input", &records); err != nil {
+				return err
+			}
 			return c.run(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
 				handle := func(ctx context.Context, i deadletter.Item) error {
-					return executor{t, exec, records, credentials}.letter(ctx, &i)
+					to := executor{t, exec, records, credentials}
+					if results.on {
+						return asking{to}.letter(ctx, &i)
+					}
+					return to.letter(ctx, &i)
 				}
 				if toStream != "" {
 					var err error
@@ -219,6 +228,7 @@ It shows which letters it is about, and asks.`,
 	c.register(cmd)
 	cmd.Flags().StringVar(&exec, "exec", "", "shell `COMMAND` that handles each letter")
 	registerExecCredentials(cmd, &credentials)
+	results.register(cmd)
 	cmd.Flags().StringVar(&toStream, "to-stream", "", "put the records into this stream, by `NAME`")
 	records = formatText
 	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
@@ -251,5 +261,9 @@ func (e executor) letter(ctx context.Context, i *deadletter.Item) error {
 			return err
 		}
 	}
-	return e.run(ctx, input, "WEIR_STREAM="+i.Stream, "WEIR_SHARD="+i.Shard, "WEIR_EPOCH="+strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER="+i.ID)
+	return e.run(ctx, input, letterEnvironment(i)...)
+}
+
+func letterEnvironment(i *deadletter.Item) []string {
+	return []string{"WEIR_STREAM=" + i.Stream, "WEIR_SHARD=" + i.Shard, "WEIR_EPOCH=" + strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER=" + i.ID}
 }

@@ -58,7 +58,9 @@ func (s *Store) app(name string) *application {
 }
 
 // Abilities implements [lease.Store].
-func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
+func (s *Store) Abilities() lease.Abilities {
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures
+}
 
 // Beat implements [lease.Store].
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
