@@ -310,4 +310,3 @@ func TestAnOutageGivesNothingUp(t *testing.T) {
 		}
 	})
 }
-

@@ -107,18 +107,15 @@ func (w *writer) take(ctx context.Context, b *weir.Batch) error {
 	for i := range b.Records {
 		r := &b.Records[i]
 		at := r.Position()
-		if !w.at.IsZero() && reaches(w.at, at) { // another writer wrote it
-			if err := b.Done(*r); err != nil {
-				return err
-			}
-			continue
-		}
 		if to := w.before(r, at); !to.IsZero() {
 			if err := w.write(ctx, to); err != nil {
 				return err
 			}
 		}
-		if !w.at.IsZero() && reaches(w.at, at) { // an object was there that goes further
+		if !w.at.IsZero() && reaches(w.at, at) { // another writer wrote it
+			if err := b.Done(*r); err != nil {
+				return err
+			}
 			continue
 		}
 		w.sink.waiting.Add(int64(w.held.add(b, i)))
