@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -178,6 +179,7 @@ func TestALostLeaseIsLeftAtOnce(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		store.cut.Store(true)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if why == nil || s.Waiting() != 0 || slices.ContainsFunc(bucket.Keys(), isObject) {
 			t.Errorf("%v, %d bytes wait, %q", why, s.Waiting(), bucket.Keys())
 		}
