@@ -10,11 +10,12 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
 // chain is the chain of links of one shard.
 type chain struct {
-	bucket         bucket
+	bucket         bucket.Bucket
 	stream, shard  string
 	links, objects string // what their keys begin with
 }
@@ -60,7 +61,7 @@ func (c *chain) read(ctx context.Context, at weir.Position) (*link, error) {
 }
 
 func (c *chain) load(ctx context.Context, key string) (*link, error) {
-	text, err := c.bucket.get(ctx, key, mostLink)
+	text, _, err := c.bucket.Get(ctx, key, mostLink)
 	if err != nil || text == nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func (c *chain) claim(ctx context.Context, l link) (*link, error) {
 		return nil, err
 	}
 	key := c.key(l.At)
-	made, err := c.bucket.putNew(ctx, key, text, nil)
+	_, made, err := c.bucket.Put(ctx, key, text, nil, bucket.Condition{New: true})
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +127,13 @@ type standing struct {
 
 // end finds the end of the chain.
 func (c *chain) end(ctx context.Context) (standing, error) {
-	key, err := c.bucket.first(ctx, c.links)
-	if err != nil || key == "" {
+	keys, err := c.bucket.List(ctx, c.links, "", 1)
+	if err != nil || len(keys) == 0 {
 		return standing{}, err
 	}
-	l, err := c.load(ctx, key)
+	l, err := c.load(ctx, keys[0])
 	if err == nil && l == nil { // never to be taken for an empty chain
-		err = fmt.Errorf("s3sink: the link %s was listed and is not there", key)
+		err = fmt.Errorf("s3sink: the link %s was listed and is not there", keys[0])
 	}
 	if err != nil {
 		return standing{}, err
@@ -146,7 +147,7 @@ func (c *chain) written(ctx context.Context, l *link) (bool, error) {
 	if l.Object == "" {
 		return true, nil
 	}
-	return c.bucket.exists(ctx, l.Object)
+	return c.bucket.Exists(ctx, l.Object)
 }
 
 // reaches reports whether the position after a record is in what ends at to.

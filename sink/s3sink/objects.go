@@ -68,9 +68,9 @@ func (s *Sink) Objects(ctx context.Context, stream, shardID string, after weir.P
 
 // empty fails if a chain that has no beginning has other links.
 func (c *chain) empty(ctx context.Context) error {
-	key, err := c.bucket.first(ctx, c.links)
-	if err == nil && key != "" {
-		err = fmt.Errorf("s3sink: the beginning of the chain was removed: %s is there, and %s is not; begin after a position", key, c.key(weir.Position{}))
+	keys, err := c.bucket.List(ctx, c.links, "", 1)
+	if err == nil && len(keys) > 0 {
+		err = fmt.Errorf("s3sink: the beginning of the chain was removed: %s is there, and %s is not; begin after a position", keys[0], c.key(weir.Position{}))
 	}
 	return err
 }
@@ -80,7 +80,7 @@ func (c *chain) empty(ctx context.Context) error {
 func (s *Sink) Shards(ctx context.Context, stream string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix := s.o.Prefix + "_weir/" + stream + "/"
-		pages := s3.NewListObjectsV2Paginator(s.bucket.client, &s3.ListObjectsV2Input{Bucket: &s.bucket.name, Prefix: &prefix, Delimiter: aws.String("/")})
+		pages := s3.NewListObjectsV2Paginator(s.bucket.Client, &s3.ListObjectsV2Input{Bucket: &s.bucket.Name, Prefix: &prefix, Delimiter: aws.String("/")})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
@@ -101,7 +101,7 @@ func (s *Sink) Open(ctx context.Context, o Object) (io.ReadCloser, error) {
 	if o.Key == "" {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
-	answer, err := s.bucket.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket.name, Key: &o.Key})
+	answer, err := s.bucket.Client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket.Name, Key: &o.Key})
 	if err != nil {
 		return nil, fmt.Errorf("s3sink: reading %s: %w", o.Key, err)
 	}

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
 // Options say where objects are and how large they become. The zero Options are good ones.
@@ -69,7 +68,7 @@ const uploads = 8
 
 // Sink writes shards into a bucket. Its methods may be called concurrently.
 type Sink struct {
-	bucket bucket
+	bucket bucket.Bucket
 	o      Options
 
 	probing   chan struct{} // whoever looks whether the bucket keeps conditions has the token
@@ -92,10 +91,8 @@ func New(client *s3.Client, bucketName string, o Options) (*Sink, error) {
 	if bucketName == "" {
 		bad("no bucket is named")
 	}
-	if o.Prefix != "" && !strings.HasSuffix(o.Prefix, "/") {
-		o.Prefix += "/"
-	}
-	if len(o.Prefix) > 257 || !utf8.ValidString(o.Prefix) || strings.HasPrefix(o.Prefix, "/") || strings.Contains(o.Prefix, "//") {
+	var ok bool
+	if o.Prefix, ok = bucket.CheckPrefix(o.Prefix); !ok {
 		bad("Options.Prefix %.300q must be UTF-8 of at most 256 bytes, without a slash at its beginning or two in a row", o.Prefix)
 	}
 	if o.Partition > Unpartitioned {
@@ -111,7 +108,7 @@ func New(client *s3.Client, bucketName string, o Options) (*Sink, error) {
 		return nil, errors.Join(wrong...)
 	}
 	return &Sink{
-		bucket: bucket{client, bucketName}, o: o,
+		bucket: bucket.Bucket{Client: client, Name: bucketName, Who: "s3sink"}, o: o,
 		probing: make(chan struct{}, 1), uploading: make(chan struct{}, uploads),
 	}, nil
 }
@@ -176,7 +173,8 @@ func (s *Sink) probe(ctx context.Context) error {
 	}
 	key := s.o.Prefix + "_weir/conditional-writes"
 	for range 2 { // the first may be the one that makes it
-		made, err := s.bucket.putNew(ctx, key, []byte("weir looks here whether this bucket refuses to write an object that exists.\n"), nil)
+		text := []byte("weir looks here whether this bucket refuses to write an object that exists.\n")
+		_, made, err := s.bucket.Put(ctx, key, text, nil, bucket.Condition{New: true})
 		if err != nil {
 			return err
 		}
@@ -186,7 +184,7 @@ func (s *Sink) probe(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("s3sink: bucket %s overwrites an object although the request forbids it (If-None-Match): "+
-		"records would be there twice; use S3, or a store that keeps this condition", s.bucket.name)
+		"records would be there twice; use S3, or a store that keeps this condition", s.bucket.Name)
 }
 
 // chain is that of a shard.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
 // writer writes the objects of one shard for one term.
@@ -244,9 +245,9 @@ func (w *writer) put(ctx context.Context, l *link) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.chain.bucket.putNew(ctx, l.Object, content, map[string]string{
+	_, _, err = w.chain.bucket.Put(ctx, l.Object, content, map[string]string{
 		"weir-stream": l.Stream, "weir-shard": l.Shard, "weir-at": l.At.String(), "weir-to": l.To.String(), "weir-records": strconv.Itoa(of.records),
-	})
+	}, bucket.Condition{New: true})
 	return err
 }
 
