@@ -359,3 +359,27 @@ func FuzzLetters(f *testing.F) {
 		}
 	})
 }
+
+// A change between a box's look at a letter and its write is seen by the write itself.
+func TestAChangeAtTheLastMoment(t *testing.T) {
+	bucket := fakes3.New()
+	put(t, box(t, bucket), "1")
+	b, other := box(t, bucket), box(t, bucket)
+	want(t, b, "1 kept")
+	once := false
+	bucket.Control(func(c fakes3.Call) fakes3.Fault {
+		if c.Method == "PUT" && !once {
+			once = true
+			if err := other.Mark(t.Context(), deadletter.Begun, letter("1").ID); err != nil {
+				t.Error(err)
+			}
+		}
+		return fakes3.None
+	})
+	if err := b.Mark(t.Context(), deadletter.Begun, letter("1").ID); !errors.Is(err, s3letters.ErrChanged) || !strings.Contains(err.Error(), "which is begun now") {
+		t.Errorf("%v", err)
+	}
+	if err := other.Mark(t.Context(), deadletter.Done, letter("1").ID); err != nil {
+		t.Error(err)
+	}
+}
