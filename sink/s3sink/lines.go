@@ -44,7 +44,7 @@ func write(to io.Writer, parts []part, form Lines) error {
 	for _, p := range parts {
 		for i := range p.records {
 			var err error
-			if line, err = appendLine(line[:0], form, &p.records[i]); err != nil {
+			if line, err = form.Append(line[:0], p.records[i]); err != nil {
 				return fmt.Errorf("s3sink: record %s: %w", p.records[i].ID(), err)
 			}
 			if _, err := to.Write(line); err != nil {
@@ -55,9 +55,9 @@ func write(to io.Writer, parts []part, form Lines) error {
 	return nil
 }
 
-// appendLine appends the line of a record, with its end.
-func appendLine(line []byte, form Lines, r *weir.Record) ([]byte, error) {
-	if form == Payloads {
+// Append appends the line of a record to a buffer, with its end.
+func (l Lines) Append(line []byte, r weir.Record) ([]byte, error) {
+	if l == Payloads {
 		return appendPayload(line, r.Data)
 	}
 	e := envelope{Shard: r.Shard(), Sequence: r.SequenceNumber, Key: r.PartitionKey, Arrival: r.ArrivalTime().UTC().Format("2006-01-02T15:04:05.000Z07:00")}

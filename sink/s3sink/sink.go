@@ -145,7 +145,7 @@ func (s *Sink) Position(ctx context.Context, stream, shardID string) (weir.Posit
 }
 
 func (s *Sink) pull(ctx context.Context, of *weir.Shard) error {
-	if err := s.probe(ctx); err != nil {
+	if err := s.Check(ctx); err != nil {
 		return err
 	}
 	s.shards.Add(1)
@@ -157,8 +157,10 @@ func (s *Sink) pull(ctx context.Context, of *weir.Shard) error {
 	return w.run(ctx, of)
 }
 
-// probe sees to it, once, that the bucket keeps the condition that all rests on.
-func (s *Sink) probe(ctx context.Context) error {
+// Check fails if the bucket cannot be written, or overwrites what a request tells it not to. Once
+// it has succeeded it makes no more calls. Handlers call it by themselves; call it to hear of a
+// mistake before a stream is read.
+func (s *Sink) Check(ctx context.Context) error {
 	if s.probed.Load() {
 		return nil
 	}
