@@ -120,8 +120,8 @@ func TestTheEndOfAShard(t *testing.T) {
 				if i < 0 || (objects[i].Key == "") != (silence > 0) || objects[i].Shard != parent {
 					t.Errorf("%+v", objects)
 				}
-				for range s.Objects(t.Context(), "s", parent, shard.End) {
-					t.Error("an object after the end")
+				for o, err := range s.Objects(t.Context(), "s", parent, shard.End) {
+					t.Errorf("after the end: %+v, %v", o, err)
 				}
 				// leases that are lost: a shard that has ended is not written again
 				before := len(bucket.Keys())

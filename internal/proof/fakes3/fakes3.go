@@ -135,7 +135,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 // ServeHTTP serves over a network.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.serve(w, r) {
-		panic(http.ErrAbortHandler)
+		panic(http.ErrAbortHandler) //nolint:forbidigo // this is how net/http is told to end a connection
 	}
 }
 

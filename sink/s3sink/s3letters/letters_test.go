@@ -205,7 +205,10 @@ func TestALetterThatComesAgainMeanwhileStays(t *testing.T) {
 	put(t, box(t, bucket), "1")
 	b := box(t, bucket)
 	var letters []deadletter.Item
-	for i := range b.Items(t.Context()) {
+	for i, err := range b.Items(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		letters = append(letters, i)
 	}
 	_, err := deadletter.Retry(t.Context(), b, letters, func(context.Context, deadletter.Item) error {
