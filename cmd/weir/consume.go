@@ -61,8 +61,8 @@ it was killed may be there twice, and its last line may be cut short.
 
 --to s3://BUCKET/PREFIX writes such lines into objects, compressed, below PREFIX/STREAM/dt=DATE/hour=HOUR/, by the hour in
 UTC in which an object's first record arrived. Each record is in one object, once, whatever ends or repeats. An object is
-written when it has --object-size bytes, or --object-age after its first record. The bucket needs nothing but permission
-to list, read and write; AWS_ENDPOINT_URL_S3 names another server than AWS.
+written when it has --object-size bytes, or --object-age after its first record. The bucket has to be in the stream's
+region, and needs permission to list, read and write; AWS_ENDPOINT_URL_S3 names another server than AWS.
 
 A batch that the command fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
 Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows

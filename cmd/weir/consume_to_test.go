@@ -136,15 +136,24 @@ func TestRecordsGoIntoABucket(t *testing.T) {
 			t.Errorf("%d: %s", code, said)
 		}
 	})
-	t.Run("that may not be written", func(t *testing.T) {
-		bucket.Control(func(fakes3.Call) fakes3.Fault { return fakes3.Deny })
-		defer bucket.Control(nil)
-		c := start(t, "", consume...)
-		code, said := c.wait(t), c.err.String()
-		if code != exitFailed || !strings.Contains(said, "no permission for S3 PutObject") {
-			t.Errorf("%d: %s", code, said)
-		}
-	})
+	for name, row := range map[string]struct {
+		fault fakes3.Fault
+		says  string
+	}{
+		"that may not be written":   {fakes3.Deny, "no permission for S3 PutObject"},
+		"that is not there":         {fakes3.NoBucket, "there is no such bucket (NoSuchBucket): check --to"},
+		"that is in another region": {fakes3.Elsewhere, "the bucket is in another region than --region or AWS_REGION says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bucket.Control(func(fakes3.Call) fakes3.Fault { return row.fault })
+			defer bucket.Control(nil)
+			c := start(t, "", consume...)
+			code, said := c.wait(t), c.err.String()
+			if code != exitFailed || !strings.Contains(said, row.says) {
+				t.Errorf("%d: %s", code, said)
+			}
+		})
+	}
 }
 
 // eventually waits until something holds.

@@ -49,11 +49,13 @@ type Call struct {
 type Fault uint8
 
 const (
-	None   Fault = iota
-	Refuse       // it is answered with 503, and not carried out
-	Deny         // it is answered with 403, and not carried out
-	Cut          // the connection ends, and it is not carried out
-	Lose         // it is carried out, and the answer is lost
+	None      Fault = iota
+	Refuse          // it is answered with 503, and not carried out
+	Deny            // it is answered with 403, and not carried out
+	NoBucket        // … with 404
+	Elsewhere       // … with 301, as for a bucket of another region
+	Cut             // the connection ends, and it is not carried out
+	Lose            // it is carried out, and the answer is lost
 )
 
 // New makes an empty server.
@@ -168,6 +170,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	case Deny:
 		fail(w, http.StatusForbidden, "AccessDenied")
+		return true
+	case NoBucket:
+		fail(w, http.StatusNotFound, "NoSuchBucket")
+		return true
+	case Elsewhere:
+		fail(w, http.StatusMovedPermanently, "PermanentRedirect")
 		return true
 	case Cut:
 		return false
