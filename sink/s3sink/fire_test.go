@@ -80,7 +80,11 @@ func underFire(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server, see
 }
 
 func TestSeveralWritersUnderFire(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bubble(t, 2, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 				s := underFire(t, srv, bucket, seed)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,6 +160,40 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 		if objects, _ := chains(t, s); len(objects) != 4 {
 			t.Errorf("%d objects of 4 shards", len(objects))
 		}
+	})
+}
+
+// While S3 does not answer a lease goes on all the same: after HandoffTimeout, without what is held.
+func TestAHandOffDoesNotWaitForS3(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
+		store := memstore.New()
+		stuck, free := sink(t, bucket, s3sink.Options{MaxAge: time.Hour}), sink(t, bucket, s3sink.Options{MaxAge: 5 * time.Second})
+		stop := start(t, srv, store, stuck.Handlers(), func(o *weir.Options) { o.Worker = "one" })
+		put(srv, 1, 20)
+		time.Sleep(10 * time.Second)
+		var hangs atomic.Bool
+		hangs.Store(true)
+		bucket.Control(func(c fakes3.Call) fakes3.Fault {
+			if hangs.Load() && c.Method == "PUT" {
+				<-c.Context.Done()
+				return fakes3.Cut
+			}
+			return fakes3.None
+		})
+		other := start(t, srv, store, free.Handlers(), func(o *weir.Options) { o.Worker = "two" })
+		time.Sleep(50 * time.Second)
+		hangs.Store(false)
+		time.Sleep(2 * time.Minute)
+		view, err := store.View(t.Context(), "app", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := view.Leases[0].Owner, view.Leases[1].Owner; a == b {
+			t.Errorf("both leases belong to %s", a)
+		}
+		stop()
+		other()
+		check(t, free, bucket, inStream(srv))
 	})
 }
 

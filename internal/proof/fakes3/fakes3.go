@@ -3,6 +3,7 @@
 package fakes3
 
 import (
+	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/xml"
@@ -40,9 +41,11 @@ type object struct {
 
 // Call is a request, as a control function sees it.
 type Call struct {
-	Method string // PUT, GET, HEAD, DELETE or LIST
-	Key    string // of a LIST, the prefix
-	N      int    // how many calls of this method there were, this one included
+	// Context ends when the client goes away.
+	Context context.Context
+	Method  string // PUT, GET, HEAD, DELETE or LIST
+	Key     string // of a LIST, the prefix
+	N       int    // how many calls of this method there were, this one included
 }
 
 // Fault is what goes wrong with a call.
@@ -151,9 +154,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 		}
 	}
 	_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	call := Call{Method: r.Method, Key: key}
+	call := Call{Context: r.Context(), Method: r.Method, Key: key}
 	if r.Method == http.MethodGet && key == "" {
-		call = Call{Method: "LIST", Key: r.URL.Query().Get("prefix")}
+		call = Call{Context: r.Context(), Method: "LIST", Key: r.URL.Query().Get("prefix")}
 	}
 	s.mu.Lock()
 	s.calls[call.Method]++
