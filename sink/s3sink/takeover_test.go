@@ -163,7 +163,8 @@ func TestAHandOffWritesWhatIsHeld(t *testing.T) {
 	})
 }
 
-// While S3 does not answer a lease goes on all the same: after HandoffTimeout, without what is held.
+// While S3 does not answer a lease goes on all the same: after HandoffTimeout, without what is
+// held.
 func TestAHandOffDoesNotWaitForS3(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
 		store := memstore.New()
