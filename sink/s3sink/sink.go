@@ -35,7 +35,7 @@ type Options struct {
 	// MaxMemory is how many bytes of records of all shards may wait for their objects before
 	// objects are ended early. Defaults to 256 MiB, 1 MiB to 1 TiB. It may be exceeded by a half
 	// and by a batch for each shard; beside it eight objects at most are in memory as they are
-	// sent.
+	// sent. An object that a worker with a larger MaxBytes has begun is held whole.
 	MaxMemory int
 }
 
