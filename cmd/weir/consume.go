@@ -46,14 +46,15 @@ func consumeCommand(t terminal) *cobra.Command {
 		Long: `Runs one worker of an application. All workers with the same --app and --store share the shards of the stream: start
 as many as you like, stop and kill them at will. Every record is handled at least once, those of one key in order.
 
-A record is handled when it was written to standard output, or, with --exec, when the command that got it exits
-with 0, or, with --to, when it is in a file or in an object in S3. Only then does the application's progress pass it.
---exec runs the command once for each batch, through the shell, with the batch's records on its standard input; any other exit code means that the same batch is given
-to it again, after a pause that grows to 30 s. The command finds WEIR_STREAM, WEIR_SHARD and WEIR_EPOCH in its
-environment; the epoch grows with every change of the shard's owner, so a database can refuse a late writer. The
-command is ended when the shard moves to another worker before it is done. Batches of several shards run at the
-same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command has started; begin the
-last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the epoch where that matters.
+A record is handled when it was written to standard output, or, with --exec, when the command that got it exits with 0,
+or, with --to, when it is in a file or in an object in S3. Only then does the application's progress pass it. --exec
+runs the command once for each batch, through the shell, with the batch's records on its standard input; any other exit
+code means that the same batch is given to it again, after a pause that grows to 30 s. The command finds WEIR_STREAM,
+WEIR_SHARD and WEIR_EPOCH in its environment; the epoch grows with every change of the shard's owner, so a database can
+refuse a late writer. The command is ended when the shard moves to another worker before it is done. Batches of several
+shards run at the same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command
+has started; begin the last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the
+epoch where that matters.
 The command inherits the worker's environment, but for AWS credentials and ` + storeVariable + `, unless --exec-credentials lets it have them.
 
 ` + aboutExecResults + `
