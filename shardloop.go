@@ -13,6 +13,7 @@ import (
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -45,6 +46,7 @@ type handlerFailure struct {
 	err     error
 	attempt int
 	since   mono.Time // the first failure in a row
+	at      lease.Failing
 }
 
 // Resume is run.

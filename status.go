@@ -163,7 +163,7 @@ func (l *shardLoop) enter(state ShardState, attempt int, err error) {
 	case err == nil:
 		l.failure = nil
 	case l.failure == nil:
-		l.failure = &handlerFailure{err, attempt, l.since}
+		l.failure = &handlerFailure{err: err, attempt: attempt, since: l.since}
 	default:
 		l.failure.err, l.failure.attempt = err, attempt
 	}

@@ -54,7 +54,7 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 		s.Throttled, s.Missing = streams.Throttled(r.Err), errors.As(r.Err, new(*types.ResourceNotFoundException))
 	}
 	if l.failure != nil {
-		s.Err, s.Failing = l.failure.err, l.failure.since.Time()
+		s.Err, s.Failing, s.FailingAt = l.failure.err, l.failure.since.Time(), l.failure.at
 	} else if l.state == "" {
 		s.Err = r.Err
 	}
@@ -122,6 +122,7 @@ func (r *run) Troubles() []lease.Trouble {
 		r.startProbe(n)
 	}
 	slices.SortFunc(troubles, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
+	troubles = r.givingUp.tell(troubles, now)
 	if cutOff {
 		return slices.Insert(troubles, 0, own)
 	}

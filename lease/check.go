@@ -265,6 +265,9 @@ func clipTroubles(troubles []Trouble) []Trouble {
 		t.Stream, t.Shard = clip(t.Stream, MaxNameBytes), clip(t.Shard, MaxNameBytes)
 		t.State, t.Why = clip(t.State, MaxStateBytes), clip(t.Why, MaxWhyBytes)
 		t.For = max(t.For, 0).Truncate(time.Millisecond)
+		f := &t.Failing
+		f.At, f.KeyHash, f.Held = clip(f.At, MaxNameBytes), clip(f.KeyHash, MaxStateBytes), clip(f.Held, MaxStateBytes)
+		f.Records, f.Attempts, f.GivenUp = max(f.Records, 0), max(f.Attempts, 0), max(f.GivenUp, 0)
 		b, err := json.Marshal(t)
 		if size += len(b) + 1; err != nil || size > maxTroubleBytes {
 			break

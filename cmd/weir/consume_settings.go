@@ -86,7 +86,7 @@ func (o *consumeOptions) options(h slog.Handler, from weir.Position) weir.Option
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
 	options.Reading, options.FanOutName = o.fanOut.reading(), o.fanOut.name
-	options.ReuseBuffers = true // what the handlers keep of records are copies
+	options.ReuseBuffers = o.to.bucket == "" // what the other handlers keep of records are copies
 	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
 	var many throttles

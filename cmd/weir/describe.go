@@ -50,6 +50,8 @@ type troubleInfo struct {
 	State  string `json:"state"`
 	ForMS  int64  `json:"for_ms"`
 	Why    string `json:"why"`
+
+	Failing *failingInfo `json:"failing,omitempty"`
 }
 
 type leaseInfo struct {
@@ -170,7 +172,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		times := w.Times.Or(lease.DefaultTimes)
 		info.timesInfo = infoOf(times)
 		for _, tr := range w.Troubles {
-			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why})
+			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing)})
 		}
 		switch {
 		case w.Ended:
@@ -254,7 +256,7 @@ func (d description) text() string {
 			if tr.Stream == "" {
 				of = "itself"
 			}
-			_ = textf(&b, "%s says: %s %s for %s: %s\n", info.Worker, of, tr.State, age(tr.ForMS), oneLine(tr.Why))
+			_ = textf(&b, "%s says: %s %s for %s: %s%s\n", info.Worker, of, tr.State, age(tr.ForMS), oneLine(tr.Why), tr.Failing)
 		}
 		if len(info.Troubles) > 0 {
 			b.WriteString("\n")

@@ -59,7 +59,7 @@ func (s *Store) app(name string) *application {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteDeaths
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
 }
 
 // Beat implements [lease.Store].

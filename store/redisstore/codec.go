@@ -63,6 +63,8 @@ type storedTrouble struct {
 	State  string `json:"state,omitempty"`
 	For    int64  `json:"ms,omitempty"`
 	Why    string `json:"why,omitempty"`
+
+	Failing lease.Failing `json:"failing,omitzero"`
 }
 
 type storedProgress struct {
@@ -120,7 +122,7 @@ func marshal(v any) (string, error) {
 func encodeReport(r lease.Report) (row, progress string, err error) {
 	w := reportedRow{Name: r.Name, Leaving: r.Leaving, Weight: r.Weight, MaxLeases: r.MaxLeases, Holds: r.Holds}
 	for _, t := range r.Troubles {
-		w.Troubles = append(w.Troubles, storedTrouble{t.Stream, t.Shard, t.State, t.For.Milliseconds(), t.Why})
+		w.Troubles = append(w.Troubles, storedTrouble{t.Stream, t.Shard, t.State, t.For.Milliseconds(), t.Why, t.Failing})
 	}
 	list := make([]storedProgress, len(r.Progress))
 	for i, p := range r.Progress {
@@ -267,7 +269,7 @@ func decodeSession(session, value string) (lease.Worker, error) {
 	}
 	for _, t := range r.Troubles {
 		w.Troubles = append(w.Troubles, lease.Trouble{Key: lease.Key{Stream: t.Stream, Shard: t.Shard}, State: t.State,
-			For: time.Duration(t.For) * time.Millisecond, Why: t.Why})
+			For: time.Duration(t.For) * time.Millisecond, Why: t.Why, Failing: t.Failing})
 	}
 	return w, nil
 }

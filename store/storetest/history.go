@@ -321,6 +321,9 @@ func (h *history) report(session string) lease.Report {
 	for range max(0, h.rng.IntN(6)-3) {
 		r.Troubles = append(r.Troubles, lease.Trouble{Key: pick(h, historyKeys), State: "stalled", Why: pick(h, oddNames),
 			For: time.Duration(h.rng.IntN(1e6)) * time.Millisecond})
+		if h.chance(50) && h.store.Abilities().Has(lease.NoteFailures) {
+			r.Troubles[len(r.Troubles)-1].Failing = lease.Failing{At: pick(h, oddNames), Attempts: h.rng.IntN(9), Letters: h.chance(50)}
+		}
 	}
 	for _, l := range h.view.Leases {
 		p := lease.Progress{Key: l.Key, Epoch: l.Epoch, Load: lease.Load(max(0, h.rng.IntN(40)-20)), Stalled: h.chance(30)}

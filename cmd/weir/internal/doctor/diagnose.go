@@ -338,6 +338,9 @@ func (p *patient) troubles() {
 					"worker %s says that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), oneLine(t.Why))
 				continue
 			}
+			if p.failing(w, t) {
+				continue
+			}
 			if p.stuck[t.Key] {
 				continue // that was said with more weight
 			}

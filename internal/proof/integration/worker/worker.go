@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/internal/proof/scenario"
+	"github.com/weir-go/weir/sink/sqlsink"
 )
 
 // Setup is what a worker process is told.
@@ -39,6 +41,10 @@ type Setup struct {
 	// Letters is the path of a file for the letters of records that are given up, "" for none. A
 	// record that has [Kills] after its number ends the process.
 	Letters string `json:",omitempty"`
+	// Sink is the driver of the database at Place, where effects go as well, by sqlsink; "" is no
+	// sink. Then nothing is in the journal.
+	Sink        string
+	SinkDialect int
 
 	Journal string // its path, given by Start
 
@@ -104,6 +110,9 @@ func (s Setup) work() error {
 	if err != nil {
 		return err
 	}
+	if s.Sink != "" {
+		return s.apply(ctx, c)
+	}
 	var mu sync.Mutex
 	return c.Run(ctx, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
 		mu.Lock()
@@ -155,6 +164,30 @@ func (w *Worker) Killed() time.Time { return noted(w.journal + ".killed") }
 
 // Told is when [weir.Events].Suspected was first told, the zero time if it was not.
 func (w *Worker) Told() time.Time { return noted(w.journal + ".told") }
+
+// apply makes each record a row of the table effects, once.
+func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
+	db, err := sql.Open(s.Sink, s.Place)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Dialect(s.SinkDialect), App: s.App})
+	if err != nil {
+		return err
+	}
+	if err := sink.Migrate(ctx); err != nil {
+		return err
+	}
+	return c.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
+		for _, r := range b.Records { // one by one, so that a kill finds some of them done
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects (shard, what) VALUES ('%s', '%s')", b.Shard, r.Data)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
 
 // Worker is a running worker process. Its methods are for one goroutine at a time.
 type Worker struct {
