@@ -3,6 +3,8 @@ package weir
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,40 +60,53 @@ func TestWhenAKillerIsGivenUp(t *testing.T) {
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s turns
+		var mu sync.Mutex
 		var began []string
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			began = append(began, what)
+		}
 		try := func(ctx context.Context, name string, kind turn, after, took time.Duration) {
 			go func() {
 				time.Sleep(after)
 				if s.take(ctx, kind) != nil {
-					began = append(began, name+" left")
+					note(name + " left")
 					return
 				}
-				began = append(began, name)
+				note(name)
 				time.Sleep(took)
 				s.giveBack()
 			}()
+		}
+		after := func(d time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(began, want) {
+				t.Errorf("%q, want %q", began, want)
+			}
+			began = nil
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		try(t.Context(), "a", beside, 0, 10*time.Second)
 		try(t.Context(), "b", beside, time.Second, 5*time.Second)
 		try(t.Context(), "c", byItself, 2*time.Second, 10*time.Second)
-		try(t.Context(), "d", beside, 3*time.Second, time.Second)
-		try(ctx, "e", byItself, 4*time.Second, time.Second)
-		time.Sleep(9 * time.Second)
-		synctest.Wait()
-		if len(began) != 2 {
-			t.Errorf("%q", began)
-		}
-		time.Sleep(10 * time.Second)
-		cancel(errors.New("the lease is wanted back"))
-		synctest.Wait()
-		if want := "[a b c e left]"; len(began) != 4 || began[2] != "c" || began[3] != "e left" {
-			t.Errorf("%q, want %s", began, want)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(began) != 5 || began[4] != "d" || s.taken != 0 || s.waiting != 0 || s.single {
-			t.Errorf("%q, %+v", began, &s)
+		try(t.Context(), "d", beside, 3*time.Second, 20*time.Second)
+		after(9500*time.Millisecond, "a", "b")
+		after(time.Second, "c")
+		after(9 * time.Second)
+		after(time.Second, "d")
+		try(ctx, "e", byItself, 0, time.Second)
+		try(t.Context(), "f", beside, time.Second, time.Second)
+		after(2 * time.Second)
+		cancel(errors.New("the lease is wanted back")) // so f need not wait for it
+		after(0, "e left", "f")
+		after(time.Minute)
+		if s.taken != 0 || s.waiting != 0 || s.single {
+			t.Errorf("%+v", &s)
 		}
 	})
 }
