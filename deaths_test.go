@@ -49,6 +49,7 @@ func (f *fleet) start(n int) {
 			f.told = append(f.told, e)
 		}
 		var w *weirtest.Worker
+		var dies sync.Once // handlers of several shards may kill it at once
 		ready := make(chan struct{})
 		w = weirtest.Start(f.t, f.srv.Client(), f.store, opts, weir.HandlerFunc(func(ctx context.Context, b *weir.Batch) error {
 			<-ready
@@ -57,10 +58,12 @@ func (f *fleet) start(n int) {
 					f.mu.Lock()
 					f.deaths[string(r.Data)] = append(f.deaths[string(r.Data)], time.Now())
 					f.mu.Unlock()
-					if f.anew > 0 {
-						time.AfterFunc(f.anew, func() { f.start(1) })
-					}
-					w.Kill()
+					dies.Do(func() {
+						if f.anew > 0 {
+							time.AfterFunc(f.anew, func() { f.start(1) })
+						}
+						w.Kill()
+					})
 					<-ctx.Done()
 					return context.Cause(ctx)
 				}
