@@ -96,9 +96,7 @@ func (a Action) Check() error {
 		return errors.Join(a.checkKey(), a.checkDeaths(), checkSession("Session of "+a.Kind.String(), a.Session))
 	case Handoff:
 		return errors.Join(a.checkKey(), checkHeir("Session of "+a.Kind.String(), a.Session))
-	case Revoke:
-		return errors.Join(a.checkKey(), a.checkDeaths())
-	case Delete:
+	case Revoke, Delete:
 		return a.checkKey()
 	case Move:
 		if a.Born < 0 {

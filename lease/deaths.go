@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,10 +83,18 @@ func (l *Lease) DeathsHere() Deaths {
 	return Deaths{}
 }
 
-// tries reports whether the owner was handling the first record by itself.
+// heldBy is the session that had the lease last: its owner, or the one that it was revoked from and
+// that has not acknowledged it.
+func (l *Lease) heldBy() string { return cmp.Or(l.Owner, l.Revoked) }
+
+// tries reports whether the holder was handling the first record by itself.
 func (l *Lease) tries() bool {
+	held := l.Epoch
+	if l.Owner == "" && l.Revoked != "" {
+		held-- // by the revocation
+	}
 	d := l.DeathsHere()
-	return d.Trial != 0 && d.Trial == l.Epoch
+	return d.Trial != 0 && d.Trial == held
 }
 
 // afterDeath is what is known when the owner has died, too, which at that time handled single
@@ -106,11 +115,12 @@ func (l *Lease) afterDeath(trials int) Deaths {
 	return d
 }
 
-// mourn is what an action notes that takes a lease, if its owner died: "" if it did not. One that
+// mourn is what is noted when a lease is given to another, if who had it died: "" if it did not. One that
 // was leaving had been told to stop: it may have been killed for taking too long over that, and not
 // by a record.
 func (p *planner) mourn(e *entry) string {
-	owner := p.sessions[e.Owner]
+	by := e.heldBy()
+	owner := p.sessions[by]
 	if owner == nil || !owner.died {
 		return ""
 	}
@@ -118,9 +128,9 @@ func (p *planner) mourn(e *entry) string {
 		p.trials = map[string]int{}
 		for _, e := range p.entries {
 			if e.tries() {
-				p.trials[e.Owner]++
+				p.trials[e.heldBy()]++
 			}
 		}
 	}
-	return e.afterDeath(p.trials[e.Owner]).String()
+	return e.afterDeath(p.trials[by]).String()
 }

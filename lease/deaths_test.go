@@ -76,7 +76,10 @@ func TestThePlanNotesDeaths(t *testing.T) {
 		{name: "it tried two", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2, Trial: 5})}, {Deaths: text(Deaths{At: at("7"), Trial: 5})}, {}}, owner: Worker{Ended: true},
 			want: []string{text(Deaths{At: at("7"), Count: 3, Tried: 1}), text(Deaths{At: at("7"), Count: 1, Tried: 1}), text(Deaths{At: at("7"), Count: 1})}},
 		{name: "it was to stop", leases: []Lease{{}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
-		{name: "its stream is paused", leases: []Lease{{}}, owner: Worker{Ended: true}, paused: []string{"s"}, want: []string{text(Deaths{At: at("7"), Count: 1})}},
+		{name: "its stream is paused", leases: []Lease{{}}, owner: Worker{Ended: true}, paused: []string{"s"}, want: []string{""}}, // when it is given to somebody
+		{name: "it was revoked before it died", leases: []Lease{{Owner: "-", Revoked: "x", Deaths: text(Deaths{At: at("7"), Count: 1, Trial: 4})}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 2, Tried: 1, Alone: 1})}},
+		{name: "it was revoked from one that was to stop", leases: []Lease{{Owner: "-", Revoked: "x"}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
 		{name: "nobody had it", leases: []Lease{{Owner: "-", Deaths: text(Deaths{At: at("7"), Count: 1})}}, owner: Worker{Ended: true}, want: []string{""}},
 		{name: "its owner is not known", leases: []Lease{{Owner: "y"}}, owner: Worker{Ended: true}, want: []string{""}},
 		{name: "a hand-off took too long", leases: []Lease{{Heir: "b"}}, want: []string{""}},

@@ -25,10 +25,13 @@ const often = 4
 // whether the beat of the leader that they name has stood still for the failover time, and if not,
 // how long that would still take.
 func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, wait time.Duration) {
-	if o.Leader == f.leader && !f.beats.last.IsZero() && began.Sub(f.beats.last) < times.Beat/often {
-		return f.still >= times.Failover, max(times.Failover-f.still, 0)
+	if o.Leader != f.leader || f.beats.last.IsZero() || began.Sub(f.beats.last) >= times.Beat/often {
+		f.compare(o, f.beats.step(began, ended, times.Beat))
 	}
-	step := f.beats.step(began, ended, times.Beat)
+	return f.still >= times.Failover, max(times.Failover-f.still, 0)
+}
+
+func (f *Follow) compare(o Orders, step time.Duration) {
 	if o.Leader != f.leader {
 		f.leader, f.still = o.Leader, 0
 	} else {
@@ -47,7 +50,6 @@ func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, 
 		}
 		prune(f.beats.sessions, here)
 	}
-	return f.still >= times.Failover, max(times.Failover-f.still, 0)
 }
 
 // Watch makes the watch of a worker that has come to lead. It goes on from what this worker has

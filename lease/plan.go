@@ -380,7 +380,7 @@ func (p *planner) actions(f Facts) []Action {
 			case e.to != nil:
 				a.Session = e.to.session
 			}
-			if kind != Handoff {
+			if kind == Assign {
 				a.Deaths = p.mourn(e)
 			}
 			list = append(list, a)

@@ -244,7 +244,7 @@ type Action struct {
 	Born     int64
 	Stream   string
 	On       bool
-	// Deaths becomes [Lease.Deaths] with an Assign or Revoke, as it is; "" leaves what is stored. A
+	// Deaths becomes [Lease.Deaths] with an Assign, as it is; "" leaves what is stored. A
 	// store without [NoteDeaths] ignores it.
 	Deaths string
 }

@@ -216,7 +216,6 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 	case lease.Revoke:
 		c.exists(attrOwner).copy(attrRevoked, attrOwner)
 		changeOwner(c, "")
-		setDeaths(c, a.Deaths)
 	}
 	before, ok, err := s.update(ctx, what, c, types.ReturnValueAllOld)
 	if err != nil {

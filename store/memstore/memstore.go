@@ -312,7 +312,7 @@ func (a *application) apply(act lease.Action) bool {
 		if l.Owner == "" {
 			return false
 		}
-		l.Revoked, l.Deaths = l.Owner, cmp.Or(act.Deaths, l.Deaths)
+		l.Revoked = l.Owner
 		a.own(l, "")
 	case lease.Delete:
 		if l.Owner != "" {

@@ -149,7 +149,7 @@ func (r *row) apply(a lease.Action) bool {
 		if l.Owner == "" {
 			return false
 		}
-		l.Revoked, l.Deaths = l.Owner, cmp.Or(a.Deaths, l.Deaths)
+		l.Revoked = l.Owner
 		own(l, "")
 	case lease.Delete:
 		if l.Owner != "" {

@@ -70,17 +70,17 @@ var deathCases = []testCase{
 			a.Deaths = deaths
 			return a
 		}
-		e.refused(taken(assign("1", 1, "b"), "late"), taken(revoke("1", 3), "late"))
-		e.must(taken(assign("1", 2, "b"), "1/0/0/0/oldest/"), taken(revoke("2", 2), "2/0/0/0/oldest/"))
+		e.refused(taken(assign("1", 1, "b"), "late"))
+		e.must(taken(assign("1", 2, "b"), "1/0/0/0/oldest/"), revoke("2", 2))
 		l := fresh("1")
 		l.Epoch, l.Owner, l.Last, l.Deaths = 3, "b", "b", "1/0/0/0/oldest/"
 		e.want(l)
 		l = fresh("2")
-		l.Epoch, l.Revoked, l.Last, l.Deaths = 3, "a", "a", "2/0/0/0/oldest/"
+		l.Epoch, l.Revoked, l.Last = 3, "a", "a"
 		e.want(l)
-		e.must(assign("2", 3, "b"), handoff("2", 4, "a"))
+		e.must(taken(assign("2", 3, "b"), "2/0/0/0/oldest/"), handoff("2", 4, "a"))
 		e.beat("b", release("2", 4))
-		l.Epoch, l.Owner, l.Revoked, l.Last = 5, "a", "", "a"
+		l.Epoch, l.Owner, l.Revoked, l.Last, l.Deaths = 5, "a", "", "a", "2/0/0/0/oldest/"
 		e.want(l)
 		e.leave("a")
 		l.Epoch, l.Owner = 6, ""
@@ -103,7 +103,7 @@ var deathCases = []testCase{
 				if _, err := e.store.Beat(e.ctx, e.app, lease.Report{Session: "a", Progress: []lease.Progress{p}}); err == nil {
 					e.Errorf("a beat with %.20q", bad)
 				}
-				a := revoke("1", 2)
+				a := assign("1", 2, "a")
 				a.Deaths = bad
 				if _, err := e.store.Apply(e.ctx, e.app, []lease.Action{a}); err == nil {
 					e.Errorf("an action with %.20q", bad)

@@ -378,7 +378,7 @@ func (h *history) actions() []lease.Action {
 			a.Epoch += uint64(h.rng.IntN(3)) - 1
 		}
 		switch a.Kind {
-		case lease.Assign, lease.Revoke:
+		case lease.Assign:
 			a.Deaths = h.deaths()
 		case lease.Handoff:
 			switch h.rng.IntN(5) {

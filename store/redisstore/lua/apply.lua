@@ -41,14 +41,10 @@ end
 
 local on = {}
 
-local function mourn(a, l)
-  if a.d and a.d ~= '' then l.d = a.d end
-end
-
 function on.assign(a, f, l)
   if l.p == 'end' then return false end
   l.r = ''
-  mourn(a, l)
+  if a.d and a.d ~= '' then l.d = a.d end
   own(f, l, a.n)
   return true
 end
@@ -62,7 +58,6 @@ end
 function on.revoke(a, f, l)
   if l.o == '' then return false end
   l.r = l.o
-  mourn(a, l)
   own(f, l, '')
   return true
 end
