@@ -284,7 +284,7 @@ func (a *application) apply(act lease.Action) bool {
 		if !owned {
 			return false
 		}
-		l.Revoked, l.Deaths = l.Owner, cmp.Or(act.Deaths, l.Deaths)
+		l.Revoked = l.Owner
 		a.own(l, "")
 	case lease.Delete:
 		if owned {
