@@ -65,6 +65,7 @@ var optionRules = map[string]func(o *Options) bool{
 		return g == GiveUp{} || g.To != nil && within(g.Attempts, 0, 10_000) && (g.MaxAge == 0 || within(g.MaxAge, time.Second, 366*24*time.Hour)) &&
 			g.Patience <= 24*time.Hour && g.PerMinute <= 1_000_000
 	},
+	"SuspectAfter": func(o *Options) bool { return o.SuspectAfter <= 1000 },
 	"ListInterval": func(o *Options) bool { return within(o.ListInterval, time.Second, time.Hour) },
 	"Weight":       func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
 	"MaxLeases":    func(o *Options) bool { return o.MaxLeases >= 0 },
@@ -119,6 +120,7 @@ func defaults(o Options) Options {
 	o.FailoverAfter = cmp.Or(o.FailoverAfter, max(5*time.Second, 3*o.BeatInterval))
 	o.HandoffTimeout = cmp.Or(o.HandoffTimeout, max(30*time.Second, o.FailoverAfter))
 	o.StopTimeout, o.StallAfter = cmp.Or(o.StopTimeout, 30*time.Second), cmp.Or(o.StallAfter, 2*time.Minute)
+	o.SuspectAfter = cmp.Or(o.SuspectAfter, 2)
 	o.ListInterval = cmp.Or(o.ListInterval, time.Minute)
 	if o.GiveUp.To != nil {
 		o.GiveUp.Patience, o.GiveUp.PerMinute = cmp.Or(o.GiveUp.Patience, 2*time.Minute), cmp.Or(o.GiveUp.PerMinute, 60)

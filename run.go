@@ -87,6 +87,7 @@ type run struct {
 	scheduler polling.Scheduler
 	budget    *memory.Budget
 	givingUp  givingUp
+	turns     turns
 	consumers *fanout.Consumers // nil when it polls
 	streams   streams.Set
 	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks

@@ -207,8 +207,12 @@ func (l *shardLoop) deliver(d *delivery) error {
 		if err := l.term.Check(); err != nil {
 			return err
 		}
+		if err := l.alone(d); err != nil {
+			return err
+		}
 		b := d.next()
 		if b == nil {
+			l.tried(nil)
 			l.handled(d, 0)
 			return nil
 		}
@@ -221,6 +225,7 @@ func (l *shardLoop) deliver(d *delivery) error {
 		began := time.Now()
 		blame, err := d.where(d.call(b))
 		took := time.Since(began)
+		l.tried(err)
 		cause := context.Cause(l.term.Context())
 		switch decide(err, d.partDone(), d.pulled, cause != nil) {
 		case advance:

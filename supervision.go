@@ -89,6 +89,9 @@ func (r *run) Troubles() []lease.Trouble {
 			delete(r.stalls, key)
 			l.note(func(n *notes) { n.stalls = 0 })
 		}
+		if s.Handling == "" && s.Reading == supervise.AtTip {
+			l.acquit()
+		}
 		if c, some := s.Change(key, now, r.opts.Expired == FailExpired); some {
 			l.note(func(n *notes) { n.toldFails = c.Err != nil })
 			changes = append(changes, c)

@@ -96,7 +96,7 @@ func (s *Store) keys(app string) []string {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
 }
 
 // Beat implements [lease.Store].

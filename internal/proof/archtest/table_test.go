@@ -22,7 +22,7 @@ var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
 		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/jitter", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
-		tests: []string{"kinesistest", "store/...", "internal/proof/benchserver"}, sdk: true,
+		tests: []string{"kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for letters as a test suite", ours: []string{"deadletter"}},

@@ -241,6 +241,16 @@ func TestDiagnose(t *testing.T) {
 			}
 		}, "intended paused billing", []string{"nobody reads it", "weir group resume"}},
 		"a stream is paused": {func(f *Facts) { f.Second.Paused = []string{"s"} }, "intended paused s", []string{"weir group resume --stream s"}},
+		"workers died at a checkpoint": {func(f *Facts) {
+			f.lease("1", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: l.Position, Count: 3}.String() })
+			f.lease("2", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: l.Position, Count: 1}.String() })
+			f.lease("3", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: shard.Latest, Count: 3}.String() })
+		}, "warning deaths s/1", []string{"3 workers died one after the other while they had s/1, and none got any further", "out of memory"}},
+		"a record kills": {func(f *Facts) {
+			f.lease("1", func(l *lease.Lease) {
+				l.Deaths = lease.Deaths{At: l.Position, Count: 3, Tried: 1, Alone: 1, Record: shard.Latest}.String()
+			})
+		}, "error killer s/1", []string{"3 workers died one after the other at s/1, 1 of them", "GiveUp", "weir group reset"}},
 		"a worker complains": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "waiting to handle again", For: 5 * time.Minute, Why: "the database\nis full"}}
