@@ -3,7 +3,7 @@
 GO      ?= go
 DEPS    ?= $(CURDIR)/.deps
 # The modules of the workspace, the root first.
-MODULES  = . cmd/weir store/redisstore internal/proof/integration
+MODULES  = . cmd/weir store/redisstore sink/s3sink internal/proof/integration
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .DEFAULT_GOAL := all
@@ -31,6 +31,7 @@ test: vet ## Every test that needs Go alone
 	$(GO) test -shuffle=on ./...
 	cd cmd/weir && $(GO) test -shuffle=on ./...
 	cd store/redisstore && $(GO) test -shuffle=on ./...
+	cd sink/s3sink && $(GO) test -shuffle=on ./...
 	cd internal/proof/integration && $(GO) test -shuffle=on ./sqlite/...
 
 .PHONY: install-check
@@ -63,6 +64,7 @@ race: ## The tests under the race detector (needs a C compiler)
 	$(GO) test -race -shuffle=on ./...
 	cd cmd/weir && $(GO) test -race -shuffle=on ./...
 	cd store/redisstore && $(GO) test -race -shuffle=on ./...
+	cd sink/s3sink && $(GO) test -race -shuffle=on ./...
 	cd internal/proof/integration && $(GO) test -race -shuffle=on ./sqlite/...
 
 # All modules in one run: what waits leaves the cores to others. Without sqlite, which has no short form and took four minutes on a busy machine
@@ -70,7 +72,7 @@ race: ## The tests under the race detector (needs a C compiler)
 .PHONY: race-short
 race-short: ## The quick part of the tests under the race detector; says so and goes on where there is no C compiler
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null; then \
-		set -x; $(GO) test -race -short -shuffle=on -timeout 20m ./... ./cmd/weir/... ./store/redisstore/... ./internal/proof/integration/chaos/...; \
+		set -x; $(GO) test -race -short -shuffle=on -timeout 20m ./... ./cmd/weir/... ./store/redisstore/... ./sink/s3sink/... ./internal/proof/integration/chaos/...; \
 	else \
 		echo "######## SKIPPED: the race detector needs cgo and a C compiler, and $$($(GO) env CC) is not here ########" >&2; \
 	fi
@@ -120,6 +122,11 @@ costs: servers ## What coordination costs on DynamoDB Local, Postgres, MariaDB a
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 40m ./costs -full
 
 CHAOS ?= -store all -for 10m
+.PHONY: sink
+sink: servers ## Effects exactly once on each database: 60,000 records under fire, and what the position costs (about two minutes)
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -p 1 -run 'TestSink.*/under_fire' ./sqlite ./postgres ./mysql -full
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -p 1 -bench Sink -benchtime 300x ./sqlite ./postgres ./mysql
+
 .PHONY: chaos
 chaos: servers ## Real processes, killed, frozen and cut off for ten minutes on each of three stores; CHAOS=-help says what else there is
 	cd internal/proof/integration && $(GO) build -o ../../../bin/chaos ./chaos && WEIR_DEPS=$(DEPS) exec ../../../bin/chaos $(CHAOS)
@@ -134,7 +141,7 @@ model: ## The coordination protocol as a model: every state of small sizes, walk
 	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/proof/protocol -full
 
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 83 ways: does the simulation notice? (about six minutes)
+mutants: ## Weir broken on purpose in 99 ways: does the simulation notice? (about six minutes)
 	$(GO) run ./internal/proof/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s

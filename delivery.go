@@ -255,7 +255,7 @@ func (d *delivery) next() *Batch {
 	}
 	switch rest := d.limit() - d.done; {
 	case d.calls == 1 && d.first != nil:
-		b.Records = d.first[:rest:rest]
+		b.Records = d.first[d.done:d.limit():d.limit()] // some may have been given up before it
 	case d.copies != nil:
 		*d.copies = d.kept.handler((*d.copies)[:0], d.done, d.limit())
 		b.Records = (*d.copies)[:rest:rest]

@@ -14,7 +14,8 @@ import (
 // They are called one after the other, by a goroutine that each Run has for them and for the
 // logger, in the order in which things happened; the Time of an event is when it did. What they do
 // holds up nothing but each other. When they do not keep up, a change of state ([LeaseTaken],
-// [LeaseEnded], [Leading], [ReadingChanged], [Stalled], [StoreFailed], [PositionExpired]) still
+// [LeaseEnded], [Leading], [ReadingChanged], [Stalled], [Suspected], [StoreFailed],
+// [PositionExpired]) still
 // arrives, unless a later one of the same kind and shard takes its place: what arrives is the
 // latest. Other events are dropped. [Consumer.Counts] has exact numbers, and how many events did
 // not arrive; the log tells when that begins.
@@ -50,6 +51,10 @@ type Events struct {
 	// LettersFailed: the letters of records that are given up could not be put; it will be tried
 	// again, and the shard waits.
 	LettersFailed func(context.Context, LettersFailed)
+	// Suspected: workers that had a shard died one after the other at one position, and this one
+	// has it now; see Options.SuspectAfter. Told before a term's first record, and once more when
+	// it is known which record kills.
+	Suspected func(context.Context, Suspected)
 	// ReadFailed: reading a shard failed or was throttled; it will be tried again.
 	ReadFailed func(context.Context, ReadFailed)
 	// PositionExpired: records after a shard's checkpoint have left the stream unread, or may have;
@@ -142,6 +147,19 @@ type GiveUpHeld struct {
 	Records       int // that could be given up as one
 	Reason        deadletter.Reason
 	Why           string // it is not done yet
+}
+
+// Suspected is what [Events].Suspected gets.
+type Suspected struct {
+	Time          time.Time // when it happened
+	Stream, Shard string
+	Epoch         uint64   // see [Batch]
+	At            Position // of the shard when they died
+	Died          int      // workers, one after the other
+	// Record is the ID of the record that kills, "" while that is not known.
+	Record string
+	Alone  int           // workers that died while they handled one record by itself
+	Next   time.Duration // until it is handled again
 }
 
 // LettersFailed is what [Events].LettersFailed gets.

@@ -29,9 +29,9 @@ type GiveUp struct {
 	// only if the handler fails at them. 0, the default, is no bound.
 	MaxAge time.Duration
 	// Bisect finds the record at fault when the handler fails with a batch of several: it is handed
-	// over again in halves, in order, each as soon as what is before it is done. Only calls that
-	// fail with the record alone count as its attempts. What [Reject] is returned for is always
-	// found in this way.
+	// over again in halves, in order, each as soon as what is before it is done, and with the
+	// shortest pauses. Only calls that fail with the record alone count as its attempts. What
+	// [Reject] is returned for is always found in this way.
 	Bisect bool
 	// Patience is how long a record is still handled again although it could be given up, while
 	// this worker has handled nothing else since it first failed: then not the record may be at
@@ -103,6 +103,18 @@ func FailedAt(r Record, err error) error {
 		err = errors.New("weir: the handler failed without an error")
 	}
 	return &failedAtError{r, err}
+}
+
+// FailedRecord returns the record that err names with [FailedAt], of several the first of the
+// shard, and whether it names one. It is for handlers that call others, and may have to undo what
+// those have done before the record.
+func FailedRecord(err error) (r Record, named bool) {
+	for _, of := range allBlamed(nil, err, false) {
+		if !named || of.Position().Compare(r.Position()) < 0 {
+			r, named = of.Record, true
+		}
+	}
+	return r, named
 }
 
 type failedAtError struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
 )
 
 // givingUp is what the shards of a run share about giving records up.
@@ -17,6 +18,7 @@ type givingUp struct {
 	mu      sync.Mutex
 	worked  time.Time // when the last call of a handler began that succeeded
 	allowed allowance
+	gaveUp  map[lease.Key]gaveUp // lately; nil before there is any
 }
 
 // works notes that a call of a handler succeeded, which began then.
@@ -54,7 +56,7 @@ func (g *givingUp) took(n, perMinute int, now time.Time) {
 // pause before the next step.
 func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.Time) time.Duration {
 	v := l.judge(d, of, worked)
-	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, d.attempt)
+	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, l.in.opts.GiveUp.failures(v.do, d.attempt, d.alone))
 	switch v.do {
 	case giveUp:
 		l.handlerFailed(d, failedForGood, err, 0)
@@ -159,6 +161,22 @@ func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
 	return 0, nil
 }
 
+// putAll puts letters until that is done. It fails when the term is over or the lease is wanted back.
+func (l *shardLoop) putAll(d *delivery) error {
+	for d.dying != nil {
+		pause, err := l.putLetters(d)
+		if err != nil {
+			return err
+		}
+		if pause > 0 {
+			if err := retry.Wait(l.term.Reading(), pause); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // letters are those of the records that are given up.
 func (d *delivery) letters(v verdictOf, failure error) []deadletter.Letter {
 	var of deadletter.Letter
@@ -210,6 +228,7 @@ func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err 
 	l.in.opts.Logger.Error("the letters of records that are given up could not be put; the shard waits for that", "stream", d.from.Stream, "shard", d.from.Shard,
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
 	d.enter(ShardRetrying, attempt, err)
+	l.failsHere(d, true)
 	if f := l.in.tell.LettersFailed; f != nil {
 		f(LettersFailed{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})
 	}
@@ -219,6 +238,7 @@ func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err 
 func (l *shardLoop) tellGivenUp(d *delivery, v verdictOf, letters []deadletter.Letter, failure error) {
 	l.in.opts.Logger.Error("gave up", "stream", d.from.Stream, "shard", d.from.Shard, "records", len(letters), "first", letters[0].ID,
 		"reason", v.reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
+	l.in.givingUp.noteGivenUp(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
 	if f := l.in.tell.GivenUp; f != nil {
 		f(GivenUp{
 			Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].ID, Reason: v.reason, Attempts: letters[0].Attempts, Err: failure,

@@ -80,6 +80,18 @@ func (g *GiveUp) judge(f failedCall) verdict {
 	return v
 }
 
+// failures is how many in a row the pause after the last of them is of. Those that find the record
+// at fault are none of its own: each is about other records than the one before.
+func (g *GiveUp) failures(then consequence, attempts, alone int) int {
+	switch {
+	case then == halve:
+		return 1
+	case g.Bisect && alone > 0:
+		return alone
+	}
+	return attempts
+}
+
 // roomFor reports whether n records may be given up now. As many as are not given up in one minute
 // wait, from their first failure, for the minutes that they take.
 func (g *GiveUp) roomFor(n int, f failedCall) bool {

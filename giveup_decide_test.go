@@ -70,6 +70,32 @@ func TestWhatFollowsAFailedCall(t *testing.T) {
 }
 
 // However a batch fails, it is given up within bounds that the policy says: the brake ends.
+// Finding the record at fault does not make the pauses longer.
+func TestWhichFailuresAPauseIsOf(t *testing.T) {
+	bisects, three := GiveUp{To: toNowhere, Attempts: 3, Bisect: true}, GiveUp{To: toNowhere, Attempts: 3}
+	for _, row := range []struct {
+		name            string
+		policy          GiveUp
+		then            consequence
+		attempts, alone int
+		want            int
+	}{
+		{"without a policy", GiveUp{}, handleAgain, 7, 0, 7},
+		{"a batch that fails as one", three, handleAgain, 7, 0, 7},
+		{"a record that was named, later", three, handleAgain, 7, 2, 7},
+		{"it is looked for", bisects, halve, 7, 0, 1},
+		{"it is looked for again, beside one that was named", bisects, halve, 9, 3, 1},
+		{"it is found", bisects, handleAgain, 10, 1, 1},
+		{"it fails again", bisects, handleAgain, 12, 3, 3},
+		{"the brake holds it", bisects, waitForOthers, 20, 11, 11},
+		{"the end of a shard", bisects, handleAgain, 4, 0, 4},
+	} {
+		if got := row.policy.failures(row.then, row.attempts, row.alone); got != row.want {
+			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+		}
+	}
+}
+
 func TestTheBrakeEnds(t *testing.T) {
 	policy := GiveUp{To: toNowhere, Attempts: 1, Patience: defaultPatience, PerMinute: defaultPerMinute}
 	for _, records := range []int{1, 2, 60, 61, 10_000} {

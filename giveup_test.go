@@ -693,3 +693,23 @@ func TestTheEndOfAShardIsNoOtherRecord(t *testing.T) {
 		}
 	})
 }
+
+// A handler that calls another one sees at which record that failed.
+func TestTheRecordThatAnErrorNames(t *testing.T) {
+	three, five, oops := weir.Record{SequenceNumber: "3"}, weir.Record{SequenceNumber: "5"}, errors.New("oops")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""},
+		{oops, ""},
+		{weir.Reject(oops), ""},
+		{weir.FailedAt(five, oops), "5"},
+		{weir.Reject(weir.FailedAt(five, oops)), "5"},
+		{fmt.Errorf("wrapped: %w", errors.Join(oops, weir.FailedAt(five, oops), weir.FailedAt(three, nil))), "3"},
+	} {
+		if r, named := weir.FailedRecord(c.err); r.SequenceNumber != c.want || named != (c.want != "") {
+			t.Errorf("%v names %q, %t; want %q", c.err, r.SequenceNumber, named, c.want)
+		}
+	}
+}

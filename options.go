@@ -130,6 +130,15 @@ type Options struct {
 	// shard is handled after the other.
 	Parallel Parallel
 
+	// SuspectAfter is how many owners of a shard have to die one after the other at one position, 1
+	// to 1,000, until the next one handles the records there one at a time, each with a checkpoint,
+	// for 1,000 records or 10 min. The record at which that one dies is one that kills: it is given
+	// up with the reason deadletter.Killed where [GiveUp].To is set, and else handled again after a
+	// pause that doubles from owner to owner, from 1 min to 15 min. A worker counts as dead when
+	// its session was ended because its beats stopped, not when it hands its shards off. Defaults
+	// to 2; negative never suspects any. It needs a store with lease.NoteDeaths.
+	SuspectAfter int
+
 	// BeatInterval is the time between two beats: how often a worker says that it lives and saves
 	// its progress. 100 ms to 1 min. Defaults to 1 s.
 	BeatInterval time.Duration
@@ -273,6 +282,12 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	}
 	o.GiveUp.check(bad)
 	o.Parallel.check(o.ReuseBuffers, bad)
+	if o.SuspectAfter == 0 {
+		o.SuspectAfter = defaultSuspectAfter
+	}
+	if o.SuspectAfter > 1000 {
+		bad("Options.SuspectAfter %d must be 1000 at most, or negative for never", o.SuspectAfter)
+	}
 	if o.Wire < AutoWire || o.Wire > OverNetHTTP {
 		bad("Options.Wire %d must be AutoWire, UnderSDK, SDKWire or OverNetHTTP", o.Wire)
 	}

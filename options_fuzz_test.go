@@ -40,7 +40,6 @@ var optionRules = map[string]func(o *Options) bool{
 		return o.FanOutName == o.App || o.Reading == FanOut && aName.MatchString(o.FanOutName)
 	},
 	"Wire":           func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire, OverNetHTTP) },
-	"ReuseBuffers":   nil,
 	"MaxMemory":      func(o *Options) bool { return within(o.MaxMemory, 16<<20, 1<<40) },
 	"IdleInterval":   func(o *Options) bool { return within(o.IdleInterval, 200*time.Millisecond, time.Minute) },
 	"ReadShare":      func(o *Options) bool { return within(o.ReadShare, 0.01, 1) },
@@ -77,6 +76,7 @@ var optionRules = map[string]func(o *Options) bool{
 			(p.SpanAge == 0 || within(p.SpanAge, time.Second, 24*time.Hour))
 	},
 	"ReuseBuffers": func(o *Options) bool { return !o.ReuseBuffers || o.Parallel.Keys == 0 || o.Parallel.Keys == 1 },
+	"SuspectAfter": func(o *Options) bool { return o.SuspectAfter <= 1000 },
 	"ListInterval": func(o *Options) bool { return within(o.ListInterval, time.Second, time.Hour) },
 	"Weight":       func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
 	"MaxLeases":    func(o *Options) bool { return o.MaxLeases >= 0 },
@@ -131,6 +131,7 @@ func defaults(o Options) Options {
 	o.FailoverAfter = cmp.Or(o.FailoverAfter, max(5*time.Second, 3*o.BeatInterval))
 	o.HandoffTimeout = cmp.Or(o.HandoffTimeout, max(30*time.Second, o.FailoverAfter))
 	o.StopTimeout, o.StallAfter = cmp.Or(o.StopTimeout, 30*time.Second), cmp.Or(o.StallAfter, 2*time.Minute)
+	o.SuspectAfter = cmp.Or(o.SuspectAfter, 2)
 	o.ListInterval = cmp.Or(o.ListInterval, time.Minute)
 	if o.GiveUp.To != nil {
 		o.GiveUp.Patience, o.GiveUp.PerMinute = cmp.Or(o.GiveUp.Patience, 2*time.Minute), cmp.Or(o.GiveUp.PerMinute, 60)

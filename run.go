@@ -88,6 +88,7 @@ type run struct {
 	budget    *memory.Budget
 	givingUp  givingUp
 	calls     calls // of handlers, with Options.Parallel
+	turns     turns
 	consumers *fanout.Consumers // nil when it polls
 	streams   streams.Set
 	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks

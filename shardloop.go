@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/supervise"
+	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -48,6 +49,7 @@ type handlerFailure struct {
 	err     error
 	attempt int
 	since   mono.Time // the first failure in a row
+	at      lease.Failing
 }
 
 // Resume is run.
@@ -147,7 +149,7 @@ var errForHeir = errors.New("weir: what is left of the page is for the next owne
 // ended. When the lease is wanted back, and it is later than until, it begins no other batch than
 // the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
 func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
-	if l.in.opts.Parallel.on() {
+	if l.in.opts.Parallel.on() && l.trial() == nil {
 		return l.takeBeside(page)
 	}
 	defer l.enter("", 0, nil)
@@ -215,6 +217,9 @@ func (l *shardLoop) deliver(d *delivery) error {
 		defer l.term.SetMark(nil)
 	}
 	for {
+		if err := l.alone(d); err != nil {
+			return err
+		}
 		pause, over, err := l.step(d)
 		if over || err != nil {
 			return err
@@ -240,6 +245,7 @@ func (l *shardLoop) step(d *delivery) (pause time.Duration, over bool, err error
 	}
 	b := d.next()
 	if b == nil {
+		l.tried(d, nil)
 		l.handled(d, 0)
 		return 0, true, nil
 	}
@@ -253,6 +259,7 @@ func (l *shardLoop) step(d *delivery) (pause time.Duration, over bool, err error
 	began := time.Now()
 	blame, err := d.where(d.call(b))
 	took := time.Since(began)
+	l.tried(d, err)
 	cause := context.Cause(l.term.Context())
 	switch decide(err, d.partDone(), d.pulled, cause != nil) {
 	case advance:

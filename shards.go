@@ -82,6 +82,9 @@ type handling struct {
 	pull  *puller // the ShardHandler, where that is one
 	from  *origin
 	start Position // where reading began
+	trial *trial   // nil unless owners before died where the term began; once it was
+	// … looked at
+	judged bool
 }
 
 // everyShards is a handler that all shards share.

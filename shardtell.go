@@ -79,6 +79,9 @@ const (
 func (l *shardLoop) handlerFailed(d *delivery, what string, err error, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
 	records, first, last := d.rest()
+	if what != failedWhenDone {
+		l.failsHere(d, false)
+	}
 	f := &d.failing
 	if d.side == nil {
 		f = l.failsAt(l.term.At())

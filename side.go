@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
 )
 
 // side has the keys of a shard be handled side by side. It is there while a shard has something to
@@ -55,8 +56,9 @@ type besides struct {
 	attempt      int
 	err          error // of the last call, nil if that did not fail
 	failing      mono.Time
-	due          mono.Time // when its pause is over
-	before, next *besides  // among those that are running
+	at           lease.Failing // at what it fails, if it does
+	due          mono.Time     // when its pause is over
+	before, next *besides      // among those that are running
 }
 
 // newSide makes one for a shard that has something to handle.
@@ -368,6 +370,13 @@ func (s *side) entered(b *besides, state ShardState, attempt int, err error) {
 	b.attempt, b.err = attempt, err
 }
 
+// fails notes at what a delivery fails. It is called without the lock.
+func (s *side) fails(b *besides, at lease.Failing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.at = at
+}
+
 // wakeAt sets the timer for the first pause.
 func (s *side) wakeAt() {
 	if len(s.paused) == 0 || s.stops {
@@ -401,6 +410,7 @@ type sideLook struct {
 	attempt     int // calls that failed at the oldest record
 	err         error
 	failing     mono.Time
+	at          lease.Failing // at what it fails, if it does
 }
 
 // look is called without the lock.
@@ -415,7 +425,7 @@ func (s *side) look() (k sideLook) {
 	}
 	of, _ := lane.Of.(*besides)
 	if of != nil {
-		k.attempt, k.err, k.failing = of.attempt, of.err, of.failing
+		k.attempt, k.err, k.failing, k.at = of.attempt, of.err, of.failing, of.at
 	}
 	switch b := s.running.first; {
 	case b != nil:

@@ -47,6 +47,10 @@ const (
 	// ShardGivingUp: letters of records that are given up are being put; see [GiveUp]. It counts as
 	// handling for Options.HandlerTimeout.
 	ShardGivingUp ShardState = "giving records up"
+	// ShardSuspected: workers that had the shard died one after the other, see
+	// Options.SuspectAfter. Its next record waits, for 15 min or [GiveUp].Patience at most, or for
+	// records of other shards that are tried by themselves, before it is handled or given up.
+	ShardSuspected ShardState = "suspected of killing workers"
 	// ShardOpening: [ShardHandlers] are asked for the term's handler and where it begins.
 	ShardOpening ShardState = "opening its handler"
 	// ShardClosing: the term is over, and its handler is told; see [ShardHandler].
@@ -168,7 +172,7 @@ func (l *shardLoop) enter(state ShardState, attempt int, err error) {
 	case err == nil:
 		l.failure = nil
 	case l.failure == nil:
-		l.failure = &handlerFailure{err, attempt, l.since}
+		l.failure = &handlerFailure{err: err, attempt: attempt, since: l.since}
 	default:
 		l.failure.err, l.failure.attempt = err, attempt
 	}

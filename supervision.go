@@ -55,14 +55,14 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 		s.Throttled, s.Missing = streams.Throttled(r.Err), errors.As(r.Err, new(*types.ResourceNotFoundException))
 	}
 	if l.failure != nil {
-		s.Err, s.Failing = l.failure.err, l.failure.since.Time()
+		s.Err, s.Failing, s.FailingAt = l.failure.err, l.failure.since.Time(), l.failure.at
 	} else if l.state == "" {
 		s.Err = r.Err
 	}
 	if beside.state != "" {
 		s.Beside = true
 		s.Handling, s.Since = supervise.State(beside.state), beside.since.Time()
-		s.Failing = beside.failing.Time()
+		s.Failing, s.FailingAt = beside.failing.Time(), beside.at
 		if s.Err = beside.err; s.Err == nil {
 			s.Err = r.Err
 		}
@@ -98,6 +98,9 @@ func (r *run) Troubles() []lease.Trouble {
 			delete(r.stalls, key)
 			l.note(func(n *notes) { n.stalls = 0 })
 		}
+		if s.Handling == "" && s.Reading == supervise.AtTip {
+			l.acquit()
+		}
 		if c, some := s.Change(key, now, r.opts.Expired == FailExpired); some {
 			l.note(func(n *notes) { n.toldFails = c.Err != nil })
 			changes = append(changes, c)
@@ -128,6 +131,7 @@ func (r *run) Troubles() []lease.Trouble {
 		r.startProbe(n)
 	}
 	slices.SortFunc(troubles, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
+	troubles = r.givingUp.tell(troubles, now)
 	if cutOff {
 		return slices.Insert(troubles, 0, own)
 	}

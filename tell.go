@@ -25,6 +25,7 @@ type hooks struct {
 	GivenUp         func(GivenUp)
 	GiveUpHeld      func(GiveUpHeld)
 	LettersFailed   func(LettersFailed)
+	Suspected       func(Suspected)
 	ReadFailed      func(ReadFailed)
 	PositionExpired func(PositionExpired)
 	ReadingChanged  func(ReadingChanged)
@@ -149,6 +150,8 @@ func (r *run) hooks(ctx context.Context) hooks {
 			func(e *ReadingChanged) stateKey { return of("reading", e.Stream, e.Shard) }),
 		Stalled: queued(r, ctx, e.Stalled, func(e *Stalled, t time.Time) { e.Time = t },
 			func(e *Stalled) stateKey { return of("stalled", e.Stream, e.Shard) }),
+		Suspected: queued(r, ctx, e.Suspected, func(e *Suspected, t time.Time) { e.Time = t },
+			func(e *Suspected) stateKey { return of("suspected", e.Stream, e.Shard) }),
 		StoreFailed: queued(r, ctx, e.StoreFailed, func(e *StoreFailed, t time.Time) { e.Time = t },
 			func(e *StoreFailed) stateKey { return of("store", string(e.Op), "") }),
 		Leading: queued(r, ctx, e.Leading, func(e *Leading, t time.Time) { e.Time = t },

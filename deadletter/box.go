@@ -34,9 +34,15 @@ type Box interface {
 	// Items yields all letters, those that were put first first. Whatever cannot be read is yielded
 	// as an error, and the rest follows unless the box as a whole cannot be read.
 	Items(ctx context.Context) iter.Seq2[Item, error]
-	// Mark notes what became of letters, durably.
+	// Mark notes what became of letters, durably. It fails with [ErrChanged] for those that this
+	// box has yielded or marked, and that were put again or somebody else has marked since; the
+	// others are marked. Somebody else is whoever has another Box for the same letters.
 	Mark(ctx context.Context, to State, ids ...string) error
 }
+
+// ErrChanged is returned by [Box].Mark for letters that somebody else has changed since they were
+// yielded: another who handles letters again has taken them, or they were given up again.
+var ErrChanged = errors.New("weir: somebody else has changed the letter")
 
 // Filter chooses letters. The zero Filter chooses all; of several members all have to hold.
 type Filter struct {
@@ -71,20 +77,25 @@ func (f *Filter) Matches(i *Item) bool {
 type Outcome struct {
 	Done   int // letters that were handled
 	Failed int // that failed, and are Kept as before
+	Taken  int // that somebody else has taken meanwhile; they were left alone
 }
 
 // Retry hands letters to handle, one after the other, in the order in which they were put. Each is
 // marked Begun before, and Done after, or Kept again if handle failed. One whose outcome nobody
 // learned, because the process ended in between, stays Begun: a person has to say what becomes of
 // it. Retry goes on after a failure of handle, and returns the first of them; it ends with a
-// failure of the box, and with ctx.
+// failure of the box, and with ctx. When several call it at once, each with a Box of its own, one
+// of them takes each letter.
 func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context, Item) error) (o Outcome, err error) {
 	var first error
 	for _, i := range items {
 		if ctx.Err() != nil {
 			return o, errors.Join(context.Cause(ctx), first)
 		}
-		if err := b.Mark(ctx, Begun, i.ID); err != nil {
+		if err := b.Mark(ctx, Begun, i.ID); errors.Is(err, ErrChanged) {
+			o.Taken++
+			continue
+		} else if err != nil {
 			return o, errors.Join(fmt.Errorf("weir: marking letter %s as begun: %w", i.ID, err), first)
 		}
 		to := Done
@@ -100,8 +111,9 @@ func Retry(ctx context.Context, b Box, items []Item, handle func(context.Context
 		} else {
 			o.Done++
 		}
-		// What was done is marked also if ctx has just ended.
-		if err := b.Mark(context.WithoutCancel(ctx), to, i.ID); err != nil {
+		// What was done is marked also if ctx has just ended. A record that was given up again
+		// meanwhile stays so.
+		if err := b.Mark(context.WithoutCancel(ctx), to, i.ID); err != nil && !errors.Is(err, ErrChanged) {
 			return o, errors.Join(fmt.Errorf("weir: marking letter %s as %s: %w", i.ID, to, err), first)
 		}
 	}

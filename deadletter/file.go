@@ -10,10 +10,12 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -22,19 +24,39 @@ import (
 // are only ever added, each with one write and on disk before Put or Mark returns, so that
 // processes of one machine can share the file. It is made on first use, for its owner alone to read
 // and write. A line that was cut short by a crash spoils none of the others.
-func File(path string) Box { return &file{path: path} }
+func File(path string) Box {
+	return &file{path: path, by: strconv.FormatUint(rand.Uint64(), 36), yielded: map[string]standing{}}
+}
 
 type file struct {
 	path string
-	mu   sync.Mutex
+	by   string // tells this box from others with the same file
+
+	mu      sync.Mutex
+	yielded map[string]standing // what a mark of this box is made from
+	marks   marks
+}
+
+// standing is what became of a letter, and by whose mark. The zero standing is that of a letter
+// that was not marked since it was put.
+type standing struct {
+	State State     `json:"state"`
+	Since time.Time `json:"since,omitzero"`
+	By    string    `json:"by,omitempty"`
+}
+
+func (s standing) same(as standing) bool {
+	return s.State == as.State && s.By == as.By && s.Since.Equal(as.Since)
 }
 
 // mark is a line about letters that stand above it.
 type mark struct {
-	Version int       `json:"weir_letter"`
-	State   State     `json:"state"`
-	IDs     []string  `json:"ids"`
-	Since   time.Time `json:"since"`
+	Version int `json:"weir_letter"`
+	standing
+	IDs []string `json:"ids"`
+	// From is how the letters have to stand for the mark to count. Lines are in one order for
+	// everybody, so of two marks that are made from the same the upper one counts, for everybody.
+	From *standing `json:"from,omitempty"`
 }
 
 func (f *file) Put(ctx context.Context, letters []Letter) error {
@@ -48,6 +70,8 @@ func (f *file) Put(ctx context.Context, letters []Letter) error {
 			return fmt.Errorf("weir: letter %s: %w", letters[i].ID, err)
 		}
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.add(lines.Bytes())
 }
 
@@ -60,23 +84,64 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	default:
 		return fmt.Errorf("weir: %q is no state of a letter", to)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var lines bytes.Buffer
-	write, now := json.NewEncoder(&lines), time.Now().UTC()
-	for some := range slices.Chunk(ids, idsOfLine) {
-		if err := write.Encode(mark{Version, to, some, now}); err != nil {
-			return err
+	write, now := json.NewEncoder(&lines), standing{to, time.Now().UTC(), f.by}
+	for from, some := range f.byStanding(ids) {
+		for some := range slices.Chunk(some, idsOfLine) {
+			if err := write.Encode(mark{Version, now, some, from}); err != nil {
+				return err
+			}
 		}
 	}
-	return f.add(lines.Bytes())
+	if err := f.add(lines.Bytes()); err != nil {
+		return err
+	}
+	marked, err := f.follow(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, id := range ids {
+		if marked[id] {
+			f.yielded[id] = now
+		} else {
+			errs = append(errs, fmt.Errorf("%w: %s", ErrChanged, id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// byStanding yields letters by how they stood when this box yielded them, those that it has not
+// yielded with nil.
+func (f *file) byStanding(ids []string) iter.Seq2[*standing, []string] {
+	return func(yield func(*standing, []string) bool) {
+		var unknown []string
+		known := map[standing][]string{}
+		for _, id := range ids {
+			if from, ok := f.yielded[id]; ok {
+				known[from] = append(known[from], id)
+			} else {
+				unknown = append(unknown, id)
+			}
+		}
+		if len(unknown) > 0 && !yield(nil, unknown) {
+			return
+		}
+		for from, some := range known {
+			if !yield(&from, some) {
+				return
+			}
+		}
+	}
 }
 
 // idsOfLine keeps a line about many letters far below [mostLine].
 const idsOfLine = 1000
 
-// add appends lines.
+// add appends lines. The caller holds mu.
 func (f *file) add(lines []byte) (err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	to, err := os.OpenFile(f.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("weir: dead letters: %w", err)
@@ -138,6 +203,7 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 					if m, marked := states[i.ID]; marked && m.State != Kept {
 						i.State, i.Since = m.State, m.Since
 					}
+					f.noteYielded(i.ID, states[i.ID])
 					stopped = !yield(i, nil)
 				}
 				return !stopped
@@ -149,24 +215,18 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
-// standing is the line at which each letter stands last, and what became of it below that. A letter
-// that was put again was given up again, whatever became of it before.
-func (f *file) standing(ctx context.Context) (last map[string]int, states map[string]mark, err error) {
-	last, states = map[string]int{}, map[string]mark{}
+func (f *file) noteYielded(id string, s standing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.yielded[id] = s
+}
+
+// standing is the line at which each letter stands last, and what became of it below that.
+func (f *file) standing(ctx context.Context) (last map[string]int, states map[string]standing, err error) {
+	last, states = map[string]int{}, map[string]standing{}
 	err = f.lines(ctx, func(n int, line []byte) bool {
-		var is struct {
-			mark
-			ID string `json:"id"`
-		}
-		if json.Unmarshal(line, &is) != nil {
-			return true
-		}
-		if is.ID != "" {
-			last[is.ID] = n
-			delete(states, is.ID)
-		}
-		for _, id := range is.IDs {
-			states[id] = is.mark
+		if put := apply(states, line, nil); put != "" {
+			last[put] = n
 		}
 		return true
 	})
@@ -206,6 +266,14 @@ func (f *file) lines(ctx context.Context, line func(n int, line []byte) bool) er
 		return fmt.Errorf("weir: dead letters: %w", err)
 	}
 	defer func() { _ = from.Close() }() // it was only read
+	return f.each(ctx, from, func(n int, text []byte) bool {
+		text = bytes.TrimSpace(text)
+		return len(text) == 0 || line(n, text)
+	})
+}
+
+// each calls line with each line of from, with its end, until it returns false.
+func (f *file) each(ctx context.Context, from io.Reader, line func(n int, text []byte) bool) error {
 	r := bufio.NewReaderSize(from, 64<<10)
 	var all []byte
 	for n := 1; ; {
@@ -220,7 +288,7 @@ func (f *file) lines(ctx context.Context, line func(n int, line []byte) bool) er
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if text := bytes.TrimSpace(all); len(text) > 0 && !line(n, text) {
+		if len(all) > 0 && !line(n, all) {
 			return nil
 		}
 		all = all[:0]

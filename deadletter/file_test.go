@@ -148,6 +148,7 @@ func TestDamagedLinesSpoilNoOthers(t *testing.T) {
 		"a nested letter": {`[` + strings.TrimSpace(string(whole)) + `]`, "line 1: no letter: "},
 	} {
 		t.Run(name, func(t *testing.T) {
+			b := deadletter.File(path)
 			if err := os.WriteFile(path, []byte(row.line), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -308,6 +309,52 @@ func TestRetryMarksBeforeAndAfter(t *testing.T) {
 	o, err = deadletter.Retry(t.Context(), b, all(), func(context.Context, deadletter.Item) error { return nil })
 	if now, _ := items(t, b); o != (deadletter.Outcome{Done: 2}) || err != nil || !slices.Equal(now, []string{"1 done", "2 done", "3 begun", "4 done"}) {
 		t.Errorf("%+v, %v, %q", o, err, now)
+	}
+}
+
+// A record that is given up again while its letter is handled stays so, and the others' turn comes.
+func TestRetryLeavesWhatWasGivenUpAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "letters")
+	b := deadletter.File(path)
+	put(t, b, 1, 2)
+	var all []deadletter.Item
+	for i, err := range b.Items(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, i)
+	}
+	o, err := deadletter.Retry(t.Context(), b, all, func(_ context.Context, i deadletter.Item) error {
+		if i.ID == letter(1).ID {
+			put(t, deadletter.File(path), 1)
+		}
+		return nil
+	})
+	if o != (deadletter.Outcome{Done: 2}) || err != nil {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if now, _ := items(t, b); !slices.Equal(now, []string{"2 done", "1 kept"}) {
+		t.Errorf("%q", now)
+	}
+}
+
+// A file that is put away while somebody handles its letters, and made anew, is another one.
+func TestMarksOfAFileThatWasPutAway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "letters")
+	b := deadletter.File(path)
+	put(t, b, 1, 2)
+	items(t, b)
+	mark(t, b, deadletter.Begun, 1)
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, b, 3)
+	if err := b.Mark(t.Context(), deadletter.Done, letter(1).ID); !errors.Is(err, deadletter.ErrChanged) {
+		t.Errorf("%v", err)
+	}
+	mark(t, b, deadletter.Begun, 3)
+	if now, _ := items(t, b); !slices.Equal(now, []string{"3 begun"}) {
+		t.Errorf("%q", now)
 	}
 }
 

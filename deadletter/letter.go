@@ -57,6 +57,9 @@ const (
 	Rejected Reason = "rejected" // the handler said that it can never succeed
 	Attempts Reason = "attempts" // it failed as often as it may
 	Age      Reason = "age"      // it failed, and was older than it may be
+	// Killed: the processes of workers died, one after the other, the last while it was handled by
+	// itself.
+	Killed Reason = "killed"
 )
 
 // Destination keeps letters.

@@ -23,12 +23,17 @@ const (
 	// ResignByBeat is to give leadership up with a beat that says so, for a leader whose calls of
 	// [Store.Lead] fail.
 	ResignByBeat
+	// NoteFailures is to keep [Trouble].Failing, for people who look.
+	NoteFailures
+	// NoteDeaths is to keep [Lease.Deaths], so that a record that kills one worker after the other
+	// is noticed.
+	NoteDeaths
 
 	// AllAbilities are all that this version of weir has names for.
 	AllAbilities Abilities = 1<<iota - 1
 )
 
-var abilityNames = [...]string{"watch beats", "resign by beat"}
+var abilityNames = [...]string{"watch beats", "resign by beat", "note failures", "note deaths"}
 
 // Has reports whether all of wanted are in a.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }

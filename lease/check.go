@@ -65,6 +65,8 @@ func (p Progress) check() error {
 		return fmt.Errorf("lease: progress of %s: epoch %d is above 2^63-1", p.Key, p.Epoch)
 	case p.Load > MaxLoad:
 		return fmt.Errorf("lease: progress of %s: load class %d is above %d", p.Key, p.Load, MaxLoad)
+	case !goodDeaths(p.Deaths):
+		return fmt.Errorf("lease: progress of %s: Deaths %.60q are not at most 400 bytes of printable ASCII", p.Key, p.Deaths)
 	case len(p.Children) > maxChildren:
 		return fmt.Errorf("lease: progress of %s: %d children are more than %d", p.Key, len(p.Children), maxChildren)
 	}
@@ -91,7 +93,7 @@ func (a Action) Check() error {
 		if a.Session == "" {
 			return fmt.Errorf("lease: %s: Session is empty, name the session that shall own the lease", a)
 		}
-		return errors.Join(a.checkKey(), checkSession("Session of "+a.Kind.String(), a.Session))
+		return errors.Join(a.checkKey(), a.checkDeaths(), checkSession("Session of "+a.Kind.String(), a.Session))
 	case Handoff:
 		return errors.Join(a.checkKey(), checkHeir("Session of "+a.Kind.String(), a.Session))
 	case Revoke, Delete:
@@ -135,6 +137,24 @@ func (a Action) Check() error {
 	}
 }
 
+func (a Action) checkDeaths() error {
+	if !goodDeaths(a.Deaths) {
+		return fmt.Errorf("lease: %s: Deaths %.60q are not at most 400 bytes of printable ASCII", a, a.Deaths)
+	}
+	return nil
+}
+
+// goodDeaths reports whether every store can keep this. A later version may write more than we
+// read.
+func goodDeaths(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return len(s) <= MaxDeathsBytes
+}
+
 func (a Action) checkKey() error {
 	if a.Epoch > math.MaxInt64 {
 		return fmt.Errorf("lease: %s: the epoch is above 2^63-1", a)
@@ -151,6 +171,8 @@ func (l Lease) check() error {
 		return fmt.Errorf("lease: lease %s: epoch %d is above 2^63-1", l.Key, l.Epoch)
 	case l.Load > MaxLoad:
 		return fmt.Errorf("lease: lease %s: load class %d is above %d", l.Key, l.Load, MaxLoad)
+	case !goodDeaths(l.Deaths):
+		return fmt.Errorf("lease: lease %s: Deaths %.60q are not at most 400 bytes of printable ASCII", l.Key, l.Deaths)
 	case l.Born < 0:
 		return fmt.Errorf("lease: lease %s: Born %d is below zero", l.Key, l.Born)
 	}
@@ -241,6 +263,9 @@ func clipTroubles(troubles []Trouble) []Trouble {
 		t.Stream, t.Shard = clip(t.Stream, MaxNameBytes), clip(t.Shard, MaxNameBytes)
 		t.State, t.Why = clip(t.State, MaxStateBytes), clip(t.Why, MaxWhyBytes)
 		t.For = max(t.For, 0).Truncate(time.Millisecond)
+		f := &t.Failing
+		f.At, f.KeyHash, f.Held = clip(f.At, MaxNameBytes), clip(f.KeyHash, MaxStateBytes), clip(f.Held, MaxStateBytes)
+		f.Records, f.Attempts, f.GivenUp = max(f.Records, 0), max(f.Attempts, 0), max(f.GivenUp, 0)
 		b, err := json.Marshal(t)
 		if size += len(b) + 1; err != nil || size > maxTroubleBytes {
 			break

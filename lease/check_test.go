@@ -91,7 +91,8 @@ func FuzzReportsFit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, state, why, id string, n int, weight float64) {
 		r := lease.Report{Session: "a", Name: name, Weight: weight}
 		for range n % 64 {
-			r.Troubles = append(r.Troubles, lease.Trouble{Key: lease.Key{Stream: "s", Shard: id}, State: state, Why: why, For: time.Duration(n)})
+			r.Troubles = append(r.Troubles, lease.Trouble{Key: lease.Key{Stream: "s", Shard: id}, State: state, Why: why, For: time.Duration(n),
+				Failing: lease.Failing{At: why, KeyHash: name, Held: state, Attempts: n, Records: -n, GivenUp: n}})
 		}
 		got, err := r.Check()
 		if err != nil {
@@ -103,7 +104,7 @@ func FuzzReportsFit(f *testing.F) {
 		}
 		for _, s := range append([]string{got.Name}, func() (all []string) {
 			for _, tr := range got.Troubles {
-				all = append(all, tr.Shard, tr.State, tr.Why)
+				all = append(all, tr.Shard, tr.State, tr.Why, tr.Failing.At, tr.Failing.KeyHash, tr.Failing.Held)
 			}
 			return all
 		}()...) {

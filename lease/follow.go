@@ -16,11 +16,22 @@ type Follow struct {
 // Missed notes that a beat failed.
 func (f *Follow) Missed() { f.beats.missed() }
 
+// often is how many times in a beat interval at most counts are compared. A worker that beats more
+// often, with each record that it handles by itself, would see them stand in the short times
+// between its beats alone, and find the dead late.
+const often = 4
+
 // See takes in the orders of a beat that was sent at began and answered at ended. It reports
 // whether the beat of the leader that they name has stood still for the failover time, and if not,
 // how long that would still take.
 func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, wait time.Duration) {
-	step := f.beats.step(began, ended, times.Beat)
+	if o.Leader != f.leader || f.beats.last.IsZero() || began.Sub(f.beats.last) >= times.Beat/often {
+		f.compare(o, f.beats.step(began, ended, times.Beat))
+	}
+	return f.still >= times.Failover, max(times.Failover-f.still, 0)
+}
+
+func (f *Follow) compare(o Orders, step time.Duration) {
 	if o.Leader != f.leader {
 		f.leader, f.still = o.Leader, 0
 	} else {
@@ -39,7 +50,6 @@ func (f *Follow) See(o Orders, times Times, began, ended time.Time) (dead bool, 
 		}
 		prune(f.beats.sessions, here)
 	}
-	return f.still >= times.Failover, max(times.Failover-f.still, 0)
 }
 
 // Watch makes the watch of a worker that has come to lead. It goes on from what this worker has

@@ -99,3 +99,24 @@ func TestWhatAFollowerSeesOfOthers(t *testing.T) {
 		t.Errorf("pauses of the worker itself: %v", d)
 	}
 }
+
+// Who beats with each record, and mostly waits for the answer, sees the dead hardly later than
+// others do.
+func TestFollowCountsTimeBetweenManyBeats(t *testing.T) {
+	times := Times{Beat: time.Second, Failover: 5 * time.Second}
+	start := time.UnixMilli(0)
+	o := Orders{Leader: Leader{Session: "x", Term: 1, Beat: 7}, Others: []SessionBeat{{Session: "x", Beat: 7}}}
+	var f Follow
+	for began := start; ; began = began.Add(10 * time.Millisecond) {
+		dead, wait := f.See(o, times, began, began.Add(9*time.Millisecond))
+		if dead {
+			if took := began.Sub(start); took < times.Failover || took > times.Failover+times.Beat/2 {
+				t.Errorf("found after %v", took)
+			}
+			break
+		}
+		if wait <= 0 || began.Sub(start) > 2*times.Failover {
+			t.Fatalf("after %v it is to wait for %v", began.Sub(start), wait)
+		}
+	}
+}

@@ -48,6 +48,9 @@ type Lease struct {
 	// means finished: such a lease has no owner and stays as a tombstone until its shard has left
 	// the stream.
 	Position shard.Position
+	// Deaths is what is known of owners that died at one position, a [Deaths] as text, "" when
+	// there were none; see [Lease.DeathsHere].
+	Deaths string
 	// Load is what the shard brought when an owner last said so. It says nothing about who may do
 	// what.
 	Load Load
@@ -139,7 +142,42 @@ type Trouble struct {
 	State string        // a word, at most [MaxStateBytes]
 	For   time.Duration // since when, in whole milliseconds
 	Why   string        // for people, at most [MaxWhyBytes]
+	// Failing says more of a handler that fails, or of records that were given up. Stores without
+	// [NoteFailures] leave it out, and workers of versions that did not say it.
+	Failing Failing `json:",omitzero"`
 }
+
+// Failing is at what a handler fails, and whether that is given up. The zero value says nothing.
+type Failing struct {
+	// At names the record by the position after it, as text, at most [MaxNameBytes]: what follows
+	// the shard in the record's ID. Of several it is the first.
+	At string `json:",omitzero"`
+	// KeyHash is the beginning of the SHA-256 of its partition key, which may be about a person: 8
+	// hex digits.
+	KeyHash string `json:",omitzero"`
+	// Records is how many the handler got when it did not say at which of them it failed; 1 when it
+	// is known.
+	Records int `json:",omitzero"`
+	// Attempts is how many calls have failed there, of this owner of the shard.
+	Attempts int `json:",omitzero"`
+	// Held is why the record is not given up although it could be: [HeldPatience] or [HeldRate]; ""
+	// when it could not be.
+	Held string `json:",omitzero"`
+	// Letters says that the letters of records that are given up cannot be put; Why is that error.
+	Letters bool `json:",omitzero"`
+	// GivenUp is how many records of the shard the worker has given up lately.
+	GivenUp int `json:",omitzero"`
+}
+
+// What holds giving records up.
+const (
+	HeldPatience = "patience" // the worker has handled nothing else since the first failure
+	HeldRate     = "rate"     // that would be too many a minute
+)
+
+// GaveUp is the State of a Trouble of a shard that is well, but for records of it that the worker
+// gave up lately: [Failing].GivenUp since For.
+const GaveUp = "gave records up"
 
 // Leader is who leads, as the store knows it.
 type Leader struct {

@@ -105,6 +105,7 @@ type holder struct {
 	session  string
 	standing standing
 	beat     uint64 // of a dying one: the count in Facts.Dead
+	died     bool   // its beats stopped although it was not leaving
 	named    bool   // by a lease, as its owner or its heir
 	weight   float64
 	limit    int  // Worker.MaxLeases
@@ -156,6 +157,7 @@ type planner struct {
 	movesInFlight int
 	movesLeft     int // how many more there may be
 	paused        map[string]bool
+	trials        map[string]int // see mourn; nil until somebody died
 	recent        map[Key]uint64 // Facts.Recent
 	cooling       map[Key]uint64 // Facts.Cooling
 }
@@ -220,7 +222,7 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		beat, isDead := dead[w.Session]
 		switch {
 		case w.Ended:
-			h.standing = over
+			h.standing, h.died = over, !w.Leaving
 		case isDead && w.Beat <= beat:
 			h.standing, h.beat = dying, beat
 		case w.Leaving:
@@ -377,6 +379,9 @@ func (p *planner) actions(f Facts) []Action {
 				a.Session = Nobody
 			case e.to != nil:
 				a.Session = e.to.session
+			}
+			if kind == Assign {
+				a.Deaths = p.mourn(e)
 			}
 			list = append(list, a)
 		}

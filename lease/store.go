@@ -131,6 +131,9 @@ type Progress struct {
 	// Load is the class of what the shard brings now; 0 leaves what is stored. It may come without
 	// a Position.
 	Load Load
+	// Deaths becomes [Lease.Deaths], as it is; "" leaves what is stored. It may come without a
+	// Position. A store without [NoteDeaths] ignores it.
+	Deaths string
 	// Children are the shards that the end of this one named, with Position End only. For each that
 	// has no lease yet one is made, no later than the lease is finished: no owner, epoch 1,
 	// position [shard.Oldest], Born as this one. They are facts about the stream, so a store may
@@ -141,7 +144,8 @@ type Progress struct {
 // Orders answer a beat.
 type Orders struct {
 	// Held are the leases that the session owns, sorted by key, each with its epoch and possible
-	// Heir. Their positions, loads and births may be as of when the session got them.
+	// Heir. Their positions, loads, births and deaths may be as of when the session got
+	// them.
 	Held   []Lease
 	Leader Leader
 	// Others are the beat counts of all other sessions of the application that have not ended,
@@ -240,6 +244,9 @@ type Action struct {
 	Born     int64
 	Stream   string
 	On       bool
+	// Deaths becomes [Lease.Deaths] with an Assign, as it is; "" leaves what is stored. A
+	// store without [NoteDeaths] ignores it.
+	Deaths string
 }
 
 // String is a short form for logs and tests.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
 # 20 or newer with npm, Python 3.9 or newer with venv, a JDK 17 or newer with Maven, and Debian's apt for the databases, which are
-# unpacked without being installed. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
+# unpacked without being installed. The S3 server is built from its source, by Go. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
 # nothing when all is there.
 set -eu
 
@@ -70,6 +70,15 @@ if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clien
 		-DincludeScope=runtime -DoutputDirectory="$deps/java" >&2
 	javac -cp "$deps/java/*" -d "$deps/java" "$clients/KclReader.java" "$clients/KplWriter.java"
 	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
+fi
+
+if ! current versitygw "$here/servers/versitygw.txt"; then
+	need go 'install the Go that go.mod names'
+	echo "fetch-servers: an S3 server into $deps/versitygw" >&2
+	rm -rf "$deps/versitygw"
+	mkdir -p "$deps/versitygw"
+	(cd "$deps/versitygw" && GOBIN=$deps/versitygw GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 go install "$(grep -v '^#' "$here/servers/versitygw.txt")" >&2)
+	cat "$here/servers/versitygw.txt" >"$deps/versitygw/.fetched"
 fi
 
 # wanted prints the lines of debian.txt that name packages.

@@ -71,6 +71,31 @@ END
 say "go get $m/store/redisstore@vX, alone, and a program with it"
 
 (
+	fresh s3
+	cat >main.go <<'END'
+package main
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/weir-go/weir/sink/s3sink"
+	"github.com/weir-go/weir/sink/s3sink/s3letters"
+)
+
+func main() {
+	_, err := s3sink.New(s3.New(s3.Options{}), "bucket", s3sink.Options{})
+	_, also := s3letters.New(s3.New(s3.Options{}), "bucket", "dead")
+	fmt.Println(err, also)
+}
+END
+	quiet get "$m/sink/s3sink@$version"
+	quiet mod tidy
+	[ "$(quiet run .)" = "<nil> <nil>" ]
+)
+say "go get $m/sink/s3sink@vX, alone, and a program with it"
+
+(
 	fresh library
 	cp "$dir/tree/cmd/weir/internal/example/main.go" .
 	quiet get "$m@$version"

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,7 @@ type awsFlags struct {
 	patience patience
 	service  *peer // Kinesis, once there is a client
 	tables   *peer // DynamoDB, the same
+	objects  *peer // S3, the same
 
 	noted map[string]bool // what was said already: two clients of one command must not say it twice
 }
@@ -130,6 +132,21 @@ func (f *awsFlags) dynamodb(ctx context.Context, t terminal) (*dynamodb.Client, 
 		return nil, err
 	}
 	return dynamodb.NewFromConfig(cfg, override), nil
+}
+
+// s3 is the same for S3. Another server than AWS, which an endpoint names, has its buckets in
+// paths.
+func (f *awsFlags) s3(ctx context.Context, t terminal) (*s3.Client, error) {
+	f.objects = f.peer(ctx, "S3")
+	override := func(o *s3.Options) {
+		o.HTTPClient = patientClient{o.HTTPClient, f.objects, "S3"}
+		o.UsePathStyle = o.BaseEndpoint != nil
+	}
+	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return s3.NewFromConfig(c, override).Options().BaseEndpoint })
+	if err != nil {
+		return nil, err
+	}
+	return s3.NewFromConfig(cfg, override), nil
 }
 
 // settings loads the SDK's configuration. endpointOf says where a client made from it would call.

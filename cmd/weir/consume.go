@@ -32,8 +32,10 @@ type consumeOptions struct {
 	health   string
 	settings weir.Options // those that have flags of their names
 	giveUp   giveUpFlags
+	to       toFlags
 	// the command gets the worker's credentials
 	execCredentials bool
+	execResults     execResultsFlag
 }
 
 func consumeCommand(t terminal) *cobra.Command {
@@ -44,15 +46,27 @@ func consumeCommand(t terminal) *cobra.Command {
 		Long: `Runs one worker of an application. All workers with the same --app and --store share the shards of the stream: start
 as many as you like, stop and kill them at will. Every record is handled at least once, those of one key in order.
 
-A record is handled when it was written to standard output, or, with --exec, when the command that got it exits
-with 0. Only then does the application's progress pass it. --exec runs the command once for each batch, through
-the shell, with the batch's records on its standard input; any other exit code means that the same batch is given
-to it again, after a pause that grows to 30 s. The command finds WEIR_STREAM, WEIR_SHARD and WEIR_EPOCH in its
-environment; the epoch grows with every change of the shard's owner, so a database can refuse a late writer. The
-command is ended when the shard moves to another worker before it is done. Batches of several shards run at the
-same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command has started; begin the
-last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the epoch where that matters.
+A record is handled when it was written to standard output, or, with --exec, when the command that got it exits with 0,
+or, with --to, when it is in a file or in an object in S3. Only then does the application's progress pass it. --exec
+runs the command once for each batch, through the shell, with the batch's records on its standard input; any other exit
+code means that the same batch is given to it again, after a pause that grows to 30 s. The command finds WEIR_STREAM,
+WEIR_SHARD and WEIR_EPOCH in its environment; the epoch grows with every change of the shard's owner, so a database can
+refuse a late writer. The command is ended when the shard moves to another worker before it is done. Batches of several
+shards run at the same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command
+has started; begin the last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the
+epoch where that matters.
 The command inherits the worker's environment, but for AWS credentials and ` + storeVariable + `, unless --exec-credentials lets it have them.
+
+` + aboutExecResults + `
+
+--to file:PATH appends a line of JSON for each record to a file: its data if that is JSON, {"data_base64":"..."} if it is
+not, or with -o json the object about it. A batch is on disk before it counts as handled. What a worker had written when
+it was killed may be there twice, and its last line may be cut short.
+
+--to s3://BUCKET/PREFIX writes such lines into objects, compressed, below PREFIX/STREAM/dt=DATE/hour=HOUR/, by the hour in
+UTC in which an object's first record arrived. Each record is in one object, once, whatever ends or repeats. An object is
+written when it has --object-size bytes, or --object-age after its first record. The bucket has to be in the stream's
+region, and needs permission to list, read and write; AWS_ENDPOINT_URL_S3 names another server than AWS.
 
 A batch that the command fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
 Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows
@@ -74,6 +88,8 @@ package's documentation says more about each.
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
+  weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
+  weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw
   weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
   weir consume --stream flights --app look --store memory: --from 15m`,
 		Args: o.fanOut.args,
@@ -87,6 +103,13 @@ package's documentation says more about each.
 			}
 			from, err := parseFrom(o.from, time.Now())
 			if err != nil {
+				return err
+			}
+			if err := o.execResults.apply(cmd, o.exec, "output", &o.out); err != nil {
+				return err
+			}
+			o.giveUp.rejects = o.execResults.on
+			if err := o.to.check(o.exec != ""); err != nil {
 				return err
 			}
 			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != ""); err != nil {
@@ -112,6 +135,8 @@ package's documentation says more about each.
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
 	registerExecCredentials(cmd, &o.execCredentials)
+	o.execResults.register(cmd)
+	o.to.register(cmd)
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
 	o.fanOut.register(cmd)
 	registerSettings(cmd, &o.settings)
@@ -142,10 +167,11 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	if err != nil {
 		return usageError{flagged(err)}
 	}
-	var handler weir.Handler = printer{newOutlet(t), o.out}
-	if o.exec != "" {
-		handler = executor{t, o.exec, o.out, o.execCredentials}
+	to, err := o.destination(ctx, t)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, to.close()) }()
 
 	var healthy atomic.Pointer[weir.Consumer]
 	healthy.Store(trial) // alive and not ready, however long the store takes
@@ -170,7 +196,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	}
 	healthy.Store(consumer)
 	speakThrough(t, log, o.app, o.worker) // what came before is for who started it
-	err = store.trouble(consumer.Run(ctx, handler))
+	err = store.trouble(to.run(ctx, consumer))
 	if errors.Is(err, syscall.EPIPE) {
 		t.note("standard output was closed: stopped; what was not read from it will be handled again")
 		return nil

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -42,9 +44,14 @@ func (e executor) Handle(ctx context.Context, b *weir.Batch) error {
 
 // run gives the command its input, with some more in its environment.
 func (e executor) run(ctx context.Context, input []byte, env ...string) error {
+	return e.runWith(ctx, bytes.NewReader(input), nil, env...)
+}
+
+// runWith is run with files that the command finds as its descriptors from 3 on.
+func (e executor) runWith(ctx context.Context, input io.Reader, files []*os.File, env ...string) error {
 	cmd := shell(ctx, e.command)
-	cmd.Env = append(environment(e.credentials), env...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), e.t.out, e.t.err
+	cmd.Env, cmd.ExtraFiles = append(environment(e.credentials), env...), files
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, e.t.out, e.t.err
 	// Asked first, with everything it started, then killed. Ctrl-C at the terminal does not reach
 	// it: the worker decides.
 	ownGroup(cmd)

@@ -15,8 +15,9 @@ import (
 
 // giveUpFlags say when consume gives records up, beside what they set in the options.
 type giveUpFlags struct {
-	dead string
-	flag *cobra.Command
+	dead    string
+	rejects bool // the command can say that a record can never succeed
+	flag    *cobra.Command
 }
 
 // the flags that say when records are given up, and have no meaning without a place for letters
@@ -47,8 +48,8 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 		return nil
 	case !handled:
 		return usagef("--dead is for what a command fails at: give --exec, too")
-	case !given("attempts") && !given("max-age"):
-		return usagef("--dead alone gives nothing up: say when, with --attempts or --max-age")
+	case !given("attempts") && !given("max-age") && !g.rejects:
+		return usagef("--dead alone gives nothing up: say when, with --attempts or --max-age, or let the command say it, with --exec-results")
 	}
 	if given("patience") && to.Patience == 0 {
 		to.Patience = -1

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -43,6 +44,8 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 		"bytes of records that may wait to be handled, of all shards together, such as 512MiB; from 16MiB (default 128MiB)")
 	f.Var(&number[int]{to: &o.MaxLeases, parse: strconv.Atoi, low: 0, high: math.MaxInt, want: "a number from 0 on"}, "max-leases",
 		"at most so many shards for this worker; 0 is no limit (default 0)")
+	f.Var(&number[int]{to: &o.SuspectAfter, parse: parseSuspect, low: -1, high: 1000, want: "1 to 1000, or -1 for never"}, "suspect-after",
+		"how many workers have to die one after the other at one checkpoint until records there are handled one at a time, 1 to 1000; -1 is never (default 2)")
 	f.Var(&number[float64]{to: &o.Weight, parse: parseFloat, low: math.SmallestNonzeroFloat64, high: math.MaxFloat64, want: "a number above 0"}, "weight",
 		"this worker's share of the shards, relative to the others (default 1)")
 	registerReadShare(cmd, &o.ReadShare)
@@ -55,6 +58,14 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 		choice[weir.ExpiredPolicy]{"oldest", weir.OldestExpired, "with the oldest record there is"},
 		choice[weir.ExpiredPolicy]{"latest", weir.LatestExpired, "with what arrives from then on"})
 	registerWire(cmd, &o.Wire)
+}
+
+func parseSuspect(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err == nil && n == 0 {
+		err = errors.New("0 stands for the default")
+	}
+	return n, err
 }
 
 func registerWire(cmd *cobra.Command, to *weir.Wire) {
@@ -75,7 +86,7 @@ func (o *consumeOptions) options(h slog.Handler, from weir.Position) weir.Option
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
 	options.Reading, options.FanOutName = o.fanOut.reading(), o.fanOut.name
-	options.ReuseBuffers = true // what the handlers keep of records are copies
+	options.ReuseBuffers = o.to.bucket == "" // what the other handlers keep of records are copies
 	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
 	var many throttles

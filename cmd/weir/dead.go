@@ -54,11 +54,11 @@ func (l *letterFlags) register(cmd *cobra.Command, states string) {
 	f.StringVar(&l.shard, "shard", "", "letters of this shard only, by `ID` "+shardHelp)
 	f.StringVar(&l.filter.Key, "key", "", "letters with this partition `KEY` only")
 	f.StringVar(&l.filter.Error, "error", "", "letters only whose error, or its type, contains this `TEXT`")
-	f.StringVar(&l.reason, "reason", "", "letters given up for this `REASON` only: rejected, attempts or age")
+	f.StringVar(&l.reason, "reason", "", "letters given up for this `REASON` only: rejected, attempts, age or killed")
 	f.StringVar(&l.since, "since", "", "letters given up at this `TIME` or later (2026-01-31T12:00:00Z, or how long ago: 15m)")
 	f.StringVar(&l.until, "until", "", "letters given up before this `TIME`")
 	f.StringArrayVar(&l.states, "state", nil, "letters in this `STATE` only: kept, begun, done or dropped; may be repeated (default "+states+")")
-	mustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed as often as it may", "age\tit failed, and was too old")
+	mustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed as often as it may", "age\tit failed, and was too old", "killed\tworkers died of it")
 	mustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
 }
 
@@ -89,8 +89,8 @@ func (l *letterFlags) box(cmd *cobra.Command, ids []string, states ...deadletter
 	if f.Until, err = parseWhen("until", l.until, now); err != nil {
 		return nil, false, err
 	}
-	if f.Reason = deadletter.Reason(l.reason); l.reason != "" && !slices.Contains([]deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age}, f.Reason) {
-		return nil, false, usagef("--reason %.140q: use rejected, attempts or age", l.reason)
+	if f.Reason = deadletter.Reason(l.reason); l.reason != "" && !slices.Contains([]deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}, f.Reason) {
+		return nil, false, usagef("--reason %.140q: use rejected, attempts, age or killed", l.reason)
 	}
 	f.States = states
 	for i, s := range l.states {

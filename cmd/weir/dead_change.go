@@ -41,6 +41,7 @@ type changed struct {
 	Letters int `json:"letters"` // that were chosen
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
+	Taken   int `json:"taken"` // by somebody else meanwhile
 }
 
 // run shows which letters the command is about, asks, and does it.
@@ -79,7 +80,10 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 	if o.Failed > 0 {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
 	}
-	return errors.Join(c.report(t, changed{len(items), o.Done, o.Failed}, text), err, unreadable(unread))
+	if o.Taken > 0 {
+		text += fmt.Sprintf("%s left alone, which somebody else has changed meanwhile.\n", some(o.Taken, "letter"))
+	}
+	return errors.Join(c.report(t, changed{len(items), o.Done, o.Failed, o.Taken}, text), err, unreadable(unread))
 }
 
 func andMore(n int) string {
@@ -115,15 +119,39 @@ It shows which letters it is about, and asks.`,
 				for _, i := range items {
 					all = append(all, i.ID)
 				}
-				if err := box.Mark(ctx, deadletter.Dropped, all...); err != nil {
-					return deadletter.Outcome{}, err
+				o := deadletter.Outcome{}
+				for some := range slices.Chunk(all, 500) { // what is dropped is known to so many
+					err := box.Mark(ctx, deadletter.Dropped, some...)
+					taken := changedLetters(err)
+					if err != nil && taken == 0 {
+						return o, err
+					}
+					o.Done += len(some) - taken
+					o.Taken += taken
 				}
-				return deadletter.Outcome{Done: len(all)}, nil
+				return o, nil
 			})
 		},
 	}
 	c.register(cmd)
 	return cmd
+}
+
+// changedLetters is how many letters somebody else has changed, if nothing else is wrong.
+func changedLetters(err error) (n int) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range several.Unwrap() {
+			if !errors.Is(err, deadletter.ErrChanged) {
+				return 0
+			}
+			n++
+		}
+		return n
+	}
+	if errors.Is(err, deadletter.ErrChanged) {
+		return 1
+	}
+	return 0
 }
 
 func deadRetryCommand(t terminal) *cobra.Command {
@@ -135,16 +163,19 @@ func deadRetryCommand(t terminal) *cobra.Command {
 		records  format
 
 		credentials bool
+		results     execResultsFlag
 	)
 	cmd := &cobra.Command{
 		Use:   "retry --dead file:PATH --exec COMMAND (ID ... | --all)",
 		Short: "Handle records again that were given up",
 		Long: `Hands letters to a command, one after the other, in the order in which they were given up: the record on its standard input,
 as "weir consume --exec" does, with WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the letter's ID) in its
-environment. If it exits with 0 the letter is done; otherwise it stays, and the next one's turn comes.
+environment. If it exits with 0 the letter is done; otherwise it stays, and the next one's turn comes. With --exec-results it
+says so on its descriptor 3, as that of "weir consume --exec-results" does.
 
 Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
-letter stays begun, and is handled again only when --state begun asks for it.
+letter stays begun, and is handled again only when --state begun asks for it. Of several that retry letters at once, one
+takes each of them.
 
 --to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
 then, behind all that has arrived meanwhile, so the order of their keys is lost.
@@ -164,9 +195,16 @@ It shows which letters it is about, and asks.`,
 				}
 				warning = fmt.Sprintf(" Every application that reads %s gets them again, behind what has arrived meanwhile.", toStream)
 			}
+			if err := results.apply(cmd, exec, "input", &records); err != nil {
+				return err
+			}
 			return c.run(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
 				handle := func(ctx context.Context, i deadletter.Item) error {
-					return executor{t, exec, records, credentials}.letter(ctx, &i)
+					to := executor{t, exec, records, credentials}
+					if results.on {
+						return asking{to}.letter(ctx, &i)
+					}
+					return to.letter(ctx, &i)
 				}
 				if toStream != "" {
 					var err error
@@ -190,6 +228,7 @@ It shows which letters it is about, and asks.`,
 	c.register(cmd)
 	cmd.Flags().StringVar(&exec, "exec", "", "shell `COMMAND` that handles each letter")
 	registerExecCredentials(cmd, &credentials)
+	results.register(cmd)
 	cmd.Flags().StringVar(&toStream, "to-stream", "", "put the records into this stream, by `NAME`")
 	records = formatText
 	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
@@ -222,5 +261,9 @@ func (e executor) letter(ctx context.Context, i *deadletter.Item) error {
 			return err
 		}
 	}
-	return e.run(ctx, input, "WEIR_STREAM="+i.Stream, "WEIR_SHARD="+i.Shard, "WEIR_EPOCH="+strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER="+i.ID)
+	return e.run(ctx, input, letterEnvironment(i)...)
+}
+
+func letterEnvironment(i *deadletter.Item) []string {
+	return []string{"WEIR_STREAM=" + i.Stream, "WEIR_SHARD=" + i.Shard, "WEIR_EPOCH=" + strconv.FormatUint(i.Epoch, 10), "WEIR_LETTER=" + i.ID}
 }

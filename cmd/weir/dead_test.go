@@ -131,7 +131,7 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 	if code != exitDone || out != "3 of 3 letters dropped.\n" {
 		t.Errorf("%d %q %q", code, out, said)
 	}
-	if got := mustRun(t, "", "dead", "drop", dead, "--shard=1", "--yes", "-o=json"); got != `{"letters":12,"done":12,"failed":0}`+"\n" {
+	if got := mustRun(t, "", "dead", "drop", dead, "--shard=1", "--yes", "-o=json"); got != `{"letters":12,"done":12,"failed":0,"taken":0}`+"\n" {
 		t.Errorf("%s", got)
 	}
 	if got := mustRun(t, "", "dead", "show", dead, "--data", ids[1]); got != "record 1" {
@@ -139,6 +139,27 @@ func TestDroppingAsksAndKeepsThePayload(t *testing.T) {
 	}
 	if got := mustRun(t, "", "dead", "list", dead); strings.Count(got, "\n") != 16 || strings.Contains(got, "dropped") {
 		t.Errorf("%s", got)
+	}
+}
+
+// Of several that retry the same letters at once, one takes each.
+func TestLettersThatSeveralRetryAreHandledOnce(t *testing.T) {
+	dead, _ := letters(t, 3)
+	into := filepath.Join(t.TempDir(), "handled")
+	args := []string{"dead", "retry", dead, "--all", "--yes", "--exec"}
+	c := start(t, "", append(args, "echo first >> "+into+"; echo begun; until [ -e "+into+".go ]; do sleep 0.01; done; echo ready")...)
+	c.out.await(t, "the first letter", func(s string) bool { return strings.Contains(s, "begun") })
+	if got := mustRun(t, "", append(args, "echo second >> "+into)...); got != "2 of 2 letters handled.\n" {
+		t.Errorf("%s", got)
+	}
+	if err := os.WriteFile(into+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := c.wait(t); code != exitDone || !strings.Contains(c.out.String(), "1 of 3 letters handled.\n2 letters left alone, which somebody else has changed meanwhile.\n") {
+		t.Errorf("exit code %d: %s", code, c.out)
+	}
+	if got, err := os.ReadFile(into); err != nil || string(got) != "first\nsecond\nsecond\n" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

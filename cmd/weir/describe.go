@@ -50,6 +50,8 @@ type troubleInfo struct {
 	State  string `json:"state"`
 	ForMS  int64  `json:"for_ms"`
 	Why    string `json:"why"`
+
+	Failing *failingInfo `json:"failing,omitempty"`
 }
 
 type leaseInfo struct {
@@ -67,8 +69,38 @@ type leaseInfo struct {
 	// about; not there when no owner has said it
 	Load    *int64 `json:"load_bytes_per_s,omitempty"`
 	Created string `json:"stream_created,omitempty"` // of the stream as the lease knows it
+	// not there when no owner has died at the checkpoint
+	Deaths *deathsInfo `json:"deaths,omitempty"`
 
 	load lease.Load
+}
+
+// deathsInfo is about owners of a lease that died, one after the other, at its checkpoint.
+type deathsInfo struct {
+	Died   int    `json:"died"`
+	Alone  int    `json:"alone"`            // while they handled one record by itself
+	Record string `json:"record,omitempty"` // the position after that record
+	known  bool   // that it was that record
+}
+
+// deathsOf is nil when no owner has died at the checkpoint.
+func deathsOf(l lease.Lease) *deathsInfo {
+	d := l.DeathsHere()
+	if d.Count == 0 {
+		return nil
+	}
+	return &deathsInfo{d.Count, d.Tried, d.Record.String(), d.Alone > 0}
+}
+
+func (d deathsInfo) String() string {
+	text := fmt.Sprintf("%d %s died at its checkpoint, one after the other", d.Died, plural(d.Died, "worker", "workers"))
+	switch {
+	case d.known:
+		text += fmt.Sprintf(", %d of them while they handled one record by itself, before %s", d.Alone, d.Record)
+	case d.Alone > 0:
+		text += fmt.Sprintf(", %d of them while they handled one record of this shard and others of others", d.Alone)
+	}
+	return text
 }
 
 // describe puts together what was seen. beating are the sessions that were seen to beat in so long,
@@ -105,6 +137,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		if l.Born != 0 {
 			info.Created = time.UnixMilli(l.Born).UTC().Format(time.RFC3339)
 		}
+		info.Deaths = deathsOf(l)
 		paused := isPaused(v.Paused, l.Stream)
 		switch {
 		case l.Finished():
@@ -139,7 +172,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		times := w.Times.Or(lease.DefaultTimes)
 		info.timesInfo = infoOf(times)
 		for _, tr := range w.Troubles {
-			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why})
+			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing)})
 		}
 		switch {
 		case w.Ended:
@@ -223,11 +256,21 @@ func (d description) text() string {
 			if tr.Stream == "" {
 				of = "itself"
 			}
-			_ = textf(&b, "%s says: %s %s for %s: %s\n", info.Worker, of, tr.State, age(tr.ForMS), oneLine(tr.Why))
+			_ = textf(&b, "%s says: %s %s for %s: %s%s\n", info.Worker, of, tr.State, age(tr.ForMS), oneLine(tr.Why), tr.Failing)
 		}
 		if len(info.Troubles) > 0 {
 			b.WriteString("\n")
 		}
+	}
+	died := false
+	for _, l := range d.Leases {
+		if l.Deaths != nil && (l.Deaths.Died > 1 || l.Deaths.Alone > 0) { // a worker may die of anything
+			_ = textf(&b, "%s of %s: %s\n", shortID(l.Shard), l.Stream, l.Deaths)
+			died = true
+		}
+	}
+	if died {
+		b.WriteString("\n")
 	}
 	w = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STREAM\tSHARD\tSTATE\tOWNER\tEPOCH\tLAG\tLOAD\tCHECKPOINT")

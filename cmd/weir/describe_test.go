@@ -63,7 +63,10 @@ func TestDescribe(t *testing.T) {
 	v.Workers[0].Drain = true
 	v.Workers[0].Times = lease.Times{Beat: 1500 * time.Millisecond, Failover: time.Minute, Handoff: time.Minute}
 	v.Workers[1].Times = lease.Times{Beat: 2 * time.Second, Failover: time.Minute, Handoff: time.Minute}
-	v.Workers[1].Troubles = []lease.Trouble{{Key: v.Leases[1].Key, State: "in the handler", For: 3 * time.Minute, Why: "it does\nnot return"}, {State: lease.CutOff, For: 2 * time.Minute, Why: "no route"}}
+	v.Workers[1].Troubles = []lease.Trouble{{Key: v.Leases[1].Key, State: "in the handler", For: 3 * time.Minute, Why: "it does\nnot return"}, {State: lease.CutOff, For: 2 * time.Minute, Why: "no route"},
+		{Key: v.Leases[1].Key, State: "in the handler", For: time.Minute, Why: "no", Failing: lease.Failing{At: "49+2", KeyHash: "ab12cd34", Records: 1, Attempts: 12, Held: lease.HeldRate, GivenUp: 1}},
+		{Key: v.Leases[1].Key, State: "in the handler", For: time.Minute, Why: "no", Failing: lease.Failing{At: "49", Records: 7, Attempts: 1, Held: "of a later version"}},
+		{Key: v.Leases[1].Key, State: "letters cannot be put", For: time.Minute, Why: "no", Failing: lease.Failing{Letters: true}}}
 	d := describe("billing", "s", v, map[string]bool{"S1": true}, 3*time.Second, lags)
 	want := `Application billing; alpha leads (term 7). Paused: s.
 
@@ -76,6 +79,9 @@ gamma   ended             0       -        1 s    5 s       S3
 
 alpha says: 1 of s in the handler for 3 min: it does not return
 alpha says: itself cut off for 2 min: no route
+alpha says: 1 of s in the handler for 60 s: no (record 49+2, hash of its key ab12cd34, 12 calls failed, not given up yet, because that would be too many a minute, 1 record given up lately)
+alpha says: 1 of s in the handler for 60 s: no (7 records from 49 on, 1 call failed, not given up yet: of a later version)
+alpha says: 1 of s letters cannot be put for 60 s: no
 
 STREAM  SHARD  STATE     OWNER          EPOCH  LAG    LOAD     CHECKPOINT
 s       0      finished  -              9      -      -        end

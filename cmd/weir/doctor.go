@@ -154,7 +154,7 @@ func (r doctorReport) text() string {
 	}
 	_ = textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, some(r.Leases, "lease"), some(r.Workers, "worker")+plural(r.Workers, " beats", " beat"), leader)
 	for _, f := range r.Findings {
-		_ = textf(&b, "\n%-8s  %s\n          → %s\n", f.Severity, f.Text, f.Do)
+		_ = textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)
 	}
 	return b.String()
 }

@@ -8,6 +8,9 @@ import (
 	"os/exec"
 )
 
+// passesDescriptors says that a command can get more than its three standard ones.
+const passesDescriptors = false
+
 func shell(ctx context.Context, command string) *exec.Cmd {
 	return exec.CommandContext(ctx, "cmd", "/C", command)
 }

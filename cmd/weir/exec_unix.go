@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// passesDescriptors says that a command can get more than its three standard ones.
+const passesDescriptors = true
+
 func shell(ctx context.Context, command string) *exec.Cmd {
 	return exec.CommandContext(ctx, "/bin/sh", "-c", command)
 }

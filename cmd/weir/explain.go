@@ -28,7 +28,7 @@ func explained(err error) string {
 	if errors.As(err, &told) {
 		return told.text
 	}
-	text := strings.ReplaceAll(oneLine(err.Error()), ": weir: ", ": ")
+	text := strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ").Replace(oneLine(err.Error()))
 	var file *fs.PathError
 	if errors.As(err, &file) && file.Path == os.Stdout.Name() {
 		said := file.Err.Error()
@@ -118,6 +118,10 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 	switch code := api.ErrorCode(); {
 	case code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
 		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint", said)
+	case code == "NoSuchBucket":
+		return fmt.Sprintf("there is no such bucket (%s): check --to, the region and the endpoint", said)
+	case code == "PermanentRedirect", code == "AuthorizationHeaderMalformed":
+		return fmt.Sprintf("%sthe bucket is in another region than --region or AWS_REGION says (%s): use one in the stream's", about, said)
 	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":
 		return fmt.Sprintf("%sno permission for %s (%s): the role or user needs it in its IAM policy", about, operation, said)
 	case strings.Contains(code, "ExpiredToken"):

@@ -399,7 +399,7 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		}
 	}
 	out, _ := refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
-	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\n\nerror     no worker beats") {
+	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\n\nerror     [no-workers] no worker beats") {
 		t.Errorf("it says %s", out)
 	}
 	server.DeleteStream("s")

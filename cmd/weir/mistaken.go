@@ -12,7 +12,11 @@ import (
 
 // mistakenFlag is an error about a flag in this command's words. Those of the standard library name
 // its functions.
-func mistakenFlag(_ *cobra.Command, err error) error {
+func mistakenFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		return unknownFlag(cmd, unknown)
+	}
 	var bad *pflag.InvalidValueError
 	if !errors.As(err, &bad) {
 		return err

@@ -10,6 +10,7 @@ import (
 
 // recordJSON is a record as -o json prints it, one object a line.
 type recordJSON struct {
+	ID       string `json:"id,omitempty"` // with which --exec-results answers
 	Shard    string `json:"shard"`
 	Sequence string `json:"sequence"`
 	// after this record, when an aggregate holds more of the same sequence number

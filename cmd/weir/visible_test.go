@@ -39,7 +39,7 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	const evil = "x\n\t\x1b]0;owned\a\u009b2J\r\u202e"
 	v := lease.View{
 		Paused: []string{evil}, Leader: lease.Leader{Session: "S1", Term: 1},
-		Workers: []lease.Worker{{Session: "S1", Name: evil, Troubles: []lease.Trouble{{Key: lease.Key{Stream: evil, Shard: evil}, State: evil, Why: evil}}}, {Session: evil, Name: "b"}},
+		Workers: []lease.Worker{{Session: "S1", Name: evil, Troubles: []lease.Trouble{{Key: lease.Key{Stream: evil, Shard: evil}, State: evil, Why: evil, Failing: lease.Failing{At: evil, KeyHash: evil, Held: evil}}}}, {Session: evil, Name: "b"}},
 		Leases: []lease.Lease{
 			{Key: lease.Key{Stream: evil, Shard: evil}, Epoch: 1, Owner: "S1", Heir: evil, Position: shard.Oldest},
 			{Key: lease.Key{Stream: "s", Shard: evil}, Epoch: 1, Position: shard.Oldest},

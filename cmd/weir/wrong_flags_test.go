@@ -83,6 +83,22 @@ func wrongConsumeFlags(p *wrongPlace) []wronginput.Input {
 		misused("a start that is no time", consume+" --from 2026-13-01T00:00:00Z", "--from", "2026-13-01"),
 		misused("an ARN of another region", "consume --stream arn:aws:kinesis:eu-west-1:000000000000:stream/s --app a --store memory: "+p.endpoint, "eu-west-1", "give --region eu-west-1"),
 		misused("a file as an argument", consume+" "+p.records, p.records),
+		misused("two ways to handle", consume+" --exec cat --to file:x", "--to and --exec"),
+		misused("a place for records of no kind", consume+" --to here", `--to "here"`, "file:PATH or s3://BUCKET/PREFIX"),
+		misused("a place for records of an unknown kind", consume+" --to gs://b/p", `--to "gs://b/p"`, "file:PATH or s3://BUCKET/PREFIX"),
+		misused("a file for records without a path", consume+" --to file:", "names no file"),
+		misused("no bucket", consume+" --to s3:///raw", "names no bucket", "s3://my-bucket/raw"),
+		misused("a bucket without slashes", consume+" --to s3:bucket", "names no bucket"),
+		misused("a bucket in capitals", consume+" --to s3://Bucket/raw", "names no bucket"),
+		misused("a prefix with two slashes in a row", consume+" --to s3://bucket/a//b", "the prefix", "two in a row"),
+		misused("an object that is too large", consume+" --to s3://bucket --object-size 2GiB", "--object-size 2GiB", "16MiB"),
+		misused("an object that is too young", consume+" --to s3://bucket --object-age 1ms", "--object-age 1ms"),
+		misused("the size of no object", consume+" --to file:x --object-size 1MiB", "--object-size is about objects", "s3://BUCKET/PREFIX"),
+		misused("letters of a file", consume+" --to file:x --dead file:y --attempts 3", "--dead is for what a command fails at"),
+		fails("a file for records that is a directory", consume+" --to file:"+p.dir, "--to: the file "+p.dir, "is a directory"),
+		fails("a file for records in a directory that is not there", consume+" --to file:"+p.path("none/x"), "--to: the file", "no such file"),
+		fails("a device for records", consume+" --to file:/dev/null", "no file of a disk"),
+		with(fails("an S3 that does not answer", consume+" --to s3://bucket/raw --connect-timeout 2s", "S3 at http://127.0.0.1:1 did not answer"), "AWS_ENDPOINT_URL_S3=http://127.0.0.1:1"),
 	)
 }
 

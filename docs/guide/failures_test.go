@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -43,6 +44,38 @@ func (t *till) chargeAgain(ctx context.Context, box deadletter.Box) (deadletter.
 	return deadletter.Retry(ctx, box, letters, func(ctx context.Context, l deadletter.Item) error {
 		return t.charge(ctx, weir.Record{Data: l.Data, PartitionKey: l.PartitionKey})
 	})
+}
+
+// tellLikeLambda sends what Lambda would send about records that it has dropped.
+func tellLikeLambda(send func(ctx context.Context, message []byte) error) (deadletter.Destination, error) {
+	form := deadletter.Lambda{
+		FunctionARN: "arn:aws:lambda:eu-west-1:111122223333:function:billing",
+		StreamARN:   "arn:aws:kinesis:eu-west-1:111122223333:stream/orders",
+	}
+	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
+		message, err := form.Message(letters)
+		if err != nil {
+			return err
+		}
+		return send(ctx, message)
+	}), form.Check()
+}
+
+func TestGivingUpIsToldLikeLambda(t *testing.T) {
+	var sent []string
+	to, err := tellLikeLambda(func(_ context.Context, message []byte) error {
+		sent = append(sent, string(message))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Put(t.Context(), []deadletter.Letter{{Stream: "orders", Shard: "shardId-000000000000", SequenceNumber: "7", Reason: deadletter.Attempts}}); err != nil {
+		t.Fatal(err)
+	}
+	if len(sent) != 1 || !strings.Contains(sent[0], `"condition":"RetryAttemptsExhausted"`) || !strings.Contains(sent[0], `:stream/orders"`) {
+		t.Errorf("%q", sent)
+	}
 }
 
 func TestWhatFailsIsGivenUpAndChargedLater(t *testing.T) {

@@ -184,7 +184,7 @@ func (a *application) progress(session string, p lease.Progress) {
 		if p.Position.Compare(l.Position) > 0 { // a checkpoint never goes back
 			l.Position = p.Position
 		}
-		l.Load = cmp.Or(p.Load, l.Load)
+		l.Load, l.Deaths = cmp.Or(p.Load, l.Load), cmp.Or(p.Deaths, l.Deaths)
 		switch {
 		case p.Position.IsEnd():
 			a.own(l, "")
@@ -273,7 +273,7 @@ func (a *application) apply(act lease.Action) bool {
 		if l.Finished() {
 			return false
 		}
-		l.Revoked = ""
+		l.Revoked, l.Deaths = "", cmp.Or(act.Deaths, l.Deaths)
 		a.own(l, act.Session)
 	case lease.Handoff:
 		if !owned || l.Owner == act.Session {
@@ -292,7 +292,7 @@ func (a *application) apply(act lease.Action) bool {
 		}
 		a.Leases = slices.DeleteFunc(a.Leases, func(l lease.Lease) bool { return l.Key == act.Key })
 	case lease.Move:
-		l.Position, l.Born = act.Position, cmp.Or(act.Born, l.Born)
+		l.Position, l.Born, l.Deaths = act.Position, cmp.Or(act.Born, l.Born), ""
 		l.Revoked = cmp.Or(l.Owner, l.Revoked)
 		a.own(l, "")
 	case lease.Replace:

@@ -276,6 +276,8 @@ func (l *leadership) apply(ctx context.Context, actions []lease.Action) time.Dur
 			l.watch.Told(a.Session, now)
 		case a.Kind == lease.Create:
 			l.streams.made(a.Lease)
+		case a.Kind == lease.EndSession:
+			l.revision = "" // what is noted of its death is about the positions where it died
 		}
 		l.cfg.Log.Debug("leader", "action", a.String(), "done", did[i])
 	}

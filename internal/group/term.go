@@ -61,6 +61,8 @@ type rare struct {
 	err      error // that the reader returned
 	children []shard.Shard
 	waiters  []waiter
+	deaths   lease.Deaths // of owners at the position where the term began, or as it noted
+	note     *note        // what is to be noted of that, nil for nothing
 }
 
 // rarely returns what is rare, to be changed. It is called with the lock held.
@@ -106,6 +108,9 @@ func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 	t := &Term{
 		Lease: Held{l.Key, l.Range, l.Position, l.Epoch, l.Load},
 		trust: tr, poke: poke, gone: func() {}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
+	}
+	if d := l.DeathsHere(); d != (lease.Deaths{}) {
+		t.rarely().deaths = d
 	}
 	t.stretch = tr.context(t)
 	return t
@@ -344,7 +349,8 @@ func (t *Term) progress() (lease.Progress, bool) {
 	// still say it is ours.
 	p.Release = t.returned && !t.finished && (t.wanted || t.stalled || t.seldom().err != nil)
 	p.Stalled = p.Release && t.stalled
-	said := p.Release || !p.Position.IsZero()
+	p.Deaths = t.noting()
+	said := p.Release || !p.Position.IsZero() || p.Deaths != ""
 	if t.load != t.told && (said || t.tellLoad(mono.Now())) {
 		p.Load, said = t.load, true
 	}
@@ -381,6 +387,7 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	}
 	lost := t.lost
 	t.answer(lost || gone)
+	t.noted(p.Deaths, held, lost || gone)
 	returned := t.returned
 	saved = t.saved != before
 	t.mu.Unlock()

@@ -175,11 +175,14 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	w.cfg.Host.BeatAnswered(began)
 	w.take(orders, sent)
 	wait := w.followLeader(orders, report, began)
-	if w.lead != nil && (len(report.Progress) > 0 || report.Leaving) {
+	if w.lead != nil && (report.Leaving || slices.ContainsFunc(report.Progress, changesTerms)) {
 		w.lead.look()
 	}
 	return w.pause(wait)
 }
+
+// changesTerms reports whether progress gives a leader something to do.
+func changesTerms(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
 // take acts on orders. It keeps next to nothing of them: they name every lease that is held.
 func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress) {

@@ -4,7 +4,9 @@
 package supervise
 
 import (
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/weir-go/weir/lease"
 )
@@ -25,6 +27,7 @@ const (
 	Closing         State = "closing its handler"
 	Blocked         State = "waiting after a stall"
 	Abandoned       State = "abandoned"
+	LettersFail     State = "letters cannot be put" // of Trouble alone
 )
 
 // Shard is how a shard that is held stands at a moment. Times are zero where there is nothing.
@@ -46,6 +49,8 @@ type Shard struct {
 	Missing   bool      // … because the stream does not exist
 	ForAll    bool      // the last read failed, as it would on every worker
 	ToldFails bool      // that reading fails was told
+
+	FailingAt lease.Failing // at what the handler fails; nothing if that is not known
 }
 
 // Limits are the options that bound how long something may take.
@@ -128,7 +133,7 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 		if d := now.Sub(since); d >= least {
 			t, some = lease.Trouble{State: string(state), For: d.Truncate(time.Second)}, true
 			if s.Err != nil {
-				t.Why = s.Err.Error()
+				t.Why = plain(s.Err.Error())
 			}
 		}
 	}
@@ -137,6 +142,11 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 		report(Abandoned, s.Ended, 0)
 	case !s.Failing.IsZero():
 		report(s.Handling, s.Failing, troubleAfter)
+		if some {
+			if t.Failing = s.FailingAt; t.Failing.Letters {
+				t.State = string(LettersFail)
+			}
+		}
 	case s.Handling == Handling, s.Handling == GivingUp:
 		report(s.Handling, s.Since, limits.Stall)
 	case s.Handling == Blocked, s.Handling == Opening, s.Handling == Closing:
@@ -145,6 +155,16 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 		report(s.Reading, later(s.Trying, s.Since), troubleAfter)
 	}
 	return t, some
+}
+
+// plain is a text without control characters: it is shown at terminals.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // Stalls counts the stalls of a shard in this process.

@@ -6,11 +6,12 @@ import (
 )
 
 func TestWhatAModuleHas(t *testing.T) {
-	files := []string{"LICENSE", "a.go", "cmd/weir/go.mod", "cmd/weir/main.go", "cmd/weird.go", "go.mod", "lease/l.go", "store/redisstore/LICENSE", "store/redisstore/go.mod"}
+	files := []string{"LICENSE", "a.go", "cmd/weir/go.mod", "cmd/weir/main.go", "cmd/weird.go", "go.mod", "lease/l.go", "sink/s3sink/go.mod", "sink/s3sink/s.go", "store/redisstore/LICENSE", "store/redisstore/go.mod"}
 	for dir, want := range map[string][]string{
 		".":                {"LICENSE", "a.go", "cmd/weird.go", "go.mod", "lease/l.go"},
 		"cmd/weir":         {"go.mod", "main.go", "LICENSE"},
 		"store/redisstore": {"LICENSE", "go.mod"},
+		"sink/s3sink":      {"go.mod", "s.go", "LICENSE"},
 	} {
 		var got []string
 		for _, f := range of(dir, files) {

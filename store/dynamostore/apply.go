@@ -209,6 +209,7 @@ func (s *Store) apply(ctx context.Context, app string, a lease.Action) (bool, []
 	switch a.Kind {
 	case lease.Assign:
 		changeOwner(c, a.Session)
+		setDeaths(c, a.Deaths)
 		c.remove(attrRevoked).when(attrPositionKey, "<>", text(shard.End.SortKey()))
 	case lease.Handoff:
 		c.exists(attrOwner).when(attrOwner, "<>", text(a.Session)).setText(attrHeir, a.Session)
@@ -237,6 +238,7 @@ func (s *Store) move(ctx context.Context, app string, a lease.Action) (bool, []s
 	for _, owned := range [...]bool{true, false} {
 		c := newChange(app, leaseRow(a.Key)).when(attrEpoch, "=", number(a.Epoch)).set(attrWrite, text(mark))
 		setPosition(c, a.Position)
+		c.remove(attrDeaths)
 		if a.Born != 0 {
 			c.set(attrBorn, number(uint64(a.Born)))
 		}

@@ -53,7 +53,7 @@ func (s *Store) carryOut(ctx context.Context, app string, r lease.Report) (progr
 			switch {
 			case givesBack(p):
 				ok, heir, err = s.giveBack(ctx, app, r.Session, p)
-			case p.Position.IsZero() && p.Load == 0:
+			case p.Position.IsZero() && p.Load == 0 && p.Deaths == "":
 				ok = true
 			default:
 				ok, err = s.checkpoint(ctx, app, r.Session, p)
@@ -85,11 +85,12 @@ func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Pro
 			setPosition(c, p.Position)
 		}
 		setLoad(c, p.Load)
+		setDeaths(c, p.Deaths)
 		_, ok, err := s.update(ctx, "checkpoint of "+p.Key.String(), c, types.ReturnValueNone)
 		return ok, err
 	}
 	if !p.Position.IsZero() {
-		if ok, err := save(true); ok || err != nil || p.Load == 0 {
+		if ok, err := save(true); ok || err != nil || p.Load == 0 && p.Deaths == "" {
 			return ok, err
 		}
 	}
@@ -99,6 +100,12 @@ func (s *Store) checkpoint(ctx context.Context, app, session string, p lease.Pro
 func setLoad(c *change, l lease.Load) {
 	if l != 0 {
 		c.set(attrLoad, number(uint64(l)))
+	}
+}
+
+func setDeaths(c *change, deaths string) {
+	if deaths != "" {
+		c.set(attrDeaths, text(deaths))
 	}
 }
 
@@ -163,6 +170,7 @@ func (s *Store) giveBack(ctx context.Context, app, session string, p lease.Progr
 		}
 		if does != acknowledged {
 			setLoad(c, p.Load)
+			setDeaths(c, p.Deaths)
 		}
 		switch does {
 		case acknowledged:

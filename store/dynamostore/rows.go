@@ -28,6 +28,7 @@ const (
 	attrRevoked     = "revoked"
 	attrLast        = "last"
 	attrShunned     = "shunned"
+	attrDeaths      = "deaths" // as lease.Deaths has them
 	attrLoad        = "load"
 	attrBorn        = "born"
 	attrPosition    = "position"    // for people and for reading
@@ -144,6 +145,7 @@ func encodeLease(app string, l lease.Lease) item {
 	putText(it, attrRevoked, l.Revoked)
 	putText(it, attrLast, l.Last)
 	putText(it, attrShunned, l.Shunned)
+	putText(it, attrDeaths, l.Deaths)
 	putNumber(it, attrLoad, uint64(l.Load))
 	putNumber(it, attrBorn, uint64(l.Born))
 	putText(it, attrPosition, l.Position.String())
@@ -161,7 +163,7 @@ func decodeLease(it item) (lease.Lease, error) {
 	r := reader{it: it}
 	l := lease.Lease{
 		Epoch: r.number(attrEpoch, true), Owner: r.text(attrOwner), Heir: r.text(attrHeir), Revoked: r.text(attrRevoked),
-		Last: r.text(attrLast), Shunned: r.text(attrShunned), Parents: r.list(attrParents),
+		Last: r.text(attrLast), Shunned: r.text(attrShunned), Deaths: r.text(attrDeaths), Parents: r.list(attrParents),
 		Load: lease.Load(r.upTo(attrLoad, uint64(lease.MaxLoad))), Born: int64(r.upTo(attrBorn, math.MaxInt64)),
 	}
 	row := r.text(attrRow)

@@ -28,7 +28,7 @@ func TestLeaseRowsComeBackAsTheyWere(t *testing.T) {
 		{Key: lease.Key{Stream: "a/b%2F", Shard: "c/d"}, Epoch: math.MaxUint64, Owner: "o", Heir: "h", Last: "o",
 			Parents: []string{"1", "2"}, Range: shard.HashRange{Start: shard.HashKey{Lo: 1}, End: shard.MaxHashKey},
 			Position: part(t, strings.Repeat("9", 129)+"+7")},
-		{Key: lease.Key{}, Revoked: "r", Shunned: "x", Load: lease.MaxLoad, Born: math.MaxInt64, Position: shard.End},
+		{Key: lease.Key{}, Revoked: "r", Shunned: "x", Deaths: "1/0/0/0/7/", Load: lease.MaxLoad, Born: math.MaxInt64, Position: shard.End},
 		{Key: lease.Key{Shard: "x"}, Position: shard.At(time.UnixMilli(-1))},
 		{Key: lease.Key{Stream: "ü"}, Position: shard.Latest},
 		{Key: lease.Key{Stream: "no position"}},

@@ -67,7 +67,9 @@ func New(client *dynamodb.Client, opts Options) *Store {
 }
 
 // Abilities implements [lease.Store].
-func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
+func (s *Store) Abilities() lease.Abilities {
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
+}
 
 type orderKey struct{ app, session string }
 

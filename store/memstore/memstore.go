@@ -58,7 +58,9 @@ func (s *Store) app(name string) *application {
 }
 
 // Abilities implements [lease.Store].
-func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
+func (s *Store) Abilities() lease.Abilities {
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
+}
 
 // Beat implements [lease.Store].
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
@@ -236,6 +238,9 @@ func (a *application) progress(session string, p lease.Progress) {
 		if p.Load != 0 {
 			l.Load = p.Load
 		}
+		if p.Deaths != "" {
+			l.Deaths = p.Deaths
+		}
 		if p.Position.IsEnd() {
 			for _, c := range p.Children {
 				a.create(lease.Lease{Key: lease.Key{Stream: p.Stream, Shard: c.ID}, Parents: c.Parents, Range: c.Range,
@@ -296,7 +301,7 @@ func (a *application) apply(act lease.Action) bool {
 		if l.Finished() {
 			return false
 		}
-		l.Revoked = ""
+		l.Revoked, l.Deaths = "", cmp.Or(act.Deaths, l.Deaths)
 		a.own(l, act.Session)
 	case lease.Handoff:
 		if l.Owner == "" || l.Owner == act.Session {
@@ -316,7 +321,7 @@ func (a *application) apply(act lease.Action) bool {
 		delete(a.leases, act.Key)
 		a.sorted, a.owned = nil, nil
 	case lease.Move:
-		l.Position = act.Position
+		l.Position, l.Deaths = act.Position, ""
 		if act.Born != 0 {
 			l.Born = act.Born
 		}

@@ -28,6 +28,7 @@ type storedLease struct {
 	SortKey  string `json:"k"`
 	Load     string `json:"w"`
 	Born     string `json:"b"`
+	Deaths   string `json:"d"` // absent in what the version before wrote
 }
 
 // fixedLease is what never changes about a lease.
@@ -62,6 +63,8 @@ type storedTrouble struct {
 	State  string `json:"state,omitempty"`
 	For    int64  `json:"ms,omitempty"`
 	Why    string `json:"why,omitempty"`
+
+	Failing lease.Failing `json:"failing,omitzero"`
 }
 
 type storedProgress struct {
@@ -73,6 +76,7 @@ type storedProgress struct {
 	Release  string        `json:"r"`
 	Stalled  string        `json:"t"`
 	Load     string        `json:"w"`
+	Deaths   string        `json:"d"`
 	Children []storedChild `json:"c"`
 }
 
@@ -95,6 +99,7 @@ type storedAction struct {
 	SortKey  string       `json:"o"`
 	Born     string       `json:"w"`
 	On       string       `json:"y"`
+	Deaths   string       `json:"d"`
 }
 
 func flag(b bool) string {
@@ -117,12 +122,12 @@ func marshal(v any) (string, error) {
 func encodeReport(r lease.Report) (row, progress string, err error) {
 	w := reportedRow{Name: r.Name, Leaving: r.Leaving, Weight: r.Weight, MaxLeases: r.MaxLeases, Holds: r.Holds}
 	for _, t := range r.Troubles {
-		w.Troubles = append(w.Troubles, storedTrouble{t.Stream, t.Shard, t.State, t.For.Milliseconds(), t.Why})
+		w.Troubles = append(w.Troubles, storedTrouble{t.Stream, t.Shard, t.State, t.For.Milliseconds(), t.Why, t.Failing})
 	}
 	list := make([]storedProgress, len(r.Progress))
 	for i, p := range r.Progress {
 		list[i] = storedProgress{Stream: p.Stream, Shard: p.Shard, Epoch: count(p.Epoch), Position: p.Position.String(), SortKey: p.Position.SortKey(),
-			Release: flag(p.Release), Stalled: flag(p.Stalled), Load: count(uint64(p.Load)), Children: []storedChild{}}
+			Release: flag(p.Release), Stalled: flag(p.Stalled), Load: count(uint64(p.Load)), Deaths: p.Deaths, Children: []storedChild{}}
 		for _, c := range p.Children {
 			fixed, err := encodeFixed(c.Parents, c.Range)
 			if err != nil {
@@ -148,7 +153,7 @@ func encodeLease(l lease.Lease) (*storedLease, error) {
 		return nil, err
 	}
 	return &storedLease{Fixed: fixed, Epoch: count(l.Epoch), Owner: l.Owner, Heir: l.Heir, Revoked: l.Revoked, Last: l.Last, Shunned: l.Shunned,
-		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10)}, nil
+		Position: l.Position.String(), SortKey: l.Position.SortKey(), Load: count(uint64(l.Load)), Born: strconv.FormatInt(l.Born, 10), Deaths: l.Deaths}, nil
 }
 
 // kinds are the names that the script has for kinds of action.
@@ -164,7 +169,7 @@ func encodeActions(actions []lease.Action) (string, error) {
 			return "", fmt.Errorf("redisstore: %s: unknown kind of action", a)
 		}
 		s := storedAction{Kind: kind, Stream: a.Key.Stream, Shard: a.Key.Shard, Epoch: count(a.Epoch), Session: a.Session, Beat: count(a.Beat),
-			Position: a.Position.String(), SortKey: a.Position.SortKey(), Born: strconv.FormatInt(a.Born, 10), On: flag(a.On)}
+			Position: a.Position.String(), SortKey: a.Position.SortKey(), Born: strconv.FormatInt(a.Born, 10), On: flag(a.On), Deaths: a.Deaths}
 		switch a.Kind {
 		case lease.Create:
 			l, err := encodeLease(a.Lease)
@@ -228,7 +233,7 @@ func decodeLease(field, value string) (lease.Lease, error) {
 	if len(f.Parents) > 0 {
 		l.Parents = f.Parents
 	}
-	l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Load = s.Owner, s.Heir, s.Revoked, s.Last, s.Shunned, lease.Load(load)
+	l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Deaths, l.Load = s.Owner, s.Heir, s.Revoked, s.Last, s.Shunned, s.Deaths, lease.Load(load)
 	return l, nil
 }
 
@@ -264,7 +269,7 @@ func decodeSession(session, value string) (lease.Worker, error) {
 	}
 	for _, t := range r.Troubles {
 		w.Troubles = append(w.Troubles, lease.Trouble{Key: lease.Key{Stream: t.Stream, Shard: t.Shard}, State: t.State,
-			For: time.Duration(t.For) * time.Millisecond, Why: t.Why})
+			For: time.Duration(t.For) * time.Millisecond, Why: t.Why, Failing: t.Failing})
 	}
 	return w, nil
 }

@@ -95,7 +95,9 @@ func (s *Store) keys(app string) []string {
 }
 
 // Abilities implements [lease.Store].
-func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
+func (s *Store) Abilities() lease.Abilities {
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
+}
 
 // Beat implements [lease.Store].
 func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {

@@ -59,6 +59,9 @@ var mysql = &dialect{
 	}, {
 		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
 		`ALTER TABLE {sessions} ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT ''`,
+	}, {
+		// What is known of owners that died at one position, as lease.Deaths writes it.
+		`ALTER TABLE {leases} ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
 	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",

@@ -60,6 +60,9 @@ var postgres = &dialect{
 	}, {
 		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
 		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT ''`,
+	}, {
+		// What is known of owners that died at one position, as lease.Deaths writes it.
+		`ALTER TABLE {leases} ADD COLUMN IF NOT EXISTS deaths TEXT NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
 	replacing: func(columns []string) string {

@@ -26,7 +26,8 @@ func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
 	for name, l := range map[string]lease.Lease{
 		"the least": {Key: k},
 		"all of it": {Key: k, Parents: []string{"a", `b"'\`}, Range: shard.HashRange{Start: shard.HashKey{Lo: 7}, End: shard.MaxHashKey}, Epoch: math.MaxInt64,
-			Owner: "o", Heir: "h", Revoked: "r", Last: "l", Shunned: "x", Position: position(t, strings.Repeat("9", 129)+"+12"), Load: lease.MaxLoad, Born: math.MaxInt64},
+			Owner: "o", Heir: "h", Revoked: "r", Last: "l", Shunned: "x", Position: position(t, strings.Repeat("9", 129)+"+12"), Load: lease.MaxLoad, Born: math.MaxInt64,
+			Deaths: "1/0/0/0/7/"},
 		"a time": {Key: k, Position: shard.At(time.UnixMilli(-1))},
 		"an end": {Key: k, Position: shard.End},
 	} {
@@ -83,10 +84,10 @@ func TestShortRowsAreErrors(t *testing.T) {
 }
 
 func FuzzDecodeLease(f *testing.F) {
-	f.Add("s", "1", `["a","b"]`, "0", "340282366920938463463374607431768211455", int64(3), "o", "h", "r", "l", "x", "17+3", int64(7), int64(1767323045006))
-	f.Add("", "", "", "", "", int64(-1), "", "", "", "", "", "oldest", int64(-1), int64(-1))
-	f.Fuzz(func(t *testing.T, stream, id, parents, start, end string, epoch int64, owner, heir, revoked, last, shunned, position string, load, born int64) {
-		l, err := decodeLease([]any{stream, id, parents, start, end, epoch, owner, heir, revoked, last, shunned, position, load, born})
+	f.Add("s", "1", `["a","b"]`, "0", "340282366920938463463374607431768211455", int64(3), "o", "h", "r", "l", "x", "17+3", int64(7), int64(1767323045006), "1/0/0/0/7/")
+	f.Add("", "", "", "", "", int64(-1), "", "", "", "", "", "oldest", int64(-1), int64(-1), "")
+	f.Fuzz(func(t *testing.T, stream, id, parents, start, end string, epoch int64, owner, heir, revoked, last, shunned, position string, load, born int64, deaths string) {
+		l, err := decodeLease([]any{stream, id, parents, start, end, epoch, owner, heir, revoked, last, shunned, position, load, born, deaths})
 		if err != nil {
 			if l.Key != (lease.Key{}) {
 				t.Errorf("an error and a lease: %v", l)
@@ -125,9 +126,9 @@ func TestWhichTablesSuit(t *testing.T) {
 
 func TestSchemaSince(t *testing.T) {
 	for d, want := range map[Dialect]string{
-		SQLite:   "ALTER TABLE a_sessions ADD COLUMN times TEXT NOT NULL DEFAULT '';\nUPDATE a_schema SET version = 2;\n",
-		Postgres: "ALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT '';\nUPDATE \"b\".a_schema SET version = 2;\n",
-		MySQL:    "ALTER TABLE `b`.a_sessions ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT '';\nUPDATE `b`.a_schema SET version = 2;\n",
+		SQLite:   "ALTER TABLE a_sessions ADD COLUMN times TEXT NOT NULL DEFAULT '';\nALTER TABLE a_leases ADD COLUMN deaths TEXT NOT NULL DEFAULT '';\nUPDATE a_schema SET version = 3;\n",
+		Postgres: "ALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT '';\nALTER TABLE \"b\".a_leases ADD COLUMN IF NOT EXISTS deaths TEXT NOT NULL DEFAULT '';\nUPDATE \"b\".a_schema SET version = 3;\n",
+		MySQL:    "ALTER TABLE `b`.a_sessions ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT '';\nALTER TABLE `b`.a_leases ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT '';\nUPDATE `b`.a_schema SET version = 3;\n",
 	} {
 		o := Options{Dialect: d, Prefix: "a_"}
 		if d != SQLite {
@@ -140,7 +141,7 @@ func TestSchemaSince(t *testing.T) {
 		if got, err := s.SchemaSince(1); got != want || err != nil {
 			t.Errorf("%v: %q, %v", d, got, err)
 		}
-		for _, version := range []int{-1, 0, 2, 3} {
+		for _, version := range []int{-1, 0, 3, 4} {
 			if got, err := s.SchemaSince(version); got != "" || err == nil {
 				t.Errorf("%v: since %d: %q, %v", d, version, got, err)
 			}

@@ -57,6 +57,9 @@ var sqlite = &dialect{
 	}, {
 		// A worker's beat interval, failover time and hand-off timeout, as in 1s/5s/30s.
 		`ALTER TABLE {prefix}sessions ADD COLUMN times TEXT NOT NULL DEFAULT ''`,
+	}, {
+		// What is known of owners that died at one position, as lease.Deaths writes it.
+		`ALTER TABLE {prefix}leases ADD COLUMN deaths TEXT NOT NULL DEFAULT ''`,
 	}},
 	// else it prefers the primary key, and reads all of the application's
 	byOwner:  " INDEXED BY {prefix}leases_owner",

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/weir-go/weir/lease"
@@ -85,6 +86,7 @@ func (r *row) progress(session string, p lease.Progress) (ended bool) {
 		if p.Load != 0 {
 			l.Load = p.Load
 		}
+		l.Deaths = cmp.Or(p.Deaths, l.Deaths)
 		switch {
 		case p.Position.IsEnd():
 			own(l, "")
@@ -136,7 +138,7 @@ func (r *row) apply(a lease.Action) bool {
 		if l.Finished() {
 			return false
 		}
-		l.Revoked = ""
+		l.Revoked, l.Deaths = "", cmp.Or(a.Deaths, l.Deaths)
 		own(l, a.Session)
 	case lease.Handoff:
 		if l.Owner == "" || l.Owner == a.Session {
@@ -155,7 +157,7 @@ func (r *row) apply(a lease.Action) bool {
 		}
 		r.is = nil
 	case lease.Move:
-		l.Position = a.Position
+		l.Position, l.Deaths = a.Position, ""
 		if a.Born != 0 {
 			l.Born = a.Born
 		}

@@ -102,7 +102,9 @@ func (s *Store) named(query string) string {
 }
 
 // Abilities implements [lease.Store]. They are the same for all dialects.
-func (s *Store) Abilities() lease.Abilities { return lease.WatchBeats | lease.ResignByBeat }
+func (s *Store) Abilities() lease.Abilities {
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
+}
 
 // Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement,
 // or two or three that need no transaction.

@@ -455,15 +455,15 @@ func (t *tx) flush() error {
 	return err
 }
 
-// moved reports whether the lease changed in a way that views must not hide: any but a checkpoint
-// or a load.
+// moved reports whether the lease changed in any other way than by a checkpoint or a load, which
+// views may hide.
 func (r *row) moved() bool {
 	if r.was == nil || r.is == nil {
 		return r.was != r.is
 	}
 	a, b := r.was, r.is
 	return a.Epoch != b.Epoch || a.Owner != b.Owner || a.Heir != b.Heir || a.Revoked != b.Revoked || a.Last != b.Last ||
-		a.Shunned != b.Shunned || a.Born != b.Born || a.Range != b.Range || !slices.Equal(a.Parents, b.Parents)
+		a.Shunned != b.Shunned || a.Deaths != b.Deaths || a.Born != b.Born || a.Range != b.Range || !slices.Equal(a.Parents, b.Parents)
 }
 
 func (t *tx) writeLeases(keys []lease.Key) error {
@@ -490,11 +490,11 @@ func (t *tx) writeLease(k lease.Key, r *row) error {
 			return bad
 		}
 		if r.was == nil {
-			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
+			_, err = t.exec("INSERT INTO {leases} ("+leaseColumns+", app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append(values, t.app)...)
 			break
 		}
 		_, err = t.exec(`UPDATE {leases} SET parents = ?, range_start = ?, range_end = ?, epoch = ?, owner = ?, heir = ?, revoked = ?,
-			last_owner = ?, shunned = ?, position = ?, load_class = ?, born = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
+			last_owner = ?, shunned = ?, position = ?, load_class = ?, born = ?, deaths = ? WHERE app = ? AND stream = ? AND shard = ?`, append(values[2:], t.app, k.Stream, k.Shard)...)
 	case r.was.Position != r.is.Position, r.was.Load != r.is.Load:
 		position, bad := encodePosition(r.is.Position)
 		if bad != nil {

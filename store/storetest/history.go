@@ -295,11 +295,19 @@ func (h *history) orders(o lease.Orders) string {
 		} else {
 			l.Position = shard.Position{}
 		}
-		l.Load, l.Born = 0, 0
+		l.Load, l.Born, l.Deaths = 0, 0, ""
 		b.WriteString(describe(l) + "; ")
 	}
 	fmt.Fprintf(&b, "leader %q term %d", o.Leader.Session, o.Leader.Term)
 	return b.String()
+}
+
+// deaths makes up what is noted of deaths, mostly nothing.
+func (h *history) deaths() string {
+	if !h.store.Abilities().Has(lease.NoteDeaths) || !h.chance(20) {
+		return ""
+	}
+	return lease.Deaths{At: seq(uint64(h.rng.IntN(1000))), Count: h.rng.IntN(3)}.String()
 }
 
 // report makes up a report: mostly right, sometimes of leases that are not the session's.
@@ -313,6 +321,9 @@ func (h *history) report(session string) lease.Report {
 	for range max(0, h.rng.IntN(6)-3) {
 		r.Troubles = append(r.Troubles, lease.Trouble{Key: pick(h, historyKeys), State: "stalled", Why: pick(h, oddNames),
 			For: time.Duration(h.rng.IntN(1e6)) * time.Millisecond})
+		if h.chance(50) && h.store.Abilities().Has(lease.NoteFailures) {
+			r.Troubles[len(r.Troubles)-1].Failing = lease.Failing{At: pick(h, oddNames), Attempts: h.rng.IntN(9), Letters: h.chance(50)}
+		}
 	}
 	for _, l := range h.view.Leases {
 		p := lease.Progress{Key: l.Key, Epoch: l.Epoch, Load: lease.Load(max(0, h.rng.IntN(40)-20)), Stalled: h.chance(30)}
@@ -328,6 +339,7 @@ func (h *history) report(session string) lease.Report {
 			p.Epoch += uint64(h.rng.IntN(3)) - 1
 			p.Release = h.chance(50)
 		}
+		p.Deaths = h.deaths()
 		switch h.rng.IntN(6) {
 		case 0:
 			p.Position = seq(uint64(h.rng.IntN(1000)))
@@ -366,6 +378,8 @@ func (h *history) actions() []lease.Action {
 			a.Epoch += uint64(h.rng.IntN(3)) - 1
 		}
 		switch a.Kind {
+		case lease.Assign:
+			a.Deaths = h.deaths()
 		case lease.Handoff:
 			switch h.rng.IntN(5) {
 			case 0:

@@ -67,6 +67,7 @@ func Run(t *testing.T, h Harness) {
 		{"resign", resignCases, false},
 		{"view", viewCases, false},
 		{"wish", wishCases, false},
+		{"deaths", deathCases, false},
 		{"admin", adminCases, false},
 		{"name", nameCases, false},
 		{"size", sizeCases, false},
@@ -351,8 +352,8 @@ func release(id string, epoch uint64) lease.Progress {
 
 // describe is a lease in full, as one line.
 func describe(l lease.Lease) string {
-	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q shunned=%q at=%s load=%d born=%d",
-		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Born)
+	return fmt.Sprintf("%q/%q parents=%q range=%s epoch=%d owner=%q heir=%q revoked=%q last=%q shunned=%q at=%s load=%d born=%d deaths=%q",
+		l.Stream, l.Shard, l.Parents, l.Range, l.Epoch, l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Position, l.Load, l.Born, l.Deaths)
 }
 
 // canon is everything a view says but beat counts and the revision, in an order of its own.
@@ -380,7 +381,7 @@ func ownership(leases []lease.Lease) string {
 		if !l.Finished() {
 			l.Position = shard.Position{}
 		}
-		l.Load = 0
+		l.Load, l.Deaths = 0, ""
 		lines = append(lines, describe(l))
 	}
 	slices.Sort(lines)

@@ -83,6 +83,25 @@ var wishCases = []testCase{
 		l.Epoch, l.Last, l.Shunned, l.Position = 3, "a", "a", seq(5)
 		e.want(l)
 	}},
+	needs(lease.NoteFailures, testCase{"what a trouble says of a handler is kept, within bounds", func(e *env) {
+		e.start("a")
+		say := func(t ...lease.Trouble) {
+			e.Helper()
+			e.report(lease.Report{Session: "a", Troubles: t})
+		}
+		troubles := func() []lease.Trouble {
+			w, _ := e.worker("a")
+			return w.Troubles
+		}
+		full := lease.Failing{At: seq(3).String() + "+2", KeyHash: "ab12cd34", Records: 7, Attempts: 12, Held: lease.HeldRate, Letters: true, GivenUp: 1 << 40}
+		all := []lease.Trouble{{Key: k("1"), State: "in the handler", Failing: full}, {Key: k("2"), State: lease.GaveUp, Failing: lease.Failing{GivenUp: 3}}, {Key: k("3"), State: "reading"}}
+		say(all...)
+		equal(e, "what was said", troubles(), all)
+		full.At, full.Records, full.Attempts, full.GivenUp = strings.Repeat("9", 1000), -1, -1, -1
+		say(lease.Trouble{Key: k("1"), Failing: full})
+		full.At, full.Records, full.Attempts, full.GivenUp = full.At[:lease.MaxNameBytes], 0, 0, 0
+		equal(e, "cut", troubles(), []lease.Trouble{{Key: k("1"), Failing: full}})
+	}}),
 	{"troubles are those of the last beat, within bounds", func(e *env) {
 		e.start("a", "b")
 		troubles := func() []lease.Trouble {

@@ -22,9 +22,11 @@ var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
 		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/jitter", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
-		tests: []string{"kinesistest", "store/...", "internal/proof/benchserver"}, sdk: true,
+		tests: []string{"kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled"}},
+	{pkg: "deadletter/boxtest", why: "the contract of boxes for letters as a test suite", ours: []string{"deadletter"}},
+	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter"}, tests: []string{"."}},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
 	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
 	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
@@ -95,6 +97,20 @@ var rows = []row{
 		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
 	},
 	{
+		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
+		ours: []string{".", "shard", "deadletter"},
+	},
+	{
+		pkg: "sink/s3sink", why: "records as objects in S3, each in one; on the public API",
+		ours: []string{".", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"aggregate", "deadletter", "lease", "kinesistest", "store/memstore", "internal/proof/fakes3", "sink/s3sink/s3letters"}, sdk: true,
+	},
+	{
+		pkg: "sink/s3sink/s3letters", why: "letters of records that were given up, in S3",
+		ours: []string{"deadletter", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3"}, sdk: true,
+	},
+	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
+	{pkg: "internal/proof/fakes3", why: "an S3 in memory, with conditions and faults; sharing code would share misunderstandings"},
+	{
 		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
 		ours: []string{"shard", "lease", "store/memstore", "internal/previous", "internal/filled"},
 	},
@@ -111,8 +127,8 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter", "store/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
-		}, tests: []string{"internal/proof/wronginput"}, sdk: true,
+			".", "shard", "lease", "aggregate", "deadletter", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
+		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{
 		pkg: "internal/proof/integration/chaos/verdict", why: "judges what handlers wrote while things went wrong; it shares nothing with what it judges",
@@ -122,7 +138,7 @@ var rows = []row{
 	{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "store/...", "kinesistest", "internal/wire",
+			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
 			"internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
@@ -161,7 +177,7 @@ var rows = []row{
 
 // nested are the modules beside the root one. They may require anything; the root module requires
 // the AWS SDK alone.
-var nested = []string{"cmd/weir", "internal/proof/integration", "store/redisstore"}
+var nested = []string{"cmd/weir", "internal/proof/integration", "sink/s3sink", "store/redisstore"}
 
 // never lists what nobody outside may import, whatever a row says.
 var never = []string{"cmd/...", "internal/proof/sim/..."}

@@ -377,6 +377,12 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		}
 		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second
+		if w.killers != nil { // what others of the process try is waited for, and what nobody survives
+			for _, worked := range owner.hindered.handles {
+				at = max(at, worked)
+			}
+			may += w.patience()
+		}
 		// a consumer to find, a subscription that another has, and one that is refused for a while
 		if w.reading == weir.FanOut {
 			may += 20 * time.Second

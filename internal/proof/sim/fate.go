@@ -122,6 +122,9 @@ func (w *world) admitStore(c *call) {
 	if f != "" && f != TornView && f != TornApply && f != StoreTwice {
 		w.keepsFromStore(c, w.settings.failover/2)
 	}
+	if b, ok := c.body.(*beatCall); ok {
+		w.trials(l, b.report.Session, b.report.Progress)
+	}
 	if f == "" && c.op == "beat" && l.lastWord > 0 {
 		w.listens(c)
 		w.lastWord(c, there, d.span(w.settings.failover/5, w.settings.failover*9/20))
@@ -284,6 +287,7 @@ func (w *world) effect(c *call) (r reply) {
 					w.pins(c.pins, &b.actions[i].Lease)
 				case lease.EndSession:
 					w.mayEnd(a.Session)
+					w.countsAsDead(a.Session)
 				case lease.Move:
 					w.moves(a.Key)
 				}

@@ -74,6 +74,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	h.judge.Shard = shard
 	w.judge.Begin(h.judge, w.wall())
+	kills := w.hasInHand(l, c.about, h.judge.IDs)
 	if w.letters == nil { // what is given up, and what is handed over in parts, leaves nothing behind in one way
 		w.follows(c, h)
 	}
@@ -114,6 +115,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 	if f == "" || f == HandlerSlow || f == HandlerIgnores {
 		v.bad = w.badAt(h.judge.IDs)
 	}
+	if kills {
+		f, v = CrashInHandler, verdict{}
+	}
 	what := string(f)
 	if what == "" && len(h.judge.IDs) > 0 {
 		what = h.judge.IDs[0].String() + " … " + h.judge.IDs[len(h.judge.IDs)-1].String()
@@ -124,6 +128,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 	w.note(l, "handle", c.about, c.n, what)
 	w.after(took, func() {
 		if f == CrashInHandler {
+			if kills {
+				w.killsOneMore(h.judge.IDs)
+			}
 			w.crash(l, string(f))
 			return
 		}
@@ -166,4 +173,5 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 		w.leaves(c, h)
 	}
 	w.judge.Ended(h.judge)
+	w.hasInHand(c.life, c.about, nil)
 }

@@ -203,6 +203,12 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 			w.breaks("a letter of %s is of a record that nobody put: %.60q", letter.ID, letter.Data)
 			return
 		}
+		if letter.Reason == deadletter.Killed {
+			if wrong := w.checkKilled(letter, id, len(all)); wrong != "" {
+				w.breaks("%s", wrong)
+			}
+			continue
+		}
 		f := s.of(l.who, letter.Epoch, id)
 		if i == 0 {
 			head = f
@@ -268,7 +274,7 @@ func (w *world) sawLetters() {
 		}
 	}
 	for id := range w.books.home {
-		if w.badAt([]judge.ID{id}) != nil && w.letters.ids[id] == "" {
+		if (w.badAt([]judge.ID{id}) != nil || w.kills(id)) && w.letters.ids[id] == "" {
 			w.breaks("%s was not given up, and no handler can have handled it", id)
 		}
 	}

@@ -178,7 +178,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
-		GiveUp: give, Events: l.hooks(),
+		GiveUp: give, SuspectAfter: w.suspectAfter(), Events: l.hooks(),
 	}
 }
 
@@ -189,6 +189,7 @@ func (w *world) crash(l *life, why string) {
 	}
 	w.note(l, "crashes", "", 0, why)
 	w.judge.Fault(l.who, w.wall())
+	w.mourn(l)
 	l.dead.Store(true)
 	l.trusted = trusted{}
 	l.unparkAll()

@@ -26,6 +26,7 @@ type Profile struct {
 	Sinks  bool    // handlers write to a sink that says where reading begins
 	// handlers fail at some records each time, and Options.GiveUp says what becomes of those
 	Letters bool
+	Killers bool // … and end the process at others
 	// how many there are; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
 	Records time.Duration
@@ -74,7 +75,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
@@ -122,6 +123,11 @@ var long = []Profile{
 		Name: "letters", Letters: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, workerFaults, letterFaults, map[Fault]float64{
 			HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, CrashWaits: .003, Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 60, Merge: 40,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 6},
+	},
+	{
+		Name: "killers", Letters: true, Killers: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, letterFaults, map[Fault]float64{
+			CrashBefore: .001, CrashAfter: .001, CrashInHandler: .005, HandlerSlow: .01, HandlerFails: .03, HandlerStops: .001, Leaves: 60, Split: 40, Merge: 20, Throttled: .02, ShortPage: .05,
+		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 6},
 	},
 	{
 		Name: "rolling", Older: .5, Pushed: .3, Rates: all(storeFaults, workerFaults, shapeFaults, map[Fault]float64{Leaves: 120}), Repeats: true,

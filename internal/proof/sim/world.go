@@ -54,6 +54,7 @@ type world struct {
 	service *model.Service
 	sink    *sink    // nil where handlers have none
 	letters *letters // nil where nothing is given up
+	killers *killers // nil where no record ends a process
 	streams []*stream
 	judge   *judge.Judge
 	books   books
@@ -168,6 +169,7 @@ func (w *world) prepare(o Options) {
 	w.makeStreams(shards)
 	w.makeSink()
 	w.makeLetters()
+	w.makeKillers()
 	late := w.begin()
 	for i := range n {
 		// Rates within 4.5 % of true time: any two differ by less than a tenth.

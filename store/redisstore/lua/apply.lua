@@ -44,6 +44,7 @@ local on = {}
 function on.assign(a, f, l)
   if l.p == 'end' then return false end
   l.r = ''
+  if a.d and a.d ~= '' then l.d = a.d end
   own(f, l, a.n)
   return true
 end
@@ -68,7 +69,7 @@ function on.delete(a, f, l)
 end
 
 function on.move(a, f, l)
-  l.p, l.k = a.p, a.o
+  l.p, l.k, l.d = a.p, a.o, ''
   if a.w ~= '0' then l.b = a.w end
   if l.o ~= '' then l.r = l.o end
   own(f, l, '')

@@ -1,7 +1,7 @@
 -- What all scripts share. KEYS are those of one application, in one slot; ARGV[1] is a number used once.
 --
 -- A lease is a JSON object of strings: f (what never changes, for the client), e epoch, o owner, h heir, r revoked, l last, u shunned,
--- p position, k its sort key, w load, b born. A session's is: b beat, e ended, d drain, t times, x (the rest, for the client). Counts are
+-- p position, k its sort key, w load, b born, d deaths (nil: none). A session's is: b beat, e ended, d drain, t times, x (the rest, for the client). Counts are
 -- decimal strings, since numbers here are exact below 2^53 only.
 local APP, LEASES, SESSIONS, OWNED, PAUSED = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local NONCE = ARGV[1]
@@ -132,6 +132,10 @@ local function progress(name, p)
     end
     if p.w ~= '0' and l.w ~= p.w then
       l.w = p.w
+      changed[f] = true
+    end
+    if p.d and p.d ~= '' then
+      l.d = p.d
       changed[f] = true
     end
     if p.p == 'end' then

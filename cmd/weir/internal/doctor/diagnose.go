@@ -21,6 +21,7 @@ func Diagnose(f Facts) []Finding {
 	p.leader()
 	p.given()
 	p.held()
+	p.deaths()
 	p.troubles()
 	p.paused()
 	for _, s := range f.Streams {
@@ -337,11 +338,32 @@ func (p *patient) troubles() {
 					"worker %s says that it is %s for %s: %s", p.names[w.Session], t.State, rough(t.For), oneLine(t.Why))
 				continue
 			}
+			if p.failing(w, t) {
+				continue
+			}
 			if p.stuck[t.Key] {
 				continue // that was said with more weight
 			}
 			p.alike(Warning, "worker-trouble", "shard", t.Key.String(), "look at the log of "+p.names[w.Session], t.State+", as workers say: "+reason(t.Key, t.Why),
 				"worker %s says of %s: %s for %s: %s", p.names[w.Session], t.Key, t.State, rough(t.For), oneLine(t.Why))
+		}
+	}
+}
+
+// deaths are of workers that died one after the other at the checkpoint of a shard.
+func (p *patient) deaths() {
+	for _, l := range p.Second.Leases {
+		switch d := l.DeathsHere(); {
+		case l.Finished():
+		case d.Alone > 0:
+			p.alike(Error, "killer", "shard", l.Key.String(),
+				"have the handler survive that record; Options.GiveUp gives such records up, and \"weir group reset\" with their shard goes on after them",
+				"a record kills the worker that handles it",
+				"%s died one after the other at %s, %d of them while they handled one record by itself: the one before %s", count(d.Count, "worker"), l.Key, d.Tried, d.Record)
+		case d.Count > 1:
+			p.alike(Warning, "deaths", "shard", l.Key.String(), "look at how those workers ended: out of memory, or by an error that ends the process?",
+				"workers that had them died one after the other, and none got any further",
+				"%s died one after the other while they had %s, and none got any further", count(d.Count, "worker"), l.Key)
 		}
 	}
 }

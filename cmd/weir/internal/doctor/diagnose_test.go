@@ -241,11 +241,68 @@ func TestDiagnose(t *testing.T) {
 			}
 		}, "intended paused billing", []string{"nobody reads it", "weir group resume"}},
 		"a stream is paused": {func(f *Facts) { f.Second.Paused = []string{"s"} }, "intended paused s", []string{"weir group resume --stream s"}},
+		"workers died at a checkpoint": {func(f *Facts) {
+			f.lease("1", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: l.Position, Count: 3}.String() })
+			f.lease("2", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: l.Position, Count: 1}.String() })
+			f.lease("3", func(l *lease.Lease) { l.Deaths = lease.Deaths{At: shard.Latest, Count: 3}.String() })
+		}, "warning deaths s/1", []string{"3 workers died one after the other while they had s/1, and none got any further", "out of memory"}},
+		"a record kills": {func(f *Facts) {
+			f.lease("1", func(l *lease.Lease) {
+				l.Deaths = lease.Deaths{At: l.Position, Count: 3, Tried: 1, Alone: 1, Record: shard.Latest}.String()
+			})
+		}, "error killer s/1", []string{"3 workers died one after the other at s/1, 1 of them", "GiveUp", "weir group reset"}},
 		"a worker complains": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: "waiting to handle again", For: 5 * time.Minute, Why: "the database\nis full"}}
 			})
 		}, "warning worker-trouble s/2", []string{"worker bob says of s/2: waiting to handle again for 5 min: the database is full"}},
+		"a handler fails": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), State: "in the handler", For: 5 * time.Minute, Why: "the database\nis full",
+					Failing: lease.Failing{At: "4959", KeyHash: "ab12cd34", Records: 1, Attempts: 12, GivenUp: 3}}}
+			})
+		}, "warning handler-fails s/2", []string{"the handler of worker bob fails at the record 4959 of s/2 (hash of its key ab12cd34) for 5 min, 12 calls so far: the database is full; 3 records of the shard were given up lately", "Options.GiveUp"}},
+		"a handler fails and its checkpoint stands still": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), For: 5 * time.Minute, Failing: lease.Failing{At: "4959", Records: 250, Attempts: 1}}}
+			})
+		}, "error handler-fails s/2", []string{"fails with 250 records of s/2, from 4959 on for 5 min, 1 call so far"}},
+		"a handler fails at the end of a shard": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), For: 5 * time.Minute, Failing: lease.Failing{Attempts: 2}}}
+			})
+		}, "warning handler-fails s/2", []string{"fails with what is next of s/2 for"}},
+		"the brake holds giving up": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), For: time.Minute, Why: "no", Failing: lease.Failing{At: "4959", Records: 1, Attempts: 12, Held: lease.HeldPatience}}}
+			})
+		}, "warning give-up-held s/2", []string{"not given up yet, because the worker has handled nothing else since", "Patience"}},
+		"the rate holds giving up of all shards": {func(f *Facts) {
+			for i, s := range []string{"A", "A", "B"} {
+				f.worker(s, func(w *lease.Worker) {
+					w.Troubles = append(w.Troubles, lease.Trouble{Key: f.Second.Leases[i+1].Key, For: time.Minute, Why: "no", Failing: lease.Failing{At: "4959", Attempts: 12, Held: lease.HeldRate}})
+				})
+			}
+		}, "error give-up-held s/1", []string{"3 shards: records could be given up, and are not yet, because that would be too many a minute: no, first s/1", "PerMinute"}},
+		"letters cannot be put": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), State: "letters cannot be put", For: time.Minute, Why: "no such bucket", Failing: lease.Failing{At: "4959", Attempts: 12, Letters: true}}}
+			})
+		}, "error letters-fail s/2", []string{"worker bob is to give up records of s/2, and cannot put their letters for 60 s, for which the shard waits: no such bucket", "--dead"}},
+		"records were given up": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 59 * time.Second})
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.GaveUp, For: time.Hour, Why: "no", Failing: lease.Failing{At: "4959", GivenUp: 12}}}
+			})
+		}, "warning given-up s/2", []string{"worker bob has given up 12 records of s/2 within 60 min, the last of them 4959: no", "weir dead list"}},
+		"records were given up, and the checkpoint stands still for another reason": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 3 * time.Minute})
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.GaveUp, For: time.Hour, Failing: lease.Failing{GivenUp: 1}}}
+			})
+		}, "warning given-up s/2\nwarning no-checkpoint bob", nil},
 		"a worker is cut off": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{State: lease.CutOff, For: 5 * time.Minute, Why: "no route\nto host"}}

@@ -46,6 +46,9 @@ func (p *patient) stood(all []stand) {
 		switch standing(p.Apart, s.age, complains) {
 		case Error:
 			p.stuck[s.Key] = true
+			if complains && t.Failing.Attempts > 0 {
+				continue // that is said of the handler, with more
+			}
 			says, each := "", "their checkpoints have not moved although records wait"
 			if complains {
 				each += "; " + t.State + ", as workers say: " + reason(s.Key, t.Why)
@@ -80,7 +83,7 @@ func (p *patient) stood(all []stand) {
 // complaint is what a worker says of one of its shards, if anything.
 func (p *patient) complaint(session string, k lease.Key) (lease.Trouble, bool) {
 	for _, t := range p.workerOf(session).Troubles {
-		if t.Key == k {
+		if t.Key == k && t.State != lease.GaveUp {
 			return t, true
 		}
 	}

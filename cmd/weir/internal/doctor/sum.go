@@ -44,7 +44,7 @@ func (p *patient) sum() {
 			for _, other := range group[1:] {
 				f.Others = append(f.Others, other.About)
 			}
-			if l.code == "worker-trouble" && len(group) == len(p.toRead()) {
+			if slices.Contains([]string{"worker-trouble", "handler-fails", "give-up-held"}, l.code) && len(group) == len(p.toRead()) {
 				f.Severity = Error // nothing gets on
 			}
 		}

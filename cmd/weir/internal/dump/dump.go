@@ -10,7 +10,7 @@
 //
 // Positions are in the text form of package shard: oldest, latest, end, a time, a sequence number
 // ("after this record"), or a sequence number and how many of its sub-records are done ("4959…+3").
-// Who holds a lease is not in the file.
+// Who holds a lease is not in the file, nor who died of it: what is imported begins anew.
 package dump
 
 import (
@@ -50,7 +50,7 @@ func Of(app string, v lease.View) File {
 	f := File{App: app, Paused: slices.Clone(v.Paused), Leases: slices.Clone(v.Leases)}
 	for i := range f.Leases {
 		l := &f.Leases[i]
-		l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned = "", "", "", "", ""
+		l.Owner, l.Heir, l.Revoked, l.Last, l.Shunned, l.Deaths = "", "", "", "", "", ""
 	}
 	slices.SortFunc(f.Leases, func(a, b lease.Lease) int { return a.Key.Compare(b.Key) })
 	return f

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/internal/proof/leaktest"
 )
@@ -120,6 +121,33 @@ func TestTheScriptIsTheSeeds(t *testing.T) {
 	}
 }
 
+func TestWrongEffectsAreNoticed(t *testing.T) {
+	put := func(numbers ...int) (all []verdict.Put) {
+		for _, n := range numbers {
+			all = append(all, verdict.Put{Key: "a", Number: n})
+		}
+		return append(all, verdict.Put{Key: "b", Number: 1})
+	}
+	puts := put(1, 2, 3)
+	for i := range puts {
+		puts[i].At = 7 // which a row does not have
+	}
+	for _, c := range []struct {
+		rows []verdict.Put
+		want string
+	}{
+		{put(1, 2, 3), ""},
+		{put(1, 2), "4 records have 3 effects: 1 have none, 0 are there again, 0 are out of order, 0 are of no record"},
+		{put(1, 2, 2, 3), "4 records have 5 effects: 0 have none, 1 are there again, 0 are out of order, 0 are of no record"},
+		{put(1, 3, 2), "4 records have 4 effects: 0 have none, 0 are there again, 2 are out of order, 0 are of no record"},
+		{put(1, 2, 3, 4), "4 records have 5 effects: 0 have none, 0 are there again, 0 are out of order, 1 are of no record"},
+	} {
+		if got := wrongEffects(puts, c.rows); got != c.want {
+			t.Errorf("%v: %q, want %q", c.rows, got, c.want)
+		}
+	}
+}
+
 func TestProfiles(t *testing.T) {
 	for _, c := range []struct {
 		profile, store, reading string
@@ -195,7 +223,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions"} {
+	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions", "-sink", "-store all -sink"} {
 		if code := command(strings.Fields(line), logger{t}, logger{t}); code != misused {
 			t.Errorf("%s: exit code %d", line, code)
 		}

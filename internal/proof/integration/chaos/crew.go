@@ -38,7 +38,7 @@ func (s *stage) start(w *slot) (err error) {
 	w.n++
 	told := worker{
 		Life: fmt.Sprintf("%s.%d", w.name, w.n), Kinesis: "https://" + w.kinesis.Addr(), CA: s.caFile(), Kind: s.Store,
-		Reading: w.reading, Beat: s.Beat, Failover: s.Failover,
+		Reading: w.reading, Beat: s.Beat, Failover: s.Failover, Sink: s.Sink,
 	}
 	if w.store != nil {
 		told.Place = s.backing.place(w.store.Addr())

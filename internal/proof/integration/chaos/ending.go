@@ -2,8 +2,12 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
 )
 
 // finish lets everything be handled, stops the workers, and looks at what is left.
@@ -11,7 +15,11 @@ func (s *stage) finish(puts int64) error {
 	bound := s.times.takenOver() + s.Allowance
 	s.say("no more faults, %d records; waiting for the last ones", puts)
 	for deadline := time.Now().Add(bound); ; <-time.After(200 * time.Millisecond) {
-		distinct, err := countDistinct(s.dir)
+		count := func() (int64, error) { return countDistinct(s.dir) }
+		if s.Sink {
+			count = s.countEffects
+		}
+		distinct, err := count()
 		if err != nil {
 			return err
 		}
@@ -39,6 +47,19 @@ func (s *stage) finish(puts int64) error {
 	for _, l := range s.lives {
 		if err := syscall.Kill(-l.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
 			s.blame("a process of %s is left", l.name)
+		}
+	}
+	if s.Sink {
+		text, err := os.ReadFile(filepath.Join(s.dir, putsFile))
+		if err != nil {
+			return err
+		}
+		put, err := verdict.ParsePuts(text)
+		if err != nil {
+			return err
+		}
+		if err := s.judgeEffects(put); err != nil {
+			return err
 		}
 	}
 	var outdated int

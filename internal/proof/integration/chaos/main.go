@@ -36,6 +36,7 @@ type settings struct {
 	Rate      int           `json:"rate"`
 	Seed      uint64        `json:"seed"`
 	Profile   string        `json:"profile"`
+	Sink      bool          `json:"sink,omitempty"`
 	Beat      time.Duration `json:"beat_ns"`
 	Failover  time.Duration `json:"failover_ns"`
 	Allowance time.Duration `json:"allowance_ns"`
@@ -85,6 +86,7 @@ func command(args []string, out, log io.Writer) int {
 	flags.IntVar(&s.Rate, "rate", 300, "records a second")
 	flags.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "decides the faults; by default by chance")
 	flags.StringVar(&s.Profile, "profile", "all", "kinds of fault: all, workers, store, kinesis, shards, or names, with ; between them; list shows them")
+	flags.BoolVar(&s.Sink, "sink", false, "each record is a row of the store's database, by sqlsink, and what is judged is that each is there once; with -store postgres")
 	flags.DurationVar(&s.Beat, "beat", time.Second, "the workers' beat interval")
 	flags.DurationVar(&s.Failover, "failover", 5*time.Second, "the workers' failover time")
 	flags.DurationVar(&s.Allowance, "allowance", 4*time.Second, "what the machine and the handlers, which are slow on purpose, may add to each bound")
@@ -109,6 +111,10 @@ func command(args []string, out, log io.Writer) int {
 			fmt.Fprintln(log, "chaos:", err)
 			return misused
 		}
+	}
+	if s.Sink && *store != "postgres" {
+		fmt.Fprintln(log, "chaos: -sink needs -store postgres")
+		return misused
 	}
 	if s.Failover < 3*s.Beat {
 		fmt.Fprintln(log, "chaos: -failover has to be three times -beat at least")
@@ -173,12 +179,17 @@ func run(ctx context.Context, s settings, keep string, log io.Writer) (*report, 
 	if err = errors.Join(failed, err); err != nil {
 		return nil, fmt.Errorf("%s: %w (the files are in %s)", s.Store, err, dir)
 	}
-	r.Took, r.Wrong, r.Subscribed, r.Polled = time.Since(began), st.wrong, st.subscribed, st.polled
+	r.Took, r.Wrong, r.Subscribed, r.Polled, r.Effects = time.Since(began), st.wrong, st.subscribed, st.polled, st.effects
 	h, err := readHistory(dir, s.Allowance)
 	if err != nil {
 		return nil, err
 	}
-	r.Verdict = verdict.Judge(h)
+	if s.Sink {
+		r.Put = len(h.Puts)
+		r.faults = len(h.Faults)
+	} else {
+		r.Verdict = verdict.Judge(h)
+	}
 	if keep == "" && r.clean() {
 		r.Dir = ""
 		return r, os.RemoveAll(dir)
@@ -210,6 +221,9 @@ func judgeAgain(dir string) (*report, error) {
 	r := &report{Dir: dir}
 	if err := json.Unmarshal(text, &r.settings); err != nil {
 		return nil, err
+	}
+	if r.Sink {
+		return nil, errors.New("what a run with -sink is judged by is gone with its database")
 	}
 	h, err := readHistory(dir, r.Allowance)
 	if err != nil {

@@ -15,6 +15,7 @@ type report struct {
 	Took time.Duration `json:"took_ns"`
 	verdict.Verdict
 	// Calls that reached Kinesis.
+	Effects    int      `json:"effects,omitempty"` // rows, with -sink
 	Subscribed int      `json:"subscribe_calls"`
 	Polled     int      `json:"get_records_calls"`
 	Wrong      []string `json:"wrong"` // promises that were broken outside of the journals
@@ -22,6 +23,8 @@ type report struct {
 	// of what is waited for.
 	Machine time.Duration `json:"machine_late_ns"`
 	Dir     string        `json:"dir,omitempty"` // where the files are, if they were kept
+
+	faults int // with -sink, where the verdict does not count them
 }
 
 func (r *report) clean() bool { return r.Clean() && len(r.Wrong) == 0 }
@@ -35,6 +38,11 @@ func (r *report) writeJSON(w io.Writer) error {
 func (r *report) write(w io.Writer) {
 	fmt.Fprintf(w, "\n%s, reading %s: %v with %d workers, %d shards at first, %d records a second, beats of %v, failover after %v, seed %d\n\n",
 		r.Store, r.Reading, r.Took.Round(time.Second), r.Workers, r.Shards, r.Rate, r.Beat, r.Failover, r.Seed)
+	if r.Sink {
+		fmt.Fprintf(w, "%d faults, %d records put, %d effects\n", r.faults, r.Put, r.Effects)
+		r.end(w)
+		return
+	}
 	fmt.Fprintf(w, "%-40s %6s %9s %13s %9s\n", "fault", "times", "repeated", "longest wait", "allowed")
 	times := 0
 	for _, k := range r.Kinds {
@@ -51,6 +59,10 @@ func (r *report) write(w io.Writer) {
 	if r.Subscribed+r.Polled > 0 { // else it is not known any more
 		fmt.Fprintf(w, "Kinesis had %d calls of SubscribeToShard, all over TLS and HTTP/2, and %d of GetRecords\n", r.Subscribed, r.Polled)
 	}
+	r.end(w)
+}
+
+func (r *report) end(w io.Writer) {
 	for _, v := range append(r.Violations, r.Wrong...) {
 		fmt.Fprintln(w, "  broken:", v)
 	}

@@ -46,6 +46,7 @@ type stage struct {
 	skipped map[string]bool
 	wrong   []string
 
+	effects            int // rows, with -sink
 	subscribed, polled int // calls of SubscribeToShard and GetRecords, in the end
 }
 
@@ -60,6 +61,11 @@ func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 	}
 	if err := servers.PrepareStore(s.ctx, s.Store, s.backing.place("")); err != nil {
 		return 0, 0, err
+	}
+	if s.Sink {
+		if err := s.prepareEffects(); err != nil {
+			return 0, 0, err
+		}
 	}
 	if s.server, err = kinesistest.Start(kinesistest.Config{NoLimits: true, TLS: true, SubscriptionLife: subscriptionLife}); err != nil {
 		return 0, 0, err

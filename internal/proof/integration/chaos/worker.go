@@ -41,6 +41,7 @@ type worker struct {
 	Life, Kinesis, CA, Kind, Place, Journal string
 	Reading                                 weir.Reading
 	Beat, Failover                          time.Duration
+	Sink                                    bool
 }
 
 // run is a worker process: it takes part in the application until it is told to stop, or its parent
@@ -72,6 +73,9 @@ func (w worker) run() error {
 	})
 	if err != nil {
 		return err
+	}
+	if w.Sink {
+		return w.apply(ctx, c)
 	}
 	return c.Run(ctx, &journal{file: file, slowed: map[string]time.Time{}, saved: map[string]time.Time{}})
 }

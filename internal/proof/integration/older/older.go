@@ -20,10 +20,9 @@ import (
 // commit is the version before: the newest one whose workers may be running when workers of this
 // version join them. With each release it becomes the commit of the release before, and
 // internal/previous follows. Until the first release it stays where it is, before all that was
-// added to the contract of stores, and what is stored has to suit it. There is one reason to move
-// it earlier: it refuses SQL tables of a version that it does not know, so before they get one it
-// becomes a commit that accepts them.
-const commit = "8ae191f35ad62d16a234fedeb236c5eb4fb3f15e"
+// added to the contract of stores, and what is stored has to suit it. It is the first that accepts
+// SQL tables of a version that it does not know.
+const commit = "e51672958a43670986aea23e59dd4665e8633f73"
 
 // Version is the source of the version before, and what was built of it. Its methods are for one
 // goroutine.

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/crowd"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/internal/proof/integration/sqltest"
+	"github.com/weir-go/weir/internal/proof/integration/worker"
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
@@ -45,7 +46,10 @@ func mayNot(s sqltest.Server, d *servers.Database) []sqltest.SetupCase {
 	}, Want: "grant it SELECT", Migrate: "grant it SELECT"}}
 }
 
-func TestMain(m *testing.M) { crowd.Main(m, postgres.Place) }
+func TestMain(m *testing.M) {
+	worker.Main()
+	crowd.Main(m, postgres.Place)
+}
 
 func TestPostgres(t *testing.T) { sqltest.Run(t, postgres) }
 

@@ -6,9 +6,13 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/crowd"
 	"github.com/weir-go/weir/internal/proof/integration/older"
 	"github.com/weir-go/weir/internal/proof/integration/sqltest"
+	"github.com/weir-go/weir/internal/proof/integration/worker"
 )
 
-func TestMain(m *testing.M) { crowd.Main(m, sqlite.Place) }
+func TestMain(m *testing.M) {
+	worker.Main()
+	crowd.Main(m, sqlite.Place)
+}
 
 func TestProcessesThatAreKilledAtAnyInstantHarmNothing(t *testing.T) {
 	path := empty(t)

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,8 +25,10 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/internal/proof/scenario"
+	"github.com/weir-go/weir/sink/sqlsink"
 )
 
 // Setup is what a worker process is told.
@@ -35,6 +38,14 @@ type Setup struct {
 	App, Stream, Name string
 	Idle              time.Duration // [weir.Options.IdleInterval]
 
+	// Letters is the path of a file for the letters of records that are given up, "" for none. A
+	// record that has [Kills] after its number ends the process.
+	Letters string `json:",omitempty"`
+	// Sink is the driver of the database at Place, where effects go as well, by sqlsink; "" is no
+	// sink. Then nothing is in the journal.
+	Sink        string
+	SinkDialect int
+
 	Journal string // its path, given by Start
 
 	// Program is another program whose TestMain calls Main, such as the same test as it was in an
@@ -42,6 +53,9 @@ type Setup struct {
 	// older one knows them: what it does not know it ignores.
 	Program string `json:"-"`
 }
+
+// Kills is what follows the number of a record that ends the process whose handler gets it.
+const Kills = "kills"
 
 const setupVariable = "WEIR_TEST_WORKER"
 
@@ -82,12 +96,22 @@ func (s Setup) work() error {
 		return err
 	}
 	defer closer.Close()
-	c, err := weir.New((&servers.Server{URL: s.Kinesis}).Kinesis(), store, weir.Options{
+	opts := weir.Options{
 		App: s.App, Stream: s.Stream, Worker: s.Name, IdleInterval: s.Idle,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+		Events: weir.Events{Suspected: func(_ context.Context, e weir.Suspected) {
+			_ = note(s.Journal+".told", e.Time)
+		}},
+	}
+	if s.Letters != "" {
+		opts.GiveUp.To = deadletter.File(s.Letters)
+	}
+	c, err := weir.New((&servers.Server{URL: s.Kinesis}).Kinesis(), store, opts)
 	if err != nil {
 		return err
+	}
+	if s.Sink != "" {
+		return s.apply(ctx, c)
 	}
 	var mu sync.Mutex
 	return c.Run(ctx, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
@@ -95,11 +119,73 @@ func (s Setup) work() error {
 		defer mu.Unlock()
 		var lines strings.Builder
 		for _, r := range b.Records {
-			number, _, _ := strings.Cut(string(r.Data), " ")
+			number, rest, _ := strings.Cut(string(r.Data), " ")
+			if rest == Kills {
+				if err := note(s.Journal+".killed", time.Now()); err != nil {
+					return err
+				}
+				os.Exit(137)
+			}
 			fmt.Fprintf(&lines, "%d %s %d %s %s\n", time.Now().UnixNano(), b.Shard, b.Epoch, r.PartitionKey, number)
 		}
 		_, err := journal.WriteString(lines.String())
 		return err
+	}))
+}
+
+// note writes a time to a file, the first only.
+func note(path string, at time.Time) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		if os.IsExist(err) {
+			return nil
+		}
+		return err
+	}
+	_, err = fmt.Fprintln(f, at.UnixNano())
+	return errors.Join(err, f.Close())
+}
+
+// noted reads what note wrote, the zero time where there is nothing.
+func noted(path string) time.Time {
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.HasSuffix(string(text), "\n") {
+		return time.Time{}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(0, n)
+}
+
+// Killed is when a record ended the process, the zero time if none has.
+func (w *Worker) Killed() time.Time { return noted(w.journal + ".killed") }
+
+// Told is when [weir.Events].Suspected was first told, the zero time if it was not.
+func (w *Worker) Told() time.Time { return noted(w.journal + ".told") }
+
+// apply makes each record a row of the table effects, once.
+func (s Setup) apply(ctx context.Context, c *weir.Consumer) error {
+	db, err := sql.Open(s.Sink, s.Place)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Dialect(s.SinkDialect), App: s.App})
+	if err != nil {
+		return err
+	}
+	if err := sink.Migrate(ctx); err != nil {
+		return err
+	}
+	return c.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
+		for _, r := range b.Records { // one by one, so that a kill finds some of them done
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects (shard, what) VALUES ('%s', '%s')", b.Shard, r.Data)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
 }
 

@@ -1,0 +1,223 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+)
+
+// answersEach is a command that handles each line by itself: a record with "n":57 fails, one with
+// "n":99 is rejected, all others are printed.
+const answersEach = `
+while IFS= read -r line; do
+	id=${line#*\"id\":\"}; id=${id%%\"*}
+	case $line in
+	*'\"n\":57}'*) echo "{\"id\":\"$id\",\"result\":\"failed\",\"error\":\"no room\"}" >&3 ;;
+	*'\"n\":99}'*) echo "{\"id\":\"$id\",\"result\":\"rejected\",\"error\":\"cannot be read\"}" >&3 ;;
+	*) printf '%s\n' "$line"; echo "{\"id\":\"$id\",\"result\":\"done\"}" >&$WEIR_RESULTS_FD ;;
+	esac
+done
+echo '{"end":true}' >&3`
+
+// Two bad records among others, in batches of many: each is in a letter of its own with what the
+// command said of it, and everything else is handled.
+func TestACommandAnswersForEachRecord(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	text, lines := numbered(120)
+	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	dead := "--dead=file:" + filepath.Join(t.TempDir(), "dead.ndjson")
+	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
+		"--exec", answersEach, "--exec-results", dead, "--attempts=3", "--patience=0")
+	c.err.await(t, "both letters", func(s string) bool { return strings.Count(s, "gave up") == 2 })
+	c.out.await(t, "what is behind them", func(s string) bool { return strings.Contains(s, `\"n\":119}`) })
+	if code := c.interrupt(t); code != exitDone {
+		t.Errorf("exit code %d: %s", code, c.err)
+	}
+	for n, line := range lines {
+		quoted, _ := json.Marshal(line)
+		if got := strings.Contains(c.out.String(), `"data":`+string(quoted)); got != (n != 57 && n != 99) {
+			t.Errorf("record %d handled: %v", n, got)
+		}
+	}
+	var letters []deadletter.Item
+	for line := range strings.Lines(mustRun(t, "", "dead", "list", dead, "-o=json")) {
+		var l deadletter.Item
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		letters = append(letters, l)
+	}
+	if len(letters) != 2 || letters[0].Error != "no room" || letters[0].Attempts != 3 || letters[0].Reason != deadletter.Attempts || string(letters[0].Data) != lines[57] ||
+		letters[1].Error != "cannot be read" || letters[1].Attempts != 1 || letters[1].Reason != deadletter.Rejected || string(letters[1].Data) != lines[99] {
+		t.Fatalf("%+v", letters)
+	}
+
+	// handled again it still answers for itself
+	if _, said := refused(t, exitFailed, "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", answersEach); !strings.Contains(said, "letter "+letters[0].ID+": no room") ||
+		!strings.Contains(said, "letter "+letters[1].ID+": cannot be read") {
+		t.Errorf("%s", said)
+	}
+	better := strings.NewReplacer(":57}", ":-1}", ":99}", ":-1}").Replace(answersEach)
+	if got := mustRun(t, "", "dead", "retry", dead, "--all", "--yes", "--exec-results", "--exec", better); !strings.Contains(got, "2 of 2 letters handled.") || !strings.Contains(got, `"id":"`+letters[0].ID+`"`) {
+		t.Errorf("%s", got)
+	}
+}
+
+// Whatever a command does with its descriptor: no record counts as done of which it does not say
+// so, and nothing waits for what it has left behind.
+func TestWhatCommandsDoWithTheirResults(t *testing.T) {
+	const all = `echo '{"id":"a","result":"done"}' >&3; echo '{"id":"b","result":"done"}' >&3; echo '{"end":true}' >&3; `
+	for name, c := range map[string]struct {
+		command string
+		want    string // what is said of the batch
+	}{
+		"says all":                        {all, "2 done"},
+		"never writes":                    {"cat", "the command wrote no results"},
+		"does not read either":            {"exit 0", "the command wrote no results"},
+		"fails without a word":            {"exit 3", "the command failed: exit status 3"},
+		"closes it":                       {"exec 3>&-; cat", "the command wrote no results"},
+		"closes it when all is said":      {all + "exec 3>&-; exit 0", "2 done"},
+		"is killed by a signal before":    {`echo '{"id":"a","result":"done"}' >&3; kill -9 $$`, `lack the line {"end":true}, so none of the batch counts as done; the command failed: signal: killed`},
+		"is killed by a signal after":     {all + "kill -9 $$", "2 done: the command failed: signal: killed"},
+		"leaves somebody who holds it":    {all + "sleep 45 >/dev/null 2>&1 </dev/null & exit 0", "2 done"},
+		"leaves somebody, without an end": {`sleep 45 >/dev/null 2>&1 </dev/null & echo '{"id":"a","result":"done"}' >&3; exit 0`, `lack the line {"end":true}`},
+		"leaves somebody to say it":       {"(sleep 0.2; " + all + ") >/dev/null 2>&1 </dev/null & exit 0", "2 done"},
+		"writes megabytes":                {`head -c 5000000 /dev/zero >&3`, "line 1 is longer than 64 KiB"},
+		"writes megabytes of lines":       {`yes '{"id":"a","result":"done"}' | head -n 300000 >&3`, `lack the line {"end":true}`},
+		"writes megabytes after the end":  {all + `head -c 5000000 /dev/zero >&3`, "2 done"},
+		"names another descriptor":        {`test $WEIR_RESULTS_FD = 3 && ` + strings.ReplaceAll(all, "3", "$WEIR_RESULTS_FD"), "2 done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			o := asking{executor{terminal{out: newOutput(), err: newOutput()}, c.command, formatJSON, false}}.
+				ask(t.Context(), []byte(strings.Repeat("x", 1<<20)), []string{"a", "b"})
+			got := fmt.Sprintf("%d done", o.done)
+			if o.err != nil {
+				got += ": " + o.err.Error()
+			}
+			if !strings.Contains(got, c.want) || o.named || o.done != 0 && !strings.HasPrefix(c.want, "2 done") {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if took := time.Since(began); took > 40*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// A command that is ended, because its shard goes to another worker, may say how far it came.
+func TestACommandThatIsEndedSaysHowFarItCame(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out, asked := newOutput(), make(chan batchOutcome, 1)
+	command := `trap 'echo "{\"id\":\"a\",\"result\":\"done\"}" >&3; echo "{\"id\":\"b\",\"result\":\"failed\"}" >&3; echo "{\"end\":true}" >&3; exit 1' TERM
+		echo ready; while :; do sleep 0.1; done`
+	go func() {
+		asked <- asking{executor{terminal{out: out, err: newOutput()}, command, formatJSON, false}}.ask(ctx, nil, []string{"a", "b"})
+	}()
+	out.await(t, "the command", func(s string) bool { return strings.Contains(s, "ready") })
+	cancel(weir.ErrStopping)
+	if o := <-asked; o.done != 1 || o.named || !errors.Is(o.err, weir.ErrStopping) {
+		t.Errorf("%s", shown(o))
+	}
+}
+
+// What a command gets has an ID, which is that of the letter.
+func TestWhatAnAnsweringCommandGets(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	mustRun(t, "one\ntwo\n", "put", endpoint, "--stream=s")
+	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--exec", "cat; "+answersEach, "--exec-results")
+	c.out.await(t, "the records", func(s string) bool { return strings.Contains(s, "two") })
+	c.interrupt(t)
+	i := slices.IndexFunc(c.out.lines(), func(l string) bool { return strings.Contains(l, "two") })
+	var got recordJSON
+	if err := json.Unmarshal([]byte(c.out.lines()[i]), &got); err != nil || got.ID != "s/shardId-000000000000/"+got.Sequence || got.Data == nil || *got.Data != "two" {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
+func TestWrongExecResults(t *testing.T) {
+	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--exec-results"}
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"--exec-results is about a command: give --exec, too", consume},
+		{"the command gets JSON, to know each record's id: leave --output out", append(consume, "--exec=cat", "-o=text")},
+		{"the command gets JSON, to know each record's id: leave --input out", []string{"dead", "retry", "--dead=file:x", "--all", "--exec=cat", "--exec-results", "--input=text"}},
+		{"--exec-results is about a command: give --exec, too", []string{"dead", "retry", "--dead=file:x", "--all", "--to-stream=s", "--exec-results"}},
+	} {
+		if _, said := refused(t, exitUsage, c.args...); !strings.Contains(said, c.want) {
+			t.Errorf("%v: %s", c.args, said)
+		}
+	}
+}
+
+// The programs of the guide's page about failures do what it says, in every language that is there.
+func TestTheGuidesProgramsThatAnswer(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guide/failures.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		program string
+		reasons string // of the letters, of what is no JSON and of what has no number
+	}{
+		"each.sh": {"sh", "attempts attempts"}, "each.py": {"python3", "rejected attempts"}, "each.js": {"node", "rejected attempts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script, err := os.ReadFile("testdata/results/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(page), "```"+map[string]string{"sh": "sh", "python3": "python", "node": "js"}[c.program]+"\n"+string(script)+"```\n") {
+				t.Errorf("the page has another text:\n%s", script)
+			}
+			if _, err := exec.LookPath(c.program); err != nil {
+				t.Skip(err)
+			}
+			server, endpoint := kinesisServer(t)
+			server.CreateStream("s", 1)
+			mustRun(t, `{"n":1}`+"\n{\"n\n"+`{"n":2}`+"\n{}\n"+`{"n":3}`+"\n", "put", endpoint, "--stream=s")
+			dir := t.TempDir()
+			dead := "--dead=file:" + filepath.Join(dir, "dead.ndjson")
+			charge := "#!/bin/sh\nsed -n 's/.*\"n\\\\\":\\([0-9]*\\)}.*/\\1/p' | grep .\n"
+			if err := errors.Join(os.WriteFile(filepath.Join(dir, name), script, 0o700), os.WriteFile(filepath.Join(dir, "charge"), []byte(charge), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			run := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms",
+				"--exec", "cd "+dir+" && exec ./"+name, "--exec-results", dead, "--attempts=2", "--patience=0")
+			run.out.await(t, "the last record", func(s string) bool { return strings.Contains(s, "3\n") })
+			run.interrupt(t)
+			if got := strings.Join(run.out.lines(), " "); got != "1 2 3" {
+				t.Errorf("handled %q", got)
+			}
+			var reasons []string
+			for line := range strings.Lines(mustRun(t, "", "dead", "list", dead, "-o=json")) {
+				var l deadletter.Item
+				if err := json.Unmarshal([]byte(line), &l); err != nil {
+					t.Fatal(err)
+				}
+				reasons = append(reasons, string(l.Reason))
+			}
+			if got := strings.Join(reasons, " "); got != c.reasons {
+				t.Errorf("letters: %q; %s", got, run.err)
+			}
+		})
+	}
+}

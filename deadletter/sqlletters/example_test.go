@@ -1,0 +1,24 @@
+package sqlletters_test
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter/sqlletters"
+)
+
+// Records that fail three times are kept in the application's own database.
+func Example() {
+	keep := func(ctx context.Context, db *sql.DB) (weir.Options, error) {
+		letters, err := sqlletters.New(db, sqlletters.Postgres, "")
+		if err != nil {
+			return weir.Options{}, err
+		}
+		if err := letters.Create(ctx); err != nil {
+			return weir.Options{}, err
+		}
+		return weir.Options{Stream: "orders", App: "billing", GiveUp: weir.GiveUp{To: letters, Attempts: 3}}, nil
+	}
+	_ = keep
+}

@@ -1,0 +1,302 @@
+// Package sqlletters keeps letters in a table of Postgres, MySQL, MariaDB or SQLite, over the
+// database handle of the application.
+package sqlletters
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+)
+
+// Dialect names the database behind the *sql.DB.
+type Dialect int
+
+// The dialects. The zero Dialect is none.
+const (
+	SQLite   Dialect = iota + 1 // with a busy timeout, if several processes use the file
+	Postgres                    // PostgreSQL 11 or newer
+	MySQL                       // MySQL 8.0 or newer, or MariaDB 10.3 or newer
+)
+
+// DefaultTable is the name of the table where none is given.
+const DefaultTable = "weir_letters"
+
+// Box is a [deadletter.Box] in a table. Applications may share one. Its methods may be called
+// concurrently. A letter that is put again keeps its place in the order.
+type Box struct {
+	db     *sql.DB
+	schema string
+	put    string
+	page   string
+	look   string
+	mark   string // of a letter that was not yielded
+	markIf string
+	by     string
+
+	mu      sync.Mutex
+	yielded map[string]string // IDs to by whom a letter was marked when this box yielded it
+}
+
+var tableForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+
+// New returns the letters in a table, DefaultTable for "". It asks nothing of the database, and
+// fails for a dialect that there is not, a nil db, and a name with anything but a-z, 0-9 and _, or
+// of more than 48 characters. The name must not be a reserved word of the database. The caller
+// keeps and closes db.
+func New(db *sql.DB, d Dialect, table string) (*Box, error) {
+	if table == "" {
+		table = DefaultTable
+	}
+	b := &Box{db: db, schema: schemas[d], by: rand.Text(), yielded: map[string]string{}}
+	switch {
+	case db == nil:
+		return nil, errors.New("sqlletters: the database is nil")
+	case b.schema == "":
+		return nil, fmt.Errorf("sqlletters: there is no dialect %d: use SQLite, Postgres or MySQL", d)
+	case !tableForm.MatchString(table):
+		return nil, fmt.Errorf("sqlletters: a table cannot be named %.100q: use a-z, 0-9 and _, 48 characters at most", table)
+	}
+	upsert := "ON CONFLICT (id) DO UPDATE SET state = excluded.state, since = 0, marked_by = '', letter = excluded.letter"
+	if d == MySQL {
+		upsert = "ON DUPLICATE KEY UPDATE state = VALUES(state), since = 0, marked_by = '', letter = VALUES(letter)"
+	}
+	for to, text := range map[*string]string{
+		&b.schema: b.schema,
+		&b.put:    "INSERT INTO {table} (id, state, since, marked_by, letter) VALUES (?, 'kept', 0, '', ?) " + upsert,
+		&b.page:   fmt.Sprintf("SELECT seq, state, since, marked_by, letter FROM {table} WHERE seq > ? ORDER BY seq LIMIT %d", perPage),
+		&b.look:   "SELECT state, marked_by FROM {table} WHERE id = ?",
+		&b.mark:   "UPDATE {table} SET state = ?, since = ?, marked_by = ? WHERE id = ?",
+		&b.markIf: "UPDATE {table} SET state = ?, since = ?, marked_by = ? WHERE id = ? AND (marked_by = ? OR marked_by = ?)",
+	} {
+		text = strings.ReplaceAll(text, "{table}", table)
+		if d == Postgres {
+			text = numbered(text)
+		}
+		*to = text
+	}
+	return b, nil
+}
+
+// numbered writes parameters as Postgres wants them.
+func numbered(text string) string {
+	parts := strings.Split(text, "?")
+	for i := range parts[1:] {
+		parts[i] += fmt.Sprintf("$%d", i+1)
+	}
+	return strings.Join(parts, "")
+}
+
+// A letter is JSON in bytes, since its texts may have what a database refuses in text. The id is
+// the SHA-256 of the letter's, in hexadecimal digits: no collation takes two for one, and none is
+// too long for an index. since is in microseconds since 1970, 0 for kept.
+var schemas = map[Dialect]string{
+	SQLite: `CREATE TABLE IF NOT EXISTS {table} (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+	state TEXT NOT NULL, since INTEGER NOT NULL, marked_by TEXT NOT NULL, letter BLOB NOT NULL)`,
+	Postgres: `CREATE TABLE IF NOT EXISTS {table} (seq BIGSERIAL PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+	state TEXT NOT NULL, since BIGINT NOT NULL, marked_by TEXT NOT NULL, letter BYTEA NOT NULL)`,
+	MySQL: `CREATE TABLE IF NOT EXISTS {table} (seq BIGINT AUTO_INCREMENT PRIMARY KEY, id CHAR(64) NOT NULL UNIQUE,
+	state VARCHAR(16) NOT NULL, since BIGINT NOT NULL, marked_by VARCHAR(64) NOT NULL, letter LONGBLOB NOT NULL)
+	CHARACTER SET ascii COLLATE ascii_bin ENGINE InnoDB`,
+}
+
+// perPage bounds how many letters are read at once: each may have a record of 10 MiB, in base64.
+const perPage = 8
+
+// Schema is the statement with which [Box.Create] makes the table, for who makes tables otherwise.
+func (b *Box) Schema() string { return b.schema }
+
+// Create makes the table if it does not exist.
+func (b *Box) Create(ctx context.Context) error { return b.do(ctx, "making the table", b.schema) }
+
+// Put writes letters one after the other. See [deadletter.Destination].
+func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
+	for i := range letters {
+		text, err := json.Marshal(&letters[i])
+		if err != nil {
+			return fmt.Errorf("sqlletters: letter %s: %w", letters[i].ID, err)
+		}
+		if err := b.do(ctx, "letter "+letters[i].ID, b.put, key(letters[i].ID), text); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func key(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])
+}
+
+// do carries a statement out, again if it collided with another.
+func (b *Box) do(ctx context.Context, what, statement string, args ...any) error {
+	_, err := b.exec(ctx, what, statement, args...)
+	return err
+}
+
+func (b *Box) exec(ctx context.Context, what, statement string, args ...any) (rows int64, err error) {
+	for try := 1; ; try++ {
+		done, err := b.db.ExecContext(ctx, statement, args...)
+		if err == nil {
+			if rows, err = done.RowsAffected(); err == nil {
+				return rows, nil
+			}
+		}
+		if try == 5 || !collided(err) {
+			return 0, fmt.Errorf("sqlletters: %s: %w", what, err)
+		}
+	}
+}
+
+// collided reports whether an error is one that databases end a statement with when it would wait
+// for another that waits for it, or, in Postgres, when two make one table.
+func collided(err error) bool {
+	for _, text := range []string{"SQLSTATE 40P01", "SQLSTATE 40001", "Error 1213", "pg_type_typname_nsp_index", "pg_class_relname_nsp_index"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mark notes what became of letters, one after the other. See [deadletter.Box].
+func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) error {
+	switch to {
+	case deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped:
+	default:
+		return fmt.Errorf("sqlletters: %q is no state of a letter", to)
+	}
+	var changed []error
+	for _, id := range ids {
+		switch err := b.markOne(ctx, to, id); {
+		case errors.Is(err, deadletter.ErrChanged):
+			changed = append(changed, err)
+		case err != nil:
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return errors.Join(changed...)
+}
+
+func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error {
+	b.mu.Lock()
+	from, seen := b.yielded[id]
+	b.mu.Unlock()
+	statement, args := b.mark, []any{string(to), time.Now().UnixMicro(), b.by, key(id)}
+	if seen {
+		statement, args = b.markIf, append(args, from, b.by) // by itself, if the answer to that was lost
+	}
+	rows, err := b.exec(ctx, "marking letter "+id, statement, args...)
+	if err != nil {
+		return err
+	}
+	if rows == 0 && seen { // or, in MySQL, if nothing was to change
+		var state, by string
+		err := b.db.QueryRowContext(ctx, b.look, key(id)).Scan(&state, &by)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("sqlletters: marking letter %s: %w", id, err)
+		}
+		if by != b.by || state != string(to) {
+			return fmt.Errorf("%w: %s", deadletter.ErrChanged, id)
+		}
+	}
+	b.noteYielded(id, b.by)
+	return nil
+}
+
+func (b *Box) noteYielded(id, by string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.yielded[id] = by
+}
+
+// Items reads a few letters at a time, and holds no connection while they are handled. See
+// [deadletter.Box].
+func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
+	return func(yield func(deadletter.Item, error) bool) {
+		for last := int64(0); ; {
+			rows, err := b.readPage(ctx, last)
+			if err != nil {
+				yield(deadletter.Item{}, err)
+				return
+			}
+			for _, r := range rows {
+				last = r.seq
+				i, err := r.item()
+				if err == nil {
+					b.noteYielded(i.ID, r.by)
+				}
+				if !yield(i, err) {
+					return
+				}
+			}
+			if len(rows) < perPage {
+				return
+			}
+		}
+	}
+}
+
+// row is a row of the table.
+type row struct {
+	seq, since int64
+	state, by  string
+	letter     []byte
+}
+
+func (b *Box) readPage(ctx context.Context, after int64) (page []row, err error) {
+	rows, err := b.db.QueryContext(ctx, b.page, after)
+	if err != nil {
+		return nil, fmt.Errorf("sqlletters: reading: %w", err)
+	}
+	defer func() { _ = rows.Close() }() // Err says what is wrong
+	for rows.Next() {
+		var r row
+		if err := rows.Scan(&r.seq, &r.state, &r.since, &r.by, &r.letter); err != nil {
+			return nil, fmt.Errorf("sqlletters: reading: %w", err)
+		}
+		page = append(page, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("sqlletters: reading: %w", err)
+	}
+	return page, nil
+}
+
+// item is the letter of a row.
+func (r *row) item() (i deadletter.Item, err error) {
+	if err := json.Unmarshal(r.letter, &i.Letter); err != nil {
+		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d is no letter: %w", r.seq, err)
+	}
+	i.State = deadletter.State(r.state)
+	switch i.State {
+	case deadletter.Kept:
+	case deadletter.Begun, deadletter.Done, deadletter.Dropped:
+		i.Since = time.UnixMicro(r.since).UTC()
+	default:
+		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d: its state is %.30q", r.seq, r.state)
+	}
+	switch {
+	case i.Version == 0:
+		return deadletter.Item{}, fmt.Errorf(`sqlletters: row %d is no letter: it has no "weir_letter"`, r.seq)
+	case i.Version > deadletter.Version:
+		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d: a letter of form %d; this weir reads up to %d", r.seq, i.Version, deadletter.Version)
+	case i.ID == "":
+		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d: a letter without an id", r.seq)
+	}
+	return i, nil
+}

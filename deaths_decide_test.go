@@ -1,0 +1,113 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+func TestWhatDeathsSay(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		d                 lease.Deaths
+		after             int
+		suspicious, kills bool
+	}{
+		{"nobody died", lease.Deaths{}, 2, false, false},
+		{"one did", lease.Deaths{Count: 1}, 2, false, false},
+		{"as many as it takes", lease.Deaths{Count: 2}, 2, true, false},
+		{"it is never asked", lease.Deaths{Count: 9, Tried: 2, Alone: 1, Record: shard.Oldest}, -1, false, true},
+		{"records are being tried", lease.Deaths{Record: shard.Oldest}, 2, true, false},
+		{"beside others", lease.Deaths{Count: 3, Tried: 1, Record: shard.Oldest}, 2, true, false},
+		{"alone", lease.Deaths{Count: 3, Tried: 1, Alone: 1, Record: shard.Oldest}, 2, true, true},
+		{"alone, and nobody before", lease.Deaths{Count: 1, Tried: 1, Alone: 1, Record: shard.Oldest}, 2, true, false},
+	} {
+		if s, k := suspicious(c.d, c.after), kills(c.d, c.after); s != c.suspicious || k != c.kills {
+			t.Errorf("%s: suspicious %t, kills %t", c.name, s, k)
+		}
+	}
+}
+
+func TestWhenAKillerIsGivenUp(t *testing.T) {
+	g := GiveUp{Patience: 2 * time.Minute, PerMinute: 60}
+	for _, c := range []struct {
+		name  string
+		held  time.Duration
+		other bool
+		room  float64
+		want  consequence
+	}{
+		{"something else works", 0, true, 60, giveUp},
+		{"nothing else does", 119 * time.Second, false, 60, waitForOthers},
+		{"nothing else does, for long", 2 * time.Minute, false, 60, giveUp},
+		{"too many a minute", time.Hour, true, 0.5, waitForRoom},
+	} {
+		if got := g.judgeKiller(c.held, c.other, c.room); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Trials go on beside each other, but for one that has to be by itself: it waits for those that are
+// there, and those that come wait for it.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s turns
+		var mu sync.Mutex
+		var began []string
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			began = append(began, what)
+		}
+		try := func(ctx context.Context, name string, kind turn, after, took time.Duration) {
+			go func() {
+				time.Sleep(after)
+				if s.take(ctx, kind) != nil {
+					note(name + " left")
+					return
+				}
+				note(name)
+				time.Sleep(took)
+				s.giveBack()
+			}()
+		}
+		after := func(d time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(began) // those of one time have no order
+			if !slices.Equal(began, want) {
+				t.Errorf("%q, want %q", began, want)
+			}
+			began = nil
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		try(t.Context(), "a", beside, 0, 10*time.Second)
+		try(t.Context(), "b", beside, time.Second, 5*time.Second)
+		try(t.Context(), "c", byItself, 2*time.Second, 10*time.Second)
+		try(t.Context(), "d", beside, 3*time.Second, 20*time.Second)
+		after(9500*time.Millisecond, "a", "b")
+		after(time.Second, "c")
+		after(9 * time.Second)
+		after(time.Second, "d")
+		try(ctx, "e", byItself, 0, time.Second)
+		try(t.Context(), "f", beside, time.Second, time.Second)
+		after(2 * time.Second)
+		cancel(errors.New("the lease is wanted back")) // so f need not wait for it
+		after(0, "e left", "f")
+		after(time.Minute)
+		if s.taken != 0 || s.waiting != 0 || s.single {
+			t.Errorf("%+v", &s)
+		}
+	})
+}

@@ -1,0 +1,122 @@
+// Package letters_test holds boxes for letters to their contract on real databases.
+package letters_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/deadletter/boxtest"
+	"github.com/weir-go/weir/deadletter/sqlletters"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+)
+
+// contract runs the suite, each test with a table of its own, and each box with its own handle.
+func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
+	open := func(t *testing.T, table string) (*sqlletters.Box, *sql.DB) {
+		t.Helper()
+		db, err := sql.Open(driver, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(2)
+		b, err := sqlletters.New(db, d, strings.ReplaceAll(table, "-", "_"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return b, db
+	}
+	boxtest.Run(t, func(t *testing.T, name string) deadletter.Box {
+		t.Helper()
+		b, _ := open(t, name)
+		return b
+	})
+	t.Run("a damaged row spoils no other", func(t *testing.T) {
+		b, db := open(t, "")
+		for _, id := range []string{"a", "b", "c", "d", "e"} {
+			if err := b.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: id}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, change := range []string{"letter = '{' WHERE seq = 1", `letter = '{"weir_letter":2,"id":"x"}' WHERE seq = 2`, "state = 'lost' WHERE seq = 3", "letter = '{}' WHERE seq = 4"} {
+			if _, err := db.ExecContext(t.Context(), "UPDATE weir_letters SET "+change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var failed []string
+		for i, err := range b.Items(t.Context()) {
+			if err != nil {
+				failed = append(failed, err.Error())
+			} else if i.ID != "e" {
+				t.Errorf("%+v", i)
+			}
+		}
+		if all := strings.Join(failed, "\n"); len(failed) != 4 || !strings.Contains(all, "row 1 is no letter: ") || !strings.Contains(all, "row 2: a letter of form 2") ||
+			!strings.Contains(all, `row 3: its state is "lost"`) || !strings.Contains(all, `row 4 is no letter: it has no "weir_letter"`) {
+			t.Errorf("%s", all)
+		}
+	})
+}
+
+func TestSQLite(t *testing.T) {
+	contract(t, "sqlite", filepath.Join(t.TempDir(), "letters.db")+"?_pragma=busy_timeout(10000)", sqlletters.SQLite)
+}
+
+func TestPostgres(t *testing.T) {
+	url := servers.Postgres(t).PostgresURL("weir")
+	contract(t, "pgx", url, sqlletters.Postgres)
+	t.Run("the rights that the guide names suffice", func(t *testing.T) {
+		db, err := sql.Open("pgx", url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for _, statement := range []string{
+			"TRUNCATE weir_letters", "CREATE USER worker", "GRANT SELECT, INSERT, UPDATE ON weir_letters TO worker", "GRANT USAGE ON SEQUENCE weir_letters_seq_seq TO worker",
+		} {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		as, err := sql.Open("pgx", strings.Replace(url, "weir@", "worker@", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer as.Close()
+		b, err := sqlletters.New(as, sqlletters.Postgres, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := b.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: "a"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Mark(t.Context(), deadletter.Done, "a"); err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range b.Items(t.Context()) {
+			if err != nil || i.State != deadletter.Done {
+				t.Errorf("%+v, %v", i, err)
+			}
+		}
+	})
+}
+
+func TestMariaDB(t *testing.T) {
+	contract(t, "mysql", servers.MariaDB(t).MySQLDSN("weir"), sqlletters.MySQL)
+}
+
+func TestMySQL(t *testing.T) {
+	contract(t, "mysql", servers.MySQL(t).MySQLDSN("weir"), sqlletters.MySQL)
+}

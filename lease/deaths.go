@@ -1,0 +1,136 @@
+package lease
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// Deaths is what is known of the owners of a lease that died while its position stayed where it is:
+// of workers whose beats stopped until the leader ended their sessions. The zero Deaths is none.
+//
+// A record that kills the process which handles it goes from worker to worker like this. That an
+// owner died is weak evidence, because it dies for all of its leases at once. So from a few deaths
+// on the next owner handles what follows one record at a time, and says with each what it begins
+// ([Deaths.Trial]): a death then is about that record.
+type Deaths struct {
+	// At is the position at which they died. Those at another position than the lease's say
+	// nothing, see [Lease.DeathsHere].
+	At    shard.Position
+	Count int // owners that died
+	Tried int // of which so many died while they handled the first record after At by itself
+	Alone int // … and handled no such record of another lease
+	// Trial is the epoch at which the owner began to handle the first record after At by itself, 0
+	// when it has not, or is done with it.
+	Trial uint64
+	// Record is the position after the record that was tried last, zero before one was.
+	Record shard.Position
+}
+
+// MaxDeathsBytes bounds [Lease.Deaths].
+const MaxDeathsBytes = 400
+
+// mostDeaths bounds the counts.
+const mostDeaths = 1_000_000
+
+// String is the form in which stores keep it.
+func (d Deaths) String() string {
+	return fmt.Sprintf("%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.At, d.Record)
+}
+
+// ParseDeaths reads what [Deaths.String] wrote. What is not that says nothing of anybody's death:
+// it is the zero Deaths.
+func ParseDeaths(s string) Deaths {
+	var d Deaths
+	parts := strings.SplitN(s, "/", 6)
+	if len(s) > MaxDeathsBytes || len(parts) != 6 {
+		return Deaths{}
+	}
+	for i, n := range [...]*int{&d.Count, &d.Tried, &d.Alone} {
+		v, err := strconv.ParseUint(parts[i], 10, 32)
+		if err != nil || v > mostDeaths {
+			return Deaths{}
+		}
+		*n = int(v)
+	}
+	var err error
+	if d.Trial, err = strconv.ParseUint(parts[3], 10, 63); err != nil {
+		return Deaths{}
+	}
+	if parts[5] != "" {
+		if d.Record, err = shard.Parse(parts[5]); err != nil {
+			return Deaths{}
+		}
+	}
+	if d.At, err = shard.Parse(parts[4]); err != nil || d.At.IsZero() || d.Tried > d.Count || d.Alone > d.Tried {
+		return Deaths{}
+	}
+	return d
+}
+
+// DeathsHere is what [Lease.Deaths] says of the lease's present position. Whatever moves the
+// position begins anew by that.
+func (l *Lease) DeathsHere() Deaths {
+	if l.Deaths == "" {
+		return Deaths{}
+	}
+	if d := ParseDeaths(l.Deaths); d.At == l.Position {
+		return d
+	}
+	return Deaths{}
+}
+
+// heldBy is the session that had the lease last: its owner, or the one that it was revoked from and
+// that has not acknowledged it.
+func (l *Lease) heldBy() string { return cmp.Or(l.Owner, l.Revoked) }
+
+// tries reports whether the holder was handling the first record by itself.
+func (l *Lease) tries() bool {
+	held := l.Epoch
+	if l.Owner == "" && l.Revoked != "" {
+		held-- // by the revocation
+	}
+	d := l.DeathsHere()
+	return d.Trial != 0 && d.Trial == held
+}
+
+// afterDeath is what is known when the owner has died, too, which at that time handled single
+// records of so many leases.
+func (l *Lease) afterDeath(trials int) Deaths {
+	d := l.DeathsHere()
+	d.At = l.Position
+	if d.Count < mostDeaths {
+		d.Count++
+		if l.tries() {
+			d.Tried++
+			if trials == 1 {
+				d.Alone++
+			}
+		}
+	}
+	d.Trial = 0
+	return d
+}
+
+// mourn is what is noted when a lease is given to another, if who had it died: "" if it did not. One that
+// was leaving had been told to stop: it may have been killed for taking too long over that, and not
+// by a record.
+func (p *planner) mourn(e *entry) string {
+	by := e.heldBy()
+	owner := p.sessions[by]
+	if owner == nil || !owner.died {
+		return ""
+	}
+	if p.trials == nil {
+		p.trials = map[string]int{}
+		for _, e := range p.entries {
+			if e.tries() {
+				p.trials[e.heldBy()]++
+			}
+		}
+	}
+	return e.afterDeath(p.trials[by]).String()
+}

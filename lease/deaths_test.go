@@ -1,0 +1,116 @@
+package lease
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/shard"
+)
+
+func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	long, err := shard.Part(strings.Repeat("9", 129), 1<<32-2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []Deaths{
+		{At: shard.Oldest}, {At: shard.Oldest, Count: 3, Tried: 2, Alone: 1, Trial: 17},
+		{At: long, Record: long, Count: mostDeaths, Tried: mostDeaths, Alone: mostDeaths, Trial: 1<<63 - 1},
+	} {
+		s := d.String()
+		if got := ParseDeaths(s); got != d || !goodDeaths(s) {
+			t.Errorf("%+v became %q, and that %+v", d, s, got)
+		}
+	}
+}
+
+func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{
+		"", "1", "1/0/0/0/oldest", "1/0/0/0//", "1/0/0/0/x/", "1/0/0/0/oldest/x", "-1/0/0/0/oldest/", "1/2/0/0/oldest/", "2/1/2/0/oldest/", "1/0/0/-1/oldest/",
+		"1000001/0/0/0/oldest/", "1/0/0/9223372036854775808/oldest/", " 1/0/0/0/oldest/", "1/0/0/0/oldest//", strings.Repeat("1", 500),
+	} {
+		if got := ParseDeaths(s); got != (Deaths{}) {
+			t.Errorf("%q is %+v", s, got)
+		}
+	}
+}
+
+func FuzzParseDeaths(f *testing.F) {
+	f.Add("3/2/1/17/4959+3/4960")
+	f.Fuzz(func(t *testing.T, s string) {
+		d := ParseDeaths(s)
+		if d != (Deaths{}) && ParseDeaths(d.String()) != d {
+			t.Errorf("%q became %+v, and that %q", s, d, d)
+		}
+	})
+}
+
+// What a plan notes when it takes leases from owners: who died, where, and at what.
+func TestThePlanNotesDeaths(t *testing.T) {
+	t.Parallel()
+	at := func(seq string) shard.Position {
+		p, err := shard.After(seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	text := func(d Deaths) string { return d.String() }
+	for _, c := range []struct {
+		name   string
+		leases []Lease // of the session x unless they say more; at 7 and epoch 5
+		owner  Worker
+		paused []string
+		want   []string
+	}{
+		{name: "the first", leases: []Lease{{}}, owner: Worker{Ended: true}, want: []string{text(Deaths{At: at("7"), Count: 1})}},
+		{name: "one more at the same position", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2})}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 3})}},
+		{name: "the position has moved", leases: []Lease{{Deaths: text(Deaths{At: at("6"), Count: 2, Tried: 1, Alone: 1, Trial: 5})}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 1})}},
+		{name: "it tried a record by itself", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2, Trial: 5})}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 3, Tried: 1, Alone: 1})}},
+		{name: "an owner before it had tried", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2, Trial: 4})}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 3})}},
+		{name: "it tried two", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2, Trial: 5})}, {Deaths: text(Deaths{At: at("7"), Trial: 5})}, {}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 3, Tried: 1}), text(Deaths{At: at("7"), Count: 1, Tried: 1}), text(Deaths{At: at("7"), Count: 1})}},
+		{name: "it was to stop", leases: []Lease{{}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
+		{name: "its stream is paused", leases: []Lease{{}}, owner: Worker{Ended: true}, paused: []string{"s"}, want: []string{""}}, // when it is given to somebody
+		{name: "it was revoked before it died", leases: []Lease{{Owner: "-", Revoked: "x", Deaths: text(Deaths{At: at("7"), Count: 1, Trial: 4})}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 2, Tried: 1, Alone: 1})}},
+		{name: "it was revoked from one that was to stop", leases: []Lease{{Owner: "-", Revoked: "x"}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
+		{name: "nobody had it", leases: []Lease{{Owner: "-", Deaths: text(Deaths{At: at("7"), Count: 1})}}, owner: Worker{Ended: true}, want: []string{""}},
+		{name: "its owner is not known", leases: []Lease{{Owner: "y"}}, owner: Worker{Ended: true}, want: []string{""}},
+		{name: "a hand-off took too long", leases: []Lease{{Heir: "b"}}, want: []string{""}},
+	} {
+		v := View{Workers: []Worker{{Session: "b", Beat: 1}}, Paused: c.paused}
+		c.owner.Session, c.owner.Beat = "x", 3
+		v.Workers = append(v.Workers, c.owner)
+		var f Facts
+		for i, l := range c.leases {
+			l.Key, l.Epoch, l.Position = Key{"s", string(rune('1' + i))}, 5, at("7")
+			switch l.Owner {
+			case "":
+				l.Owner = "x"
+			case "-":
+				l.Owner = ""
+			}
+			if l.Heir != "" {
+				put(&f.Overdue, l.Key, l.Epoch)
+			}
+			v.Leases = append(v.Leases, l)
+		}
+		var got []string
+		for _, a := range Plan(v, f, Limits{}) {
+			if a.Kind == Assign || a.Kind == Revoke {
+				got = append(got, a.Deaths)
+			} else if a.Deaths != "" {
+				t.Errorf("%s: %s with deaths", c.name, a)
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(c.want, " ") || len(got) != len(c.want) {
+			t.Errorf("%s: noted %q, want %q", c.name, got, c.want)
+		}
+	}
+}

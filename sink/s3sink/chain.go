@@ -1,0 +1,166 @@
+package s3sink
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
+)
+
+// chain is the chain of links of one shard.
+type chain struct {
+	bucket         bucket.Bucket
+	stream, shard  string
+	links, objects string // what their keys begin with
+}
+
+// link says in which object the records after a position are.
+type link struct {
+	Version int    `json:"weir_chain"` // 1
+	Stream  string `json:"stream"`
+	Shard   string `json:"shard"`
+	// At is the position that the object begins after, zero in the first link of a chain.
+	At weir.Position `json:"at"`
+	// From is where reading began, in the first link; else zero.
+	From weir.Position `json:"from"`
+	// To is the position after the last record: of a whole record, or the shard's end.
+	To weir.Position `json:"to"`
+	// Object is the key, "" when the shard ended without further records.
+	Object string `json:"object"`
+	// For people, as whoever wrote the link saw it.
+	Records int       `json:"records"`
+	Written time.Time `json:"written"`
+}
+
+const (
+	version  = 1
+	mostLink = 64 << 10
+)
+
+// key is that of the link that begins after a position.
+func (c *chain) key(at weir.Position) string { return c.links + linkName(at) }
+
+// linkName has the order of links reversed: the newest comes first.
+func linkName(at weir.Position) string {
+	if at.IsZero() {
+		return "start"
+	}
+	seq := at.SequenceNumber()
+	return strings.Map(func(r rune) rune { return '9' - (r - '0') }, fmt.Sprintf("%03d%s", len(seq), seq))
+}
+
+// read reads the link that begins after a position, nil if there is none.
+func (c *chain) read(ctx context.Context, at weir.Position) (*link, error) {
+	return c.load(ctx, c.key(at))
+}
+
+func (c *chain) load(ctx context.Context, key string) (*link, error) {
+	text, _, err := c.bucket.Get(ctx, key, mostLink)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	l, err := c.parse(key, text)
+	if err != nil {
+		return nil, fmt.Errorf("s3sink: the link %s is damaged: %w", key, err)
+	}
+	return l, nil
+}
+
+// parse reads a link and holds it against the key under which it was found.
+func (c *chain) parse(key string, text []byte) (*link, error) {
+	var l link
+	if err := json.Unmarshal(text, &l); err != nil {
+		return nil, err
+	}
+	switch {
+	case l.Version > version:
+		return nil, fmt.Errorf("it has form %d; this weir reads up to %d", l.Version, version)
+	case l.Version != version:
+		return nil, errors.New(`it has no "weir_chain"`)
+	case l.Stream != c.stream || l.Shard != c.shard:
+		return nil, fmt.Errorf("it is of shard %.128q of stream %.128q", l.Shard, l.Stream)
+	case !l.At.IsZero() && !whole(l.At), key != c.key(l.At):
+		return nil, fmt.Errorf("it begins at %.200q", l.At)
+	case l.At.IsZero() == l.From.IsZero(), l.From.IsEnd():
+		return nil, fmt.Errorf("reading began at %.200q", l.From)
+	case !whole(l.To) && !l.To.IsEnd(), l.To.Compare(l.At) <= 0:
+		return nil, fmt.Errorf("it ends at %.200q", l.To)
+	case l.Object == "" && !l.To.IsEnd(), l.Object != "" && !strings.HasPrefix(l.Object, c.objects):
+		return nil, fmt.Errorf("its object is %.300q", l.Object)
+	}
+	return &l, nil
+}
+
+// claim writes a link, and returns the one that is there after that: l, or that of another writer
+// who was here before.
+func (c *chain) claim(ctx context.Context, l link) (*link, error) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return nil, err
+	}
+	key := c.key(l.At)
+	_, made, err := c.bucket.Put(ctx, key, text, nil, bucket.Condition{New: true})
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		return &l, nil
+	}
+	there, err := c.load(ctx, key)
+	if err == nil && there == nil {
+		err = fmt.Errorf("s3sink: the link %s is there and is not: was it removed?", key)
+	}
+	return there, err
+}
+
+// standing is where a chain ends.
+type standing struct {
+	link    *link // the newest; nil if there is none
+	written bool  // … and its object is there
+}
+
+// end finds the end of the chain.
+func (c *chain) end(ctx context.Context) (standing, error) {
+	keys, err := c.bucket.List(ctx, c.links, "", 1)
+	if err != nil || len(keys) == 0 {
+		return standing{}, err
+	}
+	l, err := c.load(ctx, keys[0])
+	if err == nil && l == nil { // never to be taken for an empty chain
+		err = fmt.Errorf("s3sink: the link %s was listed and is not there", keys[0])
+	}
+	if err != nil {
+		return standing{}, err
+	}
+	written, err := c.written(ctx, l)
+	return standing{l, written}, err
+}
+
+// written reports whether a link's object is there.
+func (c *chain) written(ctx context.Context, l *link) (bool, error) {
+	if l.Object == "" {
+		return true, nil
+	}
+	return c.bucket.Exists(ctx, l.Object)
+}
+
+// reaches reports whether the position after a record is in what ends at to.
+func reaches(to, record weir.Position) bool { return record.Compare(to) <= 0 }
+
+// continues reports whether a term that reads after from reads all that is missing after the end of
+// a chain.
+func continues(from, end weir.Position) bool {
+	switch {
+	case end.IsZero(), end.IsEnd():
+		return true
+	case from.Kind() != shard.Sequence: // times and sequence numbers say nothing about each other
+		return false
+	}
+	return from.Compare(end) <= 0
+}

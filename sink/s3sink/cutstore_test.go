@@ -1,0 +1,22 @@
+package s3sink_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// cutStore is a store that can be out of reach.
+type cutStore struct {
+	lease.Store
+	cut atomic.Bool
+}
+
+func (s *cutStore) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if s.cut.Load() {
+		return lease.Orders{}, errors.New("out of reach")
+	}
+	return s.Store.Beat(ctx, app, r)
+}

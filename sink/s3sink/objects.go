@@ -1,0 +1,127 @@
+package s3sink
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/weir-go/weir"
+)
+
+// Object is one object of a chain: all records after From, up to and including To.
+type Object struct {
+	Stream, Shard string
+	// Key is the object's; "" when the shard ended without further records.
+	Key string
+	// From is zero for the first object of a chain.
+	From weir.Position
+	// To is the position after the object's last record. It is [shard.End] when that was the
+	// shard's last, and then no object follows.
+	To weir.Position
+}
+
+// Objects yields the objects of a shard in order, from the position after, the zero Position for
+// the first; [Object].To of the last object that was seen goes on from there. It ends where the
+// chain ends at the moment, with all objects before that: an object that is being written is
+// yielded when it is there, so whoever follows a chain asks again later. It makes a request for
+// each object, one after the other. A failure is the last pair.
+func (s *Sink) Objects(ctx context.Context, stream, shardID string, after weir.Position) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		c := s.chain(stream, shardID)
+		if after.IsEnd() {
+			return
+		}
+		if !after.IsZero() && !whole(after) {
+			yield(Object{}, fmt.Errorf("s3sink: no object begins at %s: use Object.To, or the zero Position", after))
+			return
+		}
+		l, err := c.read(ctx, after)
+		if err == nil && l == nil && after.IsZero() {
+			err = c.empty(ctx)
+		}
+		for err == nil && l != nil {
+			var following *link
+			written := true // if another one follows
+			if !l.To.IsEnd() {
+				following, err = c.read(ctx, l.To)
+			}
+			if err == nil && following == nil {
+				written, err = c.written(ctx, l)
+			}
+			if err != nil || !written || !yield(Object{l.Stream, l.Shard, l.Object, l.At, l.To}, nil) {
+				break
+			}
+			l = following
+		}
+		if err != nil {
+			yield(Object{}, err)
+		}
+	}
+}
+
+// empty fails if a chain that has no beginning has other links.
+func (c *chain) empty(ctx context.Context) error {
+	keys, err := c.bucket.List(ctx, c.links, "", 1)
+	if err == nil && len(keys) > 0 {
+		err = fmt.Errorf("s3sink: the beginning of the chain was removed: %s is there, and %s is not; begin after a position", keys[0], c.key(weir.Position{}))
+	}
+	return err
+}
+
+// Shards yields the IDs of all shards of a stream that have a chain, sorted. A failure is the last
+// pair.
+func (s *Sink) Shards(ctx context.Context, stream string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		prefix := s.o.Prefix + "_weir/" + stream + "/"
+		pages := s3.NewListObjectsV2Paginator(s.bucket.Client, &s3.ListObjectsV2Input{Bucket: &s.bucket.Name, Prefix: &prefix, Delimiter: aws.String("/")})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield("", fmt.Errorf("s3sink: listing %s: %w", prefix, err))
+				return
+			}
+			for _, p := range page.CommonPrefixes {
+				if !yield(strings.TrimSuffix(strings.TrimPrefix(aws.ToString(p.Prefix), prefix), "/"), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Open reads the lines of an object, decompressed. The caller closes it.
+func (s *Sink) Open(ctx context.Context, o Object) (io.ReadCloser, error) {
+	if o.Key == "" {
+		return io.NopCloser(strings.NewReader("")), nil
+	}
+	answer, err := s.bucket.Client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket.Name, Key: &o.Key})
+	if err != nil {
+		return nil, fmt.Errorf("s3sink: reading %s: %w", o.Key, err)
+	}
+	if !compressed(o.Key) {
+		return answer.Body, nil
+	}
+	z, err := gzip.NewReader(answer.Body)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("s3sink: reading %s: %w", o.Key, err), answer.Body.Close())
+	}
+	return lines{z, answer.Body}, nil
+}
+
+// lines closes what is below a decompressor, too.
+type lines struct {
+	*gzip.Reader
+	body io.Closer
+}
+
+func (l lines) Close() error { return errors.Join(l.Reader.Close(), l.body.Close()) }
+
+// compressed reports whether an object is, by its key.
+func compressed(key string) bool { return strings.HasSuffix(key, ".gz") }

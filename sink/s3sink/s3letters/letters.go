@@ -1,0 +1,317 @@
+// Package s3letters keeps the letters of records that were given up in S3, an object for each.
+package s3letters
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
+)
+
+// Box is a [deadletter.Box] in a bucket. Letters of several applications may share a prefix if they
+// read different streams: the ID of a letter is its key,
+//
+//	PREFIX/orders/shardId-000000000007/4959….json
+//
+// so a letter takes the place of one about the same record. An object is the letter's JSON, with
+// what became of it in the members "state", "since" and "marked_by". Letters are written for the
+// worker to go on, so nothing but whole letters is ever there; a letter that is put again is Kept
+// again, whatever became of it before.
+//
+// Two people do not get one letter unawares: what a Box has yielded it marks only if nobody has
+// changed it since. Of two that list the same letters and hand them out, the one whose mark comes
+// second fails with [deadletter.ErrChanged].
+//
+// The box remembers what it has yielded, some 300 bytes for each letter. Its methods may be called
+// concurrently.
+type Box struct {
+	bucket bucket.Bucket
+	prefix string
+	by     string // tells the marks of this Box from those of others
+
+	mu   sync.Mutex
+	seen map[string]string // ETags of letters as this box knows them, by key
+}
+
+// New makes a box; it makes no call. A slash is put after a prefix that has none; "" is the whole
+// bucket. Only keys that end in .json are letters.
+func New(client *s3.Client, bucketName, prefix string) (*Box, error) {
+	prefix, ok := bucket.CheckPrefix(prefix)
+	switch {
+	case client == nil:
+		return nil, errors.New("s3letters: the client is nil")
+	case bucketName == "":
+		return nil, errors.New("s3letters: no bucket is named")
+	case !ok:
+		return nil, fmt.Errorf("s3letters: the prefix %.300q must be UTF-8 of at most 256 bytes, without a slash at its beginning or two in a row", prefix)
+	}
+	return &Box{
+		bucket: bucket.Bucket{Client: client, Name: bucketName, Who: "s3letters"}, prefix: prefix,
+		by: strconv.FormatUint(rand.Uint64(), 36), seen: map[string]string{},
+	}, nil
+}
+
+const (
+	ending  = ".json"
+	atOnce  = 8
+	mostKey = 1024
+	// mostLetter bounds a letter: a record of 10 MiB in base64, and what is said about it.
+	mostLetter = 16 << 20
+)
+
+// content is what an object holds.
+type content struct {
+	deadletter.Item
+	By string `json:"marked_by,omitempty"`
+}
+
+// key is where a letter is. Positions of a shard sort as keys.
+func (b *Box) key(id string) (string, error) {
+	parts := strings.Split(id, "/")
+	last := &parts[len(parts)-1]
+	name := ""
+	if p, err := shard.Parse(*last); err == nil && p.Kind() == shard.Sequence {
+		name = p.SequenceNumber()
+		if p.Done() != shard.Whole {
+			name += fmt.Sprintf("+%010d", p.Done())
+		}
+		parts = parts[:len(parts)-1]
+	}
+	for i := range parts {
+		parts[i] = escape(parts[i])
+	}
+	if name != "" {
+		parts = append(parts, name)
+	}
+	key := b.prefix + strings.Join(parts, "/") + ending
+	if id == "" || len(key) > mostKey {
+		return "", fmt.Errorf("s3letters: the letter's ID %.300q makes no key of S3", id)
+	}
+	return key, nil
+}
+
+// escape has letters, digits, - _ and . stand for themselves, the last not at the beginning, and
+// every other byte as % and two digits.
+func escape(s string) string {
+	var e strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.' && i > 0:
+			e.WriteByte(c)
+		default:
+			fmt.Fprintf(&e, "%%%02X", c)
+		}
+	}
+	if s == "" {
+		return "%"
+	}
+	return e.String()
+}
+
+// Put writes letters, several at a time. See [deadletter.Destination].
+func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
+	return inParallel(len(letters), func(i int) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		key, err := b.key(letters[i].ID)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(letters[i])
+		if err != nil {
+			return fmt.Errorf("s3letters: letter %s: %w", letters[i].ID, err)
+		}
+		_, _, err = b.bucket.Put(ctx, key, text, nil, bucket.Condition{})
+		return err
+	})
+}
+
+// Mark notes what became of letters. It fails with [deadletter.ErrChanged] for those that this box
+// has yielded and somebody else has changed since; the others are marked. See [deadletter.Box].
+func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) error {
+	switch to {
+	case deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped:
+	default:
+		return fmt.Errorf("s3letters: %q is no state of a letter", to)
+	}
+	return inParallel(len(ids), func(i int) error { return b.mark(ctx, to, ids[i]) })
+}
+
+func (b *Box) mark(ctx context.Context, to deadletter.State, id string) error {
+	key, err := b.key(id)
+	if err != nil {
+		return err
+	}
+	var written []byte
+	for {
+		now, etag, err := b.read(ctx, key)
+		if err != nil {
+			return err
+		}
+		if written != nil && now.By == b.by { // the answer to our write was lost
+			if text, err := json.Marshal(now); err == nil && bytes.Equal(text, written) {
+				b.know(key, etag)
+				return nil
+			}
+		}
+		if known := b.known(key); known != "" && known != etag {
+			return fmt.Errorf("%w: %s, which is %s now", deadletter.ErrChanged, id, now.State)
+		}
+		now.State, now.Since, now.By = to, time.Now().UTC(), b.by
+		if to == deadletter.Kept {
+			now.Since = time.Time{}
+		}
+		if written, err = json.Marshal(now); err != nil {
+			return err
+		}
+		made, held, err := b.bucket.Put(ctx, key, written, nil, bucket.Condition{ETag: etag})
+		if err != nil {
+			return err
+		}
+		if held {
+			b.know(key, made)
+			return nil
+		}
+	}
+}
+
+// read reads a letter that has to be there.
+func (b *Box) read(ctx context.Context, key string) (content, string, error) {
+	text, etag, err := b.bucket.Get(ctx, key, mostLetter)
+	if err == nil && text == nil {
+		err = fmt.Errorf("s3letters: there is no letter %s", key)
+	}
+	if err != nil {
+		return content{}, "", err
+	}
+	c, err := b.parse(key, text)
+	return c, etag, err
+}
+
+// parse reads a letter, and holds its ID against the key.
+func (b *Box) parse(key string, text []byte) (c content, err error) {
+	if err := json.Unmarshal(text, &c); err != nil {
+		return content{}, fmt.Errorf("s3letters: %s is no letter: %w", key, err)
+	}
+	of, keyErr := b.key(c.ID)
+	switch {
+	case c.Version == 0:
+		err = errors.New(`it has no "weir_letter"`)
+	case c.Version > deadletter.Version:
+		err = fmt.Errorf("it has form %d; this weir reads up to %d", c.Version, deadletter.Version)
+	case keyErr != nil || of != key:
+		err = fmt.Errorf("its ID is %.300q", c.ID)
+	case c.State == "":
+		c.State = deadletter.Kept
+	case !slices.Contains([]deadletter.State{deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped}, c.State):
+		err = fmt.Errorf("its state is %.30q", c.State)
+	}
+	if err != nil {
+		return content{}, fmt.Errorf("s3letters: %s is no letter: %w", key, err)
+	}
+	return c, nil
+}
+
+// Items yields letters: those of a shard in the order of its records, one shard after the other. It
+// asks for a thousand keys at a time, and reads each letter. See [deadletter.Box].
+func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
+	return func(yield func(deadletter.Item, error) bool) {
+		after := ""
+		for {
+			keys, err := b.bucket.List(ctx, b.prefix, after, 1000)
+			if err != nil {
+				yield(deadletter.Item{}, err)
+				return
+			}
+			if len(keys) == 0 {
+				return
+			}
+			after = keys[len(keys)-1]
+			keys = slices.DeleteFunc(keys, func(k string) bool { return !strings.HasSuffix(k, ending) })
+			for some := range slices.Chunk(keys, atOnce) {
+				if !b.yield(ctx, some, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// yield reads some letters at a time, and yields them in order.
+func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.Item, error) bool) bool {
+	items, etags, errs := make([]content, len(keys)), make([]string, len(keys)), make([]error, len(keys))
+	_ = inParallel(len(keys), func(i int) error {
+		items[i], etags[i], errs[i] = b.read(ctx, keys[i])
+		return nil
+	})
+	for i, key := range keys {
+		if ctx.Err() != nil {
+			yield(deadletter.Item{}, context.Cause(ctx))
+			return false
+		}
+		if errs[i] == nil {
+			b.know(key, etags[i])
+		}
+		if !yield(items[i].Item, errs[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Box) know(key, etag string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen[key] = etag
+}
+
+func (b *Box) known(key string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seen[key]
+}
+
+// inParallel calls f with 0 to n-1, a few at a time, and joins the first errors.
+func inParallel(n int, f func(int) error) error {
+	const most = 3 // an outage says the same of every letter
+	var mu sync.Mutex
+	var errs []error
+	failed := 0
+	turns := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i := range n {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			err := f(i)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				return
+			}
+			if failed++; failed <= most {
+				errs = append(errs, err)
+			}
+		})
+	}
+	all.Wait()
+	if failed > most {
+		errs = append(errs, fmt.Errorf("s3letters: … and %d more of %d letters", failed-most, n))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,220 @@
+package s3sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
+)
+
+// Options say where objects are and how large they become. The zero Options are good ones.
+type Options struct {
+	// Prefix is what all keys begin with; a slash is put after it where it has none. Defaults to
+	// none, at most 256 bytes. Two applications with the same bucket, prefix and stream write one
+	// chain together.
+	Prefix string
+	// Partition is how objects are put into folders. Defaults to [Hourly].
+	Partition Partition
+	// Lines is what stands in a line. Defaults to [Payloads].
+	Lines Lines
+	// Plain leaves objects uncompressed: they end in .ndjson instead of .ndjson.gz.
+	Plain bool
+	// MaxBytes ends an object that has so many bytes of payload and keys, before compression; one
+	// record or aggregate more at most. Defaults to 16 MiB, 1 byte to 1 GiB.
+	MaxBytes int
+	// MaxAge ends an object whose first record was read so long ago, also when nothing follows it.
+	// Defaults to 1 min, 1 s to 24 h. Each object costs two writes.
+	MaxAge time.Duration
+	// MaxMemory is how many bytes of records of all shards may wait for their objects before
+	// objects are ended early. Defaults to 256 MiB, 1 MiB to 1 TiB. It may be exceeded by a half
+	// and by a batch for each shard; beside it eight objects at most are in memory as they are
+	// sent. An object that a worker with a larger MaxBytes has begun is held whole.
+	MaxMemory int
+}
+
+// Partition says into which folders objects are put: by the time, in UTC, at which the first record
+// of an object arrived at the service.
+type Partition uint8
+
+const (
+	Hourly        Partition = iota // dt=2026-11-24/hour=03/
+	Daily                          // dt=2026-11-24/
+	Unpartitioned                  // no folder
+)
+
+// Lines says what the lines of objects are.
+type Lines uint8
+
+const (
+	// Payloads are lines with the payload alone: as it is when it is JSON on one line, with the
+	// space between its parts removed when it is JSON on several, and {"data_base64":"…"} when it
+	// is not JSON.
+	Payloads Lines = iota
+	// Envelopes are objects with members shard, sequence, position (only of a record that others
+	// follow in an aggregate), key, arrival, and data, the payload as a text, or data_base64 when
+	// it is not UTF-8: what "weir consume -o json" prints.
+	Envelopes
+)
+
+// uploads is how many objects a Sink sends at a time, each of which is in memory.
+const uploads = 8
+
+// Sink writes shards into a bucket. Its methods may be called concurrently.
+type Sink struct {
+	bucket bucket.Bucket
+	o      Options
+
+	probing   chan struct{} // whoever looks whether the bucket keeps conditions has the token
+	probed    atomic.Bool
+	uploading chan struct{}
+	waiting   atomic.Int64 // bytes of records that are in no object
+	shards    atomic.Int64 // that are being written
+}
+
+// New makes a sink; it makes no call. The client's region has to be the bucket's. An error names
+// all that is wrong.
+func New(client *s3.Client, bucketName string, o Options) (*Sink, error) {
+	var wrong []error
+	bad := func(format string, args ...any) {
+		wrong = append(wrong, fmt.Errorf("s3sink: "+format, args...))
+	}
+	if client == nil {
+		bad("the client is nil")
+	}
+	if bucketName == "" {
+		bad("no bucket is named")
+	}
+	var ok bool
+	if o.Prefix, ok = bucket.CheckPrefix(o.Prefix); !ok {
+		bad("Options.Prefix %.300q must be UTF-8 of at most 256 bytes, without a slash at its beginning or two in a row", o.Prefix)
+	}
+	if o.Partition > Unpartitioned {
+		bad("Options.Partition %d is none of Hourly, Daily and Unpartitioned", o.Partition)
+	}
+	if o.Lines > Envelopes {
+		bad("Options.Lines %d is neither Payloads nor Envelopes", o.Lines)
+	}
+	within(bad, "MaxBytes", &o.MaxBytes, 16<<20, 1, 1<<30)
+	within(bad, "MaxMemory", &o.MaxMemory, 256<<20, 1<<20, 1<<40)
+	within(bad, "MaxAge", &o.MaxAge, time.Minute, time.Second, 24*time.Hour)
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return &Sink{
+		bucket: bucket.Bucket{Client: client, Name: bucketName, Who: "s3sink"}, o: o,
+		probing: make(chan struct{}, 1), uploading: make(chan struct{}, uploads),
+	}, nil
+}
+
+func within[T int | time.Duration](bad func(string, ...any), name string, is *T, zero, low, high T) {
+	if *is == 0 {
+		*is = zero
+	}
+	if *is < low || *is > high {
+		bad("Options.%s %v must be between %v and %v", name, *is, low, high)
+	}
+}
+
+// Handlers are for [weir.Consumer.RunShards]. They work as they are: not with another Position, and
+// not with [weir.Options].ReuseBuffers. Nothing is given up: [weir.Options].GiveUp does not concern
+// functions that pull, and a write that fails is tried again until it succeeds.
+func (s *Sink) Handlers() weir.ShardHandlers {
+	return weir.ShardHandlers{Position: s.Position, Pull: s.pull}
+}
+
+// Position is how far the objects of a shard go: the zero Position if there are none. It takes
+// three requests, however long the chain is.
+func (s *Sink) Position(ctx context.Context, stream, shardID string) (weir.Position, error) {
+	end, err := s.chain(stream, shardID).end(ctx)
+	switch {
+	case err != nil || end.link == nil:
+		return weir.Position{}, err
+	case end.written:
+		return end.link.To, nil
+	case end.link.At.IsZero():
+		return end.link.From, nil // the first object has to be written by whoever reads on
+	}
+	return end.link.At, nil
+}
+
+func (s *Sink) pull(ctx context.Context, of *weir.Shard) error {
+	if err := s.Check(ctx); err != nil {
+		return err
+	}
+	s.shards.Add(1)
+	w := &writer{sink: s, chain: s.chain(of.Stream, of.Shard)}
+	defer func() {
+		s.waiting.Add(-int64(w.held.memory()))
+		s.shards.Add(-1)
+	}()
+	return w.run(ctx, of)
+}
+
+// Check fails if the bucket cannot be written, or overwrites what a request tells it not to. Once
+// it has succeeded it makes no more calls. Handlers call it by themselves; call it to hear of a
+// mistake before a stream is read.
+func (s *Sink) Check(ctx context.Context) error {
+	if s.probed.Load() {
+		return nil
+	}
+	select {
+	case s.probing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.probing }()
+	if s.probed.Load() {
+		return nil
+	}
+	key := s.o.Prefix + "_weir/conditional-writes"
+	for range 2 { // the first may be the one that makes it
+		text := []byte("weir looks here whether this bucket refuses to write an object that exists.\n")
+		_, made, err := s.bucket.Put(ctx, key, text, nil, bucket.Condition{New: true})
+		if err != nil {
+			return err
+		}
+		if !made {
+			s.probed.Store(true)
+			return nil
+		}
+	}
+	return fmt.Errorf("s3sink: bucket %s overwrites an object although the request forbids it (If-None-Match): "+
+		"records would be there twice; use S3, or a store that keeps this condition", s.bucket.Name)
+}
+
+// chain is that of a shard.
+func (s *Sink) chain(stream, shardID string) *chain {
+	return &chain{
+		bucket: s.bucket, stream: stream, shard: shardID,
+		links:   s.o.Prefix + "_weir/" + stream + "/" + shardID + "/",
+		objects: s.o.Prefix + stream + "/",
+	}
+}
+
+// folder is where an object is put whose first record arrived then, "" or with a slash at its end.
+func (p Partition) folder(arrived time.Time) string {
+	switch p {
+	case Hourly:
+		return arrived.UTC().Format("dt=2006-01-02/hour=15/")
+	case Daily:
+		return arrived.UTC().Format("dt=2006-01-02/")
+	case Unpartitioned:
+	}
+	return ""
+}
+
+// later reports whether a record that arrived at t belongs into a later folder than one that
+// arrived at first. Arrival times do not rise strictly: what comes a little late stays.
+func (p Partition) later(first, t time.Time) bool {
+	return t.After(first) && p.folder(first) != p.folder(t)
+}
+
+// whole reports whether nothing of the record's sequence number is behind the position.
+func whole(p weir.Position) bool { return p.Kind() == shard.Sequence && p.Done() == shard.Whole }

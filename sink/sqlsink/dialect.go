@@ -1,0 +1,173 @@
+package sqlsink
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Dialect names the database behind the *sql.DB.
+type Dialect int
+
+// The dialects. The zero Dialect is none.
+const (
+	// SQLite is SQLite 3.24 or newer.
+	SQLite Dialect = iota + 1
+	// Postgres is PostgreSQL 9.6 or newer.
+	Postgres
+	// MySQL is MySQL 8.0 or newer, or MariaDB 10.3 or newer.
+	MySQL
+)
+
+// String is the dialect's name.
+func (d Dialect) String() string {
+	if k := dialects[d]; k != nil {
+		return k.name
+	}
+	return "no dialect"
+}
+
+// dialect is what databases do not have in common. {table} stands for the table.
+type dialect struct {
+	name  string
+	quote string // around names
+	lower bool   // names without quotes are in lower case
+	// schemas says that the table can be in another schema than that of the connection.
+	schemas bool
+	dollars bool // parameters are written $1, $2 instead of ?
+	// oneWriter says that a transaction locks the whole database.
+	oneWriter bool
+	table     string
+	// insert follows INSERT INTO {table} (…) VALUES (…) and leaves a row that is there as it is.
+	insert string
+	// begin is said at the beginning of a transaction: how many milliseconds it may be idle; "" for
+	// nothing.
+	begin string
+	// lock is said before the row is read, for a database that has no locking reads; locking is the
+	// end of a read that locks.
+	lock, locking string
+	now           string // the time, as of the database
+	before        string // the time so many seconds ago, the parameter
+	// ago makes the parameter of before.
+	ago func(seconds int64) any
+	// locked reports whether an error says that the row is locked by another transaction.
+	locked func(error) bool
+}
+
+var dialects = map[Dialect]*dialect{SQLite: sqlite, Postgres: postgres, MySQL: mysql}
+
+var postgres = &dialect{
+	name: "Postgres", quote: `"`, lower: true, schemas: true, dollars: true,
+	table: `CREATE TABLE IF NOT EXISTS {table} (
+  app TEXT COLLATE "C" NOT NULL,
+  stream TEXT COLLATE "C" NOT NULL,
+  shard TEXT COLLATE "C" NOT NULL,
+  epoch BIGINT NOT NULL,     -- the highest of an owner that was here
+  position TEXT NOT NULL,    -- after the last record whose effects are here
+  ended SMALLINT NOT NULL,   -- 1: the shard has no more records
+  updated TIMESTAMPTZ NOT NULL,
+  PRIMARY KEY (app, stream, shard)
+) WITH (fillfactor = 50)`, // room for the new version of a row beside the old one
+	insert:  " ON CONFLICT (app, stream, shard) DO NOTHING",
+	begin:   "SET LOCAL idle_in_transaction_session_timeout = ",
+	locking: " FOR UPDATE NOWAIT",
+	now:     "now()",
+	before:  "now() - ? * INTERVAL '1 second'",
+	ago:     func(seconds int64) any { return seconds },
+	locked:  func(err error) bool { return sqlState(err) == "55P03" },
+}
+
+var mysql = &dialect{
+	name: "MySQL", quote: "`", schemas: true,
+	// Names are bytes: the collations that compare text by its bytes ignore spaces at its end.
+	table: `CREATE TABLE IF NOT EXISTS {table} (
+  app VARBINARY(255) NOT NULL,
+  stream VARBINARY(255) NOT NULL,
+  shard VARBINARY(255) NOT NULL,
+  epoch BIGINT NOT NULL,             -- the highest of an owner that was here
+  position VARBINARY(160) NOT NULL,  -- after the last record whose effects are here
+  ended TINYINT NOT NULL,            -- 1: the shard has no more records
+  updated DATETIME NOT NULL,         -- UTC
+  PRIMARY KEY (app, stream, shard)
+) ENGINE = InnoDB`,
+	// IGNORE would turn other errors into warnings as well.
+	insert:  " ON DUPLICATE KEY UPDATE epoch = epoch",
+	locking: " FOR UPDATE NOWAIT",
+	now:     "UTC_TIMESTAMP()",
+	before:  "UTC_TIMESTAMP() - INTERVAL ? SECOND",
+	ago:     func(seconds int64) any { return seconds },
+	locked: func(err error) bool {
+		switch mysqlCode(err) {
+		case "3572", "1205", "1213": // MySQL's word, MariaDB's, and a deadlock
+			return true
+		}
+		return false
+	},
+}
+
+var sqlite = &dialect{
+	name: "SQLite", quote: `"`, oneWriter: true,
+	table: `CREATE TABLE IF NOT EXISTS {table} (
+  app TEXT NOT NULL,
+  stream TEXT NOT NULL,
+  shard TEXT NOT NULL,
+  epoch INTEGER NOT NULL,  -- the highest of an owner that was here
+  position TEXT NOT NULL,  -- after the last record whose effects are here
+  ended INTEGER NOT NULL,  -- 1: the shard has no more records
+  updated TEXT NOT NULL,   -- UTC
+  PRIMARY KEY (app, stream, shard)
+) WITHOUT ROWID`,
+	insert: " ON CONFLICT (app, stream, shard) DO NOTHING",
+	// A transaction that begins with a write has the file to itself and reads what is true, whether
+	// the driver says BEGIN or BEGIN IMMEDIATE.
+	lock:   "UPDATE {table} SET epoch = epoch WHERE app = ? AND stream = ? AND shard = ?",
+	now:    "datetime('now')",
+	before: "datetime('now', ?)",
+	ago:    func(seconds int64) any { return "-" + strconv.FormatInt(seconds, 10) + " seconds" },
+	// Drivers have error types of their own, but all of them carry SQLite's English text.
+	locked: func(err error) bool {
+		return containsAny(err, "database is locked", "database table is locked", "SQLITE_BUSY")
+	},
+}
+
+// sqlState is the code that the server gave an error, "" without one. The errors of pgx and lib/pq
+// know it.
+func sqlState(err error) string {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState()
+	}
+	return ""
+}
+
+// The driver's error type cannot be named without the driver; its text begins with the code.
+var mysqlErrorForm = regexp.MustCompile(`\bError (\d{4})\b`)
+
+func mysqlCode(err error) string {
+	if err == nil {
+		return ""
+	}
+	if m := mysqlErrorForm.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// noTable reports whether an error says that the table is missing.
+func noTable(err error) bool {
+	return sqlState(err) == "42P01" || mysqlCode(err) == "1146" || containsAny(err, "no such table")
+}
+
+func containsAny(err error, texts ...string) bool {
+	if err == nil {
+		return false
+	}
+	s := err.Error()
+	for _, t := range texts {
+		if strings.Contains(s, t) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,40 @@
+package sqlsink_test
+
+import (
+	"context"
+	"database/sql"
+	"log"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/sink/sqlsink"
+)
+
+// Each order is a row, once.
+func Example() {
+	var (
+		ctx      context.Context
+		consumer *weir.Consumer // of the application billing
+	)
+	db, err := sql.Open("pgx", "postgres://shop@db/shop") // github.com/jackc/pgx/v5/stdlib
+	if err != nil {
+		log.Fatal(err)
+	}
+	sink, err := sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Postgres, App: "billing"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := sink.Migrate(ctx); err != nil { // makes the table of positions, if it is not there
+		log.Fatal(err)
+	}
+	err = consumer.RunShards(ctx, sink.Handlers(func(ctx context.Context, tx *sql.Tx, b *weir.Batch) error {
+		for _, r := range b.Records {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO orders (customer, what) VALUES ($1, $2)", r.PartitionKey, r.Data); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+}

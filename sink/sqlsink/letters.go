@@ -1,0 +1,52 @@
+package sqlsink
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/shard"
+)
+
+// Letters is a destination for [weir.GiveUp].To: letters go to another one, and when that has them
+// the position moves past their records. Otherwise a record that was given up, and that no later
+// one of its shard has followed, is handled again by the next owner of the shard.
+func (s *Sink) Letters(to deadletter.Destination) deadletter.Destination {
+	return deadletter.Func(func(ctx context.Context, letters []deadletter.Letter) error {
+		if to == nil {
+			return errors.New("sqlsink: Letters got no destination")
+		}
+		if err := to.Put(ctx, letters); err != nil || len(letters) == 0 {
+			return err
+		}
+		return s.pass(ctx, letters[len(letters)-1])
+	})
+}
+
+// pass moves the position past the record of a letter. All before it has had its effects, or was
+// given up.
+func (s *Sink) pass(ctx context.Context, l deadletter.Letter) error {
+	at, err := shard.Parse(l.Position)
+	if err == nil && at.Kind() != shard.Sequence {
+		err = errors.New("it is none of a record")
+	}
+	if err != nil {
+		return fmt.Errorf("sqlsink: the position of the letter %s: %w", l.ID, err)
+	}
+	_, err = s.transact(ctx, l.Stream, l.Shard, func(tx *sql.Tx, was row, found bool) (row, error) {
+		switch {
+		case !found:
+			return was, fmt.Errorf("%w: the row of %s/%s is gone", ErrSetBack, l.Stream, l.Shard)
+		case was.epoch > l.Epoch:
+			s.fenced.Add(1)
+			return was, fenced(was.epoch, l.Epoch)
+		case at.Compare(was.at) <= 0:
+			return was, nil
+		}
+		to := row{epoch: l.Epoch, at: at}
+		return to, s.move(ctx, tx, l.Stream, l.Shard, to)
+	})
+	return err
+}
