@@ -115,9 +115,9 @@ func (l *Lease) afterDeath(trials int) Deaths {
 	return d
 }
 
-// mourn is what is noted when a lease is given to another, if who had it died: "" if it did not. One that
-// was leaving had been told to stop: it may have been killed for taking too long over that, and not
-// by a record.
+// mourn is what is noted when a lease is given to another, if who had it died: "" if it did not.
+// One that was leaving had been told to stop: it may have been killed for taking too long over
+// that, and not by a record.
 func (p *planner) mourn(e *entry) string {
 	by := e.heldBy()
 	owner := p.sessions[by]
