@@ -26,6 +26,10 @@ type Deaths struct {
 	// Trial is the epoch at which the owner began to handle the first record after At by itself, 0
 	// when it has not, or is done with it.
 	Trial uint64
+	// Given is the beat count of the owner that the lease was given to after the last death, 0 when
+	// it has noted something since. One that dies with the same count never knew that it was the
+	// owner, so it did not die of what is here.
+	Given uint64
 	// Record is the position after the record that was tried last, zero before one was.
 	Record shard.Position
 }
@@ -38,15 +42,15 @@ const mostDeaths = 1_000_000
 
 // String is the form in which stores keep it.
 func (d Deaths) String() string {
-	return fmt.Sprintf("%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.At, d.Record)
+	return fmt.Sprintf("%d/%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.Given, d.At, d.Record)
 }
 
 // ParseDeaths reads what [Deaths.String] wrote. What is not that says nothing of anybody's death:
 // it is the zero Deaths.
 func ParseDeaths(s string) Deaths {
 	var d Deaths
-	parts := strings.SplitN(s, "/", 6)
-	if len(s) > MaxDeathsBytes || len(parts) != 6 {
+	parts := strings.SplitN(s, "/", 7)
+	if len(s) > MaxDeathsBytes || len(parts) != 7 {
 		return Deaths{}
 	}
 	for i, n := range [...]*int{&d.Count, &d.Tried, &d.Alone} {
@@ -57,15 +61,17 @@ func ParseDeaths(s string) Deaths {
 		*n = int(v)
 	}
 	var err error
-	if d.Trial, err = strconv.ParseUint(parts[3], 10, 63); err != nil {
-		return Deaths{}
-	}
-	if parts[5] != "" {
-		if d.Record, err = shard.Parse(parts[5]); err != nil {
+	for i, n := range [...]*uint64{&d.Trial, &d.Given} {
+		if *n, err = strconv.ParseUint(parts[3+i], 10, 63); err != nil {
 			return Deaths{}
 		}
 	}
-	if d.At, err = shard.Parse(parts[4]); err != nil || d.At.IsZero() || d.Tried > d.Count || d.Alone > d.Tried {
+	if parts[6] != "" {
+		if d.Record, err = shard.Parse(parts[6]); err != nil {
+			return Deaths{}
+		}
+	}
+	if d.At, err = shard.Parse(parts[5]); err != nil || d.At.IsZero() || d.Tried > d.Count || d.Alone > d.Tried {
 		return Deaths{}
 	}
 	return d
@@ -97,12 +103,12 @@ func (l *Lease) tries() bool {
 	return d.Trial != 0 && d.Trial == held
 }
 
-// afterDeath is what is known when the owner has died, too, which at that time handled single
-// records of so many leases.
-func (l *Lease) afterDeath(trials int) Deaths {
+// afterDeath is what is known when the holder has died, too, which at that time handled single
+// records of so many leases, and whose last beat count is given.
+func (l *Lease) afterDeath(trials int, beat uint64) Deaths {
 	d := l.DeathsHere()
 	d.At = l.Position
-	if d.Count < mostDeaths {
+	if knew := d.Given == 0 || d.Given != beat; knew && d.Count < mostDeaths {
 		d.Count++
 		if l.tries() {
 			d.Tried++
@@ -115,13 +121,13 @@ func (l *Lease) afterDeath(trials int) Deaths {
 	return d
 }
 
-// mourn is what is noted when a lease is given to another, if who had it died: "" if it did not. One that
-// was leaving had been told to stop: it may have been killed for taking too long over that, and not
-// by a record.
+// mourn is what is noted when a lease is given to another, if who had it died: "" if it did not.
+// One that was leaving had been told to stop: it may have been killed for taking too long over
+// that, and not by a record.
 func (p *planner) mourn(e *entry) string {
 	by := e.heldBy()
-	owner := p.sessions[by]
-	if owner == nil || !owner.died {
+	held := p.sessions[by]
+	if held == nil || !held.died {
 		return ""
 	}
 	if p.trials == nil {
@@ -132,5 +138,7 @@ func (p *planner) mourn(e *entry) string {
 			}
 		}
 	}
-	return e.afterDeath(p.trials[by]).String()
+	d := e.afterDeath(p.trials[by], held.beat)
+	d.Given = e.to.beat
+	return d.String()
 }

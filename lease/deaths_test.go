@@ -14,8 +14,8 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range []Deaths{
-		{At: shard.Oldest}, {At: shard.Oldest, Count: 3, Tried: 2, Alone: 1, Trial: 17},
-		{At: long, Record: long, Count: mostDeaths, Tried: mostDeaths, Alone: mostDeaths, Trial: 1<<63 - 1},
+		{At: shard.Oldest}, {At: shard.Oldest, Count: 3, Tried: 2, Alone: 1, Trial: 17, Given: 9},
+		{At: long, Record: long, Count: mostDeaths, Tried: mostDeaths, Alone: mostDeaths, Trial: 1<<63 - 1, Given: 1<<63 - 1},
 	} {
 		s := d.String()
 		if got := ParseDeaths(s); got != d || !goodDeaths(s) {
@@ -27,8 +27,9 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
-		"", "1", "1/0/0/0/oldest", "1/0/0/0//", "1/0/0/0/x/", "1/0/0/0/oldest/x", "-1/0/0/0/oldest/", "1/2/0/0/oldest/", "2/1/2/0/oldest/", "1/0/0/-1/oldest/",
-		"1000001/0/0/0/oldest/", "1/0/0/9223372036854775808/oldest/", " 1/0/0/0/oldest/", "1/0/0/0/oldest//", strings.Repeat("1", 500),
+		"", "1", "1/0/0/0/0/oldest", "1/0/0/0/oldest/", "1/0/0/0/0//", "1/0/0/0/0/x/", "1/0/0/0/0/oldest/x", "-1/0/0/0/0/oldest/", "1/2/0/0/0/oldest/",
+		"2/1/2/0/0/oldest/", "1/0/0/-1/0/oldest/", "1/0/0/0/-1/oldest/", "1000001/0/0/0/0/oldest/", "1/0/0/9223372036854775808/0/oldest/",
+		"1/0/0/0/9223372036854775808/oldest/", " 1/0/0/0/0/oldest/", "1/0/0/0/0/oldest//", strings.Repeat("1", 500),
 	} {
 		if got := ParseDeaths(s); got != (Deaths{}) {
 			t.Errorf("%q is %+v", s, got)
@@ -37,7 +38,7 @@ func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
 }
 
 func FuzzParseDeaths(f *testing.F) {
-	f.Add("3/2/1/17/4959+3/4960")
+	f.Add("3/2/1/17/5/4959+3/4960")
 	f.Fuzz(func(t *testing.T, s string) {
 		d := ParseDeaths(s)
 		if d != (Deaths{}) && ParseDeaths(d.String()) != d {
@@ -64,21 +65,25 @@ func TestThePlanNotesDeaths(t *testing.T) {
 		paused []string
 		want   []string
 	}{
-		{name: "the first", leases: []Lease{{}}, owner: Worker{Ended: true}, want: []string{text(Deaths{At: at("7"), Count: 1})}},
+		{name: "the first", leases: []Lease{{}}, owner: Worker{Ended: true}, want: []string{text(Deaths{At: at("7"), Count: 1, Given: 1})}},
 		{name: "one more at the same position", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2})}}, owner: Worker{Ended: true},
-			want: []string{text(Deaths{At: at("7"), Count: 3})}},
+			want: []string{text(Deaths{At: at("7"), Count: 3, Given: 1})}},
 		{name: "the position has moved", leases: []Lease{{Deaths: text(Deaths{At: at("6"), Count: 2, Tried: 1, Alone: 1, Trial: 5})}}, owner: Worker{Ended: true},
-			want: []string{text(Deaths{At: at("7"), Count: 1})}},
+			want: []string{text(Deaths{At: at("7"), Count: 1, Given: 1})}},
 		{name: "it tried a record by itself", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2, Trial: 5})}}, owner: Worker{Ended: true},
-			want: []string{text(Deaths{At: at("7"), Count: 3, Tried: 1, Alone: 1})}},
+			want: []string{text(Deaths{At: at("7"), Count: 3, Given: 1, Tried: 1, Alone: 1})}},
 		{name: "an owner before it had tried", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2, Trial: 4})}}, owner: Worker{Ended: true},
-			want: []string{text(Deaths{At: at("7"), Count: 3})}},
+			want: []string{text(Deaths{At: at("7"), Count: 3, Given: 1})}},
 		{name: "it tried two", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 2, Trial: 5})}, {Deaths: text(Deaths{At: at("7"), Trial: 5})}, {}}, owner: Worker{Ended: true},
-			want: []string{text(Deaths{At: at("7"), Count: 3, Tried: 1}), text(Deaths{At: at("7"), Count: 1, Tried: 1}), text(Deaths{At: at("7"), Count: 1})}},
+			want: []string{text(Deaths{At: at("7"), Count: 3, Given: 1, Tried: 1}), text(Deaths{At: at("7"), Count: 1, Given: 1, Tried: 1}), text(Deaths{At: at("7"), Count: 1, Given: 1})}},
+		{name: "it never knew", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 1, Given: 3})}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 1, Given: 1})}},
+		{name: "it has beaten since", leases: []Lease{{Deaths: text(Deaths{At: at("7"), Count: 1, Given: 2})}}, owner: Worker{Ended: true},
+			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1})}},
 		{name: "it was to stop", leases: []Lease{{}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
 		{name: "its stream is paused", leases: []Lease{{}}, owner: Worker{Ended: true}, paused: []string{"s"}, want: []string{""}}, // when it is given to somebody
 		{name: "it was revoked before it died", leases: []Lease{{Owner: "-", Revoked: "x", Deaths: text(Deaths{At: at("7"), Count: 1, Trial: 4})}}, owner: Worker{Ended: true},
-			want: []string{text(Deaths{At: at("7"), Count: 2, Tried: 1, Alone: 1})}},
+			want: []string{text(Deaths{At: at("7"), Count: 2, Given: 1, Tried: 1, Alone: 1})}},
 		{name: "it was revoked from one that was to stop", leases: []Lease{{Owner: "-", Revoked: "x"}}, owner: Worker{Ended: true, Leaving: true}, want: []string{""}},
 		{name: "nobody had it", leases: []Lease{{Owner: "-", Deaths: text(Deaths{At: at("7"), Count: 1})}}, owner: Worker{Ended: true}, want: []string{""}},
 		{name: "its owner is not known", leases: []Lease{{Owner: "y"}}, owner: Worker{Ended: true}, want: []string{""}},

@@ -104,7 +104,7 @@ const (
 type holder struct {
 	session  string
 	standing standing
-	beat     uint64 // of a dying one: the count in Facts.Dead
+	beat     uint64 // its count; of a dying one that in Facts.Dead
 	died     bool   // its beats stopped although it was not leaving
 	named    bool   // by a lease, as its owner or its heir
 	weight   float64
@@ -212,7 +212,7 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		if p.sessions[w.Session] != nil {
 			continue
 		}
-		h := &holder{session: w.Session, weight: w.Weight, limit: w.MaxLeases, cutOff: w.CutOff()}
+		h := &holder{session: w.Session, beat: w.Beat, weight: w.Weight, limit: w.MaxLeases, cutOff: w.CutOff()}
 		if !(w.Weight > 0) || math.IsInf(w.Weight, 1) {
 			h.weight = 1
 		}
