@@ -311,8 +311,8 @@ func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (ne
 	if place && next != b {
 		s.l.in.calls.give()
 	}
-	if ended(err) != nil {
-		s.l.term.GiveBack() // the loop returns the error then
+	if stop := ended(err); stop != nil {
+		s.l.term.Fail(stop)
 	}
 	if wakes {
 		s.l.term.Wake()

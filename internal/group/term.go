@@ -260,6 +260,18 @@ func (t *Term) GiveUp(cause error) {
 // GiveBack has the lease go back when the reader has returned, to whomever the plan gives it to.
 func (t *Term) GiveBack() { t.drain() }
 
+// Fail has Run end with an error, although the reader has not returned it yet: other calls of the
+// user's code may take their time, or never return.
+func (t *Term) Fail(err error) {
+	t.mu.Lock()
+	if r := t.rarely(); r.err == nil {
+		r.err = err
+	}
+	t.mu.Unlock()
+	t.poke()
+	t.drain()
+}
+
 // Abandon gives the lease up although the reader has not returned: its handler ignores that Context
 // has ended. Run does not wait for it any more, and nothing that it still does counts; what it
 // writes elsewhere only the epoch can fence.
