@@ -120,7 +120,7 @@ func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 		return err
 	}
 	if side := b.delivery.side; side != nil {
-		return side.of.save(ctx, r.Position())
+		return side.of.save(ctx, side, r.Position())
 	}
 	return b.delivery.loop.term.Save(ctx, r.Position())
 }

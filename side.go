@@ -36,6 +36,7 @@ type side struct {
 	slab    []besides   // not used yet
 	records []Record    // … too
 	behind  time.Duration
+	owned   bool  // a call has the shard's own place
 	looks   bool  // the loop waits for changed
 	parked  bool  // … or there is no loop, which is woken when all is done
 	stops   bool  // nothing new is begun
@@ -45,12 +46,15 @@ type side struct {
 // besides is a delivery of records of one key.
 type besides struct {
 	delivery
-	of    *side
-	place bool // the call has one of the worker's
+	of *side
+	// The call has one of the worker's places, or the one that the shard has beside them for its
+	// oldest record; neither when it rests, see rest.
+	place, own bool
 
 	// With the lock of the side.
 	lane         *lanes.Lane // nil when it is over
 	noted        int         // of its records that are done
+	resting      int         // goroutines of the handler that wait until older records are done
 	state        ShardState
 	since        mono.Time // of state
 	attempt      int
@@ -205,7 +209,8 @@ func (s *side) begin() {
 // place, which it keeps if that is needed.
 func (s *side) mayBegin(has bool) *besides {
 	lane, oldest := s.span.MayBegin()
-	if lane == nil || !oldest && !has && !s.l.in.calls.take(s) {
+	own := oldest && !s.owned
+	if lane == nil || !own && !has && !s.l.in.calls.take(s) {
 		return nil
 	}
 	s.span.Begin(lane)
@@ -213,7 +218,8 @@ func (s *side) mayBegin(has bool) *besides {
 	if !paused {
 		b = s.besides(lane)
 	}
-	b.place = !oldest
+	b.place, b.own = !own, own
+	s.owned = s.owned || own
 	s.runs(b)
 	return b
 }
@@ -269,9 +275,13 @@ func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (ne
 	b.mu.Lock()
 	done := b.done
 	b.mu.Unlock()
-	place := b.place
 
 	s.mu.Lock()
+	if b.resting > 0 {
+		b.resting = 0
+		s.span.Work()
+	}
+	place := b.place
 	s.done(b, done)
 	s.running.remove(b)
 	switch {
@@ -294,6 +304,9 @@ func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (ne
 		s.wakeAt()
 	}
 	ends := b.lane == nil
+	if next == nil && b.own {
+		b.own, s.owned = false, false
+	}
 	if next == nil && !s.stops {
 		if next = s.mayBegin(place && !s.l.in.calls.contended()); next != nil {
 			place = place && !next.place
@@ -318,6 +331,38 @@ func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (ne
 		s.l.term.Wake()
 	}
 	return next
+}
+
+// rest has others begin while a call waits until what is older is done: else calls that wait could
+// have all places that the older ones need. It returns what is to follow. It is called without the
+// lock.
+func (s *side) rest(b *besides) (goOn func()) {
+	gives := false
+	s.mu.Lock()
+	if b.lane == nil || b.state != ShardHandling {
+		s.mu.Unlock()
+		return func() {}
+	}
+	if b.resting++; b.resting == 1 {
+		s.span.Rest()
+		s.owned = s.owned && !b.own
+		gives, b.place, b.own = b.place, false, false
+		s.begin()
+	}
+	s.mu.Unlock()
+	if gives {
+		s.l.in.calls.give()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if b.resting == 0 { // the call is over
+			return
+		}
+		if b.resting--; b.resting == 0 {
+			s.span.Work()
+		}
+	}
 }
 
 // noteDone notes that so many records of a delivery are done. It is called without the lock.

@@ -110,7 +110,8 @@ func (l *shardLoop) lookBeside() (look sideLook) {
 var errNotAllDone = errors.New("weir: the lease is wanted back before all is done that lies before the record")
 
 // save waits until the position is saved, which it is after everything before it is done.
-func (s *side) save(ctx context.Context, p Position) error {
+func (s *side) save(ctx context.Context, b *besides, p Position) error {
+	defer s.rest(b)()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.stopping, func() {

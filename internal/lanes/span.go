@@ -16,8 +16,8 @@ import (
 // added. The records of a partition key are in one lane, in order, and one call at a time has some
 // of them. Records without a key are a lane each.
 //
-// The lane of the oldest record may always begin; of the others, one less than the bound may be at
-// work. So the record that everything waits for never waits for a place.
+// One place is kept for the lane of the oldest record, so the record that everything waits for waits
+// at most for calls that are at work. Those that wait for it themselves have no place, see Rest.
 type Span struct {
 	bound int // calls at a time
 	most  int // records of a call
@@ -146,6 +146,9 @@ func (s *Span) MayBegin() (l *Lane, oldest bool) {
 	}
 	first := s.first.items[s.first.at].lane
 	if first.queued {
+		if s.works >= s.bound {
+			return nil, false
+		}
 		return first, true
 	}
 	others := s.works
@@ -206,6 +209,13 @@ func (s *Span) Done(l *Lane, n int) {
 	}
 	s.pop()
 }
+
+// Rest notes that the call at a lane waits for older records to be done; until Work others may
+// begin in its place.
+func (s *Span) Rest() { s.works-- }
+
+// Work notes that a call that rested goes on.
+func (s *Span) Work() { s.works++ }
 
 // Pause notes that no call is at the lane's Records until Resume.
 func (s *Span) Pause(l *Lane) {

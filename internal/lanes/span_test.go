@@ -109,7 +109,7 @@ func (m *model) begin() {
 		atWork = atWork || has && !c.paused
 		resumed = resumed || has && c.paused && c.lane.queued
 	}
-	mustOldest := oldest < len(m.all) && (m.free(oldest) || resumed)
+	mustOldest := oldest < len(m.all) && (m.free(oldest) || resumed) && m.works() < m.bound
 	if mustOldest != isOldest {
 		m.t.Fatalf("the oldest, %d, may begin: %t, want %t", oldest, isOldest, mustOldest)
 	}
@@ -293,9 +293,9 @@ func rounds() uint64 {
 	return 1000
 }
 
-// The record that all wait for begins although no place is free, and those of its lane that follow
-// wait for a place like others.
-func TestTheOldestNeverWaitsForAPlace(t *testing.T) {
+// One place is kept for the record that all wait for, and those of its lane that follow wait for a
+// place like others. Who waits for the oldest has none.
+func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 	s := New(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
 		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "a", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1)
@@ -328,8 +328,30 @@ func TestTheOldestNeverWaitsForAPlace(t *testing.T) {
 	s.Done(b, 1)
 	s.Return(b)
 	begins("a", false)
+	if l, _ := s.MayBegin(); l != nil {
+		t.Fatalf("a third call: %v", l)
+	}
 	s.Done(c, 1)
 	if got := s.Mark().String(); got != "3" {
 		t.Errorf("the mark is %s", got)
+	}
+}
+
+// A call that waits until older records are done leaves its place to them.
+func TestWhoRestsLeavesItsPlace(t *testing.T) {
+	s := New(2, 1)
+	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
+		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "d", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1)
+	for _, key := range []string{"a", "b", "c", "d"} {
+		l, _ := s.MayBegin()
+		if l == nil {
+			t.Fatalf("%s does not begin", key)
+		}
+		s.Begin(l)
+		s.Done(l, 1)
+		s.Rest()
+	}
+	if _, works := s.Lanes(); works != 0 {
+		t.Errorf("%d at work", works)
 	}
 }
