@@ -194,6 +194,13 @@ func (d *delivery) finish() Position {
 	return d.upTo
 }
 
+// complete notes that all is done.
+func (d *delivery) complete() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done, d.whole = len(d.kept.records), true
+}
+
 // close lets go of the records, which the page may need again.
 func (d *delivery) close() {
 	d.mu.Lock()

@@ -201,6 +201,9 @@ func lastNumber(records []source.Record) (seq string, some bool) {
 
 // ended keeps of an error that ended a term only what ends Run.
 func ended(err error) error {
+	if err == nil {
+		return nil
+	}
 	var stop *stopError
 	if errors.As(err, &stop) {
 		return stop
@@ -327,7 +330,9 @@ func decide(err error, done, pulled, over bool) next {
 // handled notes that all of a delivery is done.
 func (l *shardLoop) handled(d *delivery, took time.Duration) {
 	records, bytes := len(d.kept.records)-d.gone, d.bytes
-	if at := d.finish(); len(d.kept.records) > 0 && d.side == nil {
+	if d.side != nil { // its span knows how far all is done
+		d.complete()
+	} else if at := d.finish(); len(d.kept.records) > 0 {
 		l.term.Advance(at)
 	}
 	l.noteHandled(bytes)
