@@ -134,8 +134,8 @@ type dying struct {
 	last    error // that the letters could not be put, or else failure
 }
 
-// putLetters puts letters once, and returns the pause before it has to be tried again. It fails when
-// the term is over.
+// putLetters puts letters once, and returns the pause before it has to be tried again. It fails
+// when the term is over.
 func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
 	g, policy := d.dying, &l.in.opts.GiveUp
 	d.enter(ShardGivingUp, d.attempt, g.last)
@@ -161,7 +161,8 @@ func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
 	return 0, nil
 }
 
-// putAll puts letters until that is done. It fails when the term is over or the lease is wanted back.
+// putAll puts letters until that is done. It fails when the term is over or the lease is wanted
+// back.
 func (l *shardLoop) putAll(d *delivery) error {
 	for d.dying != nil {
 		pause, err := l.putLetters(d)

@@ -12,10 +12,10 @@ import "time"
 //
 // The checkpoint is the place before which everything is done, so what was done beyond it may be
 // handled again by the next owner of the shard: Span records at most. A key that fails holds up
-// itself, and what it has to wait for is told as for a batch; other keys go on until Span, SpanBytes
-// or SpanAge is reached, and then the shard waits for it. [GiveUp] ends that. [Batch].Checkpoint
-// waits for what lies before the record in the shard, too. The last batch of a shard has no records
-// and comes when all its keys are done.
+// itself, and what it has to wait for is told as for a batch; other keys go on until Span,
+// SpanBytes or SpanAge is reached, and then the shard waits for it. [GiveUp] ends that.
+// [Batch].Checkpoint waits for what lies before the record in the shard, too. The last batch of a
+// shard has no records and comes when all its keys are done.
 //
 // Records without a key, which streams have that distribute records by themselves, are handled in
 // no order. On such a stream a key that is there keeps no order either: its records are in

@@ -302,8 +302,8 @@ func TestTheEndWaitsForAllKeys(t *testing.T) {
 	})
 }
 
-// A handler that stops Run is heard at once, whatever other calls do: nothing new is begun, in other
-// shards either.
+// A handler that stops Run is heard at once, whatever other calls do: nothing new is begun, in
+// other shards either.
 func TestStopIsHeardWhileOthersAreAtWork(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"Stop":         func() error { return weir.Stop(errors.New("enough")) },

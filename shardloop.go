@@ -236,8 +236,8 @@ func (l *shardLoop) deliver(d *delivery) error {
 }
 
 // step calls the handler with what is not done of a delivery, or puts the letters of what is given
-// up. over says that nothing is left to be done with it; else there is a pause before the next step.
-// It fails as deliver does.
+// up. over says that nothing is left to be done with it; else there is a pause before the next
+// step. It fails as deliver does.
 func (l *shardLoop) step(d *delivery) (pause time.Duration, over bool, err error) {
 	if err := l.term.Check(); err != nil {
 		return 0, false, err

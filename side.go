@@ -124,8 +124,8 @@ func (s *side) roomFor(n, bytes int) bool {
 	return s.l.in.opts.Parallel.roomFor(s.span.Len()+n, s.span.Bytes()+bytes, n, mono.Since(since))
 }
 
-// roomFor reports whether a span may become so long, by n records more. Whatever comes is taken when
-// there is nothing else.
+// roomFor reports whether a span may become so long, by n records more. Whatever comes is taken
+// when there is nothing else.
 func (p *Parallel) roomFor(length, bytes, n int, age time.Duration) bool {
 	return length == n || length <= p.Span && bytes <= p.SpanBytes && (p.SpanAge == 0 || age < p.SpanAge)
 }

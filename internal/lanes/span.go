@@ -16,8 +16,9 @@ import (
 // added. The records of a partition key are in one lane, in order, and one call at a time has some
 // of them. Records without a key are a lane each.
 //
-// One place is kept for the lane of the oldest record, so the record that everything waits for waits
-// at most for calls that are at work. Those that wait for it themselves have no place, see Rest.
+// One place is kept for the lane of the oldest record, so the record that everything waits for
+// waits at most for calls that are at work. Those that wait for it themselves have no place, see
+// Rest.
 type Span struct {
 	bound int // calls at a time
 	most  int // records of a call
@@ -295,7 +296,8 @@ func (s *Span) Bytes() int { return s.bytes }
 // Lanes is how many keys have records that are not done, and how many of them are at work.
 func (s *Span) Lanes() (live, works int) { return s.live, s.works }
 
-// Oldest is the oldest record that is not done, its lane, and when it was added; nil if all is done.
+// Oldest is the oldest record that is not done, its lane, and when it was added; nil if all is
+// done.
 func (s *Span) Oldest() (*source.Record, *Lane, mono.Time) {
 	c := s.first
 	if c == nil {

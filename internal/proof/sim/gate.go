@@ -129,8 +129,8 @@ func (g *gate) empty() bool {
 	return len(g.arrived) == 0
 }
 
-// first tells calls of one worker apart that come at one time: those that change leases, and those of
-// handlers of several keys of a shard.
+// first tells calls of one worker apart that come at one time: those that change leases, and those
+// of handlers of several keys of a shard.
 func (c *call) first() string {
 	switch body := c.body.(type) {
 	case applyCall:
