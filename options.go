@@ -81,7 +81,8 @@ type Options struct {
 	// Expired says what becomes of a checkpoint whose records have left the stream: [FailExpired]
 	// (the default), [OldestExpired] or [LatestExpired].
 	Expired ExpiredPolicy
-	// Batch caps the records of one batch, and of one read, 1 to 10,000. Defaults to 10,000.
+	// Batch caps the records of one batch, and of one read, 1 to 10,000; with Parallel, of a batch
+	// alone. Defaults to 10,000.
 	Batch int
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].

@@ -120,12 +120,20 @@ func (r *run) loop(t *group.Term) *shardLoop {
 // pagesOf is what a shard is read from, from a position on.
 func (r *run) pagesOf(l *shardLoop, at Position) pages {
 	poll := polling.Poll{
-		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: int32(r.opts.Batch), Listener: l,
+		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: r.mostRead(), Listener: l,
 	}
 	if r.consumers == nil {
 		return polling.NewFeed(l, poll, &r.scheduler, r.budget)
 	}
 	return r.pages(l, poll, r.consumers)
+}
+
+// mostRead is how many records a read may bring. Batches of one key say nothing of what is read.
+func (r *run) mostRead() int32 {
+	if r.opts.Parallel.on() {
+		return 10_000
+	}
+	return int32(r.opts.Batch)
 }
 
 // setup is what a stream's shards are read with.

@@ -56,7 +56,7 @@ func (l *shardLoop) addBeside(page *source.Page) error {
 	defer unpack.release()
 	again := unpack.unpacks(page) // the memory of runs is used again
 	page.Keep()
-	size := min(l.in.opts.Batch, max(l.in.opts.Parallel.Span/8, 1))
+	size := min(l.in.opts.Parallel.Span/8, 1000)
 	added := false
 	for run, isLast := range unpack.runs(page, size) {
 		if again {

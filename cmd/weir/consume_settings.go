@@ -88,7 +88,8 @@ func (o *consumeOptions) options(h slog.Handler, from weir.Position) weir.Option
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
 	options.Reading, options.FanOutName = o.fanOut.reading(), o.fanOut.name
-	options.ReuseBuffers = o.to.bucket == "" // what the other handlers keep of records are copies
+	// What the other handlers keep of records are copies.
+	options.ReuseBuffers = o.to.bucket == "" && options.Parallel.Keys < 2
 	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
 	var many throttles

@@ -21,12 +21,6 @@ var lenient = weir.Options{
 	GiveUp: weir.GiveUp{To: deadletter.File("orders.dead.ndjson"), Attempts: 3},
 }
 
-// sideBySide handles 64 keys of a shard at a time.
-var sideBySide = weir.Options{
-	Stream: "orders", App: "billing",
-	Parallel: weir.Parallel{Keys: 64},
-}
-
 // chargeOrReject says which orders can never be charged.
 func (t *till) chargeOrReject(ctx context.Context, r weir.Record) error {
 	err := t.charge(ctx, r)
@@ -34,6 +28,12 @@ func (t *till) chargeOrReject(ctx context.Context, r weir.Record) error {
 		return weir.Reject(err)
 	}
 	return err
+}
+
+// sideBySide handles 64 keys of a shard at a time.
+var sideBySide = weir.Options{
+	Stream: "orders", App: "billing",
+	Parallel: weir.Parallel{Keys: 64},
 }
 
 // chargeAgain charges the orders that were given up and are not dropped.
