@@ -122,7 +122,9 @@ func BenchmarkParallelSlow(b *testing.B) {
 				until(t, "all", time.Hour, func() bool { return n.Load() == records })
 				took[keys] = time.Since(began)
 				stop()
-				<-over
+				if err := <-over; err != nil {
+					t.Error(err)
+				}
 			})
 		}}})
 		if !ok {

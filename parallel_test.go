@@ -79,7 +79,9 @@ func (h *keyed) handle(ctx context.Context, b *weir.Batch) error {
 		h.mu.Lock()
 		h.got[key] = append(h.got[key], string(r.Data))
 		h.mu.Unlock()
-		b.Done(b.Records[i])
+		if err := b.Done(b.Records[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -231,7 +233,9 @@ func TestAKeyThatFailsHoldsUpItself(t *testing.T) {
 			t.Errorf("in the end it stands like this: %+v", s)
 		}
 		stop()
-		<-over
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -269,7 +273,9 @@ func TestAKeyIsGivenUpBesideOthers(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		stop()
-		<-over
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -303,7 +309,9 @@ func TestTheEndWaitsForAllKeys(t *testing.T) {
 			t.Errorf("the ends of %v", h.ended)
 		}
 		stop()
-		<-over
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -363,7 +371,9 @@ func TestCallsThatSaveLeaveTheirPlaces(t *testing.T) {
 		until(t, "all", 5*time.Minute, func() bool { return h.all() == 90 })
 		h.inOrder(keys, 3)
 		stop()
-		<-over
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -396,7 +406,9 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 			t.Errorf("it was saved after %v", took)
 		}
 		stop()
-		<-over
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -30,12 +30,6 @@ func (t *till) chargeOrReject(ctx context.Context, r weir.Record) error {
 	return err
 }
 
-// sideBySide handles 64 keys of a shard at a time.
-var sideBySide = weir.Options{
-	Stream: "orders", App: "billing",
-	Parallel: weir.Parallel{Keys: 64},
-}
-
 // chargeAgain charges the orders that were given up and are not dropped.
 func (t *till) chargeAgain(ctx context.Context, box deadletter.Box) (deadletter.Outcome, error) {
 	var letters []deadletter.Item
