@@ -126,17 +126,35 @@ func (l *shardLoop) newTrial() *trial {
 	return &trial{deaths: d, began: time.Now(), records: trialRecords}
 }
 
-// alone is what precedes a call of the handler. In a trial it cuts the next record off from the
-// others of the delivery, and notes durably that it is begun. A record that is known to kill is
-// given up here, or waited for. It fails when the term is over, and when the lease is wanted back.
-func (l *shardLoop) alone(d *delivery) error {
+// trial is how this term handles what may have killed the owners before, nil when it did not.
+func (l *shardLoop) trial() *trial {
+	if l.handles == nil {
+		l.handles = l.shared()
+	}
 	h := l.handles
 	if !h.judged {
 		if h.judged, h.trial = true, l.newTrial(); h.trial != nil {
 			l.tellSuspected(h.trial, "", 0)
 		}
 	}
-	for t := h.trial; t != nil; {
+	return h.trial
+}
+
+// alone is what precedes a call of the handler. In a trial it cuts the next record off from the
+// others of the delivery, and notes durably that it is begun. A record that is known to kill is
+// given up here, or waited for. It fails when the term is over, and when the lease is wanted back.
+func (l *shardLoop) alone(d *delivery) error {
+	if d.dying != nil { // which comes first
+		return nil
+	}
+	t := l.trial()
+	if t == nil {
+		return nil
+	}
+	if err := l.term.Check(); err != nil {
+		return err
+	}
+	for h := l.handles; ; {
 		record, id, some := d.nextRecord()
 		if !some { // a call for the end alone
 			return nil
@@ -161,7 +179,6 @@ func (l *shardLoop) alone(d *delivery) error {
 		}
 		return l.begin(d, t, record)
 	}
-	return nil
 }
 
 // begin notes durably which record is handled next.
@@ -177,7 +194,7 @@ func (l *shardLoop) begin(d *delivery, t *trial, record Position) error {
 	t.turn = kind
 	t.deaths.Trial, t.deaths.Record = l.term.Lease.Epoch, record
 	if err := l.term.Note(l.term.Reading(), t.deaths); err != nil {
-		l.tried(err)
+		l.tried(d, err)
 		return err
 	}
 	if !d.pulled {
@@ -187,8 +204,8 @@ func (l *shardLoop) begin(d *delivery, t *trial, record Position) error {
 }
 
 // tried notes that a call of the handler has returned.
-func (l *shardLoop) tried(err error) {
-	if l.handles == nil || l.handles.trial == nil {
+func (l *shardLoop) tried(d *delivery, err error) {
+	if d.side != nil || l.handles == nil || l.handles.trial == nil {
 		return
 	}
 	t := l.handles.trial
@@ -273,7 +290,8 @@ func (l *shardLoop) giveUpKiller(d *delivery, t *trial, id string) error {
 		now := time.Now()
 		v.do = policy.judgeKiller(now.Sub(t.began), l.in.givingUp.lastWorked().After(t.began), l.in.givingUp.room(policy.PerMinute, now))
 		if v.do == giveUp {
-			if err := l.giveUp(d, v, err); err != nil {
+			d.dying = &dying{verdictOf: v, failure: err, last: err, letters: d.letters(v, err)}
+			if err := l.putAll(d); err != nil {
 				return err
 			}
 			t.deaths.Count = 0 // it was this record, so nobody has died of what follows

@@ -27,6 +27,7 @@ type delivery struct {
 	pulled bool           // it is over for the loop before its records are done
 	ctx    handlerContext // of the handler's calls
 	bytes  int            // of the data of all records
+	side   *besides       // what it is beside others; nil if they are handled one after the other
 
 	// Of the goroutine that delivers.
 	calls int // of the handler
@@ -39,6 +40,8 @@ type delivery struct {
 	last    error       // … and the error of the last
 	gone    int         // records that were given up
 	waits   consequence // why the first is not given up although it could be, as it was told
+	failing failing     // what is known of failures, beside others
+	dying   *dying      // letters that are to be put; nil if there are none
 	batch   Batch       // for the first call
 	first   []Record    // what the first call gets, if that is not a copy
 	copies  *[]Record   // what the handler gets where buffers are reused, and first is not there
@@ -56,10 +59,7 @@ type delivery struct {
 // says that the handler must not get the run itself, but a copy.
 func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bool, until time.Time) *delivery {
 	if l.handles == nil {
-		l.handles = &handling{
-			ShardHandler: everyShards{l.in.handler}, start: l.term.Lease.Position,
-			from: &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard},
-		}
+		l.handles = l.shared()
 	}
 	d := &delivery{
 		loop: l, from: l.handles.from, behind: page.Behind, end: end, until: until, pulled: l.pulls(),
@@ -78,6 +78,14 @@ func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bo
 		d.copies = copiesPool.Get().(*[]Record)
 	}
 	return d
+}
+
+// shared is the handler of all shards, for this one.
+func (l *shardLoop) shared() *handling {
+	return &handling{
+		ShardHandler: everyShards{l.in.handler}, start: l.term.Lease.Position,
+		from: &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard},
+	}
 }
 
 // copiesPool has slices of records for handlers that keep none.
@@ -102,8 +110,11 @@ func (d *delivery) markDone(r Record) error {
 	if d.whole {
 		found = r.Position().Compare(d.upTo) <= 0
 	}
-	over, whole := d.over, d.whole
+	over, whole, done := d.over, d.whole, d.done
 	d.mu.Unlock()
+	if d.side != nil && !over {
+		d.side.of.noteDone(d.side, done)
+	}
 	lost := d.loop.term.Lost()
 	switch {
 	case whole && found:
@@ -181,6 +192,13 @@ func (d *delivery) finish() Position {
 	d.done, d.whole = len(d.kept.records), true
 	d.upTo = d.mark()
 	return d.upTo
+}
+
+// complete notes that all is done.
+func (d *delivery) complete() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done, d.whole = len(d.kept.records), true
 }
 
 // close lets go of the records, which the page may need again.
@@ -284,6 +302,16 @@ func (d *delivery) noteFailure(err error, named bool) {
 		if d.alone++; d.alone == 1 {
 			d.suspect = now
 		}
+	}
+}
+
+// enter notes what is done with it.
+func (d *delivery) enter(state ShardState, attempt int, err error) {
+	switch b := d.side; {
+	case b == nil:
+		d.loop.enter(state, attempt, err)
+	case state != ShardHandling || err != nil || b.err != nil: // else it is noted already
+		b.of.entered(b, state, attempt, err)
 	}
 }
 

@@ -72,6 +72,10 @@ func (l *shardLoop) failsHere(d *delivery, letters bool) {
 	if at.Letters = letters; letters {
 		at.Held = ""
 	}
+	if b := d.side; b != nil {
+		b.of.fails(b, at)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failure != nil {

@@ -52,27 +52,28 @@ func (g *givingUp) took(n, perMinute int, now time.Time) {
 }
 
 // afterFailure does what follows a failure of the handler that noteFailure has noted. worked is
-// when the last call began that had succeeded by the time at which this one began. It returns nil
-// when the handler is to be called again, and otherwise why not.
-func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.Time) error {
+// when the last call began that had succeeded by the time at which this one began. It returns the
+// pause before the next step.
+func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.Time) time.Duration {
 	v := l.judge(d, of, worked)
 	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, l.in.opts.GiveUp.failures(v.do, d.attempt, d.alone))
 	switch v.do {
 	case giveUp:
 		l.handlerFailed(d, failedForGood, err, 0)
-		return l.giveUp(d, v, err)
+		d.dying = &dying{verdictOf: v, failure: err, last: err, letters: d.letters(v, err)}
+		return 0
 	case halveNow:
 		d.halve(v.until)
 		l.handlerFailed(d, failedInParts, err, 0)
-		return nil
+		return 0
 	case halve:
 		d.halve(v.until)
 	case waitForOthers, waitForRoom:
 		l.tellWaits(d, v)
 	}
-	l.enter(ShardRetrying, d.attempt, err)
+	d.enter(ShardRetrying, d.attempt, err)
 	l.handlerFailed(d, failedAgain, err, pause)
-	return retry.Wait(l.term.Reading(), pause)
+	return pause
 }
 
 // verdictOf is a verdict about the records of a delivery from one index to another.
@@ -124,35 +125,56 @@ func olderThan(records []source.Record, then time.Time) (n int) {
 	return n
 }
 
-// giveUp gives records up: their letters first, for as long as that takes, then they are done. It
-// fails when the term is over, and when the lease is wanted back.
-func (l *shardLoop) giveUp(d *delivery, v verdictOf, failure error) error {
-	letters := d.letters(v, failure)
-	policy := &l.in.opts.GiveUp
-	l.enter(ShardGivingUp, d.attempt, failure)
-	for attempt := 1; ; attempt++ {
-		err := contained("GiveUp.To", func() error { return policy.To.Put(&d.ctx, letters) })
-		if err == nil {
-			break
-		}
+// dying are records of a delivery that are given up, and are done once their letters are put.
+type dying struct {
+	verdictOf
+	failure error // of the handler
+	letters []deadletter.Letter
+	tries   int
+	last    error // that the letters could not be put, or else failure
+}
+
+// putLetters puts letters once, and returns the pause before it has to be tried again. It fails
+// when the term is over.
+func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
+	g, policy := d.dying, &l.in.opts.GiveUp
+	d.enter(ShardGivingUp, d.attempt, g.last)
+	g.tries++
+	if err := contained("GiveUp.To", func() error { return policy.To.Put(&d.ctx, g.letters) }); err != nil {
 		if cause := context.Cause(l.term.Context()); cause != nil {
-			return cause
+			return 0, cause
 		}
 		l.in.counted.lettersFailed.Add(1)
-		pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
-		l.lettersFailed(d, letters, err, attempt, pause)
-		if err := retry.Wait(l.term.Reading(), pause); err != nil {
+		pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, g.tries)
+		g.last = err
+		l.lettersFailed(d, g.letters, err, g.tries, pause)
+		return pause, nil
+	}
+	l.in.givingUp.took(len(g.letters), policy.PerMinute, time.Now())
+	l.in.counted.recordsGivenUp.Add(uint64(len(g.letters)))
+	l.tellGivenUp(d, g.verdictOf, g.letters, g.failure)
+	d.dying = nil
+	d.mu.Lock()
+	d.done = max(d.done, g.until)
+	d.mu.Unlock()
+	d.gone += len(g.letters)
+	return 0, nil
+}
+
+// putAll puts letters until that is done. It fails when the term is over or the lease is wanted
+// back.
+func (l *shardLoop) putAll(d *delivery) error {
+	for d.dying != nil {
+		pause, err := l.putLetters(d)
+		if err != nil {
 			return err
 		}
-		l.enter(ShardGivingUp, d.attempt, err)
+		if pause > 0 {
+			if err := retry.Wait(l.term.Reading(), pause); err != nil {
+				return err
+			}
+		}
 	}
-	l.in.givingUp.took(len(letters), policy.PerMinute, time.Now())
-	l.in.counted.recordsGivenUp.Add(uint64(len(letters)))
-	l.tellGivenUp(d, v, letters, failure)
-	d.mu.Lock()
-	d.done = max(d.done, v.until)
-	d.mu.Unlock()
-	d.gone += len(letters)
 	return nil
 }
 
@@ -206,7 +228,7 @@ func (l *shardLoop) tellWaits(d *delivery, v verdictOf) {
 func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
 	l.in.opts.Logger.Error("the letters of records that are given up could not be put; the shard waits for that", "stream", d.from.Stream, "shard", d.from.Shard,
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
-	l.enter(ShardRetrying, attempt, err)
+	d.enter(ShardRetrying, attempt, err)
 	l.failsHere(d, true)
 	if f := l.in.tell.LettersFailed; f != nil {
 		f(LettersFailed{Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), Err: err, Attempt: attempt, Next: pause})

@@ -81,7 +81,8 @@ type Options struct {
 	// Expired says what becomes of a checkpoint whose records have left the stream: [FailExpired]
 	// (the default), [OldestExpired] or [LatestExpired].
 	Expired ExpiredPolicy
-	// Batch caps the records of one batch, and of one read, 1 to 10,000. Defaults to 10,000.
+	// Batch caps the records of one batch, and of one read, 1 to 10,000; with Parallel, of a batch
+	// alone. Defaults to 10,000.
 	Batch int
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].
@@ -126,6 +127,9 @@ type Options struct {
 	// GiveUp says when a record is given up that the handler fails at, and where its letter goes.
 	// By default nothing is, and handling it again goes on for ever.
 	GiveUp GiveUp
+	// Parallel has the partition keys of a shard be handled side by side. By default one batch of a
+	// shard is handled after the other.
+	Parallel Parallel
 
 	// SuspectAfter is how many owners of a shard have to die one after the other at one position, 1
 	// to 1,000, until the next one handles the records there one at a time, each with a checkpoint,
@@ -278,6 +282,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		bad("Options.FanOutName %q is set although Options.Reading is not FanOut", o.FanOutName)
 	}
 	o.GiveUp.check(bad)
+	o.Parallel.check(o.ReuseBuffers, bad)
 	if o.SuspectAfter == 0 {
 		o.SuspectAfter = defaultSuspectAfter
 	}

@@ -40,7 +40,6 @@ var optionRules = map[string]func(o *Options) bool{
 		return o.FanOutName == o.App || o.Reading == FanOut && aName.MatchString(o.FanOutName)
 	},
 	"Wire":           func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire, OverNetHTTP) },
-	"ReuseBuffers":   nil,
 	"MaxMemory":      func(o *Options) bool { return within(o.MaxMemory, 16<<20, 1<<40) },
 	"IdleInterval":   func(o *Options) bool { return within(o.IdleInterval, 200*time.Millisecond, time.Minute) },
 	"ReadShare":      func(o *Options) bool { return within(o.ReadShare, 0.01, 1) },
@@ -65,6 +64,18 @@ var optionRules = map[string]func(o *Options) bool{
 		return g == GiveUp{} || g.To != nil && within(g.Attempts, 0, 10_000) && (g.MaxAge == 0 || within(g.MaxAge, time.Second, 366*24*time.Hour)) &&
 			g.Patience <= 24*time.Hour && g.PerMinute <= 1_000_000
 	},
+	"Parallel": func(o *Options) bool {
+		p := o.Parallel
+		if p.Keys == 0 || p.Keys == 1 {
+			return p == Parallel{Keys: p.Keys}
+		}
+		if p.Keys < 0 || p.Keys > 10_000 {
+			return false
+		}
+		return within(p.Calls, 1, 100_000) && within(p.Span, 100, 1_000_000) && within(p.SpanBytes, 1<<20, 1<<30) &&
+			(p.SpanAge == 0 || within(p.SpanAge, time.Second, 24*time.Hour))
+	},
+	"ReuseBuffers": func(o *Options) bool { return !o.ReuseBuffers || o.Parallel.Keys == 0 || o.Parallel.Keys == 1 },
 	"SuspectAfter": func(o *Options) bool { return o.SuspectAfter <= 1000 },
 	"ListInterval": func(o *Options) bool { return within(o.ListInterval, time.Second, time.Hour) },
 	"Weight":       func(o *Options) bool { return o.Weight > 0 && o.Weight <= math.MaxFloat64 },
@@ -124,6 +135,9 @@ func defaults(o Options) Options {
 	o.ListInterval = cmp.Or(o.ListInterval, time.Minute)
 	if o.GiveUp.To != nil {
 		o.GiveUp.Patience, o.GiveUp.PerMinute = cmp.Or(o.GiveUp.Patience, 2*time.Minute), cmp.Or(o.GiveUp.PerMinute, 60)
+	}
+	if p := &o.Parallel; p.Keys > 1 {
+		p.Calls, p.Span, p.SpanBytes = cmp.Or(p.Calls, 4*p.Keys), cmp.Or(p.Span, 10_000), cmp.Or(p.SpanBytes, 16<<20)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -199,6 +213,15 @@ func choices(t testing.TB, field reflect.StructField) []any {
 			all = append(all, GiveUp{To: to, MaxAge: d}, GiveUp{To: to, Patience: d})
 		}
 		return all
+	case Parallel:
+		all := []any{v, Parallel{Keys: 64}, Parallel{Keys: 1}, Parallel{Span: 100}, Parallel{Keys: 1, Calls: 1}}
+		for _, n := range around(2, 100, 10_000, 100_000, 1<<20, 1<<30) {
+			all = append(all, Parallel{Keys: n}, Parallel{Keys: 8, Calls: n}, Parallel{Keys: 8, Span: n}, Parallel{Keys: 8, SpanBytes: n})
+		}
+		for _, d := range around(0, time.Second, 24*time.Hour) {
+			all = append(all, Parallel{Keys: 8, SpanAge: d})
+		}
+		return all
 	case *slog.Logger:
 		return []any{v, slog.New(slog.NewTextHandler(io.Discard, nil))}
 	}
@@ -265,6 +288,8 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 		switch {
 		case strings.HasPrefix(name, "GiveUp."):
 			name = "GiveUp"
+		case strings.HasPrefix(name, "Parallel."):
+			name = "Parallel"
 		case strings.HasPrefix(line, "weir: stream "), strings.HasPrefix(line, `weir: "arn:`):
 			name = "Stream"
 		case !ofOptions || !strings.HasPrefix(line, "weir: Options."):

@@ -182,6 +182,6 @@ func (l *shardLoop) pullAgain(err *pullEnded) error {
 	next := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, attempt)
 	l.enter(ShardRetrying, attempt, err)
 	l.in.counted.handlerFailures.Add(1)
-	l.tellFailure("the function that pulls returned; it will get what is not done again", HandlerFailed{Err: err, Attempt: attempt, Next: next})
+	l.tellFailure("the function that pulls returned; it will get what is not done again", f, HandlerFailed{Err: err, Attempt: attempt, Next: next})
 	return retry.Wait(l.term.Reading(), next)
 }

@@ -27,7 +27,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r := &run{
 		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
-		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{},
+		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}, calls: calls{free: c.opts.Parallel.Calls},
 	}
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
@@ -49,7 +49,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	defer r.unregister()
 	defer context.AfterFunc(ctx, r.Stopping)()
 	r.streams.Replace(c.streams)
-	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold}
+	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold, Spread: r.spread}
 	err = r.join(ctx, group.Config{
 		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: c.opts.times(), Stop: c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
@@ -87,6 +87,7 @@ type run struct {
 	scheduler polling.Scheduler
 	budget    *memory.Budget
 	givingUp  givingUp
+	calls     calls // of handlers, with Options.Parallel
 	turns     turns
 	consumers *fanout.Consumers // nil when it polls
 	streams   streams.Set
@@ -119,12 +120,20 @@ func (r *run) loop(t *group.Term) *shardLoop {
 // pagesOf is what a shard is read from, from a position on.
 func (r *run) pagesOf(l *shardLoop, at Position) pages {
 	poll := polling.Poll{
-		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: int32(r.opts.Batch), Listener: l,
+		Setup: r.setup(l.term.Lease.Stream), Shard: l.term.Lease.Shard, From: at, Limit: r.mostRead(), Listener: l,
 	}
 	if r.consumers == nil {
 		return polling.NewFeed(l, poll, &r.scheduler, r.budget)
 	}
 	return r.pages(l, poll, r.consumers)
+}
+
+// mostRead is how many records a read may bring. Batches of one key say nothing of what is read.
+func (r *run) mostRead() int32 {
+	if r.opts.Parallel.on() {
+		return 10_000
+	}
+	return int32(r.opts.Batch)
 }
 
 // setup is what a stream's shards are read with.

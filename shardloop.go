@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/supervise"
@@ -32,6 +34,7 @@ type shardLoop struct {
 	rate    supervise.Rate  // of what is handled
 	failure *handlerFailure // nil while the handler's last call was no failure
 	handles *handling       // nil until there is something to handle; of whoever runs the loop
+	side    *side           // nil if nothing is handled side by side
 	failing *failing        // nil before the user's code failed; of whoever calls it
 	begun   bool            // of whoever runs it, as is
 	absent  uint8           // reads in a row that were told that the stream does not exist
@@ -75,7 +78,12 @@ func (l *shardLoop) run() (err error) {
 		}
 		err := l.read()
 		if parks = errors.Is(err, source.ErrEmpty); parks {
-			return l.term.Park(l)
+			if parks, err = l.leaveSide(); parks {
+				return l.term.Park(l)
+			}
+		}
+		if side := l.sideNow(); side != nil {
+			err = cmp.Or(side.end(), err)
 		}
 		pull := (*pullEnded)(nil)
 		if !errors.As(err, &pull) {
@@ -119,6 +127,9 @@ func (l *shardLoop) read() error {
 // otherwise that would have to wait for the next owner. It has one try and almost a beat's time for
 // the read.
 func (l *shardLoop) last() error {
+	if l.in.opts.Parallel.on() { // calls that go on now would have to be waited for
+		return nil
+	}
 	beat := l.in.opts.BeatInterval
 	ctx, cancel := context.WithTimeout(l.term.Context(), beat-jitter.Of(l.term.Lease.Shard, beat/16+1))
 	page, err := l.source.Last(ctx)
@@ -138,6 +149,9 @@ var errForHeir = errors.New("weir: what is left of the page is for the next owne
 // ended. When the lease is wanted back, and it is later than until, it begins no other batch than
 // the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
 func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
+	if l.in.opts.Parallel.on() && l.trial() == nil {
+		return l.takeBeside(page)
+	}
 	defer l.enter("", 0, nil)
 	defer page.Release()
 	l.tellRead(&page)
@@ -187,6 +201,9 @@ func lastNumber(records []source.Record) (seq string, some bool) {
 
 // ended keeps of an error that ended a term only what ends Run.
 func ended(err error) error {
+	if err == nil {
+		return nil
+	}
 	var stop *stopError
 	if errors.As(err, &stop) {
 		return stop
@@ -202,60 +219,77 @@ func (l *shardLoop) deliver(d *delivery) error {
 		defer d.close()
 		defer l.term.SetMark(nil)
 	}
-	gives := l.in.opts.GiveUp.To != nil
 	for {
-		if err := l.term.Check(); err != nil {
-			return err
-		}
 		if err := l.alone(d); err != nil {
 			return err
 		}
-		b := d.next()
-		if b == nil {
-			l.tried(nil)
-			l.handled(d, 0)
-			return nil
-		}
-		records := len(b.Records)
-		l.tellBegins(d, records)
-		var worked time.Time
-		if gives {
-			worked = l.in.givingUp.lastWorked()
-		}
-		began := time.Now()
-		blame, err := d.where(d.call(b))
-		took := time.Since(began)
-		l.tried(err)
-		cause := context.Cause(l.term.Context())
-		switch decide(err, d.partDone(), d.pulled, cause != nil) {
-		case advance:
-			if err != nil { // after all was done, so there is nothing to do again
-				d.noteFailure(err, false)
-				l.handlerFailed(d, failedWhenDone, err, 0)
-			} else if gives && records > 0 {
-				l.in.givingUp.works(began)
-			}
-			if d.advance() {
-				l.handled(d, took)
-				return nil
-			}
-		case passOn:
-			l.passedOn(d, took)
-			return nil
-		case leave:
+		pause, over, err := l.step(d)
+		if over || err != nil {
 			return err
-		case stop:
-			l.in.Stopping()
-			return ended(err)
-		case abort:
-			l.cutShort(began, cause)
-			return cause
-		case again:
-			d.noteFailure(err, blame.named)
-			if err := l.afterFailure(d, err, blame, worked); err != nil {
+		}
+		if pause > 0 {
+			if err := retry.Wait(l.term.Reading(), pause); err != nil {
 				return err
 			}
 		}
+	}
+}
+
+// step calls the handler with what is not done of a delivery, or puts the letters of what is given
+// up. over says that nothing is left to be done with it; else there is a pause before the next
+// step. It fails as deliver does.
+func (l *shardLoop) step(d *delivery) (pause time.Duration, over bool, err error) {
+	if err := l.term.Check(); err != nil {
+		return 0, false, err
+	}
+	if d.dying != nil {
+		pause, err = l.putLetters(d)
+		return pause, false, err
+	}
+	b := d.next()
+	if b == nil {
+		l.tried(d, nil)
+		l.handled(d, 0)
+		return 0, true, nil
+	}
+	records := len(b.Records)
+	l.tellBegins(d, records)
+	gives := l.in.opts.GiveUp.To != nil
+	var worked time.Time
+	if gives {
+		worked = l.in.givingUp.lastWorked()
+	}
+	began := time.Now()
+	blame, err := d.where(d.call(b))
+	took := time.Since(began)
+	l.tried(d, err)
+	cause := context.Cause(l.term.Context())
+	switch decide(err, d.partDone(), d.pulled, cause != nil) {
+	case advance:
+		if err != nil { // after all was done, so there is nothing to do again
+			d.noteFailure(err, false)
+			l.handlerFailed(d, failedWhenDone, err, 0)
+		} else if gives && records > 0 {
+			l.in.givingUp.works(began)
+		}
+		if over = d.advance(); over {
+			l.handled(d, took)
+		}
+		return 0, over, nil
+	case passOn:
+		l.passedOn(d, took)
+		return 0, true, nil
+	case leave:
+		return 0, false, err
+	case stop:
+		l.in.Stopping()
+		return 0, false, ended(err)
+	case abort:
+		l.cutShort(began, cause)
+		return 0, false, cause
+	default:
+		d.noteFailure(err, blame.named)
+		return l.afterFailure(d, err, blame, worked), false, nil
 	}
 }
 
@@ -296,7 +330,9 @@ func decide(err error, done, pulled, over bool) next {
 // handled notes that all of a delivery is done.
 func (l *shardLoop) handled(d *delivery, took time.Duration) {
 	records, bytes := len(d.kept.records)-d.gone, d.bytes
-	if at := d.finish(); len(d.kept.records) > 0 {
+	if d.side != nil { // its span knows how far all is done
+		d.complete()
+	} else if at := d.finish(); len(d.kept.records) > 0 {
 		l.term.Advance(at)
 	}
 	l.noteHandled(bytes)

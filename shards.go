@@ -70,6 +70,9 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	if (h.Open == nil) == (h.Pull == nil) {
 		return errors.New("weir: RunShards wants one of ShardHandlers.Open and ShardHandlers.Pull")
 	}
+	if c.opts.Parallel.on() {
+		return errors.New("weir: RunShards handles a shard's batches one after the other: use Run with Options.Parallel, or leave that out")
+	}
 	return c.run(ctx, nil, &h)
 }
 
@@ -229,7 +232,7 @@ func (l *shardLoop) askSink(ctx context.Context, id string) (p Position, err err
 // openFailed tells of a failure to open, which is tried again.
 func (l *shardLoop) openFailed(err error, attempt int, next time.Duration) {
 	l.in.counted.handlerFailures.Add(1)
-	l.tellFailure("a shard's handler could not be opened; trying again", HandlerFailed{Err: err, Attempt: attempt, Next: next})
+	l.tellFailure("a shard's handler could not be opened; trying again", l.failsAt(l.term.At()), HandlerFailed{Err: err, Attempt: attempt, Next: next})
 }
 
 // close tells the term's handler that the term has ended, with the error that the reader returns.

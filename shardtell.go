@@ -30,7 +30,7 @@ func (l *shardLoop) tellRead(page *source.Page) {
 
 // tellBegins tells that the handler is called.
 func (l *shardLoop) tellBegins(d *delivery, records int) {
-	l.enter(ShardHandling, d.attempt, d.last)
+	d.enter(ShardHandling, d.attempt, d.last)
 	if f := l.in.tell.BatchBegins; f != nil {
 		f(BatchBegins{Stream: d.from.Stream, Shard: d.from.Shard, Records: records, Attempt: d.attempt + 1})
 	}
@@ -82,7 +82,11 @@ func (l *shardLoop) handlerFailed(d *delivery, what string, err error, next time
 	if what != failedWhenDone {
 		l.failsHere(d, false)
 	}
-	l.tellFailure(what, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.attempt, Next: next})
+	f := &d.failing
+	if d.side == nil {
+		f = l.failsAt(l.term.At())
+	}
+	l.tellFailure(what, f, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.attempt, Next: next})
 }
 
 // failing is what is known of failures of the user's code at one position.
@@ -102,7 +106,7 @@ func (l *shardLoop) failsAt(at Position) *failing {
 
 // tellFailure logs and tells a failure of the user's code. Of a panic it logs the stack, once until
 // there is progress: it is the same at each attempt.
-func (l *shardLoop) tellFailure(what string, e HandlerFailed) {
+func (l *shardLoop) tellFailure(what string, f *failing, e HandlerFailed) {
 	key := l.term.Lease.Key
 	e.Stream, e.Shard, e.At = key.Stream, key.Shard, l.term.At()
 	args := []any{"stream", e.Stream, "shard", e.Shard, "at", e.At}
@@ -111,7 +115,7 @@ func (l *shardLoop) tellFailure(what string, e HandlerFailed) {
 	}
 	args = append(args, "attempt", e.Attempt, "next", e.Next.Round(time.Millisecond), "err", e.Err)
 	var panicked *PanicError
-	if f := l.failsAt(e.At); errors.As(e.Err, &panicked) && !f.stack {
+	if errors.As(e.Err, &panicked) && !f.stack {
 		f.stack = true
 		args = append(args, "stack", panicked.Stack)
 	}

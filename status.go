@@ -84,6 +84,10 @@ type ShardStatus struct {
 	Retried  int
 	Behind   time.Duration // of the last answer; negative when not known
 	Buffered int           // records that were read and wait to be handled
+	// With Options.Parallel: how many partition keys have records that are not done, how many of
+	// them the handler is at, and how many records there are from the oldest that is not done on.
+	// Should this worker die, so many are handled again at most. Attempt and Err are of the oldest.
+	Keys, Calls, Span int
 }
 
 // Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none
@@ -130,6 +134,8 @@ func (l *shardLoop) status() ShardStatus {
 		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
+	beside := l.lookBeside()
+	s.Keys, s.Calls, s.Span = beside.keys, beside.works, beside.records
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state != "" {
@@ -137,6 +143,9 @@ func (l *shardLoop) status() ShardStatus {
 		if l.failure != nil {
 			s.Attempt, s.Err = l.failure.attempt, l.failure.err
 		}
+	}
+	if beside.state != "" {
+		s.State, s.Since, s.Attempt, s.Err = beside.state, beside.since.Time(), beside.attempt, beside.err
 	}
 	if l.left != nil {
 		s.State, s.Since = ShardAbandoned, l.ended.Time()

@@ -18,6 +18,18 @@ func (r *run) creationUntold(s streams.Stream, err error) {
 		"anew under its name will only be noticed by checkpoints that are refused", "stream", s.Name, "err", err)
 }
 
+// spread tells that there is no order per key where keys are handled for the sake of it.
+func (r *run) spread(s streams.Stream, auto bool) {
+	switch {
+	case !r.opts.Parallel.on():
+	case auto:
+		r.opts.Logger.Warn("the stream's records are distributed by the service (AUTO), so those of one key are in different shards: they have no order, with Options.Parallel or without",
+			"stream", s.Name)
+	default:
+		r.opts.Logger.Info("the stream's records are distributed by their keys again, which are handled in order from now on", "stream", s.Name)
+	}
+}
+
 // named is for group.Config.Named: nil without a function.
 func (r *run) named() func() []string {
 	if r.opts.StreamsFunc == nil {

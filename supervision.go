@@ -43,6 +43,7 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	if from := l.pagesNow(); from != nil {
 		r = from.Status()
 	}
+	beside := l.lookBeside()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s = supervise.Shard{
@@ -57,6 +58,14 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 		s.Err, s.Failing, s.FailingAt = l.failure.err, l.failure.since.Time(), l.failure.at
 	} else if l.state == "" {
 		s.Err = r.Err
+	}
+	if beside.state != "" {
+		s.Beside = true
+		s.Handling, s.Since = supervise.State(beside.state), beside.since.Time()
+		s.Failing, s.FailingAt = beside.failing.Time(), beside.at
+		if s.Err = beside.err; s.Err == nil {
+			s.Err = r.Err
+		}
 	}
 	return s, l.well || l.state == "" && r.Doing == source.AtTip
 }

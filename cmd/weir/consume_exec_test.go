@@ -34,6 +34,26 @@ func TestConsumeGivesBatchesToACommand(t *testing.T) {
 	}
 }
 
+// With --parallel many commands run at a time, each with records of one key, in its order.
+func TestConsumeHandlesKeysSideBySide(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	text, lines := numbered(100) // of five keys
+	mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
+	// Each command waits until all five are at work; one by one they never would be.
+	dir := t.TempDir()
+	command := fmt.Sprintf(`touch %[1]s/$$; while [ $(ls %[1]s | wc -l) -lt 5 ]; do sleep 0.05; done; cat`, dir)
+	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--parallel=8", "--exec", command)
+	c.out.await(t, "all records", func(s string) bool { return strings.Count(s, "\n") >= 100 })
+	if code := c.interrupt(t); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	checkOrder(t, c.out.lines(), lines)
+	if _, said := refused(t, exitUsage, "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--parallel=8", "--to=s3://bucket/x"); !strings.Contains(said, "--parallel does not go with --to s3") {
+		t.Errorf("with S3: %s", said)
+	}
+}
+
 func TestACommandEndsWithTheLease(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, handled := newOutput(), make(chan error, 1)

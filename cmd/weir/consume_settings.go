@@ -44,6 +44,8 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 		"bytes of records that may wait to be handled, of all shards together, such as 512MiB; from 16MiB (default 128MiB)")
 	f.Var(&number[int]{to: &o.MaxLeases, parse: strconv.Atoi, low: 0, high: math.MaxInt, want: "a number from 0 on"}, "max-leases",
 		"at most so many shards for this worker; 0 is no limit (default 0)")
+	f.Var(&number[int]{to: &o.Parallel.Keys, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "parallel",
+		"how many partition keys of a shard are handled at a time, each in its order, 1 to 10000 (default 1: one batch of a shard after the other)")
 	f.Var(&number[int]{to: &o.SuspectAfter, parse: parseSuspect, low: -1, high: 1000, want: "1 to 1000, or -1 for never"}, "suspect-after",
 		"how many workers have to die one after the other at one checkpoint until records there are handled one at a time, 1 to 1000; -1 is never (default 2)")
 	f.Var(&number[float64]{to: &o.Weight, parse: parseFloat, low: math.SmallestNonzeroFloat64, high: math.MaxFloat64, want: "a number above 0"}, "weight",
@@ -86,7 +88,8 @@ func (o *consumeOptions) options(h slog.Handler, from weir.Position) weir.Option
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
 	options.Reading, options.FanOutName = o.fanOut.reading(), o.fanOut.name
-	options.ReuseBuffers = o.to.bucket == "" // what the other handlers keep of records are copies
+	// What the other handlers keep of records are copies.
+	options.ReuseBuffers = o.to.bucket == "" && options.Parallel.Keys < 2
 	log := slog.New(leases{h, o.verbose})
 	options.Logger = log
 	var many throttles

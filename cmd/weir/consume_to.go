@@ -94,6 +94,8 @@ func (o *consumeOptions) destination(ctx context.Context, t terminal) (destinati
 		to := handledBy(f)
 		to.close = f.file.Close
 		return to, nil
+	case o.to.bucket != "" && o.settings.Parallel.Keys > 1:
+		return destination{}, usagef("--parallel does not go with --to s3: an object has a shard's records one after the other")
 	case o.to.bucket != "":
 		return o.intoBucket(ctx, t, lines)
 	}

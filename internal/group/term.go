@@ -192,6 +192,9 @@ func (t *Term) Save(ctx context.Context, p shard.Position) error {
 	return t.wait(ctx, p)
 }
 
+// AwaitSaved is Save for a reader whose mark gets there: it does not advance.
+func (t *Term) AwaitSaved(ctx context.Context, p shard.Position) error { return t.wait(ctx, p) }
+
 // Finish notes that the shard has been read and handled to its end, with the children that the
 // service named there. It returns when that is durable, or fails as Save does.
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
@@ -256,6 +259,18 @@ func (t *Term) GiveUp(cause error) {
 
 // GiveBack has the lease go back when the reader has returned, to whomever the plan gives it to.
 func (t *Term) GiveBack() { t.drain() }
+
+// Fail has Run end with an error, although the reader has not returned it yet: other calls of the
+// user's code may take their time, or never return.
+func (t *Term) Fail(err error) {
+	t.mu.Lock()
+	if r := t.rarely(); r.err == nil {
+		r.err = err
+	}
+	t.mu.Unlock()
+	t.poke()
+	t.drain()
+}
 
 // Abandon gives the lease up although the reader has not returned: its handler ignores that Context
 // has ended. Run does not wait for it any more, and nothing that it still does counts; what it

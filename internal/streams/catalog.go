@@ -21,6 +21,9 @@ type Catalog struct {
 	Client *kinesis.Client
 	// Refused is told once that nobody may ask when a stream was created.
 	Refused func(s Stream, err error)
+	// Spread is told when a stream's records are found to be distributed whatever their keys, and
+	// when they are not any more. It may be nil.
+	Spread func(s Stream, auto bool)
 
 	mu    sync.Mutex
 	known map[string]creation // by the stream's name
@@ -34,6 +37,7 @@ type creation struct {
 	// that starts are of the stream that was created then: the answer was the same before and after
 	sure   bool
 	starts map[string]Start // of its shards, by ID
+	auto   bool             // its records are distributed whatever their keys
 }
 
 // askAgain is after how long it is asked again without a reason.
@@ -74,10 +78,13 @@ func (c *Catalog) List(ctx context.Context, s Stream, start shard.Position) (Lis
 // ask asks when the stream was created. That the service will not say does not keep the stream from
 // being read.
 func (c *Catalog) ask(ctx context.Context, s Stream, k creation) (creation, error) {
-	at, err := created(ctx, c.Client, s)
+	at, auto, err := created(ctx, c.Client, s)
 	switch {
 	case err == nil:
-		return creation{at, time.Now(), k.sure && at == k.at, k.starts}, nil
+		if auto != k.auto && c.Spread != nil {
+			c.Spread(s, auto)
+		}
+		return creation{at, time.Now(), k.sure && at == k.at, k.starts, auto}, nil
 	case Refused(err) && !unsigned(err): // else it mends itself, or nothing works
 		c.mu.Lock()
 		told := c.told
@@ -86,9 +93,9 @@ func (c *Catalog) ask(ctx context.Context, s Stream, k creation) (creation, erro
 		if !told {
 			c.Refused(s, err)
 		}
-		return creation{0, time.Now(), true, k.starts}, nil // nobody will say more
+		return creation{0, time.Now(), true, k.starts, k.auto}, nil // nobody will say more
 	default:
-		return creation{k.at, time.Time{}, false, k.starts}, fmt.Errorf("asking when the stream was created: %w", err)
+		return creation{k.at, time.Time{}, false, k.starts, k.auto}, fmt.Errorf("asking when the stream was created: %w", err)
 	}
 }
 

@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/weir-go/weir/internal/retry"
 )
 
 // created returns when the stream was created, in Unix milliseconds, 0 when the service does not
-// say. A call that is throttled is repeated.
-func created(ctx context.Context, client *kinesis.Client, s Stream) (int64, error) {
+// say, and whether the service distributes its records whatever their keys. A call that is
+// throttled is repeated.
+func created(ctx context.Context, client *kinesis.Client, s Stream) (at int64, auto bool, err error) {
 	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {
 		in := &kinesis.DescribeStreamSummaryInput{}
@@ -23,19 +25,23 @@ func created(ctx context.Context, client *kinesis.Client, s Stream) (int64, erro
 		out, err := client.DescribeStreamSummary(call, in, Once)
 		cancel()
 		switch {
-		case err == nil && (out.StreamDescriptionSummary == nil || out.StreamDescriptionSummary.StreamCreationTimestamp == nil):
-			return 0, nil
 		case err == nil:
-			return max(out.StreamDescriptionSummary.StreamCreationTimestamp.UnixMilli(), 0), nil
+			if d := out.StreamDescriptionSummary; d != nil {
+				auto = d.RecordDistributionStrategy == types.RecordDistributionStrategyAuto
+				if d.StreamCreationTimestamp != nil {
+					at = max(d.StreamCreationTimestamp.UnixMilli(), 0)
+				}
+			}
+			return at, auto, nil
 		case ctx.Err() != nil:
-			return 0, context.Cause(ctx)
+			return 0, false, context.Cause(ctx)
 		case Code(err) == "ResourceNotFoundException":
-			return 0, fmt.Errorf("%w: %w", ErrNoStream, err)
+			return 0, false, fmt.Errorf("%w: %w", ErrNoStream, err)
 		case !Throttled(err) || backoff.Failures >= 8:
-			return 0, err
+			return 0, false, err
 		}
 		if err := retry.Wait(ctx, backoff.Next()); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
 }

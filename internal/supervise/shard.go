@@ -40,6 +40,7 @@ type Shard struct {
 	Ended    time.Time // when the term's context was seen to have ended
 	Left     bool      // its handler was left behind
 	ToldSlow bool      // that its handler takes long was told
+	Beside   bool      // reading goes on beside Handling, which is of one of many calls
 
 	Reading   State     // what reading is at
 	Trying    time.Time // since when reading has tried in vain
@@ -98,10 +99,16 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 			return Stalled, s.Since
 		case works >= limits.Stall && !s.ToldSlow:
 			return Slow, s.Since
+		case s.Beside && s.readsInVain(now, patience):
+			return Stalled, s.Trying
 		}
 	case s.Handling == Blocked, s.Handling == Opening:
 		if now.Sub(s.Since) >= patience {
 			return Stalled, s.Since
+		}
+	case s.Beside:
+		if s.readsInVain(now, patience) {
+			return Stalled, s.Trying
 		}
 	case s.Handling == "" && !s.Trying.IsZero() && !(s.ForAll && s.Err != nil):
 		// While the handler was at work nobody waited for reading.
@@ -111,6 +118,12 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 		}
 	}
 	return Sound, time.Time{}
+}
+
+// readsInVain reports whether reading has failed for too long, in a way that is not that of every
+// worker.
+func (s *Shard) readsInVain(now time.Time, patience time.Duration) bool {
+	return !s.Trying.IsZero() && !(s.ForAll && s.ReadErr != nil) && now.Sub(s.Trying) >= patience
 }
 
 // Trouble is what the worker reports of the shard with its beats, if anything. The caller fills in

@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/jitter", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/jitter", "internal/lanes", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled"}},
@@ -39,6 +39,7 @@ var rows = []row{
 		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
 	},
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
+	{pkg: "internal/lanes", why: "which records of a shard may be handled now, key by key, and before which all is done", ours: []string{"internal/mono", "internal/source", "shard"}},
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled"},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},

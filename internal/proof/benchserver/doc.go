@@ -22,6 +22,10 @@ type Config struct {
 	Records int  // of each shard; 0 makes the shards idle
 	Page    int  // the most records of a page or event, 10,000 by default
 	Bytes   int  // of data in each record, at least 1
+	// Keys is how many partition keys there are, each as often as the others, or with Zipf the
+	// first most often; 0 is one for each record.
+	Keys int
+	Zipf bool
 	// Live makes each page say that it reaches to the tip, so that it is paced like one of a live
 	// stream.
 	Live bool

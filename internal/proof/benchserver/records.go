@@ -90,6 +90,8 @@ func parseIterator(it string) (shard, index int, err error) {
 // be copied.
 type stock struct {
 	count, size int
+	keys        int // 0 is one for each
+	zipf        bool
 	began       time.Time
 	formats     [2]struct {
 		once  sync.Once
@@ -104,6 +106,14 @@ func (s *stock) encoded(f format, from, to int) []byte {
 	e.once.Do(func() {
 		random := rand.New(rand.NewPCG(1, 2))
 		data := make([]byte, s.size)
+		key := func(i int) int { return i }
+		if s.keys > 0 {
+			key = func(int) int { return random.IntN(s.keys) }
+		}
+		if s.zipf {
+			often := rand.NewZipf(random, 1.1, 1, uint64(max(s.keys, 1)-1))
+			key = func(int) int { return int(often.Uint64()) }
+		}
 		for i := range s.count {
 			for j := 0; j < len(data); j += 8 {
 				var b [8]byte
@@ -111,7 +121,7 @@ func (s *stock) encoded(f format, from, to int) []byte {
 				copy(data[j:], b[:])
 			}
 			// One millisecond each: older ones first, and all with equally many digits.
-			r := record{sequence(i), fmt.Sprintf("%036d", i), s.began.UnixMilli() + int64(i), data}
+			r := record{sequence(i), fmt.Sprintf("%036d", key(i)), s.began.UnixMilli() + int64(i), data}
 			before := len(e.bytes)
 			e.bytes = appendRecord(e.bytes, f, &r)
 			if f == jsonFormat {

@@ -31,7 +31,7 @@ func NewServer(cfg Config) (*Server, error) {
 		cfg.Page = max(1, min(cfg.Page, maxPageBytes/cfg.Bytes))
 	}
 	return &Server{
-		cfg: cfg, stock: &stock{count: cfg.Records, size: cfg.Bytes, began: time.Now().Add(-time.Hour)}, stats: newCounters(cfg),
+		cfg: cfg, stock: &stock{count: cfg.Records, size: cfg.Bytes, keys: cfg.Keys, zipf: cfg.Zipf, began: time.Now().Add(-time.Hour)}, stats: newCounters(cfg),
 	}, nil
 }
 

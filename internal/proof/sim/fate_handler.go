@@ -75,7 +75,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	h.judge.Shard = shard
 	w.judge.Begin(h.judge, w.wall())
 	kills := w.hasInHand(l, c.about, h.judge.IDs)
-	if w.letters == nil { // what is given up, and what is handed over in parts, leaves nothing behind in one way
+	if w.letters == nil && w.judge.Span == 0 { // what is given up, and what is handed over in parts, leaves nothing behind in one way
 		w.follows(c, h)
 	}
 
@@ -170,7 +170,9 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case c.life.pulls: // it asks the sink again
 	default:
 		w.fails(h, nil)
-		w.leaves(c, h)
+		if w.judge.Span == 0 {
+			w.leaves(c, h)
+		}
 	}
 	w.judge.Ended(h.judge)
 	w.hasInHand(c.life, c.about, nil)

@@ -129,10 +129,20 @@ func (g *gate) empty() bool {
 	return len(g.arrived) == 0
 }
 
-// firstWish tells calls of one worker apart that change leases at one time.
-func (c *call) firstWish() string {
-	if a, ok := c.body.(applyCall); ok && len(a.actions) > 0 {
-		return a.actions[0].String()
+// first tells calls of one worker apart that come at one time: those that change leases, and those
+// of handlers of several keys of a shard.
+func (c *call) first() string {
+	switch body := c.body.(type) {
+	case applyCall:
+		if len(body.actions) > 0 {
+			return body.actions[0].String()
+		}
+	case *handling: // of several keys
+		if len(body.batch.Records) > 0 {
+			return body.batch.Records[0].ID()
+		}
+	case lettersCall:
+		return body.letters[0].ID
 	}
 	return ""
 }
@@ -158,7 +168,7 @@ func (g *gate) take() []*call {
 			if c := strings.Compare(a.about, b.about); c != 0 {
 				return c
 			}
-			return strings.Compare(a.firstWish(), b.firstWish())
+			return strings.Compare(a.first(), b.first())
 		})
 	}
 	return all

@@ -27,6 +27,8 @@ type Profile struct {
 	// handlers fail at some records each time, and Options.GiveUp says what becomes of those
 	Letters bool
 	Killers bool // … and end the process at others
+	// the keys of a shard are handled side by side
+	Parallel bool
 	// how many there are; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
 	Records time.Duration
@@ -75,7 +77,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
@@ -132,6 +134,15 @@ var long = []Profile{
 	{
 		Name: "rolling", Older: .5, Pushed: .3, Rates: all(storeFaults, workerFaults, shapeFaults, map[Fault]float64{Leaves: 120}), Repeats: true,
 		Workers: [2]int{2, 8}, Shards: [2]int{2, 10},
+	},
+	{
+		Name: "keys", Parallel: true, Pushed: .3, Records: 150 * time.Millisecond, Rates: all(storeFaults, serviceFaults, handlerFaults, workerFaults, shapeFaults, map[Fault]float64{HandlerSlow: .03, HandlerIgnores: .01, HandlerStops: .003}),
+		Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 6},
+	},
+	{
+		Name: "keys-letters", Parallel: true, Letters: true, Pushed: .3, Records: 300 * time.Millisecond, Rates: all(storeFaults, letterFaults, shapeFaults, map[Fault]float64{
+			CrashBefore: .001, CrashAfter: .001, CrashInHandler: .002, HandlerSlow: .02, HandlerFails: .03, HandlerPanics: .005, Leaves: 60, Throttled: .02,
+		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 6},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }

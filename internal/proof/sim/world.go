@@ -55,12 +55,14 @@ type world struct {
 	sink    *sink    // nil where handlers have none
 	letters *letters // nil where nothing is given up
 	killers *killers // nil where no record ends a process
-	streams []*stream
-	judge   *judge.Judge
-	books   books
-	duties  duties
-	written map[string]int // records by key
-	leader  string         // the session, by the last look at the store
+	// how the keys of a shard are handled side by side; the zero value where they are not
+	parallel weir.Parallel
+	streams  []*stream
+	judge    *judge.Judge
+	books    books
+	duties   duties
+	written  map[string]int // records by key
+	leader   string         // the session, by the last look at the store
 
 	counts  map[Fault]int
 	due     map[Fault]float64 // how often each should have happened, but for those in odds
@@ -170,6 +172,7 @@ func (w *world) prepare(o Options) {
 	w.makeSink()
 	w.makeLetters()
 	w.makeKillers()
+	w.makeParallel()
 	late := w.begin()
 	for i := range n {
 		// Rates within 4.5 % of true time: any two differ by less than a tenth.

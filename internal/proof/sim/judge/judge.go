@@ -32,6 +32,7 @@ func (w Worker) String() string { return w.Name + "." + strconv.Itoa(w.Life) }
 // record is what is known about one.
 type record struct {
 	shard   string
+	place   int  // in the shard, from 0
 	exempt  bool // nobody has to handle it any more
 	done    bool // a handler said so
 	acked   bool // … and was told that this counts
@@ -72,6 +73,11 @@ type Judge struct {
 	// explains was first handled this long after it at most. New makes it 15 s.
 	Grace time.Duration
 
+	// Span is not 0 when the keys of a shard are handled side by side: how many records of a shard
+	// an owner may have begun from the oldest that is not done on. So many may be handled again by
+	// the next one without a reason.
+	Span int
+
 	Handled, Again int // records
 }
 
@@ -82,6 +88,9 @@ type shardState struct {
 	over    bool      // its end was handled
 	epoch   uint64    // the highest that began
 	doubted bool      // it may be read again by whoever has it
+	order   []ID      // with Span: all records
+	low     int       // … of which so many from the first on are done or exempt
+	again   int       // with Span: records handled again at the present epoch, for no other reason
 	active  []*Batch
 }
 
@@ -137,8 +146,11 @@ func (j *Judge) Born(id string, parents ...string) { j.shard(id).parents = paren
 
 // Put notes that a record was put into a shard. The records of a key come in order.
 func (j *Judge) Put(id ID, shard string, now time.Time) {
-	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard})
 	s := j.shard(shard)
+	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(s.order)})
+	if j.Span > 0 {
+		s.order = append(s.order, id)
+	}
 	if s.left++; s.left == 1 {
 		s.since = now
 	}
@@ -195,7 +207,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	j.now = now
 	s := j.shard(b.Shard)
 	for _, other := range s.active {
-		if other.Alive() {
+		if other.Alive() && !j.beside(b, other) {
 			j.breaks("two workers trust %s at once: %s with epoch %d, %s with epoch %d", b.Shard, other.Worker, other.Epoch, b.Worker, b.Epoch)
 		}
 	}
@@ -203,7 +215,9 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	if b.Epoch < s.epoch {
 		j.breaks("%s begins with %s at epoch %d after somebody began at %d", b.Worker, b.Shard, b.Epoch, s.epoch)
 	}
-	s.epoch = max(s.epoch, b.Epoch)
+	if b.Epoch > s.epoch {
+		s.epoch, s.again = b.Epoch, 0
+	}
 	if b.Stale {
 		for _, id := range b.IDs {
 			if r := j.record(id); r == nil || r.shard != b.Shard {
@@ -228,10 +242,21 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 			return
 		case !r.done:
 			j.inOrder(b, i, id)
+			j.inSpan(b, id, r)
 		case r.acked:
 			j.explained(b, id, r)
 		}
 	}
+}
+
+// beside reports whether two batches may be at work at once: of one worker, and of different keys.
+func (j *Judge) beside(a, b *Batch) bool {
+	if j.Span == 0 || a.Worker != b.Worker || a.Epoch != b.Epoch || a.End || b.End {
+		return false
+	}
+	return !slices.ContainsFunc(a.IDs, func(id ID) bool {
+		return slices.ContainsFunc(b.IDs, func(other ID) bool { return id.Key == other.Key })
+	})
 }
 
 // count is how many records of a batch are counted as left.
@@ -264,6 +289,23 @@ func (j *Judge) inOrder(b *Batch, i int, id ID) {
 	}
 }
 
+// inSpan sees that no more is begun beyond what is not done than may be.
+func (j *Judge) inSpan(b *Batch, id ID, r *record) {
+	if j.Span == 0 {
+		return
+	}
+	s := j.shard(r.shard)
+	for s.low < len(s.order) {
+		if first := j.record(s.order[s.low]); !first.done && !first.exempt {
+			break
+		}
+		s.low++
+	}
+	if ahead := r.place - s.low; ahead >= j.Span {
+		j.breaks("%s is handed %s in %s, which is %d records ahead of the first that was not handled", b.Worker, id, b.Shard, ahead)
+	}
+}
+
 // follows reports whether those of the key between low and id that are neither done nor exempt
 // stand among others in order, as they nearly always do.
 func (j *Judge) follows(others []ID, id ID, low int) bool {
@@ -288,13 +330,26 @@ func (j *Judge) follows(others []ID, id ID, low int) bool {
 func (j *Judge) explained(b *Batch, id ID, r *record) {
 	j.Again++
 	since := r.at.Add(-j.Grace)
+	explained := j.faulty(r.by, since)
+	if s := j.shard(b.Shard); j.Span > 0 && !explained && r.epoch != b.Epoch {
+		r.acked = false // it counts once, however often the handler fails at it now
+		if s.again++; s.again > j.Span {
+			j.breaks("%s is handed more than %d records of %s again at epoch %d, such as %s", b.Worker, j.Span, b.Shard, b.Epoch, id)
+		}
+		return
+	}
 	switch {
-	case r.by == b.Worker && r.epoch == b.Epoch && !j.shard(b.Shard).doubted:
+	case r.by == b.Worker && r.epoch == b.Epoch && !j.shard(b.Shard).doubted && (j.Span == 0 || !explained):
 		j.breaks("%s is handed %s in %s again at the same epoch %d", b.Worker, id, b.Shard, b.Epoch)
-	case !j.faults[r.by].After(since) && !j.general.After(since):
+	case !explained:
 		j.breaks("%s is handed %s in %s (epoch %d), which %s had handled (epoch %d) %v before, and nothing had happened to that",
 			b.Worker, id, b.Shard, b.Epoch, r.by, r.epoch, j.now.Sub(r.at))
 	}
+}
+
+// faulty reports whether something has happened to a worker, or to all, since a time.
+func (j *Judge) faulty(w Worker, since time.Time) bool {
+	return j.faults[w].After(since) || j.general.After(since)
 }
 
 // Done notes that the handler is done with the first n records of a batch, and with the shard's end
@@ -341,6 +396,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	}
 	low := j.low[id.Key]
 	switch {
+	case r.done && r.by == by && r.epoch == epoch && j.Span > 0 && j.faulty(by, r.at.Add(-j.Grace)): // it begins anew at the mark
 	case r.done && r.by == by && r.epoch == epoch && !r.letter:
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
 	case r.done && r.by == by && r.epoch == epoch && !again:
@@ -371,6 +427,7 @@ func (j *Judge) Undone(id ID, now time.Time) {
 	r.done, r.acked, r.undone = false, false, true
 	j.low[id.Key] = min(j.low[id.Key], id.N-1)
 	s := j.shard(r.shard)
+	s.low = min(s.low, r.place)
 	s.over = false
 	if r.exempt {
 		return

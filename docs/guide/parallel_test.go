@@ -1,0 +1,44 @@
+package guide
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/weirtest"
+)
+
+var sideBySide = weir.Options{
+	Stream: "orders", App: "billing",
+	Parallel: weir.Parallel{Keys: 64},
+}
+
+// The bank does not answer about one order, and the others are charged meanwhile.
+func TestOrdersAreChargedSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := shop(t, 1)
+		for _, id := range []string{"o-1", "o-2", "o-3"} { // each of a customer of its own
+			srv.Put("orders", "customer of "+id, []byte(`{"ID":"`+id+`"}`))
+		}
+		var answers atomic.Bool
+		till := &till{fails: func(_ context.Context, id string) error {
+			if id == "o-1" && !answers.Load() {
+				return errors.New("the bank does not answer")
+			}
+			return nil
+		}}
+		worker := weirtest.Start(t, srv.Client(), memstore.New(), sideBySide, weir.RecordFunc(till.charge))
+		worker.Until(weirtest.When("the others are charged", func() bool { return len(till.charged()) == 2 }))
+		answers.Store(true)
+		worker.Until(weirtest.AtTip(srv, "orders", worker))
+		worker.Stop()
+		if got := till.charged(); len(got) != 3 || got[2] != "o-1" || !slices.Contains(got, "o-3") {
+			t.Errorf("charged %q", got)
+		}
+	})
+}

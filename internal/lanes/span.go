@@ -1,0 +1,308 @@
+// Package lanes keeps what was read of a shard and is handled key by key: which records may be
+// handled now, and before which place everything is done. It handles nothing itself, and locks
+// nothing: whoever uses a Span sees to that.
+package lanes
+
+import (
+	"hash/maphash"
+	"strings"
+
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
+)
+
+// Span is the part of a shard from the first record that is not done to the last one that was
+// added. The records of a partition key are in one lane, in order, and one call at a time has some
+// of them. Records without a key are a lane each.
+//
+// One place is kept for the lane of the oldest record, so the record that everything waits for
+// waits at most for calls that are at work. Those that wait for it themselves have no place, see
+// Rest.
+type Span struct {
+	bound int // calls at a time
+	most  int // records of a call
+	seed  maphash.Seed
+	lanes map[uint64]*Lane // by the hash of the key: two keys of one hash share a lane
+	ready queue
+	spare *Lane // a list of those that are not used
+
+	first, last *chunk
+	length      int // records from the first that is not done on
+	bytes       int // of all chunks
+	works       int // lanes at work
+	live        int // lanes
+	upTo        shard.Position
+	moved       bool // since Mark was asked
+	mark        shard.Position
+}
+
+// Lane has the records of one key that are not done.
+type Lane struct {
+	Records []source.Record // that a call has: not to be changed, and valid until Return
+	Of      any             // what the user keeps with them
+
+	hash         uint64
+	alone        bool  // of one record, without a key
+	works        bool  // a call is at Records
+	queued       bool  // in the queue of those that may begin
+	taken, till  *item // the first of Records that is not done; the last of Records, nil if there are none
+	head, tail   *item // what follows them
+	before, next *Lane // in a list
+}
+
+// item is one record.
+type item struct {
+	next *item // of the lane
+	lane *Lane
+	of   *chunk
+	at   int32 // its index there
+	done bool
+}
+
+func (i *item) record() *source.Record { return &i.of.records[i.at] }
+
+// chunk is what was added at a time.
+type chunk struct {
+	records []source.Record
+	items   []item
+	at      int            // the first that is not done
+	upTo    shard.Position // everything before that is done with the chunk
+	bytes   int
+	since   mono.Time
+	next    *chunk
+}
+
+// New makes an empty span of which so many calls may have records at a time, so many each.
+func New(bound, most int) *Span {
+	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), lanes: map[uint64]*Lane{}}
+}
+
+// Add adds records that follow those before. They must not change as long as the span has them.
+// When they are done everything before upTo is, if that is not zero: what lies there beside them
+// was dropped.
+func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now mono.Time) {
+	c := &chunk{records: records, items: make([]item, len(records)), upTo: upTo, bytes: bytes, since: now}
+	if s.last == nil {
+		s.first = c
+	} else {
+		s.last.next = c
+	}
+	s.last = c
+	s.length += len(records)
+	s.bytes += bytes
+	for i := range records {
+		l := s.lane(records[i].Key)
+		it := &c.items[i]
+		*it = item{lane: l, of: c, at: int32(i)}
+		if l.tail == nil {
+			l.head = it
+		} else {
+			l.tail.next = it
+		}
+		l.tail = it
+		if l.till == nil && !l.queued {
+			s.ready.push(l)
+		}
+	}
+	s.pop()
+}
+
+// lane is that of a key.
+func (s *Span) lane(key string) *Lane {
+	if key == "" {
+		l := s.open()
+		l.alone = true
+		return l
+	}
+	hash := maphash.String(s.seed, key)
+	l := s.lanes[hash]
+	if l == nil {
+		l = s.open()
+		l.hash = hash
+		s.lanes[hash] = l
+	}
+	return l
+}
+
+func (s *Span) open() *Lane {
+	s.live++
+	if s.spare == nil {
+		some := make([]Lane, 16)
+		for i := range some {
+			some[i].next = s.spare
+			s.spare = &some[i]
+		}
+	}
+	l := s.spare
+	s.spare, l.next = l.next, nil
+	return l
+}
+
+// MayBegin is the lane whose records may be handled now, nil if there is none. oldest says that it
+// has the oldest record.
+func (s *Span) MayBegin() (l *Lane, oldest bool) {
+	if s.first == nil {
+		return nil, false
+	}
+	first := s.first.items[s.first.at].lane
+	if first.queued {
+		if s.works >= s.bound {
+			return nil, false
+		}
+		return first, true
+	}
+	others := s.works
+	if first.works {
+		others--
+	}
+	if others >= s.bound-1 {
+		return nil, false
+	}
+	return s.ready.first, false
+}
+
+// Begin has a call begin with a lane that MayBegin returned: with Records.
+func (s *Span) Begin(l *Lane) {
+	s.ready.remove(l)
+	s.works++
+	l.works = true
+	if l.till != nil { // after Pause
+		return
+	}
+	l.taken, l.till = l.head, l.head
+	n, together, key := 1, true, l.head.record().Key
+	for it := l.head.next; it != nil && n < s.most && it.record().Key == key; it = it.next {
+		together = together && it.of == l.till.of && it.at == l.till.at+1
+		l.till = it
+		n++
+	}
+	if l.head = l.till.next; l.head == nil {
+		l.tail = nil
+	}
+	if c, at := l.taken.of, int(l.taken.at); together {
+		l.Records = c.records[at : at+n : at+n]
+		return
+	}
+	l.Records = make([]source.Record, 0, n)
+	for it := l.taken; len(l.Records) < n; it = it.next {
+		l.Records = append(l.Records, *it.record())
+	}
+}
+
+// Done notes that n more of a lane's Records are done, the first that were not.
+func (s *Span) Done(l *Lane, n int) {
+	for range n {
+		it := l.taken
+		it.done = true
+		l.taken = it.next
+		if it == l.till {
+			l.taken = nil
+		}
+		c := it.of
+		if c == s.first && int(it.at) == c.at {
+			for c.at < len(c.items) && c.items[c.at].done {
+				c.at++
+				s.length--
+			}
+			s.moved = true
+		}
+	}
+	s.pop()
+}
+
+// Rest notes that the call at a lane waits for older records to be done; until Work others may
+// begin in its place.
+func (s *Span) Rest() { s.works-- }
+
+// Work notes that a call that rested goes on.
+func (s *Span) Work() { s.works++ }
+
+// Pause notes that no call is at the lane's Records until Resume.
+func (s *Span) Pause(l *Lane) {
+	s.works--
+	l.works = false
+}
+
+// Resume has the lane's Records be handled again.
+func (s *Span) Resume(l *Lane) { s.ready.push(l) }
+
+// Return notes that the lane's Records are done, and the call over.
+func (s *Span) Return(l *Lane) {
+	s.works--
+	l.works, l.taken, l.till, l.Records, l.Of = false, nil, nil, nil, nil
+	if l.head != nil {
+		s.ready.push(l)
+		return
+	}
+	if !l.alone {
+		delete(s.lanes, l.hash)
+	}
+	s.live--
+	*l = Lane{next: s.spare}
+	s.spare = l
+}
+
+// pop lets go of chunks that are done.
+func (s *Span) pop() {
+	for c := s.first; c != nil && c.at == len(c.items); c = s.first {
+		switch n := len(c.records); {
+		case !c.upTo.IsZero():
+			s.upTo = c.upTo
+		case n > 0:
+			s.upTo = after(&c.records[n-1])
+		}
+		s.moved = true
+		s.bytes -= c.bytes
+		if s.first = c.next; s.first == nil {
+			s.last = nil
+			return
+		}
+		for c = s.first; c.at < len(c.items) && c.items[c.at].done; {
+			c.at++
+			s.length--
+		}
+	}
+}
+
+// after is the position after a record.
+func after(r *source.Record) shard.Position {
+	p, err := shard.Part(strings.Clone(r.SequenceNumber), r.Done)
+	if err != nil {
+		return shard.Position{}
+	}
+	return p
+}
+
+// Mark is the position before which everything is done; zero before anything is.
+func (s *Span) Mark() shard.Position {
+	if s.moved {
+		s.moved = false
+		s.mark = s.upTo
+		if c := s.first; c != nil && c.at > 0 {
+			s.mark = after(&c.records[c.at-1])
+		}
+	}
+	return s.mark
+}
+
+// Len is how many records there are from the oldest that is not done on, done or not. Should the
+// worker end now, that many are handled again at most.
+func (s *Span) Len() int { return s.length }
+
+// Bytes is the size of what is kept.
+func (s *Span) Bytes() int { return s.bytes }
+
+// Lanes is how many keys have records that are not done, and how many of them are at work.
+func (s *Span) Lanes() (live, works int) { return s.live, s.works }
+
+// Oldest is the oldest record that is not done, its lane, and when it was added; nil if all is
+// done.
+func (s *Span) Oldest() (*source.Record, *Lane, mono.Time) {
+	c := s.first
+	if c == nil {
+		return nil, nil, 0
+	}
+	it := &c.items[c.at]
+	return it.record(), it.lane, c.since
+}

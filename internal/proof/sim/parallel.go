@@ -1,0 +1,19 @@
+package sim
+
+import (
+	"time"
+)
+
+// makeParallel draws how keys are handled side by side.
+func (w *world) makeParallel() {
+	if !w.profile.Parallel {
+		return
+	}
+	d := roll(w.seed, "parallel")
+	p := &w.parallel
+	p.Keys, p.Calls, p.Span, p.SpanBytes = 2+d.below(15), 1+d.below(12), 100+d.below(100), 1<<20
+	if d.chance(.3) {
+		p.SpanAge = d.span(time.Second, 20*time.Second)
+	}
+	w.judge.Span = p.Span
+}

@@ -1,0 +1,524 @@
+package weir
+
+import (
+	"container/heap"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/internal/lanes"
+	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/lease"
+)
+
+// side has the keys of a shard be handled side by side. It is there while a shard has something to
+// handle, with Options.Parallel. The loop adds what was read; the handler is called by goroutines
+// that go on with another key when they are done with one, and end when none may begin.
+//
+// The term's lock is taken before its own, so nothing asks the term with that.
+type side struct {
+	l        *shardLoop
+	share    memory.Share
+	going    sync.WaitGroup  // goroutines that call the handler
+	stopping context.Context // ends when nothing new is to be begun
+	endsNow  context.CancelFunc
+	changed  chan struct{} // sent to when there is more room and the loop waits for it
+	waits    bool          // for a place; with the lock of those
+
+	mu      sync.Mutex
+	span    *lanes.Span
+	running running
+	paused  pauses
+	timer   *time.Timer // until the first pause is over
+	slab    []besides   // not used yet
+	records []Record    // … too
+	behind  time.Duration
+	owned   bool  // a call has the shard's own place
+	looks   bool  // the loop waits for changed
+	parked  bool  // … or there is no loop, which is woken when all is done
+	stops   bool  // nothing new is begun
+	err     error // that ends Run
+}
+
+// besides is a delivery of records of one key.
+type besides struct {
+	delivery
+	of *side
+	// The call has one of the worker's places, or the one that the shard has beside them for its
+	// oldest record; neither when it rests, see rest.
+	place, own bool
+
+	// With the lock of the side.
+	lane         *lanes.Lane // nil when it is over
+	noted        int         // of its records that are done
+	resting      int         // goroutines of the handler that wait until older records are done
+	state        ShardState
+	since        mono.Time // of state
+	attempt      int
+	err          error // of the last call, nil if that did not fail
+	failing      mono.Time
+	at           lease.Failing // at what it fails, if it does
+	due          mono.Time     // when its pause is over
+	before, next *besides      // among those that are running
+}
+
+// newSide makes one for a shard that has something to handle.
+func (l *shardLoop) newSide() *side {
+	if l.handles == nil {
+		l.handles = l.shared()
+	}
+	o := &l.in.opts
+	s := &side{l: l, span: lanes.New(o.Parallel.Keys, o.Batch), changed: make(chan struct{}, 1)}
+	s.stopping, s.endsNow = context.WithCancel(context.Background())
+	l.in.budget.Open(&s.share)
+	l.mu.Lock()
+	l.side = s
+	l.mu.Unlock()
+	l.term.SetMark(s)
+	return s
+}
+
+// sideNow is the side, nil if there is none, for other goroutines than the loop's.
+func (l *shardLoop) sideNow() *side {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.side
+}
+
+// Mark is the position before which everything is done: it is the term's [group.Mark].
+func (s *side) Mark() Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.span.Mark()
+}
+
+// add adds records that were read, when there is room for them. upTo is as for [lanes.Span.Add]. It
+// fails when the term is over or the lease is wanted back, and when the handler ends Run.
+func (s *side) add(run []source.Record, behind time.Duration, upTo Position) error {
+	bytes := 0
+	for i := range run {
+		run[i].From = s.l.handles.from
+		bytes += len(run[i].Data) + len(run[i].Key)
+	}
+	err := s.await(func() bool { return s.roomFor(len(run), bytes) })
+	if err == nil {
+		err = s.share.Take(s.l.term.Reading(), bytes)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = behind
+	s.span.Add(run, bytes, upTo, mono.Now())
+	s.begin()
+	return nil
+}
+
+// roomFor reports whether so many records more may be there. It is called with the lock held.
+func (s *side) roomFor(n, bytes int) bool {
+	_, _, since := s.span.Oldest()
+	return s.l.in.opts.Parallel.roomFor(s.span.Len()+n, s.span.Bytes()+bytes, n, mono.Since(since))
+}
+
+// roomFor reports whether a span may become so long, by n records more. Whatever comes is taken
+// when there is nothing else.
+func (p *Parallel) roomFor(length, bytes, n int, age time.Duration) bool {
+	return length == n || length <= p.Span && bytes <= p.SpanBytes && (p.SpanAge == 0 || age < p.SpanAge)
+}
+
+// await waits until there is what ok, called with the lock held, reports.
+func (s *side) await(ok func() bool) error {
+	for {
+		s.mu.Lock()
+		there, stops, err := ok(), s.stops, s.err
+		s.looks = !there && !stops
+		s.mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case stops:
+			return errForHeir
+		case there:
+			return nil
+		}
+		select {
+		case <-s.changed:
+		case <-s.stopping.Done():
+		case <-s.l.term.Reading().Done():
+			return errForHeir
+		}
+	}
+}
+
+// end begins nothing new, waits for the calls that are going on, and has the term keep how far
+// everything is done. It returns the error with which the handler ends Run.
+func (s *side) end() error {
+	s.mu.Lock()
+	s.stop(nil)
+	s.mu.Unlock()
+	s.going.Wait()
+	l := s.l
+	l.term.SetMark(nil)
+	s.share.Close()
+	l.mu.Lock()
+	l.side = nil
+	l.mu.Unlock()
+	return s.err
+}
+
+// What follows is called with the lock held, but for those who say so.
+
+// stop has nothing new be begun. With an error it ends Run.
+func (s *side) stop(err error) {
+	if !s.stops {
+		s.stops = true
+		s.endsNow()
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+	}
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// pump begins what may be begun. It is called without the lock.
+func (s *side) pump() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin()
+}
+
+// begin has goroutines call the handler with all that may be begun.
+func (s *side) begin() {
+	for !s.stops {
+		b := s.mayBegin(false)
+		if b == nil {
+			return
+		}
+		s.going.Add(1)
+		go s.work(b)
+	}
+}
+
+// mayBegin is what a call may begin with, nil if there is nothing. has says that the call has a
+// place, which it keeps if that is needed.
+func (s *side) mayBegin(has bool) *besides {
+	lane, oldest := s.span.MayBegin()
+	own := oldest && !s.owned
+	if lane == nil || !own && !has && !s.l.in.calls.take(s) {
+		return nil
+	}
+	s.span.Begin(lane)
+	b, paused := lane.Of.(*besides)
+	if !paused {
+		b = s.besides(lane)
+	}
+	b.place, b.own = !own, own
+	s.owned = s.owned || own
+	s.runs(b)
+	return b
+}
+
+// besides makes a delivery of the records of a lane.
+func (s *side) besides(lane *lanes.Lane) *besides {
+	if len(s.slab) == 0 {
+		s.slab = make([]besides, 16)
+	}
+	b := &s.slab[0]
+	s.slab = s.slab[1:]
+	l, n := s.l, len(lane.Records)
+	b.of, b.lane, lane.Of = s, lane, b
+	b.loop, b.from, b.behind, b.side = l, l.handles.from, s.behind, b
+	b.ctx = handlerContext{l.term.Context(), l.in.values}
+	b.kept.records = lane.Records
+	for i := range lane.Records {
+		b.bytes += len(lane.Records[i].Data)
+	}
+	// The handler gets copies, in memory of which a part is made at a time.
+	if cap(s.records)-len(s.records) < n {
+		s.records = make([]Record, 0, max(n, 256))
+	}
+	from := len(s.records)
+	s.records = append(s.records, whole(lane.Records)...)
+	b.first = s.records[from:len(s.records):len(s.records)]
+	return b
+}
+
+// runs notes that a call begins.
+func (s *side) runs(b *besides) {
+	b.state, b.since = ShardHandling, mono.Now()
+	s.running.push(b)
+}
+
+// work calls the handler until nothing may be begun. It is called without the lock.
+func (s *side) work(b *besides) {
+	defer s.going.Done()
+	defer func() {
+		if b != nil { // the handler has ended the goroutine
+			s.settle(b, 0, false, Stop(errGoexit))
+		}
+	}()
+	for b != nil {
+		pause, over, err := s.l.step(&b.delivery)
+		b = s.settle(b, pause, over, err)
+	}
+}
+
+// settle takes in what a step came to, and returns what to go on with. It is called without the
+// lock.
+func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (next *besides) {
+	b.mu.Lock()
+	done := b.done
+	b.mu.Unlock()
+
+	s.mu.Lock()
+	if b.resting > 0 {
+		b.resting = 0
+		s.span.Work()
+	}
+	place := b.place
+	s.done(b, done)
+	s.running.remove(b)
+	switch {
+	case err != nil:
+		s.stop(ended(err))
+		b.lane = nil
+	case over:
+		s.span.Return(b.lane)
+		b.lane = nil
+	case s.stops:
+		b.lane = nil
+	case pause == 0:
+		s.runs(b)
+		next = b
+	default:
+		s.span.Pause(b.lane)
+		b.state, b.since = ShardRetrying, mono.Now()
+		b.due = b.since.Add(pause)
+		heap.Push(&s.paused, b)
+		s.wakeAt()
+	}
+	ends := b.lane == nil
+	if next == nil && b.own {
+		b.own, s.owned = false, false
+	}
+	if next == nil && !s.stops {
+		if next = s.mayBegin(place && !s.l.in.calls.contended()); next != nil {
+			place = place && !next.place
+		}
+		s.begin()
+	}
+	s.tellChange()
+	wakes := s.parked && (s.stops || s.span.Len() == 0)
+	s.parked = s.parked && !wakes
+	s.mu.Unlock()
+
+	if ends {
+		b.close()
+	}
+	if place && next != b {
+		s.l.in.calls.give()
+	}
+	if stop := ended(err); stop != nil {
+		s.l.term.Fail(stop)
+	}
+	if wakes {
+		s.l.term.Wake()
+	}
+	return next
+}
+
+// rest has others begin while a call waits until what is older is done: else calls that wait could
+// have all places that the older ones need. It returns what is to follow. It is called without the
+// lock.
+func (s *side) rest(b *besides) (goOn func()) {
+	gives := false
+	s.mu.Lock()
+	if b.lane == nil || b.state != ShardHandling {
+		s.mu.Unlock()
+		return func() {}
+	}
+	if b.resting++; b.resting == 1 {
+		s.span.Rest()
+		s.owned = s.owned && !b.own
+		gives, b.place, b.own = b.place, false, false
+		s.begin()
+	}
+	s.mu.Unlock()
+	if gives {
+		s.l.in.calls.give()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if b.resting == 0 { // the call is over
+			return
+		}
+		if b.resting--; b.resting == 0 {
+			s.span.Work()
+		}
+	}
+}
+
+// noteDone notes that so many records of a delivery are done. It is called without the lock.
+func (s *side) noteDone(b *besides, done int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.lane != nil {
+		s.done(b, done)
+		s.begin() // another record is the oldest
+		s.tellChange()
+	}
+}
+
+func (s *side) done(b *besides, done int) {
+	if n := done - b.noted; n > 0 {
+		before := s.span.Bytes()
+		s.span.Done(b.lane, n)
+		b.noted = done
+		s.share.Give(before - s.span.Bytes())
+	}
+}
+
+// tellChange has the loop look again whether there is room.
+func (s *side) tellChange() {
+	if s.looks {
+		s.looks = false
+		select {
+		case s.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// entered notes what is done with a delivery. It is called without the lock.
+func (s *side) entered(b *besides, state ShardState, attempt int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.lane == nil {
+		return
+	}
+	if b.state != state {
+		b.state, b.since = state, mono.Now()
+	}
+	switch {
+	case err == nil:
+		b.failing = 0
+	case b.failing.IsZero():
+		b.failing = mono.Now()
+	}
+	b.attempt, b.err = attempt, err
+}
+
+// fails notes at what a delivery fails. It is called without the lock.
+func (s *side) fails(b *besides, at lease.Failing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.at = at
+}
+
+// wakeAt sets the timer for the first pause.
+func (s *side) wakeAt() {
+	if len(s.paused) == 0 || s.stops {
+		return
+	}
+	wait := mono.Until(s.paused[0].due)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(wait, s.resume)
+	} else {
+		s.timer.Reset(wait)
+	}
+}
+
+// resume has those go on whose pauses are over. It is called without the lock.
+func (s *side) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for now := mono.Now(); len(s.paused) > 0 && s.paused[0].due.Sub(now) <= 0; {
+		s.span.Resume(heap.Pop(&s.paused).(*besides).lane)
+	}
+	s.wakeAt()
+	s.begin()
+}
+
+// sideLook is how a side stands, for those who look at the shard.
+type sideLook struct {
+	keys, works int
+	records     int
+	state       ShardState // of the call that has been going on longest; or retrying, or empty
+	since       mono.Time
+	attempt     int // calls that failed at the oldest record
+	err         error
+	failing     mono.Time
+	at          lease.Failing // at what it fails, if it does
+}
+
+// look is called without the lock.
+func (s *side) look() (k sideLook) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.keys, k.works = s.span.Lanes()
+	k.records = s.span.Len()
+	_, lane, _ := s.span.Oldest()
+	if lane == nil {
+		return k
+	}
+	of, _ := lane.Of.(*besides)
+	if of != nil {
+		k.attempt, k.err, k.failing, k.at = of.attempt, of.err, of.failing, of.at
+	}
+	switch b := s.running.first; {
+	case b != nil:
+		k.state, k.since = b.state, b.since
+	case of != nil:
+		k.state, k.since = of.state, of.since
+	}
+	return k
+}
+
+// running is a list of deliveries with calls, those that began first first.
+type running struct{ first, last *besides }
+
+func (q *running) push(b *besides) {
+	b.before, b.next = q.last, nil
+	if q.last == nil {
+		q.first = b
+	} else {
+		q.last.next = b
+	}
+	q.last = b
+}
+
+func (q *running) remove(b *besides) {
+	if b.before == nil {
+		q.first = b.next
+	} else {
+		b.before.next = b.next
+	}
+	if b.next == nil {
+		q.last = b.before
+	} else {
+		b.next.before = b.before
+	}
+	b.before, b.next = nil, nil
+}
+
+// pauses are deliveries that wait, a heap by when that is over.
+type pauses []*besides
+
+func (p pauses) Len() int           { return len(p) }
+func (p pauses) Less(i, j int) bool { return p[i].due < p[j].due }
+func (p pauses) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+func (p *pauses) Push(b any)        { *p = append(*p, b.(*besides)) }
+func (p *pauses) Pop() any {
+	last := len(*p) - 1
+	b := (*p)[last]
+	(*p)[last] = nil
+	*p = slices.Delete(*p, last, last+1)
+	return b
+}

@@ -1,0 +1,123 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
+)
+
+// How the loop has keys be handled side by side, and what their handlers may ask for.
+
+// takeBeside adds a page to what is handled side by side, and reports whether the shard has ended:
+// then all of it is handled. It fails when the term is over or the lease is wanted back, and when
+// the handler ends Run.
+func (l *shardLoop) takeBeside(page source.Page) (over bool, err error) {
+	defer page.Release() // what is added has a share of the memory of its own
+	l.tellRead(&page)
+	if len(page.Records) > 0 {
+		if err := l.addBeside(&page); err != nil {
+			return false, err
+		}
+	}
+	if !page.End {
+		l.noteHandled(0)
+		return false, nil
+	}
+	if side := l.sideNow(); side != nil {
+		err := side.await(func() bool { return side.span.Len() == 0 })
+		if err == nil {
+			err = side.end()
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if err := l.deliver(l.delivery(nil, &page, false, true, time.Time{})); err != nil {
+		return false, err
+	}
+	l.enter(ShardEnding, 0, nil)
+	return true, l.term.Finish(l.term.Context(), page.Children)
+}
+
+// addBeside adds the records of a page, in parts that leave room for others.
+func (l *shardLoop) addBeside(page *source.Page) error {
+	side := l.side
+	if side == nil {
+		side = l.newSide()
+	}
+	last, _ := lastNumber(page.Records)
+	end := positionAfter(last, shard.Whole) // also past what is dropped
+	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
+	defer unpack.release()
+	again := unpack.unpacks(page) // the memory of runs is used again
+	page.Keep()
+	size := min(l.in.opts.Parallel.Span/8, 1000)
+	added := false
+	for run, isLast := range unpack.runs(page, size) {
+		if again {
+			run = slices.Clone(run)
+		}
+		upTo := Position{}
+		if isLast {
+			upTo, added = end, true
+		}
+		if err := side.add(run, page.Behind, upTo); err != nil {
+			return err
+		}
+	}
+	if !added {
+		side.mu.Lock()
+		side.span.Add(nil, 0, end, mono.Now())
+		side.mu.Unlock()
+	}
+	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
+		l.in.tell.Unpacked(c)
+	}
+	return nil
+}
+
+// leaveSide lets go of the side when there is nothing to handle, so that an idle shard has none. It
+// reports whether the loop may park; then a side that is left wakes it when all is done.
+func (l *shardLoop) leaveSide() (parks bool, err error) {
+	side := l.side
+	if side == nil {
+		return true, nil
+	}
+	side.mu.Lock()
+	empty := side.span.Len() == 0
+	side.parked = !empty && !side.stops
+	stops := side.stops
+	side.mu.Unlock()
+	if empty || stops {
+		err = side.end()
+	}
+	return err == nil && !stops, err
+}
+
+// lookBeside is how what is handled side by side stands.
+func (l *shardLoop) lookBeside() (look sideLook) {
+	if side := l.sideNow(); side != nil {
+		look = side.look()
+	}
+	return look
+}
+
+var errNotAllDone = errors.New("weir: the lease is wanted back before all is done that lies before the record")
+
+// save waits until the position is saved, which it is after everything before it is done.
+func (s *side) save(ctx context.Context, b *besides, p Position) error {
+	defer s.rest(b)()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.stopping, func() {
+		if s.Mark().Compare(p) < 0 {
+			cancel(errNotAllDone)
+		}
+	})()
+	return s.l.term.AwaitSaved(ctx, p)
+}
