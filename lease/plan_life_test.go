@@ -34,9 +34,9 @@ func TestPlanDoesNotFlap(t *testing.T) {
 		if len(plans) == 6 {
 			t.Error("no rest after six plans")
 		}
-		// A plan that ends a session gives what that had to others, and one that withdraws a wish
-		// leaves a lease where it is: the plans after it see other shares, and may change their mind
-		// once about what has not moved yet.
+		// A plan that ends a session gives what that had to others, and one that withdraws a
+		// wish leaves a lease where it is: the plans after it see other shares, and may change
+		// their mind once about what has not moved yet.
 		wishes, may := map[lease.Key]int{}, 1
 		for i, planned := range plans {
 			for _, a := range planned {
