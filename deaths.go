@@ -205,7 +205,7 @@ func (l *shardLoop) begin(d *delivery, t *trial, record Position) error {
 
 // tried notes that a call of the handler has returned.
 func (l *shardLoop) tried(d *delivery, err error) {
-	if d.side != nil || l.handles == nil || l.handles.trial == nil {
+	if d.parallel != nil || l.handles == nil || l.handles.trial == nil {
 		return
 	}
 	t := l.handles.trial

@@ -19,15 +19,15 @@ import (
 // many of them are done, and what failed so far. The handler gets copies of the records, so
 // whatever it does to its batch, what it is given again is whole and in order.
 type delivery struct {
-	loop   *shardLoop
-	from   *origin
-	behind time.Duration
-	end    bool
-	until  time.Time      // a lease that is wanted back keeps the handler until then
-	pulled bool           // it is over for the loop before its records are done
-	ctx    handlerContext // of the handler's calls
-	bytes  int            // of the data of all records
-	side   *besides       // what it is beside others; nil if they are handled one after the other
+	loop     *shardLoop
+	from     *origin
+	behind   time.Duration
+	end      bool
+	until    time.Time      // a lease that is wanted back keeps the handler until then
+	pulled   bool           // it is over for the loop before its records are done
+	ctx      handlerContext // of the handler's calls
+	bytes    int            // of the data of all records
+	parallel *keyDelivery   // what it is among those of other keys; nil if they are handled one after the other
 
 	// Of the goroutine that delivers.
 	calls int // of the handler
@@ -112,8 +112,8 @@ func (d *delivery) markDone(r Record) error {
 	}
 	over, whole, done := d.over, d.whole, d.done
 	d.mu.Unlock()
-	if d.side != nil && !over {
-		d.side.of.noteDone(d.side, done)
+	if d.parallel != nil && !over {
+		d.parallel.of.noteDone(d.parallel, done)
 	}
 	lost := d.loop.term.Lost()
 	switch {
@@ -307,7 +307,7 @@ func (d *delivery) noteFailure(err error, named bool) {
 
 // enter notes what is done with it.
 func (d *delivery) enter(state ShardState, attempt int, err error) {
-	switch b := d.side; {
+	switch b := d.parallel; {
 	case b == nil:
 		d.loop.enter(state, attempt, err)
 	case state != ShardHandling || err != nil || b.err != nil: // else it is noted already

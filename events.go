@@ -15,10 +15,9 @@ import (
 // logger, in the order in which things happened; the Time of an event is when it did. What they do
 // holds up nothing but each other. When they do not keep up, a change of state ([LeaseTaken],
 // [LeaseEnded], [Leading], [ReadingChanged], [Stalled], [Suspected], [StoreFailed],
-// [PositionExpired]) still
-// arrives, unless a later one of the same kind and shard takes its place: what arrives is the
-// latest. Other events are dropped. [Consumer.Counts] has exact numbers, and how many events did
-// not arrive; the log tells when that begins.
+// [PositionExpired]) still arrives, unless a later one of the same kind and shard takes its place:
+// what arrives is the latest. Other events are dropped. [Consumer.Counts] has exact numbers, and
+// how many events did not arrive; the log tells when that begins.
 //
 // ctx has the values of Run's context. It ends when Run returns. A panic is logged. A function that
 // has not returned 5 s after everything else has ended is left behind, see [ErrAbandoned].

@@ -72,7 +72,7 @@ func (l *shardLoop) failsHere(d *delivery, letters bool) {
 	if at.Letters = letters; letters {
 		at.Held = ""
 	}
-	if b := d.side; b != nil {
+	if b := d.parallel; b != nil {
 		b.of.fails(b, at)
 		return
 	}

@@ -119,8 +119,8 @@ func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 	if err := b.Done(r); err != nil {
 		return err
 	}
-	if side := b.delivery.side; side != nil {
-		return side.of.save(ctx, side, r.Position())
+	if dispatcher := b.delivery.parallel; dispatcher != nil {
+		return dispatcher.of.save(ctx, dispatcher, r.Position())
 	}
 	return b.delivery.loop.term.Save(ctx, r.Position())
 }

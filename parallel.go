@@ -37,8 +37,8 @@ type Parallel struct {
 	// may exceed it. It is also bounded by MaxMemory, as what was read and not yet handled is.
 	// Defaults to 16 MiB.
 	SpanBytes int
-	// SpanAge is for how long the oldest record that is not done may hold the checkpoint while
-	// others are begun, 1 s to 24 h. 0, the default, is no bound.
+	// SpanAge is for how long the oldest record that is not done may hold the checkpoint until
+	// nothing more is added to the span, 1 s to 24 h. 0, the default, is no bound.
 	SpanAge time.Duration
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"runtime"
 	"slices"
@@ -12,10 +11,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
@@ -407,53 +402,6 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 		}
 		stop()
 		if err := <-over; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Where the service distributes records there is no order per key: it is said at the start, and
-// records without a key are handled like as many keys.
-func TestAStreamWithoutOrderIsTold(t *testing.T) {
-	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
-		client := srv.Client()
-		if _, err := client.CreateStream(t.Context(), &kinesis.CreateStreamInput{
-			StreamName: aws.String("s"), StreamModeDetails: &types.StreamModeDetails{StreamMode: types.StreamModeOnDemand},
-		}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		d, err := client.DescribeStreamSummary(t.Context(), &kinesis.DescribeStreamSummaryInput{StreamName: aws.String("s")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		spread := func(how types.RecordDistributionStrategy) {
-			if _, err := client.UpdateStreamRecordDistributionStrategy(t.Context(), &kinesis.UpdateStreamRecordDistributionStrategyInput{
-				StreamARN: d.StreamDescriptionSummary.StreamARN, RecordDistributionStrategy: how,
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		spread(types.RecordDistributionStrategyAuto)
-		time.Sleep(time.Minute)
-		for i := range 40 {
-			if _, err := client.PutRecord(t.Context(), &kinesis.PutRecordInput{StreamName: aws.String("s"), Data: fmt.Append(nil, i)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var log lockedBuffer
-		h := newKeyed(t, time.Second)
-		opts := weir.Options{App: "app", Stream: "s", Parallel: weir.Parallel{Keys: 40}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		stop := start(t, client, memstore.New(), opts, h.handle)
-		if took := until(t, "all", time.Minute, func() bool { return h.all() == 40 }); took > 10*time.Second {
-			t.Errorf("it took %v", took)
-		}
-		if n := strings.Count(log.String(), "(AUTO)"); n != 1 {
-			t.Errorf("it was told %d times", n)
-		}
-		spread(types.RecordDistributionStrategyUserPartitionKey)
-		until(t, "that is told", 2*time.Hour, func() bool { return strings.Contains(log.String(), "in order from now on") })
-		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})

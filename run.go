@@ -27,7 +27,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r := &run{
 		Consumer: c, opts: c.opts, handler: h, shards: shards, lineage: newLineage(), budget: memory.New(c.opts.MaxMemory),
 		values: context.WithoutCancel(ctx), poison: os.Getenv(poisonVariable) != "",
-		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}, calls: calls{free: c.opts.Parallel.Calls},
+		stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}, places: places{free: c.opts.Parallel.Calls},
 	}
 	stopTelling := r.startTelling(ctx)
 	defer func() { err = errors.Join(err, stopTelling()) }()
@@ -87,7 +87,7 @@ type run struct {
 	scheduler polling.Scheduler
 	budget    *memory.Budget
 	givingUp  givingUp
-	calls     calls // of handlers, with Options.Parallel
+	places    places // of handlers, with Options.Parallel
 	turns     turns
 	consumers *fanout.Consumers // nil when it polls
 	streams   streams.Set

@@ -28,16 +28,16 @@ type shardLoop struct {
 	term   *group.Term
 	source pages
 
-	mu      sync.Mutex
-	state   ShardState // of handling; empty when there is nothing to handle
-	since   mono.Time
-	rate    supervise.Rate  // of what is handled
-	failure *handlerFailure // nil while the handler's last call was no failure
-	handles *handling       // nil until there is something to handle; of whoever runs the loop
-	side    *side           // nil if nothing is handled side by side
-	failing *failing        // nil before the user's code failed; of whoever calls it
-	begun   bool            // of whoever runs it, as is
-	absent  uint8           // reads in a row that were told that the stream does not exist
+	mu         sync.Mutex
+	state      ShardState // of handling; empty when there is nothing to handle
+	since      mono.Time
+	rate       supervise.Rate  // of what is handled
+	failure    *handlerFailure // nil while the handler's last call was no failure
+	handles    *handling       // nil until there is something to handle; of whoever runs the loop
+	dispatcher *dispatcher     // nil if nothing is handled side by side
+	failing    *failing        // nil before the user's code failed; of whoever calls it
+	begun      bool            // of whoever runs it, as is
+	absent     uint8           // reads in a row that were told that the stream does not exist
 	// that the service refuses a position was logged; of whoever reads, as is
 	refused bool
 	stays   bool // that it is the checkpoint was told
@@ -78,12 +78,12 @@ func (l *shardLoop) run() (err error) {
 		}
 		err := l.read()
 		if parks = errors.Is(err, source.ErrEmpty); parks {
-			if parks, err = l.leaveSide(); parks {
+			if parks, err = l.leaveDispatcher(); parks {
 				return l.term.Park(l)
 			}
 		}
-		if side := l.sideNow(); side != nil {
-			err = cmp.Or(side.end(), err)
+		if dispatcher := l.dispatcherNow(); dispatcher != nil {
+			err = cmp.Or(dispatcher.end(), err)
 		}
 		pull := (*pullEnded)(nil)
 		if !errors.As(err, &pull) {
@@ -150,7 +150,7 @@ var errForHeir = errors.New("weir: what is left of the page is for the next owne
 // the first: a page can be of so many that they would outlast the time for a hand-off or a stop.
 func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err error) {
 	if l.in.opts.Parallel.on() && l.trial() == nil {
-		return l.takeBeside(page)
+		return l.takeParallel(page)
 	}
 	defer l.enter("", 0, nil)
 	defer page.Release()
@@ -330,7 +330,7 @@ func decide(err error, done, pulled, over bool) next {
 // handled notes that all of a delivery is done.
 func (l *shardLoop) handled(d *delivery, took time.Duration) {
 	records, bytes := len(d.kept.records)-d.gone, d.bytes
-	if d.side != nil { // its span knows how far all is done
+	if d.parallel != nil { // its span knows how far all is done
 		d.complete()
 	} else if at := d.finish(); len(d.kept.records) > 0 {
 		l.term.Advance(at)

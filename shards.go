@@ -82,8 +82,9 @@ type handling struct {
 	pull  *puller // the ShardHandler, where that is one
 	from  *origin
 	start Position // where reading began
-	trial *trial   // nil unless owners before died where the term began; once it was
-	// … looked at
+	// How records are tried that may have killed owners before; nil if they did not, and before
+	// judged, which says that this was looked at.
+	trial  *trial
 	judged bool
 }
 

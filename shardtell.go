@@ -83,7 +83,7 @@ func (l *shardLoop) handlerFailed(d *delivery, what string, err error, next time
 		l.failsHere(d, false)
 	}
 	f := &d.failing
-	if d.side == nil {
+	if d.parallel == nil {
 		f = l.failsAt(l.term.At())
 	}
 	l.tellFailure(what, f, HandlerFailed{Records: records, First: first, Last: last, Err: err, Attempt: d.attempt, Next: next})

@@ -134,7 +134,7 @@ func (l *shardLoop) status() ShardStatus {
 		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
-	beside := l.lookBeside()
+	beside := l.lookAtDispatch()
 	s.Keys, s.Calls, s.Span = beside.keys, beside.works, beside.records
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ func (r *run) creationUntold(s streams.Stream, err error) {
 		"anew under its name will only be noticed by checkpoints that are refused", "stream", s.Name, "err", err)
 }
 
-// spread tells that there is no order per key where keys are handled for the sake of it.
+// spread tells of streams that have no order per key, to those who handle key by key.
 func (r *run) spread(s streams.Stream, auto bool) {
 	switch {
 	case !r.opts.Parallel.on():

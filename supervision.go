@@ -43,7 +43,7 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	if from := l.pagesNow(); from != nil {
 		r = from.Status()
 	}
-	beside := l.lookBeside()
+	beside := l.lookAtDispatch()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s = supervise.Shard{
@@ -60,7 +60,7 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 		s.Err = r.Err
 	}
 	if beside.state != "" {
-		s.Beside = true
+		s.Parallel = true
 		s.Handling, s.Since = supervise.State(beside.state), beside.since.Time()
 		s.Failing, s.FailingAt = beside.failing.Time(), beside.at
 		if s.Err = beside.err; s.Err == nil {

@@ -65,10 +65,11 @@ func (p Progress) check() error {
 		return fmt.Errorf("lease: progress of %s: epoch %d is above 2^63-1", p.Key, p.Epoch)
 	case p.Load > MaxLoad:
 		return fmt.Errorf("lease: progress of %s: load class %d is above %d", p.Key, p.Load, MaxLoad)
-	case !goodDeaths(p.Deaths):
-		return fmt.Errorf("lease: progress of %s: Deaths %.60q are not at most 400 bytes of printable ASCII", p.Key, p.Deaths)
 	case len(p.Children) > maxChildren:
 		return fmt.Errorf("lease: progress of %s: %d children are more than %d", p.Key, len(p.Children), maxChildren)
+	}
+	if err := checkDeaths("progress", p.Key, p.Deaths); err != nil {
+		return err
 	}
 	for _, c := range p.Children {
 		k := Key{p.Stream, c.ID}
@@ -93,7 +94,7 @@ func (a Action) Check() error {
 		if a.Session == "" {
 			return fmt.Errorf("lease: %s: Session is empty, name the session that shall own the lease", a)
 		}
-		return errors.Join(a.checkKey(), a.checkDeaths(), checkSession("Session of "+a.Kind.String(), a.Session))
+		return errors.Join(a.checkKey(), checkDeaths(a.Kind.String(), a.Key, a.Deaths), checkSession("Session of "+a.Kind.String(), a.Session))
 	case Handoff:
 		return errors.Join(a.checkKey(), checkHeir("Session of "+a.Kind.String(), a.Session))
 	case Revoke, Delete:
@@ -137,22 +138,14 @@ func (a Action) Check() error {
 	}
 }
 
-func (a Action) checkDeaths() error {
-	if !goodDeaths(a.Deaths) {
-		return fmt.Errorf("lease: %s: Deaths %.60q are not at most 400 bytes of printable ASCII", a, a.Deaths)
+// checkDeaths reports whether every store can keep these. A later version may write more than we
+// read.
+func checkDeaths(what string, k Key, deaths string) error {
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	if len(deaths) > MaxDeathsBytes || strings.ContainsFunc(deaths, odd) {
+		return fmt.Errorf("lease: %s of %s: Deaths %.60q are not at most %d bytes of printable ASCII", what, k, deaths, MaxDeathsBytes)
 	}
 	return nil
-}
-
-// goodDeaths reports whether every store can keep this. A later version may write more than we
-// read.
-func goodDeaths(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return len(s) <= MaxDeathsBytes
 }
 
 func (a Action) checkKey() error {
@@ -171,8 +164,6 @@ func (l Lease) check() error {
 		return fmt.Errorf("lease: lease %s: epoch %d is above 2^63-1", l.Key, l.Epoch)
 	case l.Load > MaxLoad:
 		return fmt.Errorf("lease: lease %s: load class %d is above %d", l.Key, l.Load, MaxLoad)
-	case !goodDeaths(l.Deaths):
-		return fmt.Errorf("lease: lease %s: Deaths %.60q are not at most 400 bytes of printable ASCII", l.Key, l.Deaths)
 	case l.Born < 0:
 		return fmt.Errorf("lease: lease %s: Born %d is below zero", l.Key, l.Born)
 	}
@@ -184,6 +175,9 @@ func (l Lease) check() error {
 		}
 	}
 	if err := checkHeir("the heir of lease "+l.Key.String(), l.Heir); err != nil {
+		return err
+	}
+	if err := checkDeaths("lease", l.Key, l.Deaths); err != nil {
 		return err
 	}
 	return checkShard(l.Key, l.Parents, l.Range)

@@ -18,7 +18,7 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 		{At: long, Record: long, Count: mostDeaths, Tried: mostDeaths, Alone: mostDeaths, Trial: 1<<63 - 1, Given: 1<<63 - 1},
 	} {
 		s := d.String()
-		if got := ParseDeaths(s); got != d || !goodDeaths(s) {
+		if got := ParseDeaths(s); got != d || checkDeaths("", Key{}, s) != nil {
 			t.Errorf("%+v became %q, and that %+v", d, s, got)
 		}
 	}

@@ -144,8 +144,8 @@ type Progress struct {
 // Orders answer a beat.
 type Orders struct {
 	// Held are the leases that the session owns, sorted by key, each with its epoch and possible
-	// Heir. Their positions, loads, births and deaths may be as of when the session got
-	// them.
+	// Heir. Their positions, loads, births and deaths may be as of when the session
+	// got them.
 	Held   []Lease
 	Leader Leader
 	// Others are the beat counts of all other sessions of the application that have not ended,
@@ -244,8 +244,8 @@ type Action struct {
 	Born     int64
 	Stream   string
 	On       bool
-	// Deaths becomes [Lease.Deaths] with an Assign, as it is; "" leaves what is stored. A
-	// store without [NoteDeaths] ignores it.
+	// Deaths becomes [Lease.Deaths] with an Assign, as it is; "" leaves what is stored. A store
+	// without [NoteDeaths] ignores it.
 	Deaths string
 }
 

@@ -37,7 +37,7 @@ AWS_ENDPOINT_URL_KINESIS=$(sed -n 's/.*AWS_ENDPOINT_URL_KINESIS=//p' local.log |
 export AWS_ENDPOINT_URL_KINESIS AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
 "$weir" put --stream flights --key origin flights.ndjson >/dev/null
 
-# consume NAME COMMAND: until all but so many records are handled, or the time is over
+# consume NAME RECORDS COMMAND: until the command has handled so many, or three minutes are over
 consume() {
 	local name=$1 want=$2 command=$3
 	"$weir" consume --stream flights --app "$name" --store "sqlite:$name.db" --batch 500 --attempts 3 --bisect --dead "file:$name.dead.ndjson" --exec "$command" >"$name.log" 2>&1 &

@@ -1,10 +1,10 @@
 package lanes
 
-// queue is a list of lanes, of which any can leave.
+// queue is a list of lanes, of which any can leave. A lane is in one at most.
 type queue struct{ first, last *Lane }
 
 func (q *queue) push(l *Lane) {
-	l.queued, l.before = true, q.last
+	l.before = q.last
 	if q.last == nil {
 		q.first = l
 	} else {
@@ -24,5 +24,5 @@ func (q *queue) remove(l *Lane) {
 	} else {
 		l.next.before = l.before
 	}
-	l.queued, l.before, l.next = false, nil, nil
+	l.before, l.next = nil, nil
 }

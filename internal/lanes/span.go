@@ -24,8 +24,9 @@ type Span struct {
 	most  int // records of a call
 	seed  maphash.Seed
 	lanes map[uint64]*Lane // by the hash of the key: two keys of one hash share a lane
-	ready queue
-	spare *Lane // a list of those that are not used
+	ready queue            // lanes that may begin
+	busy  queue            // lanes at work, those that began first first
+	spare *Lane            // a list of those that are not used
 
 	first, last *chunk
 	length      int // records from the first that is not done on
@@ -102,7 +103,7 @@ func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now 
 		}
 		l.tail = it
 		if l.till == nil && !l.queued {
-			s.ready.push(l)
+			s.enqueue(l)
 		}
 	}
 	s.pop()
@@ -165,8 +166,9 @@ func (s *Span) MayBegin() (l *Lane, oldest bool) {
 // Begin has a call begin with a lane that MayBegin returned: with Records.
 func (s *Span) Begin(l *Lane) {
 	s.ready.remove(l)
+	s.busy.push(l)
 	s.works++
-	l.works = true
+	l.queued, l.works = false, true
 	if l.till != nil { // after Pause
 		return
 	}
@@ -220,19 +222,35 @@ func (s *Span) Work() { s.works++ }
 
 // Pause notes that no call is at the lane's Records until Resume.
 func (s *Span) Pause(l *Lane) {
+	s.busy.remove(l)
 	s.works--
 	l.works = false
 }
 
 // Resume has the lane's Records be handled again.
-func (s *Span) Resume(l *Lane) { s.ready.push(l) }
+func (s *Span) Resume(l *Lane) { s.enqueue(l) }
+
+func (s *Span) enqueue(l *Lane) {
+	l.queued = true
+	s.ready.push(l)
+}
+
+// Again notes that a call at the lane's Records has ended and the next one begun.
+func (s *Span) Again(l *Lane) {
+	s.busy.remove(l)
+	s.busy.push(l)
+}
+
+// Longest is the lane whose call has been going on longest, nil if none is at work.
+func (s *Span) Longest() *Lane { return s.busy.first }
 
 // Return notes that the lane's Records are done, and the call over.
 func (s *Span) Return(l *Lane) {
+	s.busy.remove(l)
 	s.works--
 	l.works, l.taken, l.till, l.Records, l.Of = false, nil, nil, nil, nil
 	if l.head != nil {
-		s.ready.push(l)
+		s.enqueue(l)
 		return
 	}
 	if !l.alone {

@@ -40,7 +40,7 @@ type Shard struct {
 	Ended    time.Time // when the term's context was seen to have ended
 	Left     bool      // its handler was left behind
 	ToldSlow bool      // that its handler takes long was told
-	Beside   bool      // reading goes on beside Handling, which is of one of many calls
+	Parallel bool      // reading goes on beside Handling, which is of one of many calls
 
 	Reading   State     // what reading is at
 	Trying    time.Time // since when reading has tried in vain
@@ -99,14 +99,14 @@ func (s *Shard) Judge(now time.Time, limits Limits) (what Verdict, since time.Ti
 			return Stalled, s.Since
 		case works >= limits.Stall && !s.ToldSlow:
 			return Slow, s.Since
-		case s.Beside && s.readsInVain(now, patience):
+		case s.Parallel && s.readsInVain(now, patience):
 			return Stalled, s.Trying
 		}
 	case s.Handling == Blocked, s.Handling == Opening:
 		if now.Sub(s.Since) >= patience {
 			return Stalled, s.Since
 		}
-	case s.Beside:
+	case s.Parallel:
 		if s.readsInVain(now, patience) {
 			return Stalled, s.Trying
 		}

@@ -395,11 +395,14 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 		return
 	}
 	low := j.low[id.Key]
+	same := r.done && r.by == by && r.epoch == epoch
+	if j.Span > 0 && j.faulty(by, r.at.Add(-j.Grace)) {
+		same = false // its term may have begun anew, at the mark
+	}
 	switch {
-	case r.done && r.by == by && r.epoch == epoch && j.Span > 0 && j.faulty(by, r.at.Add(-j.Grace)): // it begins anew at the mark
-	case r.done && r.by == by && r.epoch == epoch && !r.letter:
+	case same && !r.letter:
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
-	case r.done && r.by == by && r.epoch == epoch && !again:
+	case same && !again:
 		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
 	case id.N > low+1 && !j.follows(nil, id, low):
 		j.breaks("%s gives %s up although one before it of its key was not handled", by, id)

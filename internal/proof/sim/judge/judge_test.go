@@ -194,3 +194,76 @@ func TestWhatIsMissing(t *testing.T) {
 		t.Errorf("%d are missing, such as %q; %d were handled, %d again", c.Missing(), c.Lost(), c.Handled, c.Again)
 	}
 }
+
+func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
+	id := func(key string, n int) ID { return ID{key, n} }
+	for _, tt := range []struct {
+		name  string
+		do    func(c *court)
+		wrong string // "" when nothing is
+	}{
+		{"two keys at a time", func(c *court) {
+			c.begins(one, "solo", 1, yes, id("a", 1))
+			c.handles(one, "solo", 1, id("b", 1))
+		}, ""},
+		{"a key twice at a time", func(c *court) {
+			c.begins(one, "solo", 1, yes, id("a", 1))
+			c.begins(one, "solo", 1, yes, id("a", 1))
+		}, "at once"},
+		{"two workers at a time", func(c *court) {
+			c.begins(one, "solo", 1, yes, id("a", 1))
+			c.begins(two, "solo", 2, yes, id("b", 1))
+		}, "at once"},
+		{"the end beside a key", func(c *court) {
+			for _, key := range []string{"b", "c", "d"} {
+				c.handles(one, "solo", 1, id(key, 1))
+			}
+			c.begins(one, "solo", 1, yes, id("a", 1))
+			c.Begin(&Batch{Worker: one, Shard: "solo", Epoch: 1, End: true, Alive: yes}, c.now)
+		}, "at once"},
+		{"a span ahead of what is not done", func(c *court) {
+			c.handles(one, "solo", 1, id("b", 1))
+			c.handles(one, "solo", 1, id("c", 1))
+		}, ""},
+		{"more than a span ahead", func(c *court) { c.handles(one, "solo", 1, id("d", 1)) }, "3 records ahead"},
+		{"a span again with another owner", func(c *court) {
+			c.handles(one, "solo", 1, id("a", 1), id("b", 1), id("c", 1))
+			c.handles(two, "solo", 2, id("a", 1), id("b", 1))
+			c.handles(two, "solo", 2, id("c", 1))
+		}, ""},
+		{"more than a span again", func(c *court) {
+			c.handles(one, "solo", 1, id("a", 1), id("b", 1), id("c", 1))
+			c.handles(one, "solo", 1, id("d", 1))
+			c.handles(two, "solo", 2, id("a", 1), id("b", 1), id("c", 1), id("d", 1))
+		}, "more than 3 records"},
+		{"again with the same owner", func(c *court) {
+			c.handles(one, "solo", 1, id("a", 1))
+			c.handles(one, "solo", 1, id("a", 1))
+		}, "again at the same epoch"},
+		{"… whose term began anew", func(c *court) {
+			c.handles(one, "solo", 1, id("a", 1))
+			c.Fault(one, c.now)
+			c.handles(one, "solo", 1, id("a", 1))
+		}, ""},
+		{"a letter of what was handled", func(c *court) {
+			c.handles(one, "solo", 1, id("a", 1))
+			c.GivenUp(one, 1, id("a", 1), false, c.now)
+		}, "which it has handled at the same epoch"},
+		{"a letter, out of order, in a term that began anew", func(c *court) {
+			c.Put(id("a", 2), "solo", start)
+			c.Fault(one, c.now)
+			c.GivenUp(one, 1, id("a", 2), false, c.now)
+		}, "although one before it"},
+	} {
+		c := &court{New(), start}
+		c.Span = 3
+		for _, key := range []string{"a", "b", "c", "d"} {
+			c.Put(id(key, 1), "solo", start)
+		}
+		c.now = c.now.Add(time.Minute)
+		tt.do(c)
+		if got := c.Wrong(); (got == "") != (tt.wrong == "") || !strings.Contains(got, tt.wrong) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.wrong)
+		}
+	}
+}

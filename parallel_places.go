@@ -7,15 +7,15 @@ import (
 
 // calls are the places of a worker for calls of the handler, beside those for the oldest record of
 // each shard, with Options.Parallel.
-type calls struct {
+type places struct {
 	mu      sync.Mutex
 	free    int
-	waiting []*side // shards that had something to handle when no place was free, each once
+	waiting []*dispatcher // shards that had something to handle when no place was free, each once
 	waits   atomic.Int32
 }
 
 // take takes a place for a call of s, if one is free. Else s is asked to pump when one is.
-func (c *calls) take(s *side) bool {
+func (c *places) take(s *dispatcher) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.free > 0 {
@@ -31,10 +31,10 @@ func (c *calls) take(s *side) bool {
 }
 
 // contended reports whether a shard waits for a place.
-func (c *calls) contended() bool { return c.waits.Load() > 0 }
+func (c *places) contended() bool { return c.waits.Load() > 0 }
 
-// give gives a place back, to those who wait for one. No side may be locked.
-func (c *calls) give() {
+// give gives a place back, to those who wait for one. No dispatcher may be locked.
+func (c *places) give() {
 	c.mu.Lock()
 	c.free++
 	c.mu.Unlock()
@@ -44,7 +44,7 @@ func (c *calls) give() {
 }
 
 // next is who has waited longest, if a place is free.
-func (c *calls) next() *side {
+func (c *places) next() *dispatcher {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.free == 0 || len(c.waiting) == 0 {

@@ -14,12 +14,13 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// side has the keys of a shard be handled side by side. It is there while a shard has something to
-// handle, with Options.Parallel. The loop adds what was read; the handler is called by goroutines
-// that go on with another key when they are done with one, and end when none may begin.
+// dispatcher has the keys of a shard be handled side by side, with Options.Parallel. It is there
+// while the shard has something to handle. The loop adds what was read, lanes.Span says what may be
+// handled now, and the handler is called by goroutines that go on with another key when they are
+// done with one, and end when none may begin.
 //
 // The term's lock is taken before its own, so nothing asks the term with that.
-type side struct {
+type dispatcher struct {
 	l        *shardLoop
 	share    memory.Share
 	going    sync.WaitGroup  // goroutines that call the handler
@@ -30,11 +31,10 @@ type side struct {
 
 	mu      sync.Mutex
 	span    *lanes.Span
-	running running
 	paused  pauses
-	timer   *time.Timer // until the first pause is over
-	slab    []besides   // not used yet
-	records []Record    // … too
+	timer   *time.Timer   // until the first pause is over
+	slab    []keyDelivery // not used yet
+	records []Record      // … too
 	behind  time.Duration
 	owned   bool  // a call has the shard's own place
 	looks   bool  // the loop waits for changed
@@ -43,53 +43,52 @@ type side struct {
 	err     error // that ends Run
 }
 
-// besides is a delivery of records of one key.
-type besides struct {
+// keyDelivery is a delivery of records of one key.
+type keyDelivery struct {
 	delivery
-	of *side
+	of *dispatcher
 	// The call has one of the worker's places, or the one that the shard has beside them for its
 	// oldest record; neither when it rests, see rest.
 	place, own bool
 
-	// With the lock of the side.
-	lane         *lanes.Lane // nil when it is over
-	noted        int         // of its records that are done
-	resting      int         // goroutines of the handler that wait until older records are done
-	state        ShardState
-	since        mono.Time // of state
-	attempt      int
-	err          error // of the last call, nil if that did not fail
-	failing      mono.Time
-	at           lease.Failing // at what it fails, if it does
-	due          mono.Time     // when its pause is over
-	before, next *besides      // among those that are running
+	// With the lock of the dispatcher.
+	lane    *lanes.Lane // nil when it is over
+	noted   int         // of its records that are done
+	resting int         // goroutines of the handler that wait until older records are done
+	state   ShardState
+	since   mono.Time // of state
+	attempt int
+	err     error // of the last call, nil if that did not fail
+	failing mono.Time
+	at      lease.Failing // at what it fails, if it does
+	due     mono.Time     // when its pause is over
 }
 
-// newSide makes one for a shard that has something to handle.
-func (l *shardLoop) newSide() *side {
+// newDispatcher makes one for a shard that has something to handle.
+func (l *shardLoop) newDispatcher() *dispatcher {
 	if l.handles == nil {
 		l.handles = l.shared()
 	}
 	o := &l.in.opts
-	s := &side{l: l, span: lanes.New(o.Parallel.Keys, o.Batch), changed: make(chan struct{}, 1)}
+	s := &dispatcher{l: l, span: lanes.New(o.Parallel.Keys, o.Batch), changed: make(chan struct{}, 1)}
 	s.stopping, s.endsNow = context.WithCancel(context.Background())
 	l.in.budget.Open(&s.share)
 	l.mu.Lock()
-	l.side = s
+	l.dispatcher = s
 	l.mu.Unlock()
 	l.term.SetMark(s)
 	return s
 }
 
-// sideNow is the side, nil if there is none, for other goroutines than the loop's.
-func (l *shardLoop) sideNow() *side {
+// dispatcherNow is the dispatcher, nil if there is none, for other goroutines than the loop's.
+func (l *shardLoop) dispatcherNow() *dispatcher {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.side
+	return l.dispatcher
 }
 
 // Mark is the position before which everything is done: it is the term's [group.Mark].
-func (s *side) Mark() Position {
+func (s *dispatcher) Mark() Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.span.Mark()
@@ -97,7 +96,7 @@ func (s *side) Mark() Position {
 
 // add adds records that were read, when there is room for them. upTo is as for [lanes.Span.Add]. It
 // fails when the term is over or the lease is wanted back, and when the handler ends Run.
-func (s *side) add(run []source.Record, behind time.Duration, upTo Position) error {
+func (s *dispatcher) add(run []source.Record, behind time.Duration, upTo Position) error {
 	bytes := 0
 	for i := range run {
 		run[i].From = s.l.handles.from
@@ -119,7 +118,7 @@ func (s *side) add(run []source.Record, behind time.Duration, upTo Position) err
 }
 
 // roomFor reports whether so many records more may be there. It is called with the lock held.
-func (s *side) roomFor(n, bytes int) bool {
+func (s *dispatcher) roomFor(n, bytes int) bool {
 	_, _, since := s.span.Oldest()
 	return s.l.in.opts.Parallel.roomFor(s.span.Len()+n, s.span.Bytes()+bytes, n, mono.Since(since))
 }
@@ -131,7 +130,7 @@ func (p *Parallel) roomFor(length, bytes, n int, age time.Duration) bool {
 }
 
 // await waits until there is what ok, called with the lock held, reports.
-func (s *side) await(ok func() bool) error {
+func (s *dispatcher) await(ok func() bool) error {
 	for {
 		s.mu.Lock()
 		there, stops, err := ok(), s.stops, s.err
@@ -156,7 +155,7 @@ func (s *side) await(ok func() bool) error {
 
 // end begins nothing new, waits for the calls that are going on, and has the term keep how far
 // everything is done. It returns the error with which the handler ends Run.
-func (s *side) end() error {
+func (s *dispatcher) end() error {
 	s.mu.Lock()
 	s.stop(nil)
 	s.mu.Unlock()
@@ -165,7 +164,7 @@ func (s *side) end() error {
 	l.term.SetMark(nil)
 	s.share.Close()
 	l.mu.Lock()
-	l.side = nil
+	l.dispatcher = nil
 	l.mu.Unlock()
 	return s.err
 }
@@ -173,7 +172,7 @@ func (s *side) end() error {
 // What follows is called with the lock held, but for those who say so.
 
 // stop has nothing new be begun. With an error it ends Run.
-func (s *side) stop(err error) {
+func (s *dispatcher) stop(err error) {
 	if !s.stops {
 		s.stops = true
 		s.endsNow()
@@ -187,14 +186,14 @@ func (s *side) stop(err error) {
 }
 
 // pump begins what may be begun. It is called without the lock.
-func (s *side) pump() {
+func (s *dispatcher) pump() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begin()
 }
 
 // begin has goroutines call the handler with all that may be begun.
-func (s *side) begin() {
+func (s *dispatcher) begin() {
 	for !s.stops {
 		b := s.mayBegin(false)
 		if b == nil {
@@ -207,16 +206,16 @@ func (s *side) begin() {
 
 // mayBegin is what a call may begin with, nil if there is nothing. has says that the call has a
 // place, which it keeps if that is needed.
-func (s *side) mayBegin(has bool) *besides {
+func (s *dispatcher) mayBegin(has bool) *keyDelivery {
 	lane, oldest := s.span.MayBegin()
 	own := oldest && !s.owned
-	if lane == nil || !own && !has && !s.l.in.calls.take(s) {
+	if lane == nil || !own && !has && !s.l.in.places.take(s) {
 		return nil
 	}
 	s.span.Begin(lane)
-	b, paused := lane.Of.(*besides)
+	b, paused := lane.Of.(*keyDelivery)
 	if !paused {
-		b = s.besides(lane)
+		b = s.delivery(lane)
 	}
 	b.place, b.own = !own, own
 	s.owned = s.owned || own
@@ -224,16 +223,16 @@ func (s *side) mayBegin(has bool) *besides {
 	return b
 }
 
-// besides makes a delivery of the records of a lane.
-func (s *side) besides(lane *lanes.Lane) *besides {
+// delivery makes a delivery of the records of a lane.
+func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
 	if len(s.slab) == 0 {
-		s.slab = make([]besides, 16)
+		s.slab = make([]keyDelivery, 16)
 	}
 	b := &s.slab[0]
 	s.slab = s.slab[1:]
 	l, n := s.l, len(lane.Records)
 	b.of, b.lane, lane.Of = s, lane, b
-	b.loop, b.from, b.behind, b.side = l, l.handles.from, s.behind, b
+	b.loop, b.from, b.behind, b.parallel = l, l.handles.from, s.behind, b
 	b.ctx = handlerContext{l.term.Context(), l.in.values}
 	b.kept.records = lane.Records
 	for i := range lane.Records {
@@ -250,13 +249,12 @@ func (s *side) besides(lane *lanes.Lane) *besides {
 }
 
 // runs notes that a call begins.
-func (s *side) runs(b *besides) {
+func (s *dispatcher) runs(b *keyDelivery) {
 	b.state, b.since = ShardHandling, mono.Now()
-	s.running.push(b)
 }
 
 // work calls the handler until nothing may be begun. It is called without the lock.
-func (s *side) work(b *besides) {
+func (s *dispatcher) work(b *keyDelivery) {
 	defer s.going.Done()
 	defer func() {
 		if b != nil { // the handler has ended the goroutine
@@ -271,7 +269,7 @@ func (s *side) work(b *besides) {
 
 // settle takes in what a step came to, and returns what to go on with. It is called without the
 // lock.
-func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (next *besides) {
+func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err error) (next *keyDelivery) {
 	b.mu.Lock()
 	done := b.done
 	b.mu.Unlock()
@@ -283,17 +281,18 @@ func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (ne
 	}
 	place := b.place
 	s.done(b, done)
-	s.running.remove(b)
 	switch {
-	case err != nil:
-		s.stop(ended(err))
+	case err != nil, s.stops && !over:
+		s.span.Pause(b.lane) // for good
 		b.lane = nil
+		if err != nil {
+			s.stop(ended(err))
+		}
 	case over:
 		s.span.Return(b.lane)
 		b.lane = nil
-	case s.stops:
-		b.lane = nil
 	case pause == 0:
+		s.span.Again(b.lane)
 		s.runs(b)
 		next = b
 	default:
@@ -308,7 +307,7 @@ func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (ne
 		b.own, s.owned = false, false
 	}
 	if next == nil && !s.stops {
-		if next = s.mayBegin(place && !s.l.in.calls.contended()); next != nil {
+		if next = s.mayBegin(place && !s.l.in.places.contended()); next != nil {
 			place = place && !next.place
 		}
 		s.begin()
@@ -322,7 +321,7 @@ func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (ne
 		b.close()
 	}
 	if place && next != b {
-		s.l.in.calls.give()
+		s.l.in.places.give()
 	}
 	if stop := ended(err); stop != nil {
 		s.l.term.Fail(stop)
@@ -336,7 +335,7 @@ func (s *side) settle(b *besides, pause time.Duration, over bool, err error) (ne
 // rest has others begin while a call waits until what is older is done: else calls that wait could
 // have all places that the older ones need. It returns what is to follow. It is called without the
 // lock.
-func (s *side) rest(b *besides) (goOn func()) {
+func (s *dispatcher) rest(b *keyDelivery) (goOn func()) {
 	gives := false
 	s.mu.Lock()
 	if b.lane == nil || b.state != ShardHandling {
@@ -351,7 +350,7 @@ func (s *side) rest(b *besides) (goOn func()) {
 	}
 	s.mu.Unlock()
 	if gives {
-		s.l.in.calls.give()
+		s.l.in.places.give()
 	}
 	return func() {
 		s.mu.Lock()
@@ -366,7 +365,7 @@ func (s *side) rest(b *besides) (goOn func()) {
 }
 
 // noteDone notes that so many records of a delivery are done. It is called without the lock.
-func (s *side) noteDone(b *besides, done int) {
+func (s *dispatcher) noteDone(b *keyDelivery, done int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b.lane != nil {
@@ -376,7 +375,7 @@ func (s *side) noteDone(b *besides, done int) {
 	}
 }
 
-func (s *side) done(b *besides, done int) {
+func (s *dispatcher) done(b *keyDelivery, done int) {
 	if n := done - b.noted; n > 0 {
 		before := s.span.Bytes()
 		s.span.Done(b.lane, n)
@@ -386,7 +385,7 @@ func (s *side) done(b *besides, done int) {
 }
 
 // tellChange has the loop look again whether there is room.
-func (s *side) tellChange() {
+func (s *dispatcher) tellChange() {
 	if s.looks {
 		s.looks = false
 		select {
@@ -397,7 +396,7 @@ func (s *side) tellChange() {
 }
 
 // entered notes what is done with a delivery. It is called without the lock.
-func (s *side) entered(b *besides, state ShardState, attempt int, err error) {
+func (s *dispatcher) entered(b *keyDelivery, state ShardState, attempt int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b.lane == nil {
@@ -416,14 +415,14 @@ func (s *side) entered(b *besides, state ShardState, attempt int, err error) {
 }
 
 // fails notes at what a delivery fails. It is called without the lock.
-func (s *side) fails(b *besides, at lease.Failing) {
+func (s *dispatcher) fails(b *keyDelivery, at lease.Failing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.at = at
 }
 
 // wakeAt sets the timer for the first pause.
-func (s *side) wakeAt() {
+func (s *dispatcher) wakeAt() {
 	if len(s.paused) == 0 || s.stops {
 		return
 	}
@@ -436,18 +435,18 @@ func (s *side) wakeAt() {
 }
 
 // resume has those go on whose pauses are over. It is called without the lock.
-func (s *side) resume() {
+func (s *dispatcher) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for now := mono.Now(); len(s.paused) > 0 && s.paused[0].due.Sub(now) <= 0; {
-		s.span.Resume(heap.Pop(&s.paused).(*besides).lane)
+		s.span.Resume(heap.Pop(&s.paused).(*keyDelivery).lane)
 	}
 	s.wakeAt()
 	s.begin()
 }
 
-// sideLook is how a side stands, for those who look at the shard.
-type sideLook struct {
+// dispatchLook is how a dispatcher stands, for those who look at the shard.
+type dispatchLook struct {
 	keys, works int
 	records     int
 	state       ShardState // of the call that has been going on longest; or retrying, or empty
@@ -459,7 +458,7 @@ type sideLook struct {
 }
 
 // look is called without the lock.
-func (s *side) look() (k sideLook) {
+func (s *dispatcher) look() (k dispatchLook) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.keys, k.works = s.span.Lanes()
@@ -468,12 +467,13 @@ func (s *side) look() (k sideLook) {
 	if lane == nil {
 		return k
 	}
-	of, _ := lane.Of.(*besides)
+	of, _ := lane.Of.(*keyDelivery)
 	if of != nil {
 		k.attempt, k.err, k.failing, k.at = of.attempt, of.err, of.failing, of.at
 	}
-	switch b := s.running.first; {
-	case b != nil:
+	switch longest := s.span.Longest(); {
+	case longest != nil:
+		b := longest.Of.(*keyDelivery)
 		k.state, k.since = b.state, b.since
 	case of != nil:
 		k.state, k.since = of.state, of.since
@@ -481,40 +481,13 @@ func (s *side) look() (k sideLook) {
 	return k
 }
 
-// running is a list of deliveries with calls, those that began first first.
-type running struct{ first, last *besides }
-
-func (q *running) push(b *besides) {
-	b.before, b.next = q.last, nil
-	if q.last == nil {
-		q.first = b
-	} else {
-		q.last.next = b
-	}
-	q.last = b
-}
-
-func (q *running) remove(b *besides) {
-	if b.before == nil {
-		q.first = b.next
-	} else {
-		b.before.next = b.next
-	}
-	if b.next == nil {
-		q.last = b.before
-	} else {
-		b.next.before = b.before
-	}
-	b.before, b.next = nil, nil
-}
-
 // pauses are deliveries that wait, a heap by when that is over.
-type pauses []*besides
+type pauses []*keyDelivery
 
 func (p pauses) Len() int           { return len(p) }
 func (p pauses) Less(i, j int) bool { return p[i].due < p[j].due }
 func (p pauses) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
-func (p *pauses) Push(b any)        { *p = append(*p, b.(*besides)) }
+func (p *pauses) Push(b any)        { *p = append(*p, b.(*keyDelivery)) }
 func (p *pauses) Pop() any {
 	last := len(*p) - 1
 	b := (*p)[last]

@@ -13,14 +13,14 @@ import (
 
 // How the loop has keys be handled side by side, and what their handlers may ask for.
 
-// takeBeside adds a page to what is handled side by side, and reports whether the shard has ended:
-// then all of it is handled. It fails when the term is over or the lease is wanted back, and when
-// the handler ends Run.
-func (l *shardLoop) takeBeside(page source.Page) (over bool, err error) {
+// takeParallel adds a page to what is handled side by side, and reports whether the shard has
+// ended: then all of it is handled. It fails when the term is over or the lease is wanted back, and
+// when the handler ends Run.
+func (l *shardLoop) takeParallel(page source.Page) (over bool, err error) {
 	defer page.Release() // what is added has a share of the memory of its own
 	l.tellRead(&page)
 	if len(page.Records) > 0 {
-		if err := l.addBeside(&page); err != nil {
+		if err := l.addParallel(&page); err != nil {
 			return false, err
 		}
 	}
@@ -28,10 +28,10 @@ func (l *shardLoop) takeBeside(page source.Page) (over bool, err error) {
 		l.noteHandled(0)
 		return false, nil
 	}
-	if side := l.sideNow(); side != nil {
-		err := side.await(func() bool { return side.span.Len() == 0 })
+	if dispatcher := l.dispatcherNow(); dispatcher != nil {
+		err := dispatcher.await(func() bool { return dispatcher.span.Len() == 0 })
 		if err == nil {
-			err = side.end()
+			err = dispatcher.end()
 		}
 		if err != nil {
 			return false, err
@@ -44,11 +44,11 @@ func (l *shardLoop) takeBeside(page source.Page) (over bool, err error) {
 	return true, l.term.Finish(l.term.Context(), page.Children)
 }
 
-// addBeside adds the records of a page, in parts that leave room for others.
-func (l *shardLoop) addBeside(page *source.Page) error {
-	side := l.side
-	if side == nil {
-		side = l.newSide()
+// addParallel adds the records of a page, in parts that leave room for others.
+func (l *shardLoop) addParallel(page *source.Page) error {
+	dispatcher := l.dispatcher
+	if dispatcher == nil {
+		dispatcher = l.newDispatcher()
 	}
 	last, _ := lastNumber(page.Records)
 	end := positionAfter(last, shard.Whole) // also past what is dropped
@@ -66,14 +66,14 @@ func (l *shardLoop) addBeside(page *source.Page) error {
 		if isLast {
 			upTo, added = end, true
 		}
-		if err := side.add(run, page.Behind, upTo); err != nil {
+		if err := dispatcher.add(run, page.Behind, upTo); err != nil {
 			return err
 		}
 	}
 	if !added {
-		side.mu.Lock()
-		side.span.Add(nil, 0, end, mono.Now())
-		side.mu.Unlock()
+		dispatcher.mu.Lock()
+		dispatcher.span.Add(nil, 0, end, mono.Now())
+		dispatcher.mu.Unlock()
 	}
 	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
 		l.in.tell.Unpacked(c)
@@ -81,28 +81,28 @@ func (l *shardLoop) addBeside(page *source.Page) error {
 	return nil
 }
 
-// leaveSide lets go of the side when there is nothing to handle, so that an idle shard has none. It
-// reports whether the loop may park; then a side that is left wakes it when all is done.
-func (l *shardLoop) leaveSide() (parks bool, err error) {
-	side := l.side
-	if side == nil {
+// leaveDispatcher lets go of the dispatcher when there is nothing to handle, so that an idle shard
+// has none. It reports whether the loop may park; then one that is left wakes it when all is done.
+func (l *shardLoop) leaveDispatcher() (parks bool, err error) {
+	dispatcher := l.dispatcher
+	if dispatcher == nil {
 		return true, nil
 	}
-	side.mu.Lock()
-	empty := side.span.Len() == 0
-	side.parked = !empty && !side.stops
-	stops := side.stops
-	side.mu.Unlock()
+	dispatcher.mu.Lock()
+	empty := dispatcher.span.Len() == 0
+	dispatcher.parked = !empty && !dispatcher.stops
+	stops := dispatcher.stops
+	dispatcher.mu.Unlock()
 	if empty || stops {
-		err = side.end()
+		err = dispatcher.end()
 	}
 	return err == nil && !stops, err
 }
 
-// lookBeside is how what is handled side by side stands.
-func (l *shardLoop) lookBeside() (look sideLook) {
-	if side := l.sideNow(); side != nil {
-		look = side.look()
+// lookAtDispatch is how what is handled side by side stands.
+func (l *shardLoop) lookAtDispatch() (look dispatchLook) {
+	if dispatcher := l.dispatcherNow(); dispatcher != nil {
+		look = dispatcher.look()
 	}
 	return look
 }
@@ -110,7 +110,7 @@ func (l *shardLoop) lookBeside() (look sideLook) {
 var errNotAllDone = errors.New("weir: the lease is wanted back before all is done that lies before the record")
 
 // save waits until the position is saved, which it is after everything before it is done.
-func (s *side) save(ctx context.Context, b *besides, p Position) error {
+func (s *dispatcher) save(ctx context.Context, b *keyDelivery, p Position) error {
 	defer s.rest(b)()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
