@@ -215,7 +215,7 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 			c.begins(two, "solo", 2, yes, id("b", 1))
 		}, "at once"},
 		{"the end beside a key", func(c *court) {
-			for _, key := range []string{"b", "c", "d"} {
+			for _, key := range []string{"b", "c"} {
 				c.handles(one, "solo", 1, id(key, 1))
 			}
 			c.begins(one, "solo", 1, yes, id("a", 1))
