@@ -194,11 +194,12 @@ func (d *delivery) finish() Position {
 	return d.upTo
 }
 
-// complete notes that all is done.
+// complete notes that all is done, and lets go of the records.
 func (d *delivery) complete() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.done, d.whole = len(d.kept.records), true
+	d.done, d.whole, d.over, d.first = len(d.kept.records), true, true, nil
+	d.kept.release()
 }
 
 // close lets go of the records, which the page may need again.

@@ -36,6 +36,7 @@ type dispatcher struct {
 	slab    []keyDelivery // not used yet
 	records []Record      // … too
 	behind  time.Duration
+	starts  bool  // a goroutine is to begin with what it was given
 	owned   bool  // a call has the shard's own place
 	looks   bool  // the loop waits for changed
 	parked  bool  // … or there is no loop, which is woken when all is done
@@ -192,16 +193,29 @@ func (s *dispatcher) pump() {
 	s.begin()
 }
 
-// begin has goroutines call the handler with all that may be begun.
+// begin has a goroutine call the handler with what may be begun, which has another one do the same
+// when it runs. Until then those that are at work may come to all there is: where the handler is
+// quick, few are made.
 func (s *dispatcher) begin() {
-	for !s.stops {
-		b := s.mayBegin(false)
-		if b == nil {
-			return
-		}
-		s.going.Add(1)
-		go s.work(b)
+	if s.stops || s.starts {
+		return
 	}
+	b := s.mayBegin(false)
+	if b == nil {
+		return
+	}
+	b.runs(mono.Now())
+	s.starts = true
+	s.going.Add(1)
+	go s.work(b)
+}
+
+// started notes that a goroutine that was made runs. It is called without the lock.
+func (s *dispatcher) started() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starts = false
+	s.begin()
 }
 
 // mayBegin is what a call may begin with, nil if there is nothing. has says that the call has a
@@ -219,7 +233,6 @@ func (s *dispatcher) mayBegin(has bool) *keyDelivery {
 	}
 	b.place, b.own = !own, own
 	s.owned = s.owned || own
-	s.runs(b)
 	return b
 }
 
@@ -249,27 +262,26 @@ func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
 }
 
 // runs notes that a call begins.
-func (s *dispatcher) runs(b *keyDelivery) {
-	b.state, b.since = ShardHandling, mono.Now()
-}
+func (b *keyDelivery) runs(now mono.Time) { b.state, b.since = ShardHandling, now }
 
 // work calls the handler until nothing may be begun. It is called without the lock.
 func (s *dispatcher) work(b *keyDelivery) {
 	defer s.going.Done()
 	defer func() {
 		if b != nil { // the handler has ended the goroutine
-			s.settle(b, 0, false, Stop(errGoexit))
+			s.settle(b, time.Now(), 0, false, Stop(errGoexit))
 		}
 	}()
-	for b != nil {
-		pause, over, err := s.l.step(&b.delivery)
-		b = s.settle(b, pause, over, err)
+	s.started()
+	for now := time.Now(); b != nil; {
+		after, pause, over, err := s.l.step(&b.delivery, now)
+		b, now = s.settle(b, after, pause, over, err), after
 	}
 }
 
-// settle takes in what a step came to, and returns what to go on with. It is called without the
-// lock.
-func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err error) (next *keyDelivery) {
+// settle takes in what a step came to by now, and returns what to go on with. It is called without
+// the lock.
+func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, over bool, err error) (next *keyDelivery) {
 	b.mu.Lock()
 	done := b.done
 	b.mu.Unlock()
@@ -293,7 +305,7 @@ func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err 
 		b.lane = nil
 	case pause == 0:
 		s.span.Again(b.lane)
-		s.runs(b)
+		b.runs(mono.Of(now))
 		next = b
 	default:
 		s.span.Pause(b.lane)
@@ -308,6 +320,7 @@ func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err 
 	}
 	if next == nil && !s.stops {
 		if next = s.mayBegin(place && !s.l.in.places.contended()); next != nil {
+			next.runs(mono.Of(now))
 			place = place && !next.place
 		}
 		s.begin()
@@ -317,7 +330,7 @@ func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err 
 	s.parked = s.parked && !wakes
 	s.mu.Unlock()
 
-	if ends {
+	if ends && !over {
 		b.close()
 	}
 	if place && next != b {
@@ -380,7 +393,9 @@ func (s *dispatcher) done(b *keyDelivery, done int) {
 		before := s.span.Bytes()
 		s.span.Done(b.lane, n)
 		b.noted = done
-		s.share.Give(before - s.span.Bytes())
+		if n := before - s.span.Bytes(); n > 0 {
+			s.share.Give(n)
+		}
 	}
 }
 

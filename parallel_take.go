@@ -25,7 +25,7 @@ func (l *shardLoop) takeParallel(page source.Page) (over bool, err error) {
 		}
 	}
 	if !page.End {
-		l.noteHandled(0)
+		l.noteHandled(0, time.Now())
 		return false, nil
 	}
 	if dispatcher := l.dispatcherNow(); dispatcher != nil {
