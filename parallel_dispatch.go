@@ -32,9 +32,11 @@ type dispatcher struct {
 	mu      sync.Mutex
 	span    *lanes.Span
 	paused  pauses
-	timer   *time.Timer   // until the first pause is over
-	slab    []keyDelivery // not used yet
-	records []Record      // … too
+	timer   *time.Timer    // until the first pause is over
+	spare   []*keyDelivery // that are used again
+	batches []Batch        // that were not used yet, for the handler
+	records []Record       // … with room for more
+	made    int            // batches, the last time
 	behind  time.Duration
 	starts  bool  // a goroutine is to begin with what it was given
 	owned   bool  // a call has the shard's own place
@@ -44,10 +46,16 @@ type dispatcher struct {
 	err     error // that ends Run
 }
 
-// keyDelivery is a delivery of records of one key.
+// keyDelivery is a delivery of records of one key. It is used again for other records when these
+// are done: what the handler may keep, the batch and its records, is not a part of it.
 type keyDelivery struct {
 	delivery
 	of *dispatcher
+	keyCall
+}
+
+// keyCall is what a keyDelivery is at.
+type keyCall struct {
 	// The call has one of the worker's places, or the one that the shard has beside them for its
 	// oldest record; neither when it rests, see rest.
 	place, own bool
@@ -236,29 +244,54 @@ func (s *dispatcher) mayBegin(has bool) *keyDelivery {
 	return b
 }
 
-// delivery makes a delivery of the records of a lane.
+// delivery is a delivery of the records of a lane.
 func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
-	if len(s.slab) == 0 {
-		s.slab = make([]keyDelivery, 16)
-	}
-	b := &s.slab[0]
-	s.slab = s.slab[1:]
-	l, n := s.l, len(lane.Records)
-	b.of, b.lane, lane.Of = s, lane, b
-	b.loop, b.from, b.behind, b.parallel = l, l.handles.from, s.behind, b
-	b.ctx = handlerContext{l.term.Context(), l.in.values}
-	b.kept.records = lane.Records
+	b := s.unused()
+	b.lane, lane.Of = lane, b
+	b.behind = s.behind
 	for i := range lane.Records {
 		b.bytes += len(lane.Records[i].Data)
 	}
-	// The handler gets copies, in memory of which a part is made at a time.
-	if cap(s.records)-len(s.records) < n {
-		s.records = make([]Record, 0, max(n, 256))
+	b.batch, b.first = s.handed(lane.Records)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept.records = lane.Records
+	return b
+}
+
+// unused is a delivery for other records.
+func (s *dispatcher) unused() *keyDelivery {
+	last := len(s.spare) - 1
+	if last < 0 {
+		l := s.l
+		b := &keyDelivery{of: s}
+		b.loop, b.from, b.parallel, b.ctx = l, l.handles.from, b, handlerContext{l.term.Context(), l.in.values}
+		return b
+	}
+	b := s.spare[last]
+	s.spare = s.spare[:last]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempts, b.progress, b.keyCall = attempts{}, progress{}, keyCall{}
+	b.use++
+	return b
+}
+
+// handed is a batch and copies of records for a handler that may keep them, in memory of which some
+// is made at a time.
+func (s *dispatcher) handed(read []source.Record) (*Batch, []Record) {
+	if len(s.batches) == 0 {
+		s.made = min(max(2*s.made, 8), 128)
+		s.batches = make([]Batch, s.made)
+	}
+	b := &s.batches[0]
+	s.batches = s.batches[1:]
+	if cap(s.records)-len(s.records) < len(read) {
+		s.records = make([]Record, 0, max(len(read), 2*s.made))
 	}
 	from := len(s.records)
-	s.records = append(s.records, whole(lane.Records)...)
-	b.first = s.records[from:len(s.records):len(s.records)]
-	return b
+	s.records = append(s.records, whole(read)...)
+	return b, s.records[from:len(s.records):len(s.records)]
 }
 
 // runs notes that a call begins.
@@ -293,8 +326,9 @@ func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, 
 	}
 	place := b.place
 	s.done(b, done)
+	ends := err != nil || s.stops && !over
 	switch {
-	case err != nil, s.stops && !over:
+	case ends:
 		s.span.Pause(b.lane) // for good
 		b.lane = nil
 		if err != nil {
@@ -306,7 +340,7 @@ func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, 
 	case pause == 0:
 		s.span.Again(b.lane)
 		b.runs(mono.Of(now))
-		next = b
+		next, place = b, false // it keeps the one that it has
 	default:
 		s.span.Pause(b.lane)
 		b.state, b.since = ShardRetrying, mono.Now()
@@ -314,9 +348,11 @@ func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, 
 		heap.Push(&s.paused, b)
 		s.wakeAt()
 	}
-	ends := b.lane == nil
 	if next == nil && b.own {
 		b.own, s.owned = false, false
+	}
+	if over && err == nil {
+		s.spare = append(s.spare, b)
 	}
 	if next == nil && !s.stops {
 		if next = s.mayBegin(place && !s.l.in.places.contended()); next != nil {
@@ -330,10 +366,10 @@ func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, 
 	s.parked = s.parked && !wakes
 	s.mu.Unlock()
 
-	if ends && !over {
+	if ends {
 		b.close()
 	}
-	if place && next != b {
+	if place {
 		s.l.in.places.give()
 	}
 	if stop := ended(err); stop != nil {
@@ -348,10 +384,10 @@ func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, 
 // rest has others begin while a call waits until what is older is done: else calls that wait could
 // have all places that the older ones need. It returns what is to follow. It is called without the
 // lock.
-func (s *dispatcher) rest(b *keyDelivery) (goOn func()) {
+func (s *dispatcher) rest(b *keyDelivery, use uint64) (goOn func()) {
 	gives := false
 	s.mu.Lock()
-	if b.lane == nil || b.state != ShardHandling {
+	if b.use != use || b.lane == nil || b.state != ShardHandling {
 		s.mu.Unlock()
 		return func() {}
 	}
@@ -368,7 +404,7 @@ func (s *dispatcher) rest(b *keyDelivery) (goOn func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if b.resting == 0 { // the call is over
+		if b.use != use || b.resting == 0 { // the call is over
 			return
 		}
 		if b.resting--; b.resting == 0 {
@@ -377,11 +413,12 @@ func (s *dispatcher) rest(b *keyDelivery) (goOn func()) {
 	}
 }
 
-// noteDone notes that so many records of a delivery are done. It is called without the lock.
-func (s *dispatcher) noteDone(b *keyDelivery, done int) {
+// noteDone notes that so many records of a delivery are done, if it is still used for them. It is
+// called without the lock.
+func (s *dispatcher) noteDone(b *keyDelivery, use uint64, done int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.lane != nil {
+	if b.use == use && b.lane != nil {
 		s.done(b, done)
 		s.begin() // another record is the oldest
 		s.tellChange()

@@ -110,8 +110,8 @@ func (l *shardLoop) lookAtDispatch() (look dispatchLook) {
 var errNotAllDone = errors.New("weir: the lease is wanted back before all is done that lies before the record")
 
 // save waits until the position is saved, which it is after everything before it is done.
-func (s *dispatcher) save(ctx context.Context, b *keyDelivery, p Position) error {
-	defer s.rest(b)()
+func (s *dispatcher) save(ctx context.Context, b *keyDelivery, use uint64, p Position) error {
+	defer s.rest(b, use)()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.stopping, func() {

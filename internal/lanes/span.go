@@ -5,6 +5,7 @@ package lanes
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/internal/mono"
@@ -27,6 +28,8 @@ type Span struct {
 	ready queue            // lanes that may begin
 	busy  queue            // lanes at work, those that began first first
 	spare *Lane            // a list of those that are not used
+	// slices for Records of lanes, which are used again
+	gathered [][]source.Record
 
 	first, last *chunk
 	length      int // records from the first that is not done on
@@ -45,6 +48,7 @@ type Lane struct {
 
 	hash         uint64
 	alone        bool  // of one record, without a key
+	gathered     bool  // Records are in a slice of their own
 	works        bool  // a call is at Records
 	queued       bool  // in the queue of those that may begin
 	taken, till  *item // the first of Records that is not done; the last of Records, nil if there are none
@@ -186,7 +190,11 @@ func (s *Span) Begin(l *Lane) {
 		l.Records = c.records[at : at+n : at+n]
 		return
 	}
-	l.Records = make([]source.Record, 0, n)
+	l.gathered = true
+	if last := len(s.gathered) - 1; last >= 0 {
+		l.Records, s.gathered = s.gathered[last], s.gathered[:last]
+	}
+	l.Records = slices.Grow(l.Records, n)
 	for it := l.taken; len(l.Records) < n; it = it.next {
 		l.Records = append(l.Records, *it.record())
 	}
@@ -248,6 +256,11 @@ func (s *Span) Longest() *Lane { return s.busy.first }
 func (s *Span) Return(l *Lane) {
 	s.busy.remove(l)
 	s.works--
+	if l.gathered {
+		clear(l.Records) // they must not keep what they were read from
+		s.gathered = append(s.gathered, l.Records[:0])
+		l.gathered = false
+	}
 	l.works, l.taken, l.till, l.Records, l.Of = false, nil, nil, nil, nil
 	if l.head != nil {
 		s.enqueue(l)
