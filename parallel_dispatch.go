@@ -172,6 +172,9 @@ func (s *dispatcher) end() error {
 	l := s.l
 	l.term.SetMark(nil)
 	s.share.Close()
+	s.mu.Lock()
+	s.span.Close()
+	s.mu.Unlock()
 	l.mu.Lock()
 	l.dispatcher = nil
 	l.mu.Unlock()

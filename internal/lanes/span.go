@@ -24,12 +24,9 @@ type Span struct {
 	bound int // calls at a time
 	most  int // records of a call
 	seed  maphash.Seed
-	lanes map[uint64]*Lane // by the hash of the key: two keys of one hash share a lane
 	ready queue            // lanes that may begin
 	busy  queue            // lanes at work, those that began first first
-	spare *Lane            // a list of those that are not used
-	// slices for Records of lanes, which are used again
-	gathered [][]source.Record
+	*memory                // with the lanes of keys; two keys of one hash share one
 
 	first, last *chunk
 	length      int // records from the first that is not done on
@@ -54,6 +51,7 @@ type Lane struct {
 	taken, till  *item // the first of Records that is not done; the last of Records, nil if there are none
 	head, tail   *item // what follows them
 	before, next *Lane // in a list
+	other        *Lane // in the table
 }
 
 // item is one record.
@@ -80,7 +78,7 @@ type chunk struct {
 
 // New makes an empty span of which so many calls may have records at a time, so many each.
 func New(bound, most int) *Span {
-	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), lanes: map[uint64]*Lane{}}
+	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), memory: memories.Get().(*memory)}
 }
 
 // Add adds records that follow those before. They must not change as long as the span has them.
@@ -121,11 +119,11 @@ func (s *Span) lane(key string) *Lane {
 		return l
 	}
 	hash := maphash.String(s.seed, key)
-	l := s.lanes[hash]
+	l := s.lanes.find(hash)
 	if l == nil {
 		l = s.open()
 		l.hash = hash
-		s.lanes[hash] = l
+		s.lanes.add(l)
 	}
 	return l
 }
@@ -133,7 +131,7 @@ func (s *Span) lane(key string) *Lane {
 func (s *Span) open() *Lane {
 	s.live++
 	if s.spare == nil {
-		some := make([]Lane, 16)
+		some := make([]Lane, min(max(s.live, 4), 64))
 		for i := range some {
 			some[i].next = s.spare
 			s.spare = &some[i]
@@ -267,7 +265,7 @@ func (s *Span) Return(l *Lane) {
 		return
 	}
 	if !l.alone {
-		delete(s.lanes, l.hash)
+		s.lanes.remove(l)
 	}
 	s.live--
 	*l = Lane{next: s.spare}

@@ -295,9 +295,11 @@ func TestASpanIsLikeAListThatIsLookedThrough(t *testing.T) {
 				m.goOn()
 				m.check()
 			}
-			if m.oldest() < len(m.all) || len(m.span.lanes) > 0 || m.span.first != nil {
+			if m.oldest() < len(m.all) || m.span.lanes.n > 0 || m.span.first != nil {
 				t.Errorf("it does not come to its end: %d of %d", m.oldest(), len(m.all))
 			}
+			m.span.Close() // the next one uses what it needed
+			m.check()
 		})
 	}
 }
