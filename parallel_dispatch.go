@@ -33,7 +33,8 @@ type dispatcher struct {
 	span    *lanes.Span
 	paused  pauses
 	timer   *time.Timer    // until the first pause is over
-	spare   []*keyDelivery // that are used again
+	all     []*keyDelivery // that were made
+	spare   []*keyDelivery // … and are used again
 	batches []Batch        // that were not used yet, for the handler
 	records []Record       // … with room for more
 	made    int            // batches, the last time
@@ -63,6 +64,8 @@ type keyCall struct {
 	// With the lock of the dispatcher.
 	lane    *lanes.Lane // nil when it is over
 	noted   int         // of its records that are done
+	works   bool        // a call is going on
+	began   mono.Time   // … since then
 	resting int         // goroutines of the handler that wait until older records are done
 	state   ShardState
 	since   mono.Time // of state
@@ -249,35 +252,35 @@ func (s *dispatcher) mayBegin(has bool) *keyDelivery {
 
 // delivery is a delivery of the records of a lane.
 func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
-	b := s.unused()
+	last := len(s.spare) - 1
+	if last < 0 {
+		l := s.l
+		b := &keyDelivery{of: s}
+		b.loop, b.from, b.parallel, b.ctx = l, l.handles.from, b, handlerContext{l.term.Context(), l.in.values}
+		s.all, s.spare, last = append(s.all, b), append(s.spare, b), 0
+	}
+	b := s.spare[last]
+	s.spare = s.spare[:last]
+	b.mu.Lock()
+	b.reuse()
+	b.kept.records = lane.Records
+	b.mu.Unlock()
 	b.lane, lane.Of = lane, b
 	b.behind = s.behind
 	for i := range lane.Records {
 		b.bytes += len(lane.Records[i].Data)
 	}
 	b.batch, b.first = s.handed(lane.Records)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.kept.records = lane.Records
 	return b
 }
 
-// unused is a delivery for other records.
-func (s *dispatcher) unused() *keyDelivery {
-	last := len(s.spare) - 1
-	if last < 0 {
-		l := s.l
-		b := &keyDelivery{of: s}
-		b.loop, b.from, b.parallel, b.ctx = l, l.handles.from, b, handlerContext{l.term.Context(), l.in.values}
-		return b
+// reuse makes it one for other records. It is called with both locks held.
+func (b *keyDelivery) reuse() {
+	if b.calls > 1 || b.attempt > 0 { // seldom: much may have been noted of failures
+		b.attempts, b.progress, b.keyCall = attempts{}, progress{}, keyCall{}
 	}
-	b := s.spare[last]
-	s.spare = s.spare[:last]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.attempts, b.progress, b.keyCall = attempts{}, progress{}, keyCall{}
+	b.calls, b.bytes, b.done, b.over, b.whole, b.noted, b.resting = 0, 0, 0, false, false, 0, 0
 	b.use++
-	return b
 }
 
 // handed is a batch and copies of records for a handler that may keep them, in memory of which some
@@ -298,7 +301,10 @@ func (s *dispatcher) handed(read []source.Record) (*Batch, []Record) {
 }
 
 // runs notes that a call begins.
-func (b *keyDelivery) runs(now mono.Time) { b.state, b.since = ShardHandling, now }
+func (b *keyDelivery) runs(now mono.Time) {
+	b.works, b.began = true, now
+	b.state, b.since = ShardHandling, now
+}
 
 // work calls the handler until nothing may be begun. It is called without the lock.
 func (s *dispatcher) work(b *keyDelivery) {
@@ -328,6 +334,7 @@ func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, 
 		s.span.Work()
 	}
 	place := b.place
+	b.works = false
 	s.done(b, done)
 	ends := err != nil || s.stops && !over
 	switch {
@@ -341,7 +348,6 @@ func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, 
 		s.span.Return(b.lane)
 		b.lane = nil
 	case pause == 0:
-		s.span.Again(b.lane)
 		b.runs(mono.Of(now))
 		next, place = b, false // it keeps the one that it has
 	default:
@@ -526,10 +532,15 @@ func (s *dispatcher) look() (k dispatchLook) {
 	if of != nil {
 		k.attempt, k.err, k.failing, k.at = of.attempt, of.err, of.failing, of.at
 	}
-	switch longest := s.span.Longest(); {
+	var longest *keyDelivery
+	for _, b := range s.all {
+		if b.works && (longest == nil || b.began < longest.began) {
+			longest = b
+		}
+	}
+	switch {
 	case longest != nil:
-		b := longest.Of.(*keyDelivery)
-		k.state, k.since = b.state, b.since
+		k.state, k.since = longest.state, longest.since
 	case of != nil:
 		k.state, k.since = of.state, of.since
 	}

@@ -109,5 +109,5 @@ func (t *trust) over(cause error) {
 // the wall clock. The monotonic clock stands still while a machine is suspended or migrated, so a
 // wall clock that ran ahead of it ends trust; one that was set back cannot prolong it.
 func within(sent, now time.Time, limit time.Duration) bool {
-	return now.Sub(sent) < limit && now.Round(0).Sub(sent.Round(0)) < limit
+	return now.Sub(sent) < limit && time.Duration(now.UnixNano()-sent.UnixNano()) < limit
 }

@@ -21,12 +21,11 @@ import (
 // waits at most for calls that are at work. Those that wait for it themselves have no place, see
 // Rest.
 type Span struct {
-	bound int // calls at a time
-	most  int // records of a call
-	seed  maphash.Seed
-	ready queue            // lanes that may begin
-	busy  queue            // lanes at work, those that began first first
-	*memory                // with the lanes of keys; two keys of one hash share one
+	bound   int // calls at a time
+	most    int // records of a call
+	seed    maphash.Seed
+	ready   queue // lanes that may begin
+	*memory       // with the lanes of keys; two keys of one hash share one
 
 	first, last *chunk
 	length      int // records from the first that is not done on
@@ -168,7 +167,6 @@ func (s *Span) MayBegin() (l *Lane, oldest bool) {
 // Begin has a call begin with a lane that MayBegin returned: with Records.
 func (s *Span) Begin(l *Lane) {
 	s.ready.remove(l)
-	s.busy.push(l)
 	s.works++
 	l.queued, l.works = false, true
 	if l.till != nil { // after Pause
@@ -228,7 +226,6 @@ func (s *Span) Work() { s.works++ }
 
 // Pause notes that no call is at the lane's Records until Resume.
 func (s *Span) Pause(l *Lane) {
-	s.busy.remove(l)
 	s.works--
 	l.works = false
 }
@@ -241,18 +238,8 @@ func (s *Span) enqueue(l *Lane) {
 	s.ready.push(l)
 }
 
-// Again notes that a call at the lane's Records has ended and the next one begun.
-func (s *Span) Again(l *Lane) {
-	s.busy.remove(l)
-	s.busy.push(l)
-}
-
-// Longest is the lane whose call has been going on longest, nil if none is at work.
-func (s *Span) Longest() *Lane { return s.busy.first }
-
 // Return notes that the lane's Records are done, and the call over.
 func (s *Span) Return(l *Lane) {
-	s.busy.remove(l)
 	s.works--
 	if l.gathered {
 		clear(l.Records) // they must not keep what they were read from
@@ -268,8 +255,8 @@ func (s *Span) Return(l *Lane) {
 		s.lanes.remove(l)
 	}
 	s.live--
-	*l = Lane{next: s.spare}
-	s.spare = l
+	l.alone = false // and the rest of it is as it was at first
+	s.spare, l.next = l, s.spare
 }
 
 // pop lets go of chunks that are done.

@@ -21,7 +21,6 @@ type model struct {
 	all   []known
 	added []added
 	calls []*call
-	busy  []*call // those at work, in the order in which they began
 	keys  int
 }
 
@@ -140,7 +139,6 @@ func (m *model) begin() {
 				m.t.Fatalf("two calls of a lane: %+v", c)
 			}
 			c.paused = false
-			m.busy = append(m.busy, c)
 			return
 		}
 	}
@@ -166,7 +164,7 @@ func (m *model) begin() {
 	if len(c.records) != len(lane.Records) || isOldest && c.records[0] != oldest {
 		m.t.Fatalf("a call of %d records has %v", len(lane.Records), c.records)
 	}
-	m.calls, m.busy = append(m.calls, c), append(m.busy, c)
+	m.calls = append(m.calls, c)
 }
 
 func same(a, b *source.Record) bool {
@@ -196,22 +194,11 @@ func (m *model) goOn() {
 	switch {
 	case c.done == len(c.records):
 		m.span.Return(c.lane)
-		m.rests(c)
 		m.calls = slices.Delete(m.calls, i, i+1)
 	case m.rng.IntN(2) == 0:
 		m.span.Pause(c.lane)
-		m.rests(c)
 		c.paused = true
-	case m.rng.IntN(2) == 0:
-		m.span.Again(c.lane)
-		m.rests(c)
-		m.busy = append(m.busy, c)
 	}
-}
-
-// rests notes that a call is not at work.
-func (m *model) rests(c *call) {
-	m.busy = slices.DeleteFunc(m.busy, func(other *call) bool { return other == c })
 }
 
 // check compares all that a span says.
@@ -252,9 +239,6 @@ func (m *model) check() {
 	}
 	if live, works := m.span.Lanes(); live != len(keys)+alone || works != m.works() {
 		m.t.Fatalf("%d lanes, %d at work, want %d and %d", live, works, len(keys)+alone, m.works())
-	}
-	if longest := m.span.Longest(); (longest == nil) != (len(m.busy) == 0) || longest != nil && longest != m.busy[0].lane {
-		m.t.Fatalf("at work for the longest time is %p of %d", longest, len(m.busy))
 	}
 	r, lane, since := m.span.Oldest()
 	if (r == nil) != (oldest == len(m.all)) || (lane == nil) != (r == nil) {

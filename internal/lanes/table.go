@@ -29,9 +29,9 @@ func (t *table) find(hash uint64) *Lane {
 
 // add adds a lane of a hash that has none.
 func (t *table) add(l *Lane) {
-	if t.n == len(t.lists) {
+	if 2*t.n >= len(t.lists) {
 		before := t.lists
-		t.lists = make([]*Lane, max(2*t.n, 16))
+		t.lists = make([]*Lane, max(4*t.n, 16))
 		for _, l := range before {
 			for l != nil {
 				next := l.other
