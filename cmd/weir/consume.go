@@ -27,6 +27,7 @@ type consumeOptions struct {
 	exec     string
 	fanOut   fanOutFlag
 	newTable bool
+	new      streamMode // of streams that are made
 	verbose  bool
 	log      logFormat
 	health   string
@@ -86,6 +87,7 @@ package's documentation says more about each.
 ` + aboutBinary,
 		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
+  weir consume --stream flights --create-stream 4 --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
@@ -100,6 +102,11 @@ package's documentation says more about each.
 			url, err := parseStore(o.store)
 			if err != nil {
 				return err
+			}
+			if o.new.given {
+				if err := checkNewStreams(o.streams...); err != nil {
+					return err
+				}
 			}
 			from, err := parseFrom(o.from, time.Now())
 			if err != nil {
@@ -131,6 +138,7 @@ package's documentation says more about each.
 	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
 	registerStore(cmd, &o.store)
 	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are)")
+	registerNewStream(cmd, &o.new)
 	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")

@@ -16,6 +16,12 @@ func (o *consumeOptions) registerWait(cmd *cobra.Command) {
 // as long as it takes. So what is wrong from the start shows here; with --wait an outage is not
 // wrong.
 func (o *consumeOptions) begin(ctx context.Context, t terminal, client *kinesis.Client, url storeURL) (openStore, error) {
+	if o.new.given {
+		err := persist(ctx, o.aws.wait, o.aws.service, func() error { return o.new.makeAll(ctx, t, o.aws.patient(client), o.streams) })
+		if err != nil {
+			return openStore{}, err
+		}
+	}
 	if err := o.aws.greet(ctx, client, o.streams...); err != nil {
 		return openStore{}, err
 	}

@@ -71,6 +71,8 @@ func wrongConsumeFlags(p *wrongPlace) []wronginput.Input {
 		misused("a table with a short name", "consume --stream s --app a --store dynamodb:x "+p.endpoint, "3 to 255"),
 		misused("something after memory", "consume --stream s --app a --store memory:x "+p.endpoint, "memory:"),
 		with(misused("a store in the environment that is none", "consume --stream s --app a "+p.endpoint, "WEIR_STORE", `"here"`), "WEIR_STORE=here"),
+		misused("a stream to make that is none", consume+" --create-stream no", `--create-stream "no"`, "on-demand"),
+		misused("a stream to make by ARN", "consume --stream "+p.kinesis.StreamARN("s")+" --create-stream 1 --app a --store memory: "+p.endpoint, "is an ARN"),
 		misused("a batch of nothing", consume+" --batch 0", "--batch 0"),
 		misused("a batch that is too large", consume+" --batch 10001", "--batch 10001"),
 		misused("a time to stop without unit", consume+" --stop-timeout 30", `--stop-timeout "30": want a time with its unit`),
@@ -164,4 +166,21 @@ func wrongLocalFlags(p *wrongPlace) []wronginput.Input {
 		misused("too few shards", "demo --shards 2", "--shards 2"),
 		misused("too short", "demo --duration 1s", "--duration 1s"),
 	)...)
+}
+
+func wrongStreamCreate(p *wrongPlace) []wronginput.Input {
+	return under("stream",
+		misused("no stream and no shards", "stream create "+p.endpoint, "needs --stream and --shards"),
+		misused("a stream by ARN", "stream create --shards 1 --stream arn:aws:kinesis:us-east-1:123456789012:stream/s "+p.endpoint, "is an ARN"),
+		misused("a stream with a slash", "stream create --shards 1 --stream a/b "+p.endpoint, `--stream "a/b"`),
+		misused("no shards", "stream create --stream s --shards 0 "+p.endpoint, `--shards "0"`, "on-demand"),
+		misused("a mode that is none", "stream create --stream s --shards many "+p.endpoint, `--shards "many"`, "on-demand"),
+		misused("a retention that is too short", "stream create --stream s --shards 1 --retention 1h "+p.endpoint, "--retention", "24h"),
+		misused("a retention with minutes", "stream create --stream s --shards 1 --retention 24h30m "+p.endpoint, "--retention", "whole hours"),
+		misused("records that are too large", "stream create --stream s --shards 1 --max-record-size 11MiB "+p.endpoint, "--max-record-size", "10MiB"),
+		misused("a tag without a value", "stream create --stream s --shards 1 --tag a "+p.endpoint, "--tag", "KEY=VALUE"),
+		misused("a tag given twice", "stream create --stream s --shards 1 --tag a=1 --tag a=2 "+p.endpoint, "--tag", "twice"),
+		misused("a tag of AWS's", "stream create --stream s --shards 1 --tag aws:a=1 "+p.endpoint, "--tag", "AWS's own"),
+		misused("an unknown command of stream", "stream bogus", `unknown command "bogus"`),
+	)
 }

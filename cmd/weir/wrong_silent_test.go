@@ -28,6 +28,7 @@ func wrongSilence(p *wrongPlace) []wronginput.Input {
 		waits("Kinesis behind tail with TLS", "tail --stream s --endpoint https://SILENT", "Kinesis at https://"+silent),
 		waits("Kinesis behind tail by fan-out", "tail --stream s --fan-out me --endpoint http://SILENT", "Kinesis at http://"+silent),
 		waits("Kinesis behind consume", work+"--store sqlite:"+p.path("silent.db")+" --endpoint http://SILENT", "Kinesis at http://"+silent),
+		waits("Kinesis behind stream create", "stream create --stream s --shards 1 --endpoint http://SILENT", "Kinesis at http://"+silent),
 		waits("Kinesis behind fanout", "fanout list --stream s --endpoint http://SILENT", "Kinesis at http://"+silent),
 		waits("Kinesis behind reset", "group reset --app a --stream s --to oldest --yes --endpoint http://SILENT "+p.store, "Kinesis at http://"+silent),
 		with(waits("S3 behind consume", work+"--store memory: --to s3://bucket/raw "+p.endpoint, "S3 at http://"+silent), "AWS_ENDPOINT_URL_S3=http://"+silent),
