@@ -31,8 +31,8 @@ const (
 // left as it is; Result.Differences says what is not as wanted. One that is being deleted is waited
 // for and made anew. Without a deadline CreateStream waits for five minutes at most.
 //
-// Encryption and a longer retention are set once the stream is there. A process that dies in between
-// leaves a stream without them, which the next call finds and tells as a difference; until
+// Encryption and a longer retention are set once the stream is there. A process that dies in
+// between leaves a stream without them, which the next call finds and tells as a difference; until
 // CreateStream has returned nothing should be written.
 //
 // It needs kinesis:DescribeStreamSummary and kinesis:CreateStream, and for what is wanted

@@ -1,5 +1,5 @@
-// Package provision makes streams that do not exist yet: with a mode, shards, encryption, tags and a
-// retention. It changes no stream that exists, and says how that differs from what was wanted.
+// Package provision makes streams that do not exist yet: with a mode, shards, encryption, tags and
+// a retention. It changes no stream that exists, and says how that differs from what was wanted.
 //
 // Nothing in package weir calls it: a worker needs no permission to make streams. A program calls
 // it before [github.com/weir-go/weir.New], or a deployment runs "weir stream create".
