@@ -145,7 +145,7 @@ func (m *making) describe(ctx context.Context) (state, error) {
 		record:    int(aws.ToInt32(d.MaxRecordSizeInKiB)) << 10,
 	}
 	if has.record == 0 { // of a server that does not know the setting
-		has.record = defaultRecordSize
+		has.record = 1 << 20
 	}
 	return has, nil
 }
@@ -156,7 +156,7 @@ func (m *making) create(ctx context.Context) error {
 		in.StreamModeDetails.StreamMode = types.StreamModeProvisioned
 		in.ShardCount = aws.Int32(int32(m.want.Shards))
 	}
-	if m.want.MaxRecordSize != defaultRecordSize {
+	if m.want.MaxRecordSize > 0 {
 		in.MaxRecordSizeInKiB = aws.Int32(int32(m.want.MaxRecordSize >> 10))
 	}
 	_, err := call(ctx, "kinesis:CreateStream", in, m.client.CreateStream)
@@ -193,6 +193,22 @@ func (m *making) differences(ctx context.Context, has state) ([]string, error) {
 	if len(m.want.Tags) == 0 {
 		return differences(m.want, has, nil), nil
 	}
+	m.backoff.Reset()
+	for {
+		tags, err := m.tags(ctx)
+		if err == nil {
+			return differences(m.want, has, tags), nil
+		}
+		if m.backoff.Failures >= patience(err) {
+			return nil, err
+		}
+		if waited := retry.Wait(ctx, m.backoff.Next()); waited != nil {
+			return nil, fmt.Errorf("%w (%w)", waited, err)
+		}
+	}
+}
+
+func (m *making) tags(ctx context.Context) (map[string]string, error) {
 	tags := map[string]string{}
 	in := &kinesis.ListTagsForStreamInput{StreamName: &m.want.Name}
 	for range mostTags { // a page has one tag at least
@@ -208,7 +224,7 @@ func (m *making) differences(ctx context.Context, has state) ([]string, error) {
 			break
 		}
 	}
-	return differences(m.want, has, tags), nil
+	return tags, nil
 }
 
 // call makes one call in the time that one may take, and names it in its error.

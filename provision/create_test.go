@@ -220,7 +220,7 @@ func FuzzStream(f *testing.F) {
 			}
 			return
 		}
-		if s.Retention < defaultRetention || s.MaxRecordSize < defaultRecordSize || !maps.Equal(s.Tags, given.Tags) {
+		if s.Retention < 0 || s.MaxRecordSize < 0 || s.Shards < 0 || !maps.Equal(s.Tags, given.Tags) {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -55,15 +55,13 @@ func differences(want Stream, has state, tags map[string]string) []string {
 	switch {
 	case want.KMSKey != "" && !has.encrypted:
 		add("it is not encrypted, with %s or another key", want.KMSKey)
-	case want.KMSKey == "" && has.encrypted:
-		add("it is encrypted with the key %s", has.key)
 	case want.KMSKey != "" && otherKey(want.KMSKey, has.key):
 		add("it is encrypted with the key %s, not with %s", has.key, want.KMSKey)
 	}
-	if want.Retention != has.retention {
+	if want.Retention != 0 && want.Retention != has.retention {
 		add("it keeps records for %s, not for %s", hours(has.retention), hours(want.Retention))
 	}
-	if want.MaxRecordSize != has.record {
+	if want.MaxRecordSize != 0 && want.MaxRecordSize != has.record {
 		add("its records may have %d KiB, not %d", has.record>>10, want.MaxRecordSize>>10)
 	}
 	if tags == nil {

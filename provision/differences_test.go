@@ -58,8 +58,9 @@ func TestDifferencesNameWhatIsNotAsWanted(t *testing.T) {
 			told: []string{"it has 4 open shards, not 2"}},
 		"no encryption": {want: want(func(s *Stream) { s.KMSKey = "alias/orders" }), has: plain,
 			told: []string{"it is not encrypted, with alias/orders or another key"}},
-		"encryption": {want: want(nil), has: has(func(s *state) { s.encrypted, s.key = true, "alias/aws/kinesis" }),
-			told: []string{"it is encrypted with the key alias/aws/kinesis"}},
+		"what was not asked for": {want: Stream{}, has: has(func(s *state) {
+			s.encrypted, s.key, s.retention, s.record = true, "alias/aws/kinesis", 9*day, 2<<20
+		})},
 		"another key": {want: want(func(s *Stream) { s.KMSKey = "1234" }), has: has(func(s *state) { s.encrypted, s.key = true, "arn:aws:kms:eu-west-1:123456789012:key/5678" }),
 			told: []string{"it is encrypted with the key arn:aws:kms:eu-west-1:123456789012:key/5678, not with 1234"}},
 		"the same key": {want: want(func(s *Stream) { s.KMSKey = "1234" }), has: has(func(s *state) { s.encrypted, s.key = true, "arn:aws:kms:eu-west-1:123456789012:key/1234" })},

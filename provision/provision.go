@@ -40,13 +40,9 @@ type Stream struct {
 	Tags map[string]string
 }
 
-const (
-	defaultRetention  = 24 * time.Hour
-	defaultRecordSize = 1 << 20
-	mostTags          = 50
-)
+const mostTags = 50
 
-// checked returns the stream with defaults filled in, or every problem at once.
+// checked returns a copy of the stream, or every problem at once.
 func (s Stream) checked(client *kinesis.Client) (Stream, error) {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -66,16 +62,10 @@ func (s Stream) checked(client *kinesis.Client) (Stream, error) {
 	if len(s.KMSKey) > 2048 || strings.ContainsFunc(s.KMSKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		bad("Stream.KMSKey %.200q is no key: give an ARN, an ID or an alias such as alias/aws/kinesis", s.KMSKey)
 	}
-	if s.Retention == 0 {
-		s.Retention = defaultRetention
-	}
-	if s.Retention < 24*time.Hour || s.Retention > 8760*time.Hour || s.Retention%time.Hour != 0 {
+	if s.Retention != 0 && (s.Retention < 24*time.Hour || s.Retention > 8760*time.Hour || s.Retention%time.Hour != 0) {
 		bad("Stream.Retention %v must be 24h to 8760h, in whole hours", s.Retention)
 	}
-	if s.MaxRecordSize == 0 {
-		s.MaxRecordSize = defaultRecordSize
-	}
-	if s.MaxRecordSize < 1<<20 || s.MaxRecordSize > 10<<20 || s.MaxRecordSize%1024 != 0 {
+	if s.MaxRecordSize != 0 && (s.MaxRecordSize < 1<<20 || s.MaxRecordSize > 10<<20 || s.MaxRecordSize%1024 != 0) {
 		bad("Stream.MaxRecordSize %d must be 1 MiB to 10 MiB, in whole KiB", s.MaxRecordSize)
 	}
 	if len(s.Tags) > mostTags {
@@ -111,7 +101,7 @@ type Result struct {
 	// Created says that the stream did not exist before, and was made by this call or by another
 	// one at the same time.
 	Created bool
-	// Differences say, a sentence each, how a stream that existed differs from what was wanted. It
-	// was left so.
+	// Differences say, a sentence each, how a stream that existed differs from what was wanted: its
+	// mode, and what was not left at its default. It was left so.
 	Differences []string
 }

@@ -137,7 +137,7 @@ package's documentation says more about each.
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
 	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
 	registerStore(cmd, &o.store)
-	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are)")
+	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are); \"weir store create\" says which settings its URL may have")
 	registerNewStream(cmd, &o.new)
 	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")

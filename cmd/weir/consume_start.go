@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/store/dynamostore"
 )
 
 func (o *consumeOptions) registerWait(cmd *cobra.Command) {
@@ -33,6 +35,11 @@ func (o *consumeOptions) begin(ctx context.Context, t terminal, client *kinesis.
 		if o.newTable {
 			if err := store.create(ctx); err != nil {
 				return err
+			}
+			if table, ok := store.Store.(*dynamostore.Store); ok {
+				if err := store.tellDifferences(ctx, t, table); err != nil {
+					return err
+				}
 			}
 		}
 		_, err := store.view(ctx, o.app)
