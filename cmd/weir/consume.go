@@ -156,6 +156,7 @@ package's documentation says more about each.
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text hands on the data, json an object about each record")
 	o.aws.register(cmd, true)
+	o.aws.role.register(cmd)
 	o.registerWait(cmd)
 	return cmd
 }

@@ -129,6 +129,7 @@ func fanoutListCommand(t terminal) *cobra.Command {
 	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
 	out.register(cmd, "output format")
 	f.register(cmd, false)
+	f.role.register(cmd)
 	return cmd
 }
 
@@ -184,6 +185,7 @@ registers the consumer again.`,
 	cmd.Flags().StringVar(&name, "name", "", "the consumer's `NAME`; \"weir fanout list\" shows them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	f.register(cmd, false)
+	f.role.register(cmd)
 	return cmd
 }
 

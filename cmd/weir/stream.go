@@ -91,6 +91,7 @@ than 24 h and a KMS key of your own cost more.`,
 	fl.Var(&tagsFlag{&want.Tags}, "tag", "a tag of the stream; may be repeated")
 	out.register(cmd, "output format")
 	f.register(cmd, false)
+	f.role.register(cmd)
 	return cmd
 }
 

@@ -94,6 +94,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text prints the data, json an object about each record")
 	o.aws.register(cmd, false)
+	o.aws.role.register(cmd)
 	return cmd
 }
 

@@ -32,6 +32,7 @@ func wrongSilence(p *wrongPlace) []wronginput.Input {
 		waits("Kinesis behind fanout", "fanout list --stream s --endpoint http://SILENT", "Kinesis at http://"+silent),
 		waits("Kinesis behind reset", "group reset --app a --stream s --to oldest --yes --endpoint http://SILENT "+p.store, "Kinesis at http://"+silent),
 		with(waits("S3 behind consume", work+"--store memory: --to s3://bucket/raw "+p.endpoint, "S3 at http://"+silent), "AWS_ENDPOINT_URL_S3=http://"+silent),
+		with(waits("STS behind tail", "tail --stream s --role arn:aws:iam::123456789012:role/x "+p.endpoint, "STS at http://"+silent), "AWS_ENDPOINT_URL_STS=http://"+silent),
 		waits("DynamoDB behind describe", "group describe --app a --store dynamodb:weir --dynamodb-endpoint http://SILENT", "DynamoDB at http://"+silent),
 		waits("DynamoDB behind consume", work+"--store dynamodb:weir --dynamodb-endpoint http://SILENT "+p.endpoint, "DynamoDB at http://"+silent),
 		waits("Postgres behind list", "group list --store postgres://u:"+wronginput.Secret+"@SILENT/d", "postgres://u:xxxxx@"+silent),
