@@ -31,8 +31,8 @@ type Settings struct {
 	PointInTimeRecovery bool
 	// DeletionProtection has DynamoDB refuse to delete the table.
 	DeletionProtection bool
-	// InfrequentAccess is the table class that is cheaper to keep and dearer to use. Nearly all that
-	// a table of leases costs is its use.
+	// InfrequentAccess is the table class that is cheaper to keep and dearer to use. Nearly all
+	// that a table of leases costs is its use.
 	InfrequentAccess bool
 	// Tags are the table's tags, at most 50.
 	Tags map[string]string
@@ -167,8 +167,8 @@ const (
 	askingTags     = "ask for the table's tags"
 )
 
-// Differences says, a sentence each, what the table has not of Options.Settings: it was made before,
-// or by other means. It needs dynamodb:DescribeTable, and for recovery and tags that were asked for
+// Differences says, a sentence each, what the table has not of Options.Settings: it was made
+// before, or by other means. It needs dynamodb:DescribeTable, and for recovery and tags that were asked for
 // dynamodb:DescribeContinuousBackups and dynamodb:ListTagsOfResource.
 func (s *Store) Differences(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
