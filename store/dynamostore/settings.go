@@ -168,8 +168,8 @@ const (
 )
 
 // Differences says, a sentence each, what the table has not of Options.Settings: it was made
-// before, or by other means. It needs dynamodb:DescribeTable, and for recovery and tags that were asked for
-// dynamodb:DescribeContinuousBackups and dynamodb:ListTagsOfResource.
+// before, or by other means. It needs dynamodb:DescribeTable, and for recovery and tags that were
+// asked for dynamodb:DescribeContinuousBackups and dynamodb:ListTagsOfResource.
 func (s *Store) Differences(ctx context.Context) ([]string, error) {
 	ctx, cancel, err := s.begin(ctx, "any")
 	if err != nil {
