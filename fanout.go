@@ -158,14 +158,14 @@ const removeWithin = 10 * time.Second
 func (r *run) removeConsumers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()
-	log := r.opts.Logger.With("consumer", r.opts.FanOutName)
+	logger := r.opts.Logger.With("consumer", r.opts.FanOutName)
 	v, err := guarded{r.store}.View(ctx, r.opts.App, "")
 	if err != nil {
-		log.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
+		logger.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
 		return
 	}
 	if n := living(v); n > 0 {
-		log.Info("the fan-out consumer stays registered for the other workers", "workers", n)
+		logger.Info("the fan-out consumer stays registered for the other workers", "workers", n)
 		return
 	}
 	var all []streams.Stream
@@ -173,10 +173,10 @@ func (r *run) removeConsumers(ctx context.Context) {
 		all = append(all, r.streams.Stream(name))
 	}
 	err = r.consumers.RemoveAll(ctx, all, func(s streams.Stream, arn string) {
-		log.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
+		logger.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
 	})
 	if err != nil {
-		log.Error("a fan-out consumer was not removed and goes on costing money", "err", err)
+		logger.Error("a fan-out consumer was not removed and goes on costing money", "err", err)
 	}
 }
 
