@@ -27,6 +27,7 @@ type consumeOptions struct {
 	exec     string
 	fanOut   fanOutFlag
 	newTable bool
+	new      streamMode // of streams that are made
 	verbose  bool
 	log      logFormat
 	health   string
@@ -86,6 +87,7 @@ package's documentation says more about each.
 ` + aboutBinary,
 		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
+  weir consume --stream flights --create-stream 4 --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
@@ -100,6 +102,11 @@ package's documentation says more about each.
 			url, err := parseStore(o.store)
 			if err != nil {
 				return err
+			}
+			if o.new.given {
+				if err := checkNewStreams(o.streams...); err != nil {
+					return err
+				}
 			}
 			from, err := parseFrom(o.from, time.Now())
 			if err != nil {
@@ -130,7 +137,8 @@ package's documentation says more about each.
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
 	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
 	registerStore(cmd, &o.store)
-	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are)")
+	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are); \"weir store create\" says which settings its URL may have")
+	registerNewStream(cmd, &o.new)
 	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
@@ -148,6 +156,7 @@ package's documentation says more about each.
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text hands on the data, json an object about each record")
 	o.aws.register(cmd, true)
+	o.aws.role.register(cmd)
 	o.registerWait(cmd)
 	return cmd
 }

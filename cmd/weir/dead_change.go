@@ -234,6 +234,7 @@ It shows which letters it is about, and asks.`,
 	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
 	mustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
 	aws.register(cmd, true)
+	aws.role.register(cmd)
 	return cmd
 }
 

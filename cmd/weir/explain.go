@@ -28,7 +28,7 @@ func explained(err error) string {
 	if errors.As(err, &told) {
 		return told.text
 	}
-	text := strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ").Replace(oneLine(err.Error()))
+	text := strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", "provision: ", "").Replace(oneLine(err.Error()))
 	var file *fs.PathError
 	if errors.As(err, &file) && file.Path == os.Stdout.Name() {
 		said := file.Err.Error()
@@ -61,7 +61,7 @@ func explained(err error) string {
 	}
 	about := "" // what we were doing, in front of what the SDK says
 	if before, _, found := strings.Cut(text, "operation error "); fromSDK && found {
-		about = strings.TrimSuffix(strings.ReplaceAll(before, "weir: ", ""), context.DeadlineExceeded.Error()+" (")
+		about = strings.TrimSuffix(strings.NewReplacer("weir: ", "", "provision: ", "").Replace(before), context.DeadlineExceeded.Error()+" (")
 	}
 
 	if said := foreignAnswer(err, service); fromSDK && said != "" {
