@@ -168,7 +168,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	if err != nil {
 		return usageError{flagged(err)}
 	}
-	if err := o.giveUp.open(ctx, t, &o.aws); err != nil {
+	if err := o.giveUp.open(ctx, t, &o.aws, o.streams); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()

@@ -68,11 +68,11 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 
 // open opens the place of the letters, if there is one. What is wrong with it shows here: it should
 // not be found out when a record is at stake.
-func (g *giveUpFlags) open(ctx context.Context, t terminal, f *awsFlags) error {
+func (g *giveUpFlags) open(ctx context.Context, t terminal, f *awsFlags, streams []string) error {
 	if g.place.kind == "" {
 		return nil
 	}
-	letters, err := g.place.open(ctx, t, f, true)
+	letters, err := g.place.open(ctx, t, f, true, streams...)
 	if err == nil {
 		err = letters.check(ctx, f.wait, letters.writable)
 	}

@@ -25,7 +25,10 @@ letter has the whole record, and why it was given up.
 
 What was given up is kept until it was handled again (done) or a person drops it. A letter that was begun and neither is
 one whose outcome nobody knows, because handling it was interrupted: "weir dead retry --state begun" or
-"weir dead drop --state begun" says what becomes of it.`,
+"weir dead drop --state begun" says what becomes of it.
+
+A stream (--dead kinesis:STREAM) keeps no such marks and removes nothing before its retention is over: all its letters are
+kept, also those that were handled again, and what is retried twice is handled twice.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -71,6 +74,12 @@ func (l *letterFlags) open(ctx context.Context, t terminal, write bool) (openLet
 	place, err := parsePlace(l.dead)
 	if err != nil {
 		return openLetters{}, err
+	}
+	if place.kind == placeStream {
+		if len(l.states) > 0 {
+			return openLetters{}, usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
+		}
+		write = false // nothing is put there
 	}
 	letters, err := place.open(ctx, t, &l.aws, false)
 	if err != nil {
@@ -141,6 +150,9 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 			unread++
 			continue
 		}
+		if letters.unmarked && known[i.ID] {
+			continue // put twice
+		}
 		known[i.ID] = true
 		if l.filter.Matches(&i) {
 			items = append(items, i)
@@ -157,7 +169,7 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 // said is an error of a place without the name of its package.
 func said(err error) string {
 	text := explain(err)
-	for _, name := range []string{"weir: ", "sqlletters: ", "s3letters: "} {
+	for _, name := range []string{"weir: ", "sqlletters: ", "s3letters: ", "kinesisletters: "} {
 		text = strings.TrimPrefix(text, name)
 	}
 	return text

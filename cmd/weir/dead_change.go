@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -76,6 +77,9 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 	}
 	if !c.yes {
 		fmt.Fprint(t.err, lettersText(items[:min(len(items), 20)]), andMore(len(items)-20))
+		if letters.unmarked {
+			warning += " A stream keeps no marks: those that were handled before are handled again, and these will be the next time."
+		}
 		if err := confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, some(len(items), "letter"), warning), c.verb); err != nil {
 			return err
 		}
@@ -119,6 +123,9 @@ It shows which letters it is about, and asks.`,
   weir dead drop --dead file:dead.ndjson --all --yes`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			ctx := cmd.Context()
+			if strings.HasPrefix(c.dead, string(placeStream)+":") {
+				return usagef("letters in a stream cannot be dropped: it keeps them until its retention is over, and no longer")
+			}
 			return c.run(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
 				var all []string
 				for _, i := range items {
@@ -179,7 +186,8 @@ says so on its descriptor 3, as that of "weir consume --exec-results" does.
 
 Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
 letter stays begun, and is handled again only when --state begun asks for it. Of several that retry letters at once, one
-takes each of them.
+takes each of them. This is not so for letters in a stream (--dead kinesis:STREAM), which keeps no marks: what is retried
+twice is handled twice. --since and --until choose what was given up meanwhile.
 
 --to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
 then, behind all that has arrived meanwhile, so the order of their keys is lost.

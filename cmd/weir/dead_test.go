@@ -261,7 +261,7 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{exitUsage, "--dead alone gives nothing up", append(consume, "--exec=cat", dead)},
 		{exitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
 		{exitUsage, "--patience 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--attempts=3", "--patience=48h")},
-		{exitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kinesis:s", "--attempts=3")},
+		{exitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--attempts=3")},
 		{exitFailed, "cannot be written: no such file", append(consume, "--exec=cat", "--dead=file:/nosuch/dead", "--attempts=3")},
 	} {
 		if _, said := refused(t, row.code, row.args...); !strings.Contains(said, row.want) {

@@ -24,7 +24,7 @@ import (
 func explain(err error) string { return redact.Text(explained(err)) }
 
 // ourPackages takes the names of weir's packages out of what they say.
-var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ")
+var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ")
 
 func explained(err error) string {
 	var told plainError

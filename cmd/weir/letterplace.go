@@ -18,7 +18,7 @@ const letterVariable = "WEIR_DEAD"
 // letterPlace is a parsed --dead.
 type letterPlace struct {
 	kind           placeKind
-	name           string // the path of a file, or the whole URL of a database
+	name           string // the path of a file, the name or ARN of a stream, or the whole URL of a database
 	bucket, prefix string
 	server         serverstore.Place
 }
@@ -30,9 +30,10 @@ const (
 	placeS3     placeKind = "s3"
 	placeSQLite placeKind = "sqlite"
 	placeServer placeKind = "server"
+	placeStream placeKind = "kinesis"
 )
 
-const letterPlaces = `file:PATH (a line of JSON each), s3://BUCKET/PREFIX, sqlite:PATH, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE`
+const letterPlaces = `file:PATH (a line of JSON each), s3://BUCKET/PREFIX, sqlite:PATH, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or kinesis:STREAM`
 
 // String is the place as it was given, without a password.
 func (p letterPlace) String() string {
@@ -66,6 +67,10 @@ func parsePlace(s string) (letterPlace, error) {
 		return p, usagef("%s %q names no file: write it like sqlite:letters.db", from, shown)
 	case kind == "file", kind == "sqlite":
 		return p, nil
+	case kind == "kinesis" && !strings.HasPrefix(rest, "arn:") && !consumerForm.MatchString(rest):
+		return p, usagef("%s %q names no stream: write it like kinesis:orders-dead, with the name or the ARN of a stream", from, shown)
+	case kind == "kinesis":
+		return p, nil
 	case kind == "s3":
 		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
 		if !strings.HasPrefix(rest, "//") || !bucketForm.MatchString(bucket) {
@@ -90,7 +95,7 @@ func registerDead(cmd *cobra.Command, to *string, text string) {
 	cmd.Flags().StringVar(to, "dead", os.Getenv(letterVariable), text+", by `PLACE`: "+letterPlaces+"; by default what "+letterVariable+" says")
 	cmd.Flags().Lookup("dead").DefValue = "" // help does not show a password
 	err := cmd.RegisterFlagCompletionFunc("dead", cobra.FixedCompletions(
-		[]cobra.Completion{"file:\ta line of JSON each", "s3://\tan object each", "sqlite:\ta table in a file", "postgres://\ta table", "mysql://\ta table"},
+		[]cobra.Completion{"file:\ta line of JSON each", "s3://\tan object each", "sqlite:\ta table in a file", "postgres://\ta table", "mysql://\ta table", "kinesis:\ta record of another stream each"},
 		cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/deadletter/kinesisletters"
 	"github.com/weir-go/weir/deadletter/sqlletters"
 	"github.com/weir-go/weir/sink/s3sink/s3letters"
 )
@@ -19,11 +20,12 @@ import (
 // openLetters are the letters at a place.
 type openLetters struct {
 	deadletter.Destination
-	place letterPlace
-	box   deadletter.Box  // whose letters can be listed and marked
-	table *sqlletters.Box // the box, if it is a table
-	one   string          // what a letter is there, for people: a line of a file, say
-	peer  *peer           // nil where there is no service
+	place    letterPlace
+	box      deadletter.Box  // whose letters can be listed and marked
+	table    *sqlletters.Box // the box, if it is a table
+	one      string          // what a letter is there, for people: a line of a file, say
+	unmarked bool            // the place keeps no marks, so box only takes them
+	peer     *peer           // nil where there is no service
 
 	readable, writable func(context.Context) error // nil if a place has nothing to find out
 	close              func() error
@@ -37,8 +39,9 @@ func (o *openLetters) Close() error {
 	return o.close()
 }
 
-// open opens a place. It makes no call to a service: check does. make says that a file may be made.
-func (p letterPlace) open(ctx context.Context, t terminal, f *awsFlags, make bool) (openLetters, error) {
+// open opens a place. It makes no call to a service: check does. make says that a file may be made;
+// sources are the streams that the letters are about, if they are to be put.
+func (p letterPlace) open(ctx context.Context, t terminal, f *awsFlags, make bool, sources ...string) (openLetters, error) {
 	o := openLetters{place: p, one: "letter"}
 	switch p.kind {
 	case placeFile:
@@ -59,6 +62,21 @@ func (p letterPlace) open(ctx context.Context, t terminal, f *awsFlags, make boo
 		}
 		o.peer = f.peer(ctx, "the letters' place "+p.String())
 		o.inTable(server.Box, server.Close)
+	case placeStream:
+		own := *f // the client of the stream that is read is another
+		own.reads, own.http2 = false, false
+		client, err := own.kinesis(ctx, t)
+		if err != nil {
+			return o, err
+		}
+		letters, err := kinesisletters.New(client, p.name)
+		if err != nil {
+			return o, err
+		}
+		o.one, o.unmarked = "record", true
+		o.peer, o.box = own.service, unmarked{letters}
+		o.readable = func(ctx context.Context) error { return own.greet(ctx, client, p.name) }
+		o.writable = func(ctx context.Context) error { return letters.Check(ctx, sources...) }
 	case placeS3:
 		client, err := f.s3(ctx, t)
 		if err != nil {
@@ -96,6 +114,8 @@ func (o *openLetters) trouble(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, kinesisletters.ErrSource):
+		return usagef("--dead %s: letters cannot go to a stream that is read (--stream): they would be read, fail, and be put there again", o.place)
 	case errors.Is(err, sqlletters.ErrNoTable):
 		return plainError{fmt.Sprintf("there is no table for letters in %s that this user may see: make it once, with \"weir dead create --dead %s\"", o.place, o.place), err}
 	case o.place.kind == placeServer && errors.Is(err, syscall.ECONNREFUSED):
@@ -132,3 +152,9 @@ func (p letterPlace) writableFile(make bool) error {
 	}
 	return nil
 }
+
+// unmarked are letters in a stream, as a box that keeps no marks.
+type unmarked struct{ *kinesisletters.Stream }
+
+// Mark forgets what became of letters.
+func (unmarked) Mark(context.Context, deadletter.State, ...string) error { return nil }

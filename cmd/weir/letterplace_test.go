@@ -153,3 +153,62 @@ func TestNoFailureOfAPlaceOfLettersShowsAPassword(t *testing.T) {
 		}
 	}
 }
+
+func TestLettersInAStream(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 2)
+	server.CreateStream("dead", 2)
+	for _, text := range []string{"1", "bad 1", "bad 2", "4"} {
+		server.Put("s", "key", []byte(text))
+	}
+	consume := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--attempts=2", "--bisect", "--patience=0", "--exec",
+		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`}
+	c := start(t, "", append(consume, "--dead=kinesis:dead")...)
+	eventually(t, "both letters", func() bool { return len(server.Records("dead")) == 2 })
+	orderlyEnd(t, c)
+	dead := []string{"--dead=kinesis:dead", endpoint}
+	as := func(verb string, more ...string) []string { return append(append([]string{"dead", verb}, dead...), more...) }
+
+	// one that was put again is the same letter
+	again := server.Records("dead")[0]
+	server.Put("dead", again.PartitionKey, again.Data)
+	if got := mustRun(t, "", as("list")...); strings.Count(got, "\n") != 3 || strings.Count(got, "kept") != 2 {
+		t.Errorf("%s", got)
+	}
+	var letter deadletter.Item
+	if err := json.Unmarshal([]byte(strings.SplitAfter(mustRun(t, "", as("list", "-o=json")...), "\n")[0]), &letter); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustRun(t, "", as("show", "--data", letter.ID)...); got != "bad 1" {
+		t.Errorf("%q", got)
+	}
+	for range 2 { // nothing says that they were handled
+		code, out, said := answered(t, "retry\n", as("retry", "--all", "--exec=cat")...)
+		if code != exitDone || out != "bad 1\nbad 2\n2 of 2 letters handled.\n" || !strings.Contains(said, "A stream keeps no marks") {
+			t.Errorf("%d %q %s", code, out, said)
+		}
+	}
+	server.Put("dead", "k", []byte("<html>"))
+	if _, said := refused(t, exitFailed, as("list")...); !strings.Contains(said, "is no letter: ") || !strings.Contains(said, "1 record could not be read") {
+		t.Errorf("%s", said)
+	}
+	for _, row := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "letters in a stream cannot be dropped", as("drop", "--all", "--yes")},
+		{exitUsage, "--state is not for kinesis:dead", as("list", "--state=done")},
+		{exitUsage, "names no stream: write it like kinesis:", []string{"dead", "list", "--dead=kinesis:"}},
+		{exitUsage, "names no stream", []string{"dead", "list", "--dead=kinesis:a b"}},
+		{exitFailed, "there is no such stream", []string{"dead", "list", "--dead=kinesis:none", endpoint}},
+		{exitFailed, "there is no such stream", append(consume, "--dead=kinesis:none")},
+		{exitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:s")},
+		{exitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:"+server.StreamARN("s"))},
+		{exitUsage, "there is nothing to make for kinesis:dead", as("create")},
+	} {
+		if _, said := refused(t, row.code, row.args...); !strings.Contains(said, row.want) {
+			t.Errorf("%v: %s", row.args, said)
+		}
+	}
+}

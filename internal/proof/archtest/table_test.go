@@ -26,6 +26,10 @@ var rows = []row{
 	},
 	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for letters as a test suite", ours: []string{"deadletter"}},
+	{
+		pkg: "deadletter/kinesisletters", why: "letters in another stream",
+		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest"}, sdk: true,
+	},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter"}, tests: []string{"."}},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
 	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
