@@ -218,8 +218,11 @@ func require(cmd *cobra.Command, flags ...string) error {
 	var missing []string
 	for _, name := range flags {
 		if f := cmd.Flags().Lookup(name); f.Value.String() == "" || f.Value.String() == "[]" {
-			if name == "store" {
+			switch name {
+			case "store":
 				name += " (or " + storeVariable + " in the environment)"
+			case "dead":
+				name += " (or " + letterVariable + " in the environment)"
 			}
 			missing = append(missing, "--"+name)
 		}

@@ -56,7 +56,8 @@ refuse a late writer. The command is ended when the shard moves to another worke
 shards run at the same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command
 has started; begin the last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the
 epoch where that matters.
-The command inherits the worker's environment, but for AWS credentials and ` + storeVariable + `, unless --exec-credentials lets it have them.
+The command inherits the worker's environment, but for AWS credentials, ` + storeVariable + ` and ` + letterVariable + `,
+unless --exec-credentials lets it have them.
 
 ` + aboutExecResults + `
 
@@ -176,6 +177,10 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	if err != nil {
 		return usageError{flagged(err)}
 	}
+	if err := o.giveUp.open(ctx, t, &o.aws, o.streams); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()
 	to, err := o.destination(ctx, t)
 	if err != nil {
 		return err

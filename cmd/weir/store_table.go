@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -58,8 +59,8 @@ func parseTable(from, s, rest string) (storeURL, error) {
 		return u, usagef("%s %q: the settings after the question mark cannot be read: %v", from, redact.URL(s), err)
 	}
 	u.table = &dynamostore.Settings{}
-	for key, values := range given {
-		set := tableSettings[key]
+	for _, key := range slices.Sorted(maps.Keys(given)) { // so that of several mistakes it is always the same that is told
+		set, values := tableSettings[key], given[key]
 		if set == nil {
 			return u, usagef("%s %q: a DynamoDB table has no setting %q; it has %s", from, redact.URL(s), key, strings.Join(settingNames(), ", "))
 		}
@@ -82,13 +83,7 @@ func parseTable(from, s, rest string) (storeURL, error) {
 var settingWords = strings.NewReplacer("dynamostore: ", "", "Settings.ReadCapacity", "read_capacity", "WriteCapacity", "write_capacity",
 	"Settings.KMSKey", "kms_key", "Settings.Tags", "tag", "both be 0 for", "neither for", "both 0 for", "neither for", "\n", "; ")
 
-func settingNames() (names []string) {
-	for name := range tableSettings {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func settingNames() []string { return slices.Sorted(maps.Keys(tableSettings)) }
 
 // settings are those of the table if it is made.
 func (u storeURL) settings() dynamostore.Settings {

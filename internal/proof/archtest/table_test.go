@@ -26,6 +26,10 @@ var rows = []row{
 	},
 	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for letters as a test suite", ours: []string{"deadletter"}},
+	{
+		pkg: "deadletter/kinesisletters", why: "letters in another stream",
+		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest"}, sdk: true,
+	},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -129,7 +133,7 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
+			".", "shard", "lease", "aggregate", "deadletter/...", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
 		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{
