@@ -3,11 +3,16 @@ package weir
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/fanout"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/lease"
 )
 
 // Reading chooses how records come from the service.
@@ -19,8 +24,8 @@ const (
 	Polling Reading = iota
 	// FanOut has records pushed, by a registered consumer (enhanced fan-out): 2 MiB a second from
 	// each shard for this application alone, as soon as they are there. AWS bills a consumer by the
-	// shard and hour until it is removed, which weir never does by itself: `weir fanout list` shows
-	// what is registered and `weir fanout remove` removes it. A stream has 20 consumers, or 50.
+	// shard and hour until it is removed: by [Options].RemoveFanOut, or by `weir fanout remove`;
+	// `weir fanout list` shows what is registered. A stream has 20 consumers, or 50.
 	//
 	// Subscriptions have connections of their own, made as the client's HTTP client makes them:
 	// over HTTP/2 if its transport can speak that, without its timeout for whole calls, because a
@@ -45,6 +50,44 @@ func (r Reading) String() string {
 	return fmt.Sprintf("Reading(%d)", int(r))
 }
 
+// checkFanOutARNs says what is wrong with Options.FanOutARNs for the streams of the options.
+func (o *Options) checkFanOutARNs(client *kinesis.Client, all []streams.Stream, bad func(format string, args ...any)) {
+	if len(o.FanOutARNs) > 0 && o.Reading != FanOut {
+		bad("Options.FanOutARNs %.300q are set although Options.Reading is not FanOut", o.FanOutARNs)
+		return
+	}
+	given := map[string]string{}
+	for _, arn := range o.FanOutARNs {
+		of, err := streams.ParseConsumer(client, arn)
+		if err != nil {
+			bad("Options.FanOutARNs is wrong: %w", err)
+			continue
+		}
+		if other, twice := given[of.Name]; twice && other != arn {
+			bad("Options.FanOutARNs has two consumers of stream %s: %q and %q", of.Name, other, arn)
+		}
+		given[of.Name] = arn
+		i := slices.IndexFunc(all, func(s streams.Stream) bool { return s.Name == of.Name })
+		switch {
+		case i < 0 && o.StreamsFunc == nil:
+			bad("Options.FanOutARNs names %q, of a stream that is not among those to read: %s", arn, of.Name)
+		case i >= 0 && all[i].ARN != "" && all[i].ARN != of.ARN:
+			bad("Options.FanOutARNs names %q, which is not of the stream %s", arn, all[i].ARN)
+		}
+	}
+}
+
+// givenConsumers are the ARNs of Options.FanOutARNs by the names of their streams.
+func givenConsumers(arns []string) map[string]string {
+	given := make(map[string]string, len(arns))
+	for _, arn := range arns {
+		if of, err := streams.ParseConsumer(nil, arn); err == nil {
+			given[of.Name] = arn
+		}
+	}
+	return given
+}
+
 // pages is what a shard is read from, a polling.Feed or a fanout.Reader. One goroutine at a time
 // uses it, but for Status and Stop, which may be called at any time.
 type pages interface {
@@ -66,13 +109,25 @@ func (r *run) fanOutConsumers() *fanout.Consumers {
 		return nil
 	}
 	return &fanout.Consumers{
-		Client: r.client, Name: r.opts.FanOutName,
+		Client: r.client, Name: r.opts.FanOutName, Given: givenConsumers(r.opts.FanOutARNs),
 		Found: func(s streams.Stream, arn string, registered bool) {
 			if registered {
 				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
 			}
 		},
 	}
+}
+
+// checkConsumers fails if a consumer that was given by its ARN is surely of another stream: its
+// shards have the same names, so that would be read in its place.
+func (r *run) checkConsumers(ctx context.Context) error {
+	if len(r.opts.FanOutARNs) == 0 {
+		return nil
+	}
+	if err := r.consumers.CheckGiven(ctx, r.Consumer.streams); err != nil {
+		return fmt.Errorf("weir: Options.FanOutARNs names a consumer that cannot be used: %w", err)
+	}
+	return nil
 }
 
 // pages is what l reads from by fan-out; poll is the same shard by polling.
@@ -93,4 +148,44 @@ func (l *shardLoop) readingChanged(why error) {
 	if f := l.in.tell.ReadingChanged; f != nil {
 		f(e)
 	}
+}
+
+// removeWithin bounds what a worker does for Options.RemoveFanOut once it has left.
+const removeWithin = 10 * time.Second
+
+// removeConsumers removes the consumer from the streams of the run, which has left the application,
+// unless another worker lives.
+func (r *run) removeConsumers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
+	defer cancel()
+	logger := r.opts.Logger.With("consumer", r.opts.FanOutName)
+	v, err := guarded{r.store}.View(ctx, r.opts.App, "")
+	if err != nil {
+		logger.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
+		return
+	}
+	if n := living(v); n > 0 {
+		logger.Info("the fan-out consumer stays registered for the other workers", "workers", n)
+		return
+	}
+	var all []streams.Stream
+	for _, name := range r.streams.Names() {
+		all = append(all, r.streams.Stream(name))
+	}
+	err = r.consumers.RemoveAll(ctx, all, func(s streams.Stream, arn string) {
+		logger.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
+	})
+	if err != nil {
+		logger.Error("a fan-out consumer was not removed and goes on costing money", "err", err)
+	}
+}
+
+// living counts the sessions that nobody has ended.
+func living(v lease.View) (n int) {
+	for _, w := range v.Workers {
+		if !w.Ended {
+			n++
+		}
+	}
+	return n
 }

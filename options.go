@@ -93,6 +93,17 @@ type Options struct {
 	// application use. Two applications must not share one. Defaults to App, in the same form. The
 	// KCL calls it consumerName.
 	FanOutName string
+	// FanOutARNs are consumers that somebody else has registered, by ARN, one for a stream at most:
+	// FanOut reads those streams by them, and neither registers nor removes them. Other streams
+	// have the consumer FanOutName. Each has to be of a stream that is read, which is made sure of
+	// before anything is read by it. The KCL calls it consumerArn.
+	FanOutARNs []string
+	// RemoveFanOut has the consumer FanOutName be removed from its streams by the last worker of
+	// the application that stops, so that it costs nothing while nobody runs. Run returns up to 10
+	// s later for that. It is removed when no other worker has a session in the store; if one
+	// starts at that very moment it registers the consumer again, and polls meanwhile. After a kill
+	// of the last one nobody removes it. By default it stays registered.
+	RemoveFanOut bool
 	// Wire chooses how records are read from the service; see [Wire]. Defaults to AutoWire.
 	Wire Wire
 	// ReuseBuffers makes the memory of a batch be used again after the handler has returned: Data,
@@ -280,6 +291,10 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		bad("Options.FanOutName %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
 	case o.Reading != FanOut:
 		bad("Options.FanOutName %q is set although Options.Reading is not FanOut", o.FanOutName)
+	}
+	o.checkFanOutARNs(client, all, bad)
+	if o.RemoveFanOut && o.Reading != FanOut {
+		bad("Options.RemoveFanOut is set although Options.Reading is not FanOut")
 	}
 	o.GiveUp.check(bad)
 	o.Parallel.check(o.ReuseBuffers, bad)

@@ -39,6 +39,24 @@ var optionRules = map[string]func(o *Options) bool{
 	"FanOutName": func(o *Options) bool {
 		return o.FanOutName == o.App || o.Reading == FanOut && aName.MatchString(o.FanOutName)
 	},
+	"FanOutARNs": func(o *Options) bool {
+		byName := map[string]string{}
+		for _, arn := range o.FanOutARNs {
+			m := aConsumer.FindStringSubmatch(arn)
+			if m == nil || o.Reading != FanOut || byName[m[2]] != "" && byName[m[2]] != arn {
+				return false
+			}
+			byName[m[2]] = arn
+			given := func(s string) bool { return s == m[1] || s == m[2] }
+			foreign := func(s string) bool { return s != m[1] && strings.HasSuffix(s, ":stream/"+m[2]) && anARN.MatchString(s) }
+			all := append([]string{o.Stream}, o.Streams...)
+			if !slices.ContainsFunc(all, given) && o.StreamsFunc == nil || slices.ContainsFunc(all, foreign) {
+				return false
+			}
+		}
+		return true
+	},
+	"RemoveFanOut":   func(o *Options) bool { return !o.RemoveFanOut || o.Reading == FanOut },
 	"Wire":           func(o *Options) bool { return among(o.Wire, AutoWire, UnderSDK, SDKWire, OverNetHTTP) },
 	"MaxMemory":      func(o *Options) bool { return within(o.MaxMemory, 16<<20, 1<<40) },
 	"IdleInterval":   func(o *Options) bool { return within(o.IdleInterval, 200*time.Millisecond, time.Minute) },
@@ -85,8 +103,9 @@ var optionRules = map[string]func(o *Options) bool{
 }
 
 var (
-	aName = regexp.MustCompile(`\A[\w.-]{1,128}\z`)
-	anARN = regexp.MustCompile(`\Aarn:[a-z0-9-]+:kinesis:eu-west-1:\d{12}:stream/([\w.-]{1,128})\z`)
+	aName     = regexp.MustCompile(`\A[\w.-]{1,128}\z`)
+	aConsumer = regexp.MustCompile(`\A(arn:[a-z0-9-]+:kinesis:eu-west-1:\d{12}:stream/([\w.-]{1,128}))/consumer/[\w.-]{1,128}:\d{1,20}\z`)
+	anARN     = regexp.MustCompile(`\Aarn:[a-z0-9-]+:kinesis:eu-west-1:\d{12}:stream/([\w.-]{1,128})\z`)
 )
 
 func within[T cmp.Ordered](v, least, most T) bool { return least <= v && v <= most }
@@ -152,7 +171,8 @@ var (
 	someInts   = append(around(0, 1, 10_000, 16<<20, 1<<40), math.MinInt, math.MaxInt)
 	someFloats = []float64{0, 1, 0.01, 0.5, math.Nextafter(0.01, 0), math.Nextafter(1, 2), -1, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}
 	someTexts  = []string{"", "billing", "orders", strings.Repeat("n", 128), strings.Repeat("n", 129), strings.Repeat("w", 200), strings.Repeat("w", 201), "a b", "a\n", "\xff",
-		"arn:aws:kinesis:eu-west-1:000000000000:stream/orders", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", "arn:aws:kinesis:eu-west-1:1:stream/", "%!s\x1b[2J"}
+		"arn:aws:kinesis:eu-west-1:000000000000:stream/orders", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", "arn:aws:kinesis:eu-west-1:1:stream/", "%!s\x1b[2J",
+		"arn:aws:kinesis:eu-west-1:000000000000:stream/orders/consumer/billing:1700000000", "arn:aws:kinesis:us-east-1:000000000000:stream/orders/consumer/billing:1", "arn:aws:kinesis:eu-west-1:000000000001:stream/orders/consumer/billing:1"}
 	someStarts = []Position{{}, Oldest, Latest, At(time.Unix(0, 0)), At(time.Unix(-1<<40, 1)), shard.End, must(shard.After("17")), must(shard.Part("17", 3))}
 )
 

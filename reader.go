@@ -42,10 +42,13 @@ type ReaderOptions struct {
 	// the stream share, or [FanOut], by the registered consumer FanOutName. While that is not
 	// available, shards are polled.
 	Reading Reading
-	// FanOutName is the name of that consumer, required with FanOut: 1 to 128 of a-z, A-Z, 0-9, _ .
-	// -. One that an application or another Reader reads by would have its subscriptions taken
-	// over.
+	// FanOutName is the name of that consumer, 1 to 128 of a-z, A-Z, 0-9, _ . -; it or FanOutARN is
+	// required with FanOut. One that an application or another Reader reads by would have its
+	// subscriptions taken over.
 	FanOutName string
+	// FanOutARN is that consumer by its ARN, in place of FanOutName. It has to be of the stream,
+	// and FanOutConsumer to be [ExistingConsumer].
+	FanOutARN string
 	// FanOutConsumer says whether that consumer is to be registered, and left so. Defaults to
 	// [ExistingConsumer]: neither.
 	FanOutConsumer Registration
@@ -102,7 +105,7 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	default:
 		problems = append(problems, fmt.Errorf("weir: ReaderOptions.Start %q must be Oldest, Latest, At(a time) or a place in a shard", opts.Start))
 	}
-	if err := opts.checkFanOut(); err != nil {
+	if err := opts.checkFanOut(client, s); err != nil {
 		problems = append(problems, err)
 	}
 	if opts.Logger == nil {
@@ -167,19 +170,37 @@ func notFound(err error) error {
 }
 
 // checkFanOut returns what is wrong with the options of fan-out.
-func (o *ReaderOptions) checkFanOut() error {
+func (o *ReaderOptions) checkFanOut(client *kinesis.Client, s streams.Stream) error {
 	switch {
 	case o.Reading < Polling || o.Reading > FanOut:
 		return fmt.Errorf("weir: ReaderOptions.Reading %d must be Polling or FanOut", o.Reading)
 	case o.FanOutConsumer < ExistingConsumer || o.FanOutConsumer > KeptConsumer:
 		return fmt.Errorf("weir: ReaderOptions.FanOutConsumer %d must be ExistingConsumer, TemporaryConsumer or KeptConsumer", o.FanOutConsumer)
-	case o.Reading == Polling && (o.FanOutName != "" || o.FanOutConsumer != ExistingConsumer):
-		return errors.New("weir: ReaderOptions.FanOutName or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
+	case o.Reading == Polling && (o.FanOutName != "" || o.FanOutARN != "" || o.FanOutConsumer != ExistingConsumer):
+		return errors.New("weir: ReaderOptions.FanOutName, FanOutARN or FanOutConsumer is set although ReaderOptions.Reading is not FanOut")
 	case o.Reading == Polling:
+	case o.FanOutARN != "":
+		return o.checkFanOutARN(client, s)
 	case o.FanOutName == "":
 		return errors.New("weir: ReaderOptions.FanOutName is empty; fan-out is by a registered consumer, name the one to use")
 	case !appForm.MatchString(o.FanOutName):
 		return fmt.Errorf("weir: ReaderOptions.FanOutName %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", o.FanOutName)
+	}
+	return nil
+}
+
+// checkFanOutARN returns what is wrong with a consumer that is given by its ARN.
+func (o *ReaderOptions) checkFanOutARN(client *kinesis.Client, s streams.Stream) error {
+	of, err := streams.ParseConsumer(client, o.FanOutARN)
+	switch {
+	case err != nil:
+		return fmt.Errorf("weir: ReaderOptions.FanOutARN: %w", err)
+	case o.FanOutName != "":
+		return errors.New("weir: ReaderOptions.FanOutName and ReaderOptions.FanOutARN are both set: name the consumer in one way")
+	case o.FanOutConsumer != ExistingConsumer:
+		return errors.New("weir: ReaderOptions.FanOutConsumer is set although ReaderOptions.FanOutARN names a consumer that somebody else has registered")
+	case s.Name != "" && (of.Name != s.Name || s.ARN != "" && of.ARN != s.ARN):
+		return fmt.Errorf("weir: ReaderOptions.FanOutARN %q is not of the stream %s", o.FanOutARN, o.Stream)
 	}
 	return nil
 }

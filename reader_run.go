@@ -121,8 +121,12 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 
 // consumers is what the Reader reads by with fan-out, registered if that is asked for.
 func (r *reading) consumers() *fanout.Consumers {
+	var given []string
+	if r.opts.FanOutARN != "" {
+		given = []string{r.opts.FanOutARN}
+	}
 	return &fanout.Consumers{
-		Client: r.client, Name: r.opts.FanOutName, Existing: r.opts.FanOutConsumer == ExistingConsumer,
+		Client: r.client, Name: r.opts.FanOutName, Given: givenConsumers(given), Existing: r.opts.FanOutConsumer == ExistingConsumer,
 		Found: func(s streams.Stream, arn string, registered bool) {
 			if registered {
 				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)

@@ -39,6 +39,9 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	}
 	defer r.caller.Close()
 	r.consumers = r.fanOutConsumers()
+	if err := r.checkConsumers(ctx); err != nil {
+		return err
+	}
 	r.logAbilities()
 	defer r.scheduler.Close()
 	probing, end := context.WithCancel(ctx)
@@ -65,6 +68,9 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	}
 	if left := r.outlast(r.stopping.Add(c.opts.StopTimeout)); left != nil {
 		return errors.Join(err, left)
+	}
+	if r.opts.RemoveFanOut {
+		r.removeConsumers(ctx)
 	}
 	return err
 }

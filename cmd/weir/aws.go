@@ -36,6 +36,7 @@ type awsFlags struct {
 	endpoint       string
 	dynamoEndpoint string
 	region         string
+	role           role // of Kinesis alone
 	// for subscriptions, which the service wants over it; polling is cheaper without
 	http2 bool
 	// the library reads with the client of Kinesis, which may not be wrapped then; see greet
@@ -67,6 +68,9 @@ func (f *awsFlags) kinesis(ctx context.Context, t terminal, also ...func(*kinesi
 	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
 		return nil, err
 	}
+	if err := f.role.check(); err != nil {
+		return nil, err
+	}
 	override := append([]func(*kinesis.Options){func(o *kinesis.Options) {
 		if f.endpoint != "" {
 			o.BaseEndpoint = aws.String(f.endpoint)
@@ -75,6 +79,11 @@ func (f *awsFlags) kinesis(ctx context.Context, t terminal, also ...func(*kinesi
 	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return kinesis.NewFromConfig(c, override...).Options().BaseEndpoint })
 	if err != nil {
 		return nil, err
+	}
+	if f.role.arn != "" {
+		if cfg, err = f.role.assume(ctx, f, cfg); err != nil {
+			return nil, err
+		}
 	}
 	f.service = f.peer(ctx, "Kinesis")
 	if !f.reads {

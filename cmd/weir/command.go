@@ -163,7 +163,7 @@ Exit codes:
 		}
 	}
 	in("try", demoCommand(t), localCommand(t))
-	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), fanoutCommand(t))
+	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), streamCommand(t), fanoutCommand(t))
 	in("app", groupCommand(t), doctorCommand(t), deadCommand(t), storeCommand(t))
 	root.AddCommand(versionCommand(t), demoWorkerCommand(t))
 	root.SetOut(t.out) // the scripts go where this is when their commands are made
@@ -218,8 +218,11 @@ func require(cmd *cobra.Command, flags ...string) error {
 	var missing []string
 	for _, name := range flags {
 		if f := cmd.Flags().Lookup(name); f.Value.String() == "" || f.Value.String() == "[]" {
-			if name == "store" {
+			switch name {
+			case "store":
 				name += " (or " + storeVariable + " in the environment)"
+			case "dead":
+				name += " (or " + letterVariable + " in the environment)"
 			}
 			missing = append(missing, "--"+name)
 		}

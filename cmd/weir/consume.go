@@ -27,6 +27,7 @@ type consumeOptions struct {
 	exec     string
 	fanOut   fanOutFlag
 	newTable bool
+	new      streamMode // of streams that are made
 	verbose  bool
 	log      logFormat
 	health   string
@@ -55,7 +56,8 @@ refuse a late writer. The command is ended when the shard moves to another worke
 shards run at the same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command
 has started; begin the last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the
 epoch where that matters.
-The command inherits the worker's environment, but for AWS credentials and ` + storeVariable + `, unless --exec-credentials lets it have them.
+The command inherits the worker's environment, but for AWS credentials, ` + storeVariable + ` and ` + letterVariable + `,
+unless --exec-credentials lets it have them.
 
 ` + aboutExecResults + `
 
@@ -86,6 +88,7 @@ package's documentation says more about each.
 ` + aboutBinary,
 		Example: `  weir consume --stream flights --app billing --store sqlite:billing.db
   weir consume --stream flights --app billing --store dynamodb:weir --create-store
+  weir consume --stream flights --create-stream 4 --app billing --store dynamodb:weir --create-store
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
@@ -100,6 +103,11 @@ package's documentation says more about each.
 			url, err := parseStore(o.store)
 			if err != nil {
 				return err
+			}
+			if o.new.given {
+				if err := checkNewStreams(o.streams...); err != nil {
+					return err
+				}
 			}
 			from, err := parseFrom(o.from, time.Now())
 			if err != nil {
@@ -130,7 +138,8 @@ package's documentation says more about each.
 	cmd.Flags().StringArrayVar(&o.streams, "stream", nil, "stream, by `NAME` or ARN; may be repeated")
 	cmd.Flags().StringVar(&o.app, "app", "", "application: the `NAME` under which workers share the progress")
 	registerStore(cmd, &o.store)
-	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are)")
+	cmd.Flags().BoolVar(&o.newTable, "create-store", false, "make the DynamoDB table if it does not exist (SQLite files always are); \"weir store create\" says which settings its URL may have")
+	registerNewStream(cmd, &o.new)
 	cmd.Flags().StringVar(&o.from, "from", "oldest", "where a new application starts: "+fromHelp)
 	cmd.Flags().StringVar(&o.worker, "worker", "", "name of this worker for people (default host and process)")
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
@@ -148,6 +157,7 @@ package's documentation says more about each.
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text hands on the data, json an object about each record")
 	o.aws.register(cmd, true)
+	o.aws.role.register(cmd)
 	o.registerWait(cmd)
 	return cmd
 }
@@ -167,6 +177,10 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	if err != nil {
 		return usageError{flagged(err)}
 	}
+	if err := o.giveUp.open(ctx, t, &o.aws, o.streams); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()
 	to, err := o.destination(ctx, t)
 	if err != nil {
 		return err

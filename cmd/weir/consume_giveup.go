@@ -1,16 +1,14 @@
 package main
 
 import (
-	"fmt"
-	"os"
+	"context"
+	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
-	"github.com/weir-go/weir/deadletter"
 )
 
 // giveUpFlags say when consume gives records up, beside what they set in the options.
@@ -18,6 +16,8 @@ type giveUpFlags struct {
 	dead    string
 	rejects bool // the command can say that a record can never succeed
 	flag    *cobra.Command
+	place   letterPlace // the parsed dead, if anything is given up
+	letters openLetters
 }
 
 // the flags that say when records are given up, and have no meaning without a place for letters
@@ -26,7 +26,7 @@ var aboutGivingUp = []string{"attempts", "max-age", "bisect", "patience", "dead-
 func (g *giveUpFlags) register(cmd *cobra.Command, to *weir.GiveUp) {
 	g.flag = cmd
 	f := cmd.Flags()
-	registerDead(cmd, &g.dead, "where the letters of records go that are given up: `file:PATH` (a line of JSON each)")
+	registerDead(cmd, &g.dead, "where the letters of records go that are given up")
 	f.Var(&number[int]{to: &to.Attempts, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "attempts", "give a batch up that the command has failed at so many times, 1 to 10000 (default: never)")
 	f.Var(&span{to: &to.MaxAge}, "max-age", "give a batch up that the command fails at when it is older, from 1s (default: never)")
 	f.BoolVar(&to.Bisect, "bisect", false, "find the record at fault: hand a batch that failed over in halves, and give up single records only")
@@ -40,15 +40,16 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	given := func(name string) bool { return g.flag.Flags().Changed(name) }
 	for _, name := range aboutGivingUp {
 		if given(name) && g.dead == "" {
-			return usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
+			return usagef("--%s is about giving records up: say where their letters go, with --dead, such as --dead file:PATH", name)
 		}
 	}
+	when := given("attempts") || given("max-age") || g.rejects
 	switch {
-	case g.dead == "":
+	case g.dead == "", !given("dead") && !(handled && when): // the environment may name a place for others
 		return nil
 	case !handled:
 		return usagef("--dead is for what a command fails at: give --exec, too")
-	case !given("attempts") && !given("max-age") && !g.rejects:
+	case !when:
 		return usagef("--dead alone gives nothing up: say when, with --attempts or --max-age, or let the command say it, with --exec-results")
 	}
 	if given("patience") && to.Patience == 0 {
@@ -57,36 +58,29 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	if given("dead-per-minute") && to.PerMinute == 0 {
 		to.PerMinute = -1
 	}
-	path, err := parseDead(g.dead)
+	place, err := parsePlace(g.dead)
 	if err != nil {
 		return err
 	}
-	// a file that cannot be made should not be found out when a record is at stake
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err == nil {
-		err = file.Close()
-	}
-	if err != nil {
-		return fmt.Errorf("--dead: the file %s cannot be written: %w", path, rootError(err))
-	}
-	to.To = deadletter.File(path)
+	g.place, to.To = place, &g.letters
 	return nil
 }
 
-func registerDead(cmd *cobra.Command, to *string, text string) {
-	cmd.Flags().StringVar(to, "dead", "", text)
-}
-
-// parseDead is the path that a --dead names.
-func parseDead(s string) (path string, err error) {
-	kind, path, found := strings.Cut(s, ":")
-	switch {
-	case !found || kind != "file":
-		return "", usagef("--dead %.140q is no place for letters: use file:PATH", s)
-	case strings.TrimSpace(path) == "":
-		return "", usagef("--dead %q names no file: write it like file:dead.ndjson", s)
+// open opens the place of the letters, if there is one. What is wrong with it shows here: it should
+// not be found out when a record is at stake.
+func (g *giveUpFlags) open(ctx context.Context, t terminal, f *awsFlags, streams []string) error {
+	if g.place.kind == "" {
+		return nil
 	}
-	return path, nil
+	letters, err := g.place.open(ctx, t, f, true, streams...)
+	if err == nil {
+		err = letters.check(ctx, f.wait, letters.writable)
+	}
+	g.letters = letters
+	if err != nil {
+		return errors.Join(err, letters.Close())
+	}
+	return nil
 }
 
 // parseWhen reads a time that a flag gives, or how long ago it was.

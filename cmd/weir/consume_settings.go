@@ -51,6 +51,7 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 	f.Var(&number[float64]{to: &o.Weight, parse: parseFloat, low: math.SmallestNonzeroFloat64, high: math.MaxFloat64, want: "a number above 0"}, "weight",
 		"this worker's share of the shards, relative to the others (default 1)")
 	registerReadShare(cmd, &o.ReadShare)
+	f.BoolVar(&o.RemoveFanOut, "remove-fan-out", false, "the last worker that stops removes the consumer of --fan-out, so that it costs nothing while nobody runs; one given by its ARN stays")
 	choose(cmd, "aggregates", &o.Aggregates, "what becomes of records that the KPL has packed into one: unpack, unpack-own (without those whose keys belong to another shard) or keep-packed",
 		choice[weir.Aggregates]{"unpack", weir.Unpack, "each becomes a record of its own"},
 		choice[weir.Aggregates]{"unpack-own", weir.UnpackOwn, "those whose keys belong to another shard are dropped"},
@@ -87,7 +88,7 @@ func registerReadShare(cmd *cobra.Command, share *float64) {
 func (o *consumeOptions) options(h slog.Handler, from weir.Position) weir.Options {
 	options := o.settings
 	options.App, options.Streams, options.Worker, options.Start = o.app, o.streams, o.worker, from
-	options.Reading, options.FanOutName = o.fanOut.reading(), o.fanOut.name
+	options.Reading, options.FanOutName, options.FanOutARNs = o.fanOut.reading(), o.fanOut.name, o.fanOut.arns
 	// What the other handlers keep of records are copies.
 	options.ReuseBuffers = o.to.bucket == "" && options.Parallel.Keys < 2
 	log := slog.New(leases{h, o.verbose})

@@ -31,13 +31,13 @@ func kebab(option string) string {
 // Each option of the library is a flag of consume, by its own name but for those below, and what is
 // given arrives there.
 func TestEveryOptionIsAFlag(t *testing.T) {
-	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "GiveUp": "dead"}
+	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "FanOutARNs": "fan-out", "GiveUp": "dead"}
 	none := map[string]string{
 		"StreamsFunc": "--stream may be repeated", "Events": "the log tells", "Logger": "--log", "ReuseBuffers": "by itself: the handlers copy",
 	}
 	values := map[string]string{
 		"Batch": "77", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",
-		"Wire": "sdk", "SuspectAfter": "7", "Parallel": "64",
+		"Wire": "sdk", "RemoveFanOut": "true", "SuspectAfter": "7", "Parallel": "64",
 	}
 	options := reflect.TypeFor[weir.Options]()
 	consume := consumeCommand(terminal{})

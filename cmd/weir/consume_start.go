@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/store/dynamostore"
 )
 
 func (o *consumeOptions) registerWait(cmd *cobra.Command) {
@@ -16,6 +18,12 @@ func (o *consumeOptions) registerWait(cmd *cobra.Command) {
 // as long as it takes. So what is wrong from the start shows here; with --wait an outage is not
 // wrong.
 func (o *consumeOptions) begin(ctx context.Context, t terminal, client *kinesis.Client, url storeURL) (openStore, error) {
+	if o.new.given {
+		err := persist(ctx, o.aws.wait, o.aws.service, func() error { return o.new.makeAll(ctx, t, o.aws.patient(client), o.streams) })
+		if err != nil {
+			return openStore{}, err
+		}
+	}
 	if err := o.aws.greet(ctx, client, o.streams...); err != nil {
 		return openStore{}, err
 	}
@@ -27,6 +35,11 @@ func (o *consumeOptions) begin(ctx context.Context, t terminal, client *kinesis.
 		if o.newTable {
 			if err := store.create(ctx); err != nil {
 				return err
+			}
+			if table, ok := store.Store.(*dynamostore.Store); ok {
+				if err := store.tellDifferences(ctx, t, table); err != nil {
+					return err
+				}
 			}
 		}
 		_, err := store.view(ctx, o.app)

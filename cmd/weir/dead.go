@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -27,17 +25,21 @@ letter has the whole record, and why it was given up.
 
 What was given up is kept until it was handled again (done) or a person drops it. A letter that was begun and neither is
 one whose outcome nobody knows, because handling it was interrupted: "weir dead retry --state begun" or
-"weir dead drop --state begun" says what becomes of it.`,
+"weir dead drop --state begun" says what becomes of it.
+
+A stream (--dead kinesis:STREAM) keeps no such marks and removes nothing before its retention is over: all its letters are
+kept, also those that were handled again, and what is retried twice is handled twice.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(deadListCommand(t), deadShowCommand(t), deadDropCommand(t), deadRetryCommand(t))
+	cmd.AddCommand(deadListCommand(t), deadShowCommand(t), deadDropCommand(t), deadRetryCommand(t), deadCreateCommand(t))
 	return cmd
 }
 
 // letterFlags are where letters are and which of them a command is about.
 type letterFlags struct {
 	dead         string
+	aws          awsFlags
 	filter       deadletter.Filter
 	reason       string
 	states       []string
@@ -48,7 +50,7 @@ type letterFlags struct {
 var letterStates = []deadletter.State{deadletter.Kept, deadletter.Begun, deadletter.Done, deadletter.Dropped}
 
 func (l *letterFlags) register(cmd *cobra.Command, states string) {
-	registerDead(cmd, &l.dead, "where the letters are: `file:PATH`")
+	l.registerPlace(cmd)
 	f := cmd.Flags()
 	f.StringVar(&l.filter.Stream, "stream", "", "letters of this stream only, by `NAME`")
 	f.StringVar(&l.shard, "shard", "", "letters of this shard only, by `ID` "+shardHelp)
@@ -62,35 +64,63 @@ func (l *letterFlags) register(cmd *cobra.Command, states string) {
 	mustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
 }
 
-// box opens the letters, with the filter that the flags say. narrowed reports whether they leave
-// out more than other states.
-func (l *letterFlags) box(cmd *cobra.Command, ids []string, states ...deadletter.State) (box deadletter.Box, narrowed bool, err error) {
-	if err := require(cmd, "dead"); err != nil {
-		return nil, false, err
-	}
-	path, err := parseDead(l.dead)
+func (l *letterFlags) registerPlace(cmd *cobra.Command) {
+	registerDead(cmd, &l.dead, "where the letters are")
+	l.aws.register(cmd, false)
+	l.aws.role.register(cmd)
+}
+
+// open opens the letters.
+func (l *letterFlags) open(ctx context.Context, t terminal, write bool) (openLetters, error) {
+	place, err := parsePlace(l.dead)
 	if err != nil {
-		return nil, false, err
+		return openLetters{}, err
+	}
+	if place.kind == placeStream {
+		if len(l.states) > 0 {
+			return openLetters{}, usagef("--state is not for %s: a stream keeps no marks, so all its letters are kept", place)
+		}
+		write = false // nothing is put there
+	}
+	letters, err := place.open(ctx, t, &l.aws, false)
+	if err != nil {
+		return letters, err
+	}
+	look := letters.readable
+	if write {
+		look = letters.writable
+	}
+	if err := letters.check(ctx, false, look); err != nil {
+		return letters, errors.Join(err, letters.Close())
+	}
+	return letters, nil
+}
+
+// choose completes the filter by what the flags and the IDs say. narrowed reports whether they
+// leave out more than other states.
+func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadletter.State) (narrowed bool, err error) {
+	if err := require(cmd, "dead"); err != nil {
+		return false, err
 	}
 	f, now := &l.filter, time.Now()
 	if l.shard != "" {
 		of := ""
 		if f.Shard, of, err = parseShard(l.shard); err != nil {
-			return nil, false, err
+			return false, err
 		}
 		if of != "" && f.Stream != "" && of != f.Stream {
-			return nil, false, usagef("--shard %s is of stream %s, not of %s", l.shard, of, f.Stream)
+			return false, usagef("--shard %s is of stream %s, not of %s", l.shard, of, f.Stream)
 		}
 		f.Stream = cmp.Or(f.Stream, of)
 	}
 	if f.Since, err = parseWhen("since", l.since, now); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	if f.Until, err = parseWhen("until", l.until, now); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	if f.Reason = deadletter.Reason(l.reason); l.reason != "" && !slices.Contains([]deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}, f.Reason) {
-		return nil, false, usagef("--reason %.140q: use rejected, attempts, age or killed", l.reason)
+		return false, usagef("--reason %.140q: use rejected, attempts, age or killed", l.reason)
 	}
 	f.States = states
 	for i, s := range l.states {
@@ -98,31 +128,31 @@ func (l *letterFlags) box(cmd *cobra.Command, ids []string, states ...deadletter
 			f.States = nil
 		}
 		if !slices.Contains(letterStates, deadletter.State(s)) {
-			return nil, false, usagef("--state %.140q: use kept, begun, done or dropped", s)
+			return false, usagef("--state %.140q: use kept, begun, done or dropped", s)
 		}
 		f.States = append(f.States, deadletter.State(s))
 	}
 	if len(ids) > 0 {
 		f.IDs = ids
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, false, fmt.Errorf("there is no file %s: is --dead right, and was anything given up yet?", path)
-	}
 	narrowed = f.IDs != nil || f.Stream+f.Shard+f.Key+f.Error+l.reason != "" || !f.Since.IsZero() || !f.Until.IsZero()
-	return deadletter.File(path), narrowed, nil
+	return narrowed, nil
 }
 
 // chosen are the letters that the flags choose. What cannot be read is told, and counted.
-func (l *letterFlags) chosen(ctx context.Context, t terminal, box deadletter.Box) (items []deadletter.Item, unread int, err error) {
+func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetters) (items []deadletter.Item, unread int, err error) {
 	known := map[string]bool{}
-	for i, err := range box.Items(ctx) {
+	for i, err := range letters.box.Items(ctx) {
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, 0, context.Cause(ctx)
 			}
-			t.note("%v", strings.TrimPrefix(err.Error(), "weir: "))
+			t.note("%s", said(err))
 			unread++
 			continue
+		}
+		if letters.unmarked && known[i.ID] {
+			continue // put twice
 		}
 		known[i.ID] = true
 		if l.filter.Matches(&i) {
@@ -137,34 +167,49 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, box deadletter.Box
 	return items, unread, nil
 }
 
+// said is an error of a place without the name of its package.
+func said(err error) string {
+	text := explain(err)
+	for _, name := range []string{"weir: ", "sqlletters: ", "s3letters: ", "kinesisletters: "} {
+		text = strings.TrimPrefix(text, name)
+	}
+	return text
+}
+
 // unreadable is the error of a command that could not read all.
-func unreadable(n int) error {
+func (o *openLetters) unreadable(n int) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s could not be read", some(n, "line"))
+	return fmt.Errorf("%s could not be read", some(n, o.one))
 }
 
 func deadListCommand(t terminal) *cobra.Command {
 	var l letterFlags
 	var out format
 	cmd := &cobra.Command{
-		Use:   "list --dead file:PATH [ID ...]",
+		Use:   "list --dead PLACE [ID ...]",
 		Short: "Show which records were given up, and why",
 		Long: `Shows letters, a line each: when and why the record was given up, how many calls failed at it, how large it is, the last
 error, and the letter's ID. Keys and payloads are not shown, which may be about people: "weir dead show" and -o json have
 them. Those that were handled again or dropped are shown with --state done and --state dropped.
 
-A line of the file that cannot be read is told on standard error, and the exit code is 1 then.`,
+A line of a file, or another letter, that cannot be read is told on standard error, and the exit code is 1 then.`,
 		Example: `  weir dead list --dead file:dead.ndjson
   weir dead list --dead file:dead.ndjson --error timeout --since 2h
+  weir dead list --dead s3://my-bucket/dead --stream flights
+  weir dead list --dead postgres://weir@db/shop
   weir dead list --dead file:dead.ndjson -o json | jq -r '.id'`,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			box, _, err := l.box(cmd, ids, deadletter.Kept, deadletter.Begun)
+		RunE: func(cmd *cobra.Command, ids []string) (err error) {
+			if _, err := l.choose(cmd, ids, deadletter.Kept, deadletter.Begun); err != nil {
+				return err
+			}
+			letters, err := l.open(cmd.Context(), t, false)
 			if err != nil {
 				return err
 			}
-			items, unread, err := l.chosen(cmd.Context(), t, box)
+			defer func() { err = errors.Join(err, letters.Close()) }()
+			items, unread, err := l.chosen(cmd.Context(), t, letters)
 			if err != nil {
 				return err
 			}
@@ -175,12 +220,12 @@ A line of the file that cannot be read is told on standard error, and the exit c
 						return err
 					}
 				}
-				return unreadable(unread)
+				return letters.unreadable(unread)
 			}
 			if _, err := fmt.Fprint(t.out, lettersText(items)); err != nil {
 				return err
 			}
-			return unreadable(unread)
+			return letters.unreadable(unread)
 		},
 	}
 	l.register(cmd, "kept and begun")
@@ -211,21 +256,25 @@ func deadShowCommand(t terminal) *cobra.Command {
 	var l letterFlags
 	payload := false
 	cmd := &cobra.Command{
-		Use:   "show --dead file:PATH ID",
+		Use:   "show --dead PLACE ID",
 		Short: "Show one letter, whole",
 		Long: `Shows a letter as an indented JSON object, with the record's key and its payload in base64, whatever became of it; or,
 with --data, the payload alone, as it is.`,
 		Example: `  weir dead show --dead file:dead.ndjson flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898
   weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
-		RunE: func(cmd *cobra.Command, ids []string) error {
+		RunE: func(cmd *cobra.Command, ids []string) (err error) {
 			if len(ids) != 1 {
 				return usagef("%s shows one letter: give its ID", cmd.CommandPath())
 			}
-			box, _, err := l.box(cmd, ids, letterStates...)
+			if _, err := l.choose(cmd, ids, letterStates...); err != nil {
+				return err
+			}
+			letters, err := l.open(cmd.Context(), t, false)
 			if err != nil {
 				return err
 			}
-			items, _, err := l.chosen(cmd.Context(), t, box)
+			defer func() { err = errors.Join(err, letters.Close()) }()
+			items, _, err := l.chosen(cmd.Context(), t, letters)
 			if err != nil {
 				return err
 			}
@@ -238,7 +287,7 @@ with --data, the payload alone, as it is.`,
 			return to.Encode(&items[0])
 		},
 	}
-	registerDead(cmd, &l.dead, "where the letters are: `file:PATH`")
+	l.registerPlace(cmd)
 	cmd.Flags().BoolVar(&payload, "data", false, "the payload alone, as it is")
 	return cmd
 }

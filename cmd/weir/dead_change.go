@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -45,8 +46,8 @@ type changed struct {
 }
 
 // run shows which letters the command is about, asks, and does it.
-func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) error {
-	box, narrowed, err := c.box(cmd, ids, deadletter.Kept)
+func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
+	narrowed, err := c.choose(cmd, ids, deadletter.Kept)
 	if err != nil {
 		return err
 	}
@@ -59,23 +60,31 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 	if err := canConfirm(cmd, t, c.yes || c.dry); err != nil {
 		return err
 	}
-	items, unread, err := c.chosen(ctx, t, box)
+	letters, err := c.open(ctx, t, !c.dry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, letters.Close()) }()
+	items, unread, err := c.chosen(ctx, t, letters)
 	if err != nil {
 		return err
 	}
 	if len(items) == 0 {
-		return errors.Join(c.report(t, changed{}, "No letters: nothing to do.\n"), unreadable(unread))
+		return errors.Join(c.report(t, changed{}, "No letters: nothing to do.\n"), letters.unreadable(unread))
 	}
 	if c.dry {
-		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), unreadable(unread))
+		return errors.Join(c.report(t, changed{Letters: len(items)}, lettersText(items)), letters.unreadable(unread))
 	}
 	if !c.yes {
 		fmt.Fprint(t.err, lettersText(items[:min(len(items), 20)]), andMore(len(items)-20))
+		if letters.unmarked {
+			warning += " A stream keeps no marks: those that were handled before are handled again, and these will be the next time."
+		}
 		if err := confirm(ctx, t, fmt.Sprintf("This will %s %s.%s", c.verb, some(len(items), "letter"), warning), c.verb); err != nil {
 			return err
 		}
 	}
-	o, err := do(box, items)
+	o, err := do(letters.box, items)
 	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), some(len(items), "letter"), c.done)
 	if o.Failed > 0 {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
@@ -83,7 +92,7 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 	if o.Taken > 0 {
 		text += fmt.Sprintf("%s left alone, which somebody else has changed meanwhile.\n", some(o.Taken, "letter"))
 	}
-	return errors.Join(c.report(t, changed{len(items), o.Done, o.Failed, o.Taken}, text), err, unreadable(unread))
+	return errors.Join(c.report(t, changed{len(items), o.Done, o.Failed, o.Taken}, text), err, letters.unreadable(unread))
 }
 
 func andMore(n int) string {
@@ -104,16 +113,19 @@ func (c *letterChange) report(t terminal, r changed, text string) error {
 func deadDropCommand(t terminal) *cobra.Command {
 	c := letterChange{verb: "drop", done: "dropped"}
 	cmd := &cobra.Command{
-		Use:   "drop --dead file:PATH (ID ... | FILTER | --all)",
+		Use:   "drop --dead PLACE (ID ... | FILTER | --all)",
 		Short: "Say that letters are not needed any more",
-		Long: `Marks letters as dropped: nothing handles them again, and "weir dead list" shows them only with --state dropped. They stay in
-the file, with their payload.
+		Long: `Marks letters as dropped: nothing handles them again, and "weir dead list" shows them only with --state dropped. They stay where
+they are, with their payload.
 
 It shows which letters it is about, and asks.`,
 		Example: `  weir dead drop --dead file:dead.ndjson --error "unknown currency" --dry-run
   weir dead drop --dead file:dead.ndjson --all --yes`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			ctx := cmd.Context()
+			if strings.HasPrefix(c.dead, string(placeStream)+":") {
+				return usagef("letters in a stream cannot be dropped: it keeps them until its retention is over, and no longer")
+			}
 			return c.run(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
 				var all []string
 				for _, i := range items {
@@ -157,7 +169,6 @@ func changedLetters(err error) (n int) {
 func deadRetryCommand(t terminal) *cobra.Command {
 	c := letterChange{verb: "retry", done: "handled"}
 	var (
-		aws      awsFlags
 		exec     string
 		toStream string
 		records  format
@@ -166,7 +177,7 @@ func deadRetryCommand(t terminal) *cobra.Command {
 		results     execResultsFlag
 	)
 	cmd := &cobra.Command{
-		Use:   "retry --dead file:PATH --exec COMMAND (ID ... | --all)",
+		Use:   "retry --dead PLACE --exec COMMAND (ID ... | --all)",
 		Short: "Handle records again that were given up",
 		Long: `Hands letters to a command, one after the other, in the order in which they were given up: the record on its standard input,
 as "weir consume --exec" does, with WEIR_STREAM, WEIR_SHARD, WEIR_EPOCH and WEIR_LETTER (the letter's ID) in its
@@ -175,7 +186,8 @@ says so on its descriptor 3, as that of "weir consume --exec-results" does.
 
 Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
 letter stays begun, and is handled again only when --state begun asks for it. Of several that retry letters at once, one
-takes each of them.
+takes each of them. This is not so for letters in a stream (--dead kinesis:STREAM), which keeps no marks: what is retried
+twice is handled twice. --since and --until choose what was given up meanwhile.
 
 --to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
 then, behind all that has arrived meanwhile, so the order of their keys is lost.
@@ -208,7 +220,7 @@ It shows which letters it is about, and asks.`,
 				}
 				if toStream != "" {
 					var err error
-					if handle, err = intoStream(ctx, t, &aws, toStream); err != nil {
+					if handle, err = intoStream(ctx, t, &c.aws, toStream); err != nil {
 						return deadletter.Outcome{}, err
 					}
 				}
@@ -233,7 +245,6 @@ It shows which letters it is about, and asks.`,
 	records = formatText
 	cmd.Flags().Var(&records, "input", "what the command gets: text is the data, json an object about the record")
 	mustComplete(cmd, "input", "text\tthe data", "json\tan object about the record")
-	aws.register(cmd, true)
 	return cmd
 }
 

@@ -226,7 +226,20 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, "needs --dead", []string{"dead", "list"}},
-		{exitUsage, "is no place for letters: use file:PATH", []string{"dead", "list", "--dead=s3://bucket"}},
+		{exitUsage, "is no place for letters: use file:PATH", []string{"dead", "list", "--dead=ftp://bucket"}},
+		{exitUsage, "names no bucket: write it like s3://my-bucket/dead", []string{"dead", "list", "--dead=s3:bucket"}},
+		{exitUsage, "names no bucket", []string{"dead", "list", "--dead=s3://B/dead"}},
+		{exitUsage, "names no file: write it like sqlite:", []string{"dead", "list", "--dead=sqlite:"}},
+		{exitFailed, "there is no SQLite file /nosuch", []string{"dead", "list", "--dead=sqlite:/nosuch"}},
+		{exitFailed, "there is no directory /nosuch", append(consume, "--exec=cat", "--dead=sqlite:/nosuch/x", "--attempts=3")},
+		{exitUsage, "it names no database", []string{"dead", "list", "--dead=postgres://h"}},
+		{exitUsage, "redis is no place for letters", []string{"dead", "list", "--dead=redis://h"}},
+		{exitUsage, "weir_schema is not for letters", []string{"dead", "list", "--dead=postgres://h/d?weir_schema=s"}},
+		{exitFailed, "nothing answers at 127.0.0.1:1, where the letters should be (postgres://127.0.0.1:1/d): is the server running, and is --dead right?",
+			[]string{"dead", "list", "--dead=postgres://127.0.0.1:1/d"}},
+		{exitFailed, "nothing answers at 127.0.0.1:1, where the letters should be", append(consume, "--exec=cat", "--dead=mysql://127.0.0.1:1/d", "--attempts=3")},
+		{exitUsage, "there is nothing to make for file:x", []string{"dead", "create", "--dead=file:x"}},
+		{exitUsage, "--print is for Postgres and MySQL", []string{"dead", "create", "--print", "--dead=sqlite:x"}},
 		{exitUsage, "names no file", []string{"dead", "list", "--dead=file:"}},
 		{exitFailed, "there is no file /nosuch", []string{"dead", "list", "--dead=file:/nosuch"}},
 		{exitFailed, "1 line could not be read", []string{"dead", "list", "--dead=file:" + damaged}},
@@ -248,7 +261,7 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{exitUsage, "--dead alone gives nothing up", append(consume, "--exec=cat", dead)},
 		{exitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
 		{exitUsage, "--patience 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--attempts=3", "--patience=48h")},
-		{exitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kinesis:s", "--attempts=3")},
+		{exitUsage, "use file:PATH", append(consume, "--exec=cat", "--dead=kafka:s", "--attempts=3")},
 		{exitFailed, "cannot be written: no such file", append(consume, "--exec=cat", "--dead=file:/nosuch/dead", "--attempts=3")},
 	} {
 		if _, said := refused(t, row.code, row.args...); !strings.Contains(said, row.want) {

@@ -13,11 +13,11 @@ import (
 var ofWorker = []string{
 	"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",
 	"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
-	"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", storeVariable,
+	"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", storeVariable, letterVariable,
 }
 
 func registerExecCredentials(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "exec-credentials", false, "let the command have the worker's AWS credentials and "+storeVariable+", which are kept from it otherwise")
+	cmd.Flags().BoolVar(to, "exec-credentials", false, "let the command have the worker's AWS credentials, "+storeVariable+" and "+letterVariable+", which are kept from it otherwise")
 }
 
 // environment is what a command finds, beside what weir says of its records.

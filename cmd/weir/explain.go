@@ -23,12 +23,15 @@ import (
 // It never has a password in it.
 func explain(err error) string { return redact.Text(explained(err)) }
 
+// ourPackages takes the names of weir's packages out of what they say.
+var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ", "provision: ", "")
+
 func explained(err error) string {
 	var told plainError
 	if errors.As(err, &told) {
 		return told.text
 	}
-	text := strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ").Replace(oneLine(err.Error()))
+	text := ourPackages.Replace(oneLine(err.Error()))
 	var file *fs.PathError
 	if errors.As(err, &file) && file.Path == os.Stdout.Name() {
 		said := file.Err.Error()
@@ -61,7 +64,7 @@ func explained(err error) string {
 	}
 	about := "" // what we were doing, in front of what the SDK says
 	if before, _, found := strings.Cut(text, "operation error "); fromSDK && found {
-		about = strings.TrimSuffix(strings.ReplaceAll(before, "weir: ", ""), context.DeadlineExceeded.Error()+" (")
+		about = strings.TrimSuffix(strings.NewReplacer("weir: ", "", "provision: ", "").Replace(before), context.DeadlineExceeded.Error()+" (")
 	}
 
 	if said := foreignAnswer(err, service); fromSDK && said != "" {
@@ -119,7 +122,7 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 	case code == "ResourceNotFoundException" && strings.EqualFold(service, "Kinesis"):
 		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint", said)
 	case code == "NoSuchBucket":
-		return fmt.Sprintf("there is no such bucket (%s): check --to, the region and the endpoint", said)
+		return fmt.Sprintf("there is no such bucket (%s): check --to or --dead, the region and the endpoint", said)
 	case code == "PermanentRedirect", code == "AuthorizationHeaderMalformed":
 		return fmt.Sprintf("%sthe bucket is in another region than --region or AWS_REGION says (%s): use one in the stream's", about, said)
 	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":

@@ -17,10 +17,11 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// fanOutFlag is --fan-out[=NAME].
+// fanOutFlag is --fan-out[=NAME|ARN].
 type fanOutFlag struct {
 	on   bool
-	name string // "" for the application's
+	name string   // "" for the application's
+	arns []string // of consumers that somebody else has registered
 }
 
 // fanOutDefault is the flag's value when none is given; no consumer can have this name.
@@ -28,15 +29,17 @@ const fanOutDefault = "<NAME>"
 
 var consumerForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
 
-func (f *fanOutFlag) String() string { return f.name }
+func (f *fanOutFlag) String() string { return strings.Join(append(f.arns, f.name), " ") }
 func (f *fanOutFlag) Type() string   { return "name" }
 
 func (f *fanOutFlag) Set(s string) error {
 	switch {
 	case s == fanOutDefault:
-		*f = fanOutFlag{on: true}
+		f.on, f.name = true, ""
+	case strings.HasPrefix(s, "arn:"):
+		f.on, f.arns = true, append(f.arns, s) // package weir looks at it
 	case consumerForm.MatchString(s):
-		*f = fanOutFlag{on: true, name: s}
+		f.on, f.name = true, s
 	default:
 		return fmt.Errorf("%.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
 	}
@@ -44,7 +47,7 @@ func (f *fanOutFlag) Set(s string) error {
 }
 
 func (f *fanOutFlag) register(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "fan-out", "have records pushed``, by the registered consumer NAME or one named like the application; see \"weir fanout\" for what that costs")
+	cmd.Flags().Var(f, "fan-out", "have records pushed``, by the registered consumer NAME, by one that somebody else has registered, by its ARN (once for each stream), or by one named like the application; see \"weir fanout\" for what that costs")
 	cmd.Flags().Lookup("fan-out").NoOptDefVal = fanOutDefault
 }
 
@@ -70,9 +73,9 @@ func fanoutCommand(t terminal) *cobra.Command {
 		Short: "See and remove what enhanced fan-out has registered",
 		Long: `Shows and removes the consumers that are registered with a stream for enhanced fan-out.
 
-A worker that is told to read by fan-out registers a consumer, named like its application if not told otherwise, and
-never removes it: the other workers and the next start use it, too. AWS bills each consumer for every shard and hour
-until it is removed.`,
+A worker that is told to read by fan-out registers a consumer, named like its application if not told otherwise. The
+other workers and the next start use it, too, so it stays, unless --remove-fan-out has the last worker that stops remove
+it. AWS bills each consumer for every shard and hour until it is removed.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -126,6 +129,7 @@ func fanoutListCommand(t terminal) *cobra.Command {
 	cmd.Flags().StringVar(&stream, "stream", "", "stream, by `NAME` or ARN")
 	out.register(cmd, "output format")
 	f.register(cmd, false)
+	f.role.register(cmd)
 	return cmd
 }
 
@@ -181,6 +185,7 @@ registers the consumer again.`,
 	cmd.Flags().StringVar(&name, "name", "", "the consumer's `NAME`; \"weir fanout list\" shows them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	f.register(cmd, false)
+	f.role.register(cmd)
 	return cmd
 }
 

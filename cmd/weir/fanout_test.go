@@ -75,6 +75,34 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 	}
 }
 
+// A consumer that somebody else has registered is read by and stays; one of the application's own
+// is removed by the last worker, when asked.
+func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	given := server.RegisterConsumer("s", "theirs")
+	server.Put("s", "k", []byte("hello"))
+	for flag, stays := range map[string]string{"--fan-out=" + given: "theirs", "--fan-out": "theirs"} {
+		c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:"+filepath.Join(t.TempDir(), "leases.db"), flag, "--remove-fan-out")
+		c.out.await(t, "the record", func(s string) bool { return s == "hello\n" })
+		if code := c.interrupt(t); code != exitDone {
+			t.Errorf("%s: exit code %d, %s", flag, code, c.err)
+		}
+		if removed := strings.Contains(c.err.String(), "fan-out consumer removed"); removed != (flag == "--fan-out") {
+			t.Errorf("%s: it says %s", flag, c.err)
+		}
+		if said := mustRun(t, "", "fanout", "list", endpoint, "--stream=s", "-o=json"); strings.Count(said, `"name"`) != 1 || !strings.Contains(said, `"`+stays+`"`) {
+			t.Errorf("%s: registered are %s", flag, said)
+		}
+	}
+	if said := mustRun(t, "", "tail", endpoint, "--stream=s", "--from=oldest", "--until-tip", "--fan-out="+given); said != "hello\n" {
+		t.Errorf("tail says %q", said)
+	}
+	if n := server.Requests("GetRecords"); n > 0 {
+		t.Errorf("it polled %d times", n)
+	}
+}
+
 func TestConfirm(t *testing.T) {
 	for typed, want := range map[string]bool{"billing\n": true, " billing \r\n": true, "billing": true, "yes\n": false, "\n": false, "": false} {
 		said := newOutput()

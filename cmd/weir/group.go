@@ -64,6 +64,7 @@ func (g *target) register(cmd *cobra.Command) {
 func (g *target) registerStore(cmd *cobra.Command) {
 	registerStore(cmd, &g.store)
 	g.aws.register(cmd, true)
+	g.aws.role.register(cmd)
 }
 
 // complete offers the applications of the store that the command line names already.

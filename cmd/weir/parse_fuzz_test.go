@@ -16,7 +16,7 @@ import (
 // says so in one line.
 func FuzzFlags(f *testing.F) {
 	for _, s := range []string{"oldest", "latest", "15m", "-1ns", "2026-01-31T12:00:00Z", "17+3", "49590338271490256608559692538361571095921575989136588898",
-		"memory:", "sqlite:a.db", "dynamodb:weir", "postgres://weir:p%40ss@127.0.0.1/shop?sslmode=disable", "mysql://h/d", "redis://:p@h:6379/1",
+		"memory:", "sqlite:a.db", "dynamodb:weir", "dynamodb:weir?kms_key=alias/weir&tag=a=b&read_capacity=5&write_capacity=7", "postgres://weir:p%40ss@127.0.0.1/shop?sslmode=disable", "mysql://h/d", "redis://:p@h:6379/1",
 		"weir:secret@tcp(h)/d", "127.0.0.1:4567", "[::1]:0", ":8080", "8080", "http://127.0.0.1:4567", "http://u:p@h/?q", "flights:4", "a:b", "", "json"} {
 		f.Add(s)
 	}

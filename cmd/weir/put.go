@@ -88,6 +88,7 @@ service gets lost a record may be in the stream twice.`,
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress bar")
 	o.out.register(cmd, "format of the summary")
 	o.aws.register(cmd, false)
+	o.aws.role.register(cmd)
 	return cmd
 }
 

@@ -24,7 +24,10 @@ import (
 )
 
 // storeURL is a parsed --store.
-type storeURL struct{ kind, name string }
+type storeURL struct {
+	kind, name string
+	table      *dynamostore.Settings // of a DynamoDB table that is made; nil without any
+}
 
 // String is the URL as it was given.
 func (u storeURL) String() string {
@@ -57,12 +60,15 @@ func parseStore(s string) (storeURL, error) {
 		from = storeVariable
 	}
 	kind, name, found := strings.Cut(s, ":")
-	u := storeURL{kind, name}
+	u := storeURL{kind: kind, name: name}
 	if slices.Contains(serverstore.Schemes, kind) && strings.HasPrefix(name, "//") {
 		if _, err := serverstore.Parse(s); err != nil {
 			return u, usagef("%s %s: %v", from, redact.URL(s), err)
 		}
-		return storeURL{storeServer, s}, nil
+		return storeURL{kind: storeServer, name: s}, nil
+	}
+	if kind == storeDynamo {
+		return parseTable(from, s, name)
 	}
 	switch {
 	case !found:
@@ -73,10 +79,6 @@ func parseStore(s string) (storeURL, error) {
 		return u, usagef("%s %q: memory: takes nothing after the colon", from, redact.URL(s))
 	case kind == storeSQLite:
 		return u, usagef("%s %q names no file: write it like sqlite:weir.db", from, s)
-	case kind == storeDynamo && tableForm.MatchString(name):
-		return u, nil
-	case kind == storeDynamo:
-		return u, usagef("%s %q: a DynamoDB table has 3 to 255 of a-z, A-Z, 0-9, _ . -, as in dynamodb:weir", from, redact.URL(s))
 	}
 	return u, usagef("%s %q: there is no store of that kind: use %s", from, redact.URL(s), storeKinds)
 }
@@ -189,7 +191,7 @@ func (u storeURL) open(ctx context.Context, t terminal, f *awsFlags, newFile, ne
 		if err != nil {
 			return openStore{}, err
 		}
-		store := dynamostore.New(client, dynamostore.Options{Table: u.name})
+		store := dynamostore.New(client, dynamostore.Options{Table: u.name, Settings: u.settings()})
 		place := " in " + client.Options().Region
 		if at := client.Options().BaseEndpoint; at != nil {
 			place = " at " + *at
@@ -273,9 +275,11 @@ func storeCreateCommand(t terminal) *cobra.Command {
 What exists already is left as it is, so the command may be repeated. Tables of an older version of weir are brought up to
 date; workers of that version need not stop for it, and may also begin anew afterwards.
 
-A DynamoDB table is made with on-demand billing; a Postgres or MySQL database gets four tables. Workers never make them by
-themselves: they need no permission for it. A SQLite file is also made by the first worker that names it. Redis needs
-nothing; its settings are looked at.
+A DynamoDB table is made with on-demand billing, unless its URL says otherwise; a Postgres or MySQL database gets four
+tables. Workers never make them by themselves: they need no permission for it. A SQLite file is also made by the first
+worker that names it. Redis needs nothing; its settings are looked at.
+
+` + aboutTable + `
 
 A URL of Postgres or MySQL may have ?weir_prefix=P for the names of the tables ("weir_" by default) and ?weir_schema=S for the
 schema or database they are in; one of Redis ?weir_prefix=P ("weir:") and ?weir_replicas=N, how many replicas must
@@ -283,6 +287,7 @@ have a write. redis-cluster:// takes further servers as &addr=HOST:PORT, and so 
 needs ?master_name=NAME; user and password before the @ are for the sentinels there, ?username= and ?password= for the servers.`,
 		Example: `  weir store create --store dynamodb:weir
   weir store create --store sqlite:weir.db
+  weir store create --store 'dynamodb:weir?kms_key=alias/weir&point_in_time_recovery=true&tag=team=billing'
   weir store create --store dynamodb:weir --print
   weir store create --store postgres://weir@db/shop
   weir store create --store postgres://weir@db/shop --print | psql
@@ -329,7 +334,7 @@ needs ?master_name=NAME; user and password before the @ are for the sentinels th
 func printSchema(t terminal, u storeURL, since int) error {
 	switch {
 	case u.kind == storeDynamo && since == 0:
-		_, err := fmt.Fprintln(t.out, dynamostore.Definitions(u.name[strings.LastIndex(u.name, "/")+1:]))
+		_, err := fmt.Fprintln(t.out, u.settings().Definitions(u.name[strings.LastIndex(u.name, "/")+1:]))
 		return err
 	case u.kind == storeDynamo:
 		return usagef("--since is for Postgres and MySQL: a DynamoDB table has no versions")
@@ -365,6 +370,9 @@ func printSchema(t terminal, u storeURL, since int) error {
 // ready makes sure that a server which was prepared is one that can be used, and says what about it
 // could lose progress.
 func (s openStore) ready(ctx context.Context, t terminal) error {
+	if table, ok := s.Store.(*dynamostore.Store); ok {
+		return s.tellDifferences(ctx, t, table)
+	}
 	server, ok := s.Store.(*serverstore.Store)
 	if !ok {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -85,7 +86,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	cmd.Flags().StringArrayVar(&o.shards, "shard", nil, "only this shard and its descendants, by `ID` "+shardHelp+"; may be repeated")
 	cmd.Flags().Int64Var(&o.limit, "limit", 0, "end after so many records")
 	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
-	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`")
+	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`, or by its ARN")
 	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it is not there, and remove it again in the end")
 	registerReadShare(cmd, &o.share)
 	registerWire(cmd, &o.wire)
@@ -93,6 +94,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	mustComplete(cmd, "from", "oldest\twhat the stream still keeps", "latest\tfrom now on", "15m\tthe last quarter of an hour")
 	o.out.register(cmd, "text prints the data, json an object about each record")
 	o.aws.register(cmd, false)
+	o.aws.role.register(cmd)
 	return cmd
 }
 
@@ -115,7 +117,9 @@ func (o *tailOptions) start(now time.Time) (weir.Position, error) {
 
 func (o *tailOptions) checkFanOut() error {
 	switch {
-	case o.fanOut != "" && !consumerForm.MatchString(o.fanOut):
+	case o.register && strings.HasPrefix(o.fanOut, "arn:"):
+		return usagef("--register is for a consumer's name: one that has an ARN is registered")
+	case o.fanOut != "" && !strings.HasPrefix(o.fanOut, "arn:") && !consumerForm.MatchString(o.fanOut):
 		return usagef("--fan-out %.140q is no name of a consumer: use 1 to 128 of a-z, A-Z, 0-9, _ . -", o.fanOut)
 	case o.register && o.fanOut == "":
 		return usagef("--register says what becomes of a consumer: name it with --fan-out")
@@ -130,7 +134,10 @@ func (o *tailOptions) reader(client *kinesis.Client, t terminal, from weir.Posit
 	opts := weir.ReaderOptions{
 		Stream: o.stream, Start: from, Shards: o.shards, UntilTip: o.untilTip, ReadShare: o.share, Wire: o.wire, Logger: slog.New(logText.handler(t.err)),
 	}
-	if o.fanOut != "" {
+	switch {
+	case strings.HasPrefix(o.fanOut, "arn:"):
+		opts.Reading, opts.FanOutARN = weir.FanOut, o.fanOut
+	case o.fanOut != "":
 		opts.Reading, opts.FanOutName = weir.FanOut, o.fanOut
 	}
 	switch {
@@ -161,7 +168,7 @@ func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) e
 		if ctx.Err() != nil {
 			return nil // an orderly end
 		}
-		if errors.Is(err, weir.ErrNoConsumer) {
+		if errors.Is(err, weir.ErrNoConsumer) && !strings.HasPrefix(o.fanOut, "arn:") {
 			return fmt.Errorf("stream %s has no consumer %s: --register registers it", o.stream, o.fanOut)
 		}
 		if err != nil {

@@ -40,22 +40,19 @@ func next(ctx context.Context, client *kinesis.Client, store lease.Store) error 
 	if err != nil {
 		return err
 	}
-	return c.RunShards(ctx, weir.ShardHandlers{Pull: func(ctx context.Context, s *weir.Shard) error {
-		for b, err := range s.Batches() {
-			if err != nil {
-				return err
-			}
-			for _, r := range b.Records {
-				if err := bill(r.Data); err != nil {
-					return err // the record is pulled again after a pause
-				}
-				if err := b.Done(r); err != nil {
-					return err
-				}
+	for r, err := range c.Records(ctx) {
+		if err != nil {
+			return err
+		}
+		for bill(r.Data) != nil {
+			select {
+			case <-time.After(time.Second): // once more
+			case <-ctx.Done():
+				return nil // the record is not done
 			}
 		}
-		return nil
-	}})
+	}
+	return nil
 }
 
 // vmware-go-kcl.md and java-kcl.md

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ import (
 type Consumers struct {
 	Client *kinesis.Client
 	Name   string // of the consumer, the same for every stream
+	// Given are the ARNs of consumers that somebody else has registered, by the names of their
+	// streams, which are read by those and no others.
+	Given map[string]string
 	// Existing keeps it from being registered: it is there, or there is no fan-out.
 	Existing bool
 	// Found hears of each consumer that is ready, and whether it was registered for that. May be
@@ -155,13 +159,13 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 		wait := time.Duration(0)
 		switch {
 		case err == nil: // CREATING, or DELETING and then to be registered again
-			err = fmt.Errorf("consumer %s of stream %s is %s", c.Name, s.Name, status)
+			err = fmt.Errorf("consumer %s of stream %s is %s", c.named(s), s.Name, status)
 			if con.waited {
 				return "", false, err
 			}
 			wait = looks.Next()
-		case errors.Is(err, ErrNoConsumer) && c.Existing:
-			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.Name, s.Name, err)
+		case errors.Is(err, ErrNoConsumer) && (c.Existing || c.Given[s.Name] != ""):
+			return "", false, fmt.Errorf("%w: consumer %s of stream %s: %w", errRefused, c.named(s), s.Name, err)
 		case errors.Is(err, ErrNoConsumer):
 			err = c.register(ctx, con)
 			con.ours = con.ours || err == nil || streams.Code(err) == "" // an answer may have been lost
@@ -194,6 +198,27 @@ func (c *Consumers) search(ctx context.Context, s streams.Stream, con *consumer)
 // ErrNoConsumer says that the stream's consumer is not registered, or that there is no such stream.
 var ErrNoConsumer = errors.New("the consumer is not registered")
 
+// CheckGiven asks of which streams the consumers are that were given by their ARNs, where the
+// streams were named without theirs. It fails with [ErrForeign] if one is surely of another stream.
+func (c *Consumers) CheckGiven(ctx context.Context, all []streams.Stream) error {
+	for _, s := range all {
+		if c.Given[s.Name] == "" || s.ARN != "" {
+			continue
+		}
+		if _, _, err := c.look(ctx, s, &consumer{}); errors.Is(err, ErrForeign) {
+			return err
+		}
+	}
+	return nil
+}
+
+// named is the consumer of a stream as people know it.
+func (c *Consumers) named(s streams.Stream) string { return cmp.Or(c.Given[s.Name], c.Name) }
+
+// ErrForeign says that a consumer which was given by its ARN is of another stream. The service
+// would not notice: shards of all streams have the same names.
+var ErrForeign = errors.New("the consumer is of another stream")
+
 func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (arn string, status types.ConsumerStatus, err error) {
 	ctx, cancel := context.WithTimeout(ctx, streams.CallTimeout)
 	defer cancel()
@@ -207,16 +232,24 @@ func (c *Consumers) look(ctx context.Context, s streams.Stream, con *consumer) (
 		}
 		con.stream = *out.StreamDescriptionSummary.StreamARN
 	}
-	out, err := c.Client.DescribeStreamConsumer(ctx, &kinesis.DescribeStreamConsumerInput{
-		StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name),
-	}, streams.Once)
+	in := &kinesis.DescribeStreamConsumerInput{StreamARN: aws.String(con.stream), ConsumerName: aws.String(c.Name)}
+	given := c.Given[s.Name]
+	if given != "" {
+		if of, err := streams.ParseConsumer(nil, given); err != nil || of.ARN != con.stream {
+			return "", "", fmt.Errorf("%w: %w: %s, not of %s", errRefused, ErrForeign, given, con.stream)
+		}
+		in = &kinesis.DescribeStreamConsumerInput{ConsumerARN: aws.String(given)}
+	}
+	out, err := c.Client.DescribeStreamConsumer(ctx, in, streams.Once)
 	switch {
+	case given != "" && isDenied(err): // whoever gave it may have allowed to subscribe and no more
+		return given, types.ConsumerStatusActive, nil
 	case streams.Code(err) == "ResourceNotFoundException":
 		return "", "", ErrNoConsumer
 	case err != nil:
 		return "", "", err
 	case out.ConsumerDescription == nil || aws.ToString(out.ConsumerDescription.ConsumerARN) == "":
-		return "", "", fmt.Errorf("the service did not say the ARN of consumer %s", c.Name)
+		return "", "", fmt.Errorf("the service did not say the ARN of consumer %s", c.named(s))
 	}
 	return *out.ConsumerDescription.ConsumerARN, out.ConsumerDescription.ConsumerStatus, nil
 }
@@ -249,6 +282,31 @@ func (c *Consumers) Remove(ctx context.Context) error {
 		con.ours, con.arn = false, ""
 	}
 	return errors.Join(all...)
+}
+
+// RemoveAll removes the consumers of streams, whoever registered them, but for those that were
+// given by their ARNs, and calls removed with each. The subscriptions must have ended.
+func (c *Consumers) RemoveAll(ctx context.Context, all []streams.Stream, removed func(s streams.Stream, arn string)) error {
+	var failed []error
+	for _, s := range all {
+		if c.Given[s.Name] != "" {
+			continue
+		}
+		con := &consumer{stream: s.ARN}
+		arn, status, err := c.look(ctx, s, con)
+		switch {
+		case errors.Is(err, ErrNoConsumer), streams.Code(err) == "ResourceNotFoundException":
+			continue
+		case err == nil && status != types.ConsumerStatusDeleting:
+			if err = c.remove(ctx, con); err == nil {
+				removed(s, arn)
+			}
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("consumer %s of stream %s stays registered: %w", c.Name, s.Name, err))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // remove tries again while that can help: a consumer that is CREATING may be refused to be removed.

@@ -24,8 +24,9 @@ func (s Stream) NameAndARN() (name, arn *string) {
 }
 
 var (
-	nameForm = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
-	arnForm  = regexp.MustCompile(`^arn:[a-z0-9-]+:kinesis:([a-z0-9-]+):\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
+	nameForm     = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+	consumerForm = regexp.MustCompile(`^(arn:[a-z0-9-]+:kinesis:[a-z0-9-]+:\d{12}:stream/[a-zA-Z0-9_.-]{1,128})/consumer/([a-zA-Z0-9_.-]{1,128}):[0-9]{1,20}$`)
+	arnForm      = regexp.MustCompile(`^arn:[a-z0-9-]+:kinesis:([a-z0-9-]+):\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
 )
 
 // Parse reads the name or ARN of a stream that the client calls. A nil client calls every region.
@@ -45,6 +46,15 @@ func Parse(client *kinesis.Client, s string) (Stream, error) {
 		return Stream{}, fmt.Errorf("stream name %.140q must be 1 to 128 of a-z, A-Z, 0-9, _ . -", s)
 	}
 	return Stream{Name: s}, nil
+}
+
+// ParseConsumer reads the ARN of a fan-out consumer, and returns the stream that it is of.
+func ParseConsumer(client *kinesis.Client, arn string) (Stream, error) {
+	m := consumerForm.FindStringSubmatch(arn)
+	if m == nil {
+		return Stream{}, fmt.Errorf("%.300q is not the ARN of a consumer, such as arn:aws:kinesis:eu-west-1:123456789012:stream/orders/consumer/billing:1700000000", arn)
+	}
+	return Parse(client, m[1])
 }
 
 // ParseAll is Parse for many, with all problems at once. A stream that is given twice in the same

@@ -21,6 +21,8 @@ const DefaultTable = "weir"
 type Options struct {
 	// Table is the name or the ARN of the table. Defaults to [DefaultTable].
 	Table string
+	// Settings are used when [Store.CreateTable] makes the table, and for nothing else.
+	Settings Settings
 }
 
 // Store implements [lease.Store] on a DynamoDB table. It is safe for concurrent use by any number
@@ -33,11 +35,12 @@ type Options struct {
 // with the same settings, and makes them anew when a request is not answered in time. Errors wrap
 // [lease.ErrSetup] when the table is missing, has another shape, or may not be used.
 type Store struct {
-	client *dynamodb.Client
-	pool   pool
-	table  string
-	id     string    // of this Store, in the revisions that it gives out
-	born   time.Time // what the times in the revisions count from
+	client   *dynamodb.Client
+	pool     pool
+	table    string
+	settings Settings
+	id       string    // of this Store, in the revisions that it gives out
+	born     time.Time // what the times in the revisions count from
 
 	mu     sync.Mutex // never held across a request
 	orders map[orderKey]orders
@@ -61,7 +64,7 @@ func New(client *dynamodb.Client, opts Options) *Store {
 		p = ownPool(client.Options().HTTPClient)
 	}
 	return &Store{
-		client: client, pool: p, table: opts.Table, id: rand.Text(), born: time.Now(),
+		client: client, pool: p, table: opts.Table, settings: opts.Settings, id: rand.Text(), born: time.Now(),
 		orders: map[orderKey]orders{}, doubt: map[string]time.Duration{}, news: map[orderKey]time.Duration{},
 	}
 }

@@ -24,11 +24,18 @@ const (
 	creating   = "create the table"
 )
 
-// CreateTable creates the table, billed per request, and waits until it can be used. A table that
-// is there already is left as it is if its keys are the ones that a Store needs; another one is an
-// error that wraps [lease.ErrSetup]. It may be called any number of times, also by several
-// processes at once. Without a deadline it waits for five minutes at most.
+// CreateTable creates the table with Options.Settings, and waits until it can be used. A table that
+// is there already is left as it is if its keys are the ones that a Store needs, and
+// [Store.Differences] says how it is not as wanted; another one is an error that wraps
+// [lease.ErrSetup]. It may be called any number of times, also by several processes at once.
+// Without a deadline it waits for five minutes at most.
+//
+// Point-in-time recovery is started once the table is there: a process that dies in between leaves
+// a table without it, which Differences tells.
 func (s *Store) CreateTable(ctx context.Context) error {
+	if err := s.settings.Check(); err != nil {
+		return err
+	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, readyWithin)
@@ -40,6 +47,7 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	}
 	defer cancel()
 
+	fresh := false // the table did not exist when this call began
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		table, err := s.describe(ctx)
 		var missing *types.ResourceNotFoundException
@@ -50,14 +58,23 @@ func (s *Store) CreateTable(ctx context.Context) error {
 			if err != nil && !errors.As(err, &exists) {
 				return err
 			}
+			fresh = true
 		case err != nil:
 			return err
 		default:
 			if err := s.checkShape(table); err != nil {
 				return err
 			}
-			if table.TableStatus == types.TableStatusActive || table.TableStatus == types.TableStatusUpdating {
-				return nil
+			switch table.TableStatus {
+			case types.TableStatusCreating:
+				fresh = true
+			case types.TableStatusActive, types.TableStatusUpdating:
+				if !fresh || !s.settings.PointInTimeRecovery {
+					return nil
+				}
+				if again, err := s.startRecovery(ctx); !again {
+					return err
+				}
 			}
 		}
 		select {
@@ -82,8 +99,8 @@ func (s *Store) describe(ctx context.Context) (*types.TableDescription, error) {
 func (s *Store) createInput() *dynamodb.CreateTableInput {
 	app, row := attrApp, attrRow
 	name := s.name()
-	return &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+	in := &dynamodb.CreateTableInput{
+		TableName: &name,
 		AttributeDefinitions: []types.AttributeDefinition{
 			{AttributeName: &app, AttributeType: types.ScalarAttributeTypeS},
 			{AttributeName: &row, AttributeType: types.ScalarAttributeTypeS},
@@ -93,6 +110,8 @@ func (s *Store) createInput() *dynamodb.CreateTableInput {
 			{AttributeName: &row, KeyType: types.KeyTypeRange},
 		},
 	}
+	s.settings.apply(in)
+	return in
 }
 
 // name is the table's name when Options gave its ARN.
@@ -141,11 +160,14 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 			}
 		}
 		return fmt.Errorf("dynamostore: %w: there is no table %s%s; it is created on request only, once. %s\n(%w)",
-			lease.ErrSetup, s.name(), s.place(), Definitions(s.name()), err)
+			lease.ErrSetup, s.name(), s.place(), s.settings.Definitions(s.name()), err)
 	case "AccessDeniedException":
+		if said := s.explainSettings(what, err); said != nil {
+			return said
+		}
 		if what == creating {
-			return fmt.Errorf("dynamostore: %w: creating table %s is not allowed; it needs dynamodb:CreateTable, or create it by other means. %s\n(%w)",
-				lease.ErrSetup, s.name(), Definitions(s.name()), err)
+			return fmt.Errorf("dynamostore: %w: creating table %s is not allowed; it needs dynamodb:CreateTable, and dynamodb:TagResource for tags; or create it by other means. %s\n(%w)",
+				lease.ErrSetup, s.name(), s.settings.Definitions(s.name()), err)
 		}
 		if what == scanning {
 			return fmt.Errorf("dynamostore: %w: listing the applications of table %s is not allowed; it needs dynamodb:Scan, which workers need not have (%w)",
@@ -190,48 +212,6 @@ func (s *Store) policyResource() string {
 		region = "*"
 	}
 	return "arn:aws:dynamodb:" + region + ":*:table/" + s.table
-}
-
-// Definitions shows how to make a table of that name by other means than [Store.CreateTable]: with
-// the AWS command line, Terraform and CloudFormation.
-func Definitions(table string) string {
-	return `With the AWS command line:
-
-  aws dynamodb create-table --table-name ` + table + ` --billing-mode PAY_PER_REQUEST \
-    --attribute-definitions AttributeName=app,AttributeType=S AttributeName=row,AttributeType=S \
-    --key-schema AttributeName=app,KeyType=HASH AttributeName=row,KeyType=RANGE
-
-With Terraform:
-
-  resource "aws_dynamodb_table" "weir" {
-    name         = "` + table + `"
-    billing_mode = "PAY_PER_REQUEST"
-    hash_key     = "app"
-    range_key    = "row"
-    attribute {
-      name = "app"
-      type = "S"
-    }
-    attribute {
-      name = "row"
-      type = "S"
-    }
-  }
-
-With CloudFormation:
-
-  Resources:
-    Weir:
-      Type: AWS::DynamoDB::Table
-      Properties:
-        TableName: ` + table + `
-        BillingMode: PAY_PER_REQUEST
-        AttributeDefinitions:
-          - {AttributeName: app, AttributeType: S}
-          - {AttributeName: row, AttributeType: S}
-        KeySchema:
-          - {AttributeName: app, KeyType: HASH}
-          - {AttributeName: row, KeyType: RANGE}`
 }
 
 // Policy is the IAM policy, as JSON, that lets a worker use the table with the given ARN, and no

@@ -223,7 +223,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions", "-sink", "-store all -sink"} {
+	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions", "-sink sql", "-store all -sink sql", "-sink tape"} {
 		if code := command(strings.Fields(line), logger{t}, logger{t}); code != misused {
 			t.Errorf("%s: exit code %d", line, code)
 		}

@@ -40,6 +40,9 @@ func (s *stage) start(w *slot) (err error) {
 		Life: fmt.Sprintf("%s.%d", w.name, w.n), Kinesis: "https://" + w.kinesis.Addr(), CA: s.caFile(), Kind: s.Store,
 		Reading: w.reading, Beat: s.Beat, Failover: s.Failover, Sink: s.Sink,
 	}
+	if o, ok := s.made.(*objects); ok {
+		told.S3 = o.cut
+	}
 	if w.store != nil {
 		told.Place = s.backing.place(w.store.Addr())
 	} else {

@@ -12,16 +12,33 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// With -sink each record is a row of the store's database, by sqlsink, and what is judged is these
-// rows: journals could not say which of the calls that they tell of were rolled back.
+// With -sink each record is an effect, and what is judged is these effects: journals could not say
+// which of the calls that they tell of were rolled back.
+
+const (
+	sinkSQL = "sql" // a row of the store's database, by sqlsink
+	sinkS3  = "s3"  // a line of an object, by s3sink
+)
+
+// effects are what a sink has made of records.
+type effects interface {
+	// prepare makes what workers expect to be there.
+	prepare(ctx context.Context) error
+	// count is how many there are. It is called again and again while there are more to come.
+	count(ctx context.Context) (int64, error)
+	// all are all of them, those of a key in the order in which they are there.
+	all(ctx context.Context) ([]verdict.Put, error)
+}
+
+// rows are the effects in a database.
+type rows struct{ place string }
 
 func sinkOn(db *sql.DB) (*sqlsink.Sink, error) {
 	return sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Postgres, App: app, MaxIdle: 5 * time.Second})
 }
 
-// prepareEffects makes the tables.
-func (s *stage) prepareEffects() error {
-	db, err := sql.Open("pgx", s.backing.place(""))
+func (r rows) prepare(ctx context.Context) error {
+	db, err := sql.Open("pgx", r.place)
 	if err != nil {
 		return err
 	}
@@ -30,10 +47,10 @@ func (s *stage) prepareEffects() error {
 	if err != nil {
 		return err
 	}
-	if err := sink.Migrate(s.ctx); err != nil {
+	if err := sink.Migrate(ctx); err != nil {
 		return err
 	}
-	_, err = db.ExecContext(s.ctx, "CREATE TABLE effects (id BIGSERIAL PRIMARY KEY, key TEXT NOT NULL, number INTEGER NOT NULL)")
+	_, err = db.ExecContext(ctx, "CREATE TABLE effects (id BIGSERIAL PRIMARY KEY, key TEXT NOT NULL, number INTEGER NOT NULL)")
 	return err
 }
 
@@ -77,48 +94,51 @@ func (w worker) apply(ctx context.Context, c *weir.Consumer) error {
 	}))
 }
 
-// countEffects is how many rows there are.
-func (s *stage) countEffects() (n int64, err error) {
-	db, err := sql.Open("pgx", s.backing.place(""))
+func (r rows) count(ctx context.Context) (n int64, err error) {
+	db, err := sql.Open("pgx", r.place)
 	if err != nil {
 		return 0, err
 	}
 	defer db.Close()
-	err = db.QueryRow("SELECT count(*) FROM effects").Scan(&n)
+	err = db.QueryRowContext(ctx, "SELECT count(*) FROM effects").Scan(&n)
 	return n, err
 }
 
-// judgeEffects holds each record that was put to be one row, in the order of its key.
-func (s *stage) judgeEffects(puts []verdict.Put) error {
-	db, err := sql.Open("pgx", s.backing.place(""))
+func (r rows) all(ctx context.Context) (all []verdict.Put, err error) {
+	db, err := sql.Open("pgx", r.place)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer db.Close()
-	found, err := db.Query("SELECT key, number FROM effects ORDER BY id")
+	found, err := db.QueryContext(ctx, "SELECT key, number FROM effects ORDER BY id")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer found.Close()
-	var rows []verdict.Put
 	for found.Next() {
 		var p verdict.Put
 		if err := found.Scan(&p.Key, &p.Number); err != nil {
-			return err
+			return nil, err
 		}
-		rows = append(rows, p)
+		all = append(all, p)
 	}
-	if err := found.Err(); err != nil {
+	return all, found.Err()
+}
+
+// judgeEffects holds each record that was put to be one effect, in the order of its key.
+func (s *stage) judgeEffects(puts []verdict.Put) error {
+	all, err := s.made.all(context.Background())
+	if err != nil {
 		return err
 	}
-	s.effects = len(rows)
-	if wrong := wrongEffects(puts, rows); wrong != "" {
+	s.effects = len(all)
+	if wrong := wrongEffects(puts, all); wrong != "" {
 		s.blame("%s", wrong)
 	}
 	return nil
 }
 
-// wrongEffects says what is wrong with the rows of what was put, "" for nothing.
+// wrongEffects says what is wrong with the effects of what was put, "" for nothing.
 func wrongEffects(puts, rows []verdict.Put) string {
 	last, seen := map[string]int{}, map[verdict.Put]bool{}
 	lost, doubled, disorder, strange := 0, 0, 0, len(rows)

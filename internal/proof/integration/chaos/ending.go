@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,11 +14,14 @@ import (
 // finish lets everything be handled, stops the workers, and looks at what is left.
 func (s *stage) finish(puts int64) error {
 	bound := s.times.takenOver() + s.Allowance
+	if s.Sink == sinkS3 {
+		bound += 2 * objectAge
+	}
 	s.say("no more faults, %d records; waiting for the last ones", puts)
 	for deadline := time.Now().Add(bound); ; <-time.After(200 * time.Millisecond) {
 		count := func() (int64, error) { return countDistinct(s.dir) }
-		if s.Sink {
-			count = s.countEffects
+		if s.made != nil {
+			count = func() (int64, error) { return s.made.count(context.Background()) }
 		}
 		distinct, err := count()
 		if err != nil {
@@ -49,7 +53,7 @@ func (s *stage) finish(puts int64) error {
 			s.blame("a process of %s is left", l.name)
 		}
 	}
-	if s.Sink {
+	if s.made != nil {
 		text, err := os.ReadFile(filepath.Join(s.dir, putsFile))
 		if err != nil {
 			return err

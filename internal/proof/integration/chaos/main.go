@@ -36,7 +36,7 @@ type settings struct {
 	Rate      int           `json:"rate"`
 	Seed      uint64        `json:"seed"`
 	Profile   string        `json:"profile"`
-	Sink      bool          `json:"sink,omitempty"`
+	Sink      string        `json:"sink,omitempty"`
 	Beat      time.Duration `json:"beat_ns"`
 	Failover  time.Duration `json:"failover_ns"`
 	Allowance time.Duration `json:"allowance_ns"`
@@ -86,7 +86,7 @@ func command(args []string, out, log io.Writer) int {
 	flags.IntVar(&s.Rate, "rate", 300, "records a second")
 	flags.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "decides the faults; by default by chance")
 	flags.StringVar(&s.Profile, "profile", "all", "kinds of fault: all, workers, store, kinesis, shards, or names, with ; between them; list shows them")
-	flags.BoolVar(&s.Sink, "sink", false, "each record is a row of the store's database, by sqlsink, and what is judged is that each is there once; with -store postgres")
+	flags.StringVar(&s.Sink, "sink", "", "sql: each record is a row of the store's database, by sqlsink, with -store postgres; s3: each is a line of an object in S3, by s3sink. What is judged is that each is there once")
 	flags.DurationVar(&s.Beat, "beat", time.Second, "the workers' beat interval")
 	flags.DurationVar(&s.Failover, "failover", 5*time.Second, "the workers' failover time")
 	flags.DurationVar(&s.Allowance, "allowance", 4*time.Second, "what the machine and the handlers, which are slow on purpose, may add to each bound")
@@ -112,8 +112,8 @@ func command(args []string, out, log io.Writer) int {
 			return misused
 		}
 	}
-	if s.Sink && *store != "postgres" {
-		fmt.Fprintln(log, "chaos: -sink needs -store postgres")
+	if !slices.Contains([]string{"", sinkSQL, sinkS3}, s.Sink) || s.Sink == sinkSQL && *store != "postgres" {
+		fmt.Fprintln(log, "chaos: -sink is sql, with -store postgres, or s3")
 		return misused
 	}
 	if s.Failover < 3*s.Beat {
@@ -184,7 +184,7 @@ func run(ctx context.Context, s settings, keep string, log io.Writer) (*report, 
 	if err != nil {
 		return nil, err
 	}
-	if s.Sink {
+	if s.Sink != "" {
 		r.Put = len(h.Puts)
 		r.faults = len(h.Faults)
 	} else {
@@ -222,8 +222,8 @@ func judgeAgain(dir string) (*report, error) {
 	if err := json.Unmarshal(text, &r.settings); err != nil {
 		return nil, err
 	}
-	if r.Sink {
-		return nil, errors.New("what a run with -sink is judged by is gone with its database")
+	if r.Sink != "" {
+		return nil, errors.New("what a run with -sink is judged by is gone with its server")
 	}
 	h, err := readHistory(dir, r.Allowance)
 	if err != nil {

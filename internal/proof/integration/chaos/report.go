@@ -38,8 +38,8 @@ func (r *report) writeJSON(w io.Writer) error {
 func (r *report) write(w io.Writer) {
 	fmt.Fprintf(w, "\n%s, reading %s: %v with %d workers, %d shards at first, %d records a second, beats of %v, failover after %v, seed %d\n\n",
 		r.Store, r.Reading, r.Took.Round(time.Second), r.Workers, r.Shards, r.Rate, r.Beat, r.Failover, r.Seed)
-	if r.Sink {
-		fmt.Fprintf(w, "%d faults, %d records put, %d effects\n", r.faults, r.Put, r.Effects)
+	if r.Sink != "" {
+		fmt.Fprintf(w, "%d faults, %d records put, %d effects by %ssink\n", r.faults, r.Put, r.Effects, r.Sink)
 		r.end(w)
 		return
 	}

@@ -46,8 +46,9 @@ type stage struct {
 	skipped map[string]bool
 	wrong   []string
 
-	effects            int // rows, with -sink
-	subscribed, polled int // calls of SubscribeToShard and GetRecords, in the end
+	made               effects // with -sink
+	effects            int     // … how many there were in the end
+	subscribed, polled int     // calls of SubscribeToShard and GetRecords, in the end
 }
 
 // caFile has the certificate of Kinesis.
@@ -62,8 +63,14 @@ func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 	if err := servers.PrepareStore(s.ctx, s.Store, s.backing.place("")); err != nil {
 		return 0, 0, err
 	}
-	if s.Sink {
-		if err := s.prepareEffects(); err != nil {
+	switch s.Sink {
+	case sinkSQL:
+		s.made = rows{s.backing.place("")}
+	case sinkS3:
+		s.made = newObjects(t)
+	}
+	if s.made != nil {
+		if err := s.made.prepare(s.ctx); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -41,7 +41,8 @@ type worker struct {
 	Life, Kinesis, CA, Kind, Place, Journal string
 	Reading                                 weir.Reading
 	Beat, Failover                          time.Duration
-	Sink                                    bool
+	Sink                                    string
+	S3                                      string // address, for objects
 }
 
 // run is a worker process: it takes part in the application until it is told to stop, or its parent
@@ -74,8 +75,11 @@ func (w worker) run() error {
 	if err != nil {
 		return err
 	}
-	if w.Sink {
+	switch w.Sink {
+	case sinkSQL:
 		return w.apply(ctx, c)
+	case sinkS3:
+		return w.writeObjects(ctx, c)
 	}
 	return c.Run(ctx, &journal{file: file, slowed: map[string]time.Time{}, saved: map[string]time.Time{}})
 }

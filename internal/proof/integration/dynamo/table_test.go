@@ -134,3 +134,44 @@ func TestMoreThanAPage(t *testing.T) {
 		})
 	}
 }
+
+// DynamoDB Local knows capacity and protection. It ignores keys and classes, takes tags and does
+// not say them, and serves no recovery.
+func TestATableIsMadeWithItsSettings(t *testing.T) {
+	s := kinds[0].start(t)
+	open := func(settings dynamostore.Settings) *dynamostore.Store {
+		return dynamostore.New(s.DynamoDB(), dynamostore.Options{Table: "settled", Settings: settings})
+	}
+	want := dynamostore.Settings{ReadCapacity: 5, WriteCapacity: 7, DeletionProtection: true, Tags: map[string]string{"team": "billing"}}
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			if err := open(want).CreateTable(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	const untold = "this server does not say which tags it has"
+	if told, err := open(want).Differences(t.Context()); err != nil || strings.Join(told, "; ") != untold {
+		t.Errorf("as wanted: %q, %v", told, err)
+	}
+	if _, err := s.DynamoDB().DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String("settled")}); err == nil {
+		t.Error("it is not protected from being deleted")
+	}
+	other := open(dynamostore.Settings{ReadCapacity: 1, WriteCapacity: 1, Tags: map[string]string{"team": "other", "stage": "test"}})
+	if err := other.CreateTable(t.Context()); err != nil {
+		t.Error(err)
+	}
+	told, err := other.Differences(t.Context())
+	if got := strings.Join(told, "; "); err != nil || got != "it has 5 read and 7 write units a second, not 1 and 1; "+untold {
+		t.Errorf("as not wanted: %s, %v", got, err)
+	}
+	if _, err := other.Beat(t.Context(), "app", lease.Report{Session: "a", First: true}); err != nil {
+		t.Errorf("it cannot be used: %v", err)
+	}
+	keyed := open(dynamostore.Settings{KMSKey: "alias/weir", InfrequentAccess: true})
+	if told, err := keyed.Differences(t.Context()); err != nil || len(told) != 2 {
+		t.Errorf("what this server ignores: %q, %v", told, err)
+	}
+}

@@ -3,6 +3,7 @@ package letters_test
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,6 +41,25 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 		t.Helper()
 		b, _ := open(t, name)
 		return b
+	})
+	t.Run("a place is looked at beforehand", func(t *testing.T) {
+		b, db := open(t, "trial")
+		for i := range 2 {
+			for what, err := range map[string]error{"reading": b.Readable(t.Context()), "writing": b.Writable(t.Context())} {
+				if (err == nil) != (i == 0) || err != nil && !errors.Is(err, sqlletters.ErrNoTable) {
+					t.Errorf("%s, with the table gone %d times: %v", what, i, err)
+				}
+			}
+			if i > 0 {
+				break
+			}
+			for item, err := range b.Items(t.Context()) {
+				t.Errorf("the trial left %+v, %v", item, err)
+			}
+			if _, err := db.ExecContext(t.Context(), "DROP TABLE trial"); err != nil {
+				t.Fatal(err)
+			}
+		}
 	})
 	t.Run("a damaged row spoils no other", func(t *testing.T) {
 		b, db := open(t, "")

@@ -168,6 +168,16 @@ var played = []struct {
 	play       func(*stage)
 }{
 	{"who sets up (`store create`)", "", func(s *stage) { s.ok("store create", "") }},
+	{"who sets up a table with settings, besides", "who sets up (`store create`)", func(s *stage) {
+		for range 2 { // the server does not serve all of it
+			s.run("store create --store dynamodb:settled?point_in_time_recovery=true&tag=team=billing", "")
+		}
+	}},
+	{"who makes streams (`stream create`)", "", func(s *stage) {
+		for range 2 {
+			s.ok("stream create --stream new --shards 2 --kms-key alias/aws/kinesis --retention 48h --tag team=billing", "")
+		}
+	}},
 	{"producer (`weir put`)", "", func(s *stage) { s.ok("put --stream orders --key key -q", records(0, 40)) }},
 	{"producer that makes the stream (`--create`), besides", "producer (`weir put`)", func(s *stage) {
 		s.ok("put --stream made --create --key key -q", records(0, 1))
@@ -191,6 +201,12 @@ var played = []struct {
 	}},
 	{"worker with fan-out, besides", "worker, leading or not", func(s *stage) {
 		s.until("consume --stream orders --app pushed --fan-out", 60, nil)
+	}},
+	{"worker that removes its consumer (`--remove-fan-out`), besides", "worker with fan-out, besides", func(s *stage) {
+		s.until("consume --stream orders --app removed --fan-out --remove-fan-out", 60, nil)
+	}},
+	{"worker that makes its stream (`--create-stream`), besides", "worker, leading or not", func(s *stage) {
+		s.run("consume --stream own --create-stream 1 --app owner --store dynamodb:missing", "") // which ends by itself
 	}},
 	{"reader (`weir tail`)", "", func(s *stage) { s.ok("tail --stream orders --until-tip", "") }},
 	{"reader with fan-out, besides", "reader (`weir tail`)", func(s *stage) { s.until("tail --stream orders --from oldest --fan-out pushed", 60, nil) }},

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func deadCreateCommand(t terminal) *cobra.Command {
+	var l letterFlags
+	print := false
+	cmd := &cobra.Command{
+		Use:   "create --dead PLACE",
+		Short: "Make the table for letters in a database",
+		Long: `Makes the table in which letters are kept, in Postgres, MySQL, MariaDB or a SQLite file. What exists already is left as it
+is, so the command may be repeated. Workers do not make tables of a server by themselves: they need no permission for it,
+only INSERT, UPDATE and SELECT. A SQLite file is also made by the first worker that names it.
+
+A URL may have ?weir_prefix=P for the name of the table, which is P and "letters" ("weir_letters" by default).`,
+		Example: `  weir dead create --dead postgres://weir@db/shop
+  weir dead create --dead postgres://weir@db/shop --print | psql
+  weir dead create --dead sqlite:letters.db`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx := cmd.Context()
+			if err := require(cmd, "dead"); err != nil {
+				return err
+			}
+			place, err := parsePlace(l.dead)
+			switch {
+			case err != nil:
+				return err
+			case place.kind != placeServer && place.kind != placeSQLite:
+				return usagef("there is nothing to make for %s: tables of databases are made", place)
+			case print && place.kind == placeSQLite:
+				return usagef("--print is for Postgres and MySQL: a SQLite file gets its table when it is named")
+			}
+			letters, err := place.open(ctx, t, &l.aws, true)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, letters.Close()) }()
+			if print {
+				_, err := fmt.Fprintf(t.out, "%s;\n", letters.table.Schema())
+				return err
+			}
+			err = letters.check(ctx, false, func(ctx context.Context) error {
+				return errors.Join(letters.table.Create(ctx), letters.table.Writable(ctx))
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(t.out, "%s is ready\n", place)
+			return err
+		},
+	}
+	l.registerPlace(cmd)
+	cmd.Flags().BoolVar(&print, "print", false, "print the statement that makes it instead of doing so")
+	return cmd
+}

@@ -1,0 +1,53 @@
+package serverstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/weir-go/weir/deadletter/sqlletters"
+	"github.com/weir-go/weir/store/sqlstore"
+)
+
+// Letters are letters in a table of a server. Close them when nobody uses them any more.
+type Letters struct {
+	*sqlletters.Box
+	io.Closer
+}
+
+// CheckLetters says why letters cannot be kept at a place, which is parsed already.
+func (p Place) CheckLetters() error {
+	switch {
+	case p.dialect == 0:
+		return fmt.Errorf("%s is no place for letters: use a Postgres, MySQL or MariaDB server", p.url.Scheme)
+	case p.schema != "" && p.dialect == sqlstore.Postgres:
+		return errors.New("weir_schema is not for letters: say where their table is with search_path=SCHEMA")
+	case p.schema != "":
+		return errors.New("weir_schema is not for letters: name the database of their table in the path")
+	}
+	return nil
+}
+
+// Letters returns the letters in the table weir_letters, or what weir_prefix says instead of weir_.
+// It asks the server nothing yet.
+func (p Place) Letters() (*Letters, error) {
+	if err := p.CheckLetters(); err != nil {
+		return nil, err
+	}
+	db, err := p.openSQL()
+	if err != nil {
+		return nil, err
+	}
+	dialect, table := sqlletters.MySQL, ""
+	if p.dialect == sqlstore.Postgres {
+		dialect = sqlletters.Postgres
+	}
+	if p.prefix != "" {
+		table = p.prefix + "letters"
+	}
+	box, err := sqlletters.New(db, dialect, table)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Letters{box, db}, nil
+}

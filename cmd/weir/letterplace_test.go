@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/proof/fakes3"
+)
+
+func TestPlacesOfLetters(t *testing.T) {
+	for s, want := range map[string]string{
+		"file:a:b.ndjson":                     "file:a:b.ndjson",
+		"s3://bucket":                         "s3://bucket",
+		"s3://bucket/a/b/":                    "s3://bucket/a/b",
+		"sqlite:letters.db":                   "sqlite:letters.db",
+		"postgres://u:secret@h/d":             "postgres://u:xxxxx@h/d",
+		"mysql://u:secret@h/d?weir_prefix=x_": "mysql://u:xxxxx@h/d?weir_prefix=x_",
+		"mariadb://h/d":                       "mariadb://h/d",
+	} {
+		if p, err := parsePlace(s); err != nil || p.String() != want {
+			t.Errorf("%s: %s, %v", s, p, err)
+		}
+	}
+}
+
+// A bad record goes to the place, the commands show it there, and retry hands it on.
+func letterThrough(t *testing.T, place string, more ...string) {
+	t.Helper()
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	for _, text := range []string{"1", "bad", "3"} {
+		server.Put("s", "key", []byte(text))
+	}
+	dead := append([]string{"--dead", place, endpoint}, more...)
+	c := start(t, "", append([]string{"consume", "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--exec",
+		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`, "--attempts=2", "--bisect", "--patience=0"}, dead...)...)
+	c.err.await(t, "the letter", func(s string) bool { return strings.Contains(s, "gave up") })
+	orderlyEnd(t, c)
+	dead = append([]string{"dead", "list"}, dead...)
+	as := func(verb string, more ...string) []string {
+		args := append(append([]string{}, dead...), more...)
+		args[1] = verb
+		return args
+	}
+	var letter deadletter.Item
+	if err := json.Unmarshal([]byte(mustRun(t, "", as("list", "-o=json")...)), &letter); err != nil || string(letter.Data) != "bad" {
+		t.Fatalf("%+v, %v", letter, err)
+	}
+	if got := mustRun(t, "", as("show", "--data", letter.ID)...); got != "bad" {
+		t.Errorf("%q", got)
+	}
+	if got := mustRun(t, "", as("retry", "--all", "--yes", "--exec=cat")...); got != "bad\n1 of 1 letter handled.\n" {
+		t.Errorf("%q", got)
+	}
+	if got := mustRun(t, "", as("list")...); got != "No letters.\n" {
+		t.Errorf("%q", got)
+	}
+	if got := mustRun(t, "", as("drop", letter.ID, "--state=done", "--yes")...); got != "1 of 1 letter dropped.\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestLettersInASQLiteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "letters ü.db")
+	letterThrough(t, "sqlite:"+path)
+	if i, err := os.Stat(path); err != nil || i.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", i.Mode(), err)
+	}
+	if got := mustRun(t, "", "dead", "create", "--dead=sqlite:"+path); !strings.HasSuffix(got, " is ready\n") {
+		t.Errorf("%s", got)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, said := refused(t, exitFailed, "dead", "list", "--dead=sqlite:"+empty); !strings.Contains(said, `make it once, with "weir dead create --dead sqlite:`) {
+		t.Errorf("%s", said)
+	}
+}
+
+func TestLettersInABucket(t *testing.T) {
+	bucket := fakes3.New()
+	web := httptest.NewServer(bucket)
+	defer web.Close()
+	t.Setenv("AWS_ENDPOINT_URL_S3", web.URL)
+	letterThrough(t, "s3://bucket/dead")
+	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--attempts=3", "--dead=s3://bucket/dead"}
+	if _, said := refused(t, exitUsage, "dead", "list", "--dead=s3://bucket/a//b"); !strings.Contains(said, `--dead s3://bucket/a//b: the prefix "a//b/" must be`) {
+		t.Errorf("%s", said)
+	}
+	for name, row := range map[string]struct {
+		fault fakes3.Fault
+		says  string
+	}{
+		"that may not be written": {fakes3.Deny, "no permission for S3"},
+		"that is not there":       {fakes3.NoBucket, "there is no such bucket (NoSuchBucket): check --to or --dead"},
+	} {
+		bucket.Control(func(fakes3.Call) fakes3.Fault { return row.fault })
+		if _, said := refused(t, exitFailed, consume...); !strings.Contains(said, row.says) {
+			t.Errorf("a bucket %s: %s", name, said)
+		}
+	}
+	bucket.Control(nil)
+	bucket.IgnoreConditions = true
+	if _, said := refused(t, exitFailed, consume...); !strings.Contains(said, "(If-Match)") {
+		t.Errorf("%s", said)
+	}
+}
+
+func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
+	dead, _ := letters(t, 2)
+	t.Setenv(letterVariable, strings.TrimPrefix(dead, "--dead="))
+	if got := mustRun(t, "", "dead", "list"); strings.Count(got, "\n") != 3 {
+		t.Errorf("%s", got)
+	}
+	// it is no reason to refuse a worker that gives nothing up
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	server.Put("s", "k", []byte("1"))
+	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:")
+	c.out.await(t, "a record", func(s string) bool { return s == "1\n" })
+	orderlyEnd(t, c)
+	c = start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--attempts=3", "--exec", `cat; echo "dead at $`+letterVariable+`."`)
+	c.out.await(t, "a record", func(s string) bool { return strings.Contains(s, "dead at .") })
+	orderlyEnd(t, c)
+}
+
+func TestNoFailureOfAPlaceOfLettersShowsAPassword(t *testing.T) {
+	t.Parallel()
+	gone := strings.TrimPrefix(nobody(t), "http://")
+	user, query := url.UserPassword("weir", planted).String(), url.QueryEscape(planted)
+	for _, place := range []string{
+		"postgres://" + user + "@" + gone + "/shop", "postgres://weir:" + planted + "@[::1/shop", "postgres://" + user + "@" + gone + "/shop?weir_prefix=a-b",
+		"postgres://" + gone + "/shop?user=weir&password=" + query, "postgres://" + user + "@" + gone, "mysql://" + user + "@" + gone + "/shop",
+		"mysql://" + user + "@" + gone + "/shop?tls=" + query, "mysql:weir:" + planted + "@tcp(" + gone + ")/shop", "weir:" + planted + "@tcp(" + gone + ")/shop",
+		"redis://" + user + "@" + gone, "oracle://" + user + "@" + gone + "/shop", "s3://" + user + "@bucket",
+	} {
+		for _, args := range [][]string{
+			{"dead", "list", "--dead", place}, {"dead", "retry", "--all", "--exec=cat", "--yes", "--dead", place}, {"dead", "create", "--dead", place},
+			{"consume", "--app=a", "--stream=s", "--store=memory:", "--endpoint=http://" + gone, "--exec=cat", "--attempts=3", "--dead", place},
+		} {
+			said, code := process(t, nil, "", append(args, "--connect-timeout=3s")...)
+			if code == exitDone || said == "" {
+				t.Errorf("%v: exit code %d", args, code)
+			}
+			noSecret(t, strings.Join(args[:2], " "), said)
+		}
+	}
+}
+
+func TestLettersInAStream(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 2)
+	server.CreateStream("dead", 2)
+	for _, text := range []string{"1", "bad 1", "bad 2", "4"} {
+		server.Put("s", "key", []byte(text))
+	}
+	consume := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--retry-min=1ms", "--retry-max=10ms", "--attempts=2", "--bisect", "--patience=0", "--exec",
+		`in=$(cat); case $in in *bad*) exit 3;; esac; echo "$in"`}
+	c := start(t, "", append(consume, "--dead=kinesis:dead")...)
+	eventually(t, "both letters", func() bool { return len(server.Records("dead")) == 2 })
+	orderlyEnd(t, c)
+	dead := []string{"--dead=kinesis:dead", endpoint}
+	as := func(verb string, more ...string) []string {
+		return append(append([]string{"dead", verb}, dead...), more...)
+	}
+
+	// one that was put again is the same letter
+	again := server.Records("dead")[0]
+	server.Put("dead", again.PartitionKey, again.Data)
+	if got := mustRun(t, "", as("list")...); strings.Count(got, "\n") != 3 || strings.Count(got, "kept") != 2 {
+		t.Errorf("%s", got)
+	}
+	var letter deadletter.Item
+	if err := json.Unmarshal([]byte(strings.SplitAfter(mustRun(t, "", as("list", "-o=json")...), "\n")[0]), &letter); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustRun(t, "", as("show", "--data", letter.ID)...); got != "bad 1" {
+		t.Errorf("%q", got)
+	}
+	for range 2 { // nothing says that they were handled
+		code, out, said := answered(t, "retry\n", as("retry", "--all", "--exec=cat")...)
+		if code != exitDone || out != "bad 1\nbad 2\n2 of 2 letters handled.\n" || !strings.Contains(said, "A stream keeps no marks") {
+			t.Errorf("%d %q %s", code, out, said)
+		}
+	}
+	server.Put("dead", "k", []byte("<html>"))
+	if _, said := refused(t, exitFailed, as("list")...); !strings.Contains(said, "is no letter: ") || !strings.Contains(said, "1 record could not be read") {
+		t.Errorf("%s", said)
+	}
+	for _, row := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "letters in a stream cannot be dropped", as("drop", "--all", "--yes")},
+		{exitUsage, "--state is not for kinesis:dead", as("list", "--state=done")},
+		{exitUsage, "names no stream: write it like kinesis:", []string{"dead", "list", "--dead=kinesis:"}},
+		{exitUsage, "names no stream", []string{"dead", "list", "--dead=kinesis:a b"}},
+		{exitFailed, "there is no such stream", []string{"dead", "list", "--dead=kinesis:none", endpoint}},
+		{exitFailed, "there is no such stream", append(consume, "--dead=kinesis:none")},
+		{exitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:s")},
+		{exitUsage, "letters cannot go to a stream that is read", append(consume, "--dead=kinesis:"+server.StreamARN("s"))},
+		{exitUsage, "there is nothing to make for kinesis:dead", as("create")},
+	} {
+		if _, said := refused(t, row.code, row.args...); !strings.Contains(said, row.want) {
+			t.Errorf("%v: %s", row.args, said)
+		}
+	}
+}

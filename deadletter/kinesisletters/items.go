@@ -1,0 +1,59 @@
+package kinesisletters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+)
+
+// Items yields the letters that the stream still has, from the oldest on, and ends at the tip of
+// every shard. Letters of one key come in order. All are [deadletter.Kept], also those that were
+// handled again; one that was put twice comes twice. A record that is no letter is yielded as an
+// error, and so is a failure to read, which is the last.
+func (s *Stream) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
+	return func(yield func(deadletter.Item, error) bool) {
+		reader, err := weir.NewReader(s.client, weir.ReaderOptions{Stream: s.given, UntilTip: true})
+		if err != nil {
+			yield(deadletter.Item{}, err)
+			return
+		}
+		for r, err := range reader.Records(ctx) {
+			if err != nil {
+				yield(deadletter.Item{}, fmt.Errorf("kinesisletters: reading: %w", err))
+				return
+			}
+			i, err := parse(r.Data)
+			if err != nil {
+				err = fmt.Errorf("kinesisletters: record %.300s is no letter: %w", r.ID(), err)
+			}
+			if !yield(i, err) {
+				return
+			}
+		}
+	}
+}
+
+// parse reads a letter.
+func parse(text []byte) (i deadletter.Item, err error) {
+	if err := json.Unmarshal(text, &i.Letter); err != nil {
+		return deadletter.Item{}, err
+	}
+	switch {
+	case i.Version == 0:
+		err = errors.New(`it has no "weir_letter"`)
+	case i.Version > deadletter.Version:
+		err = fmt.Errorf("it has form %d; this weir reads up to %d", i.Version, deadletter.Version)
+	case i.ID == "":
+		err = errors.New("it has no id")
+	}
+	if err != nil {
+		return deadletter.Item{}, err
+	}
+	i.State = deadletter.Kept
+	return i, nil
+}

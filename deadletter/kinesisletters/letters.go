@@ -1,0 +1,254 @@
+// Package kinesisletters puts the letters of records that were given up into another stream of
+// Amazon Kinesis Data Streams.
+package kinesisletters
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/retry"
+)
+
+// Stream is a [deadletter.Destination] in a stream: a record for each letter, its JSON, with the
+// partition key of the record that was given up. Letters of one key are put one after the other, so
+// the stream has them in their order. A letter that is put again is there again, with the same ID,
+// because a stream replaces nothing; and a stream keeps no marks, so it is no [deadletter.Box].
+//
+// A letter has its record in base64, and so is a third larger: in a stream whose records may have 1
+// MiB, the default, a record of up to 750 KiB surely fits. Put fails with [ErrTooLarge] for a
+// letter that is larger than the stream allows, as often as it is put, and nothing passes the
+// record meanwhile: let the stream have larger records (up to 10 MiB), and it goes on.
+//
+// Its methods may be called concurrently.
+type Stream struct {
+	client    *kinesis.Client
+	name, arn *string // the one or the other
+	given     string
+}
+
+var (
+	// ErrTooLarge is returned by [Stream.Put] for a letter that the stream has no room for.
+	ErrTooLarge = errors.New("kinesisletters: the letter is larger than the stream allows")
+	// ErrSource is returned for letters about records of the stream that they would go to, where
+	// they would be read, fail, and be put again.
+	ErrSource = errors.New("kinesisletters: letters cannot go to the stream that they are about")
+)
+
+// New returns the letters in a stream, by its name or ARN. It makes no call.
+func New(client *kinesis.Client, stream string) (*Stream, error) {
+	switch {
+	case client == nil:
+		return nil, errors.New("kinesisletters: the client is nil")
+	case stream == "":
+		return nil, errors.New("kinesisletters: no stream is named")
+	}
+	s := &Stream{client: client, given: stream}
+	if strings.HasPrefix(stream, "arn:") {
+		s.arn = &stream
+	} else {
+		s.name = &stream
+	}
+	return s, nil
+}
+
+// Check returns why letters about records of sources, streams by name or ARN, cannot be put, so
+// that it is known before a record is at stake: [ErrSource] if the stream is one of them, or what
+// the service says. It puts nothing.
+func (s *Stream) Check(ctx context.Context, sources ...string) error {
+	for _, source := range sources {
+		if s.is(source) {
+			return fmt.Errorf("%w: %s", ErrSource, source)
+		}
+	}
+	if _, err := s.largest(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	// The service looks at the caller's rights first, and then refuses a hash key of 2^128.
+	_, err := s.client.PutRecords(ctx, &kinesis.PutRecordsInput{
+		StreamName: s.name, StreamARN: s.arn,
+		Records: []types.PutRecordsRequestEntry{{
+			Data: []byte("{}"), PartitionKey: aws.String("weir"), ExplicitHashKey: aws.String("340282366920938463463374607431768211456"),
+		}},
+	})
+	var api smithy.APIError
+	if errors.As(err, &api) && (api.ErrorCode() == "InvalidArgumentException" || api.ErrorCode() == "ValidationException") {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("kinesisletters: trying to put: %w", err)
+	}
+	return nil
+}
+
+// is reports whether a stream may be this one. Of a name and an ARN nobody knows the account, so
+// the name decides.
+func (s *Stream) is(other string) bool {
+	if strings.HasPrefix(other, "arn:") && s.arn != nil {
+		return other == s.given
+	}
+	return nameOf(other) == nameOf(s.given)
+}
+
+func nameOf(stream string) string { return stream[strings.LastIndexByte(stream, '/')+1:] }
+
+const (
+	callTimeout = 30 * time.Second
+	// What a request may have. The size is half of what the service allows now, and what it allowed
+	// once.
+	mostEntries = 500
+	mostBytes   = 5 << 20
+	// what a record of any stream may have, and what that of every stream may
+	mostRecord  = 10 << 20
+	everyRecord = 1 << 20
+	mostKey     = 256 // characters
+	// a request that leaves something behind is followed by so many more
+	mostTries = 8
+	firstWait = 100 * time.Millisecond
+	mostWait  = 5 * time.Second
+)
+
+// entry is a letter that is to be put.
+type entry struct {
+	id, key string
+	text    []byte
+}
+
+func (e *entry) size() int { return len(e.text) + len(e.key) }
+
+// Put puts letters, and returns nil when the stream has all of them. What the service refuses for
+// the moment is put again a few times, the rest of its key behind it. See [deadletter.Destination].
+func (s *Stream) Put(ctx context.Context, letters []deadletter.Letter) error {
+	left := make([]entry, 0, len(letters))
+	for i := range letters {
+		l := &letters[i]
+		if s.is(l.Stream) {
+			return fmt.Errorf("%w: letter %s", ErrSource, l.ID)
+		}
+		text, err := json.Marshal(l)
+		if err != nil {
+			return fmt.Errorf("kinesisletters: letter %s: %w", l.ID, err)
+		}
+		e := entry{l.ID, keyOf(l), text}
+		if err := s.fits(ctx, &e); err != nil {
+			return err
+		}
+		left = append(left, e)
+	}
+	for tries := 0; len(left) > 0; {
+		batch, rest := next(left)
+		refused, why, err := s.request(ctx, batch)
+		if err != nil {
+			return err
+		}
+		left = append(refused, rest...)
+		if len(refused) == 0 {
+			tries = 0
+			continue
+		}
+		if tries++; tries > mostTries {
+			return fmt.Errorf("kinesisletters: the stream %s did not take letter %s and others: %s", s.given, refused[0].id, why)
+		}
+		if err := retry.Wait(ctx, retry.Pause(firstWait, mostWait, tries)); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// keyOf is the partition key of a letter: its record's, or a hash where that makes none.
+func keyOf(l *deadletter.Letter) string {
+	if n := utf8.RuneCountInString(l.PartitionKey); n > 0 && n <= mostKey && utf8.ValidString(l.PartitionKey) {
+		return l.PartitionKey
+	}
+	sum := sha256.Sum256([]byte(l.Stream + "\n" + l.Shard + "\n" + l.PartitionKey))
+	return hex.EncodeToString(sum[:])
+}
+
+// next divides entries into those of the next request and the rest, each in order. A request has
+// one entry of a key: of two the service may refuse the first alone.
+func next(all []entry) (batch, rest []entry) {
+	keys, bytes := map[string]bool{}, 0
+	for _, e := range all {
+		if keys[e.key] || len(batch) == mostEntries || len(batch) > 0 && bytes+e.size() > mostBytes {
+			rest = append(rest, e)
+			keys[e.key] = true // what follows it waits, too
+			continue
+		}
+		keys[e.key], bytes = true, bytes+e.size()
+		batch = append(batch, e)
+	}
+	return batch, rest
+}
+
+// request makes one request, and returns what the service refused for the moment.
+func (s *Stream) request(ctx context.Context, batch []entry) (refused []entry, why string, err error) {
+	in := &kinesis.PutRecordsInput{StreamName: s.name, StreamARN: s.arn}
+	for i := range batch {
+		in.Records = append(in.Records, types.PutRecordsRequestEntry{Data: batch[i].text, PartitionKey: &batch[i].key})
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := s.client.PutRecords(ctx, in)
+	if err != nil {
+		return nil, "", fmt.Errorf("kinesisletters: putting letter %s: %w", batch[0].id, err)
+	}
+	if len(out.Records) != len(batch) {
+		return nil, "", fmt.Errorf("kinesisletters: the service answered for %d letters when %d were put", len(out.Records), len(batch))
+	}
+	for i, r := range out.Records {
+		if r.ErrorCode != nil {
+			refused = append(refused, batch[i])
+			why = fmt.Sprintf("%.100s: %.300s", aws.ToString(r.ErrorCode), aws.ToString(r.ErrorMessage))
+		}
+	}
+	return refused, why, nil
+}
+
+// fits returns why a letter has no room. The service is asked for what it allows only where that
+// matters, and each time, so that it goes on when somebody allows more.
+func (s *Stream) fits(ctx context.Context, e *entry) error {
+	if e.size() <= everyRecord {
+		return nil
+	}
+	most := mostRecord
+	if e.size() <= mostRecord {
+		var err error
+		if most, err = s.largest(ctx); err != nil {
+			return err
+		}
+	}
+	if e.size() <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: letter %s has %d bytes, and records of %s may have %d: allow larger ones (UpdateMaxRecordSize, up to %d), or use S3",
+		ErrTooLarge, e.id, e.size(), s.given, most, mostRecord)
+}
+
+// largest is how large a record of the stream may be.
+func (s *Stream) largest(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := s.client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: s.name, StreamARN: s.arn})
+	if err != nil {
+		return 0, fmt.Errorf("kinesisletters: looking at the stream: %w", err)
+	}
+	if d := out.StreamDescriptionSummary; d != nil && d.MaxRecordSizeInKiB != nil {
+		return int(*d.MaxRecordSizeInKiB) << 10, nil
+	}
+	return everyRecord, nil
+}

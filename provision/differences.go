@@ -1,0 +1,95 @@
+package provision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// state is what the service says of a stream.
+type state struct {
+	arn       string
+	status    string
+	onDemand  bool
+	shards    int    // that are open
+	key       string // of the encryption, "" without
+	encrypted bool
+	retention time.Duration
+	record    int // bytes that a record may have
+}
+
+// A step is one change to a stream that is being made. The service takes one at a time.
+type step int
+
+const (
+	nothing step = iota
+	retain       // raise the retention
+	encrypt      // start the encryption
+)
+
+// next is the step that brings a new stream closer to what is wanted.
+func next(want Stream, has state) step {
+	switch {
+	case want.KMSKey != "" && !has.encrypted:
+		return encrypt // first: what is written before is not encrypted
+	case want.Retention > has.retention:
+		return retain
+	}
+	return nothing
+}
+
+// differences say how a stream is not as wanted. Tags are compared where they are known.
+func differences(want Stream, has state, tags map[string]string) []string {
+	var all []string
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	switch {
+	case want.Shards > 0 && has.onDemand:
+		add("it is in on-demand mode, not in provisioned mode with %d shards", want.Shards)
+	case want.Shards == 0 && !has.onDemand:
+		add("it is in provisioned mode with %d shards, not in on-demand mode", has.shards)
+	case want.Shards > 0 && want.Shards != has.shards:
+		add("it has %d open shards, not %d", has.shards, want.Shards)
+	}
+	switch {
+	case want.KMSKey != "" && !has.encrypted:
+		add("it is not encrypted, with %s or another key", want.KMSKey)
+	case want.KMSKey != "" && otherKey(want.KMSKey, has.key):
+		add("it is encrypted with the key %s, not with %s", has.key, want.KMSKey)
+	}
+	if want.Retention != 0 && want.Retention != has.retention {
+		add("it keeps records for %s, not for %s", hours(has.retention), hours(want.Retention))
+	}
+	if want.MaxRecordSize != 0 && want.MaxRecordSize != has.record {
+		add("its records may have %d KiB, not %d", has.record>>10, want.MaxRecordSize>>10)
+	}
+	if tags == nil {
+		return all
+	}
+	for _, key := range slices.Sorted(maps.Keys(want.Tags)) {
+		switch value, there := tags[key]; {
+		case !there:
+			add("it has no tag %q", key)
+		case value != want.Tags[key]:
+			add("its tag %q is %q, not %q", key, value, want.Tags[key])
+		}
+	}
+	return all
+}
+
+// otherKey reports whether two names are surely of different keys. An alias may stand for any.
+func otherKey(a, b string) bool {
+	id := func(key string) (name string, alias bool) {
+		alias = strings.HasPrefix(key, "alias/") || strings.Contains(key, ":alias/")
+		if i := strings.LastIndexByte(key, ':'); i >= 0 {
+			key = key[i+1:]
+		}
+		return strings.TrimPrefix(key, "key/"), alias
+	}
+	of, aliasA := id(a)
+	other, aliasB := id(b)
+	return aliasA == aliasB && of != other
+}
+
+func hours(d time.Duration) string { return fmt.Sprintf("%d h", int(d.Hours())) }

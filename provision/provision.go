@@ -1,0 +1,107 @@
+// Package provision makes streams that do not exist yet: with a mode, shards, encryption, tags and
+// a retention. It changes no stream that exists, and says how that differs from what was wanted.
+//
+// Nothing in package weir calls it: a worker needs no permission to make streams. A program calls
+// it before [github.com/weir-go/weir.New], or a deployment runs "weir stream create".
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/internal/streams"
+)
+
+// Stream says how a stream is to be. Name is required; every other field's zero value is the
+// service's default.
+type Stream struct {
+	// Name is the stream's name, 1 to 128 of a-z, A-Z, 0-9, _ . -. It is made in the account and
+	// the region of the client.
+	Name string
+	// Shards is how many shards the stream begins with, 1 to 100,000: it is then in provisioned
+	// mode. 0 is on-demand mode, in which the service decides.
+	Shards int
+	// KMSKey encrypts what the stream keeps: a key's ARN or ID, or an alias such as
+	// "alias/aws/kinesis", AWS's own key. Defaults to no encryption.
+	KMSKey string
+	// Retention is how long records are kept, 24 h to 8,760 h (a year) in whole hours. Defaults to
+	// 24 h. More than that costs more.
+	Retention time.Duration
+	// MaxRecordSize is how many bytes a record may have, 1 MiB to 10 MiB in whole KiB. Defaults to
+	// 1 MiB.
+	MaxRecordSize int
+	// Tags are the stream's tags, at most 50. They are copied.
+	Tags map[string]string
+}
+
+const mostTags = 50
+
+// checked returns a copy of the stream, or every problem at once.
+func (s Stream) checked(client *kinesis.Client) (Stream, error) {
+	var problems []error
+	bad := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("provision: "+format, args...))
+	}
+	if client == nil {
+		bad("the Kinesis client is nil; make one with kinesis.NewFromConfig")
+	}
+	if strings.HasPrefix(s.Name, "arn:") {
+		bad("Stream.Name %.200q is an ARN: a stream is made by its name, in the client's account and region", s.Name)
+	} else if _, err := streams.Parse(nil, s.Name); err != nil {
+		bad("Stream.Name: %w", err)
+	}
+	if s.Shards < 0 || s.Shards > 100_000 {
+		bad("Stream.Shards %d must be 1 to 100,000, or 0 for on-demand mode", s.Shards)
+	}
+	if len(s.KMSKey) > 2048 || strings.ContainsFunc(s.KMSKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		bad("Stream.KMSKey %.200q is no key: give an ARN, an ID or an alias such as alias/aws/kinesis", s.KMSKey)
+	}
+	if s.Retention != 0 && (s.Retention < 24*time.Hour || s.Retention > 8760*time.Hour || s.Retention%time.Hour != 0) {
+		bad("Stream.Retention %v must be 24h to 8760h, in whole hours", s.Retention)
+	}
+	if s.MaxRecordSize != 0 && (s.MaxRecordSize < 1<<20 || s.MaxRecordSize > 10<<20 || s.MaxRecordSize%1024 != 0) {
+		bad("Stream.MaxRecordSize %d must be 1 MiB to 10 MiB, in whole KiB", s.MaxRecordSize)
+	}
+	if len(s.Tags) > mostTags {
+		bad("Stream.Tags has %d tags, a stream may have %d", len(s.Tags), mostTags)
+	}
+	s.Tags = maps.Clone(s.Tags)
+	for _, key := range slices.Sorted(maps.Keys(s.Tags)) {
+		if err := checkTag(key, s.Tags[key]); err != nil {
+			bad("Stream.Tags: %w", err)
+		}
+	}
+	return s, errors.Join(problems...)
+}
+
+func checkTag(key, value string) error {
+	switch {
+	case key == "":
+		return errors.New("a tag has no key")
+	case len([]rune(key)) > 128:
+		return fmt.Errorf("the key %.140q has more than 128 characters", key)
+	case len([]rune(value)) > 256:
+		return fmt.Errorf("the value of %q has more than 256 characters", key)
+	case strings.HasPrefix(strings.ToLower(key), "aws:"):
+		return fmt.Errorf("the key %q begins with aws:, which is AWS's own", key)
+	}
+	return nil
+}
+
+// Result is what [CreateStream] found or made.
+type Result struct {
+	// ARN names the stream.
+	ARN string
+	// Created says that the stream did not exist before, and was made by this call or by another
+	// one at the same time.
+	Created bool
+	// Differences say, a sentence each, how a stream that existed differs from what was wanted: its
+	// mode, and what was not left at its default. It was left so.
+	Differences []string
+}
