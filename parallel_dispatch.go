@@ -124,7 +124,11 @@ func (s *dispatcher) add(run []source.Record, behind time.Duration, upTo Positio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind = behind
-	s.span.Add(run, bytes, upTo, mono.Now())
+	before := s.span.Bytes()
+	if skipped := s.span.Add(run, bytes, upTo, mono.Now(), s.l.known()); skipped > 0 {
+		s.l.in.counted.recordsSkipped.Add(uint64(skipped))
+		s.share.Give(before + bytes - s.span.Bytes())
+	}
 	s.begin()
 	return nil
 }
@@ -175,9 +179,12 @@ func (s *dispatcher) end() error {
 	l := s.l
 	l.term.SetMark(nil)
 	s.share.Close()
+	note := lease.Deaths{At: l.term.At()}
 	s.mu.Lock()
+	note.Beyond = s.span.Beyond(l.mode(), note.RoomBeyond())
 	s.span.Close()
 	s.mu.Unlock()
+	l.noteBeyond(note)
 	l.mu.Lock()
 	l.dispatcher = nil
 	l.mu.Unlock()

@@ -72,7 +72,7 @@ func (l *shardLoop) addParallel(page *source.Page) error {
 	}
 	if !added {
 		dispatcher.mu.Lock()
-		dispatcher.span.Add(nil, 0, end, mono.Now())
+		dispatcher.span.Add(nil, 0, end, mono.Now(), nil)
 		dispatcher.mu.Unlock()
 	}
 	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {

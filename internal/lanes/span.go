@@ -82,8 +82,9 @@ func New(bound, most int) *Span {
 
 // Add adds records that follow those before. They must not change as long as the span has them.
 // When they are done everything before upTo is, if that is not zero: what lies there beside them
-// was dropped.
-func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now mono.Time) {
+// was dropped. Those that known, which may be nil, tells to be done already are in no lane. It
+// returns how many that are.
+func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now mono.Time, known *Known) (skipped int) {
 	c := &chunk{records: records, items: make([]item, len(records)), upTo: upTo, bytes: bytes, since: now}
 	if s.last == nil {
 		s.first = c
@@ -94,8 +95,13 @@ func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now 
 	s.length += len(records)
 	s.bytes += bytes
 	for i := range records {
-		l := s.lane(records[i].Key)
 		it := &c.items[i]
+		if known != nil && known.Done(&records[i]) {
+			*it = item{of: c, at: int32(i), done: true}
+			skipped++
+			continue
+		}
+		l := s.lane(records[i].Key)
 		*it = item{lane: l, of: c, at: int32(i)}
 		if l.tail == nil {
 			l.head = it
@@ -107,7 +113,20 @@ func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now 
 			s.enqueue(l)
 		}
 	}
+	if skipped > 0 && c == s.first {
+		s.pass(c)
+	}
 	s.pop()
+	return skipped
+}
+
+// pass goes on to the first record of a chunk that is not done.
+func (s *Span) pass(c *chunk) {
+	for c.at < len(c.items) && c.items[c.at].done {
+		c.at++
+		s.length--
+		s.moved = true
+	}
 }
 
 // lane is that of a key.
@@ -207,11 +226,7 @@ func (s *Span) Done(l *Lane, n int) {
 		}
 		c := it.of
 		if c == s.first && int(it.at) == c.at {
-			for c.at < len(c.items) && c.items[c.at].done {
-				c.at++
-				s.length--
-			}
-			s.moved = true
+			s.pass(c)
 		}
 	}
 	s.pop()
@@ -274,10 +289,7 @@ func (s *Span) pop() {
 			s.last = nil
 			return
 		}
-		for c = s.first; c.at < len(c.items) && c.items[c.at].done; {
-			c.at++
-			s.length--
-		}
+		s.pass(s.first)
 	}
 }
 

@@ -69,7 +69,7 @@ func (m *model) add() {
 		m.all = append(m.all, known{record: r})
 	}
 	m.added = append(m.added, a)
-	m.span.Add(some, a.bytes, a.upTo, a.since)
+	m.span.Add(some, a.bytes, a.upTo, a.since, nil)
 }
 
 // oldest is the first that is not done, len(m.all) if all are.
@@ -300,7 +300,7 @@ func rounds() uint64 {
 func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 	s := New(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
-		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "a", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1)
+		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "a", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1, nil)
 	begins := func(key string, isOldest bool) *Lane {
 		t.Helper()
 		l, oldest := s.MayBegin()
@@ -343,7 +343,7 @@ func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 func TestWhoRestsLeavesItsPlace(t *testing.T) {
 	s := New(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
-		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "d", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1)
+		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "d", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1, nil)
 	for _, key := range []string{"a", "b", "c", "d"} {
 		l, _ := s.MayBegin()
 		if l == nil {
