@@ -19,7 +19,7 @@ var features = []feature{
 	{name: "those that die together with the leader are found with it", needs: lease.WatchBeats},
 	{name: "a leader that cannot do its work leaves it to others without ending its session", needs: lease.ResignByBeat},
 	{name: "group describe and doctor say at which records handlers fail, and what was given up", needs: lease.NoteFailures},
-	{name: "records that kill one worker after the other are noticed", needs: lease.NoteDeaths},
+	{name: "records that kill one worker after the other are noticed, and what is done beyond the checkpoint with keys in parallel goes along in a hand-off", needs: lease.NoteDeaths},
 }
 
 // judgeAbilities says what a store of these abilities cannot do that the options ask for, and which

@@ -20,6 +20,7 @@ type Counts struct {
 	BytesHandled    uint64 // of data
 	HandlerFailures uint64
 	RecordsGivenUp  uint64 // not among those that were handled
+	RecordsSkipped  uint64 // done beyond the checkpoint by the owner before; see [Parallel]
 	LettersFailed   uint64 // calls of GiveUp.To
 	Checkpoints     uint64 // that were saved
 	LeasesTaken     uint64
@@ -34,9 +35,9 @@ type Counts struct {
 
 // counters are Counts as they are counted.
 type counters struct {
-	reads, recordsRead, bytesRead, readsThrottled, readsFailed                                   atomic.Uint64
-	batchesHandled, recordsHandled, bytesHandled, handlerFailures, recordsGivenUp, lettersFailed atomic.Uint64
-	checkpoints, leasesTaken, leasesEnded, leasesLost, stalls, storeFailures                     atomic.Uint64
+	reads, recordsRead, bytesRead, readsThrottled, readsFailed                                                   atomic.Uint64
+	batchesHandled, recordsHandled, bytesHandled, handlerFailures, recordsGivenUp, recordsSkipped, lettersFailed atomic.Uint64
+	checkpoints, leasesTaken, leasesEnded, leasesLost, stalls, storeFailures                                     atomic.Uint64
 	eventsDropped, eventsCoalesced, eventsPanicked/* by runs that have returned */ atomic.Uint64
 }
 
@@ -48,7 +49,7 @@ func (c *Consumer) Counts() Counts {
 		Reads: n.reads.Load(), RecordsRead: n.recordsRead.Load(), BytesRead: n.bytesRead.Load(),
 		ReadsThrottled: n.readsThrottled.Load(), ReadsFailed: n.readsFailed.Load(),
 		BatchesHandled: n.batchesHandled.Load(), RecordsHandled: n.recordsHandled.Load(), BytesHandled: n.bytesHandled.Load(),
-		HandlerFailures: n.handlerFailures.Load(), RecordsGivenUp: n.recordsGivenUp.Load(), LettersFailed: n.lettersFailed.Load(), Checkpoints: n.checkpoints.Load(),
+		HandlerFailures: n.handlerFailures.Load(), RecordsGivenUp: n.recordsGivenUp.Load(), RecordsSkipped: n.recordsSkipped.Load(), LettersFailed: n.lettersFailed.Load(), Checkpoints: n.checkpoints.Load(),
 		LeasesTaken: n.leasesTaken.Load(), LeasesEnded: n.leasesEnded.Load(), LeasesLost: n.leasesLost.Load(),
 		Stalls: n.stalls.Load(), StoreFailures: n.storeFailures.Load(),
 		EventsDropped: n.eventsDropped.Load(), EventsCoalesced: n.eventsCoalesced.Load(), EventsPanicked: n.eventsPanicked.Load(),

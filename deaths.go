@@ -151,7 +151,7 @@ func (l *shardLoop) alone(d *delivery) error {
 	if t == nil {
 		return nil
 	}
-	if err := l.term.Check(); err != nil {
+	if err := l.term.Check(time.Now()); err != nil {
 		return err
 	}
 	for h := l.handles; ; {

@@ -19,18 +19,26 @@ import (
 // many of them are done, and what failed so far. The handler gets copies of the records, so
 // whatever it does to its batch, what it is given again is whole and in order.
 type delivery struct {
+	// One among those of other keys is used again for other records, and keeps these.
 	loop     *shardLoop
 	from     *origin
-	behind   time.Duration
 	end      bool
 	until    time.Time      // a lease that is wanted back keeps the handler until then
 	pulled   bool           // it is over for the loop before its records are done
 	ctx      handlerContext // of the handler's calls
-	bytes    int            // of the data of all records
 	parallel *keyDelivery   // what it is among those of other keys; nil if they are handled one after the other
 
-	// Of the goroutine that delivers.
-	calls int // of the handler
+	attempts
+	mu sync.Mutex
+	progress
+	use uint64 // how often it was used before: what a Batch says of an earlier use is over
+}
+
+// attempts are how a delivery is handed over. They are of the goroutine that delivers.
+type attempts struct {
+	behind time.Duration
+	bytes  int // of the data of all records
+	calls  int // of the handler
 	// of records: the first that was not done by the last call's beginning or failure
 	head    int
 	attempt int         // calls that failed there
@@ -42,11 +50,13 @@ type delivery struct {
 	waits   consequence // why the first is not given up although it could be, as it was told
 	failing failing     // what is known of failures, beside others
 	dying   *dying      // letters that are to be put; nil if there are none
-	batch   Batch       // for the first call
+	batch   *Batch      // for the first call
 	first   []Record    // what the first call gets, if that is not a copy
 	copies  *[]Record   // what the handler gets where buffers are reused, and first is not there
+}
 
-	mu    sync.Mutex
+// progress is how much of a delivery is done. It is read and written with its lock.
+type progress struct {
 	kept  kept  // empty once the delivery is over
 	done  int   // of its records
 	ends  []int // where the parts end that are handed over apart, the next one's last; none for all of it
@@ -61,10 +71,16 @@ func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bo
 	if l.handles == nil {
 		l.handles = l.shared()
 	}
-	d := &delivery{
-		loop: l, from: l.handles.from, behind: page.Behind, end: end, until: until, pulled: l.pulls(),
+	both := new(struct {
+		delivery
+		batch Batch
+	})
+	d := &both.delivery
+	*d = delivery{
+		loop: l, from: l.handles.from, end: end, until: until, pulled: l.pulls(),
 		ctx: handlerContext{l.term.Context(), l.in.values},
 	}
+	d.behind, d.batch = page.Behind, &both.batch
 	if own {
 		if d.pulled { // the page may end before the records are done
 			run = slices.Clone(run)
@@ -96,24 +112,27 @@ var (
 	errNotInBatch = errors.New("weir: progress with a record that is not in the batch")
 )
 
-// markDone notes that everything up to and including r is done.
-func (d *delivery) markDone(r Record) error {
+// markDone notes that everything up to and including r is done. use is that of the batch.
+func (d *delivery) markDone(r Record, use uint64) error {
 	if r.from == nil || *r.from != *d.from {
 		return errOtherShard
 	}
+	found, over, whole, done := false, true, false, 0
 	d.mu.Lock()
-	i, found := d.find(r)
-	if found {
-		d.done = max(d.done, i+1)
+	if use == d.use {
+		var i int
+		if i, found = d.find(r); found {
+			d.done = max(d.done, i+1)
+		}
+		// records are not kept for those who come late; what is behind the last is never theirs
+		if d.whole {
+			found = r.Position().Compare(d.upTo) <= 0
+		}
+		over, whole, done = d.over, d.whole, d.done
 	}
-	// records are not kept for those who come late; what is behind the last is never theirs
-	if d.whole {
-		found = r.Position().Compare(d.upTo) <= 0
-	}
-	over, whole, done := d.over, d.whole, d.done
 	d.mu.Unlock()
 	if d.parallel != nil && !over {
-		d.parallel.of.noteDone(d.parallel, done)
+		d.parallel.of.noteDone(d.parallel, use, done)
 	}
 	lost := d.loop.term.Lost()
 	switch {
@@ -194,11 +213,12 @@ func (d *delivery) finish() Position {
 	return d.upTo
 }
 
-// complete notes that all is done.
+// complete notes that all is done, and lets go of the records.
 func (d *delivery) complete() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.done, d.whole = len(d.kept.records), true
+	d.done, d.whole, d.over, d.first = len(d.kept.records), true, true, nil
+	d.kept.release()
 }
 
 // close lets go of the records, which the page may need again.
@@ -252,13 +272,13 @@ func (d *delivery) next() *Batch {
 	}
 	d.moveHead(d.done)
 	d.calls++
-	b := &d.batch
+	b := d.batch
 	if d.calls > 1 {
 		b = new(Batch) // the handler may have kept the one before
 	}
 	*b = Batch{
 		Stream: d.from.Stream, Shard: d.from.Shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end && d.limit() == len(d.kept.records),
-		Attempt: d.attempt + 1, FirstFailure: d.failed, delivery: d,
+		Attempt: d.attempt + 1, FirstFailure: d.failed, delivery: d, use: d.use,
 	}
 	switch rest := d.limit() - d.done; {
 	case d.calls == 1 && d.first != nil:

@@ -95,6 +95,7 @@ type Batch struct {
 	FirstFailure time.Time
 
 	delivery *delivery // nil in a batch of a Reader, or of a test
+	use      uint64    // of the delivery
 }
 
 var errNoDelivery = errors.New("weir: progress in a batch that did not come from a consumer")
@@ -108,7 +109,7 @@ func (b *Batch) Done(r Record) error {
 	if b.delivery == nil {
 		return errNoDelivery
 	}
-	return b.delivery.markDone(r)
+	return b.delivery.markDone(r, b.use)
 }
 
 // Checkpoint is [Batch.Done] that returns when the progress is durable in the store. It fails with
@@ -120,7 +121,7 @@ func (b *Batch) Checkpoint(ctx context.Context, r Record) error {
 		return err
 	}
 	if dispatcher := b.delivery.parallel; dispatcher != nil {
-		return dispatcher.of.save(ctx, dispatcher, r.Position())
+		return dispatcher.of.save(ctx, dispatcher, b.use, r.Position())
 	}
 	return b.delivery.loop.term.Save(ctx, r.Position())
 }

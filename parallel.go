@@ -10,8 +10,9 @@ import "time"
 // order between keys is not. A handler is called by many goroutines for one shard. The key of a
 // record that was packed into another counts, not that of the record around it.
 //
-// The checkpoint is the place before which everything is done, so what was done beyond it may be
-// handled again by the next owner of the shard: Span records at most. A key that fails holds up
+// The checkpoint is the place before which everything is done. What was done beyond it goes along
+// when the shard is handed on in order, as far as it fits beside the checkpoint; else, and when the
+// worker dies, the next owner handles it again: Span records at most. A key that fails holds up
 // itself, and what it has to wait for is told as for a batch; other keys go on until Span,
 // SpanBytes or SpanAge is reached, and then the shard waits for it. [GiveUp] ends that.
 // [Batch].Checkpoint waits for what lies before the record in the shard, too. The last batch of a

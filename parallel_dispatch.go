@@ -32,10 +32,14 @@ type dispatcher struct {
 	mu      sync.Mutex
 	span    *lanes.Span
 	paused  pauses
-	timer   *time.Timer   // until the first pause is over
-	slab    []keyDelivery // not used yet
-	records []Record      // … too
+	timer   *time.Timer    // until the first pause is over
+	all     []*keyDelivery // that were made
+	spare   []*keyDelivery // … and are used again
+	batches []Batch        // that were not used yet, for the handler
+	records []Record       // … with room for more
+	made    int            // batches, the last time
 	behind  time.Duration
+	starts  bool  // a goroutine is to begin with what it was given
 	owned   bool  // a call has the shard's own place
 	looks   bool  // the loop waits for changed
 	parked  bool  // … or there is no loop, which is woken when all is done
@@ -43,10 +47,16 @@ type dispatcher struct {
 	err     error // that ends Run
 }
 
-// keyDelivery is a delivery of records of one key.
+// keyDelivery is a delivery of records of one key. It is used again for other records when these
+// are done: what the handler may keep, the batch and its records, is not a part of it.
 type keyDelivery struct {
 	delivery
 	of *dispatcher
+	keyCall
+}
+
+// keyCall is what a keyDelivery is at.
+type keyCall struct {
 	// The call has one of the worker's places, or the one that the shard has beside them for its
 	// oldest record; neither when it rests, see rest.
 	place, own bool
@@ -54,6 +64,8 @@ type keyDelivery struct {
 	// With the lock of the dispatcher.
 	lane    *lanes.Lane // nil when it is over
 	noted   int         // of its records that are done
+	works   bool        // a call is going on
+	began   mono.Time   // … since then
 	resting int         // goroutines of the handler that wait until older records are done
 	state   ShardState
 	since   mono.Time // of state
@@ -112,7 +124,11 @@ func (s *dispatcher) add(run []source.Record, behind time.Duration, upTo Positio
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind = behind
-	s.span.Add(run, bytes, upTo, mono.Now())
+	before := s.span.Bytes()
+	if skipped := s.span.Add(run, bytes, upTo, mono.Now(), s.l.known()); skipped > 0 {
+		s.l.in.counted.recordsSkipped.Add(uint64(skipped))
+		s.share.Give(before + bytes - s.span.Bytes())
+	}
 	s.begin()
 	return nil
 }
@@ -163,6 +179,12 @@ func (s *dispatcher) end() error {
 	l := s.l
 	l.term.SetMark(nil)
 	s.share.Close()
+	note := lease.Deaths{At: l.term.At()}
+	s.mu.Lock()
+	note.Beyond = s.span.Beyond(l.mode(), note.RoomBeyond())
+	s.span.Close()
+	s.mu.Unlock()
+	l.noteBeyond(note)
 	l.mu.Lock()
 	l.dispatcher = nil
 	l.mu.Unlock()
@@ -192,16 +214,29 @@ func (s *dispatcher) pump() {
 	s.begin()
 }
 
-// begin has goroutines call the handler with all that may be begun.
+// begin has a goroutine call the handler with what may be begun, which has another one do the same
+// when it runs. Until then those that are at work may come to all there is: where the handler is
+// quick, few are made.
 func (s *dispatcher) begin() {
-	for !s.stops {
-		b := s.mayBegin(false)
-		if b == nil {
-			return
-		}
-		s.going.Add(1)
-		go s.work(b)
+	if s.stops || s.starts {
+		return
 	}
+	b := s.mayBegin(false)
+	if b == nil {
+		return
+	}
+	b.runs(mono.Now())
+	s.starts = true
+	s.going.Add(1)
+	go s.work(b)
+}
+
+// started notes that a goroutine that was made runs. It is called without the lock.
+func (s *dispatcher) started() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starts = false
+	s.begin()
 }
 
 // mayBegin is what a call may begin with, nil if there is nothing. has says that the call has a
@@ -219,38 +254,63 @@ func (s *dispatcher) mayBegin(has bool) *keyDelivery {
 	}
 	b.place, b.own = !own, own
 	s.owned = s.owned || own
-	s.runs(b)
 	return b
 }
 
-// delivery makes a delivery of the records of a lane.
+// delivery is a delivery of the records of a lane.
 func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
-	if len(s.slab) == 0 {
-		s.slab = make([]keyDelivery, 16)
+	last := len(s.spare) - 1
+	if last < 0 {
+		l := s.l
+		b := &keyDelivery{of: s}
+		b.loop, b.from, b.parallel, b.ctx = l, l.handles.from, b, handlerContext{l.term.Context(), l.in.values}
+		s.all, s.spare, last = append(s.all, b), append(s.spare, b), 0
 	}
-	b := &s.slab[0]
-	s.slab = s.slab[1:]
-	l, n := s.l, len(lane.Records)
-	b.of, b.lane, lane.Of = s, lane, b
-	b.loop, b.from, b.behind, b.parallel = l, l.handles.from, s.behind, b
-	b.ctx = handlerContext{l.term.Context(), l.in.values}
+	b := s.spare[last]
+	s.spare = s.spare[:last]
+	b.mu.Lock()
+	b.reuse()
 	b.kept.records = lane.Records
+	b.mu.Unlock()
+	b.lane, lane.Of = lane, b
+	b.behind = s.behind
 	for i := range lane.Records {
 		b.bytes += len(lane.Records[i].Data)
 	}
-	// The handler gets copies, in memory of which a part is made at a time.
-	if cap(s.records)-len(s.records) < n {
-		s.records = make([]Record, 0, max(n, 256))
-	}
-	from := len(s.records)
-	s.records = append(s.records, whole(lane.Records)...)
-	b.first = s.records[from:len(s.records):len(s.records)]
+	b.batch, b.first = s.handed(lane.Records)
 	return b
 }
 
+// reuse makes it one for other records. It is called with both locks held.
+func (b *keyDelivery) reuse() {
+	if b.calls > 1 || b.attempt > 0 { // seldom: much may have been noted of failures
+		b.attempts, b.progress, b.keyCall = attempts{}, progress{}, keyCall{}
+	}
+	b.calls, b.bytes, b.done, b.over, b.whole, b.noted, b.resting = 0, 0, 0, false, false, 0, 0
+	b.use++
+}
+
+// handed is a batch and copies of records for a handler that may keep them, in memory of which some
+// is made at a time.
+func (s *dispatcher) handed(read []source.Record) (*Batch, []Record) {
+	if len(s.batches) == 0 {
+		s.made = min(max(2*s.made, 8), 128)
+		s.batches = make([]Batch, s.made)
+	}
+	b := &s.batches[0]
+	s.batches = s.batches[1:]
+	if cap(s.records)-len(s.records) < len(read) {
+		s.records = make([]Record, 0, max(len(read), 2*s.made))
+	}
+	from := len(s.records)
+	s.records = append(s.records, whole(read)...)
+	return b, s.records[from:len(s.records):len(s.records)]
+}
+
 // runs notes that a call begins.
-func (s *dispatcher) runs(b *keyDelivery) {
-	b.state, b.since = ShardHandling, mono.Now()
+func (b *keyDelivery) runs(now mono.Time) {
+	b.works, b.began = true, now
+	b.state, b.since = ShardHandling, now
 }
 
 // work calls the handler until nothing may be begun. It is called without the lock.
@@ -258,18 +318,19 @@ func (s *dispatcher) work(b *keyDelivery) {
 	defer s.going.Done()
 	defer func() {
 		if b != nil { // the handler has ended the goroutine
-			s.settle(b, 0, false, Stop(errGoexit))
+			s.settle(b, time.Now(), 0, false, Stop(errGoexit))
 		}
 	}()
-	for b != nil {
-		pause, over, err := s.l.step(&b.delivery)
-		b = s.settle(b, pause, over, err)
+	s.started()
+	for now := time.Now(); b != nil; {
+		after, pause, over, err := s.l.step(&b.delivery, now)
+		b, now = s.settle(b, after, pause, over, err), after
 	}
 }
 
-// settle takes in what a step came to, and returns what to go on with. It is called without the
-// lock.
-func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err error) (next *keyDelivery) {
+// settle takes in what a step came to by now, and returns what to go on with. It is called without
+// the lock.
+func (s *dispatcher) settle(b *keyDelivery, now time.Time, pause time.Duration, over bool, err error) (next *keyDelivery) {
 	b.mu.Lock()
 	done := b.done
 	b.mu.Unlock()
@@ -280,9 +341,11 @@ func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err 
 		s.span.Work()
 	}
 	place := b.place
+	b.works = false
 	s.done(b, done)
+	ends := err != nil || s.stops && !over
 	switch {
-	case err != nil, s.stops && !over:
+	case ends:
 		s.span.Pause(b.lane) // for good
 		b.lane = nil
 		if err != nil {
@@ -292,9 +355,8 @@ func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err 
 		s.span.Return(b.lane)
 		b.lane = nil
 	case pause == 0:
-		s.span.Again(b.lane)
-		s.runs(b)
-		next = b
+		b.runs(mono.Of(now))
+		next, place = b, false // it keeps the one that it has
 	default:
 		s.span.Pause(b.lane)
 		b.state, b.since = ShardRetrying, mono.Now()
@@ -302,12 +364,15 @@ func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err 
 		heap.Push(&s.paused, b)
 		s.wakeAt()
 	}
-	ends := b.lane == nil
 	if next == nil && b.own {
 		b.own, s.owned = false, false
 	}
+	if over && err == nil {
+		s.spare = append(s.spare, b)
+	}
 	if next == nil && !s.stops {
 		if next = s.mayBegin(place && !s.l.in.places.contended()); next != nil {
+			next.runs(mono.Of(now))
 			place = place && !next.place
 		}
 		s.begin()
@@ -320,7 +385,7 @@ func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err 
 	if ends {
 		b.close()
 	}
-	if place && next != b {
+	if place {
 		s.l.in.places.give()
 	}
 	if stop := ended(err); stop != nil {
@@ -335,10 +400,10 @@ func (s *dispatcher) settle(b *keyDelivery, pause time.Duration, over bool, err 
 // rest has others begin while a call waits until what is older is done: else calls that wait could
 // have all places that the older ones need. It returns what is to follow. It is called without the
 // lock.
-func (s *dispatcher) rest(b *keyDelivery) (goOn func()) {
+func (s *dispatcher) rest(b *keyDelivery, use uint64) (goOn func()) {
 	gives := false
 	s.mu.Lock()
-	if b.lane == nil || b.state != ShardHandling {
+	if b.use != use || b.lane == nil || b.state != ShardHandling {
 		s.mu.Unlock()
 		return func() {}
 	}
@@ -355,7 +420,7 @@ func (s *dispatcher) rest(b *keyDelivery) (goOn func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if b.resting == 0 { // the call is over
+		if b.use != use || b.resting == 0 { // the call is over
 			return
 		}
 		if b.resting--; b.resting == 0 {
@@ -364,11 +429,12 @@ func (s *dispatcher) rest(b *keyDelivery) (goOn func()) {
 	}
 }
 
-// noteDone notes that so many records of a delivery are done. It is called without the lock.
-func (s *dispatcher) noteDone(b *keyDelivery, done int) {
+// noteDone notes that so many records of a delivery are done, if it is still used for them. It is
+// called without the lock.
+func (s *dispatcher) noteDone(b *keyDelivery, use uint64, done int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.lane != nil {
+	if b.use == use && b.lane != nil {
 		s.done(b, done)
 		s.begin() // another record is the oldest
 		s.tellChange()
@@ -380,7 +446,9 @@ func (s *dispatcher) done(b *keyDelivery, done int) {
 		before := s.span.Bytes()
 		s.span.Done(b.lane, n)
 		b.noted = done
-		s.share.Give(before - s.span.Bytes())
+		if n := before - s.span.Bytes(); n > 0 {
+			s.share.Give(n)
+		}
 	}
 }
 
@@ -471,10 +539,15 @@ func (s *dispatcher) look() (k dispatchLook) {
 	if of != nil {
 		k.attempt, k.err, k.failing, k.at = of.attempt, of.err, of.failing, of.at
 	}
-	switch longest := s.span.Longest(); {
+	var longest *keyDelivery
+	for _, b := range s.all {
+		if b.works && (longest == nil || b.began < longest.began) {
+			longest = b
+		}
+	}
+	switch {
 	case longest != nil:
-		b := longest.Of.(*keyDelivery)
-		k.state, k.since = b.state, b.since
+		k.state, k.since = longest.state, longest.since
 	case of != nil:
 		k.state, k.since = of.state, of.since
 	}

@@ -25,7 +25,7 @@ func (l *shardLoop) takeParallel(page source.Page) (over bool, err error) {
 		}
 	}
 	if !page.End {
-		l.noteHandled(0)
+		l.noteHandled(0, time.Now())
 		return false, nil
 	}
 	if dispatcher := l.dispatcherNow(); dispatcher != nil {
@@ -72,7 +72,7 @@ func (l *shardLoop) addParallel(page *source.Page) error {
 	}
 	if !added {
 		dispatcher.mu.Lock()
-		dispatcher.span.Add(nil, 0, end, mono.Now())
+		dispatcher.span.Add(nil, 0, end, mono.Now(), nil)
 		dispatcher.mu.Unlock()
 	}
 	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
@@ -110,8 +110,8 @@ func (l *shardLoop) lookAtDispatch() (look dispatchLook) {
 var errNotAllDone = errors.New("weir: the lease is wanted back before all is done that lies before the record")
 
 // save waits until the position is saved, which it is after everything before it is done.
-func (s *dispatcher) save(ctx context.Context, b *keyDelivery, p Position) error {
-	defer s.rest(b)()
+func (s *dispatcher) save(ctx context.Context, b *keyDelivery, use uint64, p Position) error {
+	defer s.rest(b, use)()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.stopping, func() {

@@ -11,9 +11,8 @@ import (
 
 // What is noted, found out and told about reading, besides each failure by itself.
 
-// noteHandled notes that something was handled, or that there was nothing.
-func (l *shardLoop) noteHandled(bytes int) {
-	now := time.Now()
+// noteHandled notes that something was handled by now, or that there was nothing.
+func (l *shardLoop) noteHandled(bytes int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.well = true

@@ -182,7 +182,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 		l.enter(ShardEnding, 0, nil)
 		return true, l.term.Finish(l.term.Context(), page.Children)
 	}
-	l.noteHandled(0)
+	l.noteHandled(0, time.Now())
 	return false, nil
 }
 
@@ -223,7 +223,7 @@ func (l *shardLoop) deliver(d *delivery) error {
 		if err := l.alone(d); err != nil {
 			return err
 		}
-		pause, over, err := l.step(d)
+		_, pause, over, err := l.step(d, time.Now())
 		if over || err != nil {
 			return err
 		}
@@ -236,21 +236,22 @@ func (l *shardLoop) deliver(d *delivery) error {
 }
 
 // step calls the handler with what is not done of a delivery, or puts the letters of what is given
-// up. over says that nothing is left to be done with it; else there is a pause before the next
+// up. It begins at began, which is now, and ends at after, so that whoever goes on at once need not
+// read the clock again. over says that nothing is left to be done with it; else there is a pause before the next
 // step. It fails as deliver does.
-func (l *shardLoop) step(d *delivery) (pause time.Duration, over bool, err error) {
-	if err := l.term.Check(); err != nil {
-		return 0, false, err
+func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause time.Duration, over bool, err error) {
+	if err := l.term.Check(began); err != nil {
+		return began, 0, false, err
 	}
 	if d.dying != nil {
 		pause, err = l.putLetters(d)
-		return pause, false, err
+		return time.Now(), pause, false, err
 	}
 	b := d.next()
 	if b == nil {
 		l.tried(d, nil)
-		l.handled(d, 0)
-		return 0, true, nil
+		l.handled(d, 0, began)
+		return began, 0, true, nil
 	}
 	records := len(b.Records)
 	l.tellBegins(d, records)
@@ -259,12 +260,16 @@ func (l *shardLoop) step(d *delivery) (pause time.Duration, over bool, err error
 	if gives {
 		worked = l.in.givingUp.lastWorked()
 	}
-	began := time.Now()
 	blame, err := d.where(d.call(b))
-	took := time.Since(began)
+	after = time.Now()
+	took := after.Sub(began)
 	l.tried(d, err)
-	cause := context.Cause(l.term.Context())
-	switch decide(err, d.partDone(), d.pulled, cause != nil) {
+	what, cause := advance, error(nil)
+	if err != nil {
+		cause = context.Cause(l.term.Context())
+		what = decide(err, d.partDone(), d.pulled, cause != nil)
+	}
+	switch what {
 	case advance:
 		if err != nil { // after all was done, so there is nothing to do again
 			d.noteFailure(err, false)
@@ -273,23 +278,23 @@ func (l *shardLoop) step(d *delivery) (pause time.Duration, over bool, err error
 			l.in.givingUp.works(began)
 		}
 		if over = d.advance(); over {
-			l.handled(d, took)
+			l.handled(d, took, after)
 		}
-		return 0, over, nil
+		return after, 0, over, nil
 	case passOn:
-		l.passedOn(d, took)
-		return 0, true, nil
+		l.passedOn(d, took, after)
+		return after, 0, true, nil
 	case leave:
-		return 0, false, err
+		return after, 0, false, err
 	case stop:
 		l.in.Stopping()
-		return 0, false, ended(err)
+		return after, 0, false, ended(err)
 	case abort:
 		l.cutShort(began, cause)
-		return 0, false, cause
+		return after, 0, false, cause
 	default:
 		d.noteFailure(err, blame.named)
-		return l.afterFailure(d, err, blame, worked), false, nil
+		return after, l.afterFailure(d, err, blame, worked), false, nil
 	}
 }
 
@@ -327,15 +332,15 @@ func decide(err error, done, pulled, over bool) next {
 	return again
 }
 
-// handled notes that all of a delivery is done.
-func (l *shardLoop) handled(d *delivery, took time.Duration) {
+// handled notes that all of a delivery is done by now.
+func (l *shardLoop) handled(d *delivery, took time.Duration, now time.Time) {
 	records, bytes := len(d.kept.records)-d.gone, d.bytes
 	if d.parallel != nil { // its span knows how far all is done
 		d.complete()
 	} else if at := d.finish(); len(d.kept.records) > 0 {
 		l.term.Advance(at)
 	}
-	l.noteHandled(bytes)
+	l.noteHandled(bytes, now)
 	l.in.counted.batchesHandled.Add(1)
 	l.in.counted.recordsHandled.Add(uint64(records))
 	l.in.counted.bytesHandled.Add(uint64(bytes))
@@ -348,11 +353,11 @@ func (l *shardLoop) handled(d *delivery, took time.Duration) {
 
 // passedOn notes that a batch is with the function that pulls, which notes its progress. What is
 // done by the time it asks for more counts as handled.
-func (l *shardLoop) passedOn(d *delivery, took time.Duration) {
+func (l *shardLoop) passedOn(d *delivery, took time.Duration, now time.Time) {
 	if d.left() == 0 {
-		l.handled(d, took)
+		l.handled(d, took, now)
 	} else {
-		l.noteHandled(d.bytes)
+		l.noteHandled(d.bytes, now)
 	}
 	if l.in.opts.ReuseBuffers {
 		d.close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/internal/lanes"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/shard"
 )
@@ -86,6 +87,9 @@ type handling struct {
 	// judged, which says that this was looked at.
 	trial  *trial
 	judged bool
+	// which records are done that the owner before had beyond the checkpoint; nil before it was
+	// looked for
+	known *lanes.Known
 }
 
 // everyShards is a handler that all shards share.

@@ -32,6 +32,10 @@ type Deaths struct {
 	Given uint64
 	// Record is the position after the record that was tried last, zero before one was.
 	Record shard.Position
+	// Beyond says which records after At are done, with keys handled in parallel; "" when none is, or
+	// nobody knows. Workers write and read it; at most [Deaths.RoomBeyond] of [a-zA-Z0-9_-]. It is no
+	// death, but true for as long as deaths count: until the position is written, whoever does that.
+	Beyond string
 }
 
 // MaxDeathsBytes bounds [Lease.Deaths].
@@ -40,18 +44,33 @@ const MaxDeathsBytes = 400
 // mostDeaths bounds the counts.
 const mostDeaths = 1_000_000
 
-// String is the form in which stores keep it.
+// String is the form in which stores keep it, without Beyond when that is too long.
 func (d Deaths) String() string {
-	return fmt.Sprintf("%d/%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.Given, d.At, d.Record)
+	text := fmt.Sprintf("%d/%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.Given, d.At, d.Record)
+	if d.Beyond != "" && len(text)+1+len(d.Beyond) <= MaxDeathsBytes {
+		text += "/" + d.Beyond
+	}
+	return text
+}
+
+// RoomBeyond is how long Beyond may be.
+func (d Deaths) RoomBeyond() int {
+	d.Beyond = ""
+	return max(MaxDeathsBytes-len(d.String())-1, 0)
 }
 
 // ParseDeaths reads what [Deaths.String] wrote. What is not that says nothing of anybody's death:
 // it is the zero Deaths.
 func ParseDeaths(s string) Deaths {
 	var d Deaths
-	parts := strings.SplitN(s, "/", 7)
-	if len(s) > MaxDeathsBytes || len(parts) != 7 {
+	parts := strings.SplitN(s, "/", 8)
+	if len(s) > MaxDeathsBytes || len(parts) < 7 {
 		return Deaths{}
+	}
+	if len(parts) == 8 {
+		if d.Beyond = parts[7]; d.Beyond == "" || strings.ContainsFunc(d.Beyond, notBase64) {
+			return Deaths{}
+		}
 	}
 	for i, n := range [...]*int{&d.Count, &d.Tried, &d.Alone} {
 		v, err := strconv.ParseUint(parts[i], 10, 32)
@@ -75,6 +94,10 @@ func ParseDeaths(s string) Deaths {
 		return Deaths{}
 	}
 	return d
+}
+
+func notBase64(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
 // DeathsHere is what [Lease.Deaths] says of the lease's present position. Whatever moves the

@@ -15,6 +15,7 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	for _, d := range []Deaths{
 		{At: shard.Oldest}, {At: shard.Oldest, Count: 3, Tried: 2, Alone: 1, Trial: 17, Given: 9},
+		{At: long, Beyond: strings.Repeat("aZ9-_", (Deaths{At: long}).RoomBeyond()/5)},
 		{At: long, Record: long, Count: mostDeaths, Tried: mostDeaths, Alone: mostDeaths, Trial: 1<<63 - 1, Given: 1<<63 - 1},
 	} {
 		s := d.String()
@@ -24,12 +25,22 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
+func TestWhatIsDoneBeyondIsLeftOutWhereThereIsNoRoom(t *testing.T) {
+	t.Parallel()
+	d := Deaths{At: shard.Oldest, Count: 3}
+	without := d
+	d.Beyond = strings.Repeat("a", d.RoomBeyond()+1)
+	if got := ParseDeaths(d.String()); got != without {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
 		"", "1", "1/0/0/0/0/oldest", "1/0/0/0/oldest/", "1/0/0/0/0//", "1/0/0/0/0/x/", "1/0/0/0/0/oldest/x", "-1/0/0/0/0/oldest/", "1/2/0/0/0/oldest/",
 		"2/1/2/0/0/oldest/", "1/0/0/-1/0/oldest/", "1/0/0/0/-1/oldest/", "1000001/0/0/0/0/oldest/", "1/0/0/9223372036854775808/0/oldest/",
-		"1/0/0/0/9223372036854775808/oldest/", " 1/0/0/0/0/oldest/", "1/0/0/0/0/oldest//", strings.Repeat("1", 500),
+		"1/0/0/0/9223372036854775808/oldest/", " 1/0/0/0/0/oldest/", "1/0/0/0/0/oldest//", "0/0/0/0/0/oldest//a=", "0/0/0/0/0/oldest//a/b", strings.Repeat("1", 500),
 	} {
 		if got := ParseDeaths(s); got != (Deaths{}) {
 			t.Errorf("%q is %+v", s, got)
@@ -39,6 +50,7 @@ func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
 
 func FuzzParseDeaths(f *testing.F) {
 	f.Add("3/2/1/17/5/4959+3/4960")
+	f.Add("0/0/0/0/0/4959//AQA")
 	f.Fuzz(func(t *testing.T, s string) {
 		d := ParseDeaths(s)
 		if d != (Deaths{}) && ParseDeaths(d.String()) != d {

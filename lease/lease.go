@@ -48,8 +48,8 @@ type Lease struct {
 	// means finished: such a lease has no owner and stays as a tombstone until its shard has left
 	// the stream.
 	Position shard.Position
-	// Deaths is what is known of owners that died at one position, a [Deaths] as text, "" when
-	// there were none; see [Lease.DeathsHere].
+	// Deaths is what is known of owners that died at one position, and of what is done beyond it: a
+	// [Deaths] as text, "" when there is nothing; see [Lease.DeathsHere].
 	Deaths string
 	// Load is what the shard brought when an owner last said so. It says nothing about who may do
 	// what.

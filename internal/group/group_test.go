@@ -152,7 +152,7 @@ func (f *fleet) read(name string, l *link) func(*Term) error {
 			n, _ = strconv.Atoi(s)
 		}
 		for {
-			if t.Check() != nil {
+			if t.Check(time.Now()) != nil {
 				return nil
 			}
 			if l.killed() {

@@ -130,9 +130,9 @@ func (t *Term) Trust() context.Context { return t.stretch }
 func (t *Term) Reading() context.Context { return (*reading)(t) }
 
 // Check fails with [ErrLeaseLost] or [ErrStopping] when the term is over. Call it right before
-// handling: it also notices a machine that was suspended, which timers do not.
-func (t *Term) Check() error {
-	t.trust.check()
+// handling, with the time: it also notices a machine that was suspended, which timers do not.
+func (t *Term) Check(now time.Time) error {
+	t.trust.check(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.cause()

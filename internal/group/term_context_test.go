@@ -45,7 +45,7 @@ func TestTheContextOfATerm(t *testing.T) {
 				if err := ctx.Err(); (err != nil) != (c.want != nil) {
 					t.Errorf("%s: %v", c.name, err)
 				}
-				if err := term.Check(); err != c.want { //nolint:errorlint // the very one
+				if err := term.Check(time.Now()); err != c.want { //nolint:errorlint // the very one
 					t.Errorf("%s: Check says %v, want %v", c.name, err, c.want)
 				}
 				if !waited && term.waits != nil {

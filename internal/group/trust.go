@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,9 +15,11 @@ import (
 // begins a new one.
 type trust struct {
 	limit time.Duration
+	// before the last successful beat was sent; nil before there was one. It is written with the
+	// lock, and read without by whoever is about to handle something.
+	sent atomic.Pointer[time.Time]
 
 	mu     sync.Mutex
-	sent   time.Time // before the last successful beat was sent
 	timer  *time.Timer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -57,23 +60,27 @@ func (t *trust) extend(sent time.Time) bool {
 	if !within(sent, time.Now(), t.limit) {
 		return t.ctx.Err() == nil
 	}
-	t.sent = sent
+	t.sent.Store(&sent)
 	if t.ctx.Err() != nil {
 		t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	}
 	if left := time.Until(sent.Add(t.limit)); t.timer == nil {
-		t.timer = time.AfterFunc(left, t.check)
+		t.timer = time.AfterFunc(left, func() { t.check(time.Now()) })
 	} else {
 		t.timer.Reset(left) // a check that is under way sees that there is trust again
 	}
 	return true
 }
 
-// check ends trust that has run out.
-func (t *trust) check() {
+// check ends trust that has run out by now. While it has not, that takes no lock, which all shards
+// would share.
+func (t *trust) check(now time.Time) {
+	if sent := t.sent.Load(); sent != nil && within(*sent, now, t.limit) {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx.Err() == nil && !within(t.sent, time.Now(), t.limit) {
+	if t.ctx.Err() == nil && !within(*t.sent.Load(), time.Now(), t.limit) {
 		t.over(ErrLeaseLost)
 	}
 }
@@ -102,5 +109,5 @@ func (t *trust) over(cause error) {
 // the wall clock. The monotonic clock stands still while a machine is suspended or migrated, so a
 // wall clock that ran ahead of it ends trust; one that was set back cannot prolong it.
 func within(sent, now time.Time, limit time.Duration) bool {
-	return now.Sub(sent) < limit && now.Round(0).Sub(sent.Round(0)) < limit
+	return now.Sub(sent) < limit && time.Duration(now.UnixNano()-sent.UnixNano()) < limit
 }

@@ -65,14 +65,15 @@ func TestCheckNoticesThatTheMachineWasSuspended(t *testing.T) {
 	defer tr.end(nil)
 	tr.extend(time.Now())
 	term := newTerm(lease.Lease{}, tr, func() {})
-	if err := term.Check(); err != nil {
+	if err := term.Check(time.Now()); err != nil {
 		t.Fatalf("before: %v", err)
 	}
-	tr.sent = skewed(t, tr.sent, -time.Hour, -time.Millisecond)
+	sent := skewed(t, *tr.sent.Load(), -time.Hour, -time.Millisecond)
+	tr.sent.Store(&sent)
 	if term.Context().Err() != nil {
 		t.Fatal("the timer has come already")
 	}
-	if err := term.Check(); !errors.Is(err, ErrLeaseLost) || !errors.Is(context.Cause(term.Context()), ErrLeaseLost) {
+	if err := term.Check(time.Now()); !errors.Is(err, ErrLeaseLost) || !errors.Is(context.Cause(term.Context()), ErrLeaseLost) {
 		t.Errorf("Check says %v, Context ends with %v", err, context.Cause(term.Context()))
 	}
 	if tr.extend(skewed(t, time.Now(), -time.Hour, -time.Millisecond)) || tr.context(nil).Err() == nil {
@@ -99,7 +100,7 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 			defer cancel()
 			time.Sleep(p.trust.limit - 1)
 			synctest.Wait()
-			if err := p.Check(); err != nil {
+			if err := p.Check(time.Now()); err != nil {
 				t.Fatalf("%s: Check says %v before the end", name, err)
 			}
 			time.Sleep(time.Nanosecond)
@@ -107,7 +108,7 @@ func TestCheckEndsTrustWhoseTimerIsLate(t *testing.T) {
 			if ctx.Err() != nil || p.gone.Load() {
 				t.Fatalf("%s: the timer is not late", name)
 			}
-			if err := p.Check(); !errors.Is(err, ErrLeaseLost) {
+			if err := p.Check(time.Now()); !errors.Is(err, ErrLeaseLost) {
 				t.Errorf("%s: Check says %v at the end", name, err)
 			}
 			synctest.Wait()

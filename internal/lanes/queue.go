@@ -1,6 +1,6 @@
 package lanes
 
-// queue is a list of lanes, of which any can leave. A lane is in one at most.
+// queue is a list of lanes, of which any can leave.
 type queue struct{ first, last *Lane }
 
 func (q *queue) push(l *Lane) {

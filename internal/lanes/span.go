@@ -5,6 +5,7 @@ package lanes
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/weir-go/weir/internal/mono"
@@ -20,13 +21,11 @@ import (
 // waits at most for calls that are at work. Those that wait for it themselves have no place, see
 // Rest.
 type Span struct {
-	bound int // calls at a time
-	most  int // records of a call
-	seed  maphash.Seed
-	lanes map[uint64]*Lane // by the hash of the key: two keys of one hash share a lane
-	ready queue            // lanes that may begin
-	busy  queue            // lanes at work, those that began first first
-	spare *Lane            // a list of those that are not used
+	bound   int // calls at a time
+	most    int // records of a call
+	seed    maphash.Seed
+	ready   queue // lanes that may begin
+	*memory       // with the lanes of keys; two keys of one hash share one
 
 	first, last *chunk
 	length      int // records from the first that is not done on
@@ -45,11 +44,13 @@ type Lane struct {
 
 	hash         uint64
 	alone        bool  // of one record, without a key
+	gathered     bool  // Records are in a slice of their own
 	works        bool  // a call is at Records
 	queued       bool  // in the queue of those that may begin
 	taken, till  *item // the first of Records that is not done; the last of Records, nil if there are none
 	head, tail   *item // what follows them
 	before, next *Lane // in a list
+	other        *Lane // in the table
 }
 
 // item is one record.
@@ -76,13 +77,14 @@ type chunk struct {
 
 // New makes an empty span of which so many calls may have records at a time, so many each.
 func New(bound, most int) *Span {
-	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), lanes: map[uint64]*Lane{}}
+	return &Span{bound: bound, most: most, seed: maphash.MakeSeed(), memory: memories.Get().(*memory)}
 }
 
 // Add adds records that follow those before. They must not change as long as the span has them.
 // When they are done everything before upTo is, if that is not zero: what lies there beside them
-// was dropped.
-func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now mono.Time) {
+// was dropped. Those that known, which may be nil, tells to be done already are in no lane. It
+// returns how many that are.
+func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now mono.Time, known *Known) (skipped int) {
 	c := &chunk{records: records, items: make([]item, len(records)), upTo: upTo, bytes: bytes, since: now}
 	if s.last == nil {
 		s.first = c
@@ -93,8 +95,13 @@ func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now 
 	s.length += len(records)
 	s.bytes += bytes
 	for i := range records {
-		l := s.lane(records[i].Key)
 		it := &c.items[i]
+		if known != nil && known.Done(&records[i]) {
+			*it = item{of: c, at: int32(i), done: true}
+			skipped++
+			continue
+		}
+		l := s.lane(records[i].Key)
 		*it = item{lane: l, of: c, at: int32(i)}
 		if l.tail == nil {
 			l.head = it
@@ -106,7 +113,20 @@ func (s *Span) Add(records []source.Record, bytes int, upTo shard.Position, now 
 			s.enqueue(l)
 		}
 	}
+	if skipped > 0 && c == s.first {
+		s.pass(c)
+	}
 	s.pop()
+	return skipped
+}
+
+// pass goes on to the first record of a chunk that is not done.
+func (s *Span) pass(c *chunk) {
+	for c.at < len(c.items) && c.items[c.at].done {
+		c.at++
+		s.length--
+		s.moved = true
+	}
 }
 
 // lane is that of a key.
@@ -117,11 +137,11 @@ func (s *Span) lane(key string) *Lane {
 		return l
 	}
 	hash := maphash.String(s.seed, key)
-	l := s.lanes[hash]
+	l := s.lanes.find(hash)
 	if l == nil {
 		l = s.open()
 		l.hash = hash
-		s.lanes[hash] = l
+		s.lanes.add(l)
 	}
 	return l
 }
@@ -129,7 +149,7 @@ func (s *Span) lane(key string) *Lane {
 func (s *Span) open() *Lane {
 	s.live++
 	if s.spare == nil {
-		some := make([]Lane, 16)
+		some := make([]Lane, min(max(s.live, 4), 64))
 		for i := range some {
 			some[i].next = s.spare
 			s.spare = &some[i]
@@ -166,7 +186,6 @@ func (s *Span) MayBegin() (l *Lane, oldest bool) {
 // Begin has a call begin with a lane that MayBegin returned: with Records.
 func (s *Span) Begin(l *Lane) {
 	s.ready.remove(l)
-	s.busy.push(l)
 	s.works++
 	l.queued, l.works = false, true
 	if l.till != nil { // after Pause
@@ -186,7 +205,11 @@ func (s *Span) Begin(l *Lane) {
 		l.Records = c.records[at : at+n : at+n]
 		return
 	}
-	l.Records = make([]source.Record, 0, n)
+	l.gathered = true
+	if last := len(s.gathered) - 1; last >= 0 {
+		l.Records, s.gathered = s.gathered[last], s.gathered[:last]
+	}
+	l.Records = slices.Grow(l.Records, n)
 	for it := l.taken; len(l.Records) < n; it = it.next {
 		l.Records = append(l.Records, *it.record())
 	}
@@ -203,11 +226,7 @@ func (s *Span) Done(l *Lane, n int) {
 		}
 		c := it.of
 		if c == s.first && int(it.at) == c.at {
-			for c.at < len(c.items) && c.items[c.at].done {
-				c.at++
-				s.length--
-			}
-			s.moved = true
+			s.pass(c)
 		}
 	}
 	s.pop()
@@ -222,7 +241,6 @@ func (s *Span) Work() { s.works++ }
 
 // Pause notes that no call is at the lane's Records until Resume.
 func (s *Span) Pause(l *Lane) {
-	s.busy.remove(l)
 	s.works--
 	l.works = false
 }
@@ -235,30 +253,25 @@ func (s *Span) enqueue(l *Lane) {
 	s.ready.push(l)
 }
 
-// Again notes that a call at the lane's Records has ended and the next one begun.
-func (s *Span) Again(l *Lane) {
-	s.busy.remove(l)
-	s.busy.push(l)
-}
-
-// Longest is the lane whose call has been going on longest, nil if none is at work.
-func (s *Span) Longest() *Lane { return s.busy.first }
-
 // Return notes that the lane's Records are done, and the call over.
 func (s *Span) Return(l *Lane) {
-	s.busy.remove(l)
 	s.works--
+	if l.gathered {
+		clear(l.Records) // they must not keep what they were read from
+		s.gathered = append(s.gathered, l.Records[:0])
+		l.gathered = false
+	}
 	l.works, l.taken, l.till, l.Records, l.Of = false, nil, nil, nil, nil
 	if l.head != nil {
 		s.enqueue(l)
 		return
 	}
 	if !l.alone {
-		delete(s.lanes, l.hash)
+		s.lanes.remove(l)
 	}
 	s.live--
-	*l = Lane{next: s.spare}
-	s.spare = l
+	l.alone = false // and the rest of it is as it was at first
+	s.spare, l.next = l, s.spare
 }
 
 // pop lets go of chunks that are done.
@@ -276,10 +289,7 @@ func (s *Span) pop() {
 			s.last = nil
 			return
 		}
-		for c = s.first; c.at < len(c.items) && c.items[c.at].done; {
-			c.at++
-			s.length--
-		}
+		s.pass(s.first)
 	}
 }
 

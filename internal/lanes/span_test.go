@@ -21,7 +21,6 @@ type model struct {
 	all   []known
 	added []added
 	calls []*call
-	busy  []*call // those at work, in the order in which they began
 	keys  int
 }
 
@@ -70,7 +69,7 @@ func (m *model) add() {
 		m.all = append(m.all, known{record: r})
 	}
 	m.added = append(m.added, a)
-	m.span.Add(some, a.bytes, a.upTo, a.since)
+	m.span.Add(some, a.bytes, a.upTo, a.since, nil)
 }
 
 // oldest is the first that is not done, len(m.all) if all are.
@@ -140,7 +139,6 @@ func (m *model) begin() {
 				m.t.Fatalf("two calls of a lane: %+v", c)
 			}
 			c.paused = false
-			m.busy = append(m.busy, c)
 			return
 		}
 	}
@@ -166,7 +164,7 @@ func (m *model) begin() {
 	if len(c.records) != len(lane.Records) || isOldest && c.records[0] != oldest {
 		m.t.Fatalf("a call of %d records has %v", len(lane.Records), c.records)
 	}
-	m.calls, m.busy = append(m.calls, c), append(m.busy, c)
+	m.calls = append(m.calls, c)
 }
 
 func same(a, b *source.Record) bool {
@@ -196,22 +194,11 @@ func (m *model) goOn() {
 	switch {
 	case c.done == len(c.records):
 		m.span.Return(c.lane)
-		m.rests(c)
 		m.calls = slices.Delete(m.calls, i, i+1)
 	case m.rng.IntN(2) == 0:
 		m.span.Pause(c.lane)
-		m.rests(c)
 		c.paused = true
-	case m.rng.IntN(2) == 0:
-		m.span.Again(c.lane)
-		m.rests(c)
-		m.busy = append(m.busy, c)
 	}
-}
-
-// rests notes that a call is not at work.
-func (m *model) rests(c *call) {
-	m.busy = slices.DeleteFunc(m.busy, func(other *call) bool { return other == c })
 }
 
 // check compares all that a span says.
@@ -253,9 +240,6 @@ func (m *model) check() {
 	if live, works := m.span.Lanes(); live != len(keys)+alone || works != m.works() {
 		m.t.Fatalf("%d lanes, %d at work, want %d and %d", live, works, len(keys)+alone, m.works())
 	}
-	if longest := m.span.Longest(); (longest == nil) != (len(m.busy) == 0) || longest != nil && longest != m.busy[0].lane {
-		m.t.Fatalf("at work for the longest time is %p of %d", longest, len(m.busy))
-	}
 	r, lane, since := m.span.Oldest()
 	if (r == nil) != (oldest == len(m.all)) || (lane == nil) != (r == nil) {
 		m.t.Fatalf("the oldest is %v", r)
@@ -295,9 +279,11 @@ func TestASpanIsLikeAListThatIsLookedThrough(t *testing.T) {
 				m.goOn()
 				m.check()
 			}
-			if m.oldest() < len(m.all) || len(m.span.lanes) > 0 || m.span.first != nil {
+			if m.oldest() < len(m.all) || m.span.lanes.n > 0 || m.span.first != nil {
 				t.Errorf("it does not come to its end: %d of %d", m.oldest(), len(m.all))
 			}
+			m.span.Close() // the next one uses what it needed
+			m.check()
 		})
 	}
 }
@@ -314,7 +300,7 @@ func rounds() uint64 {
 func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 	s := New(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
-		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "a", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1)
+		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "a", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1, nil)
 	begins := func(key string, isOldest bool) *Lane {
 		t.Helper()
 		l, oldest := s.MayBegin()
@@ -357,7 +343,7 @@ func TestAPlaceIsKeptForTheOldest(t *testing.T) {
 func TestWhoRestsLeavesItsPlace(t *testing.T) {
 	s := New(2, 1)
 	s.Add([]source.Record{{Key: "a", SequenceNumber: "1", Done: shard.Whole}, {Key: "b", SequenceNumber: "2", Done: shard.Whole},
-		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "d", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1)
+		{Key: "c", SequenceNumber: "3", Done: shard.Whole}, {Key: "d", SequenceNumber: "4", Done: shard.Whole}}, 4, shard.Position{}, 1, nil)
 	for _, key := range []string{"a", "b", "c", "d"} {
 		l, _ := s.MayBegin()
 		if l == nil {

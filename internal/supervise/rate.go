@@ -22,6 +22,10 @@ func RateOf(value float64, now time.Time) Rate { return Rate{value, mono.Of(now)
 
 // Add takes in bytes that were handled until now.
 func (r *Rate) Add(bytes int, now time.Time) {
+	if mono.Of(now).Sub(r.at) < time.Millisecond && !r.at.IsZero() { // too soon to weigh it anew
+		r.value += float64(bytes) / loadSpan.Seconds()
+		return
+	}
 	*r = Rate{r.Now(now) + float64(bytes)/loadSpan.Seconds(), mono.Of(now)}
 }
 

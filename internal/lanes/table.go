@@ -1,0 +1,79 @@
+package lanes
+
+import (
+	"sync"
+
+	"github.com/weir-go/weir/internal/source"
+)
+
+// table has lanes by the hash of their keys, in lists. A map would cost some three times as much:
+// with many keys a lane comes and goes with nearly every record.
+type table struct {
+	lists []*Lane // as many as a power of two; linked by Lane.other
+	n     int     // lanes
+}
+
+func (t *table) list(hash uint64) **Lane { return &t.lists[hash&uint64(len(t.lists)-1)] }
+
+// find is the lane of a hash, nil if there is none.
+func (t *table) find(hash uint64) *Lane {
+	if t.n == 0 {
+		return nil
+	}
+	l := *t.list(hash)
+	for l != nil && l.hash != hash {
+		l = l.other
+	}
+	return l
+}
+
+// add adds a lane of a hash that has none.
+func (t *table) add(l *Lane) {
+	if 2*t.n >= len(t.lists) {
+		before := t.lists
+		t.lists = make([]*Lane, max(4*t.n, 16))
+		for _, l := range before {
+			for l != nil {
+				next := l.other
+				t.put(l)
+				l = next
+			}
+		}
+	}
+	t.put(l)
+	t.n++
+}
+
+func (t *table) put(l *Lane) {
+	at := t.list(l.hash)
+	l.other, *at = *at, l
+}
+
+// remove removes a lane that is there.
+func (t *table) remove(l *Lane) {
+	at := t.list(l.hash)
+	for *at != l {
+		at = &(*at).other
+	}
+	*at, l.other = l.other, nil
+	t.n--
+}
+
+// memory is what a span needs and the next one can use again. It has no records.
+type memory struct {
+	lanes    table
+	spare    *Lane             // a list of those that are not used
+	gathered [][]source.Record // slices for Records of lanes
+}
+
+// memories are of spans that were closed: a shard that has something to handle now and then makes a
+// span each time.
+var memories = sync.Pool{New: func() any { return new(memory) }}
+
+// Close lets others use what the span needs, unless it has lanes. Nothing may be added to it then.
+func (s *Span) Close() {
+	if s.live == 0 && s.memory != nil {
+		memories.Put(s.memory)
+		s.memory = nil
+	}
+}
