@@ -88,7 +88,7 @@ func (l logger) Write(p []byte) (int, error) {
 
 func TestTheScriptIsTheSeeds(t *testing.T) {
 	text := func(seed uint64, store string) string {
-		s, err := newScript(seed, "all", store, byBoth)
+		s, err := newScript(settings{Seed: seed, Profile: "all", Store: store, Reading: byBoth, Sink: s3Sink, Failing: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestProfiles(t *testing.T) {
 		{"subscriptions end", servers.SQLiteStore, byPolling, 0, "with -reading polling"},
 		{"weather", servers.SQLiteStore, "", 0, `"weather"`},
 	} {
-		s, err := newScript(1, c.profile, c.store, cmp.Or(c.reading, byBoth))
+		s, err := newScript(settings{Seed: 1, Profile: c.profile, Store: c.store, Reading: cmp.Or(c.reading, byBoth)})
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v", c.profile, err)

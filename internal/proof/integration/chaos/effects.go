@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"testing"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -12,8 +13,36 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// With -sink each record is a row of the store's database, by sqlsink, and what is judged is these
-// rows: journals could not say which of the calls that they tell of were rolled back.
+// With -sink what is judged is what the sink has: a row of the store's database for each record, by
+// sqlsink, or a line of an object in S3, by s3sink. Journals could not say which of the calls that
+// they tell of were rolled back.
+const (
+	sqlSink = "sqlsink"
+	s3Sink  = "s3sink"
+)
+
+// prepareSink makes what a sink needs.
+func (s *stage) prepareSink(t testing.TB) error {
+	switch s.Sink {
+	case sqlSink:
+		return s.prepareEffects()
+	case s3Sink:
+		return s.prepareBucket(t)
+	}
+	return nil
+}
+
+// countDone counts the records that somebody has handled, or given up.
+func (s *stage) countDone() (int64, error) {
+	switch {
+	case s.Sink == sqlSink:
+		return s.countEffects()
+	case s.Sink == s3Sink:
+		err := s.bucket.follow(context.Background())
+		return int64(len(s.bucket.rows())), err
+	}
+	return countDistinct(s.dir)
+}
 
 func sinkOn(db *sql.DB) (*sqlsink.Sink, error) {
 	return sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Postgres, App: app, MaxIdle: 5 * time.Second})
@@ -88,27 +117,10 @@ func (s *stage) countEffects() (n int64, err error) {
 	return n, err
 }
 
-// judgeEffects holds each record that was put to be one row, in the order of its key.
+// judgeEffects holds each record that was put to be there once, in the order of its key.
 func (s *stage) judgeEffects(puts []verdict.Put) error {
-	db, err := sql.Open("pgx", s.backing.place(""))
+	rows, err := s.allEffects()
 	if err != nil {
-		return err
-	}
-	defer db.Close()
-	found, err := db.Query("SELECT key, number FROM effects ORDER BY id")
-	if err != nil {
-		return err
-	}
-	defer found.Close()
-	var rows []verdict.Put
-	for found.Next() {
-		var p verdict.Put
-		if err := found.Scan(&p.Key, &p.Number); err != nil {
-			return err
-		}
-		rows = append(rows, p)
-	}
-	if err := found.Err(); err != nil {
 		return err
 	}
 	s.effects = len(rows)
@@ -116,6 +128,32 @@ func (s *stage) judgeEffects(puts []verdict.Put) error {
 		s.blame("%s", wrong)
 	}
 	return nil
+}
+
+// allEffects are all that there are, those of a key in the order in which they were made.
+func (s *stage) allEffects() ([]verdict.Put, error) {
+	if s.Sink == s3Sink {
+		return s.allLines(context.Background())
+	}
+	db, err := sql.Open("pgx", s.backing.place(""))
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	found, err := db.Query("SELECT key, number FROM effects ORDER BY id")
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	var rows []verdict.Put
+	for found.Next() {
+		var p verdict.Put
+		if err := found.Scan(&p.Key, &p.Number); err != nil {
+			return nil, err
+		}
+		rows = append(rows, p)
+	}
+	return rows, found.Err()
 }
 
 // wrongEffects says what is wrong with the rows of what was put, "" for nothing.

@@ -13,13 +13,12 @@ import (
 // finish lets everything be handled, stops the workers, and looks at what is left.
 func (s *stage) finish(puts int64) error {
 	bound := s.times.takenOver() + s.Allowance
+	if s.Failing {
+		bound += 2 * patience // a record that is given up while nothing else is handled, and what is behind it
+	}
 	s.say("no more faults, %d records; waiting for the last ones", puts)
 	for deadline := time.Now().Add(bound); ; <-time.After(200 * time.Millisecond) {
-		count := func() (int64, error) { return countDistinct(s.dir) }
-		if s.Sink {
-			count = s.countEffects
-		}
-		distinct, err := count()
+		distinct, err := s.countDone()
 		if err != nil {
 			return err
 		}
@@ -49,7 +48,7 @@ func (s *stage) finish(puts int64) error {
 			s.blame("a process of %s is left", l.name)
 		}
 	}
-	if s.Sink {
+	if s.Sink != "" {
 		text, err := os.ReadFile(filepath.Join(s.dir, putsFile))
 		if err != nil {
 			return err
