@@ -18,6 +18,22 @@ import (
 // What AWS Lambda's event source does with batches that fail, as it is documented and was recorded,
 // row by row, and what weir does. Records are letters; a call is what it got, with a ! if it
 // failed. Where weir differs on purpose, differs says why.
+//
+// What has no row, and why:
+//
+//   - The pauses between tries: Lambda's schedule is not published, only that they grow. Here they
+//     are as long as each other, and TestBisectingTakesALogarithmOfCalls needs hardly any.
+//   - Where an odd number of records is halved: no document says it. weir puts the one that is over
+//     into the first half.
+//   - Answers that only JSON can give: a null or empty list, an empty object, a misspelt name, no
+//     JSON at all. A handler in Go returns nil or an error. "weir consume --exec-results" has such
+//     answers, and takes whatever it does not know for a failure of the batch, where Lambda takes
+//     some for success.
+//   - The switch without which Lambda ignores partial answers: [weir.FailedAt] has none.
+//   - A record that blocks its shard until it leaves the stream: what follows then is the policy for
+//     positions that have expired, and not one for failures.
+//
+// Calls that fail before the function runs are in TestReadsThatFailAreNoAttempts.
 func TestWhatLambdaDoesWithFailures(t *testing.T) {
 	// at fails at the first of some records, and names it
 	at := func(bad string) answer {

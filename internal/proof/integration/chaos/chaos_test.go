@@ -88,7 +88,7 @@ func (l logger) Write(p []byte) (int, error) {
 
 func TestTheScriptIsTheSeeds(t *testing.T) {
 	text := func(seed uint64, store string) string {
-		s, err := newScript(seed, "all", store, byBoth)
+		s, err := newScript(settings{Seed: seed, Profile: "all", Store: store, Reading: byBoth, Sink: s3Sink, Failing: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestProfiles(t *testing.T) {
 		{"subscriptions end", servers.SQLiteStore, byPolling, 0, "with -reading polling"},
 		{"weather", servers.SQLiteStore, "", 0, `"weather"`},
 	} {
-		s, err := newScript(1, c.profile, c.store, cmp.Or(c.reading, byBoth))
+		s, err := newScript(settings{Seed: 1, Profile: c.profile, Store: c.store, Reading: cmp.Or(c.reading, byBoth)})
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v", c.profile, err)
@@ -223,7 +223,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions", "-sink sql", "-store all -sink sql", "-sink tape"} {
+	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions", "-sink", "-store all -sink"} {
 		if code := command(strings.Fields(line), logger{t}, logger{t}); code != misused {
 			t.Errorf("%s: exit code %d", line, code)
 		}

@@ -11,11 +11,12 @@ import (
 
 // slot is a worker, whatever its process is at the moment, and its connections.
 type slot struct {
-	name           string
-	reading        weir.Reading
-	n              int // of its lives
-	life           *life
-	store, kinesis *cut.Proxy // store is nil where that is a file
+	name    string
+	reading weir.Reading
+	n       int // of its lives
+	life    *life
+	// store is nil where that is a file, bucket without one
+	store, kinesis, bucket *cut.Proxy
 }
 
 // hire makes a worker with its connections and starts its first process.
@@ -30,6 +31,11 @@ func (s *stage) hire(n int) (err error) {
 			return err
 		}
 	}
+	if s.bucket != nil {
+		if w.bucket, err = cut.New(s.bucket.server.Addr); err != nil {
+			return err
+		}
+	}
 	return s.start(w)
 }
 
@@ -38,15 +44,15 @@ func (s *stage) start(w *slot) (err error) {
 	w.n++
 	told := worker{
 		Life: fmt.Sprintf("%s.%d", w.name, w.n), Kinesis: "https://" + w.kinesis.Addr(), CA: s.caFile(), Kind: s.Store,
-		Reading: w.reading, Beat: s.Beat, Failover: s.Failover, Sink: s.Sink,
-	}
-	if o, ok := s.made.(*objects); ok {
-		told.S3 = o.cut
+		Reading: w.reading, Beat: s.Beat, Failover: s.Failover, Sink: s.Sink, Failing: s.Failing,
 	}
 	if w.store != nil {
 		told.Place = s.backing.place(w.store.Addr())
 	} else {
 		told.Place = s.backing.place("")
+	}
+	if w.bucket != nil {
+		told.Bucket = w.bucket.Addr()
 	}
 	told.Journal = filepath.Join(s.dir, told.Life+journalSuffix)
 	if w.life, err = startLife(told, s.dir); err == nil {
@@ -71,11 +77,10 @@ func (s *stage) killEverything() {
 		}
 	}
 	for _, w := range s.slots {
-		if w.kinesis != nil {
-			w.kinesis.Close()
-		}
-		if w.store != nil {
-			w.store.Close()
+		for _, p := range []*cut.Proxy{w.kinesis, w.store, w.bucket} {
+			if p != nil {
+				p.Close()
+			}
 		}
 	}
 }

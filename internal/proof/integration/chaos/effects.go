@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"testing"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -12,33 +13,44 @@ import (
 	"github.com/weir-go/weir/sink/sqlsink"
 )
 
-// With -sink each record is an effect, and what is judged is these effects: journals could not say
-// which of the calls that they tell of were rolled back.
-
+// With -sink what is judged is what the sink has: a row of the store's database for each record, by
+// sqlsink, or a line of an object in S3, by s3sink. Journals could not say which of the calls that
+// they tell of were rolled back.
 const (
-	sinkSQL = "sql" // a row of the store's database, by sqlsink
-	sinkS3  = "s3"  // a line of an object, by s3sink
+	sqlSink = "sqlsink"
+	s3Sink  = "s3sink"
 )
 
-// effects are what a sink has made of records.
-type effects interface {
-	// prepare makes what workers expect to be there.
-	prepare(ctx context.Context) error
-	// count is how many there are. It is called again and again while there are more to come.
-	count(ctx context.Context) (int64, error)
-	// all are all of them, those of a key in the order in which they are there.
-	all(ctx context.Context) ([]verdict.Put, error)
+// prepareSink makes what a sink needs.
+func (s *stage) prepareSink(t testing.TB) error {
+	switch s.Sink {
+	case sqlSink:
+		return s.prepareEffects()
+	case s3Sink:
+		return s.prepareBucket(t)
+	}
+	return nil
 }
 
-// rows are the effects in a database.
-type rows struct{ place string }
+// countDone counts the records that somebody has handled, or given up.
+func (s *stage) countDone() (int64, error) {
+	switch {
+	case s.Sink == sqlSink:
+		return s.countEffects()
+	case s.Sink == s3Sink:
+		err := s.bucket.follow(context.Background())
+		return int64(len(s.bucket.rows())), err
+	}
+	return countDistinct(s.dir)
+}
 
 func sinkOn(db *sql.DB) (*sqlsink.Sink, error) {
 	return sqlsink.New(db, sqlsink.Options{Dialect: sqlsink.Postgres, App: app, MaxIdle: 5 * time.Second})
 }
 
-func (r rows) prepare(ctx context.Context) error {
-	db, err := sql.Open("pgx", r.place)
+// prepareEffects makes the tables.
+func (s *stage) prepareEffects() error {
+	db, err := sql.Open("pgx", s.backing.place(""))
 	if err != nil {
 		return err
 	}
@@ -47,10 +59,10 @@ func (r rows) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := sink.Migrate(ctx); err != nil {
+	if err := sink.Migrate(s.ctx); err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "CREATE TABLE effects (id BIGSERIAL PRIMARY KEY, key TEXT NOT NULL, number INTEGER NOT NULL)")
+	_, err = db.ExecContext(s.ctx, "CREATE TABLE effects (id BIGSERIAL PRIMARY KEY, key TEXT NOT NULL, number INTEGER NOT NULL)")
 	return err
 }
 
@@ -94,51 +106,57 @@ func (w worker) apply(ctx context.Context, c *weir.Consumer) error {
 	}))
 }
 
-func (r rows) count(ctx context.Context) (n int64, err error) {
-	db, err := sql.Open("pgx", r.place)
+// countEffects is how many rows there are.
+func (s *stage) countEffects() (n int64, err error) {
+	db, err := sql.Open("pgx", s.backing.place(""))
 	if err != nil {
 		return 0, err
 	}
 	defer db.Close()
-	err = db.QueryRowContext(ctx, "SELECT count(*) FROM effects").Scan(&n)
+	err = db.QueryRow("SELECT count(*) FROM effects").Scan(&n)
 	return n, err
 }
 
-func (r rows) all(ctx context.Context) (all []verdict.Put, err error) {
-	db, err := sql.Open("pgx", r.place)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	found, err := db.QueryContext(ctx, "SELECT key, number FROM effects ORDER BY id")
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	for found.Next() {
-		var p verdict.Put
-		if err := found.Scan(&p.Key, &p.Number); err != nil {
-			return nil, err
-		}
-		all = append(all, p)
-	}
-	return all, found.Err()
-}
-
-// judgeEffects holds each record that was put to be one effect, in the order of its key.
+// judgeEffects holds each record that was put to be there once, in the order of its key.
 func (s *stage) judgeEffects(puts []verdict.Put) error {
-	all, err := s.made.all(context.Background())
+	rows, err := s.allEffects()
 	if err != nil {
 		return err
 	}
-	s.effects = len(all)
-	if wrong := wrongEffects(puts, all); wrong != "" {
+	s.effects = len(rows)
+	if wrong := wrongEffects(puts, rows); wrong != "" {
 		s.blame("%s", wrong)
 	}
 	return nil
 }
 
-// wrongEffects says what is wrong with the effects of what was put, "" for nothing.
+// allEffects are all that there are, those of a key in the order in which they were made.
+func (s *stage) allEffects() ([]verdict.Put, error) {
+	if s.Sink == s3Sink {
+		return s.allLines(context.Background())
+	}
+	db, err := sql.Open("pgx", s.backing.place(""))
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	found, err := db.Query("SELECT key, number FROM effects ORDER BY id")
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	var rows []verdict.Put
+	for found.Next() {
+		var p verdict.Put
+		if err := found.Scan(&p.Key, &p.Number); err != nil {
+			return nil, err
+		}
+		rows = append(rows, p)
+	}
+	return rows, found.Err()
+}
+
+// wrongEffects says what is wrong with the rows of what was put, "" for nothing.
 func wrongEffects(puts, rows []verdict.Put) string {
 	last, seen := map[string]int{}, map[verdict.Put]bool{}
 	lost, doubled, disorder, strange := 0, 0, 0, len(rows)

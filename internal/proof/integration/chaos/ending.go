@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,16 +13,12 @@ import (
 // finish lets everything be handled, stops the workers, and looks at what is left.
 func (s *stage) finish(puts int64) error {
 	bound := s.times.takenOver() + s.Allowance
-	if s.Sink == sinkS3 {
-		bound += 2 * objectAge
+	if s.Failing {
+		bound += 2 * patience // a record that is given up while nothing else is handled, and what is behind it
 	}
 	s.say("no more faults, %d records; waiting for the last ones", puts)
 	for deadline := time.Now().Add(bound); ; <-time.After(200 * time.Millisecond) {
-		count := func() (int64, error) { return countDistinct(s.dir) }
-		if s.made != nil {
-			count = func() (int64, error) { return s.made.count(context.Background()) }
-		}
-		distinct, err := count()
+		distinct, err := s.countDone()
 		if err != nil {
 			return err
 		}
@@ -53,7 +48,7 @@ func (s *stage) finish(puts int64) error {
 			s.blame("a process of %s is left", l.name)
 		}
 	}
-	if s.made != nil {
+	if s.Sink != "" {
 		text, err := os.ReadFile(filepath.Join(s.dir, putsFile))
 		if err != nil {
 			return err

@@ -78,7 +78,7 @@ func readJournals(dir string) (journals []verdict.Journal, err error) {
 	return journals, nil
 }
 
-// countDistinct counts the records that somebody has handled.
+// countDistinct counts the records that somebody has handled or given up.
 func countDistinct(dir string) (int64, error) {
 	journals, err := readJournals(dir)
 	if err != nil {
@@ -90,5 +90,9 @@ func countDistinct(dir string) (int64, error) {
 			seen[h.Put] = true
 		}
 	}
-	return int64(len(seen)), nil
+	letters, err := readLetters(dir)
+	for _, l := range letters {
+		seen[l.Put] = true
+	}
+	return int64(len(seen)), err
 }

@@ -36,7 +36,8 @@ type settings struct {
 	Rate      int           `json:"rate"`
 	Seed      uint64        `json:"seed"`
 	Profile   string        `json:"profile"`
-	Sink      string        `json:"sink,omitempty"`
+	Sink      string        `json:"sink,omitempty"`    // "" for a journal
+	Failing   bool          `json:"failing,omitempty"` // handlers fail, and records are given up
 	Beat      time.Duration `json:"beat_ns"`
 	Failover  time.Duration `json:"failover_ns"`
 	Allowance time.Duration `json:"allowance_ns"`
@@ -86,7 +87,8 @@ func command(args []string, out, log io.Writer) int {
 	flags.IntVar(&s.Rate, "rate", 300, "records a second")
 	flags.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "decides the faults; by default by chance")
 	flags.StringVar(&s.Profile, "profile", "all", "kinds of fault: all, workers, store, kinesis, shards, or names, with ; between them; list shows them")
-	flags.StringVar(&s.Sink, "sink", "", "sql: each record is a row of the store's database, by sqlsink, with -store postgres; s3: each is a line of an object in S3, by s3sink. What is judged is that each is there once")
+	flags.StringVar(&s.Sink, "sink", "", "what is judged is that each record is there once: sqlsink for a row of the store's database, with -store postgres; s3sink for a line of an object in S3")
+	flags.BoolVar(&s.Failing, "failing", false, "handlers fail at some records for ever, at some by chance, and at all for a while; records are given up to a destination that fails too")
 	flags.DurationVar(&s.Beat, "beat", time.Second, "the workers' beat interval")
 	flags.DurationVar(&s.Failover, "failover", 5*time.Second, "the workers' failover time")
 	flags.DurationVar(&s.Allowance, "allowance", 4*time.Second, "what the machine and the handlers, which are slow on purpose, may add to each bound")
@@ -107,13 +109,15 @@ func command(args []string, out, log io.Writer) int {
 		return misused
 	}
 	for _, name := range stores[*store] {
-		if _, err := newScript(s.Seed, s.Profile, name, s.Reading); err != nil && *again == "" {
+		s := s
+		s.Store = name
+		if _, err := newScript(s); err != nil && *again == "" {
 			fmt.Fprintln(log, "chaos:", err)
 			return misused
 		}
 	}
-	if !slices.Contains([]string{"", sinkSQL, sinkS3}, s.Sink) || s.Sink == sinkSQL && *store != "postgres" {
-		fmt.Fprintln(log, "chaos: -sink is sql, with -store postgres, or s3")
+	if wrong := s.sinkMisused(*store); wrong != "" {
+		fmt.Fprintln(log, "chaos:", wrong)
 		return misused
 	}
 	if s.Failover < 3*s.Beat {
@@ -155,6 +159,35 @@ func show(r *report, err error, format string, out, log io.Writer) int {
 	return 0
 }
 
+// sinkMisused says what does not go together, "" for nothing.
+func (s *settings) sinkMisused(store string) string {
+	switch {
+	case s.Sink != "" && s.Sink != sqlSink && s.Sink != s3Sink:
+		return fmt.Sprintf("-sink %q is neither %s nor %s", s.Sink, sqlSink, s3Sink)
+	case s.Sink == sqlSink && store != "postgres":
+		return "-sink sqlsink needs -store postgres"
+	case s.Sink != "" && s.Failing:
+		return "-failing and -sink exclude each other: what handlers fail at is judged by their journals"
+	}
+	return ""
+}
+
+// judge decides what a history is worth.
+func (r *report) judge(h verdict.History, dir string) (err error) {
+	switch {
+	case r.Sink != "":
+		r.Put, r.faults = len(h.Puts), len(h.Faults)
+	case r.Failing:
+		h.Letters, err = readLetters(dir)
+		h.Poison, h.AnyWait = poison, true
+		r.Letters = len(h.Letters)
+		r.Verdict = verdict.Judge(h)
+	default:
+		r.Verdict = verdict.Judge(h)
+	}
+	return err
+}
+
 // run makes one run and judges it.
 func run(ctx context.Context, s settings, keep string, log io.Writer) (*report, error) {
 	dir, err := directory(keep, s.Store)
@@ -184,11 +217,8 @@ func run(ctx context.Context, s settings, keep string, log io.Writer) (*report, 
 	if err != nil {
 		return nil, err
 	}
-	if s.Sink != "" {
-		r.Put = len(h.Puts)
-		r.faults = len(h.Faults)
-	} else {
-		r.Verdict = verdict.Judge(h)
+	if err := r.judge(h, dir); err != nil {
+		return nil, err
 	}
 	if keep == "" && r.clean() {
 		r.Dir = ""
@@ -223,12 +253,11 @@ func judgeAgain(dir string) (*report, error) {
 		return nil, err
 	}
 	if r.Sink != "" {
-		return nil, errors.New("what a run with -sink is judged by is gone with its server")
+		return nil, errors.New("what a run with -sink is judged by is gone with its database or bucket")
 	}
 	h, err := readHistory(dir, r.Allowance)
 	if err != nil {
 		return nil, err
 	}
-	r.Verdict = verdict.Judge(h)
-	return r, nil
+	return r, r.judge(h, dir)
 }

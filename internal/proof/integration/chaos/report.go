@@ -15,7 +15,8 @@ type report struct {
 	Took time.Duration `json:"took_ns"`
 	verdict.Verdict
 	// Calls that reached Kinesis.
-	Effects    int      `json:"effects,omitempty"` // rows, with -sink
+	Effects    int      `json:"effects,omitempty"` // rows or lines, with -sink
+	Letters    int      `json:"letters,omitempty"` // with -failing, repetitions included
 	Subscribed int      `json:"subscribe_calls"`
 	Polled     int      `json:"get_records_calls"`
 	Wrong      []string `json:"wrong"` // promises that were broken outside of the journals
@@ -39,7 +40,7 @@ func (r *report) write(w io.Writer) {
 	fmt.Fprintf(w, "\n%s, reading %s: %v with %d workers, %d shards at first, %d records a second, beats of %v, failover after %v, seed %d\n\n",
 		r.Store, r.Reading, r.Took.Round(time.Second), r.Workers, r.Shards, r.Rate, r.Beat, r.Failover, r.Seed)
 	if r.Sink != "" {
-		fmt.Fprintf(w, "%d faults, %d records put, %d effects by %ssink\n", r.faults, r.Put, r.Effects, r.Sink)
+		fmt.Fprintf(w, "%d faults, %d records put, %d effects\n", r.faults, r.Put, r.Effects)
 		r.end(w)
 		return
 	}
@@ -54,6 +55,11 @@ func (r *report) write(w io.Writer) {
 		times, r.Put, r.Lost, r.Disorder, r.Repeated, r.Unexplained)
 	fmt.Fprintf(w, "%d overlaps (%d records were in the hands of frozen processes, which nobody can prevent); %d checkpoints confirmed, %d broken\n",
 		r.Overlaps, r.Late, r.Saves, r.Backwards)
+	if r.Failing {
+		fmt.Fprintf(w, "%d records were given up, %d letters in all; none that was handled before, none of a record without fault\n", r.GivenUp, r.Letters)
+		r.end(w)
+		return
+	}
 	fmt.Fprintf(w, "%d records waited for longer than allowed, which is a fault's bound and %v for the machine; the machine held this process up for %v at most\n",
 		r.Silences, r.Allowance, brief(r.Machine))
 	if r.Subscribed+r.Polled > 0 { // else it is not known any more

@@ -20,7 +20,9 @@ type kind struct {
 	stores  []string // nil for all
 	// subscribed says that it is for runs in which somebody reads by fan-out.
 	subscribed bool
-	play       func(*stage, round) error
+	// failing says that it is for runs with -failing, bucket that it is for those with -sink s3sink.
+	failing, bucket bool
+	play            func(*stage, round) error
 }
 
 // round is one fault as the script has it. What is left to chance is in it already: the processes
@@ -77,6 +79,12 @@ var kinds = []*kind{
 
 	{name: "split or merge", profile: "shards", modes: []string{split, merge}, play: (*stage).reshard},
 	{name: "split while the owner is frozen", profile: "shards", play: (*stage).splitFrozen},
+
+	{name: "the downstream is away", profile: "handlers", failing: true, play: (*stage).takeDownstream},
+	{name: "one worker cut off from the bucket", profile: "bucket", modes: cuts, bucket: true,
+		play: func(s *stage, r round) error { return s.cutBucket(r, false) }},
+	{name: "all cut off from the bucket", profile: "bucket", modes: cuts, bucket: true,
+		play: func(s *stage, r round) error { return s.cutBucket(r, true) }},
 }
 
 const (
@@ -95,10 +103,10 @@ type script struct {
 
 // newScript makes the script of a profile: "all", or names of profiles and kinds with commas
 // between them.
-func newScript(seed uint64, profile, store, reading string) (*script, error) {
-	s := &script{rand: rand.New(rand.NewPCG(seed, 1)), turn: map[*kind]int{}}
+func newScript(of settings) (*script, error) {
+	s := &script{rand: rand.New(rand.NewPCG(of.Seed, 1)), turn: map[*kind]int{}}
 	wanted := map[string]bool{}
-	for name := range strings.SplitSeq(profile, ";") {
+	for name := range strings.SplitSeq(of.Profile, ";") {
 		wanted[strings.TrimSpace(name)] = false
 	}
 	for _, k := range kinds {
@@ -107,7 +115,8 @@ func newScript(seed uint64, profile, store, reading string) (*script, error) {
 				continue
 			}
 			wanted[name] = true
-			can := (k.stores == nil || slices.Contains(k.stores, store)) && (!k.subscribed || reading != byPolling)
+			can := (k.stores == nil || slices.Contains(k.stores, of.Store)) && (!k.subscribed || of.Reading != byPolling) &&
+				(!k.failing || of.Failing) && (!k.bucket || of.Sink == s3Sink)
 			if can && !slices.Contains(s.kinds, k) {
 				s.kinds = append(s.kinds, k)
 			}
@@ -119,7 +128,7 @@ func newScript(seed uint64, profile, store, reading string) (*script, error) {
 		}
 	}
 	if len(s.kinds) == 0 {
-		return nil, fmt.Errorf("no fault of %q is for a store of the kind %s with -reading %s", profile, store, reading)
+		return nil, fmt.Errorf("no fault of %q is for a store of the kind %s with -reading %s", of.Profile, of.Store, of.Reading)
 	}
 	for _, k := range s.kinds {
 		s.turn[k] = s.rand.IntN(max(1, len(k.modes)))

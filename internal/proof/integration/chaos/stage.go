@@ -46,8 +46,8 @@ type stage struct {
 	skipped map[string]bool
 	wrong   []string
 
-	made               effects // with -sink
-	effects            int     // … how many there were in the end
+	bucket             *bucket // with -sink s3sink
+	effects            int     // rows or lines, with -sink
 	subscribed, polled int     // calls of SubscribeToShard and GetRecords, in the end
 }
 
@@ -63,16 +63,8 @@ func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 	if err := servers.PrepareStore(s.ctx, s.Store, s.backing.place("")); err != nil {
 		return 0, 0, err
 	}
-	switch s.Sink {
-	case sinkSQL:
-		s.made = rows{s.backing.place("")}
-	case sinkS3:
-		s.made = newObjects(t)
-	}
-	if s.made != nil {
-		if err := s.made.prepare(s.ctx); err != nil {
-			return 0, 0, err
-		}
+	if err := s.prepareSink(t); err != nil {
+		return 0, 0, err
 	}
 	if s.server, err = kinesistest.Start(kinesistest.Config{NoLimits: true, TLS: true, SubscriptionLife: subscriptionLife}); err != nil {
 		return 0, 0, err
@@ -114,7 +106,7 @@ func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 
 // inflict plays the script until its time is over.
 func (s *stage) inflict() error {
-	script, err := newScript(s.Seed, s.Profile, s.Store, s.Reading)
+	script, err := newScript(s.settings)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,8 +42,8 @@ type worker struct {
 	Life, Kinesis, CA, Kind, Place, Journal string
 	Reading                                 weir.Reading
 	Beat, Failover                          time.Duration
-	Sink                                    string
-	S3                                      string // address, for objects
+	Sink, Bucket                            string
+	Failing                                 bool
 }
 
 // run is a worker process: it takes part in the application until it is told to stop, or its parent
@@ -68,20 +69,27 @@ func (w worker) run() error {
 	if err != nil {
 		return err
 	}
-	c, err := weir.New(kinesis, store, weir.Options{
+	o := weir.Options{
 		App: app, Stream: stream, Worker: w.Life, Reading: w.Reading, IdleInterval: idle, BeatInterval: w.Beat, FailoverAfter: w.Failover,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
-	if err != nil {
+	}
+	j := &journal{file: file, slowed: map[string]time.Time{}, saved: map[string]time.Time{}}
+	if w.Failing {
+		o.RetryMax = retryMax
+		o.GiveUp = giveUp(j, filepath.Join(filepath.Dir(w.Journal), lettersPrefix+w.Life), w.Life)
+	}
+	c, err := weir.New(kinesis, store, o)
+	switch {
+	case err != nil:
 		return err
-	}
-	switch w.Sink {
-	case sinkSQL:
+	case w.Sink == sqlSink:
 		return w.apply(ctx, c)
-	case sinkS3:
-		return w.writeObjects(ctx, c)
+	case w.Sink == s3Sink:
+		return w.write(ctx, c)
+	case w.Failing:
+		return c.Run(ctx, &failingHandler{journal: j, away: filepath.Join(filepath.Dir(w.Journal), awayFile), luck: rand.N[int64](1 << 60)})
 	}
-	return c.Run(ctx, &journal{file: file, slowed: map[string]time.Time{}, saved: map[string]time.Time{}})
+	return c.Run(ctx, j)
 }
 
 // journal is the handler: it writes a line for each record, at once, and one for each call.

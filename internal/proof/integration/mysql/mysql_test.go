@@ -8,6 +8,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/integration/crowd"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/internal/proof/integration/sqltest"
+	"github.com/weir-go/weir/internal/proof/integration/worker"
 	"github.com/weir-go/weir/store/sqlstore"
 )
 
@@ -35,7 +36,10 @@ var mariadb = sqltest.Server{
 	Impatient: "&wait_timeout=5",
 }
 
-func TestMain(m *testing.M) { crowd.Main(m, mariadb.Place) }
+func TestMain(m *testing.M) {
+	worker.Main()
+	crowd.Main(m, mariadb.Place)
+}
 
 // both runs a test on both servers. status is the table of what a server counts.
 func both(t *testing.T, test func(t *testing.T, s sqltest.Server, status string)) {

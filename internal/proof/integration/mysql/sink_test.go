@@ -4,6 +4,7 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/internal/proof/integration/sinks"
 	"github.com/weir-go/weir/internal/proof/integration/sqltest"
 	"github.com/weir-go/weir/sink/sqlsink"
@@ -14,7 +15,7 @@ var full = flag.Bool("full", false, "the sizes of the documentation, which take 
 func place(t testing.TB, s sqltest.Server) sinks.Place {
 	d := s.Start(t)
 	return sinks.Place{
-		Driver: "mysql", Dialect: sqlsink.MySQL, Addr: d.Addr, Serial: "BIGINT AUTO_INCREMENT PRIMARY KEY", Idle: true, IdleDSN: "&wait_timeout=1", Full: *full,
+		Driver: "mysql", Dialect: sqlsink.MySQL, Addr: d.Addr, Serial: "BIGINT AUTO_INCREMENT PRIMARY KEY", Idle: true, IdleDSN: "&wait_timeout=1", Store: servers.MySQLStore, Full: *full,
 		Fresh: func(t testing.TB) string { return s.Fresh(t, d) },
 	}
 }

@@ -19,6 +19,7 @@ const (
 	SQLiteStore   = "SQLite"
 	PostgresStore = "Postgres"
 	DynamoDBStore = "DynamoDB Local"
+	MySQLStore    = "MySQL" // or MariaDB
 )
 
 // OpenStore opens the store of a kind at a place.
@@ -33,6 +34,14 @@ func OpenStore(kind, place string) (lease.Store, io.Closer, error) {
 		}
 		db.SetMaxOpenConns(4)
 		s, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.Postgres})
+		return s, db, err
+	case MySQLStore:
+		db, err := sql.Open("mysql", place)
+		if err != nil {
+			return nil, nil, err
+		}
+		db.SetMaxOpenConns(4)
+		s, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.MySQL})
 		return s, db, err
 	case SQLiteStore:
 		db, err := sql.Open("sqlite", place)

@@ -80,6 +80,12 @@ type History struct {
 	Journals  []Journal
 	Faults    []Fault
 	Allowance time.Duration // what the machine may add to each bound
+
+	// Where records are given up: their letters, which records may have one, and whether any wait is
+	// right, because it goes by pauses after failures.
+	Letters []Letter
+	Poison  func(Put) bool
+	AnyWait bool
 }
 
 // Verdict is what came of it.
@@ -93,8 +99,9 @@ type Verdict struct {
 	// saves that an overtaken owner got confirmed, or that were gone later
 	Backwards int `json:"checkpoint_breaks"`
 	// in calls that were running when their process was frozen, after somebody else had the shard
-	Late  int `json:"late_handlings"`
-	Saves int `json:"confirmed_saves"`
+	Late    int `json:"late_handlings"`
+	Saves   int `json:"confirmed_saves"`
+	GivenUp int `json:"given_up,omitempty"` // records with a letter
 	// Unexplained are repetitions that no fault explains, Silences records that waited for longer
 	// than any fault excuses.
 	Unexplained int `json:"unexplained_repeats"`

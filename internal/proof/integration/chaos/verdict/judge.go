@@ -36,7 +36,9 @@ func Judge(h History) Verdict {
 	j.saves()
 	j.records()
 	j.repeats()
-	j.waits()
+	if !j.AnyWait {
+		j.waits()
+	}
 	for _, name := range slices.Sorted(maps.Keys(j.kinds)) {
 		j.v.Kinds = append(j.v.Kinds, *j.kinds[name])
 	}
@@ -49,6 +51,7 @@ type judge struct {
 	shards map[string]*shard
 	first  map[Put]*handling // the first handling of each record, whoever did it
 	kinds  map[string]*Kind
+	given  map[Put]*Letter // the last letter of each record
 	said   map[string]int
 }
 
@@ -280,9 +283,10 @@ func (j *judge) records() {
 			highest[h.Key] = h
 		}
 	}
+	j.letters()
 	for _, p := range j.Puts {
 		switch {
-		case counts[p]:
+		case counts[p], j.given[p] != nil:
 		case last[p] == nil:
 			j.v.Lost++
 			j.violation("lost", "number %d of key %s was never handled", p.Number, p.Key)

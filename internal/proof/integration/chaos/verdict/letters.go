@@ -1,0 +1,84 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Letter is one of a record that was given up, as its destination got it.
+type Letter struct {
+	Put
+	ID, Life, Shard string
+	Epoch           uint64
+	At              int64
+	// Confirmed says that the destination said that it has it; otherwise it may come again.
+	Confirmed bool
+}
+
+// AppendLetter adds the line of a letter.
+func AppendLetter(b []byte, l Letter) []byte {
+	confirmed := 0
+	if l.Confirmed {
+		confirmed = 1
+	}
+	return fmt.Appendf(b, "%s\t%d\t%d\t%s\t%s\t%s\t%d\t%d\t%d\n", l.Key, l.Number, l.Put.At, l.ID, l.Life, l.Shard, l.Epoch, l.At, confirmed)
+}
+
+// ParseLetters reads lines of letters.
+func ParseLetters(text []byte) (letters []Letter, err error) {
+	_, err = lines(text, func(f *fields) {
+		l := Letter{Put: f.put(), ID: f.text(), Life: f.text(), Shard: f.text(), Epoch: f.epoch(), At: f.number()}
+		l.Confirmed = f.number() == 1
+		letters = append(letters, l)
+	})
+	return letters, err
+}
+
+// letters finds, of what was given up,
+//
+//   - records that are no poison: their time would have come;
+//   - records that the same owner, or one before, had handled;
+//   - two letters of a record with different IDs, two records with one ID;
+//   - a letter that is there again although it was confirmed, and no other owner came in between.
+//
+// What has a letter is not lost.
+func (j *judge) letters() {
+	j.given = map[Put]*Letter{}
+	if len(j.Letters) == 0 {
+		return
+	}
+	of, known := map[string]Put{}, map[Put]bool{}
+	for _, p := range j.Puts {
+		known[p] = true
+	}
+	all := slices.Clone(j.Letters)
+	slices.SortStableFunc(all, func(a, b Letter) int { return cmp.Compare(a.At, b.At) })
+	for i := range all {
+		l := &all[i]
+		if !known[l.Put] {
+			j.violation("letter", "%s gave up number %d of key %s, which was never put", l.Life, l.Number, l.Key)
+			continue
+		}
+		if !j.Poison(l.Put) {
+			j.violation("letter", "%s gave up number %d of key %s, which can be handled", l.Life, l.Number, l.Key)
+		}
+		if h := j.first[l.Put]; h != nil && h.End < l.At {
+			j.violation("letter", "%s gave up number %d of key %s, which %s had handled", l.Life, l.Number, l.Key, h.life)
+		}
+		if p, there := of[l.ID]; there && p != l.Put {
+			j.violation("letter", "the letters of number %d of key %s and of number %d of key %s have the ID %s", p.Number, p.Key, l.Number, l.Key, l.ID)
+		}
+		of[l.ID] = l.Put
+		before := j.given[l.Put]
+		switch {
+		case before == nil:
+			j.v.GivenUp++
+		case before.ID != l.ID:
+			j.violation("letter", "number %d of key %s has letters with the IDs %s and %s", l.Number, l.Key, before.ID, l.ID)
+		case before.Confirmed && before.Epoch == l.Epoch && before.Life == l.Life:
+			j.violation("letter", "%s gave up number %d of key %s again, at epoch %d, although that was confirmed", l.Life, l.Number, l.Key, l.Epoch)
+		}
+		j.given[l.Put] = l
+	}
+}
