@@ -406,3 +406,37 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 		}
 	})
 }
+
+// What weir keeps of a call serves the next one. A batch that is over has no part in that: it takes
+// no record of another one, and says so.
+func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		h := newKeyed(t, time.Millisecond)
+		var before []*weir.Batch
+		failed := map[string]bool{}
+		h.does = func(_ context.Context, b *weir.Batch, r weir.Record) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			for _, old := range before {
+				if of := old.Records[0].PartitionKey; of != r.PartitionKey && old.Done(r) == nil {
+					t.Errorf("a batch of %q takes a record of %q", of, r.PartitionKey)
+				}
+			}
+			if key := r.PartitionKey; !failed[key] {
+				failed[key] = true
+				before = append(before, b)
+				return errors.New("not yet") // nothing of it is done, whatever the others said
+			}
+			return nil
+		}
+		keys := someKeys(12)
+		putKeys(srv, keys, 1)
+		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Parallel: weir.Parallel{Keys: 2}}, h.handle)
+		until(t, "all", time.Minute, func() bool { return h.all() == len(keys) })
+		h.inOrder(keys, 1)
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+}
