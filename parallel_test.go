@@ -406,3 +406,40 @@ func TestACheckpointWaitsForOtherKeys(t *testing.T) {
 		}
 	})
 }
+
+// What weir keeps of a call serves the next one. A batch that is over has no part in that: it takes
+// no record of another one, and says so.
+func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		h := newKeyed(t, time.Millisecond)
+		var before []*weir.Batch
+		failed := map[string]bool{}
+		h.does = func(_ context.Context, b *weir.Batch, r weir.Record) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			for _, old := range before {
+				if of := old.Records[0].PartitionKey; of != r.PartitionKey && old.Done(r) == nil {
+					t.Errorf("a batch of %q takes a record of %q", of, r.PartitionKey)
+				}
+			}
+			if strings.HasSuffix(string(r.Data), " 0") {
+				before = append(before, b)
+				return nil
+			}
+			if key := r.PartitionKey; !failed[key] {
+				failed[key] = true
+				return errors.New("not yet") // nothing of it is done, whatever the others said
+			}
+			return nil
+		}
+		keys := someKeys(12)
+		putKeys(srv, keys, 2)
+		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Batch: 1, Parallel: weir.Parallel{Keys: 2}}, h.handle)
+		until(t, "all", time.Minute, func() bool { return h.all() == 2*len(keys) })
+		h.inOrder(keys, 2)
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -237,8 +237,8 @@ func (l *shardLoop) deliver(d *delivery) error {
 
 // step calls the handler with what is not done of a delivery, or puts the letters of what is given
 // up. It begins at began, which is now, and ends at after, so that whoever goes on at once need not
-// read the clock again. over says that nothing is left to be done with it; else there is a pause before the next
-// step. It fails as deliver does.
+// read the clock again. over says that nothing is left to be done with it; else there is a pause
+// before the next step. It fails as deliver does.
 func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause time.Duration, over bool, err error) {
 	if err := l.term.Check(began); err != nil {
 		return began, 0, false, err

@@ -15,7 +15,7 @@ import (
 // what is made of aggregates is the same. That it is the same place is held against a hash of the
 // first record.
 
-// beyondForm is the first byte of the text, in which the second one says what is made of aggregates.
+// beyondForm is the first byte of the text. The second one says what is made of aggregates.
 const beyondForm = 1
 
 // hashBytes are those of the hash of the first record.
@@ -60,8 +60,8 @@ func nameOf(r *source.Record) []byte {
 	return sum[:hashBytes]
 }
 
-// Known tells of the records that follow a mark, one after the other, which are done. The zero Known
-// knows of none.
+// Known tells of the records that follow a mark, one after the other, which are done. The zero
+// Known knows of none.
 type Known struct {
 	name string // of the first record, until it was seen
 	runs []byte
@@ -69,7 +69,7 @@ type Known struct {
 	done bool
 }
 
-// ParseBeyond reads what Beyond wrote. It knows nothing of records when the text is none that Beyond
+// ParseBeyond reads what Beyond wrote. It knows of no record when the text is none that Beyond
 // writes, or when other things are made of aggregates now.
 func ParseBeyond(text string, mode byte) Known {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
