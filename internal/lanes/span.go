@@ -22,11 +22,14 @@ import (
 type Span struct {
 	bound int // calls at a time
 	most  int // records of a call
-	seed  maphash.Seed
-	lanes map[uint64]*Lane // by the hash of the key: two keys of one hash share a lane
-	ready queue            // lanes that may begin
-	busy  queue            // lanes at work, those that began first first
-	spare *Lane            // a list of those that are not used
+	// MostBytes bounds the data of a call's records, but for a single one that is larger. 0 is no
+	// bound.
+	MostBytes int
+	seed      maphash.Seed
+	lanes     map[uint64]*Lane // by the hash of the key: two keys of one hash share a lane
+	ready     queue            // lanes that may begin
+	busy      queue            // lanes at work, those that began first first
+	spare     *Lane            // a list of those that are not used
 
 	first, last *chunk
 	length      int // records from the first that is not done on
@@ -173,8 +176,11 @@ func (s *Span) Begin(l *Lane) {
 		return
 	}
 	l.taken, l.till = l.head, l.head
-	n, together, key := 1, true, l.head.record().Key
+	n, together, key, bytes := 1, true, l.head.record().Key, len(l.head.record().Data)
 	for it := l.head.next; it != nil && n < s.most && it.record().Key == key; it = it.next {
+		if bytes += len(it.record().Data); s.MostBytes > 0 && bytes > s.MostBytes {
+			break
+		}
 		together = together && it.of == l.till.of && it.at == l.till.at+1
 		l.till = it
 		n++
