@@ -258,5 +258,10 @@ func (l *shardLoop) gatheredIsDue() bool {
 	if l.handles == nil || !l.handles.gathered.waits() {
 		return false
 	}
-	return l.handles.gathered.isDue() || l.source.Status().Doing == source.AwaitingMemory
+	if l.handles.gathered.isDue() {
+		return true
+	}
+	s := l.source.Status()
+	// a subscription waits for a moment with every event
+	return s.Doing == source.AwaitingMemory && (l.in.consumers == nil || time.Since(s.Since) > time.Second)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/shard"
 )
@@ -193,7 +194,7 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 		}
 	}
 	t := Term{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, From: start}
-	made, err := h.open(ctx, t, l.term.Wake)
+	made, err := h.open(ctx, t, l.term)
 	if err != nil {
 		return false, err
 	}
@@ -205,10 +206,10 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 	return false, nil
 }
 
-// open makes the handler of a term. wake has the shard's goroutine look at it.
-func (h *ShardHandlers) open(ctx context.Context, t Term, wake func()) (*handling, error) {
+// open makes the handler of a term.
+func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*handling, error) {
 	if h.Pull != nil {
-		pull := startPull(ctx, h.Pull, t, wake)
+		pull := startPull(ctx, h.Pull, t, of)
 		return &handling{ShardHandler: pull, pull: pull}, nil
 	}
 	var made ShardHandler
