@@ -162,8 +162,8 @@ func TestTheEndOfAShardEndsTheWait(t *testing.T) {
 	})
 }
 
-// Another worker gets the lease soon although a batch could wait for minutes, and nothing is handled
-// twice.
+// Another worker gets the lease soon although a batch could wait for minutes, and nothing is
+// handled twice.
 func TestAHandOffEndsTheWait(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		store := memstore.New()

@@ -63,10 +63,10 @@ func (u *unpacker) release() {
 // unpacks reports whether there is something to unpack in a page.
 func (u *unpacker) unpacks(page *source.Page) bool { return u.mode != KeepPacked && page.Marked }
 
-// runs yields the records of a page in runs of a batch's size at most, in order, and with each whether it is
-// the last; one run without records for a page that has none and ends its shard. A run is in the
-// memory of the page's records if there is nothing to unpack; else it is valid until the run after
-// the next is begun.
+// runs yields the records of a page in runs of a batch's size at most, in order, and with each
+// whether it is the last; one run without records for a page that has none and ends its shard. A
+// run is in the memory of the page's records if there is nothing to unpack; else it is valid until
+// the run after the next is begun.
 func (u *unpacker) runs(page *source.Page, size batchSize) iter.Seq2[[]source.Record, bool] {
 	return func(yield func([]source.Record, bool) bool) {
 		if !u.unpacks(page) {

@@ -1,13 +1,13 @@
-// Package window gathers the records of a shard in tumbling windows of their arrival time, and hands
-// over what became of each window when it has ended.
+// Package window gathers the records of a shard in tumbling windows of their arrival time, and
+// hands over what became of each window when it has ended.
 //
 // A window's state lives in memory only. While a window is open, the checkpoint stays at its first
 // record, so the next owner of the shard, after a crash or a hand-off, reads its records again and
 // makes the same of them: a result is a function of its records, and its [Result.ID] is the same
 // each time. Nothing but positions is kept.
 //
-// By itself a result is handed over at least once, so keep it under its ID. It is exactly once where
-// it is written in the transaction that moves the position; sqlsink's Move is for that.
+// By itself a result is handed over at least once, so keep it under its ID. It is exactly once
+// where it is written in the transaction that moves the position; sqlsink's Move is for that.
 package window
 
 import (
@@ -25,7 +25,8 @@ type Why int
 const (
 	// Passed: its time is over. Nothing of it can come any more.
 	Passed Why = iota
-	// Full: it had [Config].MaxRecords or MaxBytes. What follows of its time is a result of its own.
+	// Full: it had [Config].MaxRecords or MaxBytes. What follows of its time is a result of its
+	// own.
 	Full
 	// ShardEnded: its shard was split or merged. What follows of its time is in the children.
 	ShardEnded
@@ -59,8 +60,9 @@ type Result[S any] struct {
 type Results[S any] struct {
 	Term    weir.Term
 	Windows []Result[S]
-	// The records lie after From and up to UpTo, which becomes the checkpoint when Emit has returned
-	// nil. End says that the shard has ended; then Windows may be empty, and UpTo is From.
+	// The records lie after From and up to UpTo, which becomes the checkpoint when Emit has
+	// returned nil. End says that the shard has ended; then Windows may be empty, and UpTo is
+	// From.
 	From, UpTo weir.Position
 	End        bool
 }
@@ -73,16 +75,16 @@ type Config[S any] struct {
 	ByKey bool
 	// New makes the state of a window. By default it is S's zero value.
 	New func() S
-	// Add returns the state with a record. It must not keep the record's Data, and depend on nothing
-	// but its arguments, or results are not the same when they are made again.
+	// Add returns the state with a record. It must not keep the record's Data, and depend on
+	// nothing but its arguments, or results are not the same when they are made again.
 	Add func(state S, r weir.Record) (S, error)
 	// Emit takes results. After an error or a panic of Add or Emit all is read and made again from
 	// the start of what is open, after a pause; [weir.Stop] ends Run.
 	Emit func(ctx context.Context, r Results[S]) error
 	// MaxRecords and MaxBytes bound what is read for the open windows of a shard, in records and
-	// bytes of data. What is open then ends as [Full]. They default to 1,000,000 records and 256 MiB.
-	// It is also what an owner reads again at most. Changing them while windows are open may give
-	// these other parts.
+	// bytes of data. What is open then ends as [Full]. They default to 1,000,000 records and 256
+	// MiB. It is also what an owner reads again at most. Changing them while windows are open may
+	// give these other parts.
 	MaxRecords, MaxBytes int
 	// Allowance is how long after a window's end, by this machine's clock, the shard must have been
 	// seen to have nothing more for the window to end although no later record has come. It has to

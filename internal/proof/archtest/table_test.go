@@ -141,7 +141,7 @@ var rows = []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
+			"window", "internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{
@@ -170,7 +170,7 @@ var rows = []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{".", "shard", "lease", "deadletter", "kinesistest", "weirtest", "store/..."},
+		tests: []string{".", "shard", "lease", "deadletter", "kinesistest", "weirtest", "window", "store/..."},
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},
