@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
 	"github.com/weir-go/weir/window"
 )
@@ -39,12 +40,38 @@ func (s *results) emit(_ context.Context, r window.Results[[]string]) error {
 	return nil
 }
 
+// judge looks whether each record is in one result, of the time when it arrived. It returns how many
+// results ended early.
+func (s *results) judge(arrived map[string]time.Time) (early int) {
+	for id, w := range s.of {
+		if w.Records != len(w.State) {
+			s.t.Errorf("%s has %d of %d records", id, len(w.State), w.Records)
+		}
+		if w.Why != window.Passed {
+			early++
+		}
+		for _, name := range w.State {
+			at := arrived[name]
+			if at.IsZero() {
+				s.t.Errorf("%s is in two results", name)
+			}
+			if delete(arrived, name); at.Before(w.Start) || !at.Before(w.End) {
+				s.t.Errorf("%s arrived at %v, and is in the window from %v", name, at, w.Start)
+			}
+		}
+	}
+	if len(arrived) > 0 {
+		s.t.Errorf("in no result: %v", arrived)
+	}
+	return early
+}
+
 func add(state []string, r weir.Record) ([]string, error) {
 	return append(state, string(r.Data)), nil
 }
 
 // worker runs one until it is stopped.
-func worker(t *testing.T, srv *kinesistest.Server, store *memstore.Store, c window.Config[[]string]) (stop func()) {
+func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.Config[[]string]) (stop func()) {
 	t.Helper()
 	h, err := window.Handlers(c)
 	if err != nil {
@@ -114,27 +141,7 @@ func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 				}
 				time.Sleep(time.Minute) // the last window ends by the clock
 				stop()
-				early := 0
-				for id, w := range got.of {
-					if w.Records != len(w.State) {
-						t.Errorf("%s has %d of %d records", id, len(w.State), w.Records)
-					}
-					if w.Why != window.Passed {
-						early++
-					}
-					for _, name := range w.State {
-						at := arrived[name]
-						if at.IsZero() {
-							t.Errorf("%s is in two results", name)
-						}
-						if delete(arrived, name); at.Before(w.Start) || !at.Before(w.End) {
-							t.Errorf("%s arrived at %v, and is in the window from %v", name, at, w.Start)
-						}
-					}
-				}
-				if len(arrived) > 0 {
-					t.Errorf("in no result: %v", arrived)
-				}
+				early := got.judge(arrived)
 				if got.n <= len(got.of) || early == 0 {
 					t.Errorf("%d results, handed over %d times, %d of them early: the test shows little", len(got.of), got.n, early)
 				}
