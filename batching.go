@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/wire/codec"
 )
 
 // What is read becomes batches: bounded by Options.Batch and BatchBytes, and with BatchWait those
@@ -46,8 +47,9 @@ func (s batchSize) full(records, bytes int) bool {
 type gathered struct {
 	share   memory.Share
 	records []source.Record
-	bytes   int // of data
-	held    int // of the share
+	copies  [][]byte // what their data lies in
+	bytes   int      // of data
+	held    int      // of the share
 	behind  time.Duration
 	due     time.Time // it waits until then; zero while there are no records
 	timer   *time.Timer
@@ -88,6 +90,7 @@ func (g *gathered) add(records []source.Record) bool {
 		r.Data = payloads[at:len(payloads):len(payloads)]
 		g.records = append(g.records, r)
 	}
+	g.copies = append(g.copies, payloads)
 	return true
 }
 
@@ -158,14 +161,21 @@ func dataBytes(run []source.Record) (n int) {
 // handOver delivers what has waited, with the end of the shard if that follows it.
 func (l *shardLoop) handOver(end bool, until time.Time) error {
 	g := l.handles.gathered
-	records, held, upTo := g.records, g.held, g.upTo
+	records, copies, held, upTo := g.records, g.copies, g.held, g.upTo
 	if g.timer != nil {
 		g.timer.Stop()
 	}
-	g.records, g.bytes, g.held, g.due, g.timer, g.upTo = nil, 0, 0, time.Time{}, nil, Position{}
+	g.records, g.copies, g.bytes, g.held, g.due, g.timer, g.upTo = nil, nil, 0, 0, time.Time{}, nil, Position{}
 	defer g.share.Give(held)
 	if err := l.deliver(l.delivery(records, &source.Page{Behind: g.behind}, false, end, until)); err != nil {
 		return err
+	}
+	if l.in.poison && l.in.opts.ReuseBuffers { // as with a page that is used again
+		for _, data := range copies {
+			for i := range data {
+				data[i] = codec.Poisoned
+			}
+		}
 	}
 	if !upTo.IsZero() && !l.pulls() {
 		l.term.Advance(upTo)

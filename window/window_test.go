@@ -40,8 +40,8 @@ func (s *results) emit(_ context.Context, r window.Results[[]string]) error {
 	return nil
 }
 
-// judge looks whether each record is in one result, of the time when it arrived. It returns how many
-// results ended early.
+// judge looks whether each record is in one result, of the time when it arrived. It returns how
+// many results ended early.
 func (s *results) judge(arrived map[string]time.Time) (early int) {
 	for id, w := range s.of {
 		if w.Records != len(w.State) {
