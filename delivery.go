@@ -23,6 +23,8 @@ type delivery struct {
 	loop     *shardLoop
 	from     *origin
 	end      bool
+	idle     bool           // it is a call without anything to handle
+	tip      time.Time      // … and when it was seen that there is nothing
 	until    time.Time      // a lease that is wanted back keeps the handler until then
 	pulled   bool           // it is over for the loop before its records are done
 	ctx      handlerContext // of the handler's calls
@@ -182,7 +184,7 @@ func (d *delivery) mark() Position {
 func (d *delivery) partDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.done >= d.limit() && !(d.end && d.limit() == len(d.kept.records))
+	return d.done >= d.limit() && !(d.end && d.limit() == len(d.kept.records)) && !d.idle
 }
 
 // left is how many records are not done.
@@ -267,7 +269,7 @@ func (d *delivery) next() *Batch {
 	for len(d.ends) > 0 && d.limit() <= d.done {
 		d.ends = d.ends[:len(d.ends)-1]
 	}
-	if d.done == len(d.kept.records) && !d.end {
+	if d.done == len(d.kept.records) && !d.end && !d.idle {
 		return nil
 	}
 	d.moveHead(d.done)
@@ -278,7 +280,7 @@ func (d *delivery) next() *Batch {
 	}
 	*b = Batch{
 		Stream: d.from.Stream, Shard: d.from.Shard, Epoch: d.loop.term.Lease.Epoch, Behind: d.behind, End: d.end && d.limit() == len(d.kept.records),
-		Attempt: d.attempt + 1, FirstFailure: d.failed, delivery: d, use: d.use,
+		Idle: d.idle, Tip: d.tip, Attempt: d.attempt + 1, FirstFailure: d.failed, delivery: d, use: d.use,
 	}
 	switch rest := d.limit() - d.done; {
 	case d.calls == 1 && d.first != nil:

@@ -79,7 +79,7 @@ type Batch struct {
 	// it has seen for a shard and refuses lower ones is safe from a worker that was paused in the
 	// middle of a write.
 	Epoch uint64
-	// Records are in the order of the shard. They are empty only when End is set.
+	// Records are in the order of the shard. They are empty only when End or Idle is set.
 	Records []Record
 	// Behind is how far the read was behind the tip of the shard; negative when the service did not
 	// say. It says so at the end of an answer: the earlier parts of a large one have what the
@@ -88,6 +88,12 @@ type Batch struct {
 	// End marks the last batch of a shard that was split or merged. Its children are handled after
 	// it is done.
 	End bool
+	// Idle marks a call without records, because nothing has been handled for [ShardHandlers].Idle.
+	// No other handler gets one.
+	Idle bool
+	// Tip is set with Idle: at that time, by this machine's clock, all that was in the shard had
+	// been read and handled. It is zero when that is not known, as while reads fail.
+	Tip time.Time
 	// Attempt is 1 for the first call with the batch's first record, and grows by one with each
 	// call that failed at that record. It counts calls by this owner of the shard.
 	Attempt int

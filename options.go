@@ -84,6 +84,16 @@ type Options struct {
 	// Batch caps the records of one batch, and of one read, 1 to 10,000; with Parallel, of a batch
 	// alone. Defaults to 10,000.
 	Batch int
+	// BatchBytes caps the bytes of the records' Data in one batch; a larger record is a batch by
+	// itself. 1 to 1 GiB. 0, the default, is no cap but that of MaxMemory.
+	BatchBytes int
+	// BatchWait is how long the records of a batch that is not full wait for more, from when the
+	// first of them would have been handed over; 1 ms to 5 min. 0, the default, hands over what
+	// there is. A batch that waits is handed over earlier when it has reached Batch or BatchBytes
+	// or the shard's share of MaxMemory, when the shard ends, when the lease is wanted back, and
+	// when the worker stops. Lambda calls it MaximumBatchingWindowInSeconds. It does not go with
+	// Parallel, whose batches are of one key.
+	BatchWait time.Duration
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].
 	Aggregates Aggregates
@@ -271,6 +281,15 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 	}
 	if o.Batch < 1 || o.Batch > 10000 {
 		bad("Options.Batch %d must be between 1 and 10,000", o.Batch)
+	}
+	if o.BatchBytes < 0 || int64(o.BatchBytes) > 1<<30 {
+		bad("Options.BatchBytes %d must be between 1 and 1 GiB, or 0 for no cap", o.BatchBytes)
+	}
+	if o.BatchWait != 0 {
+		within("BatchWait", &o.BatchWait, 0, time.Millisecond, 5*time.Minute)
+		if o.Parallel.on() {
+			bad("Options.BatchWait does not go with Parallel, whose batches are of one key: leave one of them out")
+		}
 	}
 	if err := checkMemory("Options", &o.MaxMemory); err != nil {
 		problems = append(problems, err)

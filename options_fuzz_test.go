@@ -34,8 +34,12 @@ var optionRules = map[string]func(o *Options) bool{
 	"Start":       func(o *Options) bool { return o.Start == Oldest || o.Start == Latest || o.Start.Kind() == shard.Time },
 	"Expired":     func(o *Options) bool { return among(o.Expired, FailExpired, OldestExpired, LatestExpired) },
 	"Batch":       func(o *Options) bool { return within(o.Batch, 1, 10_000) },
-	"Aggregates":  func(o *Options) bool { return among(o.Aggregates, Unpack, UnpackOwn, KeepPacked) },
-	"Reading":     func(o *Options) bool { return among(o.Reading, Polling, FanOut) },
+	"BatchBytes":  func(o *Options) bool { return within(o.BatchBytes, 0, 1<<30) },
+	"BatchWait": func(o *Options) bool {
+		return o.BatchWait == 0 || within(o.BatchWait, time.Millisecond, 5*time.Minute) && o.Parallel.Keys <= 1
+	},
+	"Aggregates": func(o *Options) bool { return among(o.Aggregates, Unpack, UnpackOwn, KeepPacked) },
+	"Reading":    func(o *Options) bool { return among(o.Reading, Polling, FanOut) },
 	"FanOutName": func(o *Options) bool {
 		return o.FanOutName == o.App || o.Reading == FanOut && aName.MatchString(o.FanOutName)
 	},
@@ -167,8 +171,8 @@ func defaults(o Options) Options {
 // What New may be told, by the types of fields. Zeros come first.
 var (
 	someDurations = around(0, time.Millisecond, 100*time.Millisecond, 200*time.Millisecond, time.Second, 3*time.Second, 30*time.Second, time.Minute,
-		2*time.Minute, 3*time.Minute, time.Hour, 24*time.Hour)
-	someInts   = append(around(0, 1, 10_000, 16<<20, 1<<40), math.MinInt, math.MaxInt)
+		2*time.Minute, 3*time.Minute, 5*time.Minute, time.Hour, 24*time.Hour)
+	someInts   = append(around(0, 1, 10_000, 16<<20, 1<<30, 1<<40), math.MinInt, math.MaxInt)
 	someFloats = []float64{0, 1, 0.01, 0.5, math.Nextafter(0.01, 0), math.Nextafter(1, 2), -1, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}
 	someTexts  = []string{"", "billing", "orders", strings.Repeat("n", 128), strings.Repeat("n", 129), strings.Repeat("w", 200), strings.Repeat("w", 201), "a b", "a\n", "\xff",
 		"arn:aws:kinesis:eu-west-1:000000000000:stream/orders", "arn:aws:kinesis:us-east-1:000000000000:stream/orders", "arn:aws:kinesis:eu-west-1:1:stream/", "%!s\x1b[2J",

@@ -83,6 +83,7 @@ func (l *shardLoop) newDispatcher() *dispatcher {
 	}
 	o := &l.in.opts
 	s := &dispatcher{l: l, span: lanes.New(o.Parallel.Keys, o.Batch), changed: make(chan struct{}, 1)}
+	s.span.MostBytes = o.BatchBytes
 	s.stopping, s.endsNow = context.WithCancel(context.Background())
 	l.in.budget.Open(&s.share)
 	l.mu.Lock()

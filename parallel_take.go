@@ -58,7 +58,7 @@ func (l *shardLoop) addParallel(page *source.Page) error {
 	page.Keep()
 	size := min(l.in.opts.Parallel.Span/8, 1000)
 	added := false
-	for run, isLast := range unpack.runs(page, size) {
+	for run, isLast := range unpack.runs(page, batchSize{records: size}) {
 		if again {
 			run = slices.Clone(run)
 		}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
+	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -13,6 +15,7 @@ import (
 type Shard struct {
 	Term
 	pull *puller
+	term *group.Term
 }
 
 // Batches yields the batches of the shard, in order, until the term ends. Nothing is done because
@@ -39,6 +42,24 @@ func (s *Shard) Batches() iter.Seq2[*Batch, error] {
 	}
 }
 
+// Done notes that everything before p is done, like [Batch.Done], for functions that keep no batch
+// that they are done with. p must not be after the last record that was yielded. It may be called
+// by several goroutines at a time. It fails with [ErrLeaseLost] when the shard belongs to somebody
+// else now.
+func (s *Shard) Done(p Position) error {
+	if lost := s.term.Lost(); lost != nil {
+		return lost
+	}
+	s.pull.mu.Lock()
+	yielded := s.pull.yielded
+	s.pull.mu.Unlock()
+	if p.IsZero() || p.Compare(yielded) > 0 && p != s.From {
+		return fmt.Errorf("weir: progress up to %q, which was not handed over", p)
+	}
+	s.term.Advance(p)
+	return nil
+}
+
 // puller is a handler whose calls wait for a function that asks for batches. The function has a
 // goroutine of its own, which ends before Close returns.
 type puller struct {
@@ -48,6 +69,9 @@ type puller struct {
 	why     error
 	done    chan struct{} // closed when the function has returned, with
 	err     error
+
+	mu      sync.Mutex
+	yielded Position // after the last record that was handed over
 
 	// Of the function's goroutine.
 	out  bool // it has a batch
@@ -69,16 +93,16 @@ func (e *pullEnded) Unwrap() error { return e.err }
 // errPulled says that a batch was handed over, and that its records are done when that is noted.
 var errPulled = errors.New("weir: the next batch is asked for")
 
-// startPull starts the function of a term. wake is called when it has returned.
-func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Term, wake func()) *puller {
+// startPull starts the function of a term, which is woken when it has returned.
+func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Term, of *group.Term) *puller {
 	p := &puller{batches: make(chan *Batch), asks: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		p.err = errGoexit
 		defer func() {
 			close(p.done)
-			wake()
+			of.Wake()
 		}()
-		p.err = contained("ShardHandlers.Pull", func() error { return f(ctx, &Shard{t, p}) })
+		p.err = contained("ShardHandlers.Pull", func() error { return f(ctx, &Shard{t, p, of}) })
 	}()
 	return p
 }
@@ -107,6 +131,12 @@ func (p *puller) next() (*Batch, error) {
 // Handle hands a batch over, and returns when the function asks for the next one or has returned.
 func (p *puller) Handle(ctx context.Context, b *Batch) error {
 	end := b.End // the function may change its batch
+	if n := len(b.Records); n > 0 {
+		at := b.Records[n-1].Position()
+		p.mu.Lock()
+		p.yielded = at
+		p.mu.Unlock()
+	}
 	select {
 	case p.batches <- b:
 	case <-p.done:

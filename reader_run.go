@@ -104,7 +104,7 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 	defer unpack.release()
 	own := unpack.unpacks(&got.Page)
 	got.Page.Keep() // the records are the caller's for good
-	for run := range unpack.runs(&got.Page, 10000) {
+	for run := range unpack.runs(&got.Page, batchSize{records: 10_000}) {
 		if len(run) == 0 { // the end has a batch of its own
 			continue
 		}

@@ -102,17 +102,34 @@ func (l *shardLoop) read() error {
 		if err := l.handles.returned(); err != nil {
 			return err
 		}
-		page, err := l.source.Next(l.term.Reading())
+		if l.gatheredIsDue() {
+			if err := l.flush(time.Time{}); err != nil {
+				return err
+			}
+		}
+		page, err := l.nextPage()
 		switch {
 		case err == nil:
 			l.streamIsThere()
 			if over, err := l.take(page, time.Time{}); over || err != nil {
 				return err
 			}
-		case errors.Is(err, source.ErrEmpty):
+			continue
+		case errors.Is(err, source.ErrEmpty), errors.Is(err, errDue):
+			if called, failed := l.callIdle(); called || failed != nil || errors.Is(err, errDue) {
+				if failed != nil {
+					return failed
+				}
+				continue
+			}
 			return err
 		case l.term.Reading().Err() != nil:
 			return l.last()
+		}
+		if err := l.flush(time.Time{}); err != nil {
+			return err
+		}
+		switch {
 		case errors.Is(err, streams.ErrNoShard):
 			return l.shardIsGone(err)
 		default: // the stream is gone; it may come back, or the application be stopped
@@ -134,11 +151,15 @@ func (l *shardLoop) last() error {
 	ctx, cancel := context.WithTimeout(l.term.Context(), beat-jitter.Of(l.term.Lease.Shard, beat/16+1))
 	page, err := l.source.Last(ctx)
 	cancel()
+	until := time.Now().Add(beat)
 	if err != nil {
-		return nil
+		return l.flush(until)
 	}
-	_, err = l.take(page, time.Now().Add(beat))
-	return err
+	over, err := l.take(page, until)
+	if over || err != nil {
+		return err
+	}
+	return l.flush(until) // of a page without records
 }
 
 // errForHeir ends a term whose lease is wanted back before all batches of a page were begun: the
@@ -152,9 +173,12 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if l.in.opts.Parallel.on() && l.trial() == nil {
 		return l.takeParallel(page)
 	}
-	defer l.enter("", 0, nil)
+	defer l.rest()
 	defer page.Release()
 	l.tellRead(&page)
+	if h := l.handles; h != nil && page.Behind == 0 {
+		h.idle.tip = time.Now()
+	}
 	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
 	defer unpack.release()
 	own := unpack.unpacks(&page) // of memory that it uses again
@@ -162,21 +186,26 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 		page.Keep()
 	}
 	last, some := lastNumber(page.Records)
-	begun := false
-	for run, isLast := range unpack.runs(&page, l.in.opts.Batch) {
+	begun, gathers := false, l.gathers()
+	for run, isLast := range unpack.runs(&page, l.size()) {
 		if begun && l.wantedBack(until) {
 			return false, errForHeir
 		}
 		begun = true
-		if err := l.deliver(l.delivery(run, &page, own, page.End && isLast, until)); err != nil {
+		if gathers {
+			err = l.gather(run, &page, own, isLast, until)
+		} else {
+			err = l.deliver(l.delivery(run, &page, own, page.End && isLast, until))
+		}
+		if err != nil {
 			return false, err
 		}
 	}
 	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
 		l.in.tell.Unpacked(c)
 	}
-	if some && !l.pulls() { // also past what was dropped
-		l.term.Advance(positionAfter(last, shard.Whole))
+	if some { // also past what was dropped
+		l.passed(positionAfter(last, shard.Whole))
 	}
 	if page.End {
 		l.enter(ShardEnding, 0, nil)
@@ -334,6 +363,13 @@ func decide(err error, done, pulled, over bool) next {
 
 // handled notes that all of a delivery is done by now.
 func (l *shardLoop) handled(d *delivery, took time.Duration, now time.Time) {
+	if d.parallel == nil {
+		l.handles.idle.again()
+	}
+	if d.idle {
+		l.noteHandled(0, now)
+		return
+	}
 	records, bytes := len(d.kept.records)-d.gone, d.bytes
 	if d.parallel != nil { // its span knows how far all is done
 		d.complete()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/lanes"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/shard"
@@ -45,6 +46,13 @@ type ShardHandlers struct {
 	// called again after a pause and gets what is not done from the stream again.
 	Pull func(ctx context.Context, s *Shard) error
 
+	// Idle has the handler be called with a batch without records, whose Idle is set, when it has
+	// had nothing to do for so long, and again after each such time; [Shard.Batches] yields it. It
+	// is how a handler that waits for the clock comes to its turn. A call that fails is repeated
+	// like any other. 100 ms to 1 h; 0, the default, is never. With [FanOut] it may come up to 15 s
+	// later while there is no subscription.
+	Idle time.Duration
+
 	// Position says how far a sink has got that keeps positions itself, such as a database whose
 	// transactions hold both the effect of a record and its position. Optional. It is called when a
 	// term begins, for the shard and then for its ancestors. ctx ends after 30 s, and when the
@@ -71,6 +79,9 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	if (h.Open == nil) == (h.Pull == nil) {
 		return errors.New("weir: RunShards wants one of ShardHandlers.Open and ShardHandlers.Pull")
 	}
+	if err := h.check(); err != nil {
+		return err
+	}
 	if c.opts.Parallel.on() {
 		return errors.New("weir: RunShards handles a shard's batches one after the other: use Run with Options.Parallel, or leave that out")
 	}
@@ -85,8 +96,10 @@ type handling struct {
 	start Position // where reading began
 	// How records are tried that may have killed owners before; nil if they did not, and before
 	// judged, which says that this was looked at.
-	trial  *trial
-	judged bool
+	trial    *trial
+	judged   bool
+	gathered *gathered // nil where batches do not wait
+	idle     idle
 	// which records are done that the owner before had beyond the checkpoint; nil before it was
 	// looked for
 	known *lanes.Known
@@ -185,20 +198,22 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 		}
 	}
 	t := Term{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, From: start}
-	made, err := h.open(ctx, t, l.term.Wake)
+	made, err := h.open(ctx, t, l.term)
 	if err != nil {
 		return false, err
 	}
 	made.from, made.start = &origin{Stream: key.Stream, Shard: key.Shard}, start
+	made.idle.every = h.Idle
+	made.idle.again()
 	l.handles = made
 	l.readFrom(start)
 	return false, nil
 }
 
-// open makes the handler of a term. wake has the shard's goroutine look at it.
-func (h *ShardHandlers) open(ctx context.Context, t Term, wake func()) (*handling, error) {
+// open makes the handler of a term.
+func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*handling, error) {
 	if h.Pull != nil {
-		pull := startPull(ctx, h.Pull, t, wake)
+		pull := startPull(ctx, h.Pull, t, of)
 		return &handling{ShardHandler: pull, pull: pull}, nil
 	}
 	var made ShardHandler
@@ -251,6 +266,8 @@ func (l *shardLoop) close(err error) {
 		l.handles.Close(&handlerContext{l.term.Context(), l.in.values}, why)
 		return nil
 	})
+	l.handles.gathered.close()
+	l.handles.idle.stop()
 	l.handles = nil
 	if err != nil {
 		key := l.term.Lease.Key

@@ -38,6 +38,9 @@ const (
 	ShardSubscribing ShardState = "subscribing"
 	// ShardSubscribed: records come as they are written. Only with FanOut.
 	ShardSubscribed ShardState = "subscribed"
+	// ShardGathering: a batch that is not full waits for more records, for Options.BatchWait at
+	// most. Reading goes on.
+	ShardGathering ShardState = "waiting for a full batch"
 	// ShardHandling: the handler is at work, for Options.HandlerTimeout at most if that is set; its
 	// context ends when the lease is lost.
 	ShardHandling ShardState = "in the handler"

@@ -54,6 +54,9 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	if r.Err != nil {
 		s.Throttled, s.Missing = streams.Throttled(r.Err), errors.As(r.Err, new(*types.ResourceNotFoundException))
 	}
+	if l.state == ShardGathering { // nothing of it can fail but reading
+		s.Handling = ""
+	}
 	if l.failure != nil {
 		s.Err, s.Failing, s.FailingAt = l.failure.err, l.failure.since.Time(), l.failure.at
 	} else if l.state == "" {
@@ -98,7 +101,7 @@ func (r *run) Troubles() []lease.Trouble {
 			delete(r.stalls, key)
 			l.note(func(n *notes) { n.stalls = 0 })
 		}
-		if s.Handling == "" && s.Reading == supervise.AtTip {
+		if s.Handling == "" && s.Reading == supervise.AtTip && !l.isGathering() {
 			l.acquit()
 		}
 		if c, some := s.Change(key, now, r.opts.Expired == FailExpired); some {

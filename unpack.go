@@ -63,20 +63,20 @@ func (u *unpacker) release() {
 // unpacks reports whether there is something to unpack in a page.
 func (u *unpacker) unpacks(page *source.Page) bool { return u.mode != KeepPacked && page.Marked }
 
-// runs yields the records of a page in runs of size at most, in order, and with each whether it is
-// the last; one run without records for a page that has none and ends its shard. A run is in the
-// memory of the page's records if there is nothing to unpack; else it is valid until the run after
-// the next is begun.
-func (u *unpacker) runs(page *source.Page, size int) iter.Seq2[[]source.Record, bool] {
+// runs yields the records of a page in runs of a batch's size at most, in order, and with each
+// whether it is the last; one run without records for a page that has none and ends its shard. A
+// run is in the memory of the page's records if there is nothing to unpack; else it is valid until
+// the run after the next is begun.
+func (u *unpacker) runs(page *source.Page, size batchSize) iter.Seq2[[]source.Record, bool] {
 	return func(yield func([]source.Record, bool) bool) {
 		if !u.unpacks(page) {
 			// Nearly all pages of nearly all streams.
 			all := page.Records
-			for len(all) > size {
-				if !yield(all[:size:size], false) {
+			for n := size.cut(all, 0, 0); n < len(all); n = size.cut(all, 0, 0) {
+				if !yield(all[:n:n], false) {
 					return
 				}
-				all = all[size:]
+				all = all[n:]
 			}
 			if len(all) > 0 || page.End {
 				yield(all, true)
@@ -96,23 +96,25 @@ func (u *unpacker) runs(page *source.Page, size int) iter.Seq2[[]source.Record, 
 	}
 }
 
-// unpacked yields runs of size at most of a page with aggregates.
-func (u *unpacker) unpacked(page *source.Page, size int) iter.Seq[[]source.Record] {
+// unpacked yields runs of a batch's size at most of a page with aggregates.
+func (u *unpacker) unpacked(page *source.Page, size batchSize) iter.Seq[[]source.Record] {
 	return func(yield func([]source.Record) bool) {
 		var run []source.Record
+		bytes := 0
 		for i := range page.Records {
 			for rec := range u.records(&page.Records[i]) {
+				if len(run) > 0 && (len(run) == size.records || size.bytes > 0 && bytes+len(rec.Data) > size.bytes) {
+					full := run
+					run = nil
+					if !yield(full) {
+						return
+					}
+				}
 				if run == nil {
-					run = u.begin(min(max(len(page.Records)-i, 1), size))
+					run, bytes = u.begin(min(max(len(page.Records)-i, 1), size.records)), 0
 				}
-				if run = append(run, rec); len(run) < size {
-					continue
-				}
-				full := run
-				run = nil
-				if !yield(full) {
-					return
-				}
+				run = append(run, rec)
+				bytes += len(rec.Data)
 			}
 		}
 		if len(run) > 0 {

@@ -40,6 +40,10 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 	f.Var(&span{to: &o.HandlerTimeout, zero: true}, "handler-timeout",
 		"how long a batch may take before its shard goes to another worker, from 1s; 0 is no limit (default 0)")
 	f.Var(&number[int]{to: &o.Batch, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "batch", "at most so many records in a batch, 1 to 10000 (default 10000)")
+	f.Var(&number[int]{to: &o.BatchBytes, parse: parseSize, low: 0, high: 1 << 30, want: "0 to 1GiB"}, "batch-bytes",
+		"at most so many bytes of data in a batch, such as 4MiB; a larger record is a batch by itself, and 0 is no limit (default 0)")
+	f.Var(&span{to: &o.BatchWait, zero: true}, "batch-wait",
+		"how long a batch that is not full waits for more records, up to 5m; 0 hands over what there is (default 0)")
 	f.Var(&number[int]{to: &o.MaxMemory, parse: parseSize, low: 16 << 20, high: 1 << 40, want: "16MiB to 1024GiB"}, "max-memory",
 		"bytes of records that may wait to be handled, of all shards together, such as 512MiB; from 16MiB (default 128MiB)")
 	f.Var(&number[int]{to: &o.MaxLeases, parse: strconv.Atoi, low: 0, high: math.MaxInt, want: "a number from 0 on"}, "max-leases",

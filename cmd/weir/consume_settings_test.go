@@ -36,7 +36,7 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 		"StreamsFunc": "--stream may be repeated", "Events": "the log tells", "Logger": "--log", "ReuseBuffers": "by itself: the handlers copy",
 	}
 	values := map[string]string{
-		"Batch": "77", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",
+		"Batch": "77", "BatchBytes": "7MiB", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",
 		"Wire": "sdk", "RemoveFanOut": "true", "SuspectAfter": "7", "Parallel": "64",
 	}
 	options := reflect.TypeFor[weir.Options]()

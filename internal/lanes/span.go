@@ -21,11 +21,14 @@ import (
 // waits at most for calls that are at work. Those that wait for it themselves have no place, see
 // Rest.
 type Span struct {
-	bound   int // calls at a time
-	most    int // records of a call
-	seed    maphash.Seed
-	ready   queue // lanes that may begin
-	*memory       // with the lanes of keys; two keys of one hash share one
+	bound int // calls at a time
+	most  int // records of a call
+	// MostBytes bounds the data of a call's records, but for a single one that is larger. 0 is no
+	// bound.
+	MostBytes int
+	seed      maphash.Seed
+	ready     queue // lanes that may begin
+	*memory         // with the lanes of keys; two keys of one hash share one
 
 	first, last *chunk
 	length      int // records from the first that is not done on
@@ -192,8 +195,11 @@ func (s *Span) Begin(l *Lane) {
 		return
 	}
 	l.taken, l.till = l.head, l.head
-	n, together, key := 1, true, l.head.record().Key
+	n, together, key, bytes := 1, true, l.head.record().Key, len(l.head.record().Data)
 	for it := l.head.next; it != nil && n < s.most && it.record().Key == key; it = it.next {
+		if bytes += len(it.record().Data); s.MostBytes > 0 && bytes > s.MostBytes {
+			break
+		}
 		together = together && it.of == l.till.of && it.at == l.till.at+1
 		l.till = it
 		n++

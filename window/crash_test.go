@@ -1,0 +1,102 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/window"
+)
+
+// mortal is the store of a worker that dies, as the others see it: its beats stop, and what it did
+// last is not saved.
+type mortal struct {
+	lease.Store
+	dead atomic.Bool
+}
+
+func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if s.dead.Load() {
+		return lease.Orders{}, errors.New("the network is gone")
+	}
+	return s.Store.Beat(ctx, app, r)
+}
+
+// Whatever workers come, go and die, shards are split and merged, and calls fail: each record is in
+// one result, and a result that is made again is the same.
+func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *kinesistest.Server) {
+				dice := rand.New(rand.NewPCG(seed, 18))
+				got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
+				config := window.Config[[]string]{
+					Size: time.Duration(1+dice.IntN(20)) * time.Second, ByKey: dice.IntN(2) == 0, MaxRecords: 5 + dice.IntN(100), Add: add,
+					Emit: func(ctx context.Context, r window.Results[[]string]) error {
+						time.Sleep(time.Duration(dice.IntN(300)) * time.Millisecond)
+						if err := got.emit(ctx, r); err != nil || dice.IntN(10) > 0 {
+							return err
+						}
+						return errors.New("oh")
+					},
+				}
+				type process struct {
+					store *mortal
+					stop  func()
+				}
+				var live, dead []process
+				begin := func() {
+					own := &mortal{Store: store}
+					live = append(live, process{own, worker(t, srv, own, config)})
+				}
+				begin()
+				arrived := map[string]time.Time{}
+				reshards, deaths := 0, 0
+				for i := range 400 {
+					name := fmt.Sprint("record-", i)
+					arrived[name] = time.Now()
+					srv.Put("s", fmt.Sprint("key-", dice.IntN(9)), []byte(name))
+					time.Sleep(time.Duration(dice.IntN(600)) * time.Millisecond)
+					switch dice.IntN(60) {
+					case 0:
+						if len(live) < 4 {
+							begin()
+						}
+					case 1:
+						live[0].stop()
+						live = live[1:]
+					case 2:
+						live[0].store.dead.Store(true)
+						dead, live = append(dead, live[0]), live[1:]
+						deaths++
+					case 3:
+						if open := srv.OpenShards("s"); len(open) < 4 {
+							srv.Split("s", open[dice.IntN(len(open))])
+							reshards++
+						} else {
+							srv.Merge("s", open[0], open[1])
+							reshards++
+						}
+					}
+					if len(live) == 0 {
+						begin()
+					}
+				}
+				time.Sleep(3 * time.Minute)
+				for _, p := range append(live, dead...) {
+					p.store.dead.Store(false) // so that it can leave
+					p.stop()
+				}
+				early := got.judge(arrived)
+				t.Logf("%d results, handed over %d times, %d early; %d deaths, %d splits and merges", len(got.of), got.n, early, deaths, reshards)
+			})
+		})
+	}
+}

@@ -1,0 +1,196 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+	"github.com/weir-go/weir/window"
+)
+
+// results are those of all workers by their IDs, as a sink keeps them.
+type results struct {
+	t  *testing.T
+	mu sync.Mutex
+	of map[string]window.Result[[]string]
+	n  int // times that one was handed over
+}
+
+func (s *results) emit(_ context.Context, r window.Results[[]string]) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range r.Windows {
+		s.n++
+		if was, some := s.of[w.ID]; some && fmt.Sprint(was) != fmt.Sprint(w) {
+			s.t.Errorf("%s was %v, and is %v", w.ID, was, w)
+		}
+		s.of[w.ID] = w
+	}
+	return nil
+}
+
+// judge looks whether each record is in one result, of the time when it arrived. It returns how
+// many results ended early.
+func (s *results) judge(arrived map[string]time.Time) (early int) {
+	for id, w := range s.of {
+		if w.Records != len(w.State) {
+			s.t.Errorf("%s has %d of %d records", id, len(w.State), w.Records)
+		}
+		if w.Why != window.Passed {
+			early++
+		}
+		for _, name := range w.State {
+			at := arrived[name]
+			if at.IsZero() {
+				s.t.Errorf("%s is in two results", name)
+			}
+			if delete(arrived, name); at.Before(w.Start) || !at.Before(w.End) {
+				s.t.Errorf("%s arrived at %v, and is in the window from %v", name, at, w.Start)
+			}
+		}
+	}
+	if len(arrived) > 0 {
+		s.t.Errorf("in no result: %v", arrived)
+	}
+	return early
+}
+
+func add(state []string, r weir.Record) ([]string, error) {
+	return append(state, string(r.Data)), nil
+}
+
+// worker runs one until it is stopped.
+func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.Config[[]string]) (stop func()) {
+	t.Helper()
+	h, err := window.Handlers(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := weir.New(srv.Client(), store, weir.Options{
+		App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), RetryMin: 100 * time.Millisecond, RetryMax: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.RunShards(ctx, h) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func bubble(t *testing.T, f func(t *testing.T, srv *kinesistest.Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		srv.CreateStream("s", 1)
+		f(t, srv)
+	})
+}
+
+// Workers come and go in the middle of windows, calls fail and the shard is split: each record is
+// in one result, which is the same each time it is made, and holds what arrived in its time.
+func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
+	for _, keyed := range []bool{false, true} {
+		t.Run(fmt.Sprint(keyed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *kinesistest.Server) {
+				got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
+				calls := 0
+				c := window.Config[[]string]{Size: 10 * time.Second, ByKey: keyed, Add: add, Emit: func(ctx context.Context, r window.Results[[]string]) error {
+					if calls++; calls%4 == 0 {
+						return errors.New("oh")
+					}
+					err := got.emit(ctx, r)
+					if calls%7 == 0 { // it took effect all the same
+						return errors.Join(err, errors.New("oh"))
+					}
+					return err
+				}}
+				stop := worker(t, srv, store, c)
+				arrived := map[string]time.Time{}
+				for i := range 200 {
+					name := fmt.Sprint("record-", i)
+					arrived[name] = time.Now()
+					srv.Put("s", fmt.Sprint("key-", i%7), []byte(name))
+					time.Sleep(700 * time.Millisecond)
+					switch i {
+					case 40, 90, 150:
+						stop()
+						stop = worker(t, srv, store, c)
+					case 120:
+						srv.Split("s", srv.OpenShards("s")[0])
+					}
+				}
+				time.Sleep(time.Minute) // the last window ends by the clock
+				stop()
+				early := got.judge(arrived)
+				if got.n <= len(got.of) || early == 0 {
+					t.Errorf("%d results, handed over %d times, %d of them early: the test shows little", len(got.of), got.n, early)
+				}
+			})
+		})
+	}
+}
+
+// What is open holds the checkpoint, ends early at its bound, and what follows is a result of its
+// own.
+func TestWhatIsOpenIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
+		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
+		stop := worker(t, srv, store, window.Config[[]string]{Size: time.Hour, Add: add, Emit: got.emit, MaxRecords: 10, MaxBytes: 1000})
+		for range 25 {
+			srv.Put("s", "key", []byte("x"))
+		}
+		srv.Put("s", "key", []byte(strings.Repeat("x", 999)))
+		time.Sleep(time.Minute)
+		var sizes []int
+		for _, w := range got.of {
+			if w.Why != window.Full {
+				t.Errorf("%s: %v", w.ID, w.Why)
+			}
+			sizes = append(sizes, w.Records)
+		}
+		if len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != 25 {
+			t.Errorf("results of %v records, and one is open", sizes)
+		}
+		stop()
+	})
+}
+
+func TestWhatIsConfiguredIsChecked(t *testing.T) {
+	good := window.Config[int]{Size: time.Minute, Add: func(n int, _ weir.Record) (int, error) { return n + 1, nil },
+		Emit: func(context.Context, window.Results[int]) error { return nil }}
+	if _, err := window.Handlers(good); err != nil {
+		t.Error(err)
+	}
+	for field, wrong := range map[string]func(*window.Config[int]){
+		"Size": func(c *window.Config[int]) { c.Size = time.Millisecond }, "Add": func(c *window.Config[int]) { c.Add = nil },
+		"Emit": func(c *window.Config[int]) { c.Emit = nil }, "MaxRecords": func(c *window.Config[int]) { c.MaxRecords = -1 },
+		"MaxBytes": func(c *window.Config[int]) { c.MaxBytes = -1 }, "Allowance": func(c *window.Config[int]) { c.Allowance = -1 },
+	} {
+		c := good
+		wrong(&c)
+		if _, err := window.Handlers(c); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
