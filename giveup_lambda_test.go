@@ -30,8 +30,8 @@ import (
 //     answers, and takes whatever it does not know for a failure of the batch, where Lambda takes
 //     some for success.
 //   - The switch without which Lambda ignores partial answers: [weir.FailedAt] has none.
-//   - A record that blocks its shard until it leaves the stream: what follows then is the policy for
-//     positions that have expired, and not one for failures.
+//   - A record that blocks its shard until it leaves the stream: what follows then is the policy
+//     for positions that have expired, and not one for failures.
 //
 // Calls that fail before the function runs are in TestReadsThatFailAreNoAttempts.
 func TestWhatLambdaDoesWithFailures(t *testing.T) {

@@ -34,10 +34,10 @@ func (s *stage) prepareSink(t testing.TB) error {
 
 // countDone counts the records that somebody has handled, or given up.
 func (s *stage) countDone() (int64, error) {
-	switch {
-	case s.Sink == sqlSink:
+	switch s.Sink {
+	case sqlSink:
 		return s.countEffects()
-	case s.Sink == s3Sink:
+	case s3Sink:
 		err := s.bucket.follow(context.Background())
 		return int64(len(s.bucket.rows())), err
 	}

@@ -20,7 +20,7 @@ type kind struct {
 	stores  []string // nil for all
 	// subscribed says that it is for runs in which somebody reads by fan-out.
 	subscribed bool
-	// failing says that it is for runs with -failing, bucket that it is for those with -sink s3sink.
+	// failing is for runs with -failing, bucket for those with -sink s3sink.
 	failing, bucket bool
 	play            func(*stage, round) error
 }

@@ -81,8 +81,8 @@ type History struct {
 	Faults    []Fault
 	Allowance time.Duration // what the machine may add to each bound
 
-	// Where records are given up: their letters, which records may have one, and whether any wait is
-	// right, because it goes by pauses after failures.
+	// Where records are given up: their letters, which records may have one, and whether any wait
+	// is right, because it goes by pauses after failures.
 	Letters []Letter
 	Poison  func(Put) bool
 	AnyWait bool
