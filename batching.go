@@ -135,9 +135,7 @@ func (l *shardLoop) gather(run []source.Record, page *source.Page, own, isLast b
 			g.behind, run = page.Behind, run[n:]
 		case n > 0 && !g.waits(): // there is no memory to have it wait
 			return l.deliver(l.delivery(run, page, own, end, until))
-		case n > 0:
-			n = 0
-		}
+		} // else what waits goes first
 		if len(run) == 0 && !final && !size.full(len(g.records), g.bytes) {
 			if g.due.IsZero() {
 				g.due = time.Now().Add(l.in.opts.BatchWait)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,13 +36,19 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *kinesistest.Server) {
-				dice := rand.New(rand.NewPCG(seed, 18))
+				var mu sync.Mutex
+				source := rand.New(rand.NewPCG(seed, 18))
+				roll := func(n int) int {
+					mu.Lock()
+					defer mu.Unlock()
+					return source.IntN(n)
+				}
 				got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
 				config := window.Config[[]string]{
-					Size: time.Duration(1+dice.IntN(20)) * time.Second, ByKey: dice.IntN(2) == 0, MaxRecords: 5 + dice.IntN(100), Add: add,
+					Size: time.Duration(1+roll(20)) * time.Second, ByKey: roll(2) == 0, MaxRecords: 5 + roll(100), Add: add,
 					Emit: func(ctx context.Context, r window.Results[[]string]) error {
-						time.Sleep(time.Duration(dice.IntN(300)) * time.Millisecond)
-						if err := got.emit(ctx, r); err != nil || dice.IntN(10) > 0 {
+						time.Sleep(time.Duration(roll(300)) * time.Millisecond)
+						if err := got.emit(ctx, r); err != nil || roll(10) > 0 {
 							return err
 						}
 						return errors.New("oh")
@@ -62,9 +69,9 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 				for i := range 400 {
 					name := fmt.Sprint("record-", i)
 					arrived[name] = time.Now()
-					srv.Put("s", fmt.Sprint("key-", dice.IntN(9)), []byte(name))
-					time.Sleep(time.Duration(dice.IntN(600)) * time.Millisecond)
-					switch dice.IntN(60) {
+					srv.Put("s", fmt.Sprint("key-", roll(9)), []byte(name))
+					time.Sleep(time.Duration(roll(600)) * time.Millisecond)
+					switch roll(60) {
 					case 0:
 						if len(live) < 4 {
 							begin()
@@ -78,7 +85,7 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 						deaths++
 					case 3:
 						if open := srv.OpenShards("s"); len(open) < 4 {
-							srv.Split("s", open[dice.IntN(len(open))])
+							srv.Split("s", open[roll(len(open))])
 							reshards++
 						} else {
 							srv.Merge("s", open[0], open[1])

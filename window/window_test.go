@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,9 +114,10 @@ func TestAResultIsAFunctionOfItsRecords(t *testing.T) {
 		t.Run(fmt.Sprint(keyed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 				got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
-				calls := 0
+				var made atomic.Int64
 				c := window.Config[[]string]{Size: 10 * time.Second, ByKey: keyed, Add: add, Emit: func(ctx context.Context, r window.Results[[]string]) error {
-					if calls++; calls%4 == 0 {
+					calls := made.Add(1)
+					if calls%4 == 0 {
 						return errors.New("oh")
 					}
 					err := got.emit(ctx, r)
@@ -162,6 +164,7 @@ func TestWhatIsOpenIsBounded(t *testing.T) {
 		}
 		srv.Put("s", "key", []byte(strings.Repeat("x", 999)))
 		time.Sleep(time.Minute)
+		got.mu.Lock()
 		var sizes []int
 		for _, w := range got.of {
 			if w.Why != window.Full {
@@ -172,6 +175,7 @@ func TestWhatIsOpenIsBounded(t *testing.T) {
 		if len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != 25 {
 			t.Errorf("results of %v records, and one is open", sizes)
 		}
+		got.mu.Unlock()
 		stop()
 	})
 }

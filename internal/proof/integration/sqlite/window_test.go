@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,13 +44,12 @@ func TestResultsOfWindowsAreWrittenOnce(t *testing.T) {
 	}
 	defer srv.Close()
 	srv.CreateStream("s", 1)
-	calls, failedAfter := 0, 0
+	var calls, failedAfter atomic.Int64
 	handlers, err := window.Handlers(window.Config[int]{
 		Size: time.Second, ByKey: true, MaxRecords: 50, Allowance: 100 * time.Millisecond, Position: sink.Position,
 		Add: func(total int, r weir.Record) (int, error) { return total + len(r.Data), nil },
 		Emit: func(ctx context.Context, r window.Results[int]) error {
-			calls++
-			call := calls
+			call := calls.Add(1)
 			err := sink.Move(ctx, r.Term, r.From, r.UpTo, r.End, func(ctx context.Context, tx *sql.Tx) error {
 				for _, w := range r.Windows {
 					if _, err := tx.ExecContext(ctx, "INSERT INTO results VALUES (?, ?, ?)", w.ID, w.Records, w.State); err != nil {
@@ -62,7 +62,7 @@ func TestResultsOfWindowsAreWrittenOnce(t *testing.T) {
 				return nil
 			})
 			if err == nil && call%3 == 0 {
-				failedAfter++
+				failedAfter.Add(1)
 				return errors.New("after COMMIT")
 			}
 			return err
@@ -121,8 +121,8 @@ func TestResultsOfWindowsAreWrittenOnce(t *testing.T) {
 	if n, sum := written(); n != records || sum != total {
 		t.Errorf("results have %d records and %d bytes, of %d and %d", n, sum, records, total)
 	}
-	if failedAfter == 0 {
+	if failedAfter.Load() == 0 {
 		t.Error("nothing failed after COMMIT: the test shows little")
 	}
-	t.Logf("%d records, %d calls, %d of which failed after COMMIT", records, calls, failedAfter)
+	t.Logf("%d records, %d calls, %d of which failed after COMMIT", records, calls.Load(), failedAfter.Load())
 }
