@@ -47,6 +47,8 @@ type attempts struct {
 	alone   int         // … of which so many were about that record alone
 	failed  time.Time   // the first of them
 	suspect time.Time   // the first of these
+	latest  time.Time   // the last of them, and before that
+	before  time.Time   // … the one before it; zero when there is none
 	last    error       // … and the error of the last
 	gone    int         // records that were given up
 	waits   consequence // why the first is not given up although it could be, as it was told
@@ -306,6 +308,7 @@ func (d *delivery) moveHead(done int) {
 // noneFailed notes that no call has failed at the head.
 func (d *delivery) noneFailed() {
 	d.attempt, d.alone, d.failed, d.suspect, d.last, d.waits = 0, 0, time.Time{}, time.Time{}, nil, 0
+	d.latest, d.before = time.Time{}, time.Time{}
 }
 
 // noteFailure notes that a call failed; named says that it did at the first record that is not
@@ -317,6 +320,7 @@ func (d *delivery) noteFailure(err error, named bool) {
 	d.moveHead(done)
 	now := time.Now()
 	d.attempt++
+	d.before, d.latest = d.latest, now
 	if d.last = err; d.failed.IsZero() {
 		d.failed = now
 	}

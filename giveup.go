@@ -34,8 +34,8 @@ type GiveUp struct {
 	// [Reject] is returned for is always found in this way.
 	Bisect bool
 	// Patience is how long a record is still handled again although it could be given up, while
-	// this worker has handled nothing else since it first failed: then not the record may be at
-	// fault but what the handler needs, such as a database. It counts from the first failure.
+	// this worker has handled nothing else between its last two failures: then not the record may
+	// be at fault but what the handler needs, such as a database. It counts from the first failure.
 	// Defaults to 2 min, at most 24 h; negative is none. It does not hold for what is rejected.
 	Patience time.Duration
 	// PerMinute is how many records a minute this worker gives up at most; until it may it goes on

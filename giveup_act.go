@@ -109,7 +109,7 @@ func (l *shardLoop) judge(d *delivery, of blame, worked time.Time) verdictOf {
 	if policy.Bisect {
 		since = d.suspect
 	}
-	f.failing, f.other = now.Sub(since), worked.After(since)
+	f.failing, f.other = now.Sub(since), worked.After(since) && worked.After(d.before)
 	v := policy.judge(f)
 	return verdictOf{v, from, from + v.records}
 }

@@ -407,6 +407,48 @@ func TestAnOutageDoesNotEmptyAStreamIntoLetters(t *testing.T) {
 	}
 }
 
+// A record that fails for a reason of its own right before an outage, and would succeed later, is
+// no letter: what was handled before the outage says nothing of the failures in it.
+func TestAFailureRightBeforeAnOutageIsNoReasonToGiveUp(t *testing.T) {
+	bubble(t, 4, func(t *testing.T, srv *kinesistest.Server) {
+		box := &letterbox{}
+		var begins time.Time
+		failed := false
+		var mu sync.Mutex
+		handled := map[string]bool{}
+		opts := weir.Options{RetryMin: 2 * time.Second, RetryMax: 2 * time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 3}}
+		stop := start(t, srv.Client(), memstore.New(), opts, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
+			mu.Lock()
+			defer mu.Unlock()
+			name := string(r.Data)
+			switch d := time.Since(begins); {
+			case name == "unlucky" && !failed:
+				failed, begins = true, time.Now().Add(1500*time.Millisecond) // others are handled meanwhile
+				return errOnceMore
+			case failed && d >= 0 && d < time.Minute:
+				return errOnceMore
+			}
+			handled[name] = true
+			return nil
+		}).Handle)
+		for i := range 60 {
+			name := fmt.Sprint("r ", i)
+			if i == 20 {
+				name = "unlucky"
+			}
+			srv.Put("s", name, []byte(name))
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if letters := box.data(); len(letters) > 0 || len(handled) != 60 {
+			t.Errorf("letters %q, %d of 60 handled", letters, len(handled))
+		}
+	})
+}
+
 // A stream of nothing but rejects goes at the rate that is allowed.
 func TestTheRateOfLettersIsBounded(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
