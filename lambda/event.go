@@ -24,9 +24,10 @@ const (
 	eventTail = `]}`
 )
 
-// AppendEvent appends the event that Lambda makes of records, which are all of one shard. The order
-// of members and the form of numbers are Lambda's. What [weir.Unpack] has unpacked shares a sequence
-// number; its eventID has the number of the record in the aggregate behind it, such as "…+2".
+// AppendEvent appends the event that Lambda makes of records, which are all of one shard. The
+// order of members and the form of numbers are Lambda's. What [weir.Unpack] has unpacked shares a
+// sequence number; its eventID has the number of the record in the aggregate behind it, such as
+// "…+2".
 func AppendEvent(dst []byte, s Source, records []weir.Record) []byte {
 	dst = append(dst, eventHead...)
 	for i, r := range records {
