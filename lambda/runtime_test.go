@@ -146,3 +146,29 @@ func TestAFunctionThatCannotBeginIsHeard(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Whatever a process sends, no invocation is answered but by its ID, and the API goes on.
+func FuzzRuntime(f *testing.F) {
+	f.Add("POST", "/2018-06-01/runtime/invocation/x/response", "", `{}`)
+	f.Add("POST", "/2018-06-01/runtime/init/error", "", `{"errorMessage":1}`)
+	f.Add("GET", "/2018-06-01/runtime/invocation/../next", "example.com", ``)
+	f.Fuzz(func(t *testing.T, method, path, host, body string) {
+		if strings.HasSuffix(path, "next") {
+			t.Skip("it waits")
+		}
+		r, p, id, answer := begin(t)
+		defer r.Close()
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.Addr(), strings.NewReader(body))
+		if err != nil || strings.Contains(path, id) {
+			t.Skip("no request")
+		}
+		req.URL.Path, req.Host = "/"+strings.TrimPrefix(path, "/"), host
+		if res, err := http.DefaultTransport.RoundTrip(req); err == nil {
+			_ = res.Body.Close()
+		}
+		p.do(http.MethodPost, "invocation/"+id+"/response", `"mine"`)
+		if got := <-answer; got.err != nil || string(got.body) != `"mine"` {
+			t.Fatalf("%q, %v", got.body, got.err)
+		}
+	})
+}
