@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/lambda"
 )
 
-// BenchmarkBatch compares a batch of 100 records of 1 KiB over the Runtime API, with a function that
-// reads its event and answers at once, with the same handler and a function in the process.
+// BenchmarkBatch compares a batch of 100 records of 1 KiB over the Runtime API, with a function
+// that answers at once, with the same handler and a function in the process.
 func BenchmarkBatch(b *testing.B) {
 	batch := &weir.Batch{Stream: "s", Shard: "shard"}
 	for i := range 100 {
