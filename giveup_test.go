@@ -416,14 +416,14 @@ func TestAFailureRightBeforeAnOutageIsNoReasonToGiveUp(t *testing.T) {
 		failed := false
 		var mu sync.Mutex
 		handled := map[string]bool{}
-		opts := weir.Options{RetryMin: 2 * time.Second, RetryMax: 2 * time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 3}}
+		opts := weir.Options{RetryMin: 5 * time.Second, RetryMax: 5 * time.Second, GiveUp: weir.GiveUp{To: box, Attempts: 3}}
 		stop := start(t, srv.Client(), memstore.New(), opts, weir.RecordFunc(func(_ context.Context, r weir.Record) error {
 			mu.Lock()
 			defer mu.Unlock()
 			name := string(r.Data)
 			switch d := time.Since(begins); {
 			case name == "unlucky" && !failed:
-				failed, begins = true, time.Now().Add(1500*time.Millisecond) // others are handled meanwhile
+				failed, begins = true, time.Now().Add(2200*time.Millisecond) // others are handled meanwhile
 				return errOnceMore
 			case failed && d >= 0 && d < time.Minute:
 				return errOnceMore

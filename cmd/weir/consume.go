@@ -37,6 +37,7 @@ type consumeOptions struct {
 	// the command gets the worker's credentials
 	execCredentials bool
 	execResults     execResultsFlag
+	lambda          lambdaFlags
 }
 
 func consumeCommand(t terminal) *cobra.Command {
@@ -60,6 +61,8 @@ The command inherits the worker's environment, but for AWS credentials, ` + stor
 unless --exec-credentials lets it have them.
 
 ` + aboutExecResults + `
+
+` + aboutLambda + `
 
 --to file:PATH appends a line of JSON for each record to a file: its data if that is JSON, {"data_base64":"..."} if it is
 not, or with -o json the object about it. A batch is on disk before it counts as handled. What a worker had written when
@@ -92,6 +95,7 @@ package's documentation says more about each.
   weir consume --stream flights --app loader --store sqlite:loader.db --batch 500 --exec 'psql -c "copy raw from stdin"'
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load --attempts 3 --bisect --dead file:dead.ndjson
   weir consume --stream flights --app loader --store sqlite:loader.db --exec ./load.py --exec-results --dead file:dead.ndjson
+  weir consume --stream flights --app loader --store sqlite:loader.db --lambda 'python3 -m awslambdaric app.handler' --function-response-types ReportBatchItemFailures
   weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw
   weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
   weir consume --stream flights --app look --store memory: --from 15m`,
@@ -117,10 +121,13 @@ package's documentation says more about each.
 				return err
 			}
 			o.giveUp.rejects = o.execResults.on
-			if err := o.to.check(o.exec != ""); err != nil {
+			if err := o.lambda.apply(&o); err != nil {
 				return err
 			}
-			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != ""); err != nil {
+			if err := o.to.check(o.exec != "" || o.lambda.command != ""); err != nil {
+				return err
+			}
+			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != "" || o.lambda.command != ""); err != nil {
 				return err
 			}
 			if o.worker == "" {
@@ -145,6 +152,7 @@ package's documentation says more about each.
 	cmd.Flags().StringVar(&o.exec, "exec", "", "shell `COMMAND` that handles each batch")
 	registerExecCredentials(cmd, &o.execCredentials)
 	o.execResults.register(cmd)
+	o.lambda.register(cmd)
 	o.to.register(cmd)
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
 	o.fanOut.register(cmd)
@@ -181,7 +189,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 		return err
 	}
 	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()
-	to, err := o.destination(ctx, t)
+	to, err := o.destination(ctx, t, client.Options().Region)
 	if err != nil {
 		return err
 	}

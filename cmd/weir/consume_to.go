@@ -76,7 +76,7 @@ type destination struct {
 }
 
 // destination opens what the flags name. What is wrong with it shows here, before a stream is read.
-func (o *consumeOptions) destination(ctx context.Context, t terminal) (destination, error) {
+func (o *consumeOptions) destination(ctx context.Context, t terminal, region string) (destination, error) {
 	lines := s3sink.Payloads
 	if o.out == formatJSON {
 		lines = s3sink.Envelopes
@@ -84,6 +84,8 @@ func (o *consumeOptions) destination(ctx context.Context, t terminal) (destinati
 	switch {
 	case o.execResults.on:
 		return handledBy(asking{executor{t, o.exec, o.out, o.execCredentials}}), nil
+	case o.lambda.command != "":
+		return o.byFunctions(t, region), nil
 	case o.exec != "":
 		return handledBy(executor{t, o.exec, o.out, o.execCredentials}), nil
 	case o.to.file != "":

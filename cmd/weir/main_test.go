@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		main()
 	}
+	if kind := os.Getenv(asFunction); kind != "" {
+		beFunction(kind)
+	}
 	if os.Getenv(asCommand) != "" {
 		main()
 	}

@@ -107,6 +107,7 @@ var rows = []row{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
 		ours: []string{".", "shard", "deadletter"},
 	},
+	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers and runtime API; on the public API", ours: []string{"."}},
 	{
 		pkg: "sink/s3sink", why: "records as objects in S3, each in one; on the public API",
 		ours: []string{".", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"aggregate", "deadletter", "lease", "kinesistest", "store/memstore", "internal/proof/fakes3", "sink/s3sink/s3letters"}, sdk: true,
@@ -134,7 +135,7 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter/...", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
+			".", "shard", "lease", "aggregate", "deadletter/...", "lambda", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
 		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{

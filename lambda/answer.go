@@ -1,0 +1,61 @@
+package lambda
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// FailedFrom says which record of a batch handling goes on with, by what a function answered that
+// reports failures of single records (ReportBatchItemFailures). ids are the records' sequence
+// numbers, in order. It is the index of the first record that the function names, and len(ids) if
+// all are done: after an empty answer, null, "", an object without batchItemFailures, or an empty
+// list. An error means that the whole batch failed, as when an item names no record of the batch.
+//
+// What Lambda does with other answers (a number, a list, text that is no JSON) is not known. They
+// are failures here, because a typo must not mean that all is done.
+func FailedFrom(answer []byte, ids []string) (int, error) {
+	answer = bytes.TrimSpace(answer)
+	if len(answer) == 0 || isNull(answer) || string(answer) == `""` {
+		return len(ids), nil
+	}
+	// Maps, because names that differ in case only are other names.
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(answer, &members); err != nil {
+		return 0, fmt.Errorf("lambda: the function's answer is no JSON object: %.100q", answer)
+	}
+	list, found := members["batchItemFailures"]
+	if !found || isNull(list) {
+		return len(ids), nil
+	}
+	var items []map[string]json.RawMessage
+	if err := json.Unmarshal(list, &items); err != nil {
+		return 0, fmt.Errorf("lambda: batchItemFailures is no list of objects: %.100q", list)
+	}
+	at := make(map[string]int, len(ids))
+	for i, id := range ids {
+		if _, before := at[id]; !before { // records of one aggregate share a number
+			at[id] = i
+		}
+	}
+	first := len(ids)
+	for _, item := range items {
+		var id *string
+		raw, found := item["itemIdentifier"]
+		if !found {
+			return 0, errors.New("lambda: an item of batchItemFailures has no itemIdentifier")
+		}
+		if err := json.Unmarshal(raw, &id); err != nil || id == nil || *id == "" {
+			return 0, fmt.Errorf("lambda: an itemIdentifier is not the sequence number of a record: %.100q", raw)
+		}
+		i, known := at[*id]
+		if !known {
+			return 0, fmt.Errorf("lambda: itemIdentifier %.140q is not the sequence number of a record of the batch", *id)
+		}
+		first = min(first, i)
+	}
+	return first, nil
+}
+
+func isNull(raw []byte) bool { return string(raw) == "null" }

@@ -1,0 +1,75 @@
+package lambda
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/weir-go/weir"
+)
+
+// MaxBytes is how large an event and an answer may be, as Lambda has it for calls that wait.
+const MaxBytes = 6 << 20
+
+// Source is what an event says of where its records are from.
+type Source struct {
+	Region    string // such as eu-west-1
+	StreamARN string
+	RoleARN   string // as which the function is invoked
+}
+
+const (
+	eventHead = `{"Records":[`
+	eventTail = `]}`
+)
+
+// AppendEvent appends the event that Lambda makes of records, which are all of one shard. The
+// order of members and the form of numbers are Lambda's. What [weir.Unpack] has unpacked shares a
+// sequence number; its eventID has the number of the record in the aggregate behind it, such as
+// "…+2".
+func AppendEvent(dst []byte, s Source, records []weir.Record) []byte {
+	dst = append(dst, eventHead...)
+	for i, r := range records {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = s.appendRecord(dst, r)
+	}
+	return append(dst, eventTail...)
+}
+
+func (s Source) appendRecord(dst []byte, r weir.Record) []byte {
+	dst = append(dst, `{"kinesis":{"kinesisSchemaVersion":"1.0","partitionKey":`...)
+	dst = appendString(dst, r.PartitionKey)
+	dst = append(dst, `,"sequenceNumber":`...)
+	dst = appendString(dst, r.SequenceNumber)
+	dst = append(dst, `,"data":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, r.Data)
+	dst = append(dst, `","approximateArrivalTimestamp":`...)
+	dst = appendSeconds(dst, r.ArrivalTime().UnixMilli())
+	dst = append(dst, `},"eventSource":"aws:kinesis","eventVersion":"1.0","eventID":`...)
+	dst = appendString(dst, r.Shard()+":"+r.Position().String())
+	dst = append(dst, `,"eventName":"aws:kinesis:record","invokeIdentityArn":`...)
+	dst = appendString(dst, s.RoleARN)
+	dst = append(dst, `,"awsRegion":`...)
+	dst = appendString(dst, s.Region)
+	dst = append(dst, `,"eventSourceARN":`...)
+	dst = appendString(dst, s.StreamARN)
+	return append(dst, '}')
+}
+
+// appendSeconds appends milliseconds as seconds with three decimals.
+func appendSeconds(dst []byte, ms int64) []byte {
+	return strconv.AppendFloat(dst, float64(ms)/1000, 'f', 3, 64)
+}
+
+func appendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			quoted, _ := json.Marshal(s) // a string always has a form
+			return append(dst, quoted...)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
+}
