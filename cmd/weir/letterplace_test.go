@@ -167,7 +167,9 @@ func TestLettersInAStream(t *testing.T) {
 	eventually(t, "both letters", func() bool { return len(server.Records("dead")) == 2 })
 	orderlyEnd(t, c)
 	dead := []string{"--dead=kinesis:dead", endpoint}
-	as := func(verb string, more ...string) []string { return append(append([]string{"dead", verb}, dead...), more...) }
+	as := func(verb string, more ...string) []string {
+		return append(append([]string{"dead", verb}, dead...), more...)
+	}
 
 	// one that was put again is the same letter
 	again := server.Records("dead")[0]
