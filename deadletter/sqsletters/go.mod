@@ -8,3 +8,8 @@ require (
 	github.com/aws/smithy-go v1.28.8
 	github.com/weir-go/weir v0.1.0
 )
+
+require (
+	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.11 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.11 // indirect
+)
