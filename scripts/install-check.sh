@@ -96,6 +96,29 @@ END
 say "go get $m/sink/s3sink@vX, alone, and a program with it"
 
 (
+	fresh sqs
+	cat >main.go <<'END'
+package main
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/weir-go/weir/deadletter/sqsletters"
+)
+
+func main() {
+	_, err := sqsletters.New(sqs.New(sqs.Options{}), "https://sqs.eu-west-1.amazonaws.com/111122223333/dead")
+	fmt.Println(err)
+}
+END
+	quiet get "$m/deadletter/sqsletters@$version"
+	quiet mod tidy
+	[ "$(quiet run .)" = "<nil>" ]
+)
+say "go get $m/deadletter/sqsletters@vX, alone, and a program with it"
+
+(
 	fresh library
 	cp "$dir/tree/cmd/weir/internal/example/main.go" .
 	quiet get "$m@$version"

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,7 @@ type awsFlags struct {
 	service  *peer // Kinesis, once there is a client
 	tables   *peer // DynamoDB, the same
 	objects  *peer // S3, the same
+	queues   *peer // SQS, the same
 
 	noted map[string]bool // what was said already: two clients of one command must not say it twice
 }
@@ -156,6 +158,32 @@ func (f *awsFlags) s3(ctx context.Context, t terminal) (*s3.Client, error) {
 		return nil, err
 	}
 	return s3.NewFromConfig(cfg, override), nil
+}
+
+// regionOfQueue finds the region in the host of a queue's URL.
+var regionOfQueue = regexp.MustCompile(`^(?:sqs(?:-fips)?\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.(?:amazonaws\.com|api\.aws)`)
+
+// sqs is the same for a queue of SQS, whose URL says where it is, and in which region.
+func (f *awsFlags) sqs(ctx context.Context, t terminal, queue string) (*sqs.Client, error) {
+	f.queues = f.peer(ctx, "SQS")
+	u, err := url.Parse(queue)
+	if err != nil {
+		return nil, usagef("the queue's URL: %s", redact.Text(err.Error()))
+	}
+	region := regionOfQueue.FindStringSubmatch(u.Host)
+	override := func(o *sqs.Options) {
+		o.HTTPClient = patientClient{o.HTTPClient, f.queues, "SQS"}
+		if region != nil {
+			o.Region = region[1] + region[2]
+		} else if o.BaseEndpoint == nil {
+			o.BaseEndpoint = aws.String(u.Scheme + "://" + u.Host)
+		}
+	}
+	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return sqs.NewFromConfig(c, override).Options().BaseEndpoint })
+	if err != nil {
+		return nil, err
+	}
+	return sqs.NewFromConfig(cfg, override), nil
 }
 
 // settings loads the SDK's configuration. endpointOf says where a client made from it would call.

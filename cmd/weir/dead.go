@@ -28,11 +28,12 @@ one whose outcome nobody knows, because handling it was interrupted: "weir dead 
 "weir dead drop --state begun" says what becomes of it.
 
 A stream (--dead kinesis:STREAM) keeps no such marks and removes nothing before its retention is over: all its letters are
-kept, also those that were handled again, and what is retried twice is handled twice.`,
+kept, also those that were handled again, and what is retried twice is handled twice. A queue (--dead sqs:URL) cannot be
+listed: "weir dead peek" shows some of its letters, and "weir dead retry" deletes those that were handled.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(deadListCommand(t), deadShowCommand(t), deadDropCommand(t), deadRetryCommand(t), deadCreateCommand(t))
+	cmd.AddCommand(deadListCommand(t), deadShowCommand(t), deadDropCommand(t), deadRetryCommand(t), deadCreateCommand(t), deadPeekCommand(t))
 	return cmd
 }
 
@@ -75,6 +76,9 @@ func (l *letterFlags) open(ctx context.Context, t terminal, write bool) (openLet
 	place, err := parsePlace(l.dead)
 	if err != nil {
 		return openLetters{}, err
+	}
+	if place.kind == placeQueue {
+		return openLetters{}, usagef("a queue cannot be listed, and keeps no marks: use \"weir dead peek\" to look at letters in %s, and \"weir dead retry\" to take them out", place)
 	}
 	if place.kind == placeStream {
 		if len(l.states) > 0 {
@@ -170,7 +174,7 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 // said is an error of a place without the name of its package.
 func said(err error) string {
 	text := explain(err)
-	for _, name := range []string{"weir: ", "sqlletters: ", "s3letters: ", "kinesisletters: "} {
+	for _, name := range []string{"weir: ", "sqlletters: ", "s3letters: ", "kinesisletters: ", "sqsletters: "} {
 		text = strings.TrimPrefix(text, name)
 	}
 	return text
@@ -242,14 +246,18 @@ func lettersText(items []deadletter.Item) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "GIVEN UP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
 	for _, i := range items {
-		said := i.Error
-		if r := []rune(said); len(r) > 60 {
-			said = string(r[:59]) + "…"
-		}
-		_ = textf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.State, i.Reason, i.Attempts, len(i.Data), said, i.ID)
+		_ = textf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
 	}
 	_ = w.Flush() // into memory
 	return b.String()
+}
+
+// shortened is an error that a line has room for.
+func shortened(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:59]) + "…"
+	}
+	return s
 }
 
 func deadShowCommand(t terminal) *cobra.Command {

@@ -45,8 +45,8 @@ type changed struct {
 	Taken   int `json:"taken"` // by somebody else meanwhile
 }
 
-// run shows which letters the command is about, asks, and does it.
-func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
+// check completes the filter, and wants to know which letters are meant.
+func (c *letterChange) check(cmd *cobra.Command, t terminal, ids []string) error {
 	narrowed, err := c.choose(cmd, ids, deadletter.Kept)
 	if err != nil {
 		return err
@@ -57,7 +57,12 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 	case narrowed && c.all:
 		return usagef("--all is all letters: leave it out where something else says which")
 	}
-	if err := canConfirm(cmd, t, c.yes || c.dry); err != nil {
+	return canConfirm(cmd, t, c.yes || c.dry)
+}
+
+// run shows which letters the command is about, asks, and does it.
+func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, ids []string, warning string, do func(deadletter.Box, []deadletter.Item) (deadletter.Outcome, error)) (err error) {
+	if err := c.check(cmd, t, ids); err != nil {
 		return err
 	}
 	letters, err := c.open(ctx, t, !c.dry)
@@ -85,14 +90,19 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 		}
 	}
 	o, err := do(letters.box, items)
-	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), some(len(items), "letter"), c.done)
+	return errors.Join(c.tell(t, len(items), o), err, letters.unreadable(unread))
+}
+
+// tell says what was done to n letters.
+func (c *letterChange) tell(t terminal, n int, o deadletter.Outcome) error {
+	text := fmt.Sprintf("%s of %s %s.\n", strconv.Itoa(o.Done), some(n, "letter"), c.done)
 	if o.Failed > 0 {
 		text += fmt.Sprintf("%s failed and stay: run it again for them.\n", strconv.Itoa(o.Failed))
 	}
 	if o.Taken > 0 {
 		text += fmt.Sprintf("%s left alone, which somebody else has changed meanwhile.\n", some(o.Taken, "letter"))
 	}
-	return errors.Join(c.report(t, changed{len(items), o.Done, o.Failed, o.Taken}, text), err, letters.unreadable(unread))
+	return c.report(t, changed{n, o.Done, o.Failed, o.Taken}, text)
 }
 
 func andMore(n int) string {
@@ -124,7 +134,7 @@ It shows which letters it is about, and asks.`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			ctx := cmd.Context()
 			if strings.HasPrefix(c.dead, string(placeStream)+":") {
-				return usagef("letters in a stream cannot be dropped: it keeps them until its retention is over, and no longer")
+				return usagef("letters in a stream cannot be dropped: the stream keeps them until its retention is over, and no longer")
 			}
 			return c.run(ctx, cmd, t, ids, "", func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
 				var all []string
@@ -187,7 +197,8 @@ says so on its descriptor 3, as that of "weir consume --exec-results" does.
 Each letter is marked as begun before and as done after. If that is interrupted nobody knows how far the command came: the
 letter stays begun, and is handled again only when --state begun asks for it. Of several that retry letters at once, one
 takes each of them. This is not so for letters in a stream (--dead kinesis:STREAM), which keeps no marks: what is retried
-twice is handled twice. --since and --until choose what was given up meanwhile.
+twice is handled twice. Of a queue (--dead sqs:URL) each letter is received, handled and deleted; one that fails, or that no
+filter chooses, is given back at the end. Nobody else receives it meanwhile, and after two minutes if weir was killed. --since and --until choose what was given up meanwhile.
 
 --to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
 then, behind all that has arrived meanwhile, so the order of their keys is lost.
@@ -210,29 +221,31 @@ It shows which letters it is about, and asks.`,
 			if err := results.apply(cmd, exec, "input", &records); err != nil {
 				return err
 			}
-			return c.run(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
-				handle := func(ctx context.Context, i deadletter.Item) error {
-					to := executor{t, exec, records, credentials}
+			handler := func() (letterHandler, error) {
+				if toStream != "" {
+					return intoStream(ctx, t, &c.aws, toStream)
+				}
+				to := executor{t, exec, records, credentials}
+				return func(ctx context.Context, i deadletter.Item) error {
 					if results.on {
 						return asking{to}.letter(ctx, &i)
 					}
 					return to.letter(ctx, &i)
-				}
-				if toStream != "" {
-					var err error
-					if handle, err = intoStream(ctx, t, &c.aws, toStream); err != nil {
-						return deadletter.Outcome{}, err
-					}
+				}, nil
+			}
+			if strings.HasPrefix(c.dead, string(placeQueue)+":") {
+				return c.fromQueue(ctx, cmd, t, ids, warning, handler)
+			}
+			return c.run(ctx, cmd, t, ids, warning, func(box deadletter.Box, items []deadletter.Item) (deadletter.Outcome, error) {
+				handle, err := handler()
+				if err != nil {
+					return deadletter.Outcome{}, err
 				}
 				shown := newBar(t, "handling letters", len(items))
 				defer shown.finish()
 				return deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
 					defer shown.add(1)
-					err := handle(ctx, i)
-					if err != nil && ctx.Err() == nil {
-						t.note("letter %s: %s", i.ID, explain(err))
-					}
-					return err
+					return handle.told(ctx, t, i)
 				})
 			})
 		},
@@ -248,8 +261,20 @@ It shows which letters it is about, and asks.`,
 	return cmd
 }
 
+// letterHandler handles a letter again.
+type letterHandler func(context.Context, deadletter.Item) error
+
+// told says what a letter failed with.
+func (h letterHandler) told(ctx context.Context, t terminal, i deadletter.Item) error {
+	err := h(ctx, i)
+	if err != nil && ctx.Err() == nil {
+		t.note("letter %s: %s", i.ID, explain(err))
+	}
+	return err
+}
+
 // intoStream puts letters into a stream.
-func intoStream(ctx context.Context, t terminal, flags *awsFlags, name string) (func(context.Context, deadletter.Item) error, error) {
+func intoStream(ctx context.Context, t terminal, flags *awsFlags, name string) (letterHandler, error) {
 	client, err := flags.kinesis(ctx, t)
 	if err != nil {
 		return nil, err

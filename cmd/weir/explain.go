@@ -24,7 +24,7 @@ import (
 func explain(err error) string { return redact.Text(explained(err)) }
 
 // ourPackages takes the names of weir's packages out of what they say.
-var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ", "provision: ", "")
+var ourPackages = strings.NewReplacer(": weir: ", ": ", ": s3sink: ", ": ", ": s3letters: ", ": ", ": sqlletters: ", ": ", ": kinesisletters: ", ": ", ": sqsletters: ", ": ", "provision: ", "")
 
 func explained(err error) string {
 	var told plainError
@@ -123,6 +123,8 @@ func explainAPI(about, service string, op *smithy.OperationError, api smithy.API
 		return fmt.Sprintf("there is no such stream or shard (%s): check --stream, the region and the endpoint", said)
 	case code == "NoSuchBucket":
 		return fmt.Sprintf("there is no such bucket (%s): check --to or --dead, the region and the endpoint", said)
+	case strings.Contains(code, "NonExistentQueue"), code == "QueueDoesNotExist":
+		return fmt.Sprintf("there is no such queue (%s): check --dead, the region and the endpoint", said)
 	case code == "PermanentRedirect", code == "AuthorizationHeaderMalformed":
 		return fmt.Sprintf("%sthe bucket is in another region than --region or AWS_REGION says (%s): use one in the stream's", about, said)
 	case strings.Contains(code, "AccessDenied"), code == "NotAuthorized", code == "UnauthorizedOperation":

@@ -12,12 +12,14 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.0
 	github.com/aws/aws-sdk-go-v2/service/kinesis v1.56.10
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.9
+	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.11
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.7
 	github.com/aws/smithy-go v1.28.8
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
 	github.com/weir-go/weir v0.1.0
+	github.com/weir-go/weir/deadletter/sqsletters v0.1.0
 	github.com/weir-go/weir/sink/s3sink v0.1.0
 	golang.org/x/term v0.47.0
 	modernc.org/sqlite v1.61.1

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/redact"
 	"github.com/weir-go/weir/cmd/weir/internal/serverstore"
+	"github.com/weir-go/weir/deadletter/sqsletters"
 )
 
 // letterVariable names the place of letters where --dead does not: other users of the machine see a
@@ -18,7 +20,7 @@ const letterVariable = "WEIR_DEAD"
 // letterPlace is a parsed --dead.
 type letterPlace struct {
 	kind           placeKind
-	name           string // the path of a file, the name or ARN of a stream, or the whole URL of a database
+	name           string // the path of a file, the name or ARN of a stream, the URL of a queue, or the whole one of a database
 	bucket, prefix string
 	server         serverstore.Place
 }
@@ -31,9 +33,10 @@ const (
 	placeSQLite placeKind = "sqlite"
 	placeServer placeKind = "server"
 	placeStream placeKind = "kinesis"
+	placeQueue  placeKind = "sqs"
 )
 
-const letterPlaces = `file:PATH (a line of JSON each), s3://BUCKET/PREFIX, sqlite:PATH, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or kinesis:STREAM`
+const letterPlaces = `file:PATH (a line of JSON each), s3://BUCKET/PREFIX, sqlite:PATH, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE, kinesis:STREAM or sqs:URL`
 
 // String is the place as it was given, without a password.
 func (p letterPlace) String() string {
@@ -71,6 +74,11 @@ func parsePlace(s string) (letterPlace, error) {
 		return p, usagef("%s %q names no stream: write it like kinesis:orders-dead, with the name or the ARN of a stream", from, shown)
 	case kind == "kinesis":
 		return p, nil
+	case kind == "sqs":
+		if _, err := sqsletters.New(new(sqs.Client), rest); err != nil {
+			return p, usagef("%s %q names no queue: write its URL behind the colon, like sqs:https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead", from, shown)
+		}
+		return p, nil
 	case kind == "s3":
 		bucket, prefix, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
 		if !strings.HasPrefix(rest, "//") || !bucketForm.MatchString(bucket) {
@@ -95,7 +103,7 @@ func registerDead(cmd *cobra.Command, to *string, text string) {
 	cmd.Flags().StringVar(to, "dead", os.Getenv(letterVariable), text+", by `PLACE`: "+letterPlaces+"; by default what "+letterVariable+" says")
 	cmd.Flags().Lookup("dead").DefValue = "" // help does not show a password
 	err := cmd.RegisterFlagCompletionFunc("dead", cobra.FixedCompletions(
-		[]cobra.Completion{"file:\ta line of JSON each", "s3://\tan object each", "sqlite:\ta table in a file", "postgres://\ta table", "mysql://\ta table", "kinesis:\ta record of another stream each"},
+		[]cobra.Completion{"file:\ta line of JSON each", "s3://\tan object each", "sqlite:\ta table in a file", "postgres://\ta table", "mysql://\ta table", "kinesis:\ta record of another stream each", "sqs:\ta message each"},
 		cobra.ShellCompDirectiveNoSpace))
 	if err != nil {
 		panic(err)

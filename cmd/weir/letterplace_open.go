@@ -14,6 +14,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/deadletter/kinesisletters"
 	"github.com/weir-go/weir/deadletter/sqlletters"
+	"github.com/weir-go/weir/deadletter/sqsletters"
 	"github.com/weir-go/weir/sink/s3sink/s3letters"
 )
 
@@ -21,11 +22,12 @@ import (
 type openLetters struct {
 	deadletter.Destination
 	place    letterPlace
-	box      deadletter.Box  // whose letters can be listed and marked
-	table    *sqlletters.Box // the box, if it is a table
-	one      string          // what a letter is there, for people: a line of a file, say
-	unmarked bool            // the place keeps no marks, so box only takes them
-	peer     *peer           // nil where there is no service
+	box      deadletter.Box    // whose letters can be listed and marked
+	table    *sqlletters.Box   // the box, if it is a table
+	one      string            // what a letter is there, for people: a line of a file, say
+	queue    *sqsletters.Queue // the letters, if they are in a queue, which has no box
+	unmarked bool              // the place keeps no marks, so box only takes them
+	peer     *peer             // nil where there is no service
 
 	readable, writable func(context.Context) error // nil if a place has nothing to find out
 	close              func() error
@@ -77,6 +79,21 @@ func (p letterPlace) open(ctx context.Context, t terminal, f *awsFlags, make boo
 		o.peer, o.box = own.service, unmarked{letters}
 		o.readable = func(ctx context.Context) error { return own.greet(ctx, client, p.name) }
 		o.writable = func(ctx context.Context) error { return letters.Check(ctx, sources...) }
+	case placeQueue:
+		client, err := f.sqs(ctx, t, p.name)
+		if err != nil {
+			return o, err
+		}
+		if o.queue, err = sqsletters.New(client, p.name); err != nil {
+			return o, err
+		}
+		o.peer, o.Destination = f.queues, o.queue
+		o.readable = func(ctx context.Context) error {
+			_, err := o.queue.About(ctx)
+			return err
+		}
+		o.writable = o.queue.Check
+		return o, nil
 	case placeS3:
 		client, err := f.s3(ctx, t)
 		if err != nil {

@@ -214,3 +214,31 @@ func TestLettersInAStream(t *testing.T) {
 		}
 	}
 }
+
+func TestWrongWordsAboutAQueueOfLetters(t *testing.T) {
+	const place = "--dead=sqs:http://127.0.0.1:1/000000000000/dead"
+	consume := []string{"consume", "--stream=s", "--app=a", "--store=memory:", "--endpoint=http://127.0.0.1:1", "--exec=cat", "--attempts=3"}
+	for _, row := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "names no queue: write its URL behind the colon", []string{"dead", "peek", "--dead=sqs:dead"}},
+		{exitUsage, "names no queue", append(consume, "--dead=sqs:")},
+		{exitUsage, `use "weir dead peek" to look at letters`, []string{"dead", "list", place}},
+		{exitUsage, "a queue cannot be listed", []string{"dead", "show", place, "x"}},
+		{exitUsage, "a queue cannot be listed", []string{"dead", "drop", place, "--all", "--yes"}},
+		{exitUsage, "--dry-run is not for a queue", []string{"dead", "retry", place, "--all", "--dry-run", "--exec=cat"}},
+		{exitUsage, "--state is not for a queue", []string{"dead", "retry", place, "--all", "--yes", "--state=begun", "--exec=cat"}},
+		{exitUsage, "wants to know which letters", []string{"dead", "retry", place, "--yes", "--exec=cat"}},
+		{exitUsage, `file:x is no queue: "weir dead list" shows`, []string{"dead", "peek", "--dead=file:x"}},
+		{exitUsage, "want 1 to 1000", []string{"dead", "peek", place, "--most=0"}},
+		{exitUsage, "needs --dead", []string{"dead", "peek"}},
+		{exitFailed, "nothing answers at http://127.0.0.1:1: is SQS running there", []string{"dead", "peek", place}},
+		{exitFailed, "nothing answers at http://127.0.0.1:1: is SQS running there", append(consume, place)},
+	} {
+		if _, said := refused(t, row.code, row.args...); !strings.Contains(said, row.want) {
+			t.Errorf("%v: %s", row.args, said)
+		}
+	}
+}

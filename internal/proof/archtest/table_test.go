@@ -31,6 +31,7 @@ var rows = []row{
 		pkg: "deadletter/kinesisletters", why: "letters in another stream",
 		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest"}, sdk: true,
 	},
+	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -185,7 +186,7 @@ var rows = []row{
 
 // nested are the modules beside the root one. They may require anything; the root module requires
 // the AWS SDK alone.
-var nested = []string{"cmd/weir", "internal/proof/integration", "sink/s3sink", "store/redisstore"}
+var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "sink/s3sink", "store/redisstore"}
 
 // never lists what nobody outside may import, whatever a row says.
 var never = []string{"cmd/...", "internal/proof/sim/..."}

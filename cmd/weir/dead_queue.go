@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/deadletter/sqsletters"
+)
+
+// openQueue opens the letters in a queue, and asks it about itself.
+func (l *letterFlags) openQueue(ctx context.Context, t terminal) (letters openLetters, about sqsletters.About, err error) {
+	place, err := parsePlace(l.dead)
+	if err == nil && place.kind != placeQueue {
+		err = usagef("%s is no queue: \"weir dead list\" shows its letters, and takes none", place)
+	}
+	if err != nil {
+		return letters, about, err
+	}
+	if letters, err = place.open(ctx, t, &l.aws, false); err != nil {
+		return letters, about, err
+	}
+	err = letters.check(ctx, false, func(ctx context.Context) (err error) {
+		about, err = letters.queue.About(ctx)
+		return err
+	})
+	return letters, about, err
+}
+
+func deadPeekCommand(t terminal) *cobra.Command {
+	var l letterFlags
+	var out format
+	most := 10
+	cmd := &cobra.Command{
+		Use:   "peek --dead sqs:URL",
+		Short: "Show some letters of a queue, without taking them",
+		Long: `Shows some letters of a queue, whichever it gives: a line each as "weir dead list" has them, with how often the letter was
+received. They are given back at once, but a look counts as a receive. A queue with a redrive policy moves a message
+that was received too often to a dead-letter queue of its own, whoever received it: such a policy is told beforehand.
+Nobody else receives the letters while they are looked at.`,
+		Example: `  weir dead peek --dead sqs:https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead
+  weir dead peek --dead sqs:https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead --most 100 -o json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := require(cmd, "dead"); err != nil {
+				return err
+			}
+			letters, about, err := l.openQueue(cmd.Context(), t)
+			if err != nil {
+				return err
+			}
+			if about.MaxReceives > 0 {
+				t.note("this counts as a receive of each letter; the queue moves a letter to its own dead-letter queue when it has been received %s", some(about.MaxReceives, "time"))
+			}
+			received, err := letters.queue.Peek(cmd.Context(), most)
+			if out == formatJSON {
+				to := json.NewEncoder(t.out)
+				for i := range received {
+					err = errors.Join(err, to.Encode(&received[i].Item))
+				}
+				return err
+			}
+			_, wrong := fmt.Fprint(t.out, receivedText(received))
+			return errors.Join(wrong, err)
+		},
+	}
+	l.registerPlace(cmd)
+	cmd.Flags().Var(&number[int]{to: &most, parse: strconv.Atoi, low: 1, high: 1000, want: "1 to 1000"}, "most", "at most so many letters, 1 to 1000")
+	out.register(cmd, "output format; json is a letter a line, with its payload")
+	return cmd
+}
+
+// receivedText is a table of letters, without what may be about people.
+func receivedText(all []sqsletters.Received) string {
+	if len(all) == 0 {
+		return "No letters that nobody else has received just now.\n"
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "GIVEN UP\tRECEIVED\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
+	for _, r := range all {
+		_ = textf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\n", r.GivenUp.UTC().Format(time.RFC3339), r.Receives, r.Reason, r.Attempts, len(r.Data), shortened(r.Error), r.ID)
+	}
+	_ = w.Flush() // into memory
+	return b.String()
+}
+
+// fromQueue handles letters of a queue again. Nobody knows beforehand which they are.
+func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t terminal, ids []string, warning string, handler func() (letterHandler, error)) error {
+	if err := c.check(cmd, t, ids); err != nil {
+		return err
+	}
+	switch {
+	case c.dry:
+		return usagef("--dry-run is not for a queue, whose letters cannot be listed: \"weir dead peek\" shows some")
+	case len(c.states) > 0:
+		return usagef("--state is not for a queue, which keeps no marks: what is in it was not handled")
+	}
+	letters, about, err := c.openQueue(ctx, t)
+	if err != nil {
+		return err
+	}
+	if !c.yes {
+		which := "all"
+		if !c.all {
+			which = "those that were chosen"
+		}
+		text := fmt.Sprintf("The queue has about %s. This will retry %s, and delete what was handled.%s", some(about.Messages, "message"), which, warning)
+		if about.MaxReceives > 0 {
+			text += fmt.Sprintf(" It counts as a receive of each; the queue moves a letter to its own dead-letter queue when it has been received %s.", some(about.MaxReceives, "time"))
+		}
+		if err := confirm(ctx, t, text, c.verb); err != nil {
+			return err
+		}
+	}
+	handle, err := handler()
+	if err != nil {
+		return err
+	}
+	tried := 0
+	wants := func(i deadletter.Item) bool { return c.filter.Matches(&i) }
+	o, err := letters.queue.Retry(ctx, wants, func(ctx context.Context, i deadletter.Item) error {
+		tried++
+		return handle.told(ctx, t, i)
+	})
+	return errors.Join(c.tell(t, tried, o), err)
+}

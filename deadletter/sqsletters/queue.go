@@ -1,0 +1,258 @@
+// Package sqsletters puts the letters of records that were given up into a queue of Amazon SQS, and
+// handles them again from there.
+package sqsletters
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/deadletter"
+)
+
+// Queue is a [deadletter.Destination] in a queue: a message for each letter, its JSON. A queue
+// cannot be listed, keeps no marks, and gives every message to one reader at a time, so it is no
+// [deadletter.Box]: see [Queue.Peek] and [Queue.Retry].
+//
+// In a FIFO queue letters about one key of a shard are in one group and so keep their order, and a
+// letter that is put again within five minutes is there once. In a standard queue it is there
+// twice, with the same ID, and there is no order.
+//
+// A letter has its record in base64, and so is a third larger. Put fails with [ErrTooLarge] for a
+// letter that is larger than the queue allows (1 MiB at most, less if its MaximumMessageSize says
+// so), as often as it is put, and nothing passes the record meanwhile: records that may be so large
+// belong into S3.
+//
+// Its methods may be called concurrently.
+type Queue struct {
+	client *sqs.Client
+	url    string
+	fifo   bool
+}
+
+// ErrTooLarge is returned by [Queue.Put] for a letter that the queue has no room for.
+var ErrTooLarge = errors.New("sqsletters: the letter is larger than the queue allows")
+
+// New returns the letters in a queue, by its URL. It makes no call. The client's region and
+// endpoint have to be the queue's.
+func New(client *sqs.Client, queueURL string) (*Queue, error) {
+	if client == nil {
+		return nil, errors.New("sqsletters: the client is nil")
+	}
+	u, err := url.Parse(queueURL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") == "" || u.User != nil || u.RawQuery != "" {
+		return nil, errors.New("sqsletters: that is no URL of a queue, like https://sqs.eu-west-1.amazonaws.com/111122223333/orders-dead")
+	}
+	return &Queue{client: client, url: queueURL, fifo: strings.HasSuffix(u.Path, ".fifo")}, nil
+}
+
+// About is what a queue says of itself.
+type About struct {
+	Messages int // that can be received, about
+	InFlight int // that somebody has received and not deleted, about
+	// MaxReceives is how often a message may be received before the queue moves it to a dead-letter
+	// queue of its own, 0 for ever.
+	MaxReceives int
+	MaxBytes    int // of a message
+}
+
+// About asks the queue.
+func (q *Queue) About(ctx context.Context) (a About, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := q.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
+	if err != nil {
+		return a, fmt.Errorf("sqsletters: looking at the queue: %w", err)
+	}
+	number := func(name types.QueueAttributeName) int {
+		n, _ := strconv.Atoi(out.Attributes[string(name)]) // 0 for what a server does not say
+		return n
+	}
+	a.Messages, a.InFlight = number(types.QueueAttributeNameApproximateNumberOfMessages), number(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
+	a.MaxBytes = number(types.QueueAttributeNameMaximumMessageSize)
+	var redrive struct {
+		Max json.RawMessage `json:"maxReceiveCount"` // a number, or one in quotes
+	}
+	if text := out.Attributes[string(types.QueueAttributeNameRedrivePolicy)]; text != "" && json.Unmarshal([]byte(text), &redrive) == nil {
+		a.MaxReceives, _ = strconv.Atoi(strings.Trim(string(redrive.Max), `"`))
+	}
+	return a, nil
+}
+
+// Check returns why letters cannot be put, so that it is known before a record is at stake. It puts
+// nothing.
+func (q *Queue) Check(ctx context.Context) error {
+	if _, err := q.About(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	// A request without a message is refused, but for want of a right first.
+	_, err := q.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: []types.SendMessageBatchRequestEntry{}})
+	var api smithy.APIError
+	if err == nil || errors.As(err, &api) && !strings.Contains(api.ErrorCode(), "AccessDenied") && api.ErrorFault() != smithy.FaultServer {
+		return nil
+	}
+	return fmt.Errorf("sqsletters: trying to put: %w", err)
+}
+
+const (
+	callTimeout = 30 * time.Second
+	// What a request may have. The size is what the service allowed once for all messages together;
+	// a larger message goes alone.
+	mostEntries = 10
+	mostBytes   = 256 << 10
+	mostMessage = 1 << 20
+	// a request that leaves something behind is followed by so many more
+	mostTries = 8
+	firstWait = 100 * time.Millisecond
+	mostWait  = 5 * time.Second
+)
+
+// message is a letter that is to be put.
+type message struct {
+	id, group, dedup string
+	text             string
+}
+
+// Put puts letters, and returns nil when the queue has all of them. See [deadletter.Destination].
+func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
+	left := make([]message, 0, len(letters))
+	for i := range letters {
+		l := &letters[i]
+		text, err := json.Marshal(l)
+		if err != nil {
+			return fmt.Errorf("sqsletters: letter %s: %w", l.ID, err)
+		}
+		m := message{id: l.ID, text: string(allowed(text))}
+		if len(m.text) > mostMessage {
+			return fmt.Errorf("%w: letter %s has %d bytes, and a message %d at most: use S3 for records of this size", ErrTooLarge, l.ID, len(m.text), mostMessage)
+		}
+		if q.fifo {
+			m.group, m.dedup = hashOf(l.Stream, l.Shard, l.PartitionKey), hashOf(l.ID)
+		}
+		left = append(left, m)
+	}
+	for tries := 0; len(left) > 0; {
+		batch, rest := next(left)
+		refused, why, err := q.send(ctx, batch)
+		if err != nil {
+			return err
+		}
+		left = append(refused, rest...)
+		if len(refused) == 0 {
+			tries = 0
+			continue
+		}
+		if tries++; tries > mostTries {
+			return fmt.Errorf("sqsletters: the queue did not take letter %s and others: %s", refused[0].id, why)
+		}
+		wait := min(firstWait<<(tries-1), mostWait)
+		timer := time.NewTimer(wait/2 + rand.N(wait/2))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+	return ctx.Err()
+}
+
+// allowed writes two characters as JSON escapes which may be in JSON and not in a message.
+func allowed(text []byte) []byte {
+	text = bytes.ReplaceAll(text, []byte("\uFFFE"), []byte(`\ufffe`))
+	return bytes.ReplaceAll(text, []byte("\uFFFF"), []byte(`\uffff`))
+}
+
+// hashOf is made of what a group and a deduplication ID may have, whatever is in a key.
+func hashOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// next divides messages into those of the next request and the rest, each in order. A request has
+// one message of a group: of two the service may refuse the first alone.
+func next(all []message) (batch, rest []message) {
+	groups, bytes := map[string]bool{}, 0
+	for _, m := range all {
+		if m.group != "" && groups[m.group] || len(batch) == mostEntries || len(batch) > 0 && bytes+len(m.text) > mostBytes {
+			rest = append(rest, m)
+			groups[m.group] = true // what follows it waits, too
+			continue
+		}
+		groups[m.group], bytes = true, bytes+len(m.text)
+		batch = append(batch, m)
+	}
+	return batch, rest
+}
+
+// send makes one request, and returns what the service refused for the moment.
+func (q *Queue) send(ctx context.Context, batch []message) (refused []message, why string, err error) {
+	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url}
+	for i := range batch {
+		e := types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: &batch[i].text}
+		if q.fifo {
+			e.MessageGroupId, e.MessageDeduplicationId = &batch[i].group, &batch[i].dedup
+		}
+		in.Entries = append(in.Entries, e)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := q.client.SendMessageBatch(ctx, in)
+	if err != nil {
+		err = fmt.Errorf("sqsletters: putting letter %s: %w", batch[0].id, err)
+		var long *types.BatchRequestTooLong
+		if errors.As(err, &long) && len(batch) == 1 {
+			err = q.tooLarge(ctx, &batch[0], err)
+		}
+		return nil, "", err
+	}
+	sent := map[string]bool{}
+	for _, s := range out.Successful {
+		sent[aws.ToString(s.Id)] = true
+	}
+	for _, f := range out.Failed {
+		i, err := strconv.Atoi(aws.ToString(f.Id))
+		if err != nil || i < 0 || i >= len(batch) {
+			return nil, "", fmt.Errorf("sqsletters: the service answered about a message %.100q that was not sent", aws.ToString(f.Id))
+		}
+		why = fmt.Sprintf("%.100s: %.300s", aws.ToString(f.Code), aws.ToString(f.Message))
+		if f.SenderFault {
+			return nil, "", q.tooLarge(ctx, &batch[i], fmt.Errorf("sqsletters: the queue refuses letter %s, of %d bytes: %s", batch[i].id, len(batch[i].text), why))
+		}
+	}
+	for i := range batch {
+		if !sent[strconv.Itoa(i)] {
+			refused = append(refused, batch[i])
+		}
+	}
+	if len(refused) > 0 && why == "" {
+		why = "the service did not answer for it"
+	}
+	return refused, why, nil
+}
+
+// tooLarge is what was wrong with a message, or that the queue has no room for it if that is why.
+func (q *Queue) tooLarge(ctx context.Context, m *message, err error) error {
+	a, failed := q.About(ctx)
+	if failed != nil || a.MaxBytes == 0 || len(m.text) <= a.MaxBytes {
+		return err
+	}
+	return fmt.Errorf("%w: letter %s has %d bytes, and a message of this queue %d at most (MaximumMessageSize, up to %d): allow larger ones, or use S3",
+		ErrTooLarge, m.id, len(m.text), a.MaxBytes, mostMessage)
+}

@@ -1,0 +1,264 @@
+package sqsletters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/weir-go/weir/deadletter"
+)
+
+const (
+	// hidden is how long a message that was received is kept from others, unless that is said again
+	// in time.
+	hidden    = 2 * time.Minute
+	sayAgain  = 30 * time.Second
+	waitFor   = 2 * time.Second // for a message; to wait at all asks all servers of the service
+	mostErrs  = 3
+	mostPeeks = 1000
+)
+
+// Received is a letter that was received.
+type Received struct {
+	deadletter.Item
+	Receives int // how often, this time included
+}
+
+// Peek shows up to most letters, 1000 at most, without taking them: each is received, which counts,
+// and given back at once. A queue with a redrive policy moves a message to a dead-letter queue of
+// its own that was received too often, whoever did so ([About].MaxReceives). Which letters it shows
+// is up to the service. Messages that are no letters are in the error, beside the letters.
+func (q *Queue) Peek(ctx context.Context, most int) (letters []Received, err error) {
+	h := holder{q: q, handles: map[string]string{}}
+	defer func() { err = errors.Join(err, h.release(context.WithoutCancel(ctx))) }()
+	var bad problems
+	for most = min(most, mostPeeks); len(letters) < most; {
+		messages, err := q.receive(ctx, min(most-len(letters), mostEntries))
+		if err != nil || len(messages) == 0 {
+			return letters, errors.Join(err, bad.err())
+		}
+		for _, m := range messages {
+			if !h.hold(m) {
+				continue
+			}
+			item, err := parse(m)
+			if err != nil {
+				bad.add(err)
+				continue
+			}
+			n, _ := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
+			letters = append(letters, Received{item, n})
+		}
+	}
+	return letters, bad.err()
+}
+
+// Retry receives letters and hands those that wants chooses to handle, one after the other. One
+// that was handled is deleted; one that failed, or was not chosen, is given back when Retry ends,
+// which it does when nothing more is to be received, and with ctx. Meanwhile nobody else receives
+// them, however long handle takes. If the process dies they come back after two minutes.
+//
+// A letter whose deletion fails is handled again some day. Behind a letter of a FIFO queue that
+// failed or was not chosen, the others of its group wait: choose by stream, shard or key there.
+//
+// Retry goes on after a failure of handle, and returns the first of them.
+func (q *Queue) Retry(ctx context.Context, wants func(deadletter.Item) bool, handle func(context.Context, deadletter.Item) error) (o deadletter.Outcome, err error) {
+	h := holder{q: q, handles: map[string]string{}}
+	over := make(chan struct{})
+	var keeping sync.WaitGroup
+	keeping.Go(func() { h.keep(context.WithoutCancel(ctx), over) })
+	defer func() {
+		close(over)
+		keeping.Wait()
+		err = errors.Join(err, h.release(context.WithoutCancel(ctx)))
+	}()
+	var bad problems
+	var first error
+	done, atOnce := map[string]bool{}, mostEntries
+	if q.fifo {
+		atOnce = 1 // so that nothing is handled behind one of its group that fails
+	}
+	for ctx.Err() == nil {
+		messages, err := q.receive(ctx, atOnce)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil || len(messages) == 0 {
+			return o, errors.Join(err, first, bad.err())
+		}
+		fresh := messages[:0]
+		for _, m := range messages {
+			if h.hold(m) { // all, before the first is handled
+				fresh = append(fresh, m)
+			}
+		}
+		for _, m := range fresh {
+			if ctx.Err() != nil {
+				break
+			}
+			item, err := parse(m)
+			if err != nil {
+				bad.add(err)
+				continue
+			}
+			if !wants(item) {
+				continue
+			}
+			if !done[item.ID] { // a standard queue may have it twice
+				if err := handle(ctx, item); err != nil {
+					if ctx.Err() != nil {
+						break
+					}
+					o.Failed++
+					if first == nil {
+						first = fmt.Errorf("weir: letter %s: %w", item.ID, err)
+					}
+					continue
+				}
+				done[item.ID] = true
+				o.Done++
+			}
+			if err := h.remove(context.WithoutCancel(ctx), m); err != nil {
+				return o, errors.Join(fmt.Errorf("sqsletters: letter %s was handled, and could not be deleted, so it comes again: %w", item.ID, err), first)
+			}
+		}
+	}
+	return o, errors.Join(context.Cause(ctx), first, bad.err())
+}
+
+// receive asks for up to n messages.
+func (q *Queue) receive(ctx context.Context, n int) ([]types.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := q.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: &q.url, MaxNumberOfMessages: int32(n), VisibilityTimeout: int32(hidden / time.Second), WaitTimeSeconds: int32(waitFor / time.Second),
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sqsletters: receiving: %w", err)
+	}
+	return out.Messages, nil
+}
+
+// holder has messages that were received and not deleted.
+type holder struct {
+	q       *Queue
+	mu      sync.Mutex
+	handles map[string]string // by message
+}
+
+// hold takes a message over, and reports whether it is new.
+func (h *holder) hold(m types.Message) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := aws.ToString(m.MessageId)
+	_, known := h.handles[id]
+	h.handles[id] = aws.ToString(m.ReceiptHandle)
+	return !known
+}
+
+// keep hides the messages from others until over is closed. What cannot be hidden any more, others
+// may handle too: that is told by nothing but their coming again.
+func (h *holder) keep(ctx context.Context, over <-chan struct{}) {
+	every := time.NewTicker(sayAgain)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			_ = h.change(ctx, hidden) // said again soon
+		case <-over:
+			return
+		}
+	}
+}
+
+// release gives all messages back.
+func (h *holder) release(ctx context.Context) error { return h.change(ctx, 0) }
+
+// change says for how long the messages are hidden from now on.
+func (h *holder) change(ctx context.Context, d time.Duration) error {
+	h.mu.Lock()
+	handles := slices.Collect(maps.Values(h.handles))
+	h.mu.Unlock()
+	var errs problems
+	for some := range slices.Chunk(handles, mostEntries) {
+		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &h.q.url}
+		for i := range some {
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &some[i], VisibilityTimeout: int32(d / time.Second)})
+		}
+		if err := func() error {
+			ctx, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			_, err := h.q.client.ChangeMessageVisibilityBatch(ctx, in)
+			return err
+		}(); err != nil {
+			errs.add(fmt.Errorf("sqsletters: letters are hidden from others for up to %v more: %w", hidden, err))
+		}
+	}
+	return errs.err()
+}
+
+// remove deletes a message.
+func (h *holder) remove(ctx context.Context, m types.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	id := aws.ToString(m.MessageId)
+	h.mu.Lock()
+	handle := h.handles[id]
+	h.mu.Unlock()
+	_, err := h.q.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &h.q.url, ReceiptHandle: &handle})
+	if err == nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.handles, id)
+	}
+	return err
+}
+
+// parse reads a letter.
+func parse(m types.Message) (i deadletter.Item, err error) {
+	err = json.Unmarshal([]byte(aws.ToString(m.Body)), &i.Letter)
+	switch {
+	case err != nil:
+	case i.Version == 0:
+		err = errors.New(`it has no "weir_letter"`)
+	case i.Version > deadletter.Version:
+		err = fmt.Errorf("it has form %d; this weir reads up to %d", i.Version, deadletter.Version)
+	case i.ID == "":
+		err = errors.New("it has no id")
+	}
+	if err != nil {
+		return deadletter.Item{}, fmt.Errorf("sqsletters: message %.100s is no letter: %w", aws.ToString(m.MessageId), err)
+	}
+	i.State = deadletter.Kept
+	return i, nil
+}
+
+// problems are the first of some errors, and how many there were.
+type problems struct {
+	errs []error
+	n    int
+}
+
+func (p *problems) add(err error) {
+	if p.n++; p.n <= mostErrs {
+		p.errs = append(p.errs, err)
+	}
+}
+
+func (p *problems) err() error {
+	if p.n > mostErrs {
+		return errors.Join(append(p.errs, fmt.Errorf("sqsletters: … and %d more", p.n-mostErrs))...)
+	}
+	return errors.Join(p.errs...)
+}
