@@ -271,9 +271,10 @@ func TestABatchThatWaitsIsShown(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		time.Sleep(time.Minute)
-		if s := c.Shards(); len(s) != 1 || s[0].State != weir.ShardAtTip {
-			t.Errorf("%+v", s)
-		}
+		until(t, "the batch is handled, and the shard at its tip", time.Second, func() bool { // but for reads in between
+			s := c.Shards()
+			return len(s) == 1 && s[0].State == weir.ShardAtTip
+		})
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
