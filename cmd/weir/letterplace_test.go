@@ -113,24 +113,6 @@ func TestLettersInABucket(t *testing.T) {
 	}
 }
 
-func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
-	dead, _ := letters(t, 2)
-	t.Setenv(letterVariable, strings.TrimPrefix(dead, "--dead="))
-	if got := mustRun(t, "", "dead", "list"); strings.Count(got, "\n") != 3 {
-		t.Errorf("%s", got)
-	}
-	// it is no reason to refuse a worker that gives nothing up
-	server, endpoint := kinesisServer(t)
-	server.CreateStream("s", 1)
-	server.Put("s", "k", []byte("1"))
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:")
-	c.out.await(t, "a record", func(s string) bool { return s == "1\n" })
-	orderlyEnd(t, c)
-	c = start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--attempts=3", "--exec", `cat; echo "dead at $`+letterVariable+`."`)
-	c.out.await(t, "a record", func(s string) bool { return strings.Contains(s, "dead at .") })
-	orderlyEnd(t, c)
-}
-
 func TestNoFailureOfAPlaceOfLettersShowsAPassword(t *testing.T) {
 	t.Parallel()
 	gone := strings.TrimPrefix(nobody(t), "http://")
