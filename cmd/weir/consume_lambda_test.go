@@ -17,6 +17,14 @@ import (
 // asFunction is set for a test program that is to be a function of Lambda, and says which.
 const asFunction = "WEIR_TEST_AS_FUNCTION"
 
+func init() {
+	otherRole = func() {
+		if kind := os.Getenv(asFunction); kind != "" {
+			beFunction(kind)
+		}
+	}
+}
+
 // beFunction is a runtime client with a function that prints its records. What the records say may
 // be told to go wrong once: the file WEIR_TEST_ONCE is made by whoever does it.
 func beFunction(kind string) {

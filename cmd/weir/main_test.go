@@ -19,14 +19,18 @@ import (
 // that its libraries print.
 const asCommand = "WEIR_TEST_AS_COMMAND"
 
+// otherRole makes of the test program what else its environment says, where there are tests that
+// need that.
+var otherRole func()
+
 // TestMain lets the demo start this test program as its workers, and keeps the settings of whoever
 // runs the tests out of them.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		main()
 	}
-	if kind := os.Getenv(asFunction); kind != "" {
-		beFunction(kind)
+	if otherRole != nil {
+		otherRole()
 	}
 	if os.Getenv(asCommand) != "" {
 		main()
