@@ -25,6 +25,7 @@ type delivery struct {
 	end      bool
 	until    time.Time      // a lease that is wanted back keeps the handler until then
 	pulled   bool           // it is over for the loop before its records are done
+	puller   *puller        // of the function that pulls; nil where none does
 	ctx      handlerContext // of the handler's calls
 	bytes    int            // of the data of all records
 	parallel *keyDelivery   // what it is among those of other keys; nil if they are handled one after the other
@@ -64,6 +65,11 @@ func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bo
 	d := &delivery{
 		loop: l, from: l.handles.from, behind: page.Behind, end: end, until: until, pulled: l.pulls(),
 		ctx: handlerContext{l.term.Context(), l.in.values},
+	}
+	if d.pulled {
+		if d.puller = l.handles.pull; len(run) > 0 && l.in.opts.Filter.By != nil {
+			d.puller.handedOver(&run[len(run)-1])
+		}
 	}
 	if own {
 		if d.pulled { // the page may end before the records are done
@@ -124,7 +130,7 @@ func (d *delivery) markDone(r Record) error {
 	case over || !found:
 		return errNotInBatch
 	case d.pulled:
-		d.loop.term.Advance(r.Position())
+		d.loop.term.Advance(d.puller.past(r.Position()))
 	}
 	return nil
 }
@@ -250,6 +256,9 @@ func (d *delivery) next() *Batch {
 	if d.done == len(d.kept.records) && !d.end {
 		return nil
 	}
+	if d.loop.in.opts.Filter.By != nil {
+		d.cutFailed()
+	}
 	d.moveHead(d.done)
 	d.calls++
 	b := &d.batch
@@ -328,6 +337,9 @@ func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 // call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into
 // Data.
 func (d *delivery) call(b *Batch) error {
+	if err := d.filterFailed(b); err != nil {
+		return err
+	}
 	if !d.loop.in.poison {
 		return call(&d.ctx, d.loop.handles, b)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 
 	"github.com/weir-go/weir/internal/retry"
 )
@@ -48,6 +49,9 @@ type puller struct {
 	why     error
 	done    chan struct{} // closed when the function has returned, with
 	err     error
+
+	handed Position              // after the last record that the function got; of the shard's goroutine
+	trail  atomic.Pointer[trail] // what was dropped after that; nil if nothing was
 
 	// Of the function's goroutine.
 	out  bool // it has a batch

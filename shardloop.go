@@ -157,6 +157,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	l.tellRead(&page)
 	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
 	defer unpack.release()
+	unpack.filter = l.filtering()
+	defer unpack.filter.tell()
 	own := unpack.unpacks(&page) // of memory that it uses again
 	if !l.in.opts.ReuseBuffers {
 		page.Keep()
@@ -168,6 +170,9 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 			return false, errForHeir
 		}
 		begun = true
+		if !l.in.opts.ReuseBuffers {
+			unpack.filter.detach(run)
+		}
 		if err := l.deliver(l.delivery(run, &page, own, page.End && isLast, until)); err != nil {
 			return false, err
 		}
@@ -175,8 +180,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
 		l.in.tell.Unpacked(c)
 	}
-	if some && !l.pulls() { // also past what was dropped
-		l.term.Advance(positionAfter(last, shard.Whole))
+	if some { // also past what was dropped
+		l.passed(positionAfter(last, shard.Whole))
 	}
 	if page.End {
 		l.enter(ShardEnding, 0, nil)

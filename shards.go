@@ -70,6 +70,9 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	if (h.Open == nil) == (h.Pull == nil) {
 		return errors.New("weir: RunShards wants one of ShardHandlers.Open and ShardHandlers.Pull")
 	}
+	if h.Pull != nil && c.opts.Filter.NotJSON == FailNotJSON {
+		return errors.New("weir: RunShards with ShardHandlers.Pull has no failures of records: Options.Filter.NotJSON must be PassNotJSON or DropNotJSON")
+	}
 	if c.opts.Parallel.on() {
 		return errors.New("weir: RunShards handles a shard's batches one after the other: use Run with Options.Parallel, or leave that out")
 	}
