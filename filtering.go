@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
 )
 
 // Filter says which records are handled. The others are done as soon as they are read, in their
@@ -105,6 +106,23 @@ func (f *filtering) passes(r *source.Record) bool {
 		f.dropped += len(r.Data)
 	}
 	return pass
+}
+
+// filteredTimeout bounds looking for a record that passes, in what a sink has not of a shard: all
+// that is dropped there has to be read.
+const filteredTimeout = 10 * time.Minute
+
+// keepsSome reports whether a page has a record after a position that passes. It counts none.
+func (l *shardLoop) keepsSome(page *source.Page, own shard.HashRange, at Position) bool {
+	unpack := newUnpacker(l.in.opts.Aggregates, own, at)
+	defer unpack.release()
+	unpack.filter = l.filtering()
+	for i := range page.Records {
+		for range unpack.records(&page.Records[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // match asks the user's code. A panic of it is an error.
