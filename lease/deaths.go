@@ -36,8 +36,8 @@ type Deaths struct {
 	// or nobody knows. Workers write and read it; at most [Deaths.RoomBeyond] of [a-zA-Z0-9_-]. It
 	// is no death, but true for as long as deaths count: until the position is written by anybody.
 	Beyond string
-	// Since is the epoch at which Beyond was written, 0 without one. Each owner and each [Move] moves
-	// the lease's epoch, see [Lease.DeathsHere].
+	// Since is the epoch at which Beyond was written, 0 without one. Each owner and each [Move]
+	// moves the lease's epoch, see [Lease.DeathsHere].
 	Since uint64
 }
 
