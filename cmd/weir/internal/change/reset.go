@@ -106,8 +106,8 @@ func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 	}
 }
 
-// move makes step the move of a lease, or nothing if it is there already and nobody holds it. A move
-// drops what is noted with the position: records beyond it that are done are wanted again.
+// move makes step the move of a lease, or nothing if it is there already and nobody holds it. A
+// move drops what is noted with the position: records beyond it that are done are wanted again.
 func move(step *Step, l *lease.Lease, born int64) {
 	there := l.Position == step.To
 	if there && l.Owner == "" && (l.Deaths == "" || l.Finished()) && (born == 0 || l.Born == 0 || l.Born == born) {
