@@ -8,7 +8,8 @@ import (
 // With keys in parallel records are done beyond the checkpoint. A term that ends in order has that
 // kept with the lease, so that the next owner need not handle them again. It is kept beside what is
 // known of deaths, under the same condition: it counts at the position that it names and nowhere
-// else, and whoever moves the position, also to where it is, removes it.
+// else. It names the epoch, too, so that it does not count either when somebody has moved the
+// position, also to where it is, or away and back.
 
 // noteBeyond has it kept what is done beyond the place before which everything is.
 func (l *shardLoop) noteBeyond(d lease.Deaths) {

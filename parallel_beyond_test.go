@@ -28,6 +28,7 @@ func TestWhatIsDoneBeyondTheCheckpoint(t *testing.T) {
 		{name: "goes along in a hand-off", next: parallel(8), skipped: true},
 		{name: "is handled again after a reset, also to the same place", next: parallel(8), between: reset(false)},
 		{name: "is handled again after a reset to the beginning", next: parallel(8), between: reset(true)},
+		{name: "is handled again after a reset by an earlier version, which keeps notes that it does not know", next: parallel(8), between: resetAsBefore},
 		{name: "is handled again by who handles one batch after the other", next: weir.Options{}},
 		{name: "is handled again by who makes other things of aggregates", next: weir.Options{Parallel: weir.Parallel{Keys: 8}, Aggregates: weir.KeepPacked}},
 	} {
@@ -121,5 +122,25 @@ func reset(beginning bool) func(t *testing.T, store *memstore.Store) {
 		if err != nil || !did[0] {
 			t.Fatalf("%v, %v", did, err)
 		}
+	}
+}
+
+// resetAsBefore moves the shard to where it is as a client does that does not know the note: the
+// epoch moves, and the note stays.
+func resetAsBefore(t *testing.T, store *memstore.Store) {
+	t.Helper()
+	v, err := store.View(t.Context(), "app", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := v.Leases[0]
+	if l.DeathsHere().Beyond == "" {
+		t.Fatal("nothing is noted")
+	}
+	moved := l
+	moved.Epoch++
+	did, err := store.Apply(t.Context(), "app", []lease.Action{{Kind: lease.Replace, Key: l.Key, Epoch: l.Epoch, Lease: moved}})
+	if err != nil || !did[0] {
+		t.Fatalf("%v, %v", did, err)
 	}
 }

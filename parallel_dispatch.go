@@ -179,7 +179,7 @@ func (s *dispatcher) end() error {
 	l := s.l
 	l.term.SetMark(nil)
 	s.share.Close()
-	note := lease.Deaths{At: l.term.At()}
+	note := lease.Deaths{At: l.term.At(), Since: l.term.Lease.Epoch}
 	s.mu.Lock()
 	note.Beyond = s.span.Beyond(l.mode(), note.RoomBeyond())
 	s.span.Close()

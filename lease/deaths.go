@@ -36,6 +36,9 @@ type Deaths struct {
 	// or nobody knows. Workers write and read it; at most [Deaths.RoomBeyond] of [a-zA-Z0-9_-]. It
 	// is no death, but true for as long as deaths count: until the position is written by anybody.
 	Beyond string
+	// Since is the epoch at which Beyond was written, 0 without one. Each owner and each [Move]
+	// moves the lease's epoch, see [Lease.DeathsHere].
+	Since uint64
 }
 
 // MaxDeathsBytes bounds [Lease.Deaths].
@@ -47,28 +50,32 @@ const mostDeaths = 1_000_000
 // String is the form in which stores keep it, without Beyond when that is too long.
 func (d Deaths) String() string {
 	text := fmt.Sprintf("%d/%d/%d/%d/%d/%s/%s", d.Count, d.Tried, d.Alone, d.Trial, d.Given, d.At, d.Record)
-	if d.Beyond != "" && len(text)+1+len(d.Beyond) <= MaxDeathsBytes {
-		text += "/" + d.Beyond
+	if beyond := fmt.Sprintf("/%d/%s", d.Since, d.Beyond); d.Beyond != "" && len(text)+len(beyond) <= MaxDeathsBytes {
+		text += beyond
 	}
 	return text
 }
 
-// RoomBeyond is how long Beyond may be.
+// RoomBeyond is how long Beyond may be, with the Since that is there.
 func (d Deaths) RoomBeyond() int {
 	d.Beyond = ""
-	return max(MaxDeathsBytes-len(d.String())-1, 0)
+	return max(MaxDeathsBytes-len(d.String())-len(fmt.Sprintf("/%d/", d.Since)), 0)
 }
 
 // ParseDeaths reads what [Deaths.String] wrote. What is not that says nothing of anybody's death:
 // it is the zero Deaths.
 func ParseDeaths(s string) Deaths {
 	var d Deaths
-	parts := strings.SplitN(s, "/", 8)
-	if len(s) > MaxDeathsBytes || len(parts) < 7 {
+	var err error
+	parts := strings.SplitN(s, "/", 10)
+	if len(s) > MaxDeathsBytes || len(parts) != 7 && len(parts) != 9 {
 		return Deaths{}
 	}
-	if len(parts) == 8 {
-		if d.Beyond = parts[7]; d.Beyond == "" || strings.ContainsFunc(d.Beyond, notBase64) {
+	if len(parts) == 9 {
+		if d.Beyond = parts[8]; d.Beyond == "" || strings.ContainsFunc(d.Beyond, notBase64) {
+			return Deaths{}
+		}
+		if d.Since, err = strconv.ParseUint(parts[7], 10, 63); err != nil {
 			return Deaths{}
 		}
 	}
@@ -79,7 +86,6 @@ func ParseDeaths(s string) Deaths {
 		}
 		*n = int(v)
 	}
-	var err error
 	for i, n := range [...]*uint64{&d.Trial, &d.Given} {
 		if *n, err = strconv.ParseUint(parts[3+i], 10, 63); err != nil {
 			return Deaths{}
@@ -100,16 +106,26 @@ func notBase64(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
+// beyondLasts is for how many epochs [Deaths.Beyond] counts: a release moves the epoch, and so does
+// giving the lease to somebody after that. A [Move] between them is one more.
+const beyondLasts = 2
+
 // DeathsHere is what [Lease.Deaths] says of the lease's present position. Whatever moves the
-// position begins anew by that.
+// position begins anew by that. Beyond counts for the owner who wrote it and the next one alone:
+// nobody can have moved the position meanwhile, not even to where it was, or away and back. So it
+// needs no store or client of an earlier version that removes it.
 func (l *Lease) DeathsHere() Deaths {
 	if l.Deaths == "" {
 		return Deaths{}
 	}
-	if d := ParseDeaths(l.Deaths); d.At == l.Position {
-		return d
+	d := ParseDeaths(l.Deaths)
+	if d.At != l.Position {
+		return Deaths{}
 	}
-	return Deaths{}
+	if l.Epoch < d.Since || l.Epoch-d.Since > beyondLasts {
+		d.Beyond, d.Since = "", 0
+	}
+	return d
 }
 
 // heldBy is the session that had the lease last: its owner, or the one that it was revoked from and

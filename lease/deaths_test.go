@@ -15,7 +15,7 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	for _, d := range []Deaths{
 		{At: shard.Oldest}, {At: shard.Oldest, Count: 3, Tried: 2, Alone: 1, Trial: 17, Given: 9},
-		{At: long, Beyond: strings.Repeat("aZ9-_", (Deaths{At: long}).RoomBeyond()/5)},
+		{At: long, Since: 9, Beyond: strings.Repeat("aZ9-_", (Deaths{At: long, Since: 9}).RoomBeyond()/5)},
 		{At: long, Record: long, Count: mostDeaths, Tried: mostDeaths, Alone: mostDeaths, Trial: 1<<63 - 1, Given: 1<<63 - 1},
 	} {
 		s := d.String()
@@ -27,8 +27,9 @@ func TestDeathsAreReadAsTheyWereWritten(t *testing.T) {
 
 func TestWhatIsDoneBeyondIsLeftOutWhereThereIsNoRoom(t *testing.T) {
 	t.Parallel()
-	d := Deaths{At: shard.Oldest, Count: 3}
-	without := d
+	without := Deaths{At: shard.Oldest, Count: 3}
+	d := without
+	d.Since = 17
 	d.Beyond = strings.Repeat("a", d.RoomBeyond()+1)
 	if got := ParseDeaths(d.String()); got != without {
 		t.Errorf("%+v", got)
@@ -40,7 +41,8 @@ func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
 	for _, s := range []string{
 		"", "1", "1/0/0/0/0/oldest", "1/0/0/0/oldest/", "1/0/0/0/0//", "1/0/0/0/0/x/", "1/0/0/0/0/oldest/x", "-1/0/0/0/0/oldest/", "1/2/0/0/0/oldest/",
 		"2/1/2/0/0/oldest/", "1/0/0/-1/0/oldest/", "1/0/0/0/-1/oldest/", "1000001/0/0/0/0/oldest/", "1/0/0/9223372036854775808/0/oldest/",
-		"1/0/0/0/9223372036854775808/oldest/", " 1/0/0/0/0/oldest/", "1/0/0/0/0/oldest//", "0/0/0/0/0/oldest//a=", "0/0/0/0/0/oldest//a/b", strings.Repeat("1", 500),
+		"1/0/0/0/9223372036854775808/oldest/", " 1/0/0/0/0/oldest/", "1/0/0/0/0/oldest//", "0/0/0/0/0/oldest//1/a=", "0/0/0/0/0/oldest//1/a/b", "0/0/0/0/0/oldest//a",
+		"0/0/0/0/0/oldest//-1/a", "0/0/0/0/0/oldest//1/", strings.Repeat("1", 500),
 	} {
 		if got := ParseDeaths(s); got != (Deaths{}) {
 			t.Errorf("%q is %+v", s, got)
@@ -50,7 +52,7 @@ func TestWhatIsNoDeathsSaysNothing(t *testing.T) {
 
 func FuzzParseDeaths(f *testing.F) {
 	f.Add("3/2/1/17/5/4959+3/4960")
-	f.Add("0/0/0/0/0/4959//AQA")
+	f.Add("0/0/0/0/0/4959//7/AQA")
 	f.Fuzz(func(t *testing.T, s string) {
 		d := ParseDeaths(s)
 		if d != (Deaths{}) && ParseDeaths(d.String()) != d {
@@ -129,5 +131,34 @@ func TestThePlanNotesDeaths(t *testing.T) {
 		if strings.Join(got, " ") != strings.Join(c.want, " ") || len(got) != len(c.want) {
 			t.Errorf("%s: noted %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// What is done beyond the position counts where nobody can have moved the position since.
+func TestWhatIsDoneBeyondCountsForTheNextOwnerAlone(t *testing.T) {
+	t.Parallel()
+	note := Deaths{At: shard.Oldest, Beyond: "a", Since: 5}
+	for _, row := range []struct {
+		name   string
+		at     shard.Position
+		epoch  uint64
+		counts bool
+	}{
+		{"who wrote it takes the lease up again", shard.Oldest, 5, true},
+		{"the heir of the release", shard.Oldest, 6, true},
+		{"who got it after the release", shard.Oldest, 7, true},
+		{"who got it after a move to the same place", shard.Oldest, 8, false},
+		{"who got it after a move away and back", shard.Oldest, 9, false},
+		{"a lease that was set back", shard.Oldest, 4, false},
+		{"another position", shard.Latest, 6, false},
+	} {
+		l := Lease{Position: row.at, Epoch: row.epoch, Deaths: note.String()}
+		if d := l.DeathsHere(); (d.Beyond != "") != row.counts {
+			t.Errorf("%s: %+v", row.name, d)
+		}
+	}
+	l := Lease{Position: shard.Oldest, Epoch: 9, Deaths: Deaths{At: shard.Oldest, Count: 2, Beyond: "a", Since: 5}.String()}
+	if d := l.DeathsHere(); d != (Deaths{At: shard.Oldest, Count: 2}) {
+		t.Errorf("%+v, although deaths count at any epoch", d)
 	}
 }

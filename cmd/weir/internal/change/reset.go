@@ -106,11 +106,16 @@ func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 	}
 }
 
-// move makes step the move of a lease, or nothing if it is there already and nobody holds it.
+// move makes step the move of a lease, or nothing if it is there already and nobody holds it. A
+// move drops what is noted with the position: records beyond it that are done are wanted again.
 func move(step *Step, l *lease.Lease, born int64) {
-	if l.Position == step.To && l.Owner == "" && (born == 0 || l.Born == 0 || l.Born == born) {
+	there := l.Position == step.To
+	if there && l.Owner == "" && (l.Deaths == "" || l.Finished()) && (born == 0 || l.Born == 0 || l.Born == born) {
 		step.Why = "it is there already"
 		return
+	}
+	if there && step.Why == "" && l.DeathsHere().Beyond != "" {
+		step.Why = "records after it that were done come again"
 	}
 	if l.Finished() && !step.To.IsEnd() && step.Why == "" {
 		step.Why = "it was read to its end: it is opened again"

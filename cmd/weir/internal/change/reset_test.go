@@ -130,6 +130,22 @@ func TestReset(t *testing.T) {
 			}, want: `
 5 oldest>oldest move@9
 `},
+		"what is noted beside the place is dropped": {to: "oldest",
+			change: func(s *Stream, leases *[]lease.Lease) {
+				s.Shards = s.Shards[:1]
+				note := lease.Deaths{At: shard.Oldest, Beyond: "a", Since: 8}
+				*leases = []lease.Lease{{Key: key("5"), Epoch: 9, Position: shard.Oldest, Born: 7, Deaths: note.String()}}
+			}, want: `
+5 oldest>oldest move@9 (records after it that were done come again)
+`},
+		"deaths are dropped, too": {to: "oldest",
+			change: func(s *Stream, leases *[]lease.Lease) {
+				s.Shards = s.Shards[:1]
+				note := lease.Deaths{At: shard.Oldest, Count: 1}
+				*leases = []lease.Lease{{Key: key("5"), Epoch: 9, Position: shard.Oldest, Born: 7, Deaths: note.String()}}
+			}, want: `
+5 oldest>oldest move@9
+`},
 		"a stream that was made anew is noted though the place is the same": {to: "oldest",
 			change: func(s *Stream, leases *[]lease.Lease) {
 				s.Shards = s.Shards[:1]

@@ -28,7 +28,7 @@ func Restore(leases []lease.Lease, v lease.View, replace bool) ([]Step, error) {
 		switch {
 		case there == nil:
 			step.Actions = []lease.Action{{Kind: lease.Create, Lease: l}}
-		case there.Position == l.Position && there.Owner == "" && there.Epoch >= l.Epoch:
+		case there.Position == l.Position && there.Owner == "" && (there.Deaths == "" || there.Finished()) && there.Epoch >= l.Epoch:
 			step.From, step.Why = there.Position, "it is there already"
 		default:
 			step.From = there.Position

@@ -14,6 +14,10 @@ func TestRestore(t *testing.T) {
 	l := func(id string, epoch uint64, position string) lease.Lease {
 		return lease.Lease{Key: key(id), Range: shard.HashRange{End: shard.MaxHashKey}, Epoch: epoch, Position: at(t, position)}
 	}
+	noted := func(l lease.Lease) lease.Lease {
+		l.Deaths = lease.Deaths{At: l.Position, Beyond: "a", Since: l.Epoch}.String()
+		return l
+	}
 	owned := func(l lease.Lease) lease.Lease { l.Owner = "A"; return l }
 	for name, c := range map[string]struct {
 		file, there []lease.Lease
@@ -40,6 +44,9 @@ func TestRestore(t *testing.T) {
 `},
 		"over a lease that somebody held": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{owned(l("0", 9, "17"))}, fails: true,
 			want: "1 of these leases already, s/0 at 17"},
+		"over what is noted beside the same place": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{noted(l("0", 9, "17"))}, replace: true, want: `
+0 17>17 move@9
+`},
 		"over lower epochs, which sinks would refuse": {file: []lease.Lease{l("0", 7, "17")}, there: []lease.Lease{owned(l("0", 2, "16"))}, replace: true, want: `
 0 16>17 move@2 replace@7
 `},
