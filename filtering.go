@@ -48,7 +48,7 @@ const (
 	FailNotJSON
 )
 
-var errNotJSON = errors.New("weir: the payload is not JSON, which Options.Filter needs")
+var errNotJSON = errors.New("weir: the payload is not JSON, which the filter needs")
 
 // check returns what is wrong.
 func (f *Filter) check(bad func(format string, args ...any)) {

@@ -351,3 +351,30 @@ func TestAFilterThatFailsRecordsCannotBePulled(t *testing.T) {
 		}
 	})
 }
+
+// A sink that keeps no ends of shards is not behind in one of which it lacks only what was dropped.
+func TestASinkIsNotBehindBecauseOfWhatIsDropped(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		srv.Put("s", "key", kept(1))
+		srv.Put("s", "key", dropped(2))
+		srv.Put("s", "a", packedOf(t, dropped(3), dropped(4)))
+		for range 2 {
+			srv.Split("s", srv.OpenShards("s")[0])
+		}
+		srv.Put("s", "key", kept(5))
+		store, sink := memstore.New(), newDatabase()
+		for range 2 { // the second asks the sink about ancestors that the first has finished
+			stop := startShards(t, srv, store, weir.Options{Filter: weir.Filter{By: wanted}}, sink.handlers())
+			time.Sleep(time.Minute)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		if !slices.Equal(sink.effects, []string{string(kept(1)), string(kept(5))}) {
+			t.Errorf("effects %q", sink.effects)
+		}
+		if slices.ContainsFunc(sink.opened[1:], func(s string) bool { return strings.HasPrefix(s, "shardId-000000000000 ") }) {
+			t.Errorf("the first shard was read again: %q", sink.opened)
+		}
+	})
+}

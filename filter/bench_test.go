@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-go/weir/filter"
 )
@@ -50,5 +51,35 @@ func BenchmarkMatch(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkBesideValid reports what a match takes of the time of json.Valid, both measured in turns,
+// the least of each: so what else the machine does concerns neither.
+func BenchmarkBesideValid(b *testing.B) {
+	f := filter.MustCompile(`{"data":{"kind":["refund"]}}`)
+	for _, of := range []string{"dense", "strings"} {
+		b.Run(of, func(b *testing.B) {
+			doc, rounds := documents()[of], 20
+			least := func(best time.Duration, do func() bool) time.Duration {
+				began := time.Now()
+				for range rounds {
+					if !do() {
+						b.Fatal("the document is not what it was")
+					}
+				}
+				return min(best, time.Since(began))
+			}
+			valid, match := time.Hour, time.Hour
+			for b.Loop() {
+				valid = least(valid, func() bool { return json.Valid(doc) })
+				match = least(match, func() bool {
+					matches, isJSON := f.Match(doc, "key", arrived)
+					return !matches && isJSON
+				})
+			}
+			b.ReportMetric(float64(match)/float64(valid), "of-json.Valid")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }

@@ -89,7 +89,7 @@ func Compile(patterns ...string) (*Filter, error) {
 func MustCompile(patterns ...string) *Filter {
 	f, err := Compile(patterns...)
 	if err != nil {
-		panic(err)
+		panic(err) //nolint:forbidigo // it says so, and no data from outside comes here
 	}
 	return f
 }

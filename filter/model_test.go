@@ -23,7 +23,7 @@ func decoded(s []byte) (any, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
-	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // it is that itself
+	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("more follows: %w", err)
 	}
 	return v, nil
@@ -260,10 +260,10 @@ func modelEqual(v, x any) bool {
 			var form strings.Builder
 			text := of.(string)
 			for i := 0; i < len(text); i++ {
-				switch {
-				case text[i] == '*':
+				switch text[i] {
+				case '*':
 					form.WriteString(`.*`)
-				case text[i] == '\\':
+				case '\\':
 					i++
 					fallthrough
 				default:

@@ -25,15 +25,11 @@ const (
 )
 
 // stringEnd takes the index after the opening quote, and also reports whether there are escapes.
-// Eight bytes are looked at together: a bit is left of the first that is a quote, a backslash or a
-// control character.
+// Eight bytes are looked at together.
 func stringEnd(d []byte, i int) (end int, escaped bool) {
 	for {
 		for i+8 <= len(d) {
-			x := binary.LittleEndian.Uint64(d[i:])
-			quote, backslash, control := (x^'"'*ones)-ones, (x^'\\'*ones)-ones, x-' '*ones
-			found := (quote | backslash | control) & ^x & highs
-			if found != 0 {
+			if found := special(binary.LittleEndian.Uint64(d[i:])); found != 0 {
 				i += bits.TrailingZeros64(found) / 8
 				break
 			}
@@ -56,6 +52,25 @@ func stringEnd(d []byte, i int) (end int, escaped bool) {
 			i++
 		}
 	}
+}
+
+// shortEnd is stringEnd for a string of less than eight bytes without escapes; -1 for others.
+func shortEnd(d []byte, i int) int {
+	if i+8 <= len(d) {
+		if found := special(binary.LittleEndian.Uint64(d[i:])); found != 0 {
+			if i += bits.TrailingZeros64(found) / 8; d[i] == '"' {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// special leaves a bit of the first byte that is a quote, a backslash or a control character, and
+// perhaps of later ones; none if there is no such byte.
+func special(x uint64) uint64 {
+	quote, backslash, control := (x^('"'*ones))-ones, (x^('\\'*ones))-ones, x-(' '*ones)
+	return (quote | backslash | control) & ^x & highs
 }
 
 // escapeEnd takes the index of a backslash.
@@ -92,14 +107,10 @@ func hexDigit(c byte) rune {
 	return -1
 }
 
-// digits passes over at least one digit.
+// digits passes over digits, if there are any.
 func digits(d []byte, i int) int {
-	from := i
 	for uint(i) < uint(len(d)) && d[i]-'0' <= 9 {
 		i++
-	}
-	if i == from {
-		return -1
 	}
 	return i
 }
@@ -109,49 +120,46 @@ func numberEnd(d []byte, i int) int {
 	if d[i] == '-' {
 		i++
 	}
-	switch {
-	case i >= len(d):
+	from := i
+	if i = digits(d, i); i == from || d[from] == '0' && i > from+1 {
 		return -1
-	case d[i] == '0':
-		i++
-	default:
-		if i = digits(d, i); i < 0 {
+	}
+	if uint(i) < uint(len(d)) && d[i] == '.' {
+		from = i + 1
+		if i = digits(d, from); i == from {
 			return -1
 		}
 	}
-	if i < len(d) && d[i] == '.' {
-		if i = digits(d, i+1); i < 0 {
-			return -1
-		}
-	}
-	if i < len(d) && d[i]|0x20 == 'e' {
+	if uint(i) < uint(len(d)) && d[i]|0x20 == 'e' {
 		if i++; i < len(d) && (d[i] == '+' || d[i] == '-') {
 			i++
 		}
-		return digits(d, i)
+		from = i
+		if i = digits(d, i); i == from {
+			return -1
+		}
 	}
 	return i
 }
 
-// wordEnd passes over true, false or null, of which the first letter is known.
-func wordEnd(d []byte, i int, word string) int {
-	if len(d)-i >= len(word) && string(d[i:i+len(word)]) == word {
-		return i + len(word)
-	}
-	return -1
-}
-
 // scalarEnd is the end of a value that is neither array, object nor string.
 func scalarEnd(d []byte, i int) int {
-	switch c := d[i]; {
+	rest := d[i:]
+	switch c := rest[0]; {
 	case c == '-' || c-'0' <= 9:
 		return numberEnd(d, i)
 	case c == 't':
-		return wordEnd(d, i, "true")
+		if len(rest) >= 4 && string(rest[:4]) == "true" {
+			return i + 4
+		}
 	case c == 'f':
-		return wordEnd(d, i, "false")
+		if len(rest) >= 5 && string(rest[:5]) == "false" {
+			return i + 5
+		}
 	case c == 'n':
-		return wordEnd(d, i, "null")
+		if len(rest) >= 4 && string(rest[:4]) == "null" {
+			return i + 4
+		}
 	}
 	return -1
 }
@@ -162,16 +170,31 @@ func nameEnd(d []byte, i int) (at int, name []byte, escaped bool) {
 	if i >= len(d) || d[i] != '"' {
 		return -1, nil, false
 	}
-	end, escaped := stringEnd(d, i+1)
-	if end < 0 {
-		return -1, nil, false
+	end, escaped := i+1, false
+	if end = shortEnd(d, end); end < 0 {
+		if end, escaped = stringEnd(d, i+1); end < 0 {
+			return -1, nil, false
+		}
 	}
 	name = d[i+1 : end-1]
-	if end = space(d, end); end >= len(d) || d[end] != ':' {
+	if uint(end) < uint(len(d)) && d[end] != ':' {
+		end = space(d, end)
+	}
+	if uint(end) >= uint(len(d)) || d[end] != ':' {
 		return -1, nil, false
 	}
-	return space(d, end+1), name, escaped
+	if end++; uint(end) < uint(len(d)) && d[end] <= ' ' {
+		end = space(d, end)
+	}
+	return end, name, escaped
 }
+
+// Words as they are loaded.
+const (
+	wordTrue = 't' | 'r'<<8 | 'u'<<16 | 'e'<<24
+	wordNull = 'n' | 'u'<<8 | 'l'<<16 | 'l'<<24
+	wordAlse = 'a' | 'l'<<8 | 's'<<16 | 'e'<<24 // of false
+)
 
 // skip passes over a value at a depth. It keeps in bits whether it is in an array or an object, 64
 // levels at a time, and calls itself for more.
@@ -184,15 +207,21 @@ func skip(d []byte, i, depth int) int {
 		}
 		switch c := d[i]; c {
 		case '"':
-			if i, _ = stringEnd(d, i+1); i < 0 {
-				return -1
+			end := shortEnd(d, i+1)
+			if end < 0 {
+				if end, _ = stringEnd(d, i+1); end < 0 {
+					return -1
+				}
 			}
+			i = end
 		case '{', '[':
 			if depth+level >= mostDepth {
 				return -1
 			}
-			i = space(d, i+1)
-			if i < len(d) && d[i] == c+2 { // nothing is in it
+			if i++; uint(i) < uint(len(d)) && d[i] <= ' ' {
+				i = space(d, i)
+			}
+			if uint(i) < uint(len(d)) && d[i] == c+2 { // nothing is in it
 				i++
 				break
 			}
@@ -211,17 +240,41 @@ func skip(d []byte, i, depth int) int {
 				}
 			}
 			continue
-		default:
-			if i = scalarEnd(d, i); i < 0 {
+		case '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			from := i
+			if i = digits(d, i+1); uint(i) < uint(len(d)) && (d[i] == '.' || d[i]|0x20 == 'e') {
+				if i = numberEnd(d, from); i < 0 {
+					return -1
+				}
+			}
+		case '0', '-':
+			if i = numberEnd(d, i); i < 0 {
 				return -1
 			}
+		case 't':
+			if len(d)-i < 4 || binary.LittleEndian.Uint32(d[i:]) != wordTrue {
+				return -1
+			}
+			i += 4
+		case 'n':
+			if len(d)-i < 4 || binary.LittleEndian.Uint32(d[i:]) != wordNull {
+				return -1
+			}
+			i += 4
+		case 'f':
+			if len(d)-i < 5 || binary.LittleEndian.Uint32(d[i+1:]) != wordAlse {
+				return -1
+			}
+			i += 5
+		default:
+			return -1
 		}
 		// A value has ended here.
 		for {
 			if level == 0 {
 				return i
 			}
-			if i < len(d) && d[i] <= ' ' {
+			if uint(i) < uint(len(d)) && d[i] <= ' ' {
 				i = space(d, i)
 			}
 			if uint(i) >= uint(len(d)) {
@@ -229,7 +282,9 @@ func skip(d []byte, i, depth int) int {
 			}
 			object := objects & 1
 			if c := d[i]; c == ',' {
-				i = space(d, i+1)
+				if i++; uint(i) < uint(len(d)) && d[i] <= ' ' {
+					i = space(d, i)
+				}
 				if object != 0 {
 					if i, _, _ = nameEnd(d, i); i < 0 {
 						return -1
