@@ -55,8 +55,7 @@ func BenchmarkMatch(b *testing.B) {
 }
 
 // BenchmarkBesideValid reports what a match takes of the time of json.Valid, both measured in
-// turns,
-// the least of each: so what else the machine does concerns neither.
+// turns, the least of each: so what else the machine does concerns neither.
 func BenchmarkBesideValid(b *testing.B) {
 	f := filter.MustCompile(`{"data":{"kind":["refund"]}}`)
 	for _, of := range []string{"dense", "strings"} {
