@@ -175,8 +175,8 @@ func (l *shardLoop) handOver(end bool, until time.Time) error {
 			}
 		}
 	}
-	if !upTo.IsZero() && !l.pulls() {
-		l.term.Advance(upTo)
+	if !upTo.IsZero() {
+		l.passed(upTo)
 	}
 	return nil
 }
@@ -188,17 +188,6 @@ func (l *shardLoop) flush(until time.Time) error {
 	}
 	defer l.rest()
 	return l.handOver(false, until)
-}
-
-// passed notes that everything before a position is done when what waits is, also what was dropped.
-func (l *shardLoop) passed(upTo Position) {
-	switch {
-	case l.pulls():
-	case l.handles != nil && l.handles.gathered.waits():
-		l.handles.gathered.upTo = upTo
-	default:
-		l.term.Advance(upTo)
-	}
 }
 
 // rest notes that the handler has nothing to do.

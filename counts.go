@@ -16,6 +16,8 @@ type Counts struct {
 	ReadsThrottled  uint64
 	ReadsFailed     uint64 // otherwise
 	BatchesHandled  uint64
+	RecordsFiltered uint64 // dropped by Options.Filter, each time they were read; those of an aggregate count one by one
+	RecordsNotJSON  uint64 // that Options.Filter could not read, whatever became of them
 	RecordsHandled  uint64 // those of an aggregate count one by one
 	BytesHandled    uint64 // of data
 	HandlerFailures uint64
@@ -38,6 +40,7 @@ type counters struct {
 	reads, recordsRead, bytesRead, readsThrottled, readsFailed                                                   atomic.Uint64
 	batchesHandled, recordsHandled, bytesHandled, handlerFailures, recordsGivenUp, recordsSkipped, lettersFailed atomic.Uint64
 	checkpoints, leasesTaken, leasesEnded, leasesLost, stalls, storeFailures                                     atomic.Uint64
+	recordsFiltered, recordsNotJSON                                                                              atomic.Uint64
 	eventsDropped, eventsCoalesced, eventsPanicked/* by runs that have returned */ atomic.Uint64
 }
 
@@ -48,6 +51,7 @@ func (c *Consumer) Counts() Counts {
 	all := Counts{
 		Reads: n.reads.Load(), RecordsRead: n.recordsRead.Load(), BytesRead: n.bytesRead.Load(),
 		ReadsThrottled: n.readsThrottled.Load(), ReadsFailed: n.readsFailed.Load(),
+		RecordsFiltered: n.recordsFiltered.Load(), RecordsNotJSON: n.recordsNotJSON.Load(),
 		BatchesHandled: n.batchesHandled.Load(), RecordsHandled: n.recordsHandled.Load(), BytesHandled: n.bytesHandled.Load(),
 		HandlerFailures: n.handlerFailures.Load(), RecordsGivenUp: n.recordsGivenUp.Load(), RecordsSkipped: n.recordsSkipped.Load(), LettersFailed: n.lettersFailed.Load(), Checkpoints: n.checkpoints.Load(),
 		LeasesTaken: n.leasesTaken.Load(), LeasesEnded: n.leasesEnded.Load(), LeasesLost: n.leasesLost.Load(),

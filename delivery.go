@@ -27,6 +27,7 @@ type delivery struct {
 	tip      time.Time      // … and when it was seen that there is nothing
 	until    time.Time      // a lease that is wanted back keeps the handler until then
 	pulled   bool           // it is over for the loop before its records are done
+	puller   *puller        // of the function that pulls; nil where none does
 	ctx      handlerContext // of the handler's calls
 	parallel *keyDelivery   // what it is among those of other keys; nil if they are handled one after the other
 
@@ -85,6 +86,11 @@ func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bo
 		ctx: handlerContext{l.term.Context(), l.in.values},
 	}
 	d.behind, d.batch = page.Behind, &both.batch
+	if d.pulled {
+		if d.puller = l.handles.pull; len(run) > 0 && l.in.opts.Filter.By != nil {
+			d.puller.handedOver(&run[len(run)-1])
+		}
+	}
 	if own {
 		if d.pulled { // the page may end before the records are done
 			run = slices.Clone(run)
@@ -147,7 +153,7 @@ func (d *delivery) markDone(r Record, use uint64) error {
 	case over || !found:
 		return errNotInBatch
 	case d.pulled:
-		d.loop.term.Advance(r.Position())
+		d.loop.term.Advance(d.puller.past(r.Position()))
 	}
 	return nil
 }
@@ -274,6 +280,9 @@ func (d *delivery) next() *Batch {
 	if d.done == len(d.kept.records) && !d.end && !d.idle {
 		return nil
 	}
+	if d.loop.in.opts.Filter.By != nil {
+		d.cutFailed()
+	}
 	d.moveHead(d.done)
 	d.calls++
 	b := d.batch
@@ -354,6 +363,9 @@ func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 // call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into
 // Data.
 func (d *delivery) call(b *Batch) error {
+	if err := d.filterFailed(b); err != nil {
+		return err
+	}
 	if !d.loop.in.poison {
 		return call(&d.ctx, d.loop.handles, b)
 	}

@@ -39,6 +39,8 @@ type Events struct {
 	// Unpacked: a page held records that the KPL has packed into one, or ones that look like it and
 	// are damaged.
 	Unpacked func(context.Context, Unpacked)
+	// Filtered: a page held records that [Options].Filter dropped, or that it could not read.
+	Filtered func(context.Context, Filtered)
 	// HandlerFailed: the handler failed; what is not done will be handled again.
 	HandlerFailed func(context.Context, HandlerFailed)
 	// GivenUp: records were given up by [Options].GiveUp, and their letters are durable.
@@ -109,6 +111,14 @@ type Unpacked struct {
 	Records       int // that came out of them
 	Dropped       int // by UnpackOwn: their keys belong to other shards
 	Damaged       int // looked like aggregates, were none, and were delivered as they are
+}
+
+// Filtered is what [Events].Filtered gets, about one page, or the part of it that was begun.
+type Filtered struct {
+	Time          time.Time // when it happened
+	Stream, Shard string
+	Dropped       int // that match no pattern
+	NotJSON       int // of which that cannot be told; see [Filter].NotJSON for what became of them
 }
 
 // HandlerFailed is what [Events].HandlerFailed gets.

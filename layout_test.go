@@ -24,8 +24,8 @@ func TestARecordIsLaidOutAsItWasRead(t *testing.T) {
 		t.Errorf("a record has %d bytes", n)
 	}
 	from := &source.Origin{Stream: "s"}
-	got := whole([]source.Record{{}, {Data: []byte("data"), Key: "key", SequenceNumber: "12", Arrival: 34, Done: shard.Whole, Encrypted: true, From: from}})
-	want := Record{Data: []byte("data"), PartitionKey: "key", SequenceNumber: "12", arrival: 34, done: shard.Whole, encrypted: true, from: from}
+	got := whole([]source.Record{{}, {Data: []byte("data"), Key: "key", SequenceNumber: "12", Arrival: 34, Done: shard.Whole, Encrypted: true, Failed: true, From: from}})
+	want := Record{Data: []byte("data"), PartitionKey: "key", SequenceNumber: "12", arrival: 34, done: shard.Whole, encrypted: true, failed: true, from: from}
 	if len(got) != 2 || !reflect.DeepEqual(got[1], want) {
 		t.Errorf("%+v", got)
 	}

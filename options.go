@@ -97,6 +97,8 @@ type Options struct {
 	// Aggregates says what becomes of records that the KPL has packed into one: [Unpack] (the
 	// default), [UnpackOwn] or [KeepPacked].
 	Aggregates Aggregates
+	// Filter says which records are handled. By default all are.
+	Filter Filter
 	// Reading is how records come from the service: [Polling] (the default) or [FanOut].
 	Reading Reading
 	// FanOutName names the consumer that FanOut registers with each stream and all workers of the
@@ -316,6 +318,7 @@ func (o Options) checked(client *kinesis.Client, store lease.Store) (Options, []
 		bad("Options.RemoveFanOut is set although Options.Reading is not FanOut")
 	}
 	o.GiveUp.check(bad)
+	o.Filter.check(bad)
 	o.Parallel.check(o.ReuseBuffers, bad)
 	if o.SuspectAfter == 0 {
 		o.SuspectAfter = defaultSuspectAfter

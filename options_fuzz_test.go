@@ -81,6 +81,9 @@ var optionRules = map[string]func(o *Options) bool{
 	"HandlerTimeout": func(o *Options) bool {
 		return o.HandlerTimeout == 0 || within(o.HandlerTimeout, time.Second, 24*time.Hour)
 	},
+	"Filter": func(o *Options) bool {
+		return among(o.Filter.NotJSON, PassNotJSON, DropNotJSON, FailNotJSON) && (o.Filter.By != nil || o.Filter.NotJSON == PassNotJSON)
+	},
 	"GiveUp": func(o *Options) bool {
 		g := o.GiveUp
 		return g == GiveUp{} || g.To != nil && within(g.Attempts, 0, 10_000) && (g.MaxAge == 0 || within(g.MaxAge, time.Second, 366*24*time.Hour)) &&
@@ -227,6 +230,8 @@ func choices(t testing.TB, field reflect.StructField) []any {
 		return []any{v, func(context.Context) ([]string, error) { return nil, nil }}
 	case Events:
 		return []any{v, Events{Leading: func(context.Context, Leading) {}}}
+	case Filter:
+		return []any{v, Filter{By: all{}}, Filter{By: all{}, NotJSON: FailNotJSON}, Filter{By: all{}, NotJSON: FailNotJSON + 1}, Filter{NotJSON: DropNotJSON}, Filter{NotJSON: PassNotJSON - 1}}
 	case GiveUp:
 		to := deadletter.File("letters") // comparable, as a func is not
 		all := []any{v, GiveUp{To: to}, GiveUp{Attempts: 3}, GiveUp{Bisect: true}, GiveUp{To: to, Bisect: true, Attempts: 3, MaxAge: time.Hour}}
@@ -312,6 +317,8 @@ func fieldsNamed(t *testing.T, err error) (named []string) {
 		switch {
 		case strings.HasPrefix(name, "GiveUp."):
 			name = "GiveUp"
+		case strings.HasPrefix(name, "Filter."):
+			name = "Filter"
 		case strings.HasPrefix(name, "Parallel."):
 			name = "Parallel"
 		case strings.HasPrefix(line, "weir: stream "), strings.HasPrefix(line, `weir: "arn:`):
@@ -434,3 +441,8 @@ func raw(like any, b []byte) (value any, rest []byte) {
 	}
 	return reflect.ValueOf(int64(n)).Convert(reflect.TypeOf(like)).Interface(), b
 }
+
+// all is a filter that drops nothing.
+type all struct{}
+
+func (all) Match([]byte, string, time.Time) (matches, isJSON bool) { return true, true }

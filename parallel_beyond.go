@@ -13,8 +13,9 @@ import (
 
 // noteBeyond has it kept what is done beyond the place before which everything is.
 func (l *shardLoop) noteBeyond(d lease.Deaths) {
-	// Who counts deaths does not trust what was handled there.
-	if d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
+	// Who counts deaths does not trust what was handled there, and a filter that is changed in
+	// between would have other records be counted.
+	if l.in.opts.Filter.By == nil && d.Beyond != "" && !d.At.IsZero() && l.term.Deaths().Count == 0 {
 		l.term.NoteSoon(d)
 	}
 }
@@ -24,7 +25,7 @@ func (l *shardLoop) known() *lanes.Known {
 	h := l.handles
 	if h.known == nil {
 		h.known = new(lanes.Known)
-		if d := l.term.Deaths(); d.Beyond != "" && d.Count == 0 {
+		if d := l.term.Deaths(); l.in.opts.Filter.By == nil && d.Beyond != "" && d.Count == 0 {
 			*h.known = lanes.ParseBeyond(d.Beyond, l.mode())
 		}
 	}

@@ -54,6 +54,8 @@ func (l *shardLoop) addParallel(page *source.Page) error {
 	end := positionAfter(last, shard.Whole) // also past what is dropped
 	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
 	defer unpack.release()
+	unpack.filter = l.filtering()
+	defer unpack.filter.tell()
 	again := unpack.unpacks(page) // the memory of runs is used again
 	page.Keep()
 	size := min(l.in.opts.Parallel.Span/8, 1000)
@@ -61,6 +63,7 @@ func (l *shardLoop) addParallel(page *source.Page) error {
 	for run, isLast := range unpack.runs(page, batchSize{records: size}) {
 		if again {
 			run = slices.Clone(run)
+			unpack.filter.detach(run)
 		}
 		upTo := Position{}
 		if isLast {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/retry"
@@ -56,7 +57,7 @@ func (s *Shard) Done(p Position) error {
 	if p.IsZero() || p.Compare(yielded) > 0 && p != s.From {
 		return fmt.Errorf("weir: progress up to %q, which was not handed over", p)
 	}
-	s.term.Advance(p)
+	s.term.Advance(s.pull.past(p))
 	return nil
 }
 
@@ -72,6 +73,9 @@ type puller struct {
 
 	mu      sync.Mutex
 	yielded Position // after the last record that was handed over
+
+	handed Position              // after the last record that the function got; of the shard's goroutine
+	trail  atomic.Pointer[trail] // what was dropped after that; nil if nothing was
 
 	// Of the function's goroutine.
 	out  bool // it has a batch

@@ -29,6 +29,7 @@ type Record struct {
 	// sub-records of SequenceNumber that are done after this one; shard.Whole for a plain record
 	done      uint32
 	encrypted bool
+	failed    bool    // it is handed to nobody, see FailNotJSON
 	from      *origin // nil only for a Record that weir did not make
 }
 

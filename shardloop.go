@@ -181,6 +181,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	}
 	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
 	defer unpack.release()
+	unpack.filter = l.filtering()
+	defer unpack.filter.tell()
 	own := unpack.unpacks(&page) // of memory that it uses again
 	if !l.in.opts.ReuseBuffers {
 		page.Keep()
@@ -192,6 +194,9 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 			return false, errForHeir
 		}
 		begun = true
+		if !l.in.opts.ReuseBuffers {
+			unpack.filter.detach(run)
+		}
 		if gathers {
 			err = l.gather(run, &page, own, isLast, until)
 		} else {

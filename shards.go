@@ -82,6 +82,9 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	if err := h.check(); err != nil {
 		return err
 	}
+	if h.Pull != nil && c.opts.Filter.NotJSON == FailNotJSON {
+		return errors.New("weir: RunShards with ShardHandlers.Pull has no failures of records: Options.Filter.NotJSON must be PassNotJSON or DropNotJSON")
+	}
 	if c.opts.Parallel.on() {
 		return errors.New("weir: RunShards handles a shard's batches one after the other: use Run with Options.Parallel, or leave that out")
 	}

@@ -114,7 +114,7 @@ func (l *shardLoop) askAncestors(ctx context.Context, began time.Time, leases ma
 					return nil, err
 				}
 			}
-			if answer.unread, err = l.unread(ctx, began, id, at); err != nil {
+			if answer.unread, err = l.unread(ctx, began, parent, id, at); err != nil {
 				return nil, err
 			}
 		}
@@ -124,7 +124,7 @@ func (l *shardLoop) askAncestors(ctx context.Context, began time.Time, leases ma
 	for _, id := range slices.Sorted(maps.Keys(answers)) {
 		answer := answers[id]
 		if parent, here := leases[id]; here && parent.Finished() && answer.at.IsZero() && knownAbove(leases, id, answers) {
-			unread, err := l.unread(ctx, began, id, shard.Oldest)
+			unread, err := l.unread(ctx, began, parent, id, shard.Oldest)
 			if err != nil {
 				return nil, err
 			}
@@ -155,15 +155,20 @@ func (l *shardLoop) ancestor(what, id string) inquiry {
 	return inquiry{what, lease.Key{Stream: l.term.Lease.Stream, Shard: id}}
 }
 
-// unread reports whether the stream has records of a finished shard after a position of the sink.
-func (l *shardLoop) unread(ctx context.Context, began time.Time, id string, at Position) (bool, error) {
-	return inquired(ctx, l.in.lineage, l.ancestor("records after "+at.String(), id), began, func() (bool, error) { return l.lookUnread(ctx, id, at) })
+// unread reports whether the stream has records of a finished shard after a position of the sink
+// that the sink should have.
+func (l *shardLoop) unread(ctx context.Context, began time.Time, of lease.Lease, id string, at Position) (bool, error) {
+	return inquired(ctx, l.in.lineage, l.ancestor("records after "+at.String(), id), began, func() (bool, error) { return l.lookUnread(ctx, of, id, at) })
 }
 
-func (l *shardLoop) lookUnread(ctx context.Context, id string, at Position) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, positionTimeout)
+func (l *shardLoop) lookUnread(ctx context.Context, of lease.Lease, id string, at Position) (bool, error) {
+	bound, wanted := positionTimeout, (func(*source.Page) bool)(nil)
+	if l.in.opts.Filter.By != nil { // what is dropped the sink has not to know
+		bound, wanted = filteredTimeout, func(page *source.Page) bool { return l.keepsSome(page, of.Range, at) }
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	unread, err := polling.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at)
+	unread, err := polling.Unread(ctx, l.in.setup(l.term.Lease.Stream), id, at, wanted)
 	switch {
 	case err == nil:
 		return unread, nil

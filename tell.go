@@ -21,6 +21,7 @@ type hooks struct {
 	BatchHandled    func(BatchHandled)
 	CheckpointSaved func(CheckpointSaved)
 	Unpacked        func(Unpacked)
+	Filtered        func(Filtered)
 	HandlerFailed   func(HandlerFailed)
 	GivenUp         func(GivenUp)
 	GiveUpHeld      func(GiveUpHeld)
@@ -162,6 +163,7 @@ func (r *run) hooks(ctx context.Context) hooks {
 		BatchHandled:    queued(r, ctx, e.BatchHandled, func(e *BatchHandled, t time.Time) { e.Time = t }, nil),
 		CheckpointSaved: queued(r, ctx, e.CheckpointSaved, func(e *CheckpointSaved, t time.Time) { e.Time = t }, nil),
 		Unpacked:        queued(r, ctx, e.Unpacked, func(e *Unpacked, t time.Time) { e.Time = t }, nil),
+		Filtered:        queued(r, ctx, e.Filtered, func(e *Filtered, t time.Time) { e.Time = t }, nil),
 		HandlerFailed:   queued(r, ctx, e.HandlerFailed, func(e *HandlerFailed, t time.Time) { e.Time = t }, nil),
 		GivenUp:         queued(r, ctx, e.GivenUp, func(e *GivenUp, t time.Time) { e.Time = t }, nil),
 		GiveUpHeld:      queued(r, ctx, e.GiveUpHeld, func(e *GiveUpHeld, t time.Time) { e.Time = t }, nil),

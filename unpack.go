@@ -37,6 +37,7 @@ type unpacker struct {
 	spare  [2][]source.Record // one run is handed over while the next is filled
 	parsed aggregate.Aggregate
 	count  Unpacked
+	filter *filtering // nil if all records are handled
 }
 
 // unpackers are for shards that have something to unpack now, so that the others need none.
@@ -57,11 +58,14 @@ func (u *unpacker) release() {
 	for _, run := range u.spare {
 		clear(run[:cap(run)])
 	}
+	u.filter = nil
 	unpackers.Put(u)
 }
 
-// unpacks reports whether there is something to unpack in a page.
-func (u *unpacker) unpacks(page *source.Page) bool { return u.mode != KeepPacked && page.Marked }
+// unpacks reports whether there is something to unpack in a page, or to drop.
+func (u *unpacker) unpacks(page *source.Page) bool {
+	return u.mode != KeepPacked && page.Marked || u.filter != nil
+}
 
 // runs yields the records of a page in runs of a batch's size at most, in order, and with each
 // whether it is the last; one run without records for a page that has none and ends its shard. A
@@ -123,11 +127,14 @@ func (u *unpacker) unpacked(page *source.Page, size batchSize) iter.Seq[[]source
 	}
 }
 
-// records yields the records that are packed in r, or r itself where it is no aggregate.
+// records yields the records that are packed in r, or r itself where it is no aggregate, without
+// those that are dropped.
 func (u *unpacker) records(r *source.Record) iter.Seq[source.Record] {
 	return func(yield func(source.Record) bool) {
-		if !aggregate.Marked(r.Data) {
-			yield(*r)
+		if u.mode == KeepPacked || !aggregate.Marked(r.Data) {
+			if rec := *r; u.filter.passes(&rec) {
+				yield(rec)
+			}
 			return
 		}
 		packed, damage := u.parsed.Parse(r.Data)
@@ -135,7 +142,9 @@ func (u *unpacker) records(r *source.Record) iter.Seq[source.Record] {
 			u.count.Damaged++
 		}
 		if !packed {
-			yield(*r)
+			if rec := *r; u.filter.passes(&rec) {
+				yield(rec)
+			}
 			return
 		}
 		defer u.parsed.Reset()
@@ -159,7 +168,7 @@ func (u *unpacker) records(r *source.Record) iter.Seq[source.Record] {
 				rec.Done = shard.Whole
 			}
 			u.count.Records++
-			if !yield(rec) {
+			if u.filter.passes(&rec) && !yield(rec) {
 				return
 			}
 		}

@@ -28,6 +28,18 @@ func packed(t *testing.T, name string, n int) []byte {
 	return b.AppendContainer(nil)
 }
 
+// packedOf is an aggregate of payloads.
+func packedOf(t *testing.T, payloads ...[]byte) []byte {
+	t.Helper()
+	var b aggregate.Builder
+	for i, data := range payloads {
+		if err := b.Add(fmt.Sprint("key-", i), "", data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.AppendContainer(nil)
+}
+
 // handled runs a worker until it has handled all there is, and returns the data.
 func handled(t *testing.T, srv *kinesistest.Server, store *memstore.Store, opts weir.Options) []string {
 	t.Helper()

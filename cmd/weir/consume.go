@@ -33,6 +33,7 @@ type consumeOptions struct {
 	health   string
 	settings weir.Options // those that have flags of their names
 	giveUp   giveUpFlags
+	filter   filterFlags
 	to       toFlags
 	// the command gets the worker's credentials
 	execCredentials bool
@@ -73,6 +74,8 @@ UTC in which an object's first record arrived. Each record is in one object, onc
 written when it has --object-size bytes, or --object-age after its first record. The bucket has to be in the stream's
 region, and needs permission to list, read and write; AWS_ENDPOINT_URL_S3 names another server than AWS.
 
+` + aboutFilters + `
+
 A batch that the command fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
 Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows
 them and handles them again. While nothing else can be handled, either, or too much is given up, it waits with that.
@@ -98,6 +101,7 @@ package's documentation says more about each.
   weir consume --stream flights --app loader --store sqlite:loader.db --lambda 'python3 -m awslambdaric app.handler' --function-response-types ReportBatchItemFailures
   weir consume --stream flights --app archive --store dynamodb:weir --to s3://my-bucket/raw
   weir consume --stream flights --app billing --store sqlite:billing.db --fan-out
+  weir consume --stream flights --app big --store sqlite:big.db --filter '{"data":{"amount":[{"numeric":[">",100]}]}}'
   weir consume --stream flights --app look --store memory: --from 15m`,
 		Args: o.fanOut.args,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -120,14 +124,18 @@ package's documentation says more about each.
 			if err := o.execResults.apply(cmd, o.exec, "output", &o.out); err != nil {
 				return err
 			}
-			o.giveUp.rejects = o.execResults.on
+			if err := o.filter.apply(&o.settings.Filter); err != nil {
+				return err
+			}
+			fails := o.settings.Filter.NotJSON == weir.FailNotJSON
+			o.giveUp.rejects = o.execResults.on || fails
 			if err := o.lambda.apply(&o); err != nil {
 				return err
 			}
 			if err := o.to.check(o.exec != "" || o.lambda.command != ""); err != nil {
 				return err
 			}
-			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != "" || o.lambda.command != ""); err != nil {
+			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != "" || o.lambda.command != "" || fails); err != nil {
 				return err
 			}
 			if o.worker == "" {
@@ -158,6 +166,7 @@ package's documentation says more about each.
 	o.fanOut.register(cmd)
 	registerSettings(cmd, &o.settings)
 	o.giveUp.register(cmd, &o.settings.GiveUp)
+	o.filter.register(cmd, "it is tried again for ever, or with --dead given up")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "log which shards are taken and given back, too")
 	o.log = logText
 	cmd.Flags().Var(&o.log, "log", "how standard error tells what happens: text or json, a line each")

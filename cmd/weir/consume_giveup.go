@@ -48,7 +48,7 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	case g.dead == "", !given("dead") && !(handled && when): // the environment may name a place for others
 		return nil
 	case !handled:
-		return usagef("--dead is for what a command fails at: give --exec, too")
+		return usagef("--dead is for what a command fails at: give --exec, too; or for what is not JSON, with --filter-not-json fail")
 	case !when:
 		return usagef("--dead alone gives nothing up: say when, with --attempts or --max-age, or let the command say it, with --exec-results")
 	}

@@ -31,7 +31,7 @@ func kebab(option string) string {
 // Each option of the library is a flag of consume, by its own name but for those below, and what is
 // given arrives there.
 func TestEveryOptionIsAFlag(t *testing.T) {
-	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "FanOutARNs": "fan-out", "GiveUp": "dead"}
+	elsewhere := map[string]string{"Streams": "stream", "Start": "from", "Reading": "fan-out", "FanOutName": "fan-out", "FanOutARNs": "fan-out", "GiveUp": "dead", "Filter": "filter"}
 	none := map[string]string{
 		"StreamsFunc": "--stream may be repeated", "Events": "the log tells", "Logger": "--log", "ReuseBuffers": "by itself: the handlers copy",
 	}

@@ -12,11 +12,11 @@ var flags = map[string]string{
 	"StopTimeout": "stop-timeout", "HandlerTimeout": "handler-timeout", "SuspectAfter": "suspect-after", "Expired": "expired", "Shards": "shard", "ReadShare": "read-share",
 	"IdleInterval": "idle-interval", "RetryMin": "retry-min", "RetryMax": "retry-max", "BeatInterval": "beat-interval",
 	"FailoverAfter": "failover-after", "HandoffTimeout": "handoff-timeout", "StallAfter": "stall-after", "ListInterval": "list-interval",
-	"MaxMemory": "max-memory", "MaxLeases": "max-leases", "Weight": "weight", "Aggregates": "aggregates", "Wire": "wire", "Reading": "fan-out",
+	"MaxMemory": "max-memory", "MaxLeases": "max-leases", "Weight": "weight", "Aggregates": "aggregates", "Wire": "wire", "Reading": "fan-out", "Filter": "filter", "By": "filter", "NotJSON": "filter-not-json",
 	"Parallel": "parallel", "Keys": "parallel", "GiveUp": "dead", "To": "dead", "Attempts": "attempts", "MaxAge": "max-age", "Bisect": "bisect", "Patience": "patience", "PerMinute": "dead-per-minute",
 }
 
-var optionForm = regexp.MustCompile(`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.)?([A-Za-z]+)`)
+var optionForm = regexp.MustCompile(`(weir: )?\b(Reader)?Options\.(?:GiveUp\.|Parallel\.|Filter\.)?([A-Za-z]+)`)
 
 // clientsRegion is what package weir advises who makes the client.
 var clientsRegion = regexp.MustCompile(`the SDK uses the client's region, so make the client with region (\S+)`)

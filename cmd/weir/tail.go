@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/filter"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -27,6 +28,7 @@ type tailOptions struct {
 	untilTip bool
 	fanOut   string
 	share    float64
+	filter   filterFlags
 	wire     weir.Wire
 	register bool
 	keep     bool
@@ -44,11 +46,14 @@ It remembers nothing and shares nothing: to read a stream with several workers t
 registers it if it is not there, and then it is removed when weir tail ends; --register --keep leaves it. AWS bills a consumer
 by the shard and hour for as long as it is registered: "weir fanout" shows and removes what is left.
 
+` + aboutFilters + ` --limit counts what is printed.
+
 ` + aboutBinary,
 		Example: `  weir tail --stream flights                          what arrives from now on
   weir tail --stream flights --from oldest --limit 10
   weir tail --stream flights --from 15m --until-tip   the last quarter of an hour, then end
   weir tail --stream flights -o json | jq .key
+  weir tail --stream flights --filter '{"data":{"carrier":["LX",{"prefix":"U"}]}}'
   weir tail --stream flights --fan-out me --register  pushed, by a consumer that is there only meanwhile`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +83,11 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 			if err != nil {
 				return err
 			}
-			return orderly(cmd.Context(), o.run(cmd.Context(), t, from))
+			by, err := o.filter.compiled()
+			if err != nil {
+				return err
+			}
+			return orderly(cmd.Context(), o.run(cmd.Context(), t, from, by))
 		},
 	}
 	cmd.Flags().StringVar(&o.stream, "stream", "", "stream, by `NAME` or ARN")
@@ -88,6 +97,7 @@ by the shard and hour for as long as it is registered: "weir fanout" shows and r
 	cmd.Flags().BoolVar(&o.untilTip, "until-tip", false, "end when everything that is in the stream has been printed")
 	cmd.Flags().StringVar(&o.fanOut, "fan-out", "", "have records pushed, by the registered consumer `NAME`, or by its ARN")
 	cmd.Flags().BoolVar(&o.register, "register", false, "register that consumer if it is not there, and remove it again in the end")
+	o.filter.register(cmd, "nothing more is printed")
 	registerReadShare(cmd, &o.share)
 	registerWire(cmd, &o.wire)
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "with --register, leave it registered, which costs money")
@@ -149,7 +159,7 @@ func (o *tailOptions) reader(client *kinesis.Client, t terminal, from weir.Posit
 	return weir.NewReader(client, opts)
 }
 
-func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) error {
+func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position, by *filter.Filter) error {
 	o.aws.http2, o.aws.reads = o.fanOut != "", true
 	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
@@ -175,12 +185,19 @@ func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) e
 			return fmt.Errorf("stream %s: %w", o.stream, err)
 		}
 		buf = buf[:0]
-		records := b.Records
-		if o.limit > 0 {
-			records = records[:min(int64(len(records)), left)]
-			left -= int64(len(records))
-		}
-		for _, r := range records {
+		failed := error(nil)
+		for _, r := range b.Records {
+			if o.limit > 0 && left == 0 {
+				break
+			}
+			passes := false
+			if passes, failed = o.filter.passes(by, r); failed != nil {
+				break // when what is before it was printed
+			}
+			if !passes {
+				continue
+			}
+			left--
 			if buf, err = appendRecord(buf, o.out, b.Shard, r); err != nil {
 				return err
 			}
@@ -190,6 +207,9 @@ func (o *tailOptions) run(ctx context.Context, t terminal, from weir.Position) e
 				return nil // whoever read has seen enough
 			}
 			return fmt.Errorf("standard output cannot be written: %w", err)
+		}
+		if failed != nil {
+			return failed
 		}
 		if o.limit > 0 && left == 0 {
 			return nil

@@ -10,17 +10,24 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// Unread reports whether a shard that has ended has records after a position. It tries until ctx
+// Unread reports whether a shard that has ended has records after a position. With wanted, only
+// pages count for which that is true, and all is read that is not. It tries until ctx
 // ends; its errors are then why it failed last, and ones that wrap [ErrNoPosition], [ErrNoShard] or
 // [ErrNoStream].
-func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Position) (bool, error) {
+func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Position, wanted func(*source.Page) bool) (bool, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var last error
 	once := *setup
 	once.IfExpired = source.StayExpired
+	limit := int32(1)
+	if wanted == nil {
+		wanted = func(page *source.Page) bool { return len(page.Records) > 0 }
+	} else {
+		limit = 1000
+	}
 	p := Poll{
-		Setup: &once, Shard: id, From: at, Limit: 1,
+		Setup: &once, Shard: id, From: at, Limit: limit,
 		Listener: &source.ListenerFuncs{OnFailed: func(err error, _ bool, _ time.Duration) {
 			if last = err; errors.Is(err, source.ErrNoPosition) {
 				cancel(err)
@@ -35,7 +42,7 @@ func Unread(ctx context.Context, setup *source.Setup, id string, at shard.Positi
 			}
 			return false, fmt.Errorf("looking for records of shard %s after %s: %w", id, at, err)
 		}
-		some := len(page.Records) > 0
+		some := wanted(&page)
 		page.Release()
 		if some || page.End {
 			return some, nil

@@ -22,9 +22,10 @@ var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
 		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/jitter", "internal/lanes", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
-		tests: []string{"kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
+		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{"."}, tests: []string{"lease", "kinesistest", "store/memstore"}},
+	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
 	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for letters as a test suite", ours: []string{"deadletter"}},
 	{
@@ -136,7 +137,7 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter/...", "lambda", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
+			".", "shard", "lease", "aggregate", "deadletter/...", "filter", "lambda", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/streams", "internal/wire", "cmd/weir/...",
 		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{
@@ -177,7 +178,7 @@ var rows = []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{".", "shard", "lease", "deadletter", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{".", "shard", "lease", "deadletter", "filter", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},

@@ -321,6 +321,9 @@ func (w *world) well() string {
 	if n := w.judge.Missing(); n > 0 {
 		return fmt.Sprintf("%d records are not handled, such as %s", n, w.judge.Lost())
 	}
+	if name := w.unpassed(); name != "" {
+		return fmt.Sprintf("the checkpoint of %s is not after its last record", name)
+	}
 	v, err := w.store.View(context.Background(), "app", "")
 	if err != nil {
 		return err.Error()

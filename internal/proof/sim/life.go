@@ -178,7 +178,7 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
-		GiveUp: give, Parallel: w.parallel, SuspectAfter: w.suspectAfter(), Events: l.hooks(),
+		GiveUp: give, Filter: w.filter(), Parallel: w.parallel, SuspectAfter: w.suspectAfter(), Events: l.hooks(),
 	}
 }
 

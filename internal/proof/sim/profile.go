@@ -29,6 +29,7 @@ type Profile struct {
 	Killers bool // … and end the process at others
 	// the keys of a shard are handled side by side
 	Parallel bool
+	Filters  bool // Options.Filter drops records
 	// how many there are; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
 	Records time.Duration
@@ -77,7 +78,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters", "filter", "filter-keys")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
@@ -143,6 +144,21 @@ var long = []Profile{
 		Name: "keys-letters", Parallel: true, Letters: true, Pushed: .3, Records: 300 * time.Millisecond, Rates: all(storeFaults, letterFaults, shapeFaults, map[Fault]float64{
 			CrashBefore: .001, CrashAfter: .001, CrashInHandler: .002, HandlerSlow: .02, HandlerFails: .03, HandlerPanics: .005, Leaves: 60, Throttled: .02,
 		}), Repeats: true, Workers: [2]int{1, 5}, Shards: [2]int{1, 6},
+	},
+	{
+		Name: "filter", Filters: true, Letters: true, Pushed: .3, Reuses: .3, Records: 300 * time.Millisecond, Rates: all(storeFaults, workerFaults, letterFaults, map[Fault]float64{
+			HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, CrashWaits: .003, Throttled: .02, ServerError: .01, Silent: .003, EmptyPage: .02, ShortPage: .05, Split: 60, Merge: 40,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 6},
+	},
+	{
+		Name: "filter-keys", Filters: true, Parallel: true, Pushed: .3, Records: 150 * time.Millisecond, Rates: all(storeFaults, handlerFaults, workerFaults, map[Fault]float64{
+			Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 60, Merge: 40,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 6},
+	},
+	{
+		Name: "filter-sinks", Filters: true, Sinks: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, handlerFaults, workerFaults, map[Fault]float64{
+			SetBack: 60, SinkFails: .05, CrashWaits: .003, Throttled: .02, ShortPage: .05, Split: 60, Merge: 40,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }

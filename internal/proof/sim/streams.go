@@ -276,7 +276,7 @@ func (w *world) write(st *stream, d *dice) {
 	w.books.kept[name] = append(w.books.kept[name], container{number, ids, w.now()})
 	for _, id := range ids {
 		w.books.home[id] = name
-		w.judge.Put(id, name, w.wall())
+		w.putFiltered(id, name)
 		if w.starts.Kind() == shard.Time && r.Arrival.Before(w.starts.Time()) {
 			w.judge.Exempt(id)
 			w.books.early[id] = true

@@ -17,6 +17,7 @@ type Record struct {
 	Arrival        int64  // Unix milliseconds; 0 when the service did not say
 	Done           uint32 // shard.Whole; who takes records apart counts here
 	Encrypted      bool   // by the service, with a KMS key
+	Failed         bool   // it is handed to nobody; who filters records says so of a copy
 	From           *Origin
 }
 

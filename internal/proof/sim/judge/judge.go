@@ -34,6 +34,7 @@ type record struct {
 	shard   string
 	place   int  // in the shard, from 0
 	exempt  bool // nobody has to handle it any more
+	dropped bool // … and nobody may, ever
 	done    bool // a handler said so
 	acked   bool // … and was told that this counts
 	undone  bool // it was done once, which is lost
@@ -157,6 +158,12 @@ func (j *Judge) Put(id ID, shard string, now time.Time) {
 	j.missing++
 }
 
+// PutDropped notes that a record was put which nobody may handle.
+func (j *Judge) PutDropped(id ID, shard string) {
+	j.keys[id.Key] = append(j.keys[id.Key], record{shard: shard, place: len(j.shard(shard).order), exempt: true, dropped: true})
+	j.advance(id.Key)
+}
+
 // Exempt notes that a record has left the stream: from now on nobody has to handle it.
 func (j *Judge) Exempt(id ID) {
 	r := j.record(id)
@@ -239,6 +246,9 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 		switch {
 		case r == nil || r.shard != b.Shard:
 			j.breaks("%s is handed %s in %s, which nobody put there", b.Worker, id, b.Shard)
+			return
+		case r.dropped:
+			j.breaks("%s is handed %s in %s, which is to be dropped", b.Worker, id, b.Shard)
 			return
 		case !r.done:
 			j.inOrder(b, i, id)

@@ -1,0 +1,282 @@
+package filter
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// clause is one alternative of a pattern: conditions that all have to hold.
+type clause struct {
+	data         []condition
+	key, arrival []*values
+}
+
+// condition is what a field of the payload has to be; without values it has to be absent.
+type condition struct {
+	path   []string
+	values *values
+}
+
+// place is where something stands in a pattern.
+type place struct {
+	up   *place
+	name string
+	item int // in an array, if there is no name
+}
+
+func (p *place) field(name string) *place { return &place{up: p, name: name, item: -1} }
+func (p *place) index(i int) *place       { return &place{up: p, item: i} }
+
+// String is such as data.kind[0].prefix.
+func (p *place) String() string {
+	if p == nil {
+		return "the pattern"
+	}
+	up := ""
+	if p.up != nil {
+		up = p.up.String()
+	}
+	if p.item >= 0 {
+		return up + "[" + strconv.Itoa(p.item) + "]"
+	}
+	name := p.name
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`."[]`, r) }) {
+		name = strconv.Quote(name)
+	}
+	if up != "" {
+		up += "."
+	}
+	return up + name
+}
+
+// bad says what is wrong at a place.
+func (p *place) bad(format string, args ...any) error {
+	return fmt.Errorf("%v: %w", p, fmt.Errorf(format, args...))
+}
+
+// compile returns the alternatives of a pattern, and its text, or those that are in Lambda's form.
+func compile(pattern string) (all []clause, texts []string, err error) {
+	e, err := parse(pattern)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(e.fields) == 1 && e.fields[0].name == "Filters" {
+		return compileCriteria(e.fields[0].value)
+	}
+	all, err = record(e, nil)
+	return all, []string{pattern}, err
+}
+
+// compileCriteria compiles what is in Lambda's FilterCriteria.
+func compileCriteria(e element) (all []clause, texts []string, err error) {
+	at := (*place)(nil).field("Filters")
+	if e.is != anArray || len(e.items) == 0 {
+		return nil, nil, at.bad(`it must be an array of objects such as {"Pattern": "…"}`)
+	}
+	for i, item := range e.items {
+		at := at.index(i)
+		if item.is != anObject || len(item.fields) != 1 || item.fields[0].name != "Pattern" || item.fields[0].value.is != aString {
+			return nil, nil, at.bad(`it must be an object such as {"Pattern": "…"}, the pattern in a string`)
+		}
+		text := item.fields[0].value.text
+		inner, err := parse(text)
+		if err != nil {
+			return nil, nil, at.field("Pattern").bad("%w", err)
+		}
+		some, err := record(inner, nil)
+		if err != nil {
+			return nil, nil, at.field("Pattern").bad("%w", err)
+		}
+		all, texts = append(all, some...), append(texts, text)
+	}
+	return all, texts, nil
+}
+
+// and returns the alternatives of two things that both have to hold.
+func and(a, b []clause, at *place) ([]clause, error) {
+	if len(a)*len(b) > mostClauses {
+		return nil, at.bad("the pattern comes to more than %d alternatives by here: $or multiplies with what it stands beside", mostClauses)
+	}
+	all := make([]clause, 0, len(a)*len(b))
+	for _, x := range a {
+		for _, y := range b {
+			all = append(all, clause{slices.Concat(x.data, y.data), slices.Concat(x.key, y.key), slices.Concat(x.arrival, y.arrival)})
+		}
+	}
+	return all, nil
+}
+
+// fields returns the alternatives of an object of which all fields have to match, each as one says.
+func fields(e element, at *place, one func(name string, e element, at *place) ([]clause, error)) ([]clause, error) {
+	if e.is != anObject {
+		return nil, at.bad("it is %v and must be an object of fields", e.is)
+	}
+	if len(e.fields) == 0 {
+		return nil, at.bad("it is an object without a field, which says nothing")
+	}
+	all := []clause{{}}
+	for _, f := range e.fields {
+		some, err := either(f, at.field(f.name), one)
+		if err != nil {
+			return nil, err
+		}
+		if all, err = and(all, some, at.field(f.name)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// either returns the alternatives of a field, or of those objects in its place of which one has to
+// match.
+func either(f member, at *place, one func(name string, e element, at *place) ([]clause, error)) (all []clause, err error) {
+	if f.name != "$or" || !isOr(f.value) {
+		return one(f.name, f.value, at)
+	}
+	for i, item := range f.value.items {
+		some, err := fields(item, at.index(i), one)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	if len(all) > mostClauses {
+		return nil, at.bad("it comes to %d alternatives, at most %d are allowed", len(all), mostClauses)
+	}
+	return all, nil
+}
+
+// isOr reports whether the value of a field $or makes it an operator: else the field is one like
+// others, as for EventBridge.
+func isOr(e element) bool {
+	if e.is != anArray || len(e.items) < 2 {
+		return false
+	}
+	for _, item := range e.items {
+		if item.is != anObject || slices.ContainsFunc(item.fields, func(m member) bool { return slices.Contains(operators, m.name) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// record compiles a pattern of a record.
+func record(e element, at *place) ([]clause, error) {
+	return fields(e, at, func(name string, e element, at *place) ([]clause, error) {
+		switch name {
+		case "data":
+			if e.is != anObject {
+				return nil, at.bad("it is %v and must be an object of the payload's fields, which has to be JSON", e.is)
+			}
+			return payload(e, at, nil)
+		case "partitionKey":
+			return attribute(e, at, func(v *values) clause { return clause{key: []*values{v}} })
+		case "approximateArrivalTimestamp":
+			return attribute(e, at, func(v *values) clause { return clause{arrival: []*values{v}} })
+		}
+		return nil, at.bad(`there is no such field; a record has "data", "partitionKey" and "approximateArrivalTimestamp"`)
+	})
+}
+
+// payload compiles a pattern of an object in the payload.
+func payload(e element, at *place, path []string) ([]clause, error) {
+	return fields(e, at, func(name string, e element, at *place) ([]clause, error) {
+		path := append(slices.Clone(path), name)
+		if e.is == anObject {
+			return payload(e, at, path)
+		}
+		v, absent, err := leaf(e, at)
+		if err != nil {
+			return nil, err
+		}
+		var all []clause
+		if v != nil {
+			all = append(all, clause{data: []condition{{path, v}}})
+		}
+		if absent {
+			all = append(all, clause{data: []condition{{path, nil}}})
+		}
+		return all, nil
+	})
+}
+
+// attribute compiles the values of what each record has.
+func attribute(e element, at *place, of func(*values) clause) ([]clause, error) {
+	v, absent, err := leaf(e, at)
+	switch {
+	case err != nil:
+		return nil, err
+	case absent:
+		return nil, at.bad(`{"exists": false} never matches, because each record has it`)
+	}
+	return []clause{of(v)}, nil
+}
+
+// leaf compiles the array of a field's values. absent says that the field may also be absent, and v
+// is nil if that is all.
+func leaf(e element, at *place) (v *values, absent bool, err error) {
+	if e.is != anArray {
+		return nil, false, at.bad("it is %v; the values of a field stand in an array, such as [\"x\"]", e.is)
+	}
+	if len(e.items) == 0 {
+		return nil, false, at.bad("its array is empty, so it would never match")
+	}
+	v = &values{}
+	some := false
+	for i, item := range e.items {
+		gone := false
+		switch at := at.index(i); item.is {
+		case anArray:
+			err = at.bad("it is an array in an array; values stand side by side")
+		case anObject:
+			gone, err = v.operator(item, at)
+		default:
+			err = v.equal(item, at)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		absent = absent || gone
+		some = some || !gone
+	}
+	if !some {
+		return nil, true, nil
+	}
+	v.many = nil
+	if len(v.texts) > fewTexts {
+		v.many = map[string]struct{}{}
+		for _, s := range v.texts {
+			v.many[s] = struct{}{}
+		}
+		v.texts = nil
+	}
+	return v, absent, nil
+}
+
+// equal adds a value that the field may equal.
+func (v *values) equal(e element, at *place) error {
+	switch e.is {
+	case aString:
+		v.texts = append(v.texts, e.text)
+	case aNumber:
+		n, err := numberOf(e, at)
+		if err != nil {
+			return err
+		}
+		v.instants = append(v.instants, n)
+		v.literals = append(v.literals, e.text)
+	default:
+		v.literals = append(v.literals, e.text)
+	}
+	return nil
+}
+
+func numberOf(e element, at *place) (float64, error) {
+	n, err := strconv.ParseFloat(e.text, 64)
+	if err != nil {
+		return 0, at.bad("%.40s is no number of double precision", e.text)
+	}
+	return n, nil
+}

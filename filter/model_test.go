@@ -1,0 +1,295 @@
+package filter_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The model decodes pattern and document, and compares: slow, and as the documentation reads.
+
+// decoded is s as encoding/json has it, with numbers as they are written.
+func decoded(s []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(s))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("more follows: %w", err)
+	}
+	return v, nil
+}
+
+// want is a tree of what one alternative asks for.
+type want struct {
+	leaves []any // values, of which one has to match; or absent{}
+	fields map[string]*want
+}
+
+type absent struct{}
+
+// demand is one condition: a path, and an array of values or absent{}.
+type demand struct {
+	path string // with a zero byte before each name
+	leaf any
+}
+
+// alternatives of an object of a pattern, each of demands that all hold.
+func modelOf(pattern map[string]any, path string) [][]demand {
+	all := [][]demand{nil}
+	for name, v := range pattern {
+		var some [][]demand
+		if or, is := v.([]any); name == "$or" && is && modelIsOr(or) {
+			for _, item := range or {
+				some = append(some, modelOf(item.(map[string]any), path)...)
+			}
+		} else if object, is := v.(map[string]any); is {
+			some = modelOf(object, path+"\x00"+name)
+		} else {
+			var values []any
+			for _, x := range v.([]any) {
+				if op, is := x.(map[string]any); is && op["exists"] == false {
+					some = append(some, []demand{{path + "\x00" + name, absent{}}})
+				} else {
+					values = append(values, x)
+				}
+			}
+			if len(values) > 0 {
+				some = append(some, []demand{{path + "\x00" + name, values}})
+			}
+		}
+		var next [][]demand
+		for _, a := range all {
+			for _, b := range some {
+				next = append(next, slices.Concat(a, b))
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+func modelIsOr(or []any) bool {
+	reserved := regexp.MustCompile(`^(anything-but|cidr|equals-ignore-case|exists|numeric|prefix|suffix|wildcard)$`)
+	for _, item := range or {
+		object, is := item.(map[string]any)
+		if !is {
+			return false
+		}
+		for name := range object {
+			if reserved.MatchString(name) {
+				return false
+			}
+		}
+	}
+	return len(or) >= 2
+}
+
+// modelMatches reports whether a document matches the pattern of data.
+func modelMatches(pattern map[string]any, document any) bool {
+	for _, demands := range modelOf(pattern, "") {
+		tree := &want{}
+		for _, d := range demands {
+			w := tree
+			for _, name := range strings.Split(d.path, "\x00")[1:] {
+				if w.fields == nil {
+					w.fields = map[string]*want{}
+				}
+				if w.fields[name] == nil {
+					w.fields[name] = &want{}
+				}
+				w = w.fields[name]
+			}
+			w.leaves = append(w.leaves, d.leaf)
+		}
+		if tree.in(document) {
+			return true
+		}
+	}
+	return false
+}
+
+// absences reports whether nothing but absence is asked for.
+func (w *want) absences() bool {
+	for _, l := range w.leaves {
+		if _, is := l.(absent); !is {
+			return false
+		}
+	}
+	for _, f := range w.fields {
+		if !f.absences() {
+			return false
+		}
+	}
+	return true
+}
+
+// scalars are those of a value, also in its arrays.
+func scalars(v any) (all []any) {
+	switch v := v.(type) {
+	case map[string]any:
+		return nil
+	case []any:
+		for _, x := range v {
+			all = append(all, scalars(x)...)
+		}
+		return all
+	}
+	return []any{v}
+}
+
+// objects are those of a value, also in its arrays.
+func objects(v any) (all []map[string]any) {
+	switch v := v.(type) {
+	case map[string]any:
+		return []map[string]any{v}
+	case []any:
+		for _, x := range v {
+			all = append(all, objects(x)...)
+		}
+	}
+	return all
+}
+
+// in reports whether a value that is there has what is wanted.
+func (w *want) in(v any) bool {
+	for _, l := range w.leaves {
+		of := scalars(v)
+		if _, is := l.(absent); is {
+			if len(of) > 0 {
+				return false
+			}
+		} else if !slices.ContainsFunc(of, func(x any) bool { return anyMatches(l.([]any), x) }) {
+			return false
+		}
+	}
+	if len(w.fields) == 0 {
+		return true
+	}
+	below := &want{fields: w.fields}
+	of := objects(v)
+	if below.absences() {
+		return !slices.ContainsFunc(of, func(o map[string]any) bool { return !below.inObject(o) })
+	}
+	return slices.ContainsFunc(of, below.inObject)
+}
+
+func (w *want) inObject(o map[string]any) bool {
+	for name, f := range w.fields {
+		v, there := o[name]
+		if !there {
+			if !f.absences() {
+				return false
+			}
+		} else if !f.in(v) {
+			return false
+		}
+	}
+	return true
+}
+
+func anyMatches(values []any, x any) bool {
+	return slices.ContainsFunc(values, func(v any) bool { return modelEqual(v, x) })
+}
+
+// modelEqual reports whether a scalar is like a value of a pattern.
+func modelEqual(v, x any) bool {
+	op, is := v.(map[string]any)
+	if !is {
+		return v == x
+	}
+	s, isText := x.(string)
+	for name, of := range op {
+		switch name {
+		case "exists":
+			return true
+		case "anything-but":
+			if inner, is := of.(map[string]any); is {
+				for name, of := range inner {
+					some, are := of.([]any)
+					if !are {
+						some = []any{of}
+					}
+					for _, one := range some {
+						if modelEqual(map[string]any{name: one}, x) {
+							return false
+						}
+					}
+				}
+				return true
+			}
+			some, are := of.([]any)
+			if !are {
+				some = []any{of}
+			}
+			return !anyMatches(some, x)
+		case "numeric":
+			n, is := x.(json.Number)
+			return is && modelWithin(of.([]any), n)
+		case "equals-ignore-case":
+			return isText && strings.EqualFold(s, of.(string))
+		case "prefix", "suffix":
+			text, plain := of.(string)
+			if !plain {
+				text = of.(map[string]any)["equals-ignore-case"].(string)
+			}
+			runes, n := []rune(s), utf8.RuneCountInString(text)
+			switch {
+			case !isText:
+				return false
+			case plain && name == "prefix":
+				return strings.HasPrefix(s, text)
+			case plain:
+				return strings.HasSuffix(s, text)
+			case len(runes) < n:
+				return false
+			case name == "prefix":
+				return strings.EqualFold(string(runes[:n]), text)
+			}
+			return strings.EqualFold(string(runes[len(runes)-n:]), text)
+		case "wildcard":
+			var form strings.Builder
+			text := of.(string)
+			for i := 0; i < len(text); i++ {
+				switch text[i] {
+				case '*':
+					form.WriteString(`.*`)
+				case '\\':
+					i++
+					fallthrough
+				default:
+					form.WriteString(regexp.QuoteMeta(text[i : i+1]))
+				}
+			}
+			// byte by byte, as a pattern of bytes may have more than ASCII
+			return isText && wildcardOf(form.String()).MatchString(s)
+		case "cidr":
+			at, err := netip.ParseAddr(s)
+			return isText && err == nil && at.Zone() == "" && netip.MustParsePrefix(of.(string)).Contains(at)
+		}
+	}
+	panic("no operator")
+}
+
+func wildcardOf(form string) *regexp.Regexp { return regexp.MustCompile(`^(?s:` + form + `)$`) }
+
+func modelWithin(of []any, x json.Number) bool {
+	n, _ := strconv.ParseFloat(x.String(), 64)
+	for i := 0; i < len(of); i += 2 {
+		bound, _ := strconv.ParseFloat(of[i+1].(json.Number).String(), 64)
+		ok := map[string]bool{"=": n == bound, "<": n < bound, "<=": n <= bound, ">": n > bound, ">=": n >= bound}[of[i].(string)]
+		if !ok {
+			return false
+		}
+	}
+	return true
+}

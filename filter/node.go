@@ -1,0 +1,171 @@
+package filter
+
+import (
+	"maps"
+	"slices"
+)
+
+// node is a field of the payload that patterns name. Its entries, one for each conjunction that
+// names it, have states; those of a node and of all below it lie side by side.
+type node struct {
+	children []*node
+	name     string
+	byName   map[string]*node // of the children, where there are many
+	leaves   []leafEntry
+	inner    []innerEntry
+
+	begin, below, end int // of the states: its own, those of its children, after both
+}
+
+// leafEntry is values that a field has to have, or nil when it has to be absent.
+type leafEntry struct {
+	values *values
+	state  int
+}
+
+// innerEntry is fields below one that all have to match.
+type innerEntry struct {
+	state  int
+	below  []int // their states
+	absent bool  // all of them have to be absent
+}
+
+const fewChildren = 8
+
+// child is the field of that name, nil if no pattern names it.
+func (n *node) child(name []byte) *node {
+	if n.byName != nil {
+		return n.byName[string(name)]
+	}
+	for _, c := range n.children {
+		if c.name == string(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// part is what one conjunction asks for of a node.
+type part struct {
+	of       int // the conjunction
+	leaves   []*values
+	isAbsent bool // also or instead that it is absent
+	fields   map[string]*part
+}
+
+// build makes the nodes of all clauses.
+func (f *Filter) build(all []clause) {
+	var parts []*part
+	for _, c := range all {
+		made := conjunction{key: c.key, arrival: c.arrival, data: -1}
+		if len(c.data) > 0 {
+			made.data = 0
+			parts = append(parts, partOf(len(f.any), c.data))
+		}
+		f.any = append(f.any, made)
+	}
+	if len(parts) == 0 {
+		return
+	}
+	f.root = &node{}
+	for _, s := range f.entries(f.root, parts) {
+		f.any[s.of].data = s.state
+	}
+}
+
+// partOf makes a tree of the fields of a conjunction.
+func partOf(of int, fields []condition) *part {
+	root := &part{of: of}
+	for _, c := range fields {
+		p := root
+		for _, name := range c.path {
+			if p.fields == nil {
+				p.fields = map[string]*part{}
+			}
+			if p.fields[name] == nil {
+				p.fields[name] = &part{of: of}
+			}
+			p = p.fields[name]
+		}
+		if c.values == nil {
+			p.isAbsent = true
+		} else {
+			p.leaves = append(p.leaves, c.values)
+		}
+	}
+	return root
+}
+
+// stateOf is the state of an entry of a conjunction.
+type stateOf struct{ of, state int }
+
+// entries gives a node its entries, and makes those below it. It returns the states of its entries.
+func (f *Filter) entries(n *node, parts []*part) (made []stateOf) {
+	n.begin = len(f.init)
+	entry := func(p *part, absent bool) int {
+		state := len(f.init)
+		f.init = append(f.init, 0)
+		if absent {
+			f.init[state] = 1
+		}
+		made = append(made, stateOf{p.of, state})
+		return state
+	}
+	index := map[int]int{} // the inner entry of a conjunction
+	for _, p := range parts {
+		for _, v := range p.leaves {
+			n.leaves = append(n.leaves, leafEntry{v, entry(p, false)})
+		}
+		if p.isAbsent {
+			n.leaves = append(n.leaves, leafEntry{nil, entry(p, true)})
+		}
+		if len(p.fields) > 0 {
+			index[p.of] = len(n.inner)
+			n.inner = append(n.inner, innerEntry{state: entry(p, p.absent()), absent: p.absent()})
+		}
+	}
+	n.below = len(f.init)
+	for _, name := range names(parts) {
+		child := &node{name: name}
+		n.children = append(n.children, child)
+		var of []*part
+		for _, p := range parts {
+			if c := p.fields[name]; c != nil {
+				of = append(of, c)
+			}
+		}
+		for _, s := range f.entries(child, of) {
+			in := &n.inner[index[s.of]]
+			in.below = append(in.below, s.state)
+		}
+	}
+	n.end = len(f.init)
+	if len(n.children) > fewChildren {
+		n.byName = map[string]*node{}
+		for _, c := range n.children {
+			n.byName[c.name] = c
+		}
+	}
+	return made
+}
+
+// absent reports whether all fields below have to be absent.
+func (p *part) absent() bool {
+	for _, c := range p.fields {
+		if len(c.leaves) > 0 || len(c.fields) > 0 && !c.absent() {
+			return false
+		}
+	}
+	return true
+}
+
+// names are those of the fields of all parts.
+func names(parts []*part) []string {
+	seen := map[string]bool{}
+	for _, p := range parts {
+		for name := range p.fields {
+			seen[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}

@@ -1,0 +1,222 @@
+package filter
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// machine walks through one payload at a time, and has the states of its filter meanwhile.
+type machine struct {
+	f       *Filter
+	data    []byte
+	state   []byte // 1 where an entry of a node matches
+	scratch []byte // for a string with escapes
+}
+
+// keepScratch is how much memory a machine keeps for the next payload.
+const keepScratch = 64 << 10
+
+// release gives the machine back.
+func (m *machine) release() {
+	m.f, m.data = nil, nil
+	if cap(m.scratch) > keepScratch {
+		m.scratch = nil
+	}
+	machines.Put(m)
+}
+
+// walk goes through a payload. It reports whether that is JSON.
+func (m *machine) walk(f *Filter, data []byte) bool {
+	m.f, m.data = f, data
+	m.state = append(m.state[:0], f.init...)
+	i := m.value(f.root, space(data, 0), 0)
+	return i >= 0 && space(data, i) == len(data)
+}
+
+// reset has nothing match that lies between two states.
+func (m *machine) reset(from, to int) { copy(m.state[from:to], m.f.init[from:to]) }
+
+// value takes in the value of a node's field that begins at i, and returns the index after it, or
+// -1 if it is no JSON.
+func (m *machine) value(n *node, i, depth int) int {
+	d := m.data
+	if uint(i) >= uint(len(d)) {
+		return -1
+	}
+	switch c := d[i]; c {
+	case '{':
+		if len(n.inner) == 0 { // it is asked for as a leaf alone
+			return skip(d, i, depth)
+		}
+		if depth >= mostDepth {
+			return -1
+		}
+		return m.object(n, i+1, depth+1)
+	case '[':
+		if depth >= mostDepth {
+			return -1
+		}
+		return m.array(n, i+1, depth+1)
+	case '"':
+		end, escaped := stringEnd(d, i+1)
+		if end >= 0 && len(n.leaves) > 0 {
+			s := d[i+1 : end-1]
+			if escaped {
+				s = m.unescape(s)
+			}
+			m.leaf(n, value{kind: text, bytes: s})
+		}
+		return end
+	default:
+		end := scalarEnd(d, i)
+		if end >= 0 && len(n.leaves) > 0 {
+			v := value{kind: literal, bytes: d[i:end]}
+			if c == '-' || c-'0' <= 9 {
+				v.kind = number
+			}
+			m.leaf(n, v)
+		}
+		return end
+	}
+}
+
+// leaf takes in a value that is neither array nor object.
+func (m *machine) leaf(n *node, v value) {
+	for i := range n.leaves {
+		l := &n.leaves[i]
+		switch {
+		case l.values == nil: // it has to be absent
+			m.state[l.state] = 0
+		case m.state[l.state] == 0 && l.values.match(v):
+			m.state[l.state] = 1
+		}
+	}
+}
+
+// array takes in the elements of an array, one of which has to match.
+func (m *machine) array(n *node, i, depth int) int {
+	d := m.data
+	if i = space(d, i); i < len(d) && d[i] == ']' {
+		return i + 1
+	}
+	for {
+		if i = m.value(n, i, depth); i < 0 {
+			return -1
+		}
+		if i = space(d, i); i >= len(d) {
+			return -1
+		}
+		switch d[i] {
+		case ']':
+			return i + 1
+		case ',':
+			i = space(d, i+1)
+		default:
+			return -1
+		}
+	}
+}
+
+// object takes in the fields of an object, and then whether what is asked for below the node is
+// there.
+func (m *machine) object(n *node, i, depth int) int {
+	d := m.data
+	m.reset(n.below, n.end)
+	if i = space(d, i); i < len(d) && d[i] == '}' {
+		m.settle(n)
+		return i + 1
+	}
+	for {
+		at, name, escaped := nameEnd(d, i)
+		if at < 0 {
+			return -1
+		}
+		if escaped {
+			name = m.unescape(name)
+		}
+		if child := n.child(name); child == nil {
+			i = skip(d, at, depth)
+		} else {
+			m.reset(child.begin, child.end) // of several of a name the last counts
+			i = m.value(child, at, depth)
+		}
+		if i < 0 {
+			return -1
+		}
+		if i = space(d, i); i >= len(d) {
+			return -1
+		}
+		switch d[i] {
+		case '}':
+			m.settle(n)
+			return i + 1
+		case ',':
+			i = space(d, i+1)
+		default:
+			return -1
+		}
+	}
+}
+
+// settle takes an object in that has ended.
+func (m *machine) settle(n *node) {
+	for i := range n.inner {
+		in := &n.inner[i]
+		all := byte(1)
+		for _, s := range in.below {
+			all &= m.state[s]
+		}
+		if in.absent { // in each element of an array
+			m.state[in.state] &= all
+		} else {
+			m.state[in.state] |= all
+		}
+	}
+}
+
+// unescape is what a string with escapes means, which are known to be right. It is valid until the
+// next call.
+func (m *machine) unescape(s []byte) []byte {
+	out := m.scratch[:0]
+	for i := 0; i < len(s); {
+		if s[i] != '\\' {
+			out = append(out, s[i])
+			i++
+			continue
+		}
+		switch c := s[i+1]; c {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r := hex4(s[i+2:])
+			i += 4
+			if utf16.IsSurrogate(r) {
+				low := rune(-1)
+				if i+8 <= len(s) && s[i+2] == '\\' && s[i+3] == 'u' {
+					low = hex4(s[i+4:])
+				}
+				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+					i += 6
+				}
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			out = append(out, c)
+		}
+		i += 2
+	}
+	m.scratch = out
+	return out
+}
+
+func hex4(s []byte) rune {
+	return hexDigit(s[0])<<12 | hexDigit(s[1])<<8 | hexDigit(s[2])<<4 | hexDigit(s[3])
+}

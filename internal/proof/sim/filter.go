@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+)
+
+// filters say which records are dropped.
+type filters struct {
+	w       *world
+	part    float64 // of all
+	stretch int     // records of a key that share their fate, so that whole pages are dropped too
+	notJSON weir.NotJSON
+	dropped int
+}
+
+// makeFilters draws a filter.
+func (w *world) makeFilters() {
+	if !w.profile.Filters {
+		return
+	}
+	d := roll(w.seed, "filters")
+	w.filters = &filters{w: w, part: []float64{.1, .5, .9, .99}[d.below(4)], stretch: 1 + d.below(30), notJSON: weir.PassNotJSON}
+	if d.chance(.5) {
+		w.filters.notJSON = weir.DropNotJSON
+	}
+}
+
+// unreadable decides whether a filter cannot tell whether a record matches.
+func (f *filters) unreadable(id judge.ID) bool {
+	d := roll(f.w.seed, "unreadable "+id.String())
+	return d.chance(.02)
+}
+
+// drops decides whether a record is dropped.
+func (f *filters) drops(id judge.ID) bool {
+	if f == nil {
+		return false
+	}
+	if f.unreadable(id) {
+		return f.notJSON == weir.DropNotJSON
+	}
+	d := roll(f.w.seed, "drops "+judge.ID{Key: id.Key, N: id.N / f.stretch}.String())
+	return d.chance(f.part)
+}
+
+// filter is every worker's.
+func (w *world) filter() weir.Filter {
+	if w.filters == nil {
+		return weir.Filter{}
+	}
+	return weir.Filter{By: w.filters, NotJSON: w.filters.notJSON}
+}
+
+// Match implements [weir.Matcher].
+func (f *filters) Match(data []byte, _ string, _ time.Time) (matches, isJSON bool) {
+	id, ok := idOf(data)
+	if !ok || f.unreadable(id) {
+		return false, false
+	}
+	return !f.drops(id), true
+}
+
+// putFiltered has the judge know of a record that is put.
+func (w *world) putFiltered(id judge.ID, shard string) {
+	if !w.filters.drops(id) {
+		w.judge.Put(id, shard, w.wall())
+		return
+	}
+	w.filters.dropped++
+	w.judge.PutDropped(id, shard)
+}
+
+// droppedRecords is how many were put that are dropped.
+func (w *world) droppedRecords() int {
+	if w.filters == nil {
+		return 0
+	}
+	return w.filters.dropped
+}
+
+// unpassed names a shard whose checkpoint is not after its last record although all that was to be
+// handled was; "" if there is none, and where nothing is filtered or sinks say where to begin.
+func (w *world) unpassed() string {
+	if w.filters == nil || w.sink != nil { // handlers that pull do not always say what is done
+		return ""
+	}
+	for _, st := range w.streams {
+		if st.now == nil || !st.named {
+			continue
+		}
+		for _, sh := range st.now.Shards {
+			name := nameOf(st.now, sh.ID)
+			if kept := w.books.kept[name]; w.books.passed[name] < len(kept) {
+				return name
+			}
+		}
+	}
+	return ""
+}
