@@ -192,6 +192,10 @@ func TestAWrongPatternIsToldWithItsPlace(t *testing.T) {
 	for _, c := range []struct{ pattern, place, problem string }{
 		{``, "", "empty"},
 		{`{`, "byte 1", "ends too early"},
+		{`{"data":{"f":["a`, "byte", "ends too early"},
+		{`{"data":{"f":["a"],`, "byte", "ends too early"},
+		{`{1:["a"]}`, "byte", "not JSON"},
+		{`{"data":{"f":["a"],]}`, "byte", "not JSON"},
 		{`{"data":{"f":["a"}}`, "byte 17", "not JSON"},
 		{`{"data":{"f":["a"]}} x`, "", "not JSON"},
 		{`[]`, "the pattern", "must be an object"},

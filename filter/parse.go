@@ -63,7 +63,10 @@ func parse(s string) (element, error) {
 		}
 	}
 	if err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		// Releases of Go differ in how they tell that JSON is cut off.
+		var syntax *json.SyntaxError
+		cut := errors.As(err, &syntax) && syntax.Offset >= int64(len(s))
+		if cut || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("it ends too early")
 		}
 		return element{}, fmt.Errorf("it is not JSON: byte %d: %w", d.InputOffset(), err)
@@ -101,7 +104,10 @@ func parseNext(d *json.Decoder, level int) (element, error) {
 				if err != nil {
 					return element{}, err
 				}
-				name = token.(string) // else the decoder had said so
+				var ok bool
+				if name, ok = token.(string); !ok {
+					return element{}, errors.New("a field's name must be a string")
+				}
 			}
 			v, err := parseNext(d, level+1)
 			if err != nil {
