@@ -92,9 +92,9 @@ func FuzzCompile(f *testing.F) {
 // TestRandomPatternsAndDocuments compares many of both that have something to do with each other.
 func TestRandomPatternsAndDocuments(t *testing.T) {
 	t.Parallel()
-	n := 50_000
+	n := 15_000
 	if testing.Short() {
-		n = 5_000
+		n = 3_000
 	}
 	dice := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it has to repeat itself
 	matched := 0
