@@ -148,6 +148,8 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 		v.State, v.Why, v.Since = Idle, last.Wait.String(), ownerless(seen)
 	case last.Owner == "":
 		v.State, v.Why, v.Since = Unread, last.Wait.String(), ownerless(seen)
+	case last.Complains && now.Sub(last.Since) >= o.StallAfter:
+		v.State, v.Why, v.Since = Stalled, last.Stage, last.Since
 	case waiting < 0:
 		v.State, v.Why = NotKnown, "its lag is not known"
 	case waiting <= o.Allowed:

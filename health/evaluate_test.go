@@ -67,6 +67,13 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 			o.Saved, o.SavedLag, o.Stage, o.Attempts, o.Err = at("7"), minutes(5+i), "waiting to handle again", i, "no such table"
 		}), health.Stalled, "handle again"},
 		"what nobody says is in its way": {each(func(i int, o *health.Observation) { o.Saved, o.SavedLag = at("7"), minutes(5+i) }), health.Stalled, "nothing is done"},
+		"its owner says so, and nothing else is known": {each(func(_ int, o *health.Observation) {
+			o.SavedLag, o.Complains, o.Since, o.Stage = -1, true, noon.Add(-minutes(3)), "backing off"
+		})[10:], health.Stalled, "backing off"},
+		"its owner says so for a moment": {each(func(_ int, o *health.Observation) {
+			o.SavedLag, o.Complains, o.Since, o.Stage = 0, true, noon.Add(-minutes(1)), "backing off"
+		})[10:], health.OK, ""},
+		"its worker is silent": {each(func(_ int, o *health.Observation) { o.Owner, o.Wait = "", health.OwnerSilent }), health.Unread, "silent"},
 		"an open window holds its checkpoint, and it catches up": {each(func(i int, o *health.Observation) {
 			o.Handled, o.Saved, o.HandledLag, o.SavedLag, o.Held = o.Saved, at("7"), 0, minutes(9+i), "an open window"
 		}), health.OK, "an open window"},

@@ -25,11 +25,14 @@ const (
 	NoWorker
 	// Unassigned: workers live, and none has got it yet.
 	Unassigned
+	// OwnerSilent: the worker that has it does not beat any more. The observation's Owner is then
+	// "".
+	OwnerSilent
 )
 
 // String is the reason in words, "" for NoWait.
 func (w Wait) String() string {
-	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "given to nobody yet"}[min(w, Unassigned)]
+	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "given to nobody yet", "its worker is silent"}[min(w, OwnerSilent)]
 }
 
 // Observation is what was seen of a shard at one moment. Zero fields say that nothing is known,
@@ -45,11 +48,13 @@ type Observation struct {
 	Owner string
 	Wait  Wait // why nobody does
 	// Stage is what the owner is at, in words such as "in the handler", since Since; Attempts are
-	// its failures in a row and Err the last of them.
-	Stage    string
-	Since    time.Time
-	Attempts int
-	Err      string
+	// its failures in a row and Err the last of them. Complains says that the owner itself finds
+	// that it gets nowhere, since Since.
+	Stage     string
+	Since     time.Time
+	Attempts  int
+	Err       string
+	Complains bool
 	// Held is why the checkpoint stands still although records are handled, such as "an open
 	// window", "" when nothing holds it.
 	Held string

@@ -47,6 +47,7 @@ var rows = []row{
 		pkg: "internal/proof/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
 		ours: []string{"lease"}, tests: []string{"shard", "store/memstore"}, pure: true,
 	},
+	{pkg: "internal/observe", why: "what a store and the service say of an application, as package health takes it", ours: []string{"health", "lease"}, tests: []string{"shard"}, pure: true},
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
 	{pkg: "internal/lanes", why: "which records of a shard may be handled now, key by key, and before which all is done", ours: []string{"internal/mono", "internal/source", "shard"}},
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled"},
