@@ -55,6 +55,17 @@ func (s State) Label() string { return states[min(s, RetentionNear)].label }
 // MarshalText is Label.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.Label()), nil }
 
+// UnmarshalText reads a Label.
+func (s *State) UnmarshalText(text []byte) error {
+	for i := range states {
+		if states[i].label == string(text) {
+			*s = State(i) //nolint:gosec // there are ten
+			return nil
+		}
+	}
+	return fmt.Errorf("health: no state %.40q", text)
+}
+
 // Trouble reports whether somebody should look: the state is FallingBehind or worse.
 func (s State) Trouble() bool { return s >= FallingBehind }
 
