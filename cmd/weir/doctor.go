@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
@@ -72,6 +75,8 @@ there is nothing but what somebody asked for, a pause or a drain, and 0 when not
 // doctorReport is what doctor shows.
 type doctorReport struct {
 	App      string           `json:"app"`
+	State    health.State     `json:"state"`    // that of the worst shard
+	Sentence string           `json:"sentence"` // and why
 	Leases   int              `json:"leases"`
 	Workers  int              `json:"workers"` // that beat
 	Leader   string           `json:"leader,omitempty"`
@@ -93,6 +98,8 @@ func (o *doctorOptions) run(ctx context.Context, t terminal, url storeURL) error
 		return err
 	}
 	report := doctorReport{App: o.app, Leases: len(facts.Second.Leases), Leader: leading(facts), Findings: doctor.Diagnose(facts)}
+	sum := judged(facts, time.Now())
+	report.State, report.Sentence = sum.State, sum.Sentence
 	for _, w := range facts.Second.Workers {
 		if facts.Beats[w.Session] && !w.Ended {
 			report.Workers++
@@ -110,6 +117,30 @@ func (o *doctorOptions) run(ctx context.Context, t terminal, url storeURL) error
 		err = report.verdict()
 	}
 	return err
+}
+
+// judged is how the application does by the two looks, the second of which is now.
+func judged(f doctor.Facts, now time.Time) health.Application {
+	var seen observe.Watch
+	for i, view := range []lease.View{f.First, f.Second} {
+		look := observe.Look{
+			At: now.Add(-f.Apart * time.Duration(1-i)), View: view, Silent: map[string]bool{}, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{},
+		}
+		for _, w := range view.Workers {
+			look.Silent[w.Session] = i == 1 && !f.Beats[w.Session] && f.Apart >= w.Times.Or(lease.DefaultTimes).Failover
+		}
+		for _, s := range f.Streams {
+			look.Retention[s.Name] = s.Retention
+		}
+		for k, s := range f.Shards {
+			if read := []doctor.Look{s.First, s.Second}[i]; read.Err == "" {
+				look.Lags[k] = observe.Lag{Behind: read.Age, Expired: read.Expired}
+			}
+		}
+		seen.Add(look)
+	}
+	sum, _ := seen.Judge(now)
+	return sum
 }
 
 // verdict is the worst that was found, as an exit code: it was all said.
@@ -153,6 +184,9 @@ func (r doctorReport) text() string {
 		verdict = fmt.Sprintf("%s and %s", some(count[doctor.Error], "error"), some(count[doctor.Warning], "warning"))
 	}
 	_ = textf(&b, "Application %s: %s. %s, %s; %s.\n", r.App, verdict, some(r.Leases, "lease"), some(r.Workers, "worker")+plural(r.Workers, " beats", " beat"), leader)
+	if r.Sentence != "" {
+		_ = textf(&b, "By its shards it is %s.\n", r.Sentence)
+	}
 	for _, f := range r.Findings {
 		_ = textf(&b, "\n%-8s  [%s] %s\n          → %s\n", f.Severity, f.Code, f.Text, f.Do)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -31,6 +33,9 @@ func groupLagCommand(t terminal) *cobra.Command {
 		Long: `Shows how far each shard is behind: the age of the oldest record that is not handled yet, by the service's clock. It is asked
 from Kinesis by one read of each shard at its checkpoint, 16 shards at once; such a read counts against the five a second that
 all readers of a shard share. Finished shards are left out. It changes nothing.
+
+Beside it stands how the shard does, and at the end how the application does, which is as bad as its worst shard: ok, behind,
+unread (and why), stalled (as its worker says), near the end of retention. One look cannot tell whether a lag falls.
 
 With --max the exit code is 3 when any shard is further behind than that, and 1 when that could not be found out for
 every shard, so it fits into any monitor that runs a command.`,
@@ -59,19 +64,23 @@ every shard, so it fits into any monitor that runs a command.`,
 
 // lagReport is what group lag shows.
 type lagReport struct {
-	App     string     `json:"app"`
-	Worst   *int64     `json:"worst_ms"` // null when no lag is known
-	Behind  int        `json:"behind"`   // shards with records that are not handled
-	Unknown int        `json:"unknown"`
-	Shards  []shardLag `json:"shards"`
+	App      string       `json:"app"`
+	State    health.State `json:"state"`    // that of the worst shard
+	Sentence string       `json:"sentence"` // and why
+	Worst    *int64       `json:"worst_ms"` // null when no lag is known
+	Behind   int          `json:"behind"`   // shards with records that are not handled
+	Unknown  int          `json:"unknown"`
+	Shards   []shardLag   `json:"shards"`
 }
 
 type shardLag struct {
-	Stream string `json:"stream"`
-	Shard  string `json:"shard"`
-	Worker string `json:"worker,omitempty"`
-	Lag    *int64 `json:"lag_ms"` // null when it is not known
-	Error  string `json:"error,omitempty"`
+	Stream string       `json:"stream"`
+	Shard  string       `json:"shard"`
+	Worker string       `json:"worker,omitempty"`
+	State  health.State `json:"state"`
+	Why    string       `json:"why,omitempty"`
+	Lag    *int64       `json:"lag_ms"` // null when it is not known
+	Error  string       `json:"error,omitempty"`
 }
 
 func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited bool) error {
@@ -116,6 +125,14 @@ func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited 
 
 func lagsOf(app string, v lease.View, lags map[lease.Key]lag) lagReport {
 	r := lagReport{App: app, Shards: []shardLag{}}
+	var seen observe.Watch
+	seen.Add(lookAt(time.Now(), v, lags))
+	sum, stand := seen.Judge(time.Now())
+	r.State, r.Sentence = sum.State, sum.Sentence
+	shards := map[lease.Key]health.Named{}
+	for _, s := range stand {
+		shards[lease.Key{Stream: s.Stream, Shard: s.Name}] = s
+	}
 	names := map[string]string{}
 	for _, w := range v.Workers {
 		names[w.Session] = cmp.Or(w.Name, w.Session)
@@ -125,7 +142,7 @@ func lagsOf(app string, v lease.View, lags map[lease.Key]lag) lagReport {
 		if !asked {
 			continue
 		}
-		s := shardLag{Stream: l.Stream, Shard: l.Shard, Worker: cmp.Or(names[l.Owner], l.Owner)}
+		s := shardLag{Stream: l.Stream, Shard: l.Shard, Worker: cmp.Or(names[l.Owner], l.Owner), State: shards[l.Key].State, Why: shards[l.Key].Why}
 		if found.err != nil {
 			r.Unknown++
 			s.Error = explain(found.err)
@@ -153,13 +170,17 @@ func (r lagReport) text() string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STREAM\tSHARD\tOWNER\tLAG")
+	fmt.Fprintln(w, "STREAM\tSHARD\tOWNER\tLAG\tSTATE")
 	for _, s := range r.Shards {
 		text := "? " + s.Error
 		if s.Lag != nil {
 			text = age(*s.Lag)
 		}
-		_ = textf(w, "%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text)
+		state := s.State.String()
+		if s.Why != "" && s.State != health.Behind {
+			state += ": " + s.Why
+		}
+		_ = textf(w, "%s\t%s\t%s\t%s\t%s\n", s.Stream, shortID(s.Shard), cmp.Or(s.Worker, "-"), text, state)
 	}
 	_ = w.Flush() // into memory
 	_ = textf(&b, "\n%s, %s behind", some(len(r.Shards), "shard"), figures.Count(r.Behind))
@@ -169,6 +190,6 @@ func (r lagReport) text() string {
 	if r.Unknown > 0 {
 		_ = textf(&b, "; not known of %s", figures.Count(r.Unknown))
 	}
-	b.WriteString(".\n")
+	_ = textf(&b, ".\nThe application is %s.\n", r.Sentence)
 	return b.String()
 }

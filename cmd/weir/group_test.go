@@ -80,6 +80,9 @@ func TestGroupWithARunningWorker(t *testing.T) {
 	})
 	t.Run("there is no lag, and nothing to plan", func(t *testing.T) {
 		report := decode[lagReport](t, mustRun(t, "", "group", "lag", endpoint, store, "--app=a", "--max=1h", "-o=json"))
+		if report.State.String() == "" || report.Sentence == "" || (len(report.Shards) > 0 && report.State < report.Shards[0].State) {
+			t.Errorf("the application is as bad as its worst shard: %+v", report)
+		}
 		if len(report.Shards) != 2 || report.Unknown != 0 || report.Worst == nil || report.Shards[0].Worker != "first" {
 			t.Errorf("lag %+v", report)
 		}
@@ -399,7 +402,8 @@ func TestDoctorFindsWhatTheServiceRefuses(t *testing.T) {
 		}
 	}
 	out, _ := refused(t, exitWrong, "doctor", endpoint, store, "--app=a", "--watch=50ms", "--stream="+server.StreamARN("s"))
-	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\n\nerror     [no-workers] no worker beats") {
+	if !strings.HasPrefix(out, "Application a: 1 error and 0 warnings. 2 leases, 0 workers beat; nobody leads.\nBy its shards it is unread: shardId-000000000000 of s, no worker lives since ") ||
+		!strings.Contains(out, "\n\nerror     [no-workers] no worker beats") {
 		t.Errorf("it says %s", out)
 	}
 	server.DeleteStream("s")

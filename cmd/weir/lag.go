@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -116,6 +117,17 @@ func oldestIsAfter(ctx context.Context, client *kinesis.Client, l lease.Lease, s
 	}
 	page, err := client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: it.ShardIterator, Limit: aws.Int32(1)})
 	return err == nil && len(page.Records) > 0 && shard.CompareSequence(aws.ToString(page.Records[0].SequenceNumber), seq) > 0
+}
+
+// lookAt is what was seen at a moment, as it is judged.
+func lookAt(at time.Time, v lease.View, lags map[lease.Key]lag) observe.Look {
+	l := observe.Look{At: at, View: v, Lags: map[lease.Key]observe.Lag{}}
+	for k, found := range lags {
+		if found.err == nil {
+			l.Lags[k] = observe.Lag{Behind: found.age, Expired: found.expired}
+		}
+	}
+	return l
 }
 
 // firstTrouble is an error among lags, always the same one, and how many there are.
