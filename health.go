@@ -3,13 +3,11 @@ package weir
 import (
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
 	"path"
-	"strings"
 	"time"
 
+	"github.com/weir-go/weir/internal/loopback"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
@@ -49,6 +47,21 @@ func (c *Consumer) Ready() error {
 	return errors.Join(all...)
 }
 
+// StoreAnswered is when the store was last known to answer: when the last of this worker's beats
+// that it has answered was sent. It is the zero time before the first one, and when Run has
+// returned. It may be called at any time.
+func (c *Consumer) StoreAnswered() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var last time.Time
+	for r := range c.runs {
+		if r.answered.After(last) {
+			last = r.answered
+		}
+	}
+	return last
+}
+
 // Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those
 // that end in /readyz: 200 or 503, and as JSON whether it is ok, the reasons why not, and how many
 // shards are held. GET and HEAD only. The reasons name streams, shards and times, nothing else.
@@ -57,8 +70,7 @@ func (c *Consumer) Ready() error {
 // machine. Nothing of a request is in an answer.
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		if !answersTo(local, req.Host) {
+		if !loopback.Allows(req) {
 			http.Error(w, "health checks over a loopback address answer to localhost and to IP addresses, not to other names", http.StatusForbidden)
 			return
 		}
@@ -96,30 +108,6 @@ func (c *Consumer) Health() http.Handler {
 			_, _ = w.Write(append(body, '\n')) // who asked may have left
 		}
 	})
-}
-
-// answersTo reports whether a request that came to a local address, nil where that is not known,
-// may ask for a host. Over loopback that is not any name. Any address is fine: nobody can point one
-// at another machine, and what is deployed beside a worker that listens on all interfaces may pass
-// a probe for the pod's address on over loopback.
-func answersTo(local net.Addr, host string) bool {
-	if local == nil {
-		return true
-	}
-	at, err := netip.ParseAddrPort(local.String())
-	// without a Host it is no browser
-	if err != nil || !at.Addr().Unmap().IsLoopback() || host == "" {
-		return true
-	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
-		return true
-	}
-	_, err = netip.ParseAddr(host)
-	return err == nil
 }
 
 type health struct {

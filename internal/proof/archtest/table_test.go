@@ -21,7 +21,7 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/jitter", "internal/lanes", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/jitter", "internal/lanes", "internal/loopback", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{"."}, tests: []string{"lease", "kinesistest", "store/memstore"}},
@@ -54,6 +54,8 @@ var rows = []row{
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
+	{pkg: "internal/loopback", why: "which requests servers answer that listen on this machine alone"},
+	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{".", "deadletter", "internal/loopback"}, tests: []string{"kinesistest", "shard", "store/memstore"}},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
@@ -189,7 +191,7 @@ var rows = []row{
 
 // nested are the modules beside the root one. They may require anything; the root module requires
 // the AWS SDK alone.
-var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "sink/s3sink", "store/redisstore"}
+var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "promweir", "sink/s3sink", "store/redisstore"}
 
 // never lists what nobody outside may import, whatever a row says.
 var never = []string{"cmd/...", "internal/proof/sim/..."}

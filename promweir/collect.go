@@ -1,0 +1,125 @@
+package promweir
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir"
+)
+
+// descriptions are of the metrics that are made at a scrape.
+type descriptions struct {
+	lag, handledLag, savedLag, leases, storeUp, leader, term, dropped, build *prometheus.Desc
+}
+
+func describe(app prometheus.Labels, worker, version string, shards bool) *descriptions {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, app)
+	}
+	shard, worst := []string{"stream"}, ", of the worker's shard that is worst."
+	if shards {
+		shard, worst = append(shard, "shard"), "."
+	}
+	return &descriptions{
+		lag:        desc("weir_lag_seconds", "How far reading is behind the tip of the shard"+worst, shard...),
+		handledLag: desc("weir_handled_lag_seconds", "How far what is handled is behind the tip of the shard"+worst, shard...),
+		savedLag:   desc("weir_checkpoint_lag_seconds", "How far the saved progress is behind the tip of the shard"+worst, shard...),
+		leases:     desc("weir_leases", "Shards that this worker holds.", "stream"),
+		storeUp:    desc("weir_store_up_timestamp_seconds", "When the beat was sent that the store answered last; 0 before the first."),
+		leader:     desc("weir_leader", "1 while this worker leads, as far as it knows."),
+		term:       desc("weir_leader_term", "Number of changes of the leader when this worker led, or ceased to, last."),
+		dropped:    desc("weir_events_dropped_total", "Events that these metrics have missed, because functions of Options.Events or the logger did not keep up."),
+		build: prometheus.NewDesc("weir_build_info", "1, for its labels.", nil,
+			prometheus.Labels{"app": app["app"], "worker": worker, "version": version}),
+	}
+}
+
+// Describe sends the descriptions of all metrics.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range m.counters {
+		c.Describe(to)
+	}
+	d := m.described
+	for _, desc := range []*prometheus.Desc{d.lag, d.handledLag, d.savedLag, d.leases, d.storeUp, d.leader, d.term, d.dropped, d.build} {
+		to <- desc
+	}
+}
+
+// Collect sends all metrics as they are now. Those of a consumer are there once [Metrics.Watch] was
+// called.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	for _, c := range m.counters {
+		c.Collect(to)
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	d := m.described
+	gauge(d.build, 1)
+	consumer := m.consumer.Load()
+	if consumer == nil {
+		return
+	}
+	answered := 0.0
+	if t := consumer.StoreAnswered(); !t.IsZero() {
+		answered = float64(t.UnixMilli()) / 1000
+	}
+	gauge(d.storeUp, answered)
+	to <- prometheus.MustNewConstMetric(d.dropped, prometheus.CounterValue, float64(consumer.Counts().EventsDropped))
+
+	stand := m.stand(consumer.Shards(), time.Now())
+	gauge(d.leader, stand.leads)
+	gauge(d.term, float64(stand.term))
+	for stream, n := range stand.leases {
+		gauge(d.leases, float64(n), stream)
+	}
+	for key, l := range stand.lags {
+		labels := []string{key.stream}
+		if m.shardLabel {
+			labels = append(labels, key.shard)
+		}
+		gauge(d.lag, seconds(l.read), labels...)
+		gauge(d.handledLag, seconds(l.handled), labels...)
+		gauge(d.savedLag, seconds(l.saved), labels...)
+	}
+}
+
+// standing is how a worker's shards stand. Without the label for shards, each stream has the worst
+// lags under a key that names no shard.
+type standing struct {
+	leads  float64
+	term   uint64
+	leases map[string]int
+	lags   map[shardKey]lags
+}
+
+// stand adds the status of shards up.
+func (m *Metrics) stand(shards []weir.ShardStatus, now time.Time) standing {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := standing{term: m.term, leases: map[string]int{}, lags: map[shardKey]lags{}}
+	if m.leads {
+		all.leads = 1
+	}
+	for stream := range m.streams {
+		all.leases[stream] = 0
+	}
+	for _, s := range shards {
+		if s.State == weir.ShardAbandoned { // it may be another worker's
+			continue
+		}
+		all.leases[s.Stream]++
+		key := shardKey{s.Stream, s.Shard}
+		l := lagsOf(s, m.progress[key], now)
+		if l.read < 0 {
+			continue
+		}
+		if !m.shardLabel {
+			key.shard = ""
+		}
+		worst := all.lags[key]
+		all.lags[key] = lags{max(l.read, worst.read), max(l.handled, worst.handled), max(l.saved, worst.saved)}
+	}
+	return all
+}

@@ -1,0 +1,32 @@
+package promweir
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weir-go/weir/internal/loopback"
+)
+
+// Handler serves what collectors tell in the formats that Prometheus reads: [Metrics], and others
+// such as those of client_golang about the process. GET and HEAD only. On a connection to a
+// loopback address a Host that is a name other than localhost gets 403, as with
+// [weir.Consumer.Health]. It panics when two collectors have the same metric, or one is registered
+// twice.
+func Handler(all ...prometheus.Collector) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(all...)
+	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case !loopback.Allows(req):
+			http.Error(w, "metrics over a loopback address answer to localhost and to IP addresses, not to other names", http.StatusForbidden)
+		case req.Method != http.MethodGet && req.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+		default:
+			serve.ServeHTTP(w, req)
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package promweir
+
+import (
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+)
+
+// Config is how [New] makes [Metrics]. The zero Config is useful.
+type Config struct {
+	// ShardLabel has the gauges of a shard tell which one they are of, and ends them with the
+	// worker's lease. Without it they are the worst of this worker's shards. Resharding makes new
+	// names for ever, so a stream of thousands of shards is better off without.
+	ShardLabel bool
+	// Version is the label of weir_build_info. "", the default, is that of the weir module in this
+	// program.
+	Version string
+}
+
+// Metrics are the metrics of one consumer: a [prometheus.Collector]. Its methods may be called
+// concurrently. One registry takes the Metrics of several consumers if their applications differ.
+type Metrics struct {
+	shardLabel bool
+	described  *descriptions
+	consumer   atomic.Pointer[weir.Consumer]
+
+	// What events change, one at a time.
+	mu       sync.Mutex
+	streams  map[string]*streamMetrics
+	progress map[shardKey]*progress
+	leads    bool
+	term     uint64
+
+	counters      []prometheus.Collector // those that have labels
+	storeFailures *prometheus.CounterVec
+	vectors       vectors
+}
+
+type shardKey struct{ stream, shard string }
+
+// vectors are the metrics that count, by stream.
+type vectors struct {
+	handledRecords, handledBytes, readRecords, readBytes, reads, filtered                   *prometheus.CounterVec
+	handlerFailures, givenUp, lettersFailures, throttled, readFailures, expired, leaseMoves *prometheus.CounterVec
+	handling, reading                                                                       *prometheus.HistogramVec
+}
+
+// streamMetrics are those of one stream, so that an event costs no look-up of labels.
+type streamMetrics struct {
+	handledRecords, handledBytes, readRecords, readBytes, reads, filtered prometheus.Counter
+	handlerFailures, lettersFailures, throttled, readFailures, expired    prometheus.Counter
+	handling, reading                                                     prometheus.Observer
+}
+
+// durations are the buckets of histograms, in seconds: those that OpenTelemetry advises for
+// messaging, and three above for handlers that work on large batches.
+var durations = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 300}
+
+// taken is the reason of a change of lease that is not the end of one.
+const taken = "taken"
+
+var (
+	endReasons = []weir.EndReason{weir.EndLost, weir.EndFinished, weir.EndHandedOff, weir.EndStopped, weir.EndStalled}
+	// with a series from the start, so that an increase from none to one is seen
+	giveUpReasons = []deadletter.Reason{deadletter.Rejected, deadletter.Attempts, deadletter.Age, deadletter.Killed}
+)
+
+// New makes the metrics of the consumer that is made with options, and adds to options.Events what
+// they need; what is set there already is called after it. Call it before [weir.New], and
+// [Metrics.Watch] after. The options of one consumer can be given to it once.
+func New(options *weir.Options, c Config) *Metrics {
+	app := prometheus.Labels{"app": options.App}
+	m := &Metrics{
+		shardLabel: c.ShardLabel, described: describe(app, options.Worker, version(c.Version), c.ShardLabel),
+		streams: map[string]*streamMetrics{}, progress: map[shardKey]*progress{},
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: app}, labels)
+		m.counters = append(m.counters, v)
+		return v
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: app, Buckets: durations}, []string{"stream"})
+		m.counters = append(m.counters, v)
+		return v
+	}
+	v := &m.vectors
+	v.handledRecords = counter("weir_handled_records_total", "Records that were handled; those of an aggregate count one by one.", "stream")
+	v.handledBytes = counter("weir_handled_bytes_total", "Bytes of data that were handled.", "stream")
+	v.readRecords = counter("weir_read_records_total", "Records that were read; an aggregate counts as one.", "stream")
+	v.readBytes = counter("weir_read_bytes_total", "Bytes of data and keys that were read.", "stream")
+	v.reads = counter("weir_reads_total", "Reads that brought records or the end of a shard.", "stream")
+	v.filtered = counter("weir_filtered_records_total", "Records that the filter dropped.", "stream")
+	v.handling = histogram("weir_handler_duration_seconds", "How long the handler took for a batch that it handled.")
+	v.reading = histogram("weir_read_duration_seconds", "How long reads took that brought records; those by fan-out are not among them.")
+	v.handlerFailures = counter("weir_handler_failures_total", "Calls of the handler that failed.", "stream")
+	v.givenUp = counter("weir_given_up_records_total", "Records that were given up and put into letters.", "stream", "reason")
+	v.lettersFailures = counter("weir_letters_failures_total", "Times that letters of records that were given up could not be put.", "stream")
+	v.throttled = counter("weir_read_throttled_total", "Reads that the service throttled.", "stream")
+	v.readFailures = counter("weir_read_failures_total", "Reads that failed otherwise.", "stream")
+	v.expired = counter("weir_positions_expired_total", "Times that records left the stream before they were handled, or may have.", "stream")
+	v.leaseMoves = counter("weir_lease_changes_total", "Leases that were taken, and that ended, by reason.", "stream", "reason")
+	m.storeFailures = counter("weir_store_failures_total", "Operations on the store, and listings of streams, that failed.", "op")
+	for _, op := range []weir.StoreOp{weir.OpBeat, weir.OpView, weir.OpApply, weir.OpLead, weir.OpLeave, weir.OpList, weir.OpStreams} {
+		m.storeFailures.WithLabelValues(string(op))
+	}
+	options.Events = m.observe(options.Events)
+	return m
+}
+
+// Watch has m tell about the shards of a consumer that was made with its options. A consumer that
+// is made in its place later takes the place.
+func (m *Metrics) Watch(c *weir.Consumer) { m.consumer.Store(c) }
+
+// of returns the metrics of a stream. It is called with the lock.
+func (m *Metrics) of(stream string) *streamMetrics {
+	if s := m.streams[stream]; s != nil {
+		return s
+	}
+	v := &m.vectors
+	s := &streamMetrics{
+		handledRecords: v.handledRecords.WithLabelValues(stream), handledBytes: v.handledBytes.WithLabelValues(stream),
+		readRecords: v.readRecords.WithLabelValues(stream), readBytes: v.readBytes.WithLabelValues(stream), reads: v.reads.WithLabelValues(stream),
+		filtered: v.filtered.WithLabelValues(stream), handlerFailures: v.handlerFailures.WithLabelValues(stream),
+		lettersFailures: v.lettersFailures.WithLabelValues(stream), throttled: v.throttled.WithLabelValues(stream),
+		readFailures: v.readFailures.WithLabelValues(stream), expired: v.expired.WithLabelValues(stream),
+		handling: v.handling.WithLabelValues(stream), reading: v.reading.WithLabelValues(stream),
+	}
+	for _, reason := range giveUpReasons {
+		v.givenUp.WithLabelValues(stream, string(reason))
+	}
+	v.leaseMoves.WithLabelValues(stream, taken)
+	for _, reason := range endReasons {
+		v.leaseMoves.WithLabelValues(stream, reason.String())
+	}
+	m.streams[stream] = s
+	return s
+}
+
+// version is what weir_build_info says: given, or what the program was built with.
+func version(given string) string {
+	if given != "" {
+		return given
+	}
+	const module = "github.com/weir-go/weir"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if info.Main.Path == module {
+		return info.Main.Version
+	}
+	if i := slices.IndexFunc(info.Deps, func(d *debug.Module) bool { return d.Path == module }); i >= 0 {
+		return info.Deps[i].Version
+	}
+	return "unknown"
+}
+
+// seconds of a duration.
+func seconds(d time.Duration) float64 { return d.Seconds() }
