@@ -5,11 +5,10 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"path"
-	"strings"
 	"time"
 
+	"github.com/weir-go/weir/internal/hostcheck"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
@@ -58,7 +57,7 @@ func (c *Consumer) Ready() error {
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		if !answersTo(local, req.Host) {
+		if !hostcheck.Allows(local, req.Host) {
 			http.Error(w, "health checks over a loopback address answer to localhost and to IP addresses, not to other names", http.StatusForbidden)
 			return
 		}
@@ -96,30 +95,6 @@ func (c *Consumer) Health() http.Handler {
 			_, _ = w.Write(append(body, '\n')) // who asked may have left
 		}
 	})
-}
-
-// answersTo reports whether a request that came to a local address, nil where that is not known,
-// may ask for a host. Over loopback that is not any name. Any address is fine: nobody can point one
-// at another machine, and what is deployed beside a worker that listens on all interfaces may pass
-// a probe for the pod's address on over loopback.
-func answersTo(local net.Addr, host string) bool {
-	if local == nil {
-		return true
-	}
-	at, err := netip.ParseAddrPort(local.String())
-	// without a Host it is no browser
-	if err != nil || !at.Addr().Unmap().IsLoopback() || host == "" {
-		return true
-	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
-		return true
-	}
-	_, err = netip.ParseAddr(host)
-	return err == nil
 }
 
 type health struct {
