@@ -110,7 +110,7 @@ func assess(name string, s sighting, now time.Time) application {
 	}
 	a.relate(s, now)
 	slices.SortStableFunc(a.Shards, func(x, y shardInfo) int {
-		return cmp.Or(cmp.Compare(y.State, x.State), cmp.Compare(y.Lag, x.Lag), x.Key.Compare(y.Key))
+		return cmp.Or(cmp.Compare(y.State, x.State), cmp.Compare(y.late(), x.late()), x.Key.Compare(y.Key))
 	})
 	a.conclude(s)
 	return a
@@ -259,6 +259,14 @@ func (a *application) conclude(s sighting) {
 	if a.Leader == "" && a.Living > 0 && a.Open > 0 {
 		a.Sentence += " Nobody leads."
 	}
+}
+
+// late is the lag that counts: what comes from reading once a second does not order anything.
+func (of *shardInfo) late() time.Duration {
+	if of.Lag <= enough {
+		return 0
+	}
+	return of.Lag
 }
 
 // lineage is how a shard is related to others, in words.

@@ -104,7 +104,7 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 	var lag, hatch, dots, marks strings.Builder
 	for _, b := range p.boxes {
 		of := &shards[b.of[0]]
-		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.State.class(), titleOf(shards, b.of),
+		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.State.Class(), titleOf(shards, b.of),
 			link("shard", "app", app, "stream", of.Stream, "shard", of.Shard), of.Shard + " " + strconv.Itoa(len(b.of))})
 		switch of.State {
 		case stateStalled:

@@ -27,8 +27,8 @@ func (s state) String() string {
 	return [...]string{"finished", "ok", "catching up", "paused", "waiting for its parents", "falling behind", "unread", "stalled", "near the end of retention"}[s]
 }
 
-// class is the state's name in the style sheet.
-func (s state) class() string { return strings.ReplaceAll(s.String(), " ", "-") }
+// Class is the state's name in the style sheet.
+func (s state) Class() string { return strings.ReplaceAll(s.String(), " ", "-") }
 
 // heat is how much a shard deserves to be seen.
 func (s state) heat() int { return max(0, int(s-stateOK)) }
