@@ -1,0 +1,146 @@
+// Package observe makes of what a store and the service say of an application what package health
+// judges. The command and the page share it, so that both say the same.
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/lease"
+)
+
+// Lag is what reading a shard at its checkpoint said.
+type Lag struct {
+	Behind time.Duration // the age of the oldest record that is not handled, 0 when there is none
+	// Expired says that everything up to the checkpoint has left the shard.
+	Expired bool
+}
+
+// Look is what was seen of an application at one moment.
+type Look struct {
+	At   time.Time
+	View lease.View // with its leases
+	// Silent are sessions that do not beat any more, although they have not ended.
+	Silent map[string]bool
+	// Lags are those that are known.
+	Lags      map[lease.Key]Lag
+	Retention map[string]time.Duration // by stream; of those that are known
+}
+
+// Watch keeps what was seen of an application for long enough to judge it. Its zero value is ready.
+// It is not safe for concurrent use.
+type Watch struct {
+	Options health.Options
+	windows map[lease.Key]*health.Window
+}
+
+// Add takes a look in, and forgets shards whose leases are gone.
+func (w *Watch) Add(l Look) {
+	kept := map[lease.Key]*health.Window{}
+	for key, o := range Shards(l) {
+		window := w.windows[key]
+		if window == nil {
+			window = &health.Window{}
+		}
+		window.Add(o, w.Options.Defaults().Window)
+		kept[key] = window
+	}
+	w.windows = kept
+}
+
+// Judge says how each shard stands at a moment, the worst first, and how the application does.
+func (w *Watch) Judge(now time.Time) (health.Application, []health.Named) {
+	all := make([]health.Named, 0, len(w.windows))
+	for key, window := range w.windows {
+		all = append(all, health.Named{Stream: key.Stream, Name: key.Shard, Shard: health.Evaluate(window.All(), now, w.Options)})
+	}
+	slices.SortFunc(all, health.Compare)
+	return health.Sum(all), all
+}
+
+// Shards are the observations of each lease at the moment of a look.
+func Shards(l Look) map[lease.Key]health.Observation {
+	workers := map[string]*lease.Worker{}
+	room, living := roomOf(l)
+	finished := map[lease.Key]bool{}
+	for i := range l.View.Workers {
+		workers[l.View.Workers[i].Session] = &l.View.Workers[i]
+	}
+	for _, of := range l.View.Leases {
+		finished[of.Key] = of.Finished()
+	}
+	all := make(map[lease.Key]health.Observation, len(l.View.Leases))
+	for _, of := range l.View.Leases {
+		o := health.Observation{
+			At: l.At, Saved: of.Position, ReadLag: health.Unknown, HandledLag: health.Unknown, SavedLag: health.Unknown,
+			Retention: l.Retention[of.Stream],
+		}
+		if lag, known := l.Lags[of.Key]; known {
+			o.SavedLag, o.Expired = lag.Behind, lag.Expired
+		}
+		o.Wait = waitOf(of, l, workers[of.Owner], finished, living, room)
+		if o.Wait == health.NoWait {
+			w := workers[of.Owner]
+			o.Owner = cmp.Or(w.Name, w.Session)
+			complain(&o, w, of.Key)
+		}
+		all[of.Key] = o
+	}
+	return all
+}
+
+// waitOf is why nobody reads a shard, NoWait when its owner does.
+func waitOf(of lease.Lease, l Look, owner *lease.Worker, finished map[lease.Key]bool, living int, room bool) health.Wait {
+	switch {
+	case of.Owner != "" && owner != nil && !owner.Ended && !l.Silent[of.Owner]:
+		return health.NoWait
+	case slices.Contains(l.View.Paused, "") || slices.Contains(l.View.Paused, of.Stream):
+		return health.Paused
+	case slices.ContainsFunc(of.Parents, func(p string) bool {
+		done, there := finished[lease.Key{Stream: of.Stream, Shard: p}]
+		return there && !done
+	}):
+		return health.ForParents
+	case living == 0:
+		return health.NoWorker
+	case of.Owner != "":
+		return health.OwnerSilent
+	case !room:
+		return health.NoRoom
+	}
+	return health.Unassigned
+}
+
+// roomOf reports whether some worker may hold more, and how many live.
+func roomOf(l Look) (room bool, living int) {
+	held := map[string]int{}
+	for _, of := range l.View.Leases {
+		held[of.Owner]++
+	}
+	for _, w := range l.View.Workers {
+		if w.Ended || l.Silent[w.Session] {
+			continue
+		}
+		living++
+		room = room || (!w.Leaving && !w.Drain && (w.MaxLeases == 0 || held[w.Session] < w.MaxLeases))
+	}
+	return room, living
+}
+
+// complain adds what a worker says of its shard.
+func complain(o *health.Observation, w *lease.Worker, key lease.Key) {
+	for _, t := range w.Troubles {
+		if t.Key != key && t.Key != (lease.Key{}) {
+			continue
+		}
+		if t.State == lease.GaveUp {
+			continue // the shard is well
+		}
+		o.Complains, o.Stage, o.Since, o.Err, o.Attempts = true, t.State, o.At.Add(-t.For), t.Why, t.Failing.Attempts
+		if t.Key == key {
+			return // what is said of the shard itself says more
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package observe_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func key(id string) lease.Key { return lease.Key{Stream: "orders", Shard: id} }
+
+func TestWhyNobodyReadsAShard(t *testing.T) {
+	t.Parallel()
+	worker := func(change func(*lease.Worker)) lease.Worker {
+		w := lease.Worker{Session: "s1", Name: "w1"}
+		change(&w)
+		return w
+	}
+	nothing := func(*lease.Worker) {}
+	owned := lease.Lease{Key: key("a"), Owner: "s1"}
+	for name, c := range map[string]struct {
+		of      lease.Lease
+		workers []lease.Worker
+		silent  string
+		paused  []string
+		want    health.Wait
+	}{
+		"its owner lives": {owned, []lease.Worker{worker(nothing)}, "", nil, health.NoWait},
+		"its owner lives, while it is being paused": {owned, []lease.Worker{worker(nothing)}, "", []string{""}, health.NoWait},
+		"its owner has ended":                       {owned, []lease.Worker{worker(func(w *lease.Worker) { w.Ended = true })}, "", nil, health.NoWorker},
+		"its owner is silent":                       {owned, []lease.Worker{worker(nothing), {Session: "s2"}}, "s1", nil, health.OwnerSilent},
+		"its owner was forgotten":                   {owned, []lease.Worker{{Session: "s2"}}, "", nil, health.OwnerSilent},
+		"nobody lives":                              {lease.Lease{Key: key("a")}, nil, "", nil, health.NoWorker},
+		"the application is paused":                 {lease.Lease{Key: key("a")}, nil, "", []string{""}, health.Paused},
+		"its stream is paused":                      {lease.Lease{Key: key("a")}, nil, "", []string{"orders"}, health.Paused},
+		"another stream is paused":                  {lease.Lease{Key: key("a")}, nil, "", []string{"bills"}, health.NoWorker},
+		"its parent is unfinished":                  {lease.Lease{Key: key("a"), Parents: []string{"b"}}, []lease.Worker{worker(nothing)}, "", nil, health.ForParents},
+		"its parent is unknown":                     {lease.Lease{Key: key("a"), Parents: []string{"z"}}, []lease.Worker{worker(nothing)}, "", nil, health.Unassigned},
+		"the only worker is full":                   {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.MaxLeases = 1 })}, "", nil, health.NoRoom},
+		"the only worker is drained":                {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.Drain = true })}, "", nil, health.NoRoom},
+		"it is about to be given away":              {lease.Lease{Key: key("a")}, []lease.Worker{worker(nothing)}, "", nil, health.Unassigned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := observe.Shards(observe.Look{
+				At: noon, Silent: map[string]bool{c.silent: true},
+				View: lease.View{Leases: []lease.Lease{c.of, {Key: key("b"), Owner: "s1"}}, Workers: c.workers, Paused: c.paused},
+			})[c.of.Key]
+			if seen.Wait != c.want || (seen.Owner != "") != (c.want == health.NoWait) {
+				t.Errorf("%v, owner %q; want %v", seen.Wait, seen.Owner, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatAWorkerSaysOfItsShardIsHeard(t *testing.T) {
+	t.Parallel()
+	view := lease.View{
+		Leases: []lease.Lease{{Key: key("a"), Owner: "s1"}, {Key: key("b"), Owner: "s1"}, {Key: key("c"), Owner: "s2"}},
+		Workers: []lease.Worker{{Session: "s1", Name: "w1", Troubles: []lease.Trouble{
+			{State: lease.CutOff, For: time.Minute, Why: "no route"},
+			{Key: key("a"), State: "in the handler", For: 3 * time.Minute, Why: "it hangs"},
+		}}, {Session: "s2", Troubles: []lease.Trouble{{Key: key("c"), State: lease.GaveUp, For: time.Hour}}}},
+	}
+	seen := observe.Shards(observe.Look{At: noon, View: view})
+	if a := seen[key("a")]; !a.Complains || a.Stage != "in the handler" || !a.Since.Equal(noon.Add(-3*time.Minute)) || a.Err != "it hangs" {
+		t.Errorf("%+v", a)
+	}
+	if b := seen[key("b")]; !b.Complains || b.Err != "no route" {
+		t.Errorf("%+v", b)
+	}
+	if c := seen[key("c")]; c.Complains {
+		t.Errorf("giving records up is no complaint: %+v", c)
+	}
+}
+
+func TestAWatchJudgesByWhatItSawBefore(t *testing.T) {
+	t.Parallel()
+	var w observe.Watch
+	for i := range 11 {
+		at := noon.Add(time.Duration(i) * 30 * time.Second)
+		position, err := shard.After("5" + strings.Repeat("0", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := lease.View{Workers: []lease.Worker{{Session: "s1", Name: "w1"}}, Leases: []lease.Lease{
+			{Key: key("a"), Owner: "s1", Position: position}, {Key: key("b"), Owner: "s1", Position: shard.Oldest}, {Key: key("c"), Position: shard.End},
+		}}
+		if i < 5 {
+			view.Leases = append(view.Leases, lease.Lease{Key: key("gone")})
+		}
+		w.Add(observe.Look{At: at, View: view, Lags: map[lease.Key]observe.Lag{key("a"): {Behind: time.Hour - time.Duration(i)*time.Minute}, key("b"): {Behind: time.Hour}}})
+	}
+	sum, all := w.Judge(noon.Add(5 * time.Minute))
+	if len(all) != 3 || all[0].Name != "b" || all[0].State != health.Stalled || all[1].State != health.CatchingUp || all[2].State != health.OK {
+		t.Errorf("%+v", all)
+	}
+	if sum.State != health.Stalled || !strings.HasPrefix(sum.Sentence, "stalled: b of orders, 1 h 0 min behind") {
+		t.Error(sum.Sentence)
+	}
+}
