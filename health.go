@@ -7,7 +7,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/weir-go/weir/internal/loopback"
+	"github.com/weir-go/weir/internal/hostcheck"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
 )
@@ -70,7 +70,7 @@ func (c *Consumer) StoreAnswered() time.Time {
 // machine. Nothing of a request is in an answer.
 func (c *Consumer) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !loopback.Allows(req) {
+		if !hostcheck.Allows(req) {
 			http.Error(w, "health checks over a loopback address answer to localhost and to IP addresses, not to other names", http.StatusForbidden)
 			return
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/weir-go/weir/internal/loopback"
+	"github.com/weir-go/weir/internal/hostcheck"
 )
 
 // Handler serves what collectors tell in the formats that Prometheus reads: [Metrics], and others
@@ -20,7 +20,7 @@ func Handler(all ...prometheus.Collector) http.Handler {
 	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch {
-		case !loopback.Allows(req):
+		case !hostcheck.Allows(req):
 			http.Error(w, "metrics over a loopback address answer to localhost and to IP addresses, not to other names", http.StatusForbidden)
 		case req.Method != http.MethodGet && req.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")

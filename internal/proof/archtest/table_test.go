@@ -21,8 +21,12 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/jitter", "internal/lanes", "internal/loopback", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"shard", "lease", "aggregate", "deadletter", "internal/group", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/memory", "internal/mono", "internal/notify", "internal/fanout", "internal/follow", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
+	},
+	{
+		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
+		ours: []string{"lease", "shard", "internal/hostcheck"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{"."}, tests: []string{"lease", "kinesistest", "store/memstore"}},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
@@ -51,11 +55,11 @@ var rows = []row{
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
 	{pkg: "internal/lanes", why: "which records of a shard may be handled now, key by key, and before which all is done", ours: []string{"internal/mono", "internal/source", "shard"}},
 	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled"},
+	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
-	{pkg: "internal/loopback", why: "which requests servers answer that listen on this machine alone"},
-	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{".", "deadletter", "internal/loopback"}, tests: []string{"kinesistest", "shard", "store/memstore"}},
+	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{".", "deadletter", "internal/hostcheck"}, tests: []string{"kinesistest", "shard", "store/memstore"}},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",

@@ -1,0 +1,97 @@
+// Keeps the page fresh: asks for what changes and puts it in the place of what is there, and says
+// how old it is when that fails. Without it the page works and is loaded again each 10 seconds.
+(() => {
+	"use strict";
+	const view = document.getElementById("view");
+	const live = document.getElementById("live");
+	const told = document.getElementById("told");
+	const every = Math.max(1000, Number(view.dataset.poll) || 2000);
+	let fresh = Date.now();
+	let asking = false;
+
+	const tell = () => {
+		const age = Math.round((Date.now() - fresh) / 1000);
+		const old = Date.now() - fresh > 3 * every + 2000;
+		live.classList.toggle("old", old);
+		const text = old ? `Old: this is of ${age} s ago` : "Live";
+		if (live.textContent !== text) live.textContent = text;
+	};
+
+	// What had the focus has it again; rectangles are known by their names, all else by its link.
+	const marked = (e) => e && view.contains(e) && (e.dataset.k ? `[data-k="${CSS.escape(e.dataset.k)}"]` : e.getAttribute("href") && `a[href="${CSS.escape(e.getAttribute("href"))}"]`);
+
+	const replace = (html) => {
+		const focus = marked(document.activeElement);
+		const scrolled = [...view.querySelectorAll(".wide")].map((e) => e.scrollLeft);
+		view.innerHTML = html;
+		view.querySelectorAll(".wide").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
+		rove();
+		const again = focus && view.querySelector(focus);
+		if (again) {
+			if (again.dataset.k) choose(again);
+			again.focus({ preventScroll: true });
+		}
+	};
+
+	const busy = () => {
+		const s = getSelection();
+		return s && !s.isCollapsed && view.contains(s.anchorNode) || view.contains(document.activeElement) && document.activeElement.tagName === "INPUT";
+	};
+
+	const ask = async () => {
+		if (asking || document.hidden) return;
+		asking = true;
+		try {
+			const url = new URL(location.href);
+			url.searchParams.set("part", "1");
+			url.hash = "";
+			const answer = await fetch(url, { signal: AbortSignal.timeout(15000) });
+			if (answer.ok || answer.status === 404) {
+				const html = await answer.text();
+				if (!busy()) {
+					replace(html);
+					fresh = Date.now();
+				}
+			}
+		} catch {
+			// the age says it
+		} finally {
+			asking = false;
+			tell();
+		}
+	};
+
+	// Of the rectangles one is in the order of tabs; arrows go to the others.
+	const boxes = () => [...view.querySelectorAll(".shards a")];
+	const choose = (one) => {
+		boxes().forEach((e) => e.setAttribute("tabindex", e === one ? "0" : "-1"));
+	};
+	const rove = () => {
+		const first = view.querySelector(".shards a");
+		if (first) first.setAttribute("tabindex", "0");
+	};
+	view.addEventListener("keydown", (e) => {
+		const all = boxes();
+		const at = all.indexOf(document.activeElement);
+		const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[e.key];
+		const to = e.key === "Home" ? 0 : e.key === "End" ? all.length - 1 : at + step;
+		if (at < 0 || !all[to]) return;
+		e.preventDefault();
+		choose(all[to]);
+		all[to].focus();
+	});
+	const show = (e) => {
+		const box = e.target.closest && e.target.closest(".shards a");
+		if (box) told.textContent = box.getAttribute("aria-label");
+	};
+	view.addEventListener("focusin", show);
+	view.addEventListener("mouseover", show);
+	view.addEventListener("focusout", () => { told.textContent = ""; });
+	view.addEventListener("mouseout", () => { told.textContent = ""; });
+
+	rove();
+	tell();
+	setInterval(ask, every);
+	setInterval(tell, 1000);
+	document.addEventListener("visibilitychange", ask);
+})();

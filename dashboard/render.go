@@ -1,0 +1,181 @@
+package dashboard
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/weir-go/weir/lease"
+)
+
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	"clean":   clean,
+	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" },
+	"moment":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+	"short":   short,
+	"ago":     ago,
+	"lagOf":   lagOf,
+	"rate":    func(bytes float64) string { return lease.LoadOf(bytes).String() },
+	"appLink": func(app string) string { return link("app", "app", app) },
+}).ParseFS(assets, "assets/pages.html"))
+
+// clean keeps what a terminal or a page would not show as it is, such as marks that turn the
+// direction of what follows, from changing how a line reads.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "not known"
+	}
+	return short(now.Sub(t)) + " ago"
+}
+
+func lagOf(known bool, lag time.Duration) string {
+	if !known {
+		return "not known"
+	}
+	return short(lag)
+}
+
+// link is a relative link with parameters, given as names and values; empty values are left out.
+func link(page string, nameValues ...string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(nameValues); i += 2 {
+		if nameValues[i+1] != "" {
+			q.Set(nameValues[i], nameValues[i+1])
+		}
+	}
+	return page + "?" + q.Encode()
+}
+
+// pageHead is what every page has.
+type pageHead struct {
+	Title, App, AppLink, Shard string
+	Now                        time.Time
+	Poll                       int64  // milliseconds between two updates
+	Old                        string // why what is shown is old, "" when it is not
+}
+
+type choice struct {
+	Name, Link string
+	Now        bool
+}
+
+// drawing is a picture as text for SVG.
+type drawing struct {
+	Width, Height, Edge     string
+	Boxes                   []drawnBox
+	Labels                  []drawnLabel
+	Lag, Hatch, Dots, Marks string // paths
+	Axis                    []string
+	Merged                  int
+	rows                    int
+}
+
+type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
+
+type drawnLabel struct{ Y, Name string }
+
+// drawShards makes the picture of a stream's shards.
+func drawShards(app string, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
+	var pieces []piece
+	for i, of := range shards {
+		if of.Unplaced {
+			continue
+		}
+		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: of.State.heat()})
+	}
+	p := draw(pieces, from, to, mostRows)
+	d := &drawing{Width: number(p.width), Height: number(p.height), Merged: p.merged, rows: p.rows}
+	if at := to.Add(-retention); retention > 0 && at.After(from) {
+		d.Edge = number(p.width * float64(at.Sub(from)) / float64(to.Sub(from)))
+	}
+	var lag, hatch, dots, marks strings.Builder
+	for _, b := range p.boxes {
+		of := &shards[b.of[0]]
+		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.State.Class(), titleOf(shards, b.of),
+			link("shard", "app", app, "stream", of.Stream, "shard", of.Shard), of.Shard + " " + strconv.Itoa(len(b.of))})
+		switch of.State {
+		case stateStalled:
+			rectangle(&hatch, b.x, b.y, b.w, b.h)
+		case stateUnread, statePaused, stateWaiting:
+			rectangle(&dots, b.x, b.y, b.w, b.h)
+		}
+		if b.mark < 0 {
+			continue
+		}
+		fmt.Fprintf(&marks, "M%s %sv%s", number(b.mark), number(b.y), number(b.h))
+		if of.LagKnown && of.Lag > enough {
+			rectangle(&lag, b.mark, b.y, b.x+b.w-b.mark, b.h)
+		}
+	}
+	d.Lag, d.Hatch, d.Dots, d.Marks = lag.String(), hatch.String(), dots.String(), marks.String()
+	next := 0.0 // labels do not lie on each other
+	for _, l := range p.labels {
+		const line = 12
+		if y := l.y + l.h/2 + 4; y-line >= next && l.h >= 5 {
+			d.Labels = append(d.Labels, drawnLabel{number(y), shortID(shards[l.of].Shard)})
+			next = y
+		}
+	}
+	d.Axis = axis(from, to)
+	return d
+}
+
+func rectangle(path *strings.Builder, x, y, w, h float64) {
+	if w > 0 {
+		fmt.Fprintf(path, "M%s %sh%sv%sh-%sz", number(x), number(y), number(w), number(h), number(w))
+	}
+}
+
+// titleOf says in a line what a rectangle stands for: the shard, or the worst of several.
+func titleOf(shards []shardInfo, of []int) string {
+	first := &shards[of[0]]
+	text := "Shard " + shortID(first.Shard) + " " + first.Sentence
+	if first.Worker != "" && first.State != stateOK {
+		text += ", held by " + first.Worker
+	}
+	if !first.Opened.IsZero() {
+		text += "; opened " + first.Opened.UTC().Format("15:04:05")
+	}
+	if !first.Closed.IsZero() {
+		text += "; closed " + first.Closed.UTC().Format("15:04:05")
+	}
+	if line := first.lineage(); line != "" {
+		text += "; " + line
+	}
+	if n := len(of) - 1; n > 0 {
+		text += fmt.Sprintf("; with %d neighbours that are no worse", n)
+	}
+	return text
+}
+
+func axis(from, to time.Time) []string {
+	form := "15:04:05"
+	switch span := to.Sub(from); {
+	case span > 36*time.Hour:
+		form = "2 Jan 15:04"
+	case span > 20*time.Minute:
+		form = "15:04"
+	}
+	const marks = 5
+	var all []string
+	for i := range marks {
+		all = append(all, from.Add(to.Sub(from)*time.Duration(i)/(marks-1)).UTC().Format(form))
+	}
+	all[marks-1] += " UTC"
+	return all
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 32) }

@@ -1,0 +1,323 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Bounds of a page, so that its first view stays light.
+const (
+	pageRows    = 60
+	pageApps    = 100
+	pageWorkers = 30
+	appsPoll    = 5 * time.Second
+	appPoll     = 2 * time.Second
+	looksAtOnce = 8
+)
+
+func headOf(title, app string, poll time.Duration) pageHead {
+	return pageHead{Title: title, App: app, AppLink: link("app", "app", app), Now: time.Now(), Poll: poll.Milliseconds()}
+}
+
+// age is what to say of a look that failed.
+func (h *pageHead) age(s sighting) {
+	switch {
+	case s.err == nil:
+	case s.at.IsZero():
+		h.Old = "The store does not answer: " + clean(s.err.Error())
+	default:
+		h.Old = fmt.Sprintf("The store does not answer. What you see is of %s, %s. %s", s.at.UTC().Format("15:04:05 UTC"), ago(h.Now, s.at), clean(s.err.Error()))
+	}
+}
+
+type appsPage struct {
+	pageHead
+	Apps       []application
+	More       int
+	CannotList string
+}
+
+func (h *handler) serveApps(w http.ResponseWriter, r *http.Request) {
+	p := appsPage{pageHead: headOf("Applications", "", appsPoll)}
+	names, err := h.observer.list(r.Context())
+	switch {
+	case r.Context().Err() != nil:
+		return
+	case errors.Is(err, errCannotList):
+		p.CannotList = "This store cannot list its applications. Open one by its name."
+	case err != nil:
+		p.Old = "The store does not answer: " + clean(err.Error())
+	}
+	p.More = max(0, len(names)-pageApps)
+	if p.Apps, err = h.lookAtAll(r.Context(), names[:len(names)-p.More]); err != nil {
+		return
+	}
+	p.Now = time.Now()
+	slices.SortStableFunc(p.Apps, func(a, b application) int {
+		return cmp.Or(-boolCompare(a.Trouble != nil, b.Trouble != nil), cmp.Compare(b.State, a.State), cmp.Compare(b.Worst, a.Worst), cmp.Compare(a.Name, b.Name))
+	})
+	h.render(w, r, http.StatusOK, "apps", p)
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// lookAtAll fails only when ctx ends.
+func (h *handler) lookAtAll(ctx context.Context, names []string) ([]application, error) {
+	all := make([]application, len(names))
+	errs := make([]error, len(names))
+	var looks sync.WaitGroup
+	turns := make(chan struct{}, looksAtOnce)
+	for i, name := range names {
+		turns <- struct{}{}
+		looks.Go(func() {
+			defer func() { <-turns }()
+			var s sighting
+			if s, errs[i] = h.observer.look(ctx, name, appsPoll); errs[i] == nil {
+				all[i] = assess(name, s, time.Now())
+			}
+		})
+	}
+	looks.Wait()
+	return all, cmp.Or(errs...)
+}
+
+type appPage struct {
+	pageHead
+	It          application
+	NoLags      string
+	Streams     []choice
+	Stream      string
+	Spans       []choice
+	Picture     *drawing
+	Missing     string
+	Count       string
+	Pages       []choice
+	Rows        []shardRow
+	Workers     []workerRow
+	MoreWorkers int
+}
+
+type shardRow struct {
+	It         shardInfo
+	Link, Name string
+}
+
+type workerRow struct {
+	workerInfo
+	Every       time.Duration
+	OwnTroubles []lease.Trouble
+}
+
+func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	app := q.Get("app")
+	s, ok := h.find(w, r, app)
+	if !ok {
+		return
+	}
+	p := appPage{pageHead: headOf(app, app, appPoll)}
+	p.age(s)
+	p.It = assess(app, s, p.Now)
+	switch {
+	case h.opts.Lags == nil:
+		p.NoLags = "Without access to Kinesis the page does not know whether records wait: it shows who reads what, and how old each checkpoint is."
+	}
+	p.Stream = q.Get("stream")
+	if !slices.Contains(p.It.Streams, p.Stream) && len(p.It.Streams) > 0 {
+		p.Stream = p.It.Shards[0].Stream // where the worst is
+	}
+	for _, name := range p.It.Streams[:min(len(p.It.Streams), 50)] {
+		p.Streams = append(p.Streams, choice{name, link("app", "app", app, "stream", name, "span", q.Get("span")), name == p.Stream})
+	}
+	var shards []shardInfo
+	for _, of := range p.It.Shards {
+		if of.Stream == p.Stream {
+			shards = append(shards, of)
+		}
+	}
+	p.draw(shards, s, q.Get("span"))
+	p.list(shards, q.Get("span"), q.Get("page"))
+	for _, of := range p.It.Workers {
+		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Beat}
+		for _, t := range of.Troubles {
+			if t.Key == (lease.Key{}) {
+				row.OwnTroubles = append(row.OwnTroubles, t)
+			}
+		}
+		p.Workers = append(p.Workers, row)
+	}
+	p.MoreWorkers = max(0, len(p.Workers)-pageWorkers)
+	p.Workers = p.Workers[:len(p.Workers)-p.MoreWorkers]
+	h.render(w, r, http.StatusOK, "app", p)
+}
+
+// find looks at an application that has to be there. It has answered when it has not found it.
+func (h *handler) find(w http.ResponseWriter, r *http.Request, app string) (sighting, bool) {
+	if err := lease.CheckApp(app); err != nil {
+		h.missing(w, r, "That is no name of an application: "+err.Error())
+		return sighting{}, false
+	}
+	s, err := h.observer.look(r.Context(), app, time.Second)
+	if err != nil {
+		return s, false // who asked has gone
+	}
+	if s.err == nil && len(s.view.Leases)+len(s.view.Workers)+len(s.view.Paused) == 0 {
+		h.missing(w, r, "The store has no application of that name.")
+		return s, false
+	}
+	return s, true
+}
+
+type missingPage struct {
+	pageHead
+	Text string
+}
+
+func (h *handler) missing(w http.ResponseWriter, r *http.Request, text string) {
+	h.render(w, r, http.StatusNotFound, "missing", missingPage{headOf("Nothing to show", "", appsPoll), text})
+}
+
+// spans are the times that a picture can be of.
+var spans = []struct {
+	name string
+	of   time.Duration
+}{
+	{"5m", 5 * time.Minute}, {"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour},
+	{"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour},
+}
+
+// spanFor is the shortest span that shows what happened last and how far the worst shard is behind.
+func spanFor(shards []shardInfo, now time.Time) time.Duration {
+	needs := time.Duration(0)
+	changed := time.Time{}
+	for _, of := range shards {
+		for _, t := range []time.Time{of.Opened, of.Closed} {
+			if t.After(changed) {
+				changed = t
+			}
+		}
+		if of.LagKnown {
+			needs = max(needs, of.Lag+of.Lag/4)
+		}
+	}
+	if !changed.IsZero() {
+		needs = max(needs, now.Sub(changed)*3/2)
+	}
+	for _, s := range spans {
+		if s.of >= needs {
+			return s.of
+		}
+	}
+	return spans[len(spans)-1].of
+}
+
+func (p *appPage) draw(shards []shardInfo, s sighting, wanted string) {
+	span := spanFor(shards, p.Now)
+	p.Spans = append(p.Spans, choice{"as fits", link("app", "app", p.App, "stream", p.Stream), true})
+	for _, c := range spans {
+		if c.name == wanted {
+			span, p.Spans[0].Now = c.of, false
+		}
+		p.Spans = append(p.Spans, choice{c.name, link("app", "app", p.App, "stream", p.Stream, "span", c.name), c.name == wanted})
+	}
+	p.Picture = drawShards(p.App, shards, p.Now.Add(-span), p.Now, s.streams[p.Stream].retention)
+	unplaced, unranged := 0, 0
+	for _, of := range shards {
+		switch {
+		case of.Unplaced:
+			unplaced++
+		case of.Range.End.Compare(of.Range.Start) <= 0:
+			unranged++
+		}
+	}
+	if unplaced > 0 {
+		p.Missing = fmt.Sprintf("%d finished %s not drawn: nobody knows when %s closed. ", unplaced, plural(unplaced, "shard is", "shards are"), plural(unplaced, "it was", "they were"))
+	}
+	if unranged > 0 {
+		p.Missing += fmt.Sprintf("%d %s not drawn: the hash keys are not known.", unranged, plural(unranged, "shard is", "shards are"))
+	}
+}
+
+// list fills the table, a page of it.
+func (p *appPage) list(shards []shardInfo, span, wanted string) {
+	last := max(1, (len(shards)+pageRows-1)/pageRows)
+	page, err := strconv.Atoi(wanted)
+	if err != nil || page < 1 || page > last {
+		page = 1
+	}
+	to := func(n int) string {
+		return link("app", "app", p.App, "stream", p.Stream, "span", span, "page", strconv.Itoa(n))
+	}
+	p.Count = fmt.Sprintf("%d %s, the worst first", len(shards), plural(len(shards), "shard", "shards"))
+	if last > 1 {
+		p.Count += fmt.Sprintf("; page %d of %d", page, last)
+		if page > 1 {
+			p.Pages = append(p.Pages, choice{"before", to(page - 1), false})
+		}
+		if page < last {
+			p.Pages = append(p.Pages, choice{"next", to(page + 1), false})
+		}
+	}
+	for _, of := range shards[(page-1)*pageRows : min(page*pageRows, len(shards))] {
+		p.Rows = append(p.Rows, shardRow{of, link("shard", "app", p.App, "stream", of.Stream, "shard", of.Shard), shortID(of.Shard)})
+	}
+}
+
+type shardPage struct {
+	pageHead
+	Of      shardInfo
+	Lineage []relative
+	// of the lease, and of its worker about it
+	Troubles []lease.Trouble
+	Deaths   string
+}
+
+type relative struct{ How, Name, Link string }
+
+func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	app, key := q.Get("app"), lease.Key{Stream: q.Get("stream"), Shard: q.Get("shard")}
+	s, ok := h.find(w, r, app)
+	if !ok {
+		return
+	}
+	head := headOf("Shard "+shortID(key.Shard), app, appPoll)
+	it := assess(app, s, head.Now)
+	at := slices.IndexFunc(it.Shards, func(of shardInfo) bool { return of.Key == key })
+	if at < 0 {
+		h.missing(w, r, "The application has no lease of that shard: it may have left the stream.")
+		return
+	}
+	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}
+	p.Shard = shortID(key.Shard)
+	p.AppLink = link("app", "app", app, "stream", key.Stream)
+	p.age(s)
+	related := func(how string, ids []string) {
+		for _, id := range ids {
+			p.Lineage = append(p.Lineage, relative{how, shortID(id), link("shard", "app", app, "stream", key.Stream, "shard", id)})
+		}
+	}
+	related(plural(len(p.Of.Parents), "split from", "merged from"), p.Of.Parents)
+	related(plural(len(p.Of.Children), "merged into", "split into"), p.Of.Children)
+	if d := p.Of.DeathsHere(); d.Count > 0 {
+		p.Deaths = fmt.Sprintf("%d workers died at its checkpoint, one after the other", d.Count)
+	}
+	h.render(w, r, http.StatusOK, "shard", p)
+}

@@ -1,0 +1,44 @@
+// Package hostcheck keeps pages in browsers from reaching what listens on this machine alone: it
+// says which hosts may be asked for.
+package hostcheck
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Allows reports whether a request may be answered: over loopback only one that asks for localhost,
+// for an address, or for one of the names.
+func Allows(req *http.Request, names ...string) bool {
+	local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return allows(local, req.Host, names...)
+}
+
+// allows reports whether a request that came to a local address, nil where that is not known, may
+// ask for a host. Over loopback that is localhost, any address, and the given names, nothing else:
+// a page may have pointed its own name at this machine. Nobody can point an address at another
+// machine, and what is deployed beside a program that listens on all interfaces may pass a probe
+// for the pod's address on over loopback.
+func allows(local net.Addr, host string, names ...string) bool {
+	if local == nil {
+		return true
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	// without a Host it is no browser
+	if err != nil || !at.Addr().Unmap().IsLoopback() || host == "" {
+		return true
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	name := strings.TrimSuffix(host, ".")
+	if strings.EqualFold(name, "localhost") || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
+		return true
+	}
+	_, err = netip.ParseAddr(host)
+	return err == nil
+}
