@@ -17,8 +17,8 @@ import (
 const mostPayload = 1 << 20
 
 // JSON finds the trace context of a record whose payload is a JSON object with the members
-// "traceparent" and, optionally, "tracestate". It returns nil for any other record. Payloads without the
-// word are not parsed, nor are those of more than 1 MiB.
+// "traceparent" and, optionally, "tracestate". It returns nil for any other record. Payloads
+// without the word are not parsed, nor are those of more than 1 MiB.
 func JSON(r weir.Record) propagation.TextMapCarrier {
 	var found struct {
 		Parent json.RawMessage `json:"traceparent"`

@@ -118,6 +118,10 @@ var rows = []row{
 		pkg: "sink/s3sink/s3letters", why: "letters of records that were given up, in S3",
 		ours: []string{"deadletter", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3"}, sdk: true,
 	},
+	{
+		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
+		ours: []string{"."}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
 	{pkg: "internal/proof/fakes3", why: "an S3 in memory, with conditions and faults; sharing code would share misunderstandings"},
 	{
@@ -187,7 +191,7 @@ var rows = []row{
 
 // nested are the modules beside the root one. They may require anything; the root module requires
 // the AWS SDK alone.
-var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "sink/s3sink", "store/redisstore"}
+var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "sink/s3sink", "store/redisstore"}
 
 // never lists what nobody outside may import, whatever a row says.
 var never = []string{"cmd/...", "internal/proof/sim/..."}
