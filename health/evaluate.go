@@ -1,0 +1,288 @@
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is how a shard stands. The order is that of severity.
+type State uint8
+
+const (
+	// OK: everything is handled, or is about to be.
+	OK State = iota
+	// Idle: nobody reads it and nobody should: it waits for its parents, or an operator paused it.
+	Idle
+	// NotKnown: nothing could be found out.
+	NotKnown
+	// Behind: records wait, and it was not observed for long enough to say more.
+	Behind
+	// CatchingUp: records wait, and the lag falls.
+	CatchingUp
+	// GoingBack: it was set back on purpose and handles again what it had handled.
+	GoingBack
+	// FallingBehind: records wait, are handled, and the lag does not fall.
+	FallingBehind
+	// Unread: records may wait, and nobody reads them although somebody should.
+	Unread
+	// Stalled: somebody has the shard, records wait, and nothing is done.
+	Stalled
+	// RetentionNear: records leave the stream before long, or have left it, unhandled.
+	RetentionNear
+)
+
+var states = [...]struct{ label, words string }{
+	OK: {"ok", "ok"}, Idle: {"idle", "idle"}, NotKnown: {"unknown", "not known"}, Behind: {"behind", "behind"},
+	CatchingUp: {"catching_up", "catching up"}, GoingBack: {"going_back", "going back"}, FallingBehind: {"falling_behind", "falling behind"},
+	Unread: {"unread", "unread"}, Stalled: {"stalled", "stalled"}, RetentionNear: {"retention_near", "near the end of retention"},
+}
+
+// States are all states, by severity.
+func States() []State {
+	all := make([]State, len(states))
+	for i := range all {
+		all[i] = State(i) //nolint:gosec // there are ten
+	}
+	return all
+}
+
+// String is the state in words, such as "falling behind".
+func (s State) String() string { return states[min(s, RetentionNear)].words }
+
+// Label is the state as metrics and JSON have it, such as "falling_behind".
+func (s State) Label() string { return states[min(s, RetentionNear)].label }
+
+// MarshalText is Label.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.Label()), nil }
+
+// Trouble reports whether somebody should look: the state is FallingBehind or worse.
+func (s State) Trouble() bool { return s >= FallingBehind }
+
+// Options are the bounds in time. Zero fields stand for the defaults.
+type Options struct {
+	// Allowed is a lag that is no lag. Defaults to 10 s.
+	Allowed time.Duration
+	// Window is for how long a lag must not have fallen to be falling behind. Defaults to 5 min.
+	Window time.Duration
+	// StallAfter is for how long nothing may be done while records wait. Defaults to 2 min.
+	StallAfter time.Duration
+	// NearRetention is the part of the retention at which a lag is near its end, above 0 and at
+	// most 1. Defaults to 0.5.
+	NearRetention float64
+}
+
+// Defaults fills what is zero.
+func (o Options) Defaults() Options {
+	if o.Allowed <= 0 {
+		o.Allowed = 10 * time.Second
+	}
+	if o.Window <= 0 {
+		o.Window = 5 * time.Minute
+	}
+	if o.StallAfter <= 0 {
+		o.StallAfter = 2 * time.Minute
+	}
+	if !(o.NearRetention > 0 && o.NearRetention <= 1) {
+		o.NearRetention = 0.5
+	}
+	return o
+}
+
+// Shard is the judgement on a shard.
+type Shard struct {
+	State State
+	// Why is the reason in a few words: what it waits for, the stage, or what holds it.
+	Why string
+	// Since is when the state began, as far as the window and the owner tell; zero when unknown.
+	Since time.Time
+	// Err is the last error of its owner, "" when all is well.
+	Err string
+	// The lags now, [Unknown] where they are; those of a shard that nobody reads have grown.
+	ReadLag, HandledLag, SavedLag time.Duration
+	// Left is how long it takes until records are lost if nothing is handled, [Unknown] when that
+	// is not known; 0 when some are lost already.
+	Left time.Duration
+	// Caught is how long it takes until all is handled when the lag goes on falling as it does;
+	// [Unknown] in other states than CatchingUp.
+	Caught time.Duration
+}
+
+// Lag is the lag that says what is still to do: of what is handled, else of what is saved, else of
+// what is read; [Unknown] when none is known.
+func (s Shard) Lag() time.Duration {
+	return Observation{ReadLag: s.ReadLag, HandledLag: s.HandledLag, SavedLag: s.SavedLag}.lag()
+}
+
+// Evaluate judges a shard by its observations, oldest first, at a moment that is not before the
+// last of them. Which rule comes first decides: what is lost or about to be, what nobody reads,
+// what was set back, what is done, what stands still, and then whether the lag falls.
+func Evaluate(seen []Observation, now time.Time, o Options) Shard {
+	o = o.Defaults()
+	if len(seen) == 0 {
+		return Shard{State: NotKnown, Why: "never observed", ReadLag: Unknown, HandledLag: Unknown, SavedLag: Unknown, Left: Unknown, Caught: Unknown}
+	}
+	last := seen[len(seen)-1]
+	age := now.Sub(last.At)
+	v := Shard{
+		ReadLag: grown(last.ReadLag, age), HandledLag: grown(last.HandledLag, age), SavedLag: grown(last.SavedLag, age),
+		Left: Unknown, Caught: Unknown, Err: last.Err,
+	}
+	if last.Saved.IsEnd() {
+		v.Why, v.Err, v.ReadLag, v.HandledLag, v.SavedLag = "read to its end", "", 0, 0, 0
+		return v
+	}
+	waiting := v.Lag()
+	if last.Retention > 0 && waiting >= 0 {
+		v.Left = max(0, last.Retention-waiting)
+	}
+	tip := tipSince(seen, o.Allowed)
+	switch {
+	case last.Expired:
+		v.State, v.Why, v.Left = RetentionNear, "records have left the stream unhandled", 0
+	case v.Left >= 0 && float64(waiting) >= o.NearRetention*float64(last.Retention):
+		v.State, v.Why = RetentionNear, "records are lost in "+rough(v.Left)
+		if v.Left == 0 {
+			v.Why = "records have left the stream unhandled"
+		}
+	case last.Owner == "" && (last.Wait == ForParents || last.Wait == Paused):
+		v.State, v.Why, v.Since = Idle, last.Wait.String(), ownerless(seen)
+	case last.Owner == "":
+		v.State, v.Why, v.Since = Unread, last.Wait.String(), ownerless(seen)
+	case waiting < 0:
+		v.State, v.Why = NotKnown, "its lag is not known"
+	case waiting <= o.Allowed:
+	case wentBack(seen):
+		v.State, v.Why, v.Since = GoingBack, "it was set back", backSince(seen)
+	case now.Sub(stillSince(seen)) >= o.StallAfter:
+		v.State, v.Why, v.Since = Stalled, last.Stage, stillSince(seen)
+		if !last.Since.IsZero() && last.Since.Before(v.Since) {
+			v.Since = last.Since
+		}
+		if v.Why == "" {
+			v.Why = "nothing is done"
+		}
+	default:
+		v.trend(seen, tip, o)
+	}
+	if last.Held != "" && v.State < Stalled {
+		v.Why = join(v.Why, "its checkpoint is held by "+last.Held)
+	}
+	return v
+}
+
+// trend judges a lag by whether it fell in the later half of the window, in which it was never
+// small.
+func (v *Shard) trend(seen []Observation, tip time.Time, o Options) {
+	last := seen[len(seen)-1]
+	from, ok := before(seen, last.At.Add(-o.Window/2))
+	if !ok {
+		v.State, v.Why = Behind, "not watched for long enough to say whether it catches up"
+		return
+	}
+	if !tip.Before(from.At) && tip.After(last.At.Add(-o.Window/2)) {
+		v.State, v.Why, v.Since = Behind, "since a moment ago", tip
+		return
+	}
+	in := last.At.Sub(from.At)
+	// The least of a few, so that a lag that only wobbles is not taken for one that falls.
+	low := from.lag()
+	for _, then := range seen {
+		if l := then.lag(); l >= 0 && then.At.After(from.At) && then.At.Sub(from.At) <= o.Window/4 {
+			low = min(low, l)
+		}
+	}
+	fell := low - last.lag()
+	v.Since = from.At
+	if fell <= 0 {
+		v.State, v.Why = FallingBehind, "its lag did not fall in "+rough(in)
+		if fell < 0 {
+			v.Why = "its lag grew by " + rough(-fell) + " in " + rough(in)
+		}
+		return
+	}
+	v.State = CatchingUp
+	if left := float64(v.Lag()) / float64(fell) * float64(in); left < float64(maxLag) {
+		v.Caught = time.Duration(left)
+		v.Why = "done in " + rough(v.Caught) + " if it goes on so"
+	}
+}
+
+// before is the latest observation with a known lag that is not after a moment.
+func before(seen []Observation, moment time.Time) (Observation, bool) {
+	for i := len(seen) - 1; i >= 0; i-- {
+		if s := seen[i]; !s.At.After(moment) && s.lag() >= 0 {
+			return s, true
+		}
+	}
+	return Observation{}, false
+}
+
+// tipSince is when a lag that is allowed was last seen, zero if never.
+func tipSince(seen []Observation, allowed time.Duration) time.Time {
+	for i := len(seen) - 1; i >= 0; i-- {
+		if l := seen[i].lag(); l >= 0 && l <= allowed {
+			return seen[i].At
+		}
+	}
+	return time.Time{}
+}
+
+// stillSince is since when the position is where it is and there was something to do.
+func stillSince(seen []Observation) time.Time {
+	last := seen[len(seen)-1]
+	since := last.At
+	for i := len(seen) - 1; i >= 0; i-- {
+		if seen[i].progress() != last.progress() || seen[i].lag() == 0 || seen[i].Owner == "" {
+			break
+		}
+		since = seen[i].At
+	}
+	return since
+}
+
+// ownerless is since when nobody was seen to have the shard.
+func ownerless(seen []Observation) time.Time {
+	since := seen[len(seen)-1].At
+	for i := len(seen) - 1; i >= 0 && seen[i].Owner == ""; i-- {
+		since = seen[i].At
+	}
+	return since
+}
+
+// wentBack reports whether the checkpoint was further on before.
+func wentBack(seen []Observation) bool { return !backSince(seen).IsZero() }
+
+// backSince is when the checkpoint was first seen at an earlier place than before and has not
+// reached again where it was; zero when it did not go back.
+func backSince(seen []Observation) time.Time {
+	var since time.Time
+	most := seen[0].Saved
+	for _, s := range seen[1:] {
+		if s.Saved.Compare(most) >= 0 {
+			most, since = s.Saved, time.Time{}
+		} else if since.IsZero() {
+			since = s.At
+		}
+	}
+	return since
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// rough is a time for people: two units at most.
+func rough(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}

@@ -1,0 +1,109 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Named is the judgement on a shard, with its name.
+type Named struct {
+	Stream, Name string
+	Shard
+}
+
+// Application is the judgement on an application: as bad as its worst shard.
+type Application struct {
+	State State
+	// Sentence says it all in one: the state, the worst shard and why, and how many others are in
+	// trouble.
+	Sentence string
+	// Worst is the worst shard, nil without shards.
+	Worst *Named
+	// Lag is the largest that is known, [Unknown] when none is.
+	Lag time.Duration
+	// Count is how many shards are in which state, by [State].
+	Count [len(states)]int
+}
+
+// Sum judges an application by its shards. Worse states come first, then larger lags, then names,
+// and so Worst does not depend on the order of all.
+func Sum(all []Named) Application {
+	a := Application{Lag: Unknown}
+	if len(all) == 0 {
+		a.State, a.Sentence = NotKnown, "not known: it has no shards yet"
+		return a
+	}
+	worst := slices.MinFunc(all, Compare)
+	a.Worst, a.State = &worst, worst.State
+	for _, s := range all {
+		a.Count[min(s.State, RetentionNear)]++
+		a.Lag = max(a.Lag, s.Lag())
+	}
+	a.Sentence = a.sentence(len(all))
+	return a
+}
+
+// Compare puts the worse first: by state, then lag, then name.
+func Compare(a, b Named) int {
+	return cmp.Or(cmp.Compare(b.State, a.State), cmp.Compare(b.Lag(), a.Lag()), strings.Compare(a.Stream, b.Stream), strings.Compare(a.Name, b.Name))
+}
+
+func (a *Application) sentence(shards int) string {
+	w := a.Worst
+	switch {
+	case a.State == OK && shards == 1:
+		return "ok: its shard is handled up to now"
+	case a.State == OK:
+		return fmt.Sprintf("ok: all %d shards are handled up to now", shards)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s of %s", a.State, w.Name, w.Stream)
+	if lag := w.Lag(); lag > 0 {
+		fmt.Fprintf(&b, ", %s behind", rough(lag))
+	}
+	if w.Why != "" {
+		b.WriteString(", " + w.Why)
+	}
+	if !w.Since.IsZero() && a.State.Trouble() {
+		b.WriteString(" since " + w.Since.UTC().Format("15:04:05") + " UTC")
+	}
+	if w.Err != "" {
+		b.WriteString("; last error: " + clean(w.Err))
+	}
+	var more []string
+	for i := len(states) - 1; i > int(Idle); i-- {
+		n := a.Count[i]
+		if State(i) == a.State { //nolint:gosec // there are ten
+			n--
+		}
+		if n > 0 {
+			more = append(more, fmt.Sprintf("%d %s", n, states[i].words))
+		}
+	}
+	if len(more) > 0 {
+		b.WriteString("; of the others " + strings.Join(more, ", "))
+	}
+	return b.String()
+}
+
+// clean cuts a text from outside to what fits a line.
+func clean(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if cut := []rune(text); len(cut) > mostErr {
+		return string(cut[:mostErr]) + "…"
+	}
+	return text
+}
+
+// mostErr is how many characters of an error a sentence has.
+const mostErr = 200
