@@ -24,6 +24,7 @@ const (
 	streamKey  = attribute.Key("stream")
 	shardKey   = attribute.Key("shard")
 	reasonKey  = attribute.Key("reason")
+	stateKey   = attribute.Key("state")
 	opKey      = attribute.Key("op")
 	workerKey  = attribute.Key("worker")
 	versionKey = attribute.Key("version")

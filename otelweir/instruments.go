@@ -28,9 +28,9 @@ type instruments struct {
 	givenUpRecords, lettersFailures, positionsExpired          metric.Int64Counter
 	leaseChanges, storeFailures, stalls                        metric.Int64Counter
 
-	leases, leader, leaderTerm, buildInfo metric.Int64ObservableGauge
-	lag, handledLag, checkpointLag        metric.Float64ObservableGauge
-	eventsDropped                         metric.Int64ObservableCounter
+	leases, leader, leaderTerm, buildInfo, shardState metric.Int64ObservableGauge
+	lag, handledLag, checkpointLag                    metric.Float64ObservableGauge
+	eventsDropped                                     metric.Int64ObservableCounter
 }
 
 func newInstruments(meter metric.Meter) (*instruments, error) {
@@ -66,6 +66,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		leader:        m.gauge("weir.leader", "", "1 where this worker leads the application, else 0."),
 		leaderTerm:    m.gauge("weir.leader.term", "", "The term of the leader, where this worker leads."),
 		buildInfo:     m.gauge("weir.build.info", "", "1, with the version of weir and the worker."),
+		shardState:    m.gauge("weir.shard.state", "{shard}", "Shards by how they stand: ok, catching_up, stalled and so on."),
 		lag:           m.lag("weir.lag", "How far reading is behind the tip."),
 		handledLag:    m.lag("weir.handled.lag", "How old the oldest record is that is not handled; 0 at the tip."),
 		checkpointLag: m.lag("weir.checkpoint.lag", "How old the oldest record is whose progress is not saved; 0 at the tip."),

@@ -4,10 +4,11 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 )
 
 // unknown is a lag that cannot be told.
-const unknown time.Duration = -1
+const unknown = health.Unknown
 
 // lags are how far a shard is behind.
 type lags struct {
@@ -21,6 +22,20 @@ func (at *place) look(s weir.ShardStatus, now time.Time) lags {
 		at.failing = time.Time{}
 	}
 	return lagsOf(s, at.silent, at.oldest(), at.unsaved(), now)
+}
+
+// judge says how a shard stands, by package health, from what was observed of it until now.
+func (at *place) judge(s weir.ShardStatus, l lags, worker string, now time.Time) health.State {
+	o := health.Observation{
+		At: now, Handled: s.At, Saved: at.durable, ReadLag: l.read, HandledLag: l.handled, SavedLag: l.saved,
+		Owner: worker, Stage: string(s.State), Since: s.Since, Attempts: s.Attempt,
+	}
+	if s.Err != nil {
+		o.Err = s.Err.Error()
+	}
+	bounds := health.Options{}.Defaults()
+	at.seen.Add(o, bounds.Window)
+	return health.Evaluate(at.seen.All(), now, bounds).State
 }
 
 // silentSince is since when nothing was read of a shard whose status is s; zero when answers come.

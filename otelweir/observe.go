@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 )
 
 // Observe has the gauges of t ask c for its shards whenever metrics are collected, until stop is
@@ -28,16 +29,23 @@ func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 		o.ObserveInt64(in.eventsDropped, int64(c.Counts().EventsDropped), metric.WithAttributes(appKey.String(t.app)))
 		o.ObserveInt64(in.buildInfo, 1, metric.WithAttributes(appKey.String(t.app), workerKey.String(t.worker), versionKey.String(version)))
 		return nil
-	}, in.leases, in.leader, in.leaderTerm, in.buildInfo, in.lag, in.handledLag, in.checkpointLag, in.eventsDropped)
+	}, in.leases, in.leader, in.leaderTerm, in.shardState, in.buildInfo, in.lag, in.handledLag, in.checkpointLag, in.eventsDropped)
 	if err != nil {
 		return nil, fmt.Errorf("otelweir: registering gauges: %w", err)
 	}
 	return registered.Unregister, nil
 }
 
+// stateOf is a state that shards of a stream are in.
+type stateOf struct {
+	stream string
+	state  health.State
+}
+
 // observe tells what shards, all that the worker holds, say.
 func (t *Telemetry) observe(o metric.Observer, shards []weir.ShardStatus, now time.Time) {
 	leases, worst, held := map[string]int64{}, map[string]lags{}, map[placeKey]bool{}
+	states := map[stateOf]int64{}
 	for _, stream := range t.streams.seen() {
 		leases[stream] = 0
 	}
@@ -49,8 +57,14 @@ func (t *Telemetry) observe(o metric.Observer, shards []weir.ShardStatus, now ti
 		held[key] = true
 		leases[s.Stream]++
 		var l lags
-		t.places.locked(key, func(at *place) { l = at.look(s, now) })
+		var state health.State
+		t.places.locked(key, func(at *place) {
+			l = at.look(s, now)
+			state = at.judge(s, l, t.worker, now)
+		})
+		states[stateOf{s.Stream, state}]++
 		if t.perShard {
+			o.ObserveInt64(t.instruments.shardState, 1, metric.WithAttributes(appKey.String(t.app), streamKey.String(s.Stream), shardKey.String(s.Shard), stateKey.String(state.Label())))
 			t.tellLags(o, l, t.with(s.Stream, shardKey.String(s.Shard)))
 		}
 		if before, some := worst[s.Stream]; some {
@@ -59,6 +73,11 @@ func (t *Telemetry) observe(o metric.Observer, shards []weir.ShardStatus, now ti
 		worst[s.Stream] = l
 	}
 	t.places.keep(held)
+	if !t.perShard {
+		for of, n := range states {
+			o.ObserveInt64(t.instruments.shardState, n, t.with(of.stream, stateKey.String(of.state.Label())))
+		}
+	}
 	for _, stream := range slices.Sorted(maps.Keys(leases)) {
 		o.ObserveInt64(t.instruments.leases, leases[stream], t.ofStreamOnly(stream))
 		if l, some := worst[stream]; some && !t.perShard {

@@ -29,6 +29,7 @@ func TestNamesInPrometheus(t *testing.T) {
 		"weir_handler_duration_seconds":      {Name: "weir.handler.duration", Unit: "s", Type: otlptranslator.MetricTypeHistogram},
 		"weir_lag_seconds":                   {Name: "weir.lag", Unit: "s", Type: otlptranslator.MetricTypeGauge},
 		"weir_leases":                        {Name: "weir.leases", Unit: "{lease}", Type: otlptranslator.MetricTypeGauge},
+		"weir_shard_state":                   {Name: "weir.shard.state", Unit: "{shard}", Type: otlptranslator.MetricTypeGauge},
 		"weir_leader":                        {Name: "weir.leader", Type: otlptranslator.MetricTypeGauge},
 		"weir_leader_term":                   {Name: "weir.leader.term", Type: otlptranslator.MetricTypeGauge},
 		"weir_build_info":                    {Name: "weir.build.info", Type: otlptranslator.MetricTypeGauge},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 )
 
 // mostMarks is how many handled batches whose progress is not saved a shard keeps apart.
@@ -19,10 +20,12 @@ type placeKey struct {
 
 // place is what the handler's calls tell of a shard beyond its status: how old records are.
 type place struct {
-	atHand  []time.Time // arrival of the first record of each call that goes on
-	failing time.Time   // of the oldest call that failed and was not repeated with success; zero when none did
-	marks   []mark      // of what is handled and not saved
-	silent  time.Time   // since when there was no answer to a read; zero when there was
+	atHand  []time.Time   // arrival of the first record of each call that goes on
+	failing time.Time     // of the oldest call that failed and was not repeated with success; zero when none did
+	marks   []mark        // of what is handled and not saved
+	silent  time.Time     // since when there was no answer to a read; zero when there was
+	durable weir.Position // that was saved last; zero before this lease has saved one
+	seen    health.Window // what was observed, whenever metrics were collected
 }
 
 // mark is a handled batch.
@@ -74,13 +77,12 @@ func (p *places) failed(key placeKey, first time.Time) {
 	})
 }
 
-// saved notes that progress up to at is durable.
+// saved notes that progress up to a position is durable.
 func (p *places) saved(key placeKey, upTo weir.Position) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at := p.of[key]; at != nil {
+	p.locked(key, func(at *place) {
+		at.durable = upTo
 		at.marks = slices.DeleteFunc(at.marks, func(m mark) bool { return m.end.Compare(upTo) <= 0 })
-	}
+	})
 }
 
 func (p *places) forget(key placeKey) {

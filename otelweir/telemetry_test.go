@@ -250,6 +250,7 @@ func TestTheShardGoesWithItsLease(t *testing.T) {
 		}
 		w.wants(w.collect(), "weir.lease.changes", "app=billing reason=finished stream=orders", 1)
 		w.wants(w.collect(), "weir.leases", ofOrders, 2)
+		w.wants(w.collect(), "weir.shard.state", "app=billing shard="+lower+" state=ok stream=orders", 1)
 		w.worker.Stop()
 		if got := shardsOf(); len(got) != 0 {
 			t.Errorf("after the end the shards are %q", got)
@@ -269,8 +270,12 @@ func TestLagGrowsWhileTheHandlerFails(t *testing.T) {
 			defer mu.Unlock()
 			return failing
 		})))
-		time.Sleep(10 * time.Minute)
-		all := w.collect()
+		var all metricdata.ResourceMetrics
+		for range 20 {
+			time.Sleep(30 * time.Second)
+			all = w.collect()
+		}
+		w.wants(all, "weir.shard.state", "app=billing state=stalled stream=orders", 1)
 		for _, lag := range []string{"weir.handled.lag", "weir.checkpoint.lag"} {
 			if got := values(all, lag)[ofOrders]; got < 599 || got > 601 {
 				t.Errorf("%s is %v s after ten minutes of failures", lag, got)
@@ -282,6 +287,7 @@ func TestLagGrowsWhileTheHandlerFails(t *testing.T) {
 		for _, lag := range []string{"weir.handled.lag", "weir.checkpoint.lag"} {
 			w.wants(w.collect(), lag, ofOrders, 0)
 		}
+		w.wants(w.collect(), "weir.shard.state", "app=billing state=ok stream=orders", 1)
 	})
 }
 
