@@ -3,7 +3,7 @@
 GO      ?= go
 DEPS    ?= $(CURDIR)/.deps
 # The modules of the workspace, the root first.
-MODULES  = . cmd/weir store/redisstore sink/s3sink deadletter/sqsletters promweir internal/proof/integration
+MODULES  = . cmd/weir store/redisstore sink/s3sink deadletter/sqsletters otelweir promweir internal/proof/integration
 LINTER   = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 .DEFAULT_GOAL := all
@@ -34,6 +34,7 @@ test: vet ## Every test that needs Go alone
 	cd sink/s3sink && $(GO) test -shuffle=on ./...
 	cd deadletter/sqsletters && $(GO) test -shuffle=on ./...
 	cd promweir && $(GO) test -shuffle=on ./...
+	cd otelweir && $(GO) test -shuffle=on ./...
 	cd internal/proof/integration && $(GO) test -shuffle=on ./sqlite/...
 
 .PHONY: install-check
@@ -69,6 +70,7 @@ race: ## The tests under the race detector (needs a C compiler)
 	cd sink/s3sink && $(GO) test -race -shuffle=on ./...
 	cd deadletter/sqsletters && $(GO) test -race -shuffle=on ./...
 	cd promweir && $(GO) test -race -shuffle=on ./...
+	cd otelweir && $(GO) test -race -shuffle=on ./...
 	cd internal/proof/integration && $(GO) test -race -shuffle=on ./sqlite/...
 
 # All modules in one run: what waits leaves the cores to others. Without sqlite, which has no short form and took four minutes on a busy machine
@@ -76,7 +78,7 @@ race: ## The tests under the race detector (needs a C compiler)
 .PHONY: race-short
 race-short: ## The quick part of the tests under the race detector; says so and goes on where there is no C compiler
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null; then \
-		set -x; $(GO) test -race -short -shuffle=on -timeout 20m ./... ./cmd/weir/... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./promweir/... ./internal/proof/integration/chaos/...; \
+		set -x; $(GO) test -race -short -shuffle=on -timeout 20m ./... ./cmd/weir/... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... ./internal/proof/integration/chaos/...; \
 	else \
 		echo "######## SKIPPED: the race detector needs cgo and a C compiler, and $$($(GO) env CC) is not here ########" >&2; \
 	fi

@@ -20,6 +20,7 @@ var (
 	// progress: the handler has worked for longer than Options.HandlerTimeout.
 	ErrStalled = errors.New("weir: the shard makes no progress")
 	// ErrHandedOff ends the iteration of [Shard.Batches] when another worker is to have the lease.
+	// What [RecordFunc] returns then, to a handler around it, wraps it too.
 	ErrHandedOff = errors.New("weir: another worker is to have the shard")
 	// ErrAbandoned is wrapped by the error of Run when handlers have not returned although their
 	// contexts have ended, with the shards' names. Their leases were given up; their goroutines go

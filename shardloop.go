@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -163,8 +164,8 @@ func (l *shardLoop) last() error {
 }
 
 // errForHeir ends a term whose lease is wanted back before all batches of a page were begun: the
-// next owner reads them again.
-var errForHeir = errors.New("weir: what is left of the page is for the next owner")
+// next owner reads them again. It wraps what a middleware of handlers may look for.
+var errForHeir = fmt.Errorf("weir: what is left of the page is for the next owner: %w", ErrHandedOff)
 
 // take delivers a page, in batches, and notes how far that is. It reports whether the shard has
 // ended. When the lease is wanted back, and it is later than until, it begins no other batch than

@@ -119,6 +119,29 @@ END
 say "go get $m/deadletter/sqsletters@vX, alone, and a program with it"
 
 (
+	fresh otel
+	cat >main.go <<'END'
+package main
+
+import (
+	"fmt"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/otelweir"
+)
+
+func main() {
+	_, err := otelweir.New(&weir.Options{Stream: "orders", App: "billing"}, otelweir.Options{})
+	fmt.Println(err)
+}
+END
+	quiet get "$m/otelweir@$version"
+	quiet mod tidy
+	[ "$(quiet run .)" = "<nil>" ]
+)
+say "go get $m/otelweir@vX, alone, and a program with it"
+
+(
 	fresh library
 	cp "$dir/tree/cmd/weir/internal/example/main.go" .
 	quiet get "$m@$version"

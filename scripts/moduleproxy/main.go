@@ -23,7 +23,7 @@ import (
 )
 
 // published are the directories of the published modules, the root first.
-var published = []string{".", "deadletter/sqsletters", "promweir", "sink/s3sink", "store/redisstore", "cmd/weir"}
+var published = []string{".", "deadletter/sqsletters", "otelweir", "promweir", "sink/s3sink", "store/redisstore", "cmd/weir"}
 
 const module = "github.com/weir-go/weir"
 

@@ -126,6 +126,10 @@ var rows = []row{
 		pkg: "sink/s3sink/s3letters", why: "letters of records that were given up, in S3",
 		ours: []string{"deadletter", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3"}, sdk: true,
 	},
+	{
+		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
+		ours: []string{".", "health"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
 	{pkg: "internal/proof/fakes3", why: "an S3 in memory, with conditions and faults; sharing code would share misunderstandings"},
 	{
@@ -145,7 +149,7 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "deadletter/...", "filter", "health", "lambda", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/observe", "internal/streams", "internal/wire", "cmd/weir/...",
+			".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "filter", "health", "lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/hostcheck", "internal/observe", "internal/streams", "internal/wire", "cmd/weir/...",
 		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{
@@ -195,7 +199,7 @@ var rows = []row{
 
 // nested are the modules beside the root one. They may require anything; the root module requires
 // the AWS SDK alone.
-var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "promweir", "sink/s3sink", "store/redisstore"}
+var nested = []string{"cmd/weir", "deadletter/sqsletters", "internal/proof/integration", "otelweir", "promweir", "sink/s3sink", "store/redisstore"}
 
 // never lists what nobody outside may import, whatever a row says.
 var never = []string{"cmd/...", "internal/proof/sim/..."}

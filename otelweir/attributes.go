@@ -1,0 +1,112 @@
+package otelweir
+
+import (
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Attribute keys. The messaging conventions are in development: names may change with them.
+const (
+	system        = attribute.Key("messaging.system")
+	operationName = attribute.Key("messaging.operation.name")
+	operationType = attribute.Key("messaging.operation.type")
+	destination   = attribute.Key("messaging.destination.name")
+	partition     = attribute.Key("messaging.destination.partition.id")
+	group         = attribute.Key("messaging.consumer.group.name")
+	client        = attribute.Key("messaging.client.id")
+	messageCount  = attribute.Key("messaging.batch.message_count")
+	streamName    = attribute.Key("aws.kinesis.stream_name")
+	errorType     = attribute.Key("error.type")
+
+	appKey     = attribute.Key("app")
+	streamKey  = attribute.Key("stream")
+	shardKey   = attribute.Key("shard")
+	reasonKey  = attribute.Key("reason")
+	stateKey   = attribute.Key("state")
+	opKey      = attribute.Key("op")
+	workerKey  = attribute.Key("worker")
+	versionKey = attribute.Key("version")
+)
+
+// kinesis is the value of messaging.system; none is registered for Kinesis.
+const kinesis = "aws.kinesis"
+
+// ofStream are the attributes of one stream, made once.
+type ofStream struct {
+	own  []metric.AddOption    // app and stream
+	ownR []metric.RecordOption // the same
+	// of the messaging conventions
+	read     []metric.AddOption
+	readR    []metric.RecordOption
+	process  attribute.Set
+	processR []metric.RecordOption
+	span     []attribute.KeyValue // of a process span, all but shard and count
+	poll     []attribute.KeyValue // of a read span, likewise
+	// the names of spans
+	processSpan, pollSpan string
+}
+
+// streams are the attributes of the streams that were seen.
+type streams struct {
+	mu    sync.RWMutex
+	known map[string]*ofStream
+}
+
+// of returns the attributes of a stream. There are as many as the consumer reads streams.
+func (t *Telemetry) of(stream string) *ofStream {
+	s := &t.streams
+	s.mu.RLock()
+	known := s.known[stream]
+	s.mu.RUnlock()
+	if known != nil {
+		return known
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.known[stream]; known != nil {
+		return known
+	}
+	if s.known == nil {
+		s.known = map[string]*ofStream{}
+	}
+	made := t.attributesOf(stream)
+	s.known[stream] = made
+	return made
+}
+
+func (t *Telemetry) attributesOf(stream string) *ofStream {
+	own := metric.WithAttributeSet(attribute.NewSet(appKey.String(t.app), streamKey.String(stream)))
+	messaging := func(name, kind string) []attribute.KeyValue {
+		return []attribute.KeyValue{
+			system.String(kinesis), operationName.String(name), operationType.String(kind),
+			destination.String(stream), group.String(t.app), streamName.String(stream),
+		}
+	}
+	read, process := attribute.NewSet(messaging("poll", "receive")...), attribute.NewSet(messaging("process", "process")...)
+	return &ofStream{
+		own: []metric.AddOption{own}, ownR: []metric.RecordOption{own},
+		read: []metric.AddOption{metric.WithAttributeSet(read)}, readR: []metric.RecordOption{metric.WithAttributeSet(read)},
+		process: process, processR: []metric.RecordOption{metric.WithAttributeSet(process)},
+		span:        append(messaging("process", "process"), client.String(t.worker)),
+		poll:        append(messaging("poll", "receive"), client.String(t.worker)),
+		processSpan: "process " + stream, pollSpan: "poll " + stream,
+	}
+}
+
+// seen are the names of the streams that were seen.
+func (s *streams) seen() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	names := make([]string, 0, len(s.known))
+	for name := range s.known {
+		names = append(names, name)
+	}
+	return names
+}
+
+// with are the attributes of the application and the stream, and one more.
+func (t *Telemetry) with(stream string, more attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(appKey.String(t.app), streamKey.String(stream), more))
+}

@@ -1,0 +1,94 @@
+package otelweir
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/weir-go/weir"
+)
+
+// What telemetry costs a record: a call of the handler and the events of one batch, as a worker
+// makes them. "records" has the span of each record, "links" reads a trace context out of each
+// payload, of up to 128 records a batch.
+func BenchmarkRecord(b *testing.B) {
+	metrics := func() Options {
+		return Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())), TracerProvider: nooptrace.NewTracerProvider()}
+	}
+	traces := func() Options {
+		o := metrics()
+		o.TracerProvider = sdktrace.NewTracerProvider()
+		return o
+	}
+	links := func() Options {
+		o := traces()
+		o.Carrier = JSON
+		return o
+	}
+	silent := func() Options {
+		return Options{MeterProvider: noop.NewMeterProvider(), TracerProvider: nooptrace.NewTracerProvider()}
+	}
+	one := weir.RecordFunc(func(context.Context, weir.Record) error { return nil })
+	for _, records := range []int{1, 100, 1000} {
+		for _, mode := range []struct {
+			name     string
+			o        func() Options // nil for a handler without telemetry
+			byRecord bool
+		}{{"off", nil, false}, {"noop", silent, false}, {"metrics", metrics, false}, {"traces", traces, false}, {"links", links, false}, {"records", links, true}} {
+			b.Run(fmt.Sprintf("batch=%d/%s", records, mode.name), func(b *testing.B) {
+				benchmarkRecord(b, records, mode.o, mode.byRecord, one)
+			})
+		}
+	}
+}
+
+func benchmarkRecord(b *testing.B, records int, mode func() Options, byRecord bool, one weir.RecordFunc) {
+	batch := weir.Batch{Stream: "orders", Shard: "shardId-000000000000", Epoch: 1, Attempt: 1}
+	for range records {
+		r := linked(len(batch.Records) + 1)
+		r.SequenceNumber = "49590338271490256608559692538361571095921575989136588898"
+		batch.Records = append(batch.Records, r)
+	}
+	var h weir.Handler = one
+	var events weir.Events
+	if mode != nil {
+		options := weir.Options{App: "billing", Worker: "w1"}
+		t, err := New(&options, mode())
+		if err != nil {
+			b.Fatal(err)
+		}
+		events = options.Events
+		if h = t.Handler(one); byRecord {
+			h = t.Records(one)
+		}
+	}
+	ctx := context.Background()
+	now := time.Now()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b.ResetTimer()
+	for range b.N {
+		if events.Read != nil {
+			events.Read(ctx, weir.Read{Time: now, Stream: batch.Stream, Shard: batch.Shard, Records: records, Bytes: 100 * records, Took: time.Millisecond})
+		}
+		if err := h.Handle(ctx, &batch); err != nil {
+			b.Fatal(err)
+		}
+		if events.BatchHandled != nil {
+			events.BatchHandled(ctx, weir.BatchHandled{Time: now, Stream: batch.Stream, Shard: batch.Shard, Records: records, Bytes: 100 * records, Took: time.Millisecond})
+		}
+	}
+	b.StopTimer()
+	runtime.ReadMemStats(&after)
+	n := float64(b.N) * float64(records)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/n, "ns/record")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/n, "allocs/record")
+	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/record")
+}

@@ -1,0 +1,101 @@
+package otelweir
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/weir-go/weir"
+)
+
+// mostPayload is the largest payload that the ready carriers look into. A record of Kinesis has no
+// more than 10 MiB; to parse one of those for a link costs more than the link is worth.
+const mostPayload = 1 << 20
+
+// JSON finds the trace context of a record whose payload is a JSON object with the members
+// "traceparent" and, optionally, "tracestate". It returns nil for any other record. Payloads
+// without the word are not parsed, nor are those of more than 1 MiB.
+func JSON(r weir.Record) propagation.TextMapCarrier {
+	var found struct {
+		Parent json.RawMessage `json:"traceparent"`
+		State  json.RawMessage `json:"tracestate"`
+	}
+	if !look(r.Data, `"traceparent"`, &found) {
+		return nil
+	}
+	parent := text(found.Parent)
+	if parent == "" {
+		return nil
+	}
+	return propagation.MapCarrier{"traceparent": parent, "tracestate": text(found.State)}
+}
+
+// Datadog finds the trace context that Datadog's tracers add to a JSON object, as the member
+// "_datadog": its "traceparent" if there is one, else what its x-datadog-… members say, put in
+// W3C's form. It returns nil for any other record. Payloads without the word are not parsed, nor
+// are those of more than 1 MiB.
+func Datadog(r weir.Record) propagation.TextMapCarrier {
+	var found struct {
+		Datadog map[string]json.RawMessage `json:"_datadog"`
+	}
+	if !look(r.Data, `"_datadog"`, &found) {
+		return nil
+	}
+	carrier := propagation.MapCarrier{}
+	for _, key := range []string{"traceparent", "tracestate"} {
+		if v := text(found.Datadog[key]); v != "" {
+			carrier[key] = v
+		}
+	}
+	if carrier["traceparent"] != "" {
+		return carrier
+	}
+	parent := parentOfDatadog(func(key string) string { return text(found.Datadog["x-datadog-"+key]) })
+	if parent == "" {
+		return nil
+	}
+	return propagation.MapCarrier{"traceparent": parent}
+}
+
+// look parses data into found if it is an object that has the word.
+func look(data []byte, word string, found any) bool {
+	return len(data) <= mostPayload && bytes.Contains(data, []byte(word)) && json.Unmarshal(data, found) == nil
+}
+
+// text returns what v is, if it is a JSON string, of a length that trace context has.
+func text(v json.RawMessage) (s string) {
+	if len(v) > 1024 || json.Unmarshal(v, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// parentOfDatadog returns the traceparent that says what x-datadog-… members do: decimal IDs of 64
+// bits, and the upper half of a trace's ID among the tags. It is "" when they make none.
+func parentOfDatadog(member func(key string) string) string {
+	trace, err := strconv.ParseUint(member("trace-id"), 10, 64)
+	if err != nil {
+		return ""
+	}
+	span, err := strconv.ParseUint(member("parent-id"), 10, 64)
+	if err != nil || trace == 0 || span == 0 {
+		return ""
+	}
+	var upper uint64
+	for tag := range strings.SplitSeq(member("tags"), ",") {
+		if hex, is := strings.CutPrefix(tag, "_dd.p.tid="); is && len(hex) == 16 {
+			if upper, err = strconv.ParseUint(hex, 16, 64); err != nil {
+				return ""
+			}
+		}
+	}
+	sampled := 0
+	if priority, err := strconv.Atoi(member("sampling-priority")); err == nil && priority > 0 {
+		sampled = 1
+	}
+	return fmt.Sprintf("00-%016x%016x-%016x-%02x", upper, trace, span, sampled)
+}

@@ -1,0 +1,62 @@
+package otelweir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/weir-go/weir"
+)
+
+// mostErrorCode is how long an error's code may be to be an attribute.
+const mostErrorCode = 64
+
+// typeOf says in a word what kind of error err is, of which there are few: never its text, which
+// may have anything in it.
+func typeOf(err error) string {
+	var panicked *weir.PanicError
+	var coded interface{ ErrorCode() string }
+	switch {
+	case errors.Is(err, weir.ErrLeaseLost):
+		return "lease_lost"
+	case errors.Is(err, weir.ErrStalled):
+		return "stalled"
+	case errors.Is(err, weir.ErrStopping):
+		return "stopping"
+	case errors.As(err, &panicked):
+		return "panic"
+	case errors.As(err, &coded) && isCode(coded.ErrorCode()):
+		return coded.ErrorCode()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	if of := reflect.TypeOf(err); of != nil {
+		switch name := fmt.Sprint(of); name {
+		case "*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError":
+		default:
+			return name
+		}
+	}
+	return "_OTHER"
+}
+
+// isCode reports whether s looks like a service's code: a letter, then letters, digits, dots and
+// underscores.
+func isCode(s string) bool {
+	if s == "" || len(s) > mostErrorCode {
+		return false
+	}
+	for i, c := range []byte(s) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c != '.' && c != '_' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return true
+}

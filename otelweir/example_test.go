@@ -1,0 +1,106 @@
+package otelweir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/otelweir"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// example lets a server be made outside a test.
+type example struct{ testing.TB }
+
+func (example) Helper()                           {}
+func (example) Cleanup(func())                    {}
+func (example) Fatalf(format string, args ...any) { log.Fatalf(format, args...) }
+func (example) Fatal(args ...any)                 { log.Fatal(args...) }
+
+// run is a worker that OpenTelemetry sees.
+func run(ctx context.Context, client *kinesis.Client, store lease.Store, telemetry otelweir.Options, h weir.Handler) error {
+	options := weir.Options{Stream: "orders", App: "billing", Logger: slog.New(slog.DiscardHandler)}
+	t, err := otelweir.New(&options, telemetry) // adds to options.Events
+	if err != nil {
+		return err
+	}
+	consumer, err := weir.New(client, store, options)
+	if err != nil {
+		return err
+	}
+	stop, err := t.Observe(consumer) // gauges
+	if err != nil {
+		return err
+	}
+	return errors.Join(consumer.Run(ctx, t.Handler(h)), stop())
+}
+
+func Example() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+	srv.Put("orders", "customer-7", []byte(`{"item": "espresso", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}`))
+
+	reader, spans := metric.NewManualReader(), tracetest.NewSpanRecorder()
+	handled, stop := context.WithCancel(context.Background())
+	err := run(handled, srv.Client(), memstore.New(), otelweir.Options{
+		MeterProvider:  metric.NewMeterProvider(metric.WithReader(reader)),
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
+		Carrier:        otelweir.JSON,
+	}, weir.HandlerFunc(func(context.Context, *weir.Batch) error {
+		stop()
+		return nil
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, s := range spans.Ended() {
+		fmt.Println(s.Name(), "of the trace", s.Links()[0].SpanContext.TraceID())
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &all); err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && strings.HasPrefix(m.Name, "weir.handled.") {
+			fmt.Println(m.Name, sum.DataPoints[0].Value)
+		}
+	}
+	// Output:
+	// process orders of the trace 0af7651916cd43dd8448eb211c80319c
+	// weir.handled.records 1
+	// weir.handled.bytes 94
+}
+
+// ofEnvelope finds the trace context of payloads that begin with a line of headers, which no ready
+// carrier knows.
+func ofEnvelope(r weir.Record) propagation.TextMapCarrier {
+	head, _, _ := strings.Cut(string(r.Data[:min(len(r.Data), 200)]), "\n")
+	parent, is := strings.CutPrefix(head, "traceparent: ")
+	if !is {
+		return nil
+	}
+	return propagation.MapCarrier{"traceparent": parent}
+}
+
+func ExampleOptions_carrier() {
+	carrier := ofEnvelope(weir.Record{Data: []byte("traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n{}")})
+	fmt.Fprintln(os.Stdout, carrier.Get("traceparent"))
+	// Output: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+}

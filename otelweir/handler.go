@@ -1,0 +1,146 @@
+package otelweir
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weir-go/weir"
+)
+
+// Handler wraps a handler: each call with records has a span of the kind consumer, "process" and
+// the stream's name, which is in the context that next gets, and its duration is recorded. The
+// span links to where the records came from; see [Options].Carrier. A lease that goes to another
+// worker between two records is no error of the span.
+func (t *Telemetry) Handler(next weir.Handler) weir.Handler {
+	t.wrapped.Store(true)
+	return &handler{t: t, next: next, spans: t.tracer != nil}
+}
+
+// Records is [Telemetry.Handler] for a function that handles one record: each record has a span of
+// its own, and none is made for the batch.
+func (t *Telemetry) Records(f weir.RecordFunc) weir.Handler {
+	t.wrapped.Store(true)
+	if t.tracer == nil {
+		return &handler{t: t, next: f}
+	}
+	return &handler{t: t, next: weir.RecordFunc(func(ctx context.Context, r weir.Record) (err error) {
+		ctx, span := t.process(ctx, r.Stream(), r.Shard(), []weir.Record{r})
+		returned := false
+		defer func() { finish(span, outcome(err, returned)) }()
+		err = f(ctx, r)
+		returned = true
+		return err
+	})}
+}
+
+// ShardHandlers is [Telemetry.Handler] for the handlers that Open makes. Pull and Position stay as
+// they are: a function that pulls has no calls to measure, so what is recorded of it is what
+// [weir.BatchHandled] says.
+func (t *Telemetry) ShardHandlers(next weir.ShardHandlers) weir.ShardHandlers {
+	open := next.Open
+	if open == nil {
+		return next
+	}
+	t.wrapped.Store(true)
+	next.Open = func(ctx context.Context, term weir.Term) (weir.ShardHandler, error) {
+		h, err := open(ctx, term)
+		if err != nil || h == nil {
+			return h, err
+		}
+		return &shardHandler{handler{t: t, next: h, spans: t.tracer != nil}, h}, nil
+	}
+	return next
+}
+
+// shardHandler is a handler of a term.
+type shardHandler struct {
+	handler
+	of weir.ShardHandler
+}
+
+// Close closes the handler of the term.
+func (s *shardHandler) Close(ctx context.Context, why weir.EndReason) { s.of.Close(ctx, why) }
+
+// handler measures another.
+type handler struct {
+	t     *Telemetry
+	next  weir.Handler
+	spans bool
+}
+
+// Handle has the other handler handle b.
+func (h *handler) Handle(ctx context.Context, b *weir.Batch) (err error) {
+	if len(b.Records) == 0 {
+		return h.next.Handle(ctx, b)
+	}
+	// Before the call: the handler may overwrite the slice.
+	first, last := b.Records[0].ArrivalTime(), b.Records[len(b.Records)-1]
+	at := placeKey{b.Stream, b.Shard, b.Epoch}
+	var span trace.Span
+	if h.spans {
+		ctx, span = h.t.process(ctx, b.Stream, b.Shard, b.Records)
+	}
+	h.t.places.begin(at, first)
+	begun, returned := time.Now(), false
+	defer func() {
+		kind := outcome(err, returned)
+		h.t.recordCall(ctx, b.Stream, time.Since(begun), kind)
+		if returned && err == nil {
+			h.t.places.handled(at, first, last.Position(), b.Attempt > 1)
+		} else {
+			h.t.places.failed(at, first)
+		}
+		if span != nil {
+			finish(span, kind)
+		}
+	}()
+	err = h.next.Handle(ctx, b)
+	returned = true
+	return err
+}
+
+// outcome is the kind of error that a call ended with: "" for none, and when the lease is wanted
+// back, which is no failure.
+func outcome(err error, returned bool) string {
+	switch {
+	case !returned:
+		return "panic"
+	case err == nil, errors.Is(err, weir.ErrHandedOff):
+		return ""
+	default:
+		return typeOf(err)
+	}
+}
+
+// recordCall records how long a call of the handler took.
+func (t *Telemetry) recordCall(ctx context.Context, stream string, took time.Duration, kind string) {
+	of := t.of(stream)
+	t.instruments.handlerDuration.Record(ctx, took.Seconds(), of.ownR...)
+	if kind == "" {
+		t.instruments.processDuration.Record(ctx, took.Seconds(), of.processR...)
+		return
+	}
+	t.instruments.processDuration.Record(ctx, took.Seconds(), metric.WithAttributeSet(of.process), metric.WithAttributes(errorType.String(kind)))
+}
+
+// process begins the span of handling records of one shard.
+func (t *Telemetry) process(ctx context.Context, stream, shard string, records []weir.Record) (context.Context, trace.Span) {
+	of := t.of(stream)
+	attributes := append(of.span[:len(of.span):len(of.span)], partition.String(shard), messageCount.Int(len(records)))
+	return t.tracer.Start(ctx, of.processSpan, trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(attributes...), trace.WithLinks(t.links.of(records)...))
+}
+
+// finish ends a span, as failed unless kind is "".
+func finish(span trace.Span, kind string) {
+	if kind != "" {
+		span.SetAttributes(errorType.String(kind))
+		span.SetStatus(codes.Error, "")
+	}
+	span.End()
+}

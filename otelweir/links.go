@@ -1,0 +1,58 @@
+package otelweir
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weir-go/weir"
+)
+
+// mostLooked is how many records of a batch are looked at for links, whatever they have.
+const mostLooked = 1024
+
+// linker makes the links of spans.
+type linker struct {
+	carrier    func(weir.Record) propagation.TextMapCarrier
+	propagator propagation.TextMapPropagator
+	most       int
+}
+
+// of returns links to the spans that records came from, each once, in their order.
+func (l linker) of(records []weir.Record) []trace.Link {
+	if l.carrier == nil {
+		return nil
+	}
+	var links []trace.Link
+	seen := map[trace.SpanID]struct{}{}
+	for _, r := range records[:min(len(records), mostLooked)] {
+		from := l.from(r)
+		if !from.IsValid() {
+			continue
+		}
+		if _, again := seen[from.SpanID()]; again {
+			continue
+		}
+		seen[from.SpanID()] = struct{}{}
+		if links = append(links, trace.Link{SpanContext: from}); len(links) == l.most {
+			break
+		}
+	}
+	return links
+}
+
+// from returns the span that a record came from, an invalid one if there is none. A panic of the
+// carrier costs the link: it must not hold up the records.
+func (l linker) from(r weir.Record) (from trace.SpanContext) {
+	defer func() {
+		if recover() != nil {
+			from = trace.SpanContext{}
+		}
+	}()
+	carrier := l.carrier(r)
+	if carrier == nil {
+		return trace.SpanContext{}
+	}
+	return trace.SpanContextFromContext(l.propagator.Extract(context.Background(), carrier))
+}

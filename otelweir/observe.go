@@ -1,0 +1,131 @@
+package otelweir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
+)
+
+// Observe has the gauges of t ask c for its shards whenever metrics are collected, until stop is
+// called. c is the consumer that was made with the options given to [New]. A shard that another
+// worker has by then is not among its gauges any more.
+func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
+	if c == nil {
+		return nil, errors.New("otelweir: Observe needs a consumer")
+	}
+	in, version := t.instruments, weirVersion()
+	registered, err := in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		t.observe(o, c.Shards(), time.Now())
+		o.ObserveInt64(in.eventsDropped, int64(c.Counts().EventsDropped), metric.WithAttributes(appKey.String(t.app)))
+		o.ObserveInt64(in.buildInfo, 1, metric.WithAttributes(appKey.String(t.app), workerKey.String(t.worker), versionKey.String(version)))
+		return nil
+	}, in.leases, in.leader, in.leaderTerm, in.shardState, in.buildInfo, in.lag, in.handledLag, in.checkpointLag, in.eventsDropped)
+	if err != nil {
+		return nil, fmt.Errorf("otelweir: registering gauges: %w", err)
+	}
+	return registered.Unregister, nil
+}
+
+// stateOf is a state that shards of a stream are in.
+type stateOf struct {
+	stream string
+	state  health.State
+}
+
+// observe tells what shards, all that the worker holds, say.
+func (t *Telemetry) observe(o metric.Observer, shards []weir.ShardStatus, now time.Time) {
+	leases, worst, held := map[string]int64{}, map[string]lags{}, map[placeKey]bool{}
+	states := map[stateOf]int64{}
+	for _, stream := range t.streams.seen() {
+		leases[stream] = 0
+	}
+	for _, s := range shards {
+		if s.State == weir.ShardAbandoned { // its lease may be another worker's
+			continue
+		}
+		key := placeKey{s.Stream, s.Shard, s.Epoch}
+		held[key] = true
+		leases[s.Stream]++
+		var l lags
+		var state health.State
+		t.places.locked(key, func(at *place) {
+			l = at.look(s, now)
+			state = at.judge(s, l, t.worker, now)
+		})
+		states[stateOf{s.Stream, state}]++
+		if t.perShard {
+			o.ObserveInt64(t.instruments.shardState, 1, metric.WithAttributes(appKey.String(t.app), streamKey.String(s.Stream), shardKey.String(s.Shard), stateKey.String(state.Label())))
+			t.tellLags(o, l, t.with(s.Stream, shardKey.String(s.Shard)))
+		}
+		if before, some := worst[s.Stream]; some {
+			l = l.worst(before)
+		}
+		worst[s.Stream] = l
+	}
+	t.places.keep(held)
+	if !t.perShard {
+		for of, n := range states {
+			o.ObserveInt64(t.instruments.shardState, n, t.with(of.stream, stateKey.String(of.state.Label())))
+		}
+	}
+	for _, stream := range slices.Sorted(maps.Keys(leases)) {
+		o.ObserveInt64(t.instruments.leases, leases[stream], t.ofStreamOnly(stream))
+		if l, some := worst[stream]; some && !t.perShard {
+			t.tellLags(o, l, t.ofStreamOnly(stream))
+		}
+	}
+	t.tellLeading(o)
+}
+
+func (t *Telemetry) ofStreamOnly(stream string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(appKey.String(t.app), streamKey.String(stream)))
+}
+
+func (t *Telemetry) tellLags(o metric.Observer, l lags, of metric.MeasurementOption) {
+	for _, g := range []struct {
+		gauge metric.Float64Observable
+		value time.Duration
+	}{{t.instruments.lag, l.read}, {t.instruments.handledLag, l.handled}, {t.instruments.checkpointLag, l.saved}} {
+		if g.value != unknown {
+			o.ObserveFloat64(g.gauge, g.value.Seconds(), of)
+		}
+	}
+}
+
+// tellLeading tells whether this worker leads, and the term only where it does: what another
+// worker knows of it is old.
+func (t *Telemetry) tellLeading(o metric.Observer) {
+	app := metric.WithAttributes(appKey.String(t.app))
+	last := t.leading.Load()
+	if last == nil || !last.Leads {
+		o.ObserveInt64(t.instruments.leader, 0, app)
+		return
+	}
+	o.ObserveInt64(t.instruments.leader, 1, app)
+	o.ObserveInt64(t.instruments.leaderTerm, int64(last.Term), app)
+}
+
+// weirVersion is the version of weir that the program was built with.
+func weirVersion() string {
+	const module = "github.com/weir-go/weir"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == module && m.Version != "" {
+			return m.Version
+		}
+	}
+	return "(devel)"
+}

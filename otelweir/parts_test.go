@@ -1,0 +1,302 @@
+package otelweir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/otlptranslator"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/shard"
+)
+
+// Dashboards and alerts are made for these names.
+func TestNamesInPrometheus(t *testing.T) {
+	namer := otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
+	for name, m := range map[string]otlptranslator.Metric{
+		"weir_handled_records_total":         {Name: "weir.handled.records", Unit: "{record}", Type: otlptranslator.MetricTypeMonotonicCounter},
+		"weir_handled_bytes_total":           {Name: "weir.handled.bytes", Unit: "By", Type: otlptranslator.MetricTypeMonotonicCounter},
+		"weir_given_up_records_total":        {Name: "weir.given_up.records", Unit: "{record}", Type: otlptranslator.MetricTypeMonotonicCounter},
+		"weir_handler_duration_seconds":      {Name: "weir.handler.duration", Unit: "s", Type: otlptranslator.MetricTypeHistogram},
+		"weir_lag_seconds":                   {Name: "weir.lag", Unit: "s", Type: otlptranslator.MetricTypeGauge},
+		"weir_leases":                        {Name: "weir.leases", Unit: "{lease}", Type: otlptranslator.MetricTypeGauge},
+		"weir_shard_state":                   {Name: "weir.shard.state", Unit: "{shard}", Type: otlptranslator.MetricTypeGauge},
+		"weir_leader":                        {Name: "weir.leader", Type: otlptranslator.MetricTypeGauge},
+		"weir_leader_term":                   {Name: "weir.leader.term", Type: otlptranslator.MetricTypeGauge},
+		"weir_build_info":                    {Name: "weir.build.info", Type: otlptranslator.MetricTypeGauge},
+		"messaging_process_duration_seconds": {Name: "messaging.process.duration", Unit: "s", Type: otlptranslator.MetricTypeHistogram},
+	} {
+		if got, err := namer.Build(m); err != nil || got != name {
+			t.Errorf("%s is %s, %v, want %s", m.Name, got, err, name)
+		}
+	}
+}
+
+func TestEveryEventReachesBoth(t *testing.T) {
+	set := func(n *int) (e weir.Events) {
+		v := reflect.ValueOf(&e).Elem()
+		for i := range v.NumField() {
+			v.Field(i).Set(reflect.MakeFunc(v.Field(i).Type(), func([]reflect.Value) []reflect.Value { *n++; return nil }))
+		}
+		return e
+	}
+	call := func(e weir.Events) {
+		v := reflect.ValueOf(e)
+		for i := range v.NumField() {
+			if v.Field(i).IsNil() {
+				t.Errorf("%s is nil", v.Type().Field(i).Name)
+				continue
+			}
+			v.Field(i).Call([]reflect.Value{reflect.ValueOf(context.Background()), reflect.Zero(v.Field(i).Type().In(1))})
+		}
+	}
+	n := reflect.TypeFor[weir.Events]().NumField()
+	var first, second int
+	call(both(set(&first), set(&second)))
+	call(both(set(&first), weir.Events{}))
+	call(both(weir.Events{}, set(&second)))
+	if first != 2*n || second != 2*n {
+		t.Errorf("%d and %d calls, want %d of each", first, second, 2*n)
+	}
+	if got := both(weir.Events{}, weir.Events{}); !reflect.ValueOf(got).IsZero() {
+		t.Error("two that are empty make one that is not")
+	}
+}
+
+type coded string
+
+func (c coded) Error() string     { return "x" }
+func (c coded) ErrorCode() string { return string(c) }
+
+func TestKindsOfErrors(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("x: %w", weir.ErrLeaseLost), "lease_lost"},
+		{weir.ErrStopping, "stopping"},
+		{weir.ErrStalled, "stalled"},
+		{&weir.PanicError{Who: "the handler", Value: errors.New("x")}, "panic"},
+		{fmt.Errorf("x: %w", coded("ThrottlingException")), "ThrottlingException"},
+		{coded("49590338271490256608559692538361571095921575989136588898"), "otelweir.coded"},
+		{coded(strings.Repeat("x", 65)), "otelweir.coded"},
+		{context.DeadlineExceeded, "timeout"},
+		{fmt.Errorf("x: %w", context.Canceled), "canceled"},
+		{errors.New("49590338271490256608559692538361571095921575989136588898"), "_OTHER"},
+		{errors.Join(errors.New("x")), "_OTHER"},
+		{fmt.Errorf("x: %w", &time.ParseError{}), "*time.ParseError"},
+	} {
+		if got := outcome(c.err, true); got != c.want {
+			t.Errorf("%v is of kind %q, want %q", c.err, got, c.want)
+		}
+	}
+	if got := outcome(fmt.Errorf("x: %w", weir.ErrHandedOff), true); got != "" {
+		t.Errorf("a lease that is wanted back is of kind %q", got)
+	}
+	if got := outcome(nil, false); got != "panic" {
+		t.Errorf("a call that did not return is of kind %q", got)
+	}
+}
+
+const (
+	parent     = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	ofDatadog  = "00-0000000000000000000000000000000b-0000000000000016-01"
+	ofDatadog2 = "00-640cfd8d00000000000000000000000b-0000000000000016-00"
+)
+
+func TestCarriers(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		carrier func(weir.Record) propagation.TextMapCarrier
+		data    string
+		want    string // "" for none
+	}{
+		{"a member", JSON, `{"traceparent":"` + parent + `","x":[1,{}]}`, parent},
+		{"not on top", JSON, `{"x":{"traceparent":"` + parent + `"}}`, ""},
+		{"no string", JSON, `{"traceparent":1}`, ""},
+		{"null", JSON, `{"traceparent":null}`, ""},
+		{"an array", JSON, `["traceparent"]`, ""},
+		{"cut off", JSON, `{"traceparent":"` + parent, ""},
+		{"endless", JSON, `{"traceparent":"` + strings.Repeat("0", 2000) + `"}`, ""},
+		{"too large", JSON, `{"traceparent":"` + parent + `","x":"` + strings.Repeat("x", mostPayload) + `"}`, ""},
+		{"no JSON", JSON, "\x00\xff", ""},
+		{"empty", JSON, "", ""},
+		{"W3C of Datadog", Datadog, `{"_datadog":{"traceparent":"` + parent + `","x-datadog-trace-id":"1"}}`, parent},
+		{"Datadog's own", Datadog, `{"_datadog":{"x-datadog-trace-id":"11","x-datadog-parent-id":"22","x-datadog-sampling-priority":"1"}}`, ofDatadog},
+		{"of 128 bits", Datadog, `{"_datadog":{"x-datadog-trace-id":"11","x-datadog-parent-id":"22","x-datadog-sampling-priority":"-1","x-datadog-tags":"_dd.p.dm=-0,_dd.p.tid=640cfd8d00000000"}}`, ofDatadog2},
+		{"a damaged upper half", Datadog, `{"_datadog":{"x-datadog-trace-id":"11","x-datadog-parent-id":"22","x-datadog-tags":"_dd.p.tid=zzzzzzzzzzzzzzzz"}}`, ""},
+		{"no span", Datadog, `{"_datadog":{"x-datadog-trace-id":"11"}}`, ""},
+		{"trace 0", Datadog, `{"_datadog":{"x-datadog-trace-id":"0","x-datadog-parent-id":"22"}}`, ""},
+		{"numbers", Datadog, `{"_datadog":{"x-datadog-trace-id":11,"x-datadog-parent-id":22}}`, ""},
+		{"no object", Datadog, `{"_datadog":"x"}`, ""},
+	} {
+		got := c.carrier(weir.Record{Data: []byte(c.data)})
+		if got == nil && c.want != "" || got != nil && got.Get("traceparent") != c.want {
+			t.Errorf("%s: %v, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func FuzzCarriers(f *testing.F) {
+	f.Add([]byte(`{"traceparent":"` + parent + `","_datadog":{"x-datadog-trace-id":"11","x-datadog-parent-id":"22"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, carrier := range []func(weir.Record) propagation.TextMapCarrier{JSON, Datadog} {
+			links := linker{carrier, propagation.TraceContext{}, 1}.of([]weir.Record{{Data: data}})
+			for _, l := range links {
+				if !l.SpanContext.IsValid() || !l.SpanContext.IsRemote() {
+					t.Errorf("%q makes the link %v", data, l)
+				}
+			}
+		}
+	})
+}
+
+func linked(span int) weir.Record {
+	return weir.Record{Data: fmt.Appendf(nil, `{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-%016x-01"}`, span)}
+}
+
+func TestLinksAreBounded(t *testing.T) {
+	spans := func(links []trace.Link) (ids []string) {
+		for _, l := range links {
+			ids = append(ids, strings.TrimLeft(l.SpanContext.SpanID().String(), "0"))
+		}
+		return ids
+	}
+	l := linker{JSON, propagation.TraceContext{}, 2}
+	if got := spans(l.of([]weir.Record{{}, linked(1), linked(1), linked(2), linked(3)})); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("links to %q, want the first two", got)
+	}
+	if got := l.of(append(make([]weir.Record, mostLooked), linked(1))); got != nil {
+		t.Errorf("links to %v, beyond what is looked at", got)
+	}
+	l.carrier = func(weir.Record) propagation.TextMapCarrier { panic("x") }
+	if got := l.of([]weir.Record{linked(1)}); got != nil {
+		t.Errorf("a carrier that panics makes %v", got)
+	}
+}
+
+func TestLags(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }
+	s := func(state, reading weir.ShardState, behind int) weir.ShardStatus {
+		return weir.ShardStatus{State: state, Reading: reading, Since: ago(7), Behind: time.Duration(behind) * time.Second}
+	}
+	var never time.Time
+	for _, c := range []struct {
+		name                    string
+		s                       weir.ShardStatus
+		silent, oldest, unsaved time.Time
+		read, handled, saved    int
+	}{
+		{"at the tip", s(weir.ShardAtTip, weir.ShardAtTip, 0), never, never, never, 0, 0, 0},
+		{"nothing was read yet", s(weir.ShardReading, weir.ShardReading, -1), never, never, never, -1, -1, -1},
+		{"reading is behind", s(weir.ShardReading, weir.ShardReading, 60), never, never, never, 60, 60, 60},
+		{"reads fail", s(weir.ShardBackingOff, weir.ShardBackingOff, 60), ago(30), never, never, 90, 90, 90},
+		{"the handler is at work", s(weir.ShardHandling, weir.ShardReading, 0), never, ago(5), never, 0, 5, 5},
+		{"by a clock that is ahead", s(weir.ShardHandling, weir.ShardReading, 0), never, ago(-5), never, 0, 0, 0},
+		{"at work, unseen", s(weir.ShardHandling, weir.ShardReading, 2), never, never, never, 2, 9, 9},
+		{"a batch is gathered", s(weir.ShardGathering, weir.ShardReading, 0), never, never, never, 0, 7, 7},
+		{"not saved yet", s(weir.ShardAtTip, weir.ShardAtTip, 0), never, never, ago(3), 0, 0, 3},
+	} {
+		want := lags{time.Duration(c.read) * time.Second, time.Duration(c.handled) * time.Second, time.Duration(c.saved) * time.Second}
+		for _, lag := range []*time.Duration{&want.read, &want.handled, &want.saved} {
+			*lag = max(*lag, unknown)
+		}
+		if got := lagsOf(c.s, c.silent, c.oldest, c.unsaved, now); got != want {
+			t.Errorf("%s: %v, want %v", c.name, got, want)
+		}
+	}
+}
+
+func TestReadingIsSilent(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	begun, long := now.Add(-time.Second), now.Add(-time.Hour)
+	var never time.Time
+	for _, c := range []struct {
+		name    string
+		reading weir.ShardState
+		attempt int
+		before  time.Time
+		want    time.Time
+	}{
+		{"while it waits after a failure", weir.ShardBackingOff, 1, never, begun},
+		{"since the first failure", weir.ShardBackingOff, 5, long, long},
+		{"also while it tries again", weir.ShardReading, 5, long, long},
+		{"until that succeeds", weir.ShardReading, 0, long, never},
+		{"not when the handler alone fails", weir.ShardReading, 1, never, never},
+		{"while the handler takes nothing", weir.ShardAwaitingHandler, 0, never, begun},
+	} {
+		s := weir.ShardStatus{Reading: c.reading, ReadingSince: begun, Attempt: c.attempt}
+		if got := silentSince(s, c.before, now); !got.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWhatIsNotSavedIsKnown(t *testing.T) {
+	var p places
+	key := placeKey{"orders", "shardId-1", 1}
+	start := time.Unix(1_700_000_000, 0)
+	end := func(i int) weir.Position {
+		at, err := shard.After(fmt.Sprint(1000 + i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	unsaved := func() (since time.Time) {
+		p.locked(key, func(at *place) { since = at.unsaved() })
+		return since
+	}
+	const many = 2 * mostMarks
+	for i := range many {
+		first := start.Add(time.Duration(i) * time.Second)
+		p.begin(key, first)
+		p.handled(key, first, end(i), false)
+	}
+	p.locked(key, func(at *place) {
+		if len(at.marks) != mostMarks || len(at.atHand) != 0 {
+			t.Errorf("%d marks and %d calls, want %d and 0", len(at.marks), len(at.atHand), mostMarks)
+		}
+	})
+	if got := unsaved(); !got.Equal(start) {
+		t.Errorf("unsaved since %v, want %v", got, start)
+	}
+	p.saved(key, end(9))
+	if got := unsaved(); !got.Equal(start.Add(10 * time.Second)) {
+		t.Errorf("unsaved since %v, want the eleventh", got)
+	}
+	p.saved(key, end(many-2))
+	if got := unsaved(); !got.Equal(start.Add((mostMarks - 1) * time.Second)) {
+		t.Errorf("unsaved since %v, want what the last mark began with", got)
+	}
+	p.saved(key, end(many-1))
+	if got := unsaved(); !got.IsZero() {
+		t.Errorf("unsaved since %v, though all is saved", got)
+	}
+	p.keep(nil)
+	if len(p.of) != 0 {
+		t.Error("a lease that is not held is kept")
+	}
+}
+
+func TestInstrumentsAreMade(t *testing.T) {
+	made, err := newInstruments(noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, i := reflect.ValueOf(*made), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsNil() {
+			t.Errorf("%s is nil", v.Type().Field(i).Name)
+		}
+	}
+}
