@@ -164,7 +164,7 @@ Exit codes:
 	}
 	in("try", demoCommand(t), localCommand(t))
 	in("stream", putCommand(t), tailCommand(t), consumeCommand(t), streamCommand(t), fanoutCommand(t))
-	in("app", groupCommand(t), dashboardCommand(t), doctorCommand(t), deadCommand(t), storeCommand(t))
+	in("app", groupCommand(t), dashboardCommand(t), exporterCommand(t), doctorCommand(t), deadCommand(t), storeCommand(t))
 	root.AddCommand(versionCommand(t), demoWorkerCommand(t))
 	root.SetOut(t.out) // the scripts go where this is when their commands are made
 	root.InitDefaultCompletionCmd()

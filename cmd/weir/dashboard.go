@@ -154,6 +154,11 @@ func (s shownStore) said(err error) error {
 
 // servePage serves until ctx ends.
 func servePage(ctx context.Context, t terminal, addr string, page http.Handler) error {
+	return serveUntil(ctx, t, addr, page, func(addr string) string { return fmt.Sprintf("the page is at http://%s/", addr) })
+}
+
+// serveUntil serves on an address until ctx ends, and says where.
+func serveUntil(ctx context.Context, t terminal, addr string, page http.Handler, where func(addr string) string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return listenError("--addr", addr, err)
@@ -164,14 +169,14 @@ func servePage(ctx context.Context, t terminal, addr string, page http.Handler) 
 	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	t.note("the page is at http://%s/", listener.Addr())
+	t.note("%s", where(listener.Addr().String()))
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		t.note("%s is not only for this machine, and whoever reaches it sees names of streams, shards and workers, positions and errors, without a password", listener.Addr())
 	}
 	select {
 	case <-ctx.Done():
 	case err := <-done:
-		return fmt.Errorf("the page: %w", err)
+		return fmt.Errorf("serving %s: %w", addr, err)
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()

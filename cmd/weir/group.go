@@ -100,7 +100,7 @@ func (g *target) url(cmd *cobra.Command, flags ...string) (storeURL, error) {
 	if url.kind == storeMemory {
 		return url, usagef("memory: belongs to the worker that uses it: nobody else can look into it")
 	}
-	if cmd.Flags().Lookup("app") != nil {
+	if f := cmd.Flags().Lookup("app"); f != nil && f.Value.Type() == "string" { // else they are several
 		if err := lease.CheckApp(g.app); err != nil {
 			return url, usagef("--app: %s", strings.TrimPrefix(err.Error(), "lease: "))
 		}

@@ -22,7 +22,8 @@ type Lag struct {
 type Look struct {
 	At   time.Time
 	View lease.View // with its leases
-	// Silent are sessions that do not beat any more, although they have not ended.
+	// Silent are sessions that do not beat any more, although they have not ended. For [Watch.Add]
+	// it may be nil: the watch sees that by itself.
 	Silent map[string]bool
 	// Lags are those that are known.
 	Lags      map[lease.Key]Lag
@@ -34,10 +35,21 @@ type Look struct {
 type Watch struct {
 	Options health.Options
 	windows map[lease.Key]*health.Window
+	beats   map[string]beat
+}
+
+// beat is a session's count of beats, and when a look first found it.
+type beat struct {
+	count uint64
+	since time.Time
 }
 
 // Add takes a look in, and forgets shards whose leases are gone.
 func (w *Watch) Add(l Look) {
+	silent := w.listen(l)
+	if l.Silent == nil {
+		l.Silent = silent
+	}
 	kept := map[lease.Key]*health.Window{}
 	for key, o := range Shards(l) {
 		window := w.windows[key]
@@ -48,6 +60,34 @@ func (w *Watch) Add(l Look) {
 		kept[key] = window
 	}
 	w.windows = kept
+}
+
+// listen returns the sessions whose beats were not seen to move for their failover time.
+func (w *Watch) listen(l Look) map[string]bool {
+	beats, silent := map[string]beat{}, map[string]bool{}
+	for _, of := range l.View.Workers {
+		b, known := w.beats[of.Session]
+		if !known || b.count != of.Beat {
+			b = beat{of.Beat, l.At}
+		}
+		beats[of.Session] = b
+		if !of.Ended && l.At.Sub(b.since) >= of.Times.Or(lease.DefaultTimes).Failover {
+			silent[of.Session] = true
+		}
+	}
+	w.beats = beats
+	return silent
+}
+
+// Living is how many workers have neither ended nor fallen silent.
+func (w *Watch) Living(v lease.View, at time.Time) int {
+	n := 0
+	for _, of := range v.Workers {
+		if b, known := w.beats[of.Session]; !of.Ended && known && at.Sub(b.since) < of.Times.Or(lease.DefaultTimes).Failover {
+			n++
+		}
+	}
+	return n
 }
 
 // Judge says how each shard stands at a moment, the worst first, and how the application does.
