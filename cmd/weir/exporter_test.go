@@ -117,8 +117,13 @@ func TestExporterTellsWhatItSeesFromTheOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	request.Host = "evil.example"
-	if resp, err := http.DefaultClient.Do(request); err != nil || resp.StatusCode != http.StatusForbidden {
-		t.Errorf("a page that points its name here gets %v, %v", resp, err)
+	resp, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a page that points its name here gets %s", resp.Status)
 	}
 	worked(t, 20, endpoint, store)
 	until("all is handled", "lag.json", `"lag_seconds":0,`)
