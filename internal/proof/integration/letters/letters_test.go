@@ -1,4 +1,4 @@
-// Package letters_test holds boxes for letters to their contract on real databases.
+// Package letters_test holds places for letters to their contracts on real servers.
 package letters_test
 
 import (
