@@ -120,16 +120,18 @@ var copiesPool = sync.Pool{New: func() any { return new([]Record) }}
 var (
 	errOtherShard = errors.New("weir: progress with a record that was not read from the batch's shard")
 	errNotInBatch = errors.New("weir: progress with a record that is not in the batch")
+	errBatchOver  = errors.New("weir: progress in a batch that is over; what is not done of it will be handled again")
 )
 
-// markDone notes that everything up to and including r is done. use is that of the batch.
-func (d *delivery) markDone(r Record, use uint64) error {
+// markDone notes that everything of the batch up to and including r is done.
+func (d *delivery) markDone(b *Batch, r Record) error {
 	if r.from == nil || *r.from != *d.from {
 		return errOtherShard
 	}
-	found, over, whole, done := false, true, false, 0
+	// A delivery is used for other records only when all of these are done.
+	found, over, whole, done := false, true, true, 0
 	d.mu.Lock()
-	if use == d.use {
+	if b.use == d.use {
 		var i int
 		if i, found = d.find(r); found {
 			d.done = max(d.done, i+1)
@@ -142,7 +144,10 @@ func (d *delivery) markDone(r Record, use uint64) error {
 	}
 	d.mu.Unlock()
 	if d.parallel != nil && !over {
-		d.parallel.of.noteDone(d.parallel, use, done)
+		d.parallel.of.noteDone(d.parallel, b.use, done)
+	}
+	if d.parallel != nil && over && whole {
+		_, found = sort.Find(len(b.given), func(i int) int { return r.Position().Compare(b.given[i].Position()) })
 	}
 	lost := d.loop.term.Lost()
 	switch {
@@ -150,6 +155,8 @@ func (d *delivery) markDone(r Record, use uint64) error {
 		return nil
 	case lost != nil:
 		return lost
+	case over && !whole:
+		return errBatchOver
 	case over || !found:
 		return errNotInBatch
 	case d.pulled:
@@ -301,6 +308,9 @@ func (d *delivery) next() *Batch {
 		b.Records = (*d.copies)[:rest:rest]
 	case rest > 0:
 		b.Records = d.kept.handler(nil, d.done, d.limit())
+	}
+	if d.parallel != nil {
+		b.given = b.Records
 	}
 	return b
 }

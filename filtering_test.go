@@ -352,6 +352,16 @@ func TestAFilterThatFailsRecordsCannotBePulled(t *testing.T) {
 	})
 }
 
+func TestWhatIsPulledCannotBeGivenUp(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		opts := weir.Options{GiveUp: weir.GiveUp{To: &letterbox{}}}
+		stop := startShards(t, srv, memstore.New(), opts, weir.ShardHandlers{Pull: new(collector).pull})
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "leave Options.GiveUp out") {
+			t.Error(err)
+		}
+	})
+}
+
 // A sink that keeps no ends of shards is not behind in one of which it lacks only what was dropped.
 func TestASinkIsNotBehindBecauseOfWhatIsDropped(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

@@ -102,6 +102,7 @@ type Batch struct {
 
 	delivery *delivery // nil in a batch of a Reader, or of a test
 	use      uint64    // of the delivery
+	given    []Record  // with Parallel: the records, which the delivery forgets when they are done
 }
 
 var errNoDelivery = errors.New("weir: progress in a batch that did not come from a consumer")
@@ -115,7 +116,7 @@ func (b *Batch) Done(r Record) error {
 	if b.delivery == nil {
 		return errNoDelivery
 	}
-	return b.delivery.markDone(r, b.use)
+	return b.delivery.markDone(b, r)
 }
 
 // Checkpoint is [Batch.Done] that returns when the progress is durable in the store. It fails with

@@ -148,7 +148,8 @@ type Options struct {
 	RetryMin, RetryMax time.Duration
 
 	// GiveUp says when a record is given up that the handler fails at, and where its letter goes.
-	// By default nothing is, and handling it again goes on for ever.
+	// By default nothing is, and handling it again goes on for ever. It does not go with
+	// [ShardHandlers].Pull and [Consumer.Records], which have no failures of records.
 	GiveUp GiveUp
 	// Parallel has the partition keys of a shard be handled side by side. By default one batch of a
 	// shard is handled after the other.

@@ -418,6 +418,10 @@ func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			for _, old := range before {
+				done := old.Records[0]
+				if err := old.Done(done); err != nil {
+					t.Errorf("a record that is done: %v", err)
+				}
 				if of := old.Records[0].PartitionKey; of != r.PartitionKey && old.Done(r) == nil {
 					t.Errorf("a batch of %q takes a record of %q", of, r.PartitionKey)
 				}
@@ -437,6 +441,11 @@ func TestABatchThatIsOverTakesNoRecordOfTheNext(t *testing.T) {
 		_, stop, over := runs(t, srv, memstore.New(), weir.Options{Batch: 1, Parallel: weir.Parallel{Keys: 2}}, h.handle)
 		until(t, "all", time.Minute, func() bool { return h.all() == 2*len(keys) })
 		h.inOrder(keys, 2)
+		for _, old := range before {
+			if err := old.Checkpoint(t.Context(), old.Records[0]); err != nil {
+				t.Errorf("a record that is done: %v", err)
+			}
+		}
 		stop()
 		if err := <-over; err != nil {
 			t.Error(err)

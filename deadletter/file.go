@@ -239,22 +239,11 @@ func parse(line []byte) (i Item, some bool, err error) {
 		Version int `json:"weir_letter"`
 		IDs     []string
 	}
-	if err := json.Unmarshal(line, &is); err != nil {
-		return i, false, fmt.Errorf("no letter: %w", err)
-	}
-	switch {
-	case is.Version == 0:
-		return i, false, errors.New(`no letter: it has no "weir_letter"`)
-	case is.Version > Version:
-		return i, false, fmt.Errorf("a letter of form %d; this weir reads up to %d", is.Version, Version)
-	case is.IDs != nil:
+	if json.Unmarshal(line, &is) == nil && is.Version == Version && is.IDs != nil {
 		return i, false, nil
 	}
-	if err := json.Unmarshal(line, &i.Letter); err != nil {
+	if i.Letter, err = Parse(line); err != nil {
 		return Item{}, false, fmt.Errorf("no letter: %w", err)
-	}
-	if i.ID == "" {
-		return Item{}, false, errors.New("a letter without an id")
 	}
 	return i, true, nil
 }

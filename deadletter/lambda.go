@@ -3,6 +3,7 @@ package deadletter
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,6 +105,16 @@ type lambdaKinesis struct {
 	Arrived        json.RawMessage `json:"approximateArrivalTimestamp,omitempty"` // seconds with three digits behind the point
 }
 
+// LambdaMessage is a message of Lambda's form.
+type LambdaMessage struct {
+	ID string // its requestId
+	// Mapping is a UUID that stands for the function and the stream, as that of an event source
+	// mapping does.
+	Mapping string
+	Letters []Letter // what it is about, a part of the letters that were given
+	Text    []byte
+}
+
 // Message is the message about letters that were put together: one or more of one shard, in order.
 // The same letters have the same message, also its requestId. Records of one aggregate count as one
 // in batchSize, as they do for Lambda, and have one sequence number; the payload has each of them.
@@ -118,11 +129,56 @@ func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 	if len(letters) == 0 {
 		return nil, errors.New("weir: a message of Lambda's form is about one letter at least")
 	}
+	m, err := l.message(letters)
+	return m.Text, err
+}
+
+// Messages are the messages about letters, in order: a message for those of one shard that stand
+// one behind the other, as [Lambda.Message] has it. With Payload its event is no larger than one
+// that a function may get, 6 MiB, unless it has only one record.
+func (l *Lambda) Messages(letters []Letter) (all []LambdaMessage, err error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	for len(letters) > 0 {
+		n := l.together(letters)
+		m, err := l.message(letters[:n:n])
+		if err != nil {
+			return nil, err
+		}
+		all, letters = append(all, m), letters[n:]
+	}
+	return all, nil
+}
+
+const (
+	mostLambdaEvent  = 6 << 20
+	mostLambdaMember = 1 << 10 // of a record in an event, all but its key and data
+)
+
+// together is how many of the letters, from the first on, one message is about.
+func (l *Lambda) together(letters []Letter) (n int) {
+	event := 0
+	for n < len(letters) && letters[n].Stream == letters[0].Stream && letters[n].Shard == letters[0].Shard {
+		at := &letters[n]
+		event += base64.StdEncoding.EncodedLen(len(at.Data)) + 6*len(at.PartitionKey) + mostLambdaMember
+		if l.Payload && n > 0 && event > mostLambdaEvent {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func (l *Lambda) message(letters []Letter) (LambdaMessage, error) {
 	first, last := &letters[0], &letters[len(letters)-1]
 	arn, region, _ := l.stream(first.Stream)
+	of := LambdaMessage{
+		ID: lambdaID(first.ID, last.ID, fmt.Sprint(last.GivenUp.UnixMilli())), Mapping: lambdaID(l.FunctionARN, arn), Letters: letters,
+	}
 	m := lambdaMessage{
 		Request: lambdaRequest{
-			ID: lambdaID(first.ID, last.ID, last.GivenUp), FunctionARN: l.FunctionARN, Condition: "RetryAttemptsExhausted", Invokes: max(1, last.Attempts),
+			ID: of.ID, FunctionARN: l.FunctionARN, Condition: "RetryAttemptsExhausted", Invokes: max(1, last.Attempts),
 		},
 		Response:  &lambdaResponse{200, "$LATEST", "Unhandled"},
 		Version:   "1.0",
@@ -139,7 +195,7 @@ func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 	for i := range letters {
 		at := &letters[i]
 		if at.Stream != first.Stream || at.Shard != first.Shard {
-			return nil, fmt.Errorf("weir: a message of Lambda's form is about one shard: letters %s and %s", first.ID, at.ID)
+			return of, fmt.Errorf("weir: a message of Lambda's form is about one shard: letters %s and %s", first.ID, at.ID)
 		}
 		if i == 0 || at.SequenceNumber != letters[i-1].SequenceNumber {
 			m.Batch.Size++
@@ -154,11 +210,13 @@ func (l *Lambda) Message(letters []Letter) ([]byte, error) {
 	if l.Payload {
 		payload, err := lambdaJSON(event)
 		if err != nil {
-			return nil, err
+			return of, err
 		}
 		m.Payload = string(payload)
 	}
-	return lambdaJSON(m)
+	text, err := lambdaJSON(m)
+	of.Text = text
+	return of, err
 }
 
 // lambdaJSON leaves <, > and & as they are, as Lambda does.
@@ -187,9 +245,9 @@ func lambdaSeconds(t time.Time) json.RawMessage {
 	return fmt.Appendf(nil, "%d.%03d", t.Unix(), t.Nanosecond()/int(time.Millisecond))
 }
 
-// lambdaID is a UUID (of version 8) that the same letters have again.
-func lambdaID(first, last string, at time.Time) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", first, last, at.UnixMilli()))
+// lambdaID is a UUID (of version 8) that the same parts have again.
+func lambdaID(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }

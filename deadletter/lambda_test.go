@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,5 +129,44 @@ func TestWhatLambdasFormRefuses(t *testing.T) {
 		if got, err := row.Message(row.letters); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v", want, got, err)
 		}
+	}
+}
+
+// Letters of several shards, and more than an event may have, make several messages.
+func TestMessagesOfLambdasForm(t *testing.T) {
+	letters := failed(deadletter.Attempts, 1, 2, 3, 4, 5, 6)
+	letters[2].Shard, letters[4].Stream, letters[5].Stream = "shardId-000000000001", "other", "other"
+	messages, err := lambda.Messages(letters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, mappings := map[string]bool{}, map[string]bool{}
+	var about []int
+	for _, m := range messages {
+		about = append(about, len(m.Letters))
+		ids[m.ID], mappings[m.Mapping] = true, true
+		if one, err := lambda.Message(m.Letters); err != nil || string(one) != string(m.Text) || !strings.Contains(string(one), `"requestId":"`+m.ID+`"`) {
+			t.Errorf("%s, %v", one, err)
+		}
+	}
+	if !slices.Equal(about, []int{2, 1, 1, 2}) || len(ids) != 4 || len(mappings) != 2 {
+		t.Errorf("messages about %d letters, %d IDs, mappings %v", about, len(ids), mappings)
+	}
+	if none, err := lambda.Messages(nil); len(none) != 0 || err != nil {
+		t.Errorf("%+v, %v", none, err)
+	}
+	if _, err := (&deadletter.Lambda{}).Messages(letters); err == nil {
+		t.Error("no ARNs are needed")
+	}
+
+	with := lambda
+	with.Payload = true
+	letters = failed(deadletter.Attempts, 1, 2, 3, 4)
+	letters[0].Data, letters[1].Data, letters[2].Data = make([]byte, 10<<20), make([]byte, 3<<20), make([]byte, 1<<20)
+	if messages, err = with.Messages(letters); err != nil || len(messages) != 2 || len(messages[0].Letters) != 1 || len(messages[1].Letters) != 3 {
+		t.Errorf("%d messages, %v", len(messages), err)
+	}
+	if messages, err = lambda.Messages(letters); err != nil || len(messages) != 1 {
+		t.Errorf("%d messages without payload, %v", len(messages), err)
 	}
 }

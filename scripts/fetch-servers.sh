@@ -58,6 +58,17 @@ if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynam
 	cat "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java" >"$deps/dynamodb-local/.fetched"
 fi
 
+if ! current elasticmq "$here/servers/elasticmq/pom.xml"; then
+	need mvn 'install Maven (Debian: maven)'
+	echo "fetch-servers: ElasticMQ, an SQS server, into $deps/elasticmq" >&2
+	rm -rf "$deps/elasticmq"
+	mkdir -p "$deps/elasticmq"
+	mvn -q -B -Dstyle.color=never -f "$here/servers/elasticmq/pom.xml" \
+		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory="$deps/elasticmq" >&2
+	cat "$here/servers/elasticmq/pom.xml" >"$deps/elasticmq/.fetched"
+fi
+
 clients=$here/../internal/proof/integration/java
 if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java"; then
 	need mvn 'install Maven (Debian: maven)'

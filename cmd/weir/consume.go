@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -50,11 +51,11 @@ func consumeCommand(t terminal) *cobra.Command {
 as many as you like, stop and kill them at will. Every record is handled at least once, those of one key in order.
 
 A record is handled when it was written to standard output, or, with --exec, when the command that got it exits with 0,
-or, with --to, when it is in a file or in an object in S3. Only then does the application's progress pass it. --exec
-runs the command once for each batch, through the shell, with the batch's records on its standard input; any other exit
-code means that the same batch is given to it again, after a pause that grows to 30 s. The command finds WEIR_STREAM,
-WEIR_SHARD and WEIR_EPOCH in its environment; the epoch grows with every change of the shard's owner, so a database can
-refuse a late writer. The command is ended when the shard moves to another worker before it is done. Batches of several
+with --lambda, when the function has answered, or, with --to, when it is in a file or in an object in S3. Only then does
+the application's progress pass it. --exec runs the command once for each batch, through the shell, with the batch's
+records on its standard input; any other exit code means that the same batch is given to it again, after a pause that
+grows to 30 s. The command finds WEIR_STREAM, WEIR_SHARD and WEIR_EPOCH in its environment; the epoch grows with every
+change of the shard's owner, so a database can refuse a late writer. The command is ended when the shard moves to another worker before it is done. Batches of several
 shards run at the same time. If the worker is killed (SIGKILL), Linux kills the command too, but not what the command
 has started; begin the last command with "exec" so that there is nothing in between. Elsewhere it goes on; compare the
 epoch where that matters.
@@ -76,9 +77,10 @@ region, and needs permission to list, read and write; AWS_ENDPOINT_URL_S3 names 
 
 ` + aboutFilters + `
 
-A batch that the command fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
+A batch that the command or the function fails at is given to it again for ever, unless --attempts or --max-age says when to give it up.
 Its letters go to --dead first, with the records as they were, and only then does the progress pass it; "weir dead" shows
-them and handles them again. While nothing else can be handled, either, or too much is given up, it waits with that.
+them and handles them again. (Not those of --dead-format lambda, which are for programs that read what Lambda's event
+source sends: its account is that of --stream by ARN, or 000000000000, and its function is --app.) While nothing else can be handled, either, or too much is given up, it waits with that.
 
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
 saves its progress and gives its shards to the others. What is not finished after --stop-timeout is interrupted and named
@@ -123,6 +125,9 @@ package's documentation says more about each.
 			}
 			if err := o.execResults.apply(cmd, o.exec, "output", &o.out); err != nil {
 				return err
+			}
+			if o.exec == "" && o.execCredentials {
+				return usagef("--exec-credentials is about the command of --exec: give that, too (--lambda has --pass-env)")
 			}
 			if err := o.filter.apply(&o.settings.Filter); err != nil {
 				return err
@@ -194,7 +199,8 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	if err != nil {
 		return usageError{flagged(err)}
 	}
-	if err := o.giveUp.open(ctx, t, &o.aws, o.streams); err != nil {
+	form := func() (deadletter.Lambda, error) { return o.lambdasForm(client.Options().Region) }
+	if err := o.giveUp.open(ctx, t, &o.aws, o.streams, form); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.giveUp.letters.Close()) }()

@@ -9,33 +9,37 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
 )
 
 // giveUpFlags say when consume gives records up, beside what they set in the options.
 type giveUpFlags struct {
-	dead    string
-	rejects bool // the command can say that a record can never succeed
-	flag    *cobra.Command
-	place   letterPlace // the parsed dead, if anything is given up
-	letters openLetters
+	dead     string
+	asLambda bool // letters are written in Lambda's form
+	rejects  bool // the command can say that a record can never succeed
+	flag     *cobra.Command
+	place    letterPlace // the parsed dead, if anything is given up
+	letters  openLetters
 }
 
 // the flags that say when records are given up, and have no meaning without a place for letters
-var aboutGivingUp = []string{"attempts", "max-age", "bisect", "patience", "dead-per-minute"}
+var aboutGivingUp = []string{"attempts", "max-age", "bisect", "patience", "dead-per-minute", "dead-format"}
 
 func (g *giveUpFlags) register(cmd *cobra.Command, to *weir.GiveUp) {
 	g.flag = cmd
 	f := cmd.Flags()
 	registerDead(cmd, &g.dead, "where the letters of records go that are given up")
-	f.Var(&number[int]{to: &to.Attempts, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "attempts", "give a batch up that the command has failed at so many times, 1 to 10000 (default: never)")
-	f.Var(&span{to: &to.MaxAge}, "max-age", "give a batch up that the command fails at when it is older, from 1s (default: never)")
+	f.Var(&number[int]{to: &to.Attempts, parse: strconv.Atoi, low: 1, high: 10_000, want: "1 to 10000"}, "attempts", "give a batch up that was failed at so many times, 1 to 10000 (default: never)")
+	f.Var(&span{to: &to.MaxAge}, "max-age", "give a batch up that is failed at when it is older, from 1s (default: never)")
 	f.BoolVar(&to.Bisect, "bisect", false, "find the record at fault: hand a batch that failed over in halves, and give up single records only")
 	f.Var(&span{to: &to.Patience, zero: true}, "patience",
 		"do not give up for so long while nothing else is handled, either: it may not be the record's fault; 0 is not to wait (default 2m)")
 	f.Var(&number[int]{to: &to.PerMinute, parse: strconv.Atoi, low: 0, high: 1_000_000, want: "0 to 1000000"}, "dead-per-minute", "give up at most so many records a minute; 0 is no limit (default 60)")
+	choose(cmd, "dead-format", &g.asLambda, "form of letters: weir's own, or of what AWS Lambda sends to a queue (without the record) or puts into a bucket (with it); for sqs: and s3: only",
+		choice[bool]{"letter", false, "what \"weir dead\" reads"}, choice[bool]{"lambda", true, "what programs read that were written for Lambda"})
 }
 
-// apply completes the options. handled says that a command handles the batches.
+// apply completes the options. handled says that a command or a function handles the batches.
 func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	given := func(name string) bool { return g.flag.Flags().Changed(name) }
 	for _, name := range aboutGivingUp {
@@ -48,7 +52,9 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	case g.dead == "", !given("dead") && !(handled && when): // the environment may name a place for others
 		return nil
 	case !handled:
-		return usagef("--dead is for what a command fails at: give --exec, too; or for what is not JSON, with --filter-not-json fail")
+		return usagef("--dead is for what a command or a function fails at: give --exec or --lambda, too; or for what is not JSON, with --filter-not-json fail")
+	case !when && given("lambda"):
+		return usagef("--dead alone gives nothing up: say when, with --maximum-retry-attempts or --max-age")
 	case !when:
 		return usagef("--dead alone gives nothing up: say when, with --attempts or --max-age, or let the command say it, with --exec-results")
 	}
@@ -62,17 +68,23 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	if err != nil {
 		return err
 	}
+	if g.asLambda && place.kind != placeQueue && place.kind != placeS3 {
+		return usagef("--dead-format lambda is for a queue or a bucket, where Lambda's event source writes: use --dead sqs:URL or s3://BUCKET/PREFIX, or leave it out")
+	}
 	g.place, to.To = place, &g.letters
 	return nil
 }
 
 // open opens the place of the letters, if there is one. What is wrong with it shows here: it should
 // not be found out when a record is at stake.
-func (g *giveUpFlags) open(ctx context.Context, t terminal, f *awsFlags, streams []string) error {
+func (g *giveUpFlags) open(ctx context.Context, t terminal, f *awsFlags, streams []string, form func() (deadletter.Lambda, error)) error {
 	if g.place.kind == "" {
 		return nil
 	}
 	letters, err := g.place.open(ctx, t, f, true, streams...)
+	if err == nil && g.asLambda {
+		err = letters.inLambdasForm(form)
+	}
 	if err == nil {
 		err = letters.check(ctx, f.wait, letters.writable)
 	}

@@ -43,6 +43,8 @@ func (f *execResultsFlag) apply(cmd *cobra.Command, command, formatFlag string, 
 	switch {
 	case !f.on:
 		return nil
+	case command == "" && cmd.Flags().Changed("lambda"):
+		return usagef("--exec-results is about the command of --exec; a function says which records failed with --function-response-types ReportBatchItemFailures")
 	case command == "":
 		return usagef("--exec-results is about a command: give --exec, too")
 	case !passesDescriptors:

@@ -41,11 +41,13 @@ func (f *toFlags) register(cmd *cobra.Command) {
 // bucketForm is what the name of a bucket looks like.
 var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
-// check takes the URL apart. handled says that a command handles the batches.
+// check takes the URL apart. handled says that a command or a function handles the batches.
 func (f *toFlags) check(handled bool) error {
 	kind, rest, found := strings.Cut(f.url, ":")
 	switch {
 	case !f.flag.Flags().Changed("to"):
+	case handled && f.flag.Flags().Changed("lambda"):
+		return usagef("--to and --lambda are two ways to handle a record: give one of them")
 	case handled:
 		return usagef("--to and --exec are two ways to handle a record: give one of them")
 	case found && kind == "file" && strings.TrimSpace(rest) != "":

@@ -257,7 +257,7 @@ func TestWrongWordsAboutDeadLetters(t *testing.T) {
 		{exitUsage, "--attempts is about giving records up: say where their letters go", append(consume, "--exec=cat", "--attempts=3")},
 		{exitUsage, "--patience is about", append(consume, "--exec=cat", "--patience=3m")},
 		{exitUsage, "want 1 to 10000", append(consume, "--exec=cat", dead, "--attempts=0")},
-		{exitUsage, "give --exec, too", append(consume, dead, "--attempts=3")},
+		{exitUsage, "give --exec or --lambda, too", append(consume, dead, "--attempts=3")},
 		{exitUsage, "--dead alone gives nothing up", append(consume, "--exec=cat", dead)},
 		{exitUsage, "--max-age 1ms must be between", append(consume, "--exec=cat", dead, "--max-age=1ms")},
 		{exitUsage, "--patience 48h0m0s must be 24h at most", append(consume, "--exec=cat", dead, "--attempts=3", "--patience=48h")},

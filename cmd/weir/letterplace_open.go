@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/deadletter/kinesisletters"
@@ -27,6 +30,8 @@ type openLetters struct {
 	one      string            // what a letter is there, for people: a line of a file, say
 	queue    *sqsletters.Queue // the letters, if they are in a queue, which has no box
 	unmarked bool              // the place keeps no marks, so box only takes them
+	sqs      *sqs.Client       // of a queue
+	s3       *s3.Client        // of a bucket
 	peer     *peer             // nil where there is no service
 
 	readable, writable func(context.Context) error // nil if a place has nothing to find out
@@ -87,7 +92,7 @@ func (p letterPlace) open(ctx context.Context, t terminal, f *awsFlags, make boo
 		if o.queue, err = sqsletters.New(client, p.name); err != nil {
 			return o, err
 		}
-		o.peer, o.Destination = f.queues, o.queue
+		o.peer, o.sqs, o.Destination = f.queues, client, o.queue
 		o.readable = func(ctx context.Context) error {
 			_, err := o.queue.About(ctx)
 			return err
@@ -103,7 +108,7 @@ func (p letterPlace) open(ctx context.Context, t terminal, f *awsFlags, make boo
 		if err != nil {
 			return o, usagef("--dead %s: %s", p, strings.TrimPrefix(err.Error(), "s3letters: "))
 		}
-		o.peer, o.box, o.readable, o.writable = f.objects, box, box.Readable, box.Writable
+		o.peer, o.s3, o.box, o.readable, o.writable = f.objects, client, box, box.Readable, box.Writable
 	}
 	o.Destination = o.box
 	return o, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -45,6 +46,9 @@ func textf(w io.Writer, format string, args ...any) error {
 			shown[i] = visible(a.String())
 		default:
 			shown[i] = a
+			if of := reflect.ValueOf(a); of.Kind() == reflect.String { // such as the reason in a letter
+				shown[i] = visible(of.String())
+			}
 		}
 	}
 	_, err := fmt.Fprintf(w, format, shown...)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/change"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/deadletter/sqsletters"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -67,6 +69,8 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 		"fanout":   {consumersText(evil, []registered{{Name: evil, Status: evil, ARN: evil}}), 2},
 		"nobody":   {consumersText(evil, nil), 1},
 		"doctor":   {doctorReport{App: evil, Leader: evil, Findings: []doctor.Finding{{Severity: doctor.Error, Text: evil, Do: evil}}}.text(), 4},
+		"letters":  {lettersText([]deadletter.Item{{Letter: deadletter.Letter{ID: evil, Reason: evil, Error: evil}, State: evil}}), 2},
+		"peek":     {receivedText([]sqsletters.Received{{Item: deadletter.Item{Letter: deadletter.Letter{ID: evil, Reason: evil, Error: evil}}}}), 2},
 		"notes":    {said.String(), strings.Count(said.String(), "\n")},
 	} {
 		text := strings.ReplaceAll(c.text, "\n", "")

@@ -2,8 +2,6 @@ package kinesisletters
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -27,33 +25,13 @@ func (s *Stream) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 				yield(deadletter.Item{}, fmt.Errorf("kinesisletters: reading: %w", err))
 				return
 			}
-			i, err := parse(r.Data)
-			if err != nil {
-				err = fmt.Errorf("kinesisletters: record %.300s is no letter: %w", r.ID(), err)
+			i := deadletter.Item{State: deadletter.Kept}
+			if i.Letter, err = deadletter.Parse(r.Data); err != nil {
+				i, err = deadletter.Item{}, fmt.Errorf("kinesisletters: record %.300s is no letter: %w", r.ID(), err)
 			}
 			if !yield(i, err) {
 				return
 			}
 		}
 	}
-}
-
-// parse reads a letter.
-func parse(text []byte) (i deadletter.Item, err error) {
-	if err := json.Unmarshal(text, &i.Letter); err != nil {
-		return deadletter.Item{}, err
-	}
-	switch {
-	case i.Version == 0:
-		err = errors.New(`it has no "weir_letter"`)
-	case i.Version > deadletter.Version:
-		err = fmt.Errorf("it has form %d; this weir reads up to %d", i.Version, deadletter.Version)
-	case i.ID == "":
-		err = errors.New("it has no id")
-	}
-	if err != nil {
-		return deadletter.Item{}, err
-	}
-	i.State = deadletter.Kept
-	return i, nil
 }

@@ -278,25 +278,18 @@ func (b *Box) readPage(ctx context.Context, after int64) (page []row, err error)
 }
 
 // item is the letter of a row.
-func (r *row) item() (i deadletter.Item, err error) {
-	if err := json.Unmarshal(r.letter, &i.Letter); err != nil {
+func (r *row) item() (deadletter.Item, error) {
+	l, err := deadletter.Parse(r.letter)
+	if err != nil {
 		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d is no letter: %w", r.seq, err)
 	}
-	i.State = deadletter.State(r.state)
+	i := deadletter.Item{Letter: l, State: deadletter.State(r.state)}
 	switch i.State {
 	case deadletter.Kept:
 	case deadletter.Begun, deadletter.Done, deadletter.Dropped:
 		i.Since = time.UnixMicro(r.since).UTC()
 	default:
 		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d: its state is %.30q", r.seq, r.state)
-	}
-	switch {
-	case i.Version == 0:
-		return deadletter.Item{}, fmt.Errorf(`sqlletters: row %d is no letter: it has no "weir_letter"`, r.seq)
-	case i.Version > deadletter.Version:
-		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d: a letter of form %d; this weir reads up to %d", r.seq, i.Version, deadletter.Version)
-	case i.ID == "":
-		return deadletter.Item{}, fmt.Errorf("sqlletters: row %d: a letter without an id", r.seq)
 	}
 	return i, nil
 }

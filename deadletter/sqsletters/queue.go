@@ -78,19 +78,24 @@ func (q *Queue) About(ctx context.Context) (a About, err error) {
 	if err != nil {
 		return a, fmt.Errorf("sqsletters: looking at the queue: %w", err)
 	}
-	number := func(name types.QueueAttributeName) int {
-		n, _ := strconv.Atoi(out.Attributes[string(name)]) // 0 for what a server does not say
-		return n
+	return aboutOf(out.Attributes), nil
+}
+
+// aboutOf reads the attributes of a queue; what it cannot read counts as not said.
+func aboutOf(attributes map[string]string) (a About) {
+	number := func(text string) int {
+		n, _ := strconv.Atoi(text)
+		return max(0, n)
 	}
-	a.Messages, a.InFlight = number(types.QueueAttributeNameApproximateNumberOfMessages), number(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible)
-	a.MaxBytes = number(types.QueueAttributeNameMaximumMessageSize)
+	a.Messages, a.InFlight = number(attributes["ApproximateNumberOfMessages"]), number(attributes["ApproximateNumberOfMessagesNotVisible"])
+	a.MaxBytes = number(attributes["MaximumMessageSize"])
 	var redrive struct {
 		Max json.RawMessage `json:"maxReceiveCount"` // a number, or one in quotes
 	}
-	if text := out.Attributes[string(types.QueueAttributeNameRedrivePolicy)]; text != "" && json.Unmarshal([]byte(text), &redrive) == nil {
-		a.MaxReceives, _ = strconv.Atoi(strings.Trim(string(redrive.Max), `"`))
+	if json.Unmarshal([]byte(attributes["RedrivePolicy"]), &redrive) == nil {
+		a.MaxReceives = number(strings.Trim(string(redrive.Max), `"`))
 	}
-	return a, nil
+	return a
 }
 
 // Check returns why letters cannot be put, so that it is known before a record is at stake. It puts
@@ -147,6 +152,11 @@ func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 		}
 		left = append(left, m)
 	}
+	return q.put(ctx, left)
+}
+
+// put puts messages, what the queue refuses for the moment several times.
+func (q *Queue) put(ctx context.Context, left []message) error {
 	for tries := 0; len(left) > 0; {
 		batch, rest := next(left)
 		refused, why, err := q.send(ctx, batch)

@@ -2,7 +2,6 @@ package sqsletters
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -226,22 +225,12 @@ func (h *holder) remove(ctx context.Context, m types.Message) error {
 }
 
 // parse reads a letter.
-func parse(m types.Message) (i deadletter.Item, err error) {
-	err = json.Unmarshal([]byte(aws.ToString(m.Body)), &i.Letter)
-	switch {
-	case err != nil:
-	case i.Version == 0:
-		err = errors.New(`it has no "weir_letter"`)
-	case i.Version > deadletter.Version:
-		err = fmt.Errorf("it has form %d; this weir reads up to %d", i.Version, deadletter.Version)
-	case i.ID == "":
-		err = errors.New("it has no id")
-	}
+func parse(m types.Message) (deadletter.Item, error) {
+	l, err := deadletter.Parse([]byte(aws.ToString(m.Body)))
 	if err != nil {
 		return deadletter.Item{}, fmt.Errorf("sqsletters: message %.100s is no letter: %w", aws.ToString(m.MessageId), err)
 	}
-	i.State = deadletter.Kept
-	return i, nil
+	return deadletter.Item{Letter: l, State: deadletter.Kept}, nil
 }
 
 // problems are the first of some errors, and how many there were.

@@ -123,8 +123,8 @@ func within[T int | time.Duration](bad func(string, ...any), name string, is *T,
 }
 
 // Handlers are for [weir.Consumer.RunShards]. They work as they are: not with another Position, and
-// not with [weir.Options].ReuseBuffers. Nothing is given up: [weir.Options].GiveUp does not concern
-// functions that pull, and a write that fails is tried again until it succeeds.
+// not with [weir.Options].ReuseBuffers. Nothing is given up: a write that fails is tried again
+// until it succeeds, and RunShards refuses [weir.Options].GiveUp.
 func (s *Sink) Handlers() weir.ShardHandlers {
 	return weir.ShardHandlers{Position: s.Position, Pull: s.pull}
 }

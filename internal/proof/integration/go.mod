@@ -7,11 +7,13 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.0
 	github.com/aws/aws-sdk-go-v2/service/kinesis v1.56.10
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.9
+	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.11
 	github.com/aws/smithy-go v1.28.8
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/weir-go/weir v0.1.0
+	github.com/weir-go/weir/deadletter/sqsletters v0.0.0
 	github.com/weir-go/weir/sink/s3sink v0.0.0
 	github.com/weir-go/weir/store/redisstore v0.0.0
 	golang.org/x/sys v0.49.0

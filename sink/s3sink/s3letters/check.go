@@ -7,6 +7,10 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
+const trialKey = "_weir/letters"
+
+var trial = []byte("weir looks here whether letters can be written.\n")
+
 // Readable returns why letters cannot be listed, so that it is known before they are needed.
 func (b *Box) Readable(ctx context.Context) error {
 	_, err := b.bucket.List(ctx, b.prefix, "", 1)
@@ -20,11 +24,11 @@ func (b *Box) Writable(ctx context.Context) error {
 	if err := b.Readable(ctx); err != nil {
 		return err
 	}
-	key, text := b.prefix+"_weir/letters", []byte("weir looks here whether letters can be written.\n")
-	if _, _, err := b.bucket.Put(ctx, key, text, nil, bucket.Condition{}); err != nil {
+	key := b.prefix + trialKey
+	if _, _, err := b.bucket.Put(ctx, key, trial, nil, bucket.Condition{}); err != nil {
 		return err
 	}
-	_, held, err := b.bucket.Put(ctx, key, text, nil, bucket.Condition{ETag: `"of-another"`})
+	_, held, err := b.bucket.Put(ctx, key, trial, nil, bucket.Condition{ETag: `"of-another"`})
 	if err == nil && held {
 		err = fmt.Errorf("s3letters: bucket %s overwrites an object although the request forbids it (If-Match): "+
 			"two could handle one letter again; use S3, or a store that keeps this condition", b.bucket.Name)

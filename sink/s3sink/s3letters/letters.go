@@ -204,16 +204,16 @@ func (b *Box) read(ctx context.Context, key string) (content, string, error) {
 }
 
 // parse reads a letter, and holds its ID against the key.
-func (b *Box) parse(key string, text []byte) (c content, err error) {
-	if err := json.Unmarshal(text, &c); err != nil {
-		return content{}, fmt.Errorf("s3letters: %s is no letter: %w", key, err)
+func (b *Box) parse(key string, text []byte) (content, error) {
+	l, err := deadletter.Parse(text)
+	var c content
+	if err == nil {
+		err = json.Unmarshal(text, &c)
 	}
-	of, keyErr := b.key(c.ID)
+	c.Letter = l
+	of, keyErr := b.key(l.ID)
 	switch {
-	case c.Version == 0:
-		err = errors.New(`it has no "weir_letter"`)
-	case c.Version > deadletter.Version:
-		err = fmt.Errorf("it has form %d; this weir reads up to %d", c.Version, deadletter.Version)
+	case err != nil:
 	case keyErr != nil || of != key:
 		err = fmt.Errorf("its ID is %.300q", c.ID)
 	case c.State == "":

@@ -19,15 +19,19 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/s3letters"
 )
 
-func box(t *testing.T, bucket *fakes3.Server) *s3letters.Box {
-	t.Helper()
-	client := s3.New(s3.Options{
+// clientOf is a client of a bucket in memory.
+func clientOf(bucket *fakes3.Server) *s3.Client {
+	return s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://s3.test"), UsePathStyle: true, HTTPClient: bucket,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
 		}),
 	})
-	b, err := s3letters.New(client, "b", "dead")
+}
+
+func box(t *testing.T, bucket *fakes3.Server) *s3letters.Box {
+	t.Helper()
+	b, err := s3letters.New(clientOf(bucket), "b", "dead")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +209,7 @@ func TestDamagedLettersSpoilNoOthers(t *testing.T) {
 		`{"a":1}`:                        `it has no "weir_letter"`,
 		`{"weir_letter":2}`:              "form 2; this weir reads up to 1",
 		`{"weir_letter":1,"id":"s/x/1"}`: `its ID is "s/x/1"`,
-		`{"weir_letter":1}`:              `its ID is ""`,
+		`{"weir_letter":1}`:              "it has no id",
 		strings.Repeat(" ", 17<<20):      "more than 16777216 bytes",
 		`{"weir_letter":1,"id":"s/shardId-000000000000/2","state":"eaten"}`: `its state is "eaten"`,
 	} {

@@ -1,4 +1,4 @@
-// Package letters_test holds boxes for letters to their contract on real databases.
+// Package letters_test holds places for letters to their contracts on real servers.
 package letters_test
 
 import (
@@ -81,7 +81,7 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 				t.Errorf("%+v", i)
 			}
 		}
-		if all := strings.Join(failed, "\n"); len(failed) != 4 || !strings.Contains(all, "row 1 is no letter: ") || !strings.Contains(all, "row 2: a letter of form 2") ||
+		if all := strings.Join(failed, "\n"); len(failed) != 4 || !strings.Contains(all, "row 1 is no letter: ") || !strings.Contains(all, "row 2 is no letter: it has form 2") ||
 			!strings.Contains(all, `row 3: its state is "lost"`) || !strings.Contains(all, `row 4 is no letter: it has no "weir_letter"`) {
 			t.Errorf("%s", all)
 		}

@@ -1,0 +1,33 @@
+package deadletter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Parse reads a letter from its JSON, wherever that comes from. It fails for what is no letter, one
+// of a form that a later weir writes, and one without an ID. Members that it does not know it
+// leaves out.
+func Parse(text []byte) (Letter, error) {
+	var l struct {
+		Letter
+		Batch json.RawMessage `json:"KinesisBatchInfo"` // see Lambda
+	}
+	err := json.Unmarshal(text, &l)
+	switch {
+	case err != nil:
+	case l.Version == 0 && l.Batch != nil:
+		err = errors.New("it is in Lambda's form, which is for programs that read Lambda's messages")
+	case l.Version == 0:
+		err = errors.New(`it has no "weir_letter"`)
+	case l.Version < 0 || l.Version > Version:
+		err = fmt.Errorf("it has form %d; this weir reads up to %d", l.Version, Version)
+	case l.ID == "":
+		err = errors.New("it has no id")
+	}
+	if err != nil {
+		return Letter{}, err
+	}
+	return l.Letter, nil
+}

@@ -1,0 +1,61 @@
+package servers
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+// SQS starts ElasticMQ, an SQS server, in memory and without a queue. It takes any key pair, and
+// any size of a message up to 1 MiB, whatever a queue's MaximumMessageSize says.
+func SQS(t testing.TB) *Database {
+	t.Helper()
+	dir := fetched(t, "elasticmq")
+	d := newDatabase(t, "SQS", false)
+	d.command = func() *exec.Cmd {
+		// Its queues' URLs begin with the node's address.
+		cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+			"-Dnode-address.host=127.0.0.1", "-Dnode-address.port="+d.Port(),
+			"-Drest-sqs.bind-hostname=127.0.0.1", "-Drest-sqs.bind-port="+d.Port(), "-Drest-stats.enabled=false",
+			"-cp", filepath.Join(dir, "*"), "org.elasticmq.server.Main")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.Dir}
+		return cmd
+	}
+	d.ready = func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.Addr)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	d.boot()
+	return d
+}
+
+// SQSClient is a client of a server at an address. It keeps no connection.
+func SQSClient(addr string) *sqs.Client {
+	return sqs.New(sqs.Options{
+		Region: Region, BaseEndpoint: aws.String("http://" + addr),
+		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: AccessKeyID, SecretAccessKey: SecretAccessKey}, nil
+		}),
+	})
+}
+
+// SQSQueue makes a queue with some attributes, and returns its URL.
+func SQSQueue(t testing.TB, client *sqs.Client, name string, attributes map[string]string) string {
+	t.Helper()
+	out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.QueueUrl
+}
