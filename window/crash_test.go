@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -33,7 +34,7 @@ func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Or
 // Whatever workers come, go and die, shards are split and merged, and calls fail: each record is in
 // one result, and a result that is made again is the same.
 func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 				var mu sync.Mutex
@@ -44,6 +45,7 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 					return source.IntN(n)
 				}
 				got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
+				times, arrived := map[string]time.Time{}, map[string]time.Time{}
 				config := window.Config[[]string]{
 					Size: time.Duration(1+roll(20)) * time.Second, ByKey: roll(2) == 0, MaxRecords: 5 + roll(100), Add: add,
 					Emit: func(ctx context.Context, r window.Results[[]string]) error {
@@ -53,6 +55,15 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 						}
 						return errors.New("oh")
 					},
+				}
+				if seed%2 == 1 { // by a time in the payload
+					config.Lateness = time.Duration(roll(5)) * time.Second
+					config.MaxAge = time.Duration(10+roll(120)) * time.Second
+					config.Time = func(r weir.Record) (time.Time, error) {
+						mu.Lock()
+						defer mu.Unlock()
+						return times[string(r.Data)], nil
+					}
 				}
 				type process struct {
 					store *mortal
@@ -64,11 +75,17 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 					live = append(live, process{own, worker(t, srv, own, config)})
 				}
 				begin()
-				arrived := map[string]time.Time{}
 				reshards, deaths := 0, 0
 				for i := range 400 {
 					name := fmt.Sprint("record-", i)
-					arrived[name] = time.Now()
+					at := time.Now()
+					if seed%2 == 1 {
+						at = at.Add(-time.Duration(roll(6000)) * time.Millisecond)
+						mu.Lock()
+						times[name] = at
+						mu.Unlock()
+					}
+					arrived[name] = at
 					srv.Put("s", fmt.Sprint("key-", roll(9)), []byte(name))
 					time.Sleep(time.Duration(roll(600)) * time.Millisecond)
 					switch roll(60) {

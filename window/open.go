@@ -99,8 +99,8 @@ func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 		n, size := o.held()
 		limit, why := o.ages()
 		switch {
-		case why == Aged && !r.ArrivalTime().Before(limit):
-			ended = append(ended, o.afresh(Aged))
+		case !limit.IsZero() && !r.ArrivalTime().Before(limit): // first, as tip may have seen it before
+			ended = append(ended, o.afresh(why))
 		case n >= o.MaxRecords, size+len(r.Data) > o.MaxBytes:
 			ended = append(ended, o.afresh(Full))
 		}

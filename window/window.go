@@ -11,6 +11,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ const (
 	Full
 	// Aged: it was open for [Config].MaxAge. What follows of its time is a result of its own.
 	Aged
-	// ShardEnded: its shard was split or merged. What follows of its time is in the children.
+	// ShardEnded: its shard was split or merged. What follows of its time is in the children. A
+	// result that had passed or aged, and is made again later, may say this instead.
 	ShardEnded
 	// Late: these are records that came after their window had ended. Only with [Config].Time.
 	Late
@@ -148,6 +150,31 @@ type Config[S any] struct {
 
 // Handlers is for [weir.Consumer.RunShards]. It fails on a configuration that makes no sense.
 func Handlers[S any](c Config[S]) (weir.ShardHandlers, error) {
+	c.setDefaults()
+	if err := c.check(); err != nil {
+		return weir.ShardHandlers{}, err
+	}
+	return weir.ShardHandlers{
+		Pull: func(ctx context.Context, s *weir.Shard) error { return c.read(ctx, s) },
+		Idle: time.Second, Position: c.Position,
+	}, nil
+}
+
+func (c *Config[S]) setDefaults() {
+	c.MaxRecords = cmp.Or(c.MaxRecords, 1_000_000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
+	c.Allowance = cmp.Or(c.Allowance, 5*time.Second)
+	if c.Time != nil {
+		c.Ahead = cmp.Or(c.Ahead, time.Minute)
+		c.MaxAge = cmp.Or(c.MaxAge, max(2*(c.Size+c.Lateness), time.Minute))
+	}
+	if c.New == nil {
+		c.New = func() (none S) { return none }
+	}
+}
+
+func (c *Config[S]) check() error {
+	const longest = 8760 * time.Hour
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("window: "+format, args...)) }
 	if c.Size < time.Second || c.Size > 24*time.Hour {
@@ -159,57 +186,25 @@ func Handlers[S any](c Config[S]) (weir.ShardHandlers, error) {
 	if c.Emit == nil {
 		bad("Config.Emit is nil: say where results go")
 	}
-	if c.MaxRecords == 0 {
-		c.MaxRecords = 1_000_000
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 256 << 20
-	}
-	if c.MaxRecords < 1 || c.MaxBytes < 1 {
-		bad("Config.MaxRecords %d and MaxBytes %d must be above 0", c.MaxRecords, c.MaxBytes)
-	}
-	if c.Allowance == 0 {
-		c.Allowance = 5 * time.Second
-	}
-	if c.Allowance < time.Millisecond || c.Allowance > time.Hour {
-		bad("Config.Allowance %v must be between 1ms and 1h", c.Allowance)
-	}
-	c.checkTimes(bad)
-	if c.New == nil {
-		c.New = func() (none S) { return none }
-	}
-	if err := errors.Join(problems...); err != nil {
-		return weir.ShardHandlers{}, err
-	}
-	return weir.ShardHandlers{
-		Pull: func(ctx context.Context, s *weir.Shard) error {
-			return c.read(ctx, s)
-		},
-		Idle: time.Second, Position: c.Position,
-	}, nil
-}
-
-// checkTimes checks what is about times in payloads, and sets defaults.
-func (c *Config[S]) checkTimes(bad func(format string, args ...any)) {
-	const longest = 8760 * time.Hour
 	if c.Time == nil && (c.Lateness != 0 || c.Ahead != 0 || c.Stray != nil) {
 		bad("Config.Lateness, Ahead and Stray are for Config.Time, which is nil: no record is late by its arrival")
 	}
 	if c.Lateness < 0 || c.Lateness > 168*time.Hour {
 		bad("Config.Lateness %v must be between 0s and 168h", c.Lateness)
 	}
-	if c.Ahead == 0 {
-		c.Ahead = time.Minute
-	}
-	if c.Ahead < time.Millisecond || c.Ahead > longest {
+	if c.Time != nil && (c.Ahead < time.Millisecond || c.Ahead > longest) {
 		bad("Config.Ahead %v must be between 1ms and 8760h", c.Ahead)
 	}
-	if c.MaxAge == 0 && c.Time != nil {
-		c.MaxAge = max(2*(c.Size+c.Lateness), time.Minute)
+	if c.MaxRecords < 1 || c.MaxBytes < 1 {
+		bad("Config.MaxRecords %d and MaxBytes %d must be above 0", c.MaxRecords, c.MaxBytes)
 	}
 	if c.MaxAge != 0 && (c.MaxAge < time.Second || c.MaxAge > longest) {
 		bad("Config.MaxAge %v must be between 1s and 8760h", c.MaxAge)
 	}
+	if c.Allowance < time.Millisecond || c.Allowance > time.Hour {
+		bad("Config.Allowance %v must be between 1ms and 1h", c.Allowance)
+	}
+	return errors.Join(problems...)
 }
 
 // Drop is a [Config].Stray that does nothing with them.
