@@ -133,7 +133,7 @@ func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 
 // begins reports whether a place is that of a mark right before a record.
 func begins(from weir.Position, r weir.Record) bool {
-	return from.SequenceNumber() == r.SequenceNumber && from.Done() != shard.Whole
+	return from.SequenceNumber() == r.SequenceNumber
 }
 
 // mark notes that a next owner can begin at r.
@@ -202,6 +202,14 @@ func (o *open[S]) put(all panes[S], id paneID, r weir.Record) error {
 	w.State = state
 	w.Records++
 	return nil
+}
+
+// first is where the next owner begins, nil where nothing is open.
+func (o *open[S]) first() *mark[S] {
+	if len(o.marks) == 0 {
+		return nil
+	}
+	return o.marks[0]
 }
 
 // held is how much the next owner would read again.

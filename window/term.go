@@ -9,6 +9,7 @@ import (
 // read makes the windows of a shard for one term: until that or the shard ends.
 func (c *Config[S]) read(ctx context.Context, s *weir.Shard) error {
 	o := &open[S]{Config: c, term: s.Term, upTo: s.From, panes: panes[S]{}}
+	var told *mark[S] // where the checkpoint is said to be held
 	for b, err := range s.Batches() {
 		if err != nil {
 			return nil // the next owner reads what is open again
@@ -30,6 +31,14 @@ func (c *Config[S]) read(ctx context.Context, s *weir.Shard) error {
 		}
 		if err := c.emit(ctx, s, o.tip(b.Tip)); err != nil {
 			return err
+		}
+		if first := o.first(); first != told {
+			told = first
+			if first == nil {
+				s.Hold("")
+			} else {
+				s.Hold("by an open window")
+			}
 		}
 	}
 	return nil

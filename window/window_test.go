@@ -184,6 +184,58 @@ func TestWhatIsOpenIsBounded(t *testing.T) {
 	})
 }
 
+// A worker says of a checkpoint that an open window holds it, and says so no more when it has ended.
+func TestAHeldCheckpointIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
+		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
+		h, err := window.Handlers(window.Config[[]string]{Size: 10 * time.Minute, Add: add, Emit: got.emit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := weir.New(srv.Client(), store, weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.RunShards(ctx, h) }()
+		told := func() (held string, troubles int) {
+			view, err := store.View(t.Context(), "app", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tr := range view.Workers[0].Troubles {
+				if tr.State == lease.OnPurpose && tr.Why == "by an open window" && tr.Shard == c.Shards()[0].Shard {
+					troubles++
+				}
+			}
+			return c.Shards()[0].Held, troubles
+		}
+		time.Sleep(time.Minute)
+		if held, troubles := told(); held != "" || troubles > 0 {
+			t.Errorf("before anything came: %q, %d", held, troubles)
+		}
+		began := time.Now()
+		srv.Put("s", "key", []byte("x"))
+		time.Sleep(2 * time.Minute)
+		if held, troubles := told(); held != "by an open window" || troubles != 1 {
+			t.Errorf("while a window is open: %q, %d", held, troubles)
+		}
+		if s := c.Shards()[0]; s.HeldSince.Before(began) || s.HeldSince.After(began.Add(10*time.Second)) {
+			t.Errorf("held since %v, open since %v", s.HeldSince, began)
+		}
+		time.Sleep(10 * time.Minute)
+		if held, troubles := told(); held != "" || troubles > 0 {
+			t.Errorf("after the window: %q, %d", held, troubles)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestWhatIsConfiguredIsChecked(t *testing.T) {
 	good := window.Config[int]{Size: time.Minute, Add: func(n int, _ weir.Record) (int, error) { return n + 1, nil },
 		Emit: func(context.Context, window.Results[int]) error { return nil }}
