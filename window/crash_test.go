@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -29,6 +30,28 @@ func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Or
 		return lease.Orders{}, errors.New("the network is gone")
 	}
 	return s.Store.Beat(ctx, app, r)
+}
+
+// notDropped drops records with one key.
+type notDropped struct{}
+
+func (notDropped) Match(_ []byte, key string, _ time.Time) (matches, isJSON bool) {
+	return key != "dropped", true
+}
+
+// amid is an aggregate of a record, and of n that are dropped before and after it.
+func amid(t *testing.T, n int, key, name string) []byte {
+	var b aggregate.Builder
+	for i := range 2*n + 1 {
+		k := "dropped"
+		if i == n {
+			k = key
+		}
+		if err := b.Add(k, "", []byte(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	return b.AppendContainer(nil)
 }
 
 // Whatever workers come, go and die, shards are split and merged, and calls fail: each record is in
@@ -65,6 +88,12 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 						return times[string(r.Data)], nil
 					}
 				}
+				options := func(o *weir.Options) {
+					o.ReuseBuffers = seed%4 > 1
+					if seed%3 > 0 {
+						o.Filter.By = notDropped{}
+					}
+				}
 				type process struct {
 					store *mortal
 					stop  func()
@@ -72,7 +101,7 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 				var live, dead []process
 				begin := func() {
 					own := &mortal{Store: store}
-					live = append(live, process{own, worker(t, srv, own, config)})
+					live = append(live, process{own, worker(t, srv, own, config, options)})
 				}
 				begin()
 				reshards, deaths := 0, 0
@@ -86,7 +115,12 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 						mu.Unlock()
 					}
 					arrived[name] = at
-					srv.Put("s", fmt.Sprint("key-", roll(9)), []byte(name))
+					key := fmt.Sprint("key-", roll(9))
+					if seed%3 > 0 {
+						srv.Put("s", key, amid(t, roll(3), key, name))
+					} else {
+						srv.Put("s", key, []byte(name))
+					}
 					time.Sleep(time.Duration(roll(600)) * time.Millisecond)
 					switch roll(60) {
 					case 0:

@@ -76,15 +76,17 @@ func add(state []string, r weir.Record) ([]string, error) {
 }
 
 // worker runs one until it is stopped.
-func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.Config[[]string]) (stop func()) {
+func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, c window.Config[[]string], change ...func(*weir.Options)) (stop func()) {
 	t.Helper()
 	h, err := window.Handlers(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := weir.New(srv.Client(), store, weir.Options{
-		App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), RetryMin: 100 * time.Millisecond, RetryMax: time.Second,
-	})
+	o := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), RetryMin: 100 * time.Millisecond, RetryMax: time.Second}
+	for _, f := range change {
+		f(&o)
+	}
+	w, err := weir.New(srv.Client(), store, o)
 	if err != nil {
 		t.Fatal(err)
 	}
