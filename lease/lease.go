@@ -179,8 +179,8 @@ const (
 // gave up lately: [Failing].GivenUp since For.
 const GaveUp = "gave records up"
 
-// OnPurpose is the State of a Trouble of a shard that is well, and whose checkpoint is kept where it
-// is on purpose, since For: Why says by what. Without a Key it is about several shards of the
+// OnPurpose is the State of a Trouble of a shard that is well, and whose checkpoint is kept where
+// it is on purpose, since For: Why says by what. Without a Key it is about several shards of the
 // worker.
 const OnPurpose = "held on purpose"
 

@@ -98,8 +98,8 @@ func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 	if apart && len(o.marks) > 0 {
 		n, size := o.held()
 		limit, why := o.ages()
-		switch {
-		case !limit.IsZero() && !r.ArrivalTime().Before(limit): // first, as tip may have seen it before
+		switch { // first what tip may have seen already
+		case !limit.IsZero() && !r.ArrivalTime().Before(limit):
 			ended = append(ended, o.afresh(why))
 		case n >= o.MaxRecords, size+len(r.Data) > o.MaxBytes:
 			ended = append(ended, o.afresh(Full))
@@ -145,7 +145,8 @@ func (o *open[S]) mark(r weir.Record, start time.Time) {
 	case o.at.SequenceNumber() == r.SequenceNumber:
 		m.from = o.at
 	default:
-		m.from, _ = shard.Before(strings.Clone(r.SequenceNumber)) // zero for no number, which no record has
+		// It fails for what is no number, which no record of a stream has.
+		m.from, _ = shard.Before(strings.Clone(r.SequenceNumber))
 	}
 	o.marks = append(o.marks, m)
 }

@@ -2,9 +2,9 @@
 // time in their payload, and hands over what became of each window when it has ended.
 //
 // A window's state lives in memory only. While a window is open, the checkpoint stays before its
-// first record, so the next owner of the shard, after a crash or a hand-off, reads its records again
-// and makes the same of them: a result is a function of its records, and its [Result.ID] is the same
-// each time. Nothing but positions is kept.
+// first record, so the next owner of the shard, after a crash or a hand-off, reads its records
+// again and makes the same of them: a result is a function of its records, and its [Result.ID] is
+// the same each time. Nothing but positions is kept.
 //
 // By itself a result is handed over at least once, so keep it under its ID. It is exactly once
 // where it is written in the transaction that moves the position; sqlsink's Move is for that.
@@ -26,8 +26,8 @@ type Why int
 const (
 	// Passed: its time is over. Nothing of it can come any more.
 	Passed Why = iota
-	// Full: as much was open as [Config].MaxRecords or MaxBytes allow. What follows of its time is a
-	// result of its own.
+	// Full: as much was open as [Config].MaxRecords or MaxBytes allow. What follows of its time is
+	// a result of its own.
 	Full
 	// Aged: it was open for [Config].MaxAge. What follows of its time is a result of its own.
 	Aged
@@ -114,8 +114,8 @@ type Config[S any] struct {
 	Ahead time.Duration
 	// Stray takes the records that are [Late] or [NoTime]. They are then in no result, but counted
 	// in Results. It may be called again with the same ones; use [Drop] to do nothing with them. By
-	// default they are in results of their own, which say why: those that are late for their window,
-	// and those without a time for the one in which they arrived.
+	// default they are in results of their own, which say why: those that are late for their
+	// window, and those without a time for the one in which they arrived.
 	Stray func(ctx context.Context, s Stray) error
 	// ByKey has a window for each partition key instead of one for the shard.
 	ByKey bool

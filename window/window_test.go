@@ -186,7 +186,7 @@ func TestWhatIsOpenIsBounded(t *testing.T) {
 	})
 }
 
-// A worker says of a checkpoint that an open window holds it, and says so no more when it has ended.
+// A worker says that an open window holds a checkpoint, until the window has ended.
 func TestAHeldCheckpointIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 		got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
