@@ -24,7 +24,8 @@ type open[S any] struct {
 	term weir.Term
 
 	upTo  weir.Position // of the last results, or where reading began
-	at    weir.Position // after the last record; zero before the first
+	last  weir.Record   // of the batch at hand; its strings are of a page
+	rest  weir.Position // after the last record of the batches before it; zero before the first
 	marks []*mark[S]    // the first is where the next owner begins; none while nothing is open
 	panes panes[S]      // the windows
 	max   time.Time     // of the times; zero when there was none
@@ -94,7 +95,7 @@ func truncate(t time.Time, size time.Duration) time.Time {
 // before notes where a record belongs, and returns what ends before it is added.
 func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 	// Within an aggregate there is no place to begin afresh that could be told from a mark.
-	apart := o.at.SequenceNumber() != r.SequenceNumber
+	apart := !o.within(r)
 	if apart && len(o.marks) > 0 {
 		n, size := o.held()
 		limit, why := o.ages()
@@ -114,7 +115,7 @@ func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
 		if apart && len(o.marks) > 0 && (o.max.IsZero() || !p.at.Add(-o.Lateness).Before(truncate(o.max, o.Size).Add(o.Size))) {
 			ended = append(ended, o.afresh(Passed)) // nothing is open behind it
 		}
-		if o.at.IsZero() && begins(o.term.From, r) {
+		if o.at().IsZero() && begins(o.term.From, r) {
 			o.floor = p.start
 		}
 		o.max = p.at
@@ -142,8 +143,8 @@ func (o *open[S]) mark(r weir.Record, start time.Time) {
 	switch {
 	case len(o.marks) == 0:
 		m.from = o.upTo
-	case o.at.SequenceNumber() == r.SequenceNumber:
-		m.from = o.at
+	case o.within(r):
+		m.from = o.at()
 	default:
 		// It fails for what is no number, which no record of a stream has.
 		m.from, _ = shard.Before(strings.Clone(r.SequenceNumber))
@@ -151,9 +152,28 @@ func (o *open[S]) mark(r weir.Record, start time.Time) {
 	o.marks = append(o.marks, m)
 }
 
+// within reports whether r and the record before it are of one aggregate.
+func (o *open[S]) within(r weir.Record) bool {
+	if o.last.SequenceNumber != "" {
+		return o.last.SequenceNumber == r.SequenceNumber
+	}
+	return o.rest.SequenceNumber() == r.SequenceNumber
+}
+
+// at is the place after the last record, zero before the first.
+func (o *open[S]) at() weir.Position {
+	if o.last.SequenceNumber != "" {
+		return o.last.Position()
+	}
+	return o.rest
+}
+
+// leave lets go of the batch at hand. (A position for each record would be an allocation for each.)
+func (o *open[S]) leave() { o.rest, o.last = o.at(), weir.Record{} }
+
 // add adds a record to where it belongs.
 func (o *open[S]) add(ctx context.Context, r weir.Record, p placed) error {
-	o.at = r.Position()
+	o.last = r
 	o.records++
 	o.bytes += len(r.Data)
 	last := o.marks[len(o.marks)-1]
@@ -281,7 +301,7 @@ func (o *open[S]) step() Results[S] {
 // afresh ends all that is open. What follows is as at the beginning of a shard; where the windows
 // have passed, that comes to the same.
 func (o *open[S]) afresh(why Why) Results[S] {
-	r := o.results(o.at)
+	r := o.results(o.at())
 	r.take(o.name(o.marks[0]), o.panes, why)
 	for _, m := range o.marks {
 		r.count(o.name(m), m.strays, m.late, m.noTime)

@@ -26,6 +26,7 @@ func (c *Config[S]) read(ctx context.Context, s *weir.Shard) error {
 				return err
 			}
 		}
+		o.leave()
 		if b.End {
 			return c.Emit(ctx, o.end()) // weir notes the end when Pull returns
 		}
