@@ -132,8 +132,8 @@ func (o *owner) take(t *testing.T) []Results[[]string] {
 	return ended
 }
 
-// lull returns what ends because the shard is seen to have nothing more for a while, before the
-// next record arrives.
+// lull returns what ends because the shard is seen to have nothing more before the next record
+// arrives, by a clock that is ahead by less than Allowance.
 func (o *owner) lull(roll *rand.Rand) []Results[[]string] {
 	at := o.records[o.next-1].ArrivalTime()
 	pause := time.Hour
@@ -147,7 +147,7 @@ func (o *owner) lull(roll *rand.Rand) []Results[[]string] {
 func randomConfig(t *testing.T, roll *rand.Rand) *Config[[]string] {
 	c := Config[[]string]{
 		Size: time.Duration(1000+roll.IntN(9000)) * time.Millisecond, Time: timeIn, Lateness: time.Duration(roll.IntN(8000)) * time.Millisecond,
-		Ahead: time.Duration(1+roll.IntN(8000)) * time.Millisecond, ByKey: roll.IntN(2) == 0, Add: names, Allowance: 5 * time.Millisecond,
+		Ahead: time.Duration(1+roll.IntN(8000)) * time.Millisecond, ByKey: roll.IntN(2) == 0, Add: names, Allowance: time.Duration(1+roll.IntN(3000)) * time.Millisecond,
 		MaxRecords: 5 + roll.IntN(200), MaxAge: time.Duration(1000+roll.IntN(60_000)) * time.Millisecond,
 		Emit: func(context.Context, Results[[]string]) error { return nil },
 	}

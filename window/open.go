@@ -259,9 +259,9 @@ func (o *open[S]) ages() (limit time.Time, why Why) {
 	return limit, why
 }
 
-// tip returns what ends because the shard had nothing more at a time.
+// tip returns what ends because the shard had nothing more at a time; the zero time ends nothing.
 func (o *open[S]) tip(seen time.Time) (ended []Results[S]) {
-	if len(o.marks) == 0 || seen.IsZero() {
+	if len(o.marks) == 0 {
 		return nil
 	}
 	limit, why := o.ages()
