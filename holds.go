@@ -58,11 +58,12 @@ func (h *holds) get(key lease.Key) hold {
 func (h *holds) tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.of) == 0 {
+		return troubles
+	}
 	unwell := map[lease.Key]bool{}
-	if len(h.of) > 0 {
-		for i := range troubles {
-			unwell[troubles[i].Key] = true
-		}
+	for i := range troubles {
+		unwell[troubles[i].Key] = true
 	}
 	sum := lease.Trouble{State: lease.OnPurpose}
 	n, all := 0, len(troubles)
