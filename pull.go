@@ -15,8 +15,9 @@ import (
 // Shard is a shard for one term, as [ShardHandlers].Pull gets it.
 type Shard struct {
 	Term
-	pull *puller
-	term *group.Term
+	pull  *puller
+	term  *group.Term
+	holds *holds
 }
 
 // Batches yields the batches of the shard, in order, until the term ends. Nothing is done because
@@ -98,7 +99,7 @@ func (e *pullEnded) Unwrap() error { return e.err }
 var errPulled = errors.New("weir: the next batch is asked for")
 
 // startPull starts the function of a term, which is woken when it has returned.
-func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Term, of *group.Term) *puller {
+func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Term, of *group.Term, holds *holds) *puller {
 	p := &puller{batches: make(chan *Batch), asks: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		p.err = errGoexit
@@ -106,7 +107,7 @@ func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Ter
 			close(p.done)
 			of.Wake()
 		}()
-		p.err = contained("ShardHandlers.Pull", func() error { return f(ctx, &Shard{t, p, of}) })
+		p.err = contained("ShardHandlers.Pull", func() error { return f(ctx, &Shard{t, p, of, holds}) })
 	}()
 	return p
 }

@@ -93,6 +93,7 @@ type run struct {
 	scheduler polling.Scheduler
 	budget    *memory.Budget
 	givingUp  givingUp
+	holds     holds
 	places    places // of handlers, with Options.Parallel
 	turns     turns
 	consumers *fanout.Consumers // nil when it polls

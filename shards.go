@@ -204,7 +204,7 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 		}
 	}
 	t := Term{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, From: start}
-	made, err := h.open(ctx, t, l.term)
+	made, err := h.open(ctx, t, l.term, &l.in.holds)
 	if err != nil {
 		return false, err
 	}
@@ -217,9 +217,9 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 }
 
 // open makes the handler of a term.
-func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*handling, error) {
+func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term, holds *holds) (*handling, error) {
 	if h.Pull != nil {
-		pull := startPull(ctx, h.Pull, t, of)
+		pull := startPull(ctx, h.Pull, t, of, holds)
 		return &handling{ShardHandler: pull, pull: pull}, nil
 	}
 	var made ShardHandler
@@ -272,6 +272,7 @@ func (l *shardLoop) close(err error) {
 		l.handles.Close(&handlerContext{l.term.Context(), l.in.values}, why)
 		return nil
 	})
+	l.in.holds.set(l.term.Lease.Key, "")
 	l.handles.gathered.close()
 	l.handles.idle.stop()
 	l.handles = nil

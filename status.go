@@ -87,6 +87,9 @@ type ShardStatus struct {
 	Retried  int
 	Behind   time.Duration // of the last answer; negative when not known
 	Buffered int           // records that were read and wait to be handled
+	// Held is why At is kept where it is on purpose, such as "by an open window"; see [Shard.Hold].
+	Held      string
+	HeldSince time.Time
 	// With Options.Parallel: how many partition keys have records that are not done, how many of
 	// them the handler is at, and how many records there are from the oldest that is not done on.
 	// Should this worker die, so many are handled again at most. Attempt and Err are of the oldest.
@@ -137,6 +140,9 @@ func (l *shardLoop) status() ShardStatus {
 		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
+	if h := l.in.holds.get(l.term.Lease.Key); h.why != "" {
+		s.Held, s.HeldSince = h.why, h.since.Time()
+	}
 	beside := l.lookAtDispatch()
 	s.Keys, s.Calls, s.Span = beside.keys, beside.works, beside.records
 	l.mu.Lock()

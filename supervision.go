@@ -133,12 +133,17 @@ func (r *run) Troubles() []lease.Trouble {
 	if probe {
 		r.startProbe(n)
 	}
-	slices.SortFunc(troubles, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
-	troubles = r.givingUp.tell(troubles, now)
+	sortTroubles(troubles)
+	troubles = r.holds.tell(r.givingUp.tell(troubles, now), now)
 	if cutOff {
 		return slices.Insert(troubles, 0, own)
 	}
 	return troubles
+}
+
+// sortTroubles has the longest ones be first.
+func sortTroubles(all []lease.Trouble) {
+	slices.SortFunc(all, func(a, b lease.Trouble) int { return cmp.Or(cmp.Compare(b.For, a.For), a.Key.Compare(b.Key)) })
 }
 
 // stopGrace is how long after Options.StopTimeout a handler may ignore that its context has ended.

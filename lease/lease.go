@@ -179,6 +179,11 @@ const (
 // gave up lately: [Failing].GivenUp since For.
 const GaveUp = "gave records up"
 
+// OnPurpose is the State of a Trouble of a shard that is well, and whose checkpoint is kept where
+// it is on purpose, since For: Why says by what. Without a Key it is about several shards of the
+// worker.
+const OnPurpose = "held on purpose"
+
 // Leader is who leads, as the store knows it.
 type Leader struct {
 	// Session leads; "" when nobody does, or when the session that did has ended, left, or

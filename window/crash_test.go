@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -30,10 +32,32 @@ func (s *mortal) Beat(ctx context.Context, app string, r lease.Report) (lease.Or
 	return s.Store.Beat(ctx, app, r)
 }
 
+// notDropped drops records with one key.
+type notDropped struct{}
+
+func (notDropped) Match(_ []byte, key string, _ time.Time) (matches, isJSON bool) {
+	return key != "dropped", true
+}
+
+// amid is an aggregate of a record, and of n that are dropped before and after it.
+func amid(t *testing.T, n int, key, name string) []byte {
+	var b aggregate.Builder
+	for i := range 2*n + 1 {
+		k := "dropped"
+		if i == n {
+			k = key
+		}
+		if err := b.Add(k, "", []byte(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	return b.AppendContainer(nil)
+}
+
 // Whatever workers come, go and die, shards are split and merged, and calls fail: each record is in
 // one result, and a result that is made again is the same.
 func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *kinesistest.Server) {
 				var mu sync.Mutex
@@ -44,6 +68,7 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 					return source.IntN(n)
 				}
 				got, store := &results{t: t, of: map[string]window.Result[[]string]{}}, memstore.New()
+				times, arrived := map[string]time.Time{}, map[string]time.Time{}
 				config := window.Config[[]string]{
 					Size: time.Duration(1+roll(20)) * time.Second, ByKey: roll(2) == 0, MaxRecords: 5 + roll(100), Add: add,
 					Emit: func(ctx context.Context, r window.Results[[]string]) error {
@@ -54,6 +79,21 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 						return errors.New("oh")
 					},
 				}
+				if seed%2 == 1 { // by a time in the payload
+					config.Lateness = time.Duration(roll(5)) * time.Second
+					config.MaxAge = time.Duration(10+roll(120)) * time.Second
+					config.Time = func(r weir.Record) (time.Time, error) {
+						mu.Lock()
+						defer mu.Unlock()
+						return times[string(r.Data)], nil
+					}
+				}
+				options := func(o *weir.Options) {
+					o.ReuseBuffers = seed%4 > 1
+					if seed%3 > 0 {
+						o.Filter.By = notDropped{}
+					}
+				}
 				type process struct {
 					store *mortal
 					stop  func()
@@ -61,15 +101,26 @@ func TestWindowsSurviveWhatHappensToWorkers(t *testing.T) {
 				var live, dead []process
 				begin := func() {
 					own := &mortal{Store: store}
-					live = append(live, process{own, worker(t, srv, own, config)})
+					live = append(live, process{own, worker(t, srv, own, config, options)})
 				}
 				begin()
-				arrived := map[string]time.Time{}
 				reshards, deaths := 0, 0
 				for i := range 400 {
 					name := fmt.Sprint("record-", i)
-					arrived[name] = time.Now()
-					srv.Put("s", fmt.Sprint("key-", roll(9)), []byte(name))
+					at := time.Now()
+					if seed%2 == 1 {
+						at = at.Add(-time.Duration(roll(6000)) * time.Millisecond)
+						mu.Lock()
+						times[name] = at
+						mu.Unlock()
+					}
+					arrived[name] = at
+					key := fmt.Sprint("key-", roll(9))
+					if seed%3 > 0 {
+						srv.Put("s", key, amid(t, roll(3), key, name))
+					} else {
+						srv.Put("s", key, []byte(name))
+					}
 					time.Sleep(time.Duration(roll(600)) * time.Millisecond)
 					switch roll(60) {
 					case 0:

@@ -66,6 +66,7 @@ type leaseInfo struct {
 	Epoch      uint64 `json:"epoch"`
 	Checkpoint string `json:"checkpoint"`
 	Lag        *int64 `json:"lag_ms,omitempty"` // not there when it is not known
+	Held       string `json:"held,omitempty"`   // by what the checkpoint is held on purpose
 	// about; not there when no owner has said it
 	Load    *int64 `json:"load_bytes_per_s,omitempty"`
 	Created string `json:"stream_created,omitempty"` // of the stream as the lease knows it
@@ -81,6 +82,16 @@ type deathsInfo struct {
 	Alone  int    `json:"alone"`            // while they handled one record by itself
 	Record string `json:"record,omitempty"` // the position after that record
 	known  bool   // that it was that record
+}
+
+// hold notes that a worker holds the checkpoint of a shard on purpose, or those of several.
+func (d *description) hold(session string, by lease.Trouble) {
+	for i := range d.Leases {
+		l := &d.Leases[i]
+		if l.Session == session && (by.Key == lease.Key{} || by.Key == lease.Key{Stream: l.Stream, Shard: l.Shard}) {
+			l.Held = by.Why
+		}
+	}
 }
 
 // deathsOf is nil when no owner has died at the checkpoint.
@@ -172,6 +183,10 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 		times := w.Times.Or(lease.DefaultTimes)
 		info.timesInfo = infoOf(times)
 		for _, tr := range w.Troubles {
+			if tr.State == lease.OnPurpose {
+				d.hold(w.Session, tr)
+				continue
+			}
 			info.Troubles = append(info.Troubles, troubleInfo{tr.Stream, tr.Shard, tr.State, tr.For.Milliseconds(), tr.Why, failingOf(tr.Failing)})
 		}
 		switch {
@@ -295,6 +310,8 @@ func lagText(l leaseInfo) string {
 		return "-"
 	case l.Lag == nil:
 		return "?"
+	case l.Held != "" && *l.Lag > 0:
+		return age(*l.Lag) + ", held " + oneLine(l.Held)
 	}
 	return age(*l.Lag)
 }

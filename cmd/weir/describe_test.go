@@ -106,6 +106,18 @@ s       9      paused    -              1      ?      -        oldest
 	}
 }
 
+func TestDescribeTellsWhatHoldsACheckpoint(t *testing.T) {
+	for name, of := range map[string]lease.Key{"of one shard": {Stream: "s", Shard: "shardId-2"}, "of several": {}} {
+		v := exampleView(t)
+		v.Workers[0].Troubles = []lease.Trouble{{Key: of, State: lease.OnPurpose, For: 3 * time.Minute, Why: "by an open window"}}
+		lags := map[lease.Key]lag{{Stream: "s", Shard: "shardId-1"}: {age: time.Minute}, {Stream: "s", Shard: "shardId-2"}: {age: 3 * time.Minute}}
+		text := describe("billing", "s", v, nil, 0, lags).text()
+		if strings.Count(text, "held by an open window") != 1 || !strings.Contains(text, "3 min, held by an open window") || strings.Contains(text, "says:") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
 // Who does not live does not lead, whatever the store still says.
 func TestADeadLeaderDoesNotLead(t *testing.T) {
 	for name, c := range map[string]struct {

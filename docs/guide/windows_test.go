@@ -2,8 +2,11 @@ package guide
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -35,6 +38,39 @@ func (s *turnover) config() window.Config[int] {
 			defer s.mu.Unlock()
 			for _, w := range r.Windows {
 				s.rows[w.ID] = w.State // over the one that is there, should it come again
+			}
+			return nil
+		},
+	}
+}
+
+// visits counts visits by the time at which they were made.
+type visits struct {
+	mu   sync.Mutex
+	rows map[string]row // by the result's ID
+}
+
+type row struct {
+	start time.Time
+	why   window.Why
+	n     int
+}
+
+func (s *visits) config() window.Config[int] {
+	return window.Config[int]{
+		Size:     time.Minute,
+		Lateness: 10 * time.Second, // phones send when they have a network
+		Time: func(r weir.Record) (time.Time, error) {
+			var v struct{ At time.Time }
+			err := json.Unmarshal(r.Data, &v)
+			return v.At, err
+		},
+		Add: func(n int, _ weir.Record) (int, error) { return n + 1, nil },
+		Emit: func(_ context.Context, r window.Results[int]) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, w := range r.Windows {
+				s.rows[w.ID] = row{w.Start, w.Why, w.State}
 			}
 			return nil
 		},
@@ -86,6 +122,55 @@ func TestWindowsOfTheGuide(t *testing.T) {
 		}
 		if _, err := weir.New(srv.Client(), memstore.New(), fewWrites); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestWindowsOfATimeInThePayloadOfTheGuide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := kinesistest.Start(kinesistest.Config{InMemory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		srv.CreateStream("visits", 1)
+		seen := &visits{rows: map[string]row{}}
+		handlers, err := window.Handlers(seen.config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "visits", App: "visits", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- consumer.RunShards(ctx, handlers) }()
+		began := time.Now().Truncate(time.Hour).Add(2 * time.Hour)
+		time.Sleep(time.Until(began))
+		for _, v := range []struct{ sent, made time.Duration }{
+			{0, 0}, {30, 30}, {62, 62}, {65, 58}, // the last one is of the window before, and in time
+			{71, 71}, {72, 59}, // late
+			{73, 1000}, // the clock is wrong
+			{74, 74},
+		} {
+			time.Sleep(time.Until(began.Add(v.sent * time.Second)))
+			at := began.Add(v.made * time.Second).Format(time.RFC3339)
+			srv.Put("visits", "phone", []byte(`{"at": "`+at+`"}`))
+		}
+		time.Sleep(5 * time.Minute) // nothing more comes, and the second window ends by its age
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		var got []string
+		for _, r := range seen.rows {
+			got = append(got, fmt.Sprintf("%v %v: %d", r.start.Sub(began), r.why, r.n))
+		}
+		slices.Sort(got)
+		want := []string{"0s late: 1", "0s passed: 3", "1m0s aged: 3", "1m0s no time: 1"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

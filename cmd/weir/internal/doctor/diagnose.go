@@ -329,6 +329,9 @@ func (p *patient) troubles() {
 			continue
 		}
 		for _, t := range w.Troubles {
+			if t.State == lease.OnPurpose {
+				continue // that is said of a checkpoint that stands still
+			}
 			if (p.unreachable || w.CutOff() && t.Key != (lease.Key{})) && slices.Contains(ofReading, t.State) {
 				continue // it follows from what is said with more weight
 			}

@@ -303,6 +303,30 @@ func TestDiagnose(t *testing.T) {
 				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.GaveUp, For: time.Hour, Failing: lease.Failing{GivenUp: 1}}}
 			})
 		}, "warning given-up s/2\nwarning no-checkpoint bob", nil},
+		"an open window holds a checkpoint": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 30 * time.Minute})
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.OnPurpose, For: 29 * time.Minute, Why: "by an open window"}}
+			})
+		}, "info held s/2", []string{"s/2 is held on purpose, as worker bob says, for 29 min: by an open window; the oldest record behind it is 30 min old"}},
+		"open windows hold many checkpoints": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 30 * time.Minute})
+			f.look("3", Look{Waits: true, Age: 30 * time.Minute})
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{State: lease.OnPurpose, For: 29 * time.Minute, Why: "by an open window"}}
+			})
+		}, "info held s/2", []string{"2 shards: their checkpoints are held on purpose, as workers say: by an open window, first s/2"}},
+		"a checkpoint moves that an open window held": {func(f *Facts) {
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("2"), State: lease.OnPurpose, For: time.Minute, Why: "by an open window"}}
+			})
+		}, "", nil},
+		"a checkpoint stands still that nothing holds": {func(f *Facts) {
+			f.look("2", Look{Waits: true, Age: 30 * time.Minute})
+			f.worker("B", func(w *lease.Worker) {
+				w.Troubles = []lease.Trouble{{Key: key("3"), State: lease.OnPurpose, For: time.Minute, Why: "by an open window"}}
+			})
+		}, "warning no-checkpoint bob", nil},
 		"a worker is cut off": {func(f *Facts) {
 			f.worker("B", func(w *lease.Worker) {
 				w.Troubles = []lease.Trouble{{State: lease.CutOff, For: 5 * time.Minute, Why: "no route\nto host"}}

@@ -43,6 +43,12 @@ func (p *patient) stood(all []stand) {
 	for _, s := range all {
 		name := p.names[s.owner]
 		t, complains := p.complaint(s.owner, s.Key)
+		if of, held := p.onPurpose(s.owner, s.Key); held && !complains && s.age >= waitsLong {
+			p.alike(Info, "held", "shard", s.String(), "nothing, if windows are that long; the stream has to keep records for longer than that",
+				"their checkpoints are held on purpose, as workers say: "+oneLine(of.Why),
+				"the checkpoint of %s is held on purpose, as worker %s says, for %s: %s; the oldest record behind it is %s old", s.Key, name, rough(of.For), oneLine(of.Why), rough(s.age))
+			continue
+		}
 		switch standing(p.Apart, s.age, complains) {
 		case Error:
 			p.stuck[s.Key] = true
@@ -83,7 +89,17 @@ func (p *patient) stood(all []stand) {
 // complaint is what a worker says of one of its shards, if anything.
 func (p *patient) complaint(session string, k lease.Key) (lease.Trouble, bool) {
 	for _, t := range p.workerOf(session).Troubles {
-		if t.Key == k && t.State != lease.GaveUp {
+		if t.Key == k && t.State != lease.GaveUp && t.State != lease.OnPurpose {
+			return t, true
+		}
+	}
+	return lease.Trouble{}, false
+}
+
+// onPurpose is what a worker says of a checkpoint that it holds on purpose, or of several of them.
+func (p *patient) onPurpose(session string, k lease.Key) (lease.Trouble, bool) {
+	for _, t := range p.workerOf(session).Troubles {
+		if t.State == lease.OnPurpose && (t.Key == k || t.Key == lease.Key{}) {
 			return t, true
 		}
 	}

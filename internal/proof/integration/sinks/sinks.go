@@ -58,6 +58,8 @@ func Run(t *testing.T, p Place) {
 		{"leases are lost, shards split and merged", leasesLost},
 		{"a database that is set back across a split misses nothing", setBack},
 		{"a stream that is made anew is told", madeAnew},
+		{"results of windows are written once", windows},
+		{"results of windows of a time in the payload are written once", timedWindows},
 		{"under fire", underFire},
 		{"processes that are killed", killed},
 	} {

@@ -1,0 +1,358 @@
+package window
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/shard"
+)
+
+// open is what is open of a shard. It decides which records are in which windows, when these end,
+// and where the next owner begins, by nothing but the records from there on. So the next owner
+// comes to the same windows, whenever the shard changes hands.
+//
+// The place to begin is right before a record at which the running maximum of the times entered a
+// new window, as soon as all earlier windows have ended: from there on the maximum is what it was.
+// Records of earlier windows that lie behind it are in results already, or are late. Where nothing
+// is open at all, the place is after the last record, and all begins afresh there.
+type open[S any] struct {
+	*Config[S]
+	term weir.Term
+
+	upTo  weir.Position // of the last results, or where reading began
+	last  weir.Record   // of the batch at hand; its strings are of a page
+	rest  weir.Position // after the last record of the batches before it; zero before the first
+	marks []*mark[S]    // the first is where the next owner begins; none while nothing is open
+	panes panes[S]      // the windows
+	max   time.Time     // of the times; zero when there was none
+	// What begins before it has been handed over, by the owner that left the place where this one
+	// began.
+	floor          time.Time
+	records, bytes int // since reading began
+}
+
+// mark is a place where a next owner can begin: right before the record at which the running
+// maximum entered a window, or at which all began afresh.
+type mark[S any] struct {
+	from           weir.Position
+	id             string    // the record's position, which names results
+	start          time.Time // of the window that was entered; zero without one
+	arrived        time.Time
+	records, bytes int // before it, since reading began
+	// Of the records from it up to the next mark:
+	strays       panes[S]
+	late, noTime int
+}
+
+// pane is the windows of one time, by key.
+type pane[S any] struct {
+	results []Result[S]
+	index   map[string]int
+}
+
+type paneID struct {
+	start time.Time
+	why   Why // Late, NoTime, or 0 for a window
+}
+
+type panes[S any] map[paneID]*pane[S]
+
+// placed is where a record belongs.
+type placed struct {
+	at, start time.Time
+	timed     bool
+}
+
+// place finds out where a record belongs.
+func (c *Config[S]) place(r weir.Record) (p placed, err error) {
+	arrived := r.ArrivalTime()
+	p.at, p.timed = arrived, true
+	if c.Time != nil {
+		p.at, err = c.Time(r)
+		p.timed = !p.at.Before(time.Unix(0, 0)) && !p.at.After(arrived.Add(c.Ahead))
+	}
+	of := p.at
+	if !p.timed {
+		of = arrived
+	}
+	p.start = truncate(of, c.Size)
+	return p, err
+}
+
+// truncate is the last multiple of size since 1970 that is not after t.
+func truncate(t time.Time, size time.Duration) time.Time {
+	past := time.Duration(t.UnixNano()) % size
+	if past < 0 {
+		past += size
+	}
+	return t.Add(-past).Round(0).UTC()
+}
+
+// before notes where a record belongs, and returns what ends before it is added.
+func (o *open[S]) before(r weir.Record, p *placed) (ended []Results[S]) {
+	// Within an aggregate there is no place to begin afresh that could be told from a mark.
+	apart := !o.within(r)
+	if apart && len(o.marks) > 0 {
+		n, size := o.held()
+		limit, why := o.ages()
+		switch { // first what tip may have seen already
+		case !limit.IsZero() && !r.ArrivalTime().Before(limit):
+			ended = append(ended, o.afresh(why))
+		case n >= o.MaxRecords, size+len(r.Data) > o.MaxBytes:
+			ended = append(ended, o.afresh(Full))
+		}
+	}
+	if o.Time == nil && p.at.Before(o.max) { // it counts with the one ahead of it
+		p.at, p.start = o.max, truncate(o.max, o.Size)
+	}
+	switch {
+	case !p.timed:
+	case o.max.IsZero() || p.start.After(truncate(o.max, o.Size)):
+		if apart && len(o.marks) > 0 && (o.max.IsZero() || !p.at.Add(-o.Lateness).Before(truncate(o.max, o.Size).Add(o.Size))) {
+			ended = append(ended, o.afresh(Passed)) // nothing is open behind it
+		}
+		if o.at().IsZero() && begins(o.term.From, r) {
+			o.floor = p.start
+		}
+		o.max = p.at
+		o.mark(r, p.start)
+	case p.at.After(o.max):
+		o.max = p.at
+	}
+	if len(o.marks) == 0 {
+		o.mark(r, time.Time{})
+	}
+	for len(o.marks) > 1 && !o.max.Add(-o.Lateness).Before(o.marks[1].start) {
+		ended = append(ended, o.step())
+	}
+	return ended
+}
+
+// begins reports whether a place is that of a mark right before a record.
+func begins(from weir.Position, r weir.Record) bool {
+	return from.SequenceNumber() == r.SequenceNumber
+}
+
+// mark notes that a next owner can begin at r.
+func (o *open[S]) mark(r weir.Record, start time.Time) {
+	m := &mark[S]{id: r.Position().String(), start: start, arrived: r.ArrivalTime(), records: o.records, bytes: o.bytes, strays: panes[S]{}}
+	switch {
+	case len(o.marks) == 0:
+		m.from = o.upTo
+	case o.within(r):
+		m.from = o.at()
+	default:
+		// It fails for what is no number, which no record of a stream has.
+		m.from, _ = shard.Before(strings.Clone(r.SequenceNumber))
+	}
+	o.marks = append(o.marks, m)
+}
+
+// within reports whether r and the record before it are of one aggregate.
+func (o *open[S]) within(r weir.Record) bool {
+	if o.last.SequenceNumber != "" {
+		return o.last.SequenceNumber == r.SequenceNumber
+	}
+	return o.rest.SequenceNumber() == r.SequenceNumber
+}
+
+// at is the place after the last record, zero before the first.
+func (o *open[S]) at() weir.Position {
+	if o.last.SequenceNumber != "" {
+		return o.last.Position()
+	}
+	return o.rest
+}
+
+// leave lets go of the batch at hand. (A position for each record would be an allocation for each.)
+func (o *open[S]) leave() { o.rest, o.last = o.at(), weir.Record{} }
+
+// add adds a record to where it belongs.
+func (o *open[S]) add(ctx context.Context, r weir.Record, p placed) error {
+	o.last = r
+	o.records++
+	o.bytes += len(r.Data)
+	last := o.marks[len(o.marks)-1]
+	switch {
+	case !p.timed:
+		last.noTime++
+		return o.stray(ctx, last, r, p, NoTime)
+	case !o.max.Add(-o.Lateness).Before(p.start.Add(o.Size)):
+		last.late++
+		return o.stray(ctx, last, r, p, Late)
+	case p.start.Before(o.floor):
+		return nil
+	}
+	return o.put(o.panes, paneID{start: p.start}, r)
+}
+
+// stray is about a record that is in no open window.
+func (o *open[S]) stray(ctx context.Context, m *mark[S], r weir.Record, p placed, why Why) error {
+	if o.Stray != nil {
+		return o.Stray(ctx, Stray{Record: r, Time: p.at, Why: why})
+	}
+	return o.put(m.strays, paneID{p.start, why}, r)
+}
+
+// put adds a record to a window.
+func (o *open[S]) put(all panes[S], id paneID, r weir.Record) error {
+	of := all[id]
+	if of == nil {
+		of = &pane[S]{index: map[string]int{}}
+		all[id] = of
+	}
+	key := ""
+	if o.ByKey {
+		key = r.PartitionKey
+	}
+	i, known := of.index[key]
+	if !known {
+		i, key = len(of.results), strings.Clone(key) // the record's is of a page
+		of.index[key] = i
+		of.results = append(of.results, Result[S]{Key: key, State: o.New(), Start: id.start, End: id.start.Add(o.Size)})
+	}
+	w := &of.results[i]
+	state, err := o.Add(w.State, r)
+	if err != nil {
+		return err
+	}
+	w.State = state
+	w.Records++
+	return nil
+}
+
+// first is where the next owner begins, nil where nothing is open.
+func (o *open[S]) first() *mark[S] {
+	if len(o.marks) == 0 {
+		return nil
+	}
+	return o.marks[0]
+}
+
+// held is how much the next owner would read again.
+func (o *open[S]) held() (records, bytes int) {
+	if len(o.marks) == 0 {
+		return 0, 0
+	}
+	return o.records - o.marks[0].records, o.bytes - o.marks[0].bytes
+}
+
+// ages is the arrival time from which on what is open ends, and why it does. It is zero where that
+// is left to the times of records. Of the places to begin the oldest one counts, also when the next
+// owner begins at a later one: there it ended nothing either.
+func (o *open[S]) ages() (limit time.Time, why Why) {
+	if o.Time == nil {
+		limit = truncate(o.max, o.Size).Add(o.Size)
+	}
+	if o.MaxAge == 0 {
+		return limit, Passed
+	}
+	for _, m := range o.marks {
+		if age := m.arrived.Add(o.MaxAge); limit.IsZero() || age.Before(limit) {
+			limit, why = age, Aged
+		}
+	}
+	return limit, why
+}
+
+// tip returns what ends because the shard had nothing more at a time; the zero time ends nothing.
+func (o *open[S]) tip(seen time.Time) (ended []Results[S]) {
+	if len(o.marks) == 0 {
+		return nil
+	}
+	limit, why := o.ages()
+	if limit.IsZero() || seen.Before(limit.Add(o.Allowance)) {
+		return nil
+	}
+	return append(ended, o.afresh(why))
+}
+
+// end is what is left at the end of the shard.
+func (o *open[S]) end() Results[S] {
+	if len(o.marks) == 0 {
+		return Results[S]{Term: o.term, From: o.upTo, UpTo: o.upTo, End: true}
+	}
+	r := o.afresh(ShardEnded)
+	r.End = true
+	return r
+}
+
+// step ends the windows before the second mark, which becomes the first.
+func (o *open[S]) step() Results[S] {
+	m, next := o.marks[0], o.marks[1]
+	passed := panes[S]{}
+	for id, of := range o.panes {
+		if id.start.Before(next.start) {
+			passed[id] = of
+			delete(o.panes, id)
+		}
+	}
+	r := o.results(next.from)
+	r.take(o.name(m), passed, Passed)
+	r.count(o.name(m), m.strays, m.late, m.noTime)
+	o.marks = o.marks[1:]
+	return r.sorted()
+}
+
+// afresh ends all that is open. What follows is as at the beginning of a shard; where the windows
+// have passed, that comes to the same.
+func (o *open[S]) afresh(why Why) Results[S] {
+	r := o.results(o.at())
+	r.take(o.name(o.marks[0]), o.panes, why)
+	for _, m := range o.marks {
+		r.count(o.name(m), m.strays, m.late, m.noTime)
+	}
+	o.panes, o.marks, o.max, o.floor = panes[S]{}, nil, time.Time{}, time.Time{}
+	return r.sorted()
+}
+
+// results are those up to a place, which is where the next ones begin.
+func (o *open[S]) results(upTo weir.Position) *Results[S] {
+	r := &Results[S]{Term: o.term, From: o.upTo, UpTo: upTo}
+	o.upTo = upTo
+	return r
+}
+
+// name names the results of what began at a mark.
+func (o *open[S]) name(m *mark[S]) func(paneID, string) string {
+	return func(of paneID, key string) string {
+		id := o.term.Stream + "/" + o.term.Shard + "/" + of.start.Format(time.RFC3339Nano) + "/"
+		if of.why != 0 {
+			id += strings.ReplaceAll(of.why.String(), " ", "-") + ":"
+		}
+		if id += m.id; o.ByKey {
+			id += "/" + key
+		}
+		return id
+	}
+}
+
+// take adds windows that have ended.
+func (r *Results[S]) take(name func(paneID, string) string, all panes[S], why Why) {
+	for id, of := range all {
+		for i := range of.results {
+			w := &of.results[i]
+			w.Why, w.ID = cmp.Or(id.why, why), name(id, w.Key)
+		}
+		r.Windows = append(r.Windows, of.results...)
+	}
+}
+
+// count adds the strays from a mark on.
+func (r *Results[S]) count(name func(paneID, string) string, strays panes[S], late, noTime int) {
+	r.take(name, strays, 0)
+	r.Late += late
+	r.NoTime += noTime
+}
+
+// sorted has windows be in the same order each time.
+func (r *Results[S]) sorted() Results[S] {
+	slices.SortFunc(r.Windows, func(a, b Result[S]) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
+	})
+	return *r
+}
