@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -15,6 +16,7 @@ type term[S any] struct {
 	shard *weir.Shard
 
 	from    weir.Position // what is open began there, or begins
+	first   weir.Position // after the first record of it, which names its windows
 	at      weir.Position // after the last record of it
 	start   time.Time     // of its windows
 	windows []Result[S]   // empty while nothing is open
@@ -63,7 +65,7 @@ func (t *term[S]) take(ctx context.Context, r weir.Record) error {
 		}
 	}
 	if len(t.windows) == 0 {
-		t.start, t.index = start, map[string]int{}
+		t.start, t.first, t.index = start, r.Position(), map[string]int{}
 	}
 	key := ""
 	if t.ByKey {
@@ -71,7 +73,7 @@ func (t *term[S]) take(ctx context.Context, r weir.Record) error {
 	}
 	i, known := t.index[key]
 	if !known {
-		i = len(t.windows)
+		i, key = len(t.windows), strings.Clone(key) // the record's is of a page
 		t.index[key] = i
 		t.windows = append(t.windows, Result[S]{ID: t.id(key), Key: key, State: t.New(), Start: t.start, End: t.start.Add(t.Size)})
 	}
@@ -87,9 +89,10 @@ func (t *term[S]) take(ctx context.Context, r weir.Record) error {
 	return nil
 }
 
-// id names a window of what is open.
+// id names a window of what is open: by its first record, because where an owner begins may differ
+// when records that a filter drops lie before it.
 func (t *term[S]) id(key string) string {
-	id := t.shard.Stream + "/" + t.shard.Shard + "/" + t.start.Format(time.RFC3339) + "/" + t.from.String()
+	id := t.shard.Stream + "/" + t.shard.Shard + "/" + t.start.Format(time.RFC3339) + "/" + t.first.String()
 	if t.ByKey {
 		id += "/" + key
 	}

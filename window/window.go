@@ -28,7 +28,8 @@ const (
 	// Full: it had [Config].MaxRecords or MaxBytes. What follows of its time is a result of its
 	// own.
 	Full
-	// ShardEnded: its shard was split or merged. What follows of its time is in the children.
+	// ShardEnded: its shard was split or merged. What follows of its time is in the children. A
+	// result that had passed, and is made again later, may say this instead.
 	ShardEnded
 )
 
