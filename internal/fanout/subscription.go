@@ -64,8 +64,8 @@ const (
 	// stallTimeout is how long a subscription is held that nobody reads, because the handler has
 	// enough to do.
 	stallTimeout = 30 * time.Second
-	// emptyAfter is how long a read takes at least that shows that nothing had been sent before it
-	// began. While nobody read, events may lie between the service and here that say nothing of now.
+	// emptyAfter is how long a read takes that shows that nothing had been sent before it began.
+	// While nobody reads, events lie between the service and here that say nothing of now.
 	emptyAfter = time.Second
 )
 
