@@ -177,8 +177,8 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	defer l.rest()
 	defer page.Release()
 	l.tellRead(&page)
-	if h := l.handles; h != nil && page.Behind == 0 {
-		h.idle.tip = time.Now()
+	if h := l.handles; h != nil && page.Behind == 0 && !page.Tip.IsZero() {
+		h.idle.tip = page.Tip
 	}
 	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
 	defer unpack.release()

@@ -300,6 +300,40 @@ func TestFanOutReadsAhead(t *testing.T) {
 	})
 }
 
+// What a page says of the tip holds for its time: whatever was put before has come by then, also
+// when the handler was slow and events waited for it, here or on their way.
+func TestFanOutSaysWhenThereWasNoMore(t *testing.T) {
+	fanOut(t, kinesistest.Config{NoLimits: true}, func(t *testing.T, p *fanned) {
+		var put []time.Time
+		tips := 0
+		look := func(length time.Duration) {
+			for began := time.Now(); time.Since(began) < length; {
+				page, err := p.read(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if page.Tip.IsZero() {
+					continue
+				}
+				if tips++; p.got < len(put) && put[p.got].Before(page.Tip) {
+					t.Errorf("there was no more at %v, and record %d was put at %v", page.Tip, p.got+1, put[p.got])
+				}
+			}
+		}
+		for range 5 {
+			for range 6 {
+				put = append(put, time.Now())
+				p.send()
+				time.Sleep(1500 * time.Millisecond)
+			}
+			look(12 * time.Second)
+		}
+		if p.got < p.put || tips < 5 {
+			t.Errorf("%d of %d records came, and %d pages said when there was no more", p.got, p.put, tips)
+		}
+	})
+}
+
 // While nothing is put a slow handler costs no subscription.
 func TestFanOutKeepsOneEmptyEvent(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {

@@ -34,8 +34,9 @@ type subscription struct {
 	wake  chan struct{} // for who takes events, when there is something; room for one
 	room  chan struct{} // for the goroutine, when something was taken; room for one
 
-	taking int // bytes of the event that is being read; of the goroutine
-	taken  int // events; of who takes them
+	taking int  // bytes of the event that is being read; of the goroutine
+	waited bool // for room for it; of the goroutine
+	taken  int  // events; of who takes them
 
 	mu     sync.Mutex
 	queue  []*event
@@ -63,6 +64,9 @@ const (
 	// stallTimeout is how long a subscription is held that nobody reads, because the handler has
 	// enough to do.
 	stallTimeout = 30 * time.Second
+	// emptyAfter is how long a read takes that shows that nothing had been sent before it began.
+	// While nobody reads, events lie between the service and here that say nothing of now.
+	emptyAfter = time.Second
 )
 
 // roomFor reports whether an event of n bytes may be read while so many events and bytes wait to be
@@ -88,10 +92,13 @@ func read(w *wire.Subscription, share *memory.Share, from shard.Position, first 
 
 // run reads events until one is the last.
 func (s *subscription) run(from shard.Position, silence time.Duration) error {
+	prompt := true // what comes was sent after reading began
 	for ; ; silence = silenceTimeout {
+		s.waited = false
 		if err := s.await(s.wire.Context(), 0); err != nil {
 			return err
 		}
+		began := time.Now()
 		s.taking = 0
 		ev := new(event)
 		ev.wire.Memory = eventMemory{s}
@@ -104,6 +111,9 @@ func (s *subscription) run(from shard.Position, silence time.Duration) error {
 			return err
 		}
 		from, ev.bytes = ev.at, max(s.taking, ev.page.Bytes)
+		if prompt = !s.waited && (prompt || time.Since(began) >= emptyAfter); prompt {
+			ev.page.Tip = began
+		}
 		s.put(ev)
 		switch {
 		case ev.page.End:
@@ -125,6 +135,7 @@ func (s *subscription) await(ctx context.Context, n int) error {
 			s.now(source.Subscribed)
 			return nil
 		}
+		s.waited = true
 		s.now(source.AwaitingHandler)
 		if timer == nil {
 			timer = time.NewTimer(stallTimeout)

@@ -232,7 +232,7 @@ func (p *Poll) deliver(w *codec.Page, page source.Page) (err error) {
 
 // check looks at what was read, whole or in part, and leaves out what is not asked for.
 func (p *Poll) check(ctx context.Context, w *codec.Page) (source.Page, error) {
-	page := source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Took: mono.Since(p.began)}
+	page := source.Page{Records: w.Records, Bytes: w.Bytes, Behind: w.Behind, Marked: w.Marked, Took: mono.Since(p.began), Tip: p.began.Time()}
 	if err := source.Placed(w); err != nil {
 		return source.Page{}, err
 	}

@@ -27,6 +27,9 @@ type Page struct {
 	End      bool          // the shard is closed and this was the last of it
 	Children []shard.Shard // with End: what the service named; may be empty
 	Took     time.Duration // from the call until it was there; 0 by fan-out
+	// with a Behind of 0: when there was no more than this and what came before; zero where that is
+	// not known
+	Tip time.Time
 
 	Wire   *codec.Page // what the records lie in; nil when that is nobody's
 	Lender Lender      // who wants Wire back; nil: it is released

@@ -387,7 +387,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		if w.reading == weir.FanOut {
 			may += 20 * time.Second
 		}
-		w.within(at, may, what, say)
+		w.within(at, may+w.held(), what, say)
 	}
 }
 
@@ -418,7 +418,7 @@ func (w *world) unsettled(wrong string) {
 			since = max(since, wk.life.began)
 		}
 	}
-	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience()
+	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience() + w.held()
 	if w.counts[ReaderStuck] > 0 || w.opensLess() {
 		may += 2 * s.stall
 	}

@@ -83,6 +83,11 @@ const (
 	LettersSlow  Fault = "letters slow" // up to 70 s
 )
 
+// What becomes of a call with the results of windows, beside what becomes of handlers.
+const (
+	ResultsLost Fault = "results' answer lost" // with an error, though they are kept
+)
+
 // What happens to workers and streams at times of its own.
 const (
 	Crash        Fault = "crash"

@@ -145,7 +145,16 @@ func (w *world) start(of *worker) {
 	}
 	w.stirred = true
 	run := func() error { return c.Run(l.ctx, weir.HandlerFunc(l.handle)) }
-	if w.sink != nil {
+	switch {
+	case w.windows != nil:
+		h, err := l.windowHandlers()
+		if err != nil {
+			w.breaks("the windows are refused: %v", err)
+			return
+		}
+		l.pulls = true
+		run = func() error { return c.RunShards(l.ctx, h) }
+	case w.sink != nil:
 		h := l.shardHandlers()
 		run = func() error { return c.RunShards(l.ctx, h) }
 	}

@@ -30,6 +30,7 @@ type Profile struct {
 	// the keys of a shard are handled side by side
 	Parallel bool
 	Filters  bool // Options.Filter drops records
+	Windows  bool // handlers are those of package window; in some seeds Options.Filter drops records
 	// how many there are; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
 	Records time.Duration
@@ -78,7 +79,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters", "filter", "filter-keys")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters", "filter", "filter-keys", "windows")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
@@ -158,6 +159,12 @@ var long = []Profile{
 	{
 		Name: "filter-sinks", Filters: true, Sinks: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, handlerFaults, workerFaults, map[Fault]float64{
 			SetBack: 60, SinkFails: .05, CrashWaits: .003, Throttled: .02, ShortPage: .05, Split: 60, Merge: 40,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
+	},
+	{
+		Name: "windows", Windows: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, serviceFaults, workerFaults, map[Fault]float64{
+			HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, HandlerStops: .001, CrashInHandler: .01, ResultsLost: .05,
+			SinkFails: .05, SinkHangs: .01, SinkPanics: .02, CrashWaits: .003, Leaves: 60, Split: 60, Merge: 40,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},

@@ -249,6 +249,7 @@ func (w *world) leave() {
 		case left == 0:
 			w.emptied()
 			w.sunk()
+			w.tallied()
 			w.sawLetters()
 			w.stage = over
 		case time.Duration(w.now()-began) > most:

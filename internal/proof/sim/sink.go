@@ -19,6 +19,7 @@ type sink struct {
 	at       map[string]weir.Position // by shard
 	effects  []judge.ID               // in order
 	has      map[judge.ID]bool        // the same
+	epochs   map[string]uint64        // of who was last at work on a shard, for windows
 	backups  []backup
 	complete bool // of a shard that it does not know it says that it has none of its records
 	ends     bool // it keeps the ends of shards, too
@@ -36,12 +37,12 @@ type backup struct {
 
 // makeSink makes the sink of an application that has one, and has it backed up now and then.
 func (w *world) makeSink() {
-	if !w.profile.Sinks {
+	if !w.profile.Sinks && (w.windows == nil || !w.windows.once) {
 		return
 	}
 	d := roll(w.seed, "sink")
 	w.sink = &sink{
-		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, complete: d.chance(.5), ends: d.chance(.5),
+		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
 		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{},
 	}
 	var again func()

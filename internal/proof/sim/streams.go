@@ -271,7 +271,8 @@ func (w *world) write(st *stream, d *dice) {
 	if many > 1 {
 		data, rest = model.Pack(key, payloads), nil
 	}
-	sh, r := w.service.Put(st.now, key, data, rest, w.clock())
+	at := w.arrives(d)
+	sh, r := w.service.Put(st.now, key, data, rest, at)
 	name, number := sh.Name, model.Number(r.Seq)
 	w.books.kept[name] = append(w.books.kept[name], container{number, ids, w.now()})
 	for _, id := range ids {
@@ -282,6 +283,7 @@ func (w *world) write(st *stream, d *dice) {
 			w.books.early[id] = true
 		}
 	}
+	w.putInWindow(ids, name, at)
 	w.note(nil, "put", name, 0, ids[0].String()+" "+number)
 }
 

@@ -58,6 +58,7 @@ type world struct {
 	// how the keys of a shard are handled side by side; the zero value where they are not
 	parallel weir.Parallel
 	filters  *filters // nil where nothing is dropped
+	windows  *windows // nil where no windows are made
 	streams  []*stream
 	judge    *judge.Judge
 	books    books
@@ -170,6 +171,7 @@ func (w *world) prepare(o Options) {
 	}
 	shards := p.Shards[0] + d.below(p.Shards[1]-p.Shards[0]+1)
 	w.makeStreams(shards)
+	w.makeWindows()
 	w.makeSink()
 	w.makeLetters()
 	w.makeKillers()
@@ -353,6 +355,8 @@ func (w *world) admit(c *call) {
 		w.admitSink(c, body)
 	case lettersCall:
 		w.admitLetters(c, body)
+	case *emission:
+		w.admitEmission(c, body)
 	default:
 		w.admitStore(c)
 	}
@@ -372,6 +376,9 @@ func (w *world) answer(c *call, r reply) {
 		changed := r // of few calls, so that the answers to all others need no memory of their own
 		w.handled(c, h, &changed)
 		r = changed
+	}
+	if e, ok := c.body.(*emission); ok {
+		w.emitted(c, e, r)
 	}
 	if g, ok := c.body.(*late); ok && !w.notesLate(c, g) {
 		r = reply{err: errDead}

@@ -463,6 +463,15 @@ func (j *Judge) Acked(b *Batch, n int) {
 	}
 }
 
+// Unheard notes that the handler was told that what it has done failed: it may do it again.
+func (j *Judge) Unheard(b *Batch) {
+	for _, id := range b.IDs {
+		if r := j.record(id); r != nil {
+			r.acked = false
+		}
+	}
+}
+
 // Ended notes that a handler has returned.
 func (j *Judge) Ended(b *Batch) {
 	s := j.shard(b.Shard)

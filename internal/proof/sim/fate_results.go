@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/shard"
+)
+
+// ofEmit is what may strike a call with results.
+var ofEmit = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, ResultsLost}
+
+// admitEmission judges results, and decides how long it takes to keep them and what comes of it.
+func (w *world) admitEmission(c *call, e *emission) {
+	l, d, r := c.life, w.dice(c, ""), &e.results
+	l.hindered.handles[c.about] = w.now()
+	of := w.books.shardAt(c.about, r.Term.Epoch)
+	ids, wrong := w.windows.check(of, r)
+	if wrong != "" {
+		w.breaks("%s: %s", l.who, wrong)
+		return
+	}
+	e.judge = &judge.Batch{Worker: l.who, Shard: of, Epoch: r.Term.Epoch, IDs: ids, End: r.End, Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	w.judge.Begin(e.judge, w.wall())
+
+	took := d.often(0, 300*time.Millisecond)
+	before, after := w.crashes(c)
+	f := Fault("")
+	if c.deaf {
+		if w.strikes(HandlerIgnores, c.id(HandlerIgnores)) {
+			f = HandlerIgnores
+		}
+	} else {
+		f = w.pick(c, &d, ofEmit...)
+	}
+	v := verdict{}
+	switch f {
+	case HandlerSlow, HandlerIgnores:
+		took = d.span(time.Second, longestHandler)
+		w.judge.Fault(l.who, w.wall().Add(took))
+	case HandlerFails, HandlerPanics, HandlerStops:
+		v.kind = f
+	}
+	what := string(f)
+	if what == "" && len(ids) > 0 {
+		what = ids[0].String() + " … " + ids[len(ids)-1].String()
+	}
+	if r.End {
+		what += " END"
+	}
+	w.note(l, c.op, c.about, c.n, what)
+	w.after(took, func() {
+		switch {
+		case before:
+			w.crash(l, string(CrashWaits))
+		case f == CrashInHandler:
+			w.crash(l, string(f))
+		case after || f == ResultsLost:
+			err := w.keepResults(c, e)
+			if after {
+				w.crash(l, string(CrashWaits))
+				return
+			}
+			if err == nil {
+				err = errSink
+				w.judge.Unheard(e.judge)
+			}
+			w.answer(c, reply{err: err})
+		case v.kind != "":
+			w.answer(c, reply{value: v})
+		default:
+			if err := w.keepResults(c, e); err != nil {
+				w.answer(c, reply{err: err})
+				return
+			}
+			w.answer(c, reply{value: v})
+		}
+	})
+}
+
+var errFenced = errors.New("sim: another owner was here, or this one")
+
+// keepResults has results be kept, and the position with them where there is a sink. Who waits no
+// more has rolled that back.
+func (w *world) keepResults(c *call, e *emission) error {
+	r := &e.results
+	if c.life.dead.Load() || c.gone.Load() {
+		return errSink
+	}
+	if s := w.sink; s != nil {
+		switch at := s.at[c.about]; {
+		case s.epochs[c.about] > r.Term.Epoch:
+			return errFenced
+		case at.IsEnd(), at.Compare(r.UpTo) >= 0 && at.Compare(r.From) > 0 && !r.End:
+			return nil // it is there already
+		case !at.IsZero() && at.Compare(r.From) < 0:
+			w.breaks("%s moves the sink from %s on, which has %s up to %s only", e.judge.Worker, r.From, c.about, at)
+			return errSink
+		case at.Compare(r.From) > 0: // an earlier owner ended in the middle after this one had asked
+			return errFenced
+		}
+		s.at[c.about], s.epochs[c.about] = r.UpTo, r.Term.Epoch
+		if r.End {
+			s.at[c.about] = shard.End
+		}
+		for _, id := range e.judge.IDs {
+			if s.has[id] {
+				w.breaks("%s puts a result with %s into the sink, which has one", e.judge.Worker, id)
+			}
+			s.has[id], s.effects = true, append(s.effects, id)
+		}
+	}
+	w.judge.Done(e.judge, len(e.judge.IDs), w.wall())
+	return nil
+}
+
+// emitted takes in what a call with results is about to say.
+func (w *world) emitted(c *call, e *emission, r reply) {
+	v, _ := r.value.(verdict)
+	c.life.hindered.handles[c.about] = w.now()
+	switch {
+	case c.gone.Load() || r.err != nil:
+	case v.kind == HandlerStops:
+		c.life.stopping = true
+	case v.kind == "" && c.ctx.Err() == nil: // else the term is over, and takes no word of it
+		w.judge.Acked(e.judge, len(e.judge.IDs))
+	}
+	w.judge.Ended(e.judge)
+}

@@ -1,0 +1,245 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/window"
+)
+
+// windows are what is known of the results of an application that gathers records by the time at
+// which they arrived. Which there have to be follows from the records of each shard alone: see
+// [windows.cut].
+type windows struct {
+	w      *world
+	size   time.Duration
+	byKey  bool
+	most   int  // records of a cut
+	once   bool // results go into the sink, with the position up to which they reach
+	made   map[string]madeResult
+	of     map[judge.ID]string    // the result that a record is in
+	cuts   map[string]map[int]cut // of a shard, by their first record
+	places map[judge.ID]int       // in the shard, among those that are not dropped
+	shards map[string][]arrived
+}
+
+// arrived is a record of a shard, as the service dates it.
+type arrived struct {
+	id   judge.ID
+	at   time.Time
+	last bool // of its aggregate
+}
+
+// cut is a run of a shard's records, of which the results have ended together.
+type cut struct {
+	next int // the first record after it
+	full bool
+}
+
+// madeResult is what a result was when it was first made.
+type madeResult struct {
+	ids   []judge.ID
+	start time.Time
+	key   string
+}
+
+// windowAllowance is Config.Allowance, and more than the clocks may differ here.
+const windowAllowance = 5 * time.Second
+
+// mostAggregated is how many records an aggregate has at most.
+const mostAggregated = 6
+
+// makeWindows draws what windows there are. The service's clock differs by less than what windows
+// wait for.
+func (w *world) makeWindows() {
+	if !w.profile.Windows {
+		return
+	}
+	d := roll(w.seed, "windows")
+	w.skew = d.span(-2*time.Second, 2*time.Second)
+	w.windows = &windows{
+		w: w, size: d.often(time.Second, 30*time.Second).Truncate(time.Second), byKey: d.chance(.5), most: 5 + d.below(60), once: d.chance(.5),
+		made: map[string]madeResult{}, of: map[judge.ID]string{}, cuts: map[string]map[int]cut{}, places: map[judge.ID]int{}, shards: map[string][]arrived{},
+	}
+	if d.chance(.5) { // or everything is dropped in some seeds of each profile
+		w.profile.Filters = true
+	}
+}
+
+// arrives is the time by which the service dates a record that is put now: of two records that come
+// shortly after each other the second may be dated before the first.
+func (w *world) arrives(d *dice) time.Time {
+	if w.windows == nil || !d.chance(.3) {
+		return w.clock()
+	}
+	return w.clock().Add(-d.span(0, 400*time.Millisecond))
+}
+
+// putInWindow notes a record that is put, and the one of an aggregate that is its last.
+func (w *world) putInWindow(ids []judge.ID, shard string, at time.Time) {
+	v := w.windows
+	if v == nil {
+		return
+	}
+	for _, id := range ids {
+		if !w.filters.drops(id) {
+			v.places[id] = len(v.shards[shard])
+			v.shards[shard] = append(v.shards[shard], arrived{id: id, at: time.UnixMilli(at.UnixMilli()).UTC()})
+		}
+	}
+	if n := len(v.shards[shard]); n > 0 {
+		v.shards[shard][n-1].last = true
+	}
+}
+
+// held is how much longer than by itself a record may wait, for its window to end.
+func (w *world) held() time.Duration {
+	if w.windows == nil {
+		return 0
+	}
+	return w.windows.size + windowAllowance + 3*time.Second + 2*w.settings.idle + 15*time.Second
+}
+
+// windowHandlers are a worker's that makes windows.
+func (l *life) windowHandlers() (weir.ShardHandlers, error) {
+	v := l.w.windows
+	c := window.Config[[]judge.ID]{
+		Size: v.size, ByKey: v.byKey, MaxRecords: v.most, Allowance: windowAllowance,
+		Add: func(ids []judge.ID, r weir.Record) ([]judge.ID, error) {
+			id, ok := idOf(r.Data)
+			if !ok {
+				return nil, fmt.Errorf("sim: a record that nobody put: %.60q", r.Data)
+			}
+			return append(ids, id), nil
+		},
+		Emit: l.emit,
+	}
+	if v.once {
+		c.Position = l.position
+	}
+	return window.Handlers(c)
+}
+
+// emission is a call with results.
+type emission struct {
+	results window.Results[[]judge.ID]
+	judge   *judge.Batch
+}
+
+// emit is Config.Emit of every worker. It does what the driver says.
+func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
+	of := about(r.Term.Stream, r.Term.Shard)
+	c := &call{life: l, op: "emit", about: of, ctx: ctx, body: &emission{results: r}}
+	if p := l.w.profile.Rates[HandlerIgnores]; p > 0 && !l.w.calm.Load() {
+		d := roll(l.w.seed, "deaf "+l.String()+of+r.UpTo.String(), r.Term.Epoch, uint64(time.Since(l.w.began)))
+		c.deaf = d.chance(p)
+	}
+	answer := l.w.gate.wait(c)
+	if answer.err != nil {
+		return answer.err
+	}
+	return answer.value.(verdict).end()
+}
+
+// check holds results to the records that they are of.
+func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judge.ID, wrong string) {
+	for i := range r.Windows {
+		w := &r.Windows[i]
+		if len(w.State) != w.Records || w.Records == 0 {
+			return nil, fmt.Sprintf("the result %s has %d records, and says %d", w.ID, len(w.State), w.Records)
+		}
+		if was, known := v.made[w.ID]; known && (!slices.Equal(was.ids, w.State) || !was.start.Equal(w.Start) || was.key != w.Key) {
+			return nil, fmt.Sprintf("the result %s was of %v from %v, and is of %v from %v when it is made again", w.ID, was.ids, was.start, w.State, w.Start)
+		}
+		v.made[w.ID] = madeResult{slices.Clone(w.State), w.Start, w.Key}
+		for _, id := range w.State {
+			if _, known := v.places[id]; !known || v.w.books.home[id] != shard {
+				return nil, fmt.Sprintf("%s is in the result %s, and not in its shard", id, w.ID)
+			}
+			if of := v.of[id]; of != "" && of != w.ID {
+				return nil, fmt.Sprintf("%s is in the results %s and %s", id, of, w.ID)
+			}
+			if v.byKey != (w.Key != "") || v.byKey && id.Key != w.Key {
+				return nil, fmt.Sprintf("%s is in the result %s, of the key %q", id, w.ID, w.Key)
+			}
+			v.of[id] = w.ID
+		}
+		ids = append(ids, w.State...)
+	}
+	return ids, v.cut(shard, r, ids)
+}
+
+// cut says what is wrong with records whose results have ended together. They follow each other in
+// their shard, and none is of a later window than the first.
+func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.ID) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	all := v.shards[shard]
+	places := make([]int, 0, len(ids))
+	for _, id := range ids {
+		places = append(places, v.places[id])
+	}
+	slices.Sort(places)
+	from, next := places[0], places[len(places)-1]+1
+	if next-from != len(places) || len(slices.Compact(places)) != len(ids) {
+		for n := from; n < next; n++ {
+			if !slices.Contains(ids, all[n].id) {
+				return fmt.Sprintf("%s is left out of the results from %s to %s of %s", all[n].id, all[from].id, all[next-1].id, shard)
+			}
+		}
+		return fmt.Sprintf("a record is twice in the results from %s to %s of %s", all[from].id, all[next-1].id, shard)
+	}
+	start := all[from].at.Truncate(v.size)
+	for _, w := range r.Windows {
+		if !w.Start.Equal(start) || !w.End.Equal(start.Add(v.size)) {
+			return fmt.Sprintf("the result %s is from %v to %v, and begins with %s, which arrived at %v", w.ID, w.Start, w.End, all[from].id, all[from].at)
+		}
+	}
+	for _, a := range all[from:next] {
+		if a.at.Truncate(v.size).After(start) {
+			return fmt.Sprintf("%s, which arrived at %v, is in a window from %v", a.id, a.at, start)
+		}
+	}
+	made := cut{next, len(ids) >= v.most}
+	if v.cuts[shard] == nil {
+		v.cuts[shard] = map[int]cut{}
+	}
+	if was, known := v.cuts[shard][from]; known && was != made {
+		return fmt.Sprintf("the results from %s of %s ended before %d, and end before %d when they are made again", all[from].id, shard, was.next, made.next)
+	}
+	v.cuts[shard][from] = made
+	return ""
+}
+
+// tallied says what is wrong with all results together, once there are no more: the cuts of each
+// shard follow each other from its first record to its last, and each ends because the next record
+// is of a later window, because there was room for no more, or with the shard.
+func (w *world) tallied() {
+	v := w.windows
+	if v == nil {
+		return
+	}
+	for shard, all := range v.shards {
+		n := 0
+		for n < len(all) {
+			c, known := v.cuts[shard][n]
+			if !known {
+				w.breaks("no result of %s begins with %s", shard, all[n].id)
+				return
+			}
+			start := all[n].at.Truncate(v.size)
+			if c.next < len(all) && !c.full && !all[c.next].at.Truncate(v.size).After(start) {
+				w.breaks("the results from %s of %s ended before %s, which is of the same window", all[n].id, shard, all[c.next].id)
+			}
+			if c.next-n >= v.most+mostAggregated || c.next-n > v.most && !all[c.next-1].last {
+				w.breaks("the results from %s of %s are of %d records, %d are allowed", all[n].id, shard, c.next-n, v.most)
+			}
+			n = c.next
+		}
+	}
+}
