@@ -51,7 +51,7 @@ func (t *term[S]) run(ctx context.Context) error {
 
 // take adds a record, and ends what is open before it if it belongs to a later time or is too much.
 func (t *term[S]) take(ctx context.Context, r weir.Record) error {
-	start := r.ArrivalTime().UTC().Truncate(t.Size)
+	start := truncate(r.ArrivalTime(), t.Size)
 	if len(t.windows) > 0 {
 		switch {
 		case start.After(t.start):
@@ -87,6 +87,11 @@ func (t *term[S]) take(ctx context.Context, r weir.Record) error {
 	t.records++
 	t.bytes += len(r.Data)
 	return nil
+}
+
+// truncate is the last multiple of size since 1970 that is not after t.
+func truncate(t time.Time, size time.Duration) time.Time {
+	return t.Add(-time.Duration(t.UnixNano()) % size).Round(0).UTC()
 }
 
 // id names a window of what is open: by its first record, because where an owner begins may differ
