@@ -145,6 +145,12 @@ func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
 	return answer.value.(verdict).end()
 }
 
+// begins is the start of the window of a record: windows are counted from 1970 on.
+func (v *windows) begins(a arrived) time.Time {
+	at := a.at.UnixMilli()
+	return time.UnixMilli(at - at%v.size.Milliseconds()).UTC()
+}
+
 // check holds results to the records that they are of.
 func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judge.ID, wrong string) {
 	for i := range r.Windows {
@@ -194,14 +200,14 @@ func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.I
 		}
 		return fmt.Sprintf("a record is twice in the results from %s to %s of %s", all[from].id, all[next-1].id, shard)
 	}
-	start := all[from].at.Truncate(v.size)
+	start := v.begins(all[from])
 	for _, w := range r.Windows {
 		if !w.Start.Equal(start) || !w.End.Equal(start.Add(v.size)) {
 			return fmt.Sprintf("the result %s is from %v to %v, and begins with %s, which arrived at %v", w.ID, w.Start, w.End, all[from].id, all[from].at)
 		}
 	}
 	for _, a := range all[from:next] {
-		if a.at.Truncate(v.size).After(start) {
+		if v.begins(a).After(start) {
 			return fmt.Sprintf("%s, which arrived at %v, is in a window from %v", a.id, a.at, start)
 		}
 	}
@@ -232,8 +238,8 @@ func (w *world) tallied() {
 				w.breaks("no result of %s begins with %s", shard, all[n].id)
 				return
 			}
-			start := all[n].at.Truncate(v.size)
-			if c.next < len(all) && !c.full && !all[c.next].at.Truncate(v.size).After(start) {
+			start := v.begins(all[n])
+			if c.next < len(all) && !c.full && !v.begins(all[c.next]).After(start) {
 				w.breaks("the results from %s of %s ended before %s, which is of the same window", all[n].id, shard, all[c.next].id)
 			}
 			if c.next-n >= v.most+mostAggregated || c.next-n > v.most && !all[c.next-1].last {
