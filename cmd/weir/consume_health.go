@@ -12,7 +12,8 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// servingAddr is where a flag says to listen, on this machine alone unless the address names a host.
+// servingAddr is where a flag says to listen: on this machine alone, unless the address names a
+// host.
 func servingAddr(flag, addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
