@@ -6,11 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 )
 
 // descriptions are of the metrics that are made at a scrape.
 type descriptions struct {
-	lag, handledLag, savedLag, leases, storeUp, leader, term, dropped, build *prometheus.Desc
+	lag, handledLag, savedLag, state, leases, storeUp, leader, term, dropped, build *prometheus.Desc
 }
 
 func describe(app prometheus.Labels, worker, version string, shards bool) *descriptions {
@@ -22,6 +23,7 @@ func describe(app prometheus.Labels, worker, version string, shards bool) *descr
 		shard, worst = append(shard, "shard"), "."
 	}
 	return &descriptions{
+		state:      desc("weir_shard_state", "1 for the state of the shard"+worst, append(shard[:len(shard):len(shard)], "state")...),
 		lag:        desc("weir_lag_seconds", "How far reading is behind the tip of the shard"+worst, shard...),
 		handledLag: desc("weir_handled_lag_seconds", "How far what is handled is behind the tip of the shard"+worst, shard...),
 		savedLag:   desc("weir_checkpoint_lag_seconds", "How far the saved progress is behind the tip of the shard"+worst, shard...),
@@ -41,7 +43,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 		c.Describe(to)
 	}
 	d := m.described
-	for _, desc := range []*prometheus.Desc{d.lag, d.handledLag, d.savedLag, d.leases, d.storeUp, d.leader, d.term, d.dropped, d.build} {
+	for _, desc := range []*prometheus.Desc{d.lag, d.handledLag, d.savedLag, d.state, d.leases, d.storeUp, d.leader, d.term, d.dropped, d.build} {
 		to <- desc
 	}
 }
@@ -74,52 +76,88 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for stream, n := range stand.leases {
 		gauge(d.leases, float64(n), stream)
 	}
-	for key, l := range stand.lags {
+	for key, of := range stand.shards {
 		labels := []string{key.stream}
 		if m.shardLabel {
 			labels = append(labels, key.shard)
 		}
-		gauge(d.lag, seconds(l.read), labels...)
-		gauge(d.handledLag, seconds(l.handled), labels...)
-		gauge(d.savedLag, seconds(l.saved), labels...)
+		gauge(d.state, 1, append(labels[:len(labels):len(labels)], of.state.Label())...)
+		if of.read < 0 {
+			continue
+		}
+		gauge(d.lag, of.read.Seconds(), labels...)
+		gauge(d.handledLag, of.handled.Seconds(), labels...)
+		gauge(d.savedLag, of.saved.Seconds(), labels...)
 	}
 }
 
-// standing is how a worker's shards stand. Without the label for shards, each stream has the worst
-// lags under a key that names no shard.
+// standing is how a worker's shards stand. Without the label for shards, each stream has its worst
+// state and lags under a key that names no shard.
 type standing struct {
 	leads  float64
 	term   uint64
 	leases map[string]int
-	lags   map[shardKey]lags
+	shards map[shardKey]shardStanding
 }
 
-// stand adds the status of shards up.
+type shardStanding struct {
+	lags
+	state health.State
+}
+
+// stand judges shards and adds them up.
 func (m *Metrics) stand(shards []weir.ShardStatus, now time.Time) standing {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := standing{term: m.term, leases: map[string]int{}, lags: map[shardKey]lags{}}
+	all := standing{term: m.term, leases: map[string]int{}, shards: map[shardKey]shardStanding{}}
 	if m.leads {
 		all.leads = 1
 	}
 	for stream := range m.streams {
 		all.leases[stream] = 0
 	}
+	seen := map[shardKey]*health.Window{}
 	for _, s := range shards {
 		if s.State == weir.ShardAbandoned { // it may be another worker's
 			continue
 		}
 		all.leases[s.Stream]++
 		key := shardKey{s.Stream, s.Shard}
-		l := lagsOf(s, m.progress[key], now)
-		if l.read < 0 {
-			continue
+		p := m.progress[key]
+		l := lagsOf(s, p, now)
+		w := m.windows[key]
+		if w == nil {
+			w = &health.Window{}
 		}
+		seen[key] = w
+		w.Add(observed(s, p, l, now), health.Options{}.Defaults().Window)
+		state := health.Evaluate(w.All(), now, health.Options{}).State
 		if !m.shardLabel {
 			key.shard = ""
 		}
-		worst := all.lags[key]
-		all.lags[key] = lags{max(l.read, worst.read), max(l.handled, worst.handled), max(l.saved, worst.saved)}
+		worst, some := all.shards[key]
+		if !some {
+			worst.lags = lags{-1, -1, -1}
+		}
+		all.shards[key] = shardStanding{
+			lags{max(l.read, worst.read), max(l.handled, worst.handled), max(l.saved, worst.saved)}, max(state, worst.state),
+		}
 	}
+	m.windows = seen
 	return all
+}
+
+// observed is a shard's status as what judges it takes it.
+func observed(s weir.ShardStatus, p *progress, l lags, now time.Time) health.Observation {
+	o := health.Observation{
+		At: now, Handled: s.At, ReadLag: l.read, HandledLag: l.handled, SavedLag: l.saved,
+		Owner: "this worker", Stage: string(s.State), Since: s.Since, Attempts: s.Attempt,
+	}
+	if s.Err != nil {
+		o.Err = s.Err.Error()
+	}
+	if p != nil {
+		o.Saved, o.Expired = p.savedAt, p.expired
+	}
+	return o
 }

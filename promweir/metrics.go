@@ -5,12 +5,12 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/health"
 )
 
 // Config is how [New] makes [Metrics]. The zero Config is useful.
@@ -35,6 +35,7 @@ type Metrics struct {
 	mu       sync.Mutex
 	streams  map[string]*streamMetrics
 	progress map[shardKey]*progress
+	windows  map[shardKey]*health.Window // of what scrapes saw
 	leads    bool
 	term     uint64
 
@@ -162,6 +163,3 @@ func version(given string) string {
 	}
 	return "unknown"
 }
-
-// seconds of a duration.
-func seconds(d time.Duration) float64 { return d.Seconds() }

@@ -107,7 +107,8 @@ func TestWhatIsHandledIsCounted(t *testing.T) {
 			`weir_leases{app="a",stream="s"}`: 2, `weir_lease_changes_total{app="a",reason="taken",stream="s"}`: 2, `weir_leader{app="a"}`: 1, `weir_build_info{app="a",version="v1",worker="w1"}`: 1,
 			`weir_lag_seconds{app="a",shard="shardId-000000000000",stream="s"}`: 0, `weir_handled_lag_seconds{app="a",shard="shardId-000000000001",stream="s"}`: 0,
 			`weir_checkpoint_lag_seconds{app="a",shard="shardId-000000000001",stream="s"}`: 0, `weir_events_dropped_total{app="a"}`: 0,
-			`weir_given_up_records_total{app="a",reason="attempts",stream="s"}`: 0, `weir_handler_failures_total{app="a",stream="s"}`: 0,
+			`weir_shard_state{app="a",shard="shardId-000000000000",state="ok",stream="s"}`: 1,
+			`weir_given_up_records_total{app="a",reason="attempts",stream="s"}`:            0, `weir_handler_failures_total{app="a",stream="s"}`: 0,
 		})
 		if n := got[`weir_handler_duration_seconds_count{app="a",stream="s"}`]; n < 2 {
 			t.Errorf("%v batches", n)
@@ -161,6 +162,11 @@ func TestWithoutTheLabelAStreamHasItsWorstShard(t *testing.T) {
 		if lag := got[`weir_checkpoint_lag_seconds{app="a",stream="s"}`]; lag < 55 || lag > 65 {
 			t.Errorf("the lag of what is saved is %v s", lag)
 		}
+		for range 6 { // what judges sees a shard at scrapes
+			time.Sleep(30 * time.Second)
+			got = scrape(t, m)
+		}
+		expect(t, got, map[string]float64{`weir_shard_state{app="a",state="stalled",stream="s"}`: 1})
 		for name := range got {
 			if strings.Contains(name, "shardId-") {
 				t.Errorf("%s names a shard", name)

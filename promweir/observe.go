@@ -29,7 +29,7 @@ func (m *Metrics) observe(next weir.Events) weir.Events {
 			m.of(e.Stream).readFailures.Inc()
 		}
 	})
-	all.PositionExpired = before(m, next.PositionExpired, func(e weir.PositionExpired) { m.of(e.Stream).expired.Inc() })
+	all.PositionExpired = before(m, next.PositionExpired, m.positionExpired)
 	all.StoreFailed = before(m, next.StoreFailed, func(e weir.StoreFailed) { m.storeFailures.WithLabelValues(string(e.Op)).Inc() })
 	all.Leading = before(m, next.Leading, func(e weir.Leading) { m.leads, m.term = e.Leads, e.Term })
 	return all
@@ -68,7 +68,7 @@ func (m *Metrics) read(e weir.Read) {
 	s.readRecords.Add(float64(e.Records))
 	s.readBytes.Add(float64(e.Bytes))
 	if e.Took > 0 {
-		s.reading.Observe(seconds(e.Took))
+		s.reading.Observe(e.Took.Seconds())
 	}
 	if p := m.progress[shardKey{e.Stream, e.Shard}]; p != nil {
 		p.read(e.Time, e.Behind)
@@ -79,7 +79,7 @@ func (m *Metrics) batchHandled(e weir.BatchHandled) {
 	s := m.of(e.Stream)
 	s.handledRecords.Add(float64(e.Records))
 	s.handledBytes.Add(float64(e.Bytes))
-	s.handling.Observe(seconds(e.Took))
+	s.handling.Observe(e.Took.Seconds())
 	if p := m.progress[shardKey{e.Stream, e.Shard}]; p != nil {
 		p.handled(e.Time.Add(-e.Took), e.Behind)
 	}
@@ -92,6 +92,13 @@ func (m *Metrics) checkpointSaved(e weir.CheckpointSaved) {
 	}
 }
 
+func (m *Metrics) positionExpired(e weir.PositionExpired) {
+	m.of(e.Stream).expired.Inc()
+	if p := m.progress[shardKey{e.Stream, e.Shard}]; p != nil {
+		p.expired = e.Next.Compare(e.Position) == 0 // it waits there
+	}
+}
+
 // progress is up to which arrival the records of a shard are done, as far as events tell. Zero
 // times are not known.
 type progress struct {
@@ -99,6 +106,7 @@ type progress struct {
 	firstRead          time.Time // arrival, about, of what was read first
 	handledTo, savedTo time.Time
 	savedAt            weir.Position
+	expired            bool // the shard waits where records have left the stream
 }
 
 // read notes that records came at a time, so far behind the tip.

@@ -153,6 +153,30 @@ if ! current debian "$here/servers/debian.txt"; then
 	mv "$new" "$deps/debian"
 fi
 
+# Go's programs, so they need nothing but libc.
+if ! current prometheus "$here/servers/prometheus.txt"; then
+	need apt-get 'Prometheus and promtool come from the packages of Debian or one of its kind'
+	echo "fetch-servers: Prometheus into $deps/prometheus" >&2
+	new=$deps/prometheus.$$
+	trap 'rm -rf "$new"' EXIT
+	rm -rf "$new"
+	mkdir -p "$new/debs"
+	package=$(grep -v '^#' "$here/servers/prometheus.txt")
+	get() { (cd "$new/debs" && apt-get -q download "$package" 2>&1); }
+	said=$(get) || {
+		test "$(id -u)" -eq 0 && apt-get -q update >&2
+		said=$(get) || {
+			echo "fetch-servers: apt does not give $package: $said" >&2
+			exit 1
+		}
+	}
+	for deb in "$new"/debs/*.deb; do dpkg -x "$deb" "$new"; done
+	rm -rf "$new/debs"
+	cat "$here/servers/prometheus.txt" >"$new/.fetched"
+	rm -rf "$deps/prometheus"
+	mv "$new" "$deps/prometheus"
+fi
+
 # apt_of FOLDER COMMAND...: apt-get or apt-cache with sources, lists and installed packages (none) of FOLDER's own.
 apt_of() {
 	of=$1

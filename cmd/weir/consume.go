@@ -32,6 +32,7 @@ type consumeOptions struct {
 	verbose  bool
 	log      logFormat
 	health   string
+	metrics  metricsFlags
 	settings weir.Options // those that have flags of their names
 	giveUp   giveUpFlags
 	filter   filterFlags
@@ -148,9 +149,12 @@ package's documentation says more about each.
 				o.worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
 			}
 			if o.health != "" {
-				if o.health, err = healthAddr(o.health); err != nil {
+				if o.health, err = servingAddr("--health", o.health); err != nil {
 					return err
 				}
+			}
+			if err := o.metrics.check(cmd); err != nil {
+				return err
 			}
 			return orderly(cmd.Context(), o.run(cmd.Context(), t, url, from))
 		},
@@ -168,6 +172,7 @@ package's documentation says more about each.
 	o.lambda.register(cmd)
 	o.to.register(cmd)
 	cmd.Flags().StringVar(&o.health, "health", "", "answer /livez and /readyz over HTTP on `ADDR`, such as 8080 for this machine or 0.0.0.0:8080 for all")
+	o.metrics.register(cmd)
 	o.fanOut.register(cmd)
 	registerSettings(cmd, &o.settings)
 	o.giveUp.register(cmd, &o.settings.GiveUp)
@@ -195,6 +200,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 		return err
 	}
 	options := o.options(log, from)
+	told := o.metrics.observe(&options)
 	trial, err := weir.New(client, memstore.New(), options) // before a store is made for nothing
 	if err != nil {
 		return usageError{flagged(err)}
@@ -212,13 +218,12 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 
 	var healthy atomic.Pointer[weir.Consumer]
 	healthy.Store(trial) // alive and not ready, however long the store takes
-	if o.health != "" {
-		stop, failed := serveHealth(ctx, t, o.health, &healthy)
-		if failed != nil {
-			return failed
-		}
-		defer func() { err = errors.Join(err, stop()) }()
+	told.watch(trial)
+	stop, err := observers{o.health, o.metrics.addr, told}.serve(ctx, t, &healthy)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, stop()) }()
 	store, err := o.begin(ctx, t, client, url)
 	if err != nil {
 		return err
@@ -232,6 +237,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 		return err
 	}
 	healthy.Store(consumer)
+	told.watch(consumer)
 	speakThrough(t, log, o.app, o.worker) // what came before is for who started it
 	err = store.trouble(to.run(ctx, consumer))
 	if errors.Is(err, syscall.EPIPE) {

@@ -16,10 +16,12 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.7
 	github.com/aws/smithy-go v1.28.8
 	github.com/charmbracelet/x/ansi v0.11.8
+	github.com/prometheus/client_golang v1.25.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
 	github.com/weir-go/weir v0.1.0
 	github.com/weir-go/weir/deadletter/sqsletters v0.1.0
+	github.com/weir-go/weir/promweir v0.1.0
 	github.com/weir-go/weir/sink/s3sink v0.1.0
 	golang.org/x/term v0.47.0
 	modernc.org/sqlite v1.61.1

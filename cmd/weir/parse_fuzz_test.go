@@ -40,7 +40,7 @@ func FuzzFlags(f *testing.F) {
 		if u, err := parseStore(s); said("a store", err) && u.kind == "" {
 			t.Errorf("%q is a store of no kind", s)
 		}
-		if addr, err := healthAddr(s); said("an address", err) {
+		if addr, err := servingAddr("--health", s); said("an address", err) {
 			if host, _, err := net.SplitHostPort(addr); err != nil || host == "" {
 				t.Errorf("%q is to listen on %q: %v", s, addr, err)
 			}

@@ -52,6 +52,8 @@ replace github.com/weir-go/weir => ../../..
 
 replace github.com/weir-go/weir/deadletter/sqsletters => ../../../deadletter/sqsletters
 
+replace github.com/weir-go/weir/promweir => ../../../promweir
+
 replace github.com/weir-go/weir/sink/s3sink => ../../../sink/s3sink
 
 replace github.com/weir-go/weir/store/redisstore => ../../../store/redisstore
