@@ -337,15 +337,15 @@ func (l *shardLoop) acquit() {
 func (l *shardLoop) tellSuspected(t *trial, id string, next time.Duration) {
 	key, d := l.term.Lease.Key, t.deaths
 	what := "workers that had this shard died one after the other at one position; its records are handled one at a time"
-	args := []any{"stream", key.Stream, "shard", key.Shard, "at", d.At, "died", d.Count}
+	args := []any{"seq", d.At, "died", d.Count}
 	if id != "" {
-		what = "a record kills the worker that handles it"
+		what = "a record kills the worker that handles it; it is handled again after a pause, or given up"
 		args = append(args, "record", id, "alone", d.Tried)
 	}
 	if next > 0 {
 		args = append(args, "next", next.Round(time.Second))
 	}
-	l.in.opts.Logger.Error(what, args...)
+	l.log().Error(what, args...)
 	if f := l.in.tell.Suspected; f != nil {
 		f(Suspected{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, At: d.At, Record: id, Died: d.Count, Alone: d.Tried, Next: next})
 	}

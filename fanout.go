@@ -112,7 +112,7 @@ func (r *run) fanOutConsumers() *fanout.Consumers {
 		Client: r.client, Name: r.opts.FanOutName, Given: givenConsumers(r.opts.FanOutARNs),
 		Found: func(s streams.Stream, arn string, registered bool) {
 			if registered {
-				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
+				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
 			}
 		},
 	}
@@ -141,9 +141,9 @@ func (l *shardLoop) readingChanged(why error) {
 	e := ReadingChanged{Stream: key.Stream, Shard: key.Shard, Reading: FanOut, Err: why}
 	if why != nil {
 		e.Reading = Polling
-		l.in.opts.Logger.Warn("no fan-out; polling meanwhile, and trying again every minute", "stream", key.Stream, "shard", key.Shard, "err", why)
+		l.log().Warn("no fan-out; polling meanwhile, and trying again every minute", "err", why)
 	} else {
-		l.in.opts.Logger.Info("fan-out is back", "stream", key.Stream, "shard", key.Shard)
+		l.log().Info("fan-out is back")
 	}
 	if f := l.in.tell.ReadingChanged; f != nil {
 		f(e)
@@ -176,7 +176,7 @@ func (r *run) removeConsumers(ctx context.Context) {
 		logger.Info("fan-out consumer removed: the last worker has stopped", "stream", s.Name, "arn", arn)
 	})
 	if err != nil {
-		logger.Error("a fan-out consumer was not removed and goes on costing money", "err", err)
+		logger.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
 	}
 }
 

@@ -218,7 +218,7 @@ func (l *shardLoop) tellWaits(d *delivery, v verdictOf) {
 	if v.do == waitForRoom {
 		why = "that would be too many a minute"
 	}
-	l.in.opts.Logger.Warn("a record is not given up yet", "stream", d.from.Stream, "shard", d.from.Shard, "at", l.term.At(), "reason", v.reason, "why", why)
+	l.log().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.reason, "why", why)
 	if f := l.in.tell.GiveUpHeld; f != nil {
 		f(GiveUpHeld{Stream: d.from.Stream, Shard: d.from.Shard, Records: v.records, Reason: v.reason, Why: why})
 	}
@@ -226,7 +226,7 @@ func (l *shardLoop) tellWaits(d *delivery, v verdictOf) {
 
 // lettersFailed tells that letters could not be put.
 func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
-	l.in.opts.Logger.Error("the letters of records that are given up could not be put; the shard waits for that", "stream", d.from.Stream, "shard", d.from.Shard,
+	l.log().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
 	d.enter(ShardRetrying, attempt, err)
 	l.failsHere(d, true)
@@ -237,7 +237,7 @@ func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err 
 
 // tellGivenUp tells that records were given up.
 func (l *shardLoop) tellGivenUp(d *delivery, v verdictOf, letters []deadletter.Letter, failure error) {
-	l.in.opts.Logger.Error("gave up", "stream", d.from.Stream, "shard", d.from.Shard, "records", len(letters), "first", letters[0].ID,
+	l.log().Error("gave up; letters keep the records, and the shard goes on", "records", len(letters), "first", letters[0].ID,
 		"reason", v.reason, "attempts", letters[0].Attempts, "err", letters[0].Error)
 	l.in.givingUp.noteGivenUp(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
 	if f := l.in.tell.GivenUp; f != nil {

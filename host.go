@@ -33,7 +33,7 @@ func (r *run) List(ctx context.Context, name string, start Position) (group.List
 // LeaseTaken tells that a term has begun.
 func (r *run) LeaseTaken(t *group.Term) {
 	r.counted.leasesTaken.Add(1)
-	r.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "from", t.Lease.Position)
+	r.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "seq", t.Lease.Position)
 	if f := r.tell.LeaseTaken; f != nil {
 		f(LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
 	}
@@ -45,7 +45,7 @@ func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
 	if why == group.EndLost {
 		r.counted.leasesLost.Add(1)
 	}
-	r.opts.Logger.Info("lease ended", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "at", t.At(), "why", why.String())
+	r.opts.Logger.Info("lease ended", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "seq", t.At(), "reason", why.String())
 	if f := r.tell.LeaseEnded; f != nil {
 		f(LeaseEnded{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: t.At(), Reason: EndReason(why)})
 	}
@@ -63,7 +63,7 @@ func (r *run) CheckpointSaved(t *group.Term, at Position) {
 func (r *run) CallFailed(op string, err error, since time.Time) {
 	r.counted.storeFailures.Add(1)
 	if stack := r.newStack(err); stack != "" {
-		r.opts.Logger.Error("a call panicked", "op", op, "err", err, "stack", stack)
+		r.opts.Logger.Error("a call panicked; it is made again", "op", op, "err", err, "stack", stack)
 	}
 	if f := r.tell.StoreFailed; f != nil {
 		f(StoreFailed{Op: StoreOp(op), Err: err, Since: since})

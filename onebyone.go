@@ -47,7 +47,8 @@ func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 		case wanted:
 			yield(Record{}, err)
 		default: // whoever left the loop hears no more
-			c.opts.Logger.Warn("the worker that the loop was left of ended with an error", "err", err)
+			c.opts.Logger.Warn("the worker whose loop was left ended with an error; what it has not saved is handled again",
+				"app", c.opts.App, "worker", c.opts.Worker, "err", err)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (r *reading) consumers() *fanout.Consumers {
 		Client: r.client, Name: r.opts.FanOutName, Given: givenConsumers(given), Existing: r.opts.FanOutConsumer == ExistingConsumer,
 		Found: func(s streams.Stream, arn string, registered bool) {
 			if registered {
-				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "consumer", arn)
+				r.opts.Logger.Info("fan-out consumer registered; it costs money until it is removed", "stream", s.Name, "arn", arn)
 			}
 		},
 	}
@@ -142,7 +142,7 @@ func (r *reading) leave(ctx context.Context, consumers *fanout.Consumers) {
 	}
 	// Also after ctx has ended, which is how most readers end.
 	if err := consumers.Remove(context.WithoutCancel(ctx)); err != nil {
-		r.opts.Logger.Error("a fan-out consumer was not removed and goes on costing money", "err", err)
+		r.opts.Logger.Error("a fan-out consumer was not removed and goes on costing money until somebody removes it", "err", err)
 	}
 }
 

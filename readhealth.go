@@ -97,7 +97,7 @@ func (r *run) tellReading(changes []supervise.Change, now time.Time) {
 	}
 	for _, m := range sum.More {
 		if m.Fail {
-			r.opts.Logger.Warn("reading other shards of the stream fails too", "stream", m.Stream, "shards", m.Shards)
+			r.opts.Logger.Warn("reading other shards of the stream fails too; they go on being tried", "stream", m.Stream, "shards", m.Shards)
 		} else {
 			r.opts.Logger.Info("other shards of the stream are read again", "stream", m.Stream, "shards", m.Shards)
 		}

@@ -157,7 +157,7 @@ func (r *run) setup(stream string) *source.Setup {
 }
 
 func (r *run) switched(streamARN string, to codec.Format, why error) {
-	r.opts.Logger.Info("reading a stream in another format from now on", "stream", streamARN, "format", to.String(), "why", why)
+	r.opts.Logger.Info("reading a stream in another format from now on", "arn", streamARN, "format", to.String(), "why", why)
 }
 
 func (r *run) silent(endpoint string, times int) {

@@ -36,3 +36,9 @@ func TestWhatFollowsACallOfTheHandler(t *testing.T) {
 		}
 	}
 }
+
+func TestAHandlersMiddlewareKnowsThatTheLeaseIsWanted(t *testing.T) {
+	if !errors.Is(errForHeir, ErrHandedOff) {
+		t.Errorf("%v does not wrap ErrHandedOff", errForHeir)
+	}
+}

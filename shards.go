@@ -277,8 +277,7 @@ func (l *shardLoop) close(err error) {
 	l.handles.idle.stop()
 	l.handles = nil
 	if err != nil {
-		key := l.term.Lease.Key
-		l.in.logPanic(l.in.opts.Logger, "closing a shard's handler failed", err, "stream", key.Stream, "shard", key.Shard)
+		l.in.logPanic(l.log(), "closing a shard's handler failed; its lease goes on to others all the same", err)
 	}
 }
 

@@ -38,8 +38,8 @@ func (l *shardLoop) tellBegins(d *delivery, records int) {
 
 // shardIsGone tells of a shard that has left the stream, and ends it.
 func (l *shardLoop) shardIsGone(err error) error {
-	l.in.opts.Logger.Error("a shard left the stream before it was read to its end; what it still held has expired",
-		"stream", l.term.Lease.Stream, "shard", l.term.Lease.Shard, "position", l.term.At())
+	l.log().Error("a shard left the stream before it was read to its end; what it still held has expired, and its children are read",
+		"seq", l.term.At())
 	gone := new(streams.GoneError)
 	_ = errors.As(err, &gone) // nothing else wraps it
 	return l.term.Finish(l.term.Context(), gone.Children)
@@ -109,7 +109,7 @@ func (l *shardLoop) failsAt(at Position) *failing {
 func (l *shardLoop) tellFailure(what string, f *failing, e HandlerFailed) {
 	key := l.term.Lease.Key
 	e.Stream, e.Shard, e.At = key.Stream, key.Shard, l.term.At()
-	args := []any{"stream", e.Stream, "shard", e.Shard, "at", e.At}
+	args := []any{"seq", e.At}
 	if e.First != "" {
 		args = append(args, "records", e.Records, "first", e.First, "last", e.Last)
 	}
@@ -119,7 +119,7 @@ func (l *shardLoop) tellFailure(what string, f *failing, e HandlerFailed) {
 		f.stack = true
 		args = append(args, "stack", panicked.Stack)
 	}
-	l.in.opts.Logger.Warn(what, args...)
+	l.log().Warn(what, args...)
 	if f := l.in.tell.HandlerFailed; f != nil {
 		f(e)
 	}
@@ -186,7 +186,7 @@ func (l *shardLoop) refusedAt() Position {
 // Expired tells of records that have left the stream, or may have, and were not handled.
 func (l *shardLoop) Expired(e source.Expiry) {
 	key := l.term.Lease.Key
-	args := []any{"stream", key.Stream, "shard", key.Shard, "position", e.At, "next", e.Next}
+	args := []any{"seq", e.At, "resumes", e.Next}
 	if !e.From.IsZero() {
 		args = append(args, "from", e.From)
 	}
@@ -196,7 +196,7 @@ func (l *shardLoop) Expired(e source.Expiry) {
 	if e.Err != nil {
 		args = append(args, "err", e.Err)
 	}
-	l.in.opts.Logger.Error("records have left the stream, or may have, that were not handled", args...)
+	l.log().Error("records have left the stream, or may have, that were not handled; Options.Expired says what follows", args...)
 	if f := l.in.tell.PositionExpired; f != nil {
 		f(PositionExpired{Stream: key.Stream, Shard: key.Shard, Position: e.At, Next: e.Next, From: e.From, To: e.To, Err: e.Err})
 	}

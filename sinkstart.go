@@ -229,7 +229,7 @@ func setBack(leases map[string]lease.Lease, id string, answers map[string]sinkAn
 
 // giveBack sets leases back and gives the term's own back, to be read after them.
 func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
-	key, moved := l.term.Lease.Key, false
+	moved := false
 	if len(moves) > 0 {
 		call, cancel := context.WithTimeout(ctx, l.in.opts.FailoverAfter)
 		defer cancel()
@@ -241,11 +241,11 @@ func (l *shardLoop) giveBack(ctx context.Context, moves []lease.Action) error {
 			if did[i] {
 				moved = true
 				l.in.opts.Logger.Warn("the sink is behind in a shard that was read before: it is read again, and what descends from it waits",
-					"stream", m.Key.Stream, "shard", m.Key.Shard, "from", m.Position)
+					"stream", m.Key.Stream, "shard", m.Key.Shard, "seq", m.Position)
 			}
 		}
 	}
-	l.in.opts.Logger.Info("a shard waits for its ancestors, which the sink has not read to their ends", "stream", key.Stream, "shard", key.Shard)
+	l.log().Info("a shard waits for its ancestors, which the sink has not read to their ends")
 	if !moved { // so that a lease that comes back at once is not given back at once
 		_ = retry.Wait(l.term.Reading(), l.in.opts.BeatInterval)
 	}

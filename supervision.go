@@ -170,7 +170,7 @@ func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since
 	case supervise.Slow:
 		l.note(func(n *notes) { n.toldSlow = true })
 		return func() {
-			r.opts.Logger.Warn("a handler has been at work for long", "stream", key.Stream, "shard", key.Shard, "since", since)
+			l.log().Warn("a handler has been at work for long; only Options.HandlerTimeout ends it", "since", since)
 		}
 	case supervise.Stalled:
 		r.stalls[key] = supervise.Stalls{Count: s.Stalls + 1, Last: now}
@@ -185,8 +185,8 @@ func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since
 }
 
 func (r *run) giveUp(l *shardLoop, e Stalled) {
-	r.opts.Logger.Error("a shard makes no progress; its lease is given up", "stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch,
-		"stage", e.Stage, "since", e.Since, "at", l.term.At(), "err", e.Err)
+	l.log().Error("a shard makes no progress; its lease is given up",
+		"stage", e.Stage, "since", e.Since, "seq", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
 	r.counted.stalls.Add(1)
 	if f := r.tell.Stalled; f != nil {
@@ -195,8 +195,8 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 }
 
 func (r *run) abandon(l *shardLoop, e Stalled) {
-	r.opts.Logger.Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
-		"stream", e.Stream, "shard", e.Shard, "epoch", e.Epoch, "since", e.Since)
+	l.log().Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
+		"since", e.Since)
 	l.term.Abandon()
 	// the next owner's subscription need not take this one's place
 	if from := l.pagesNow(); from != nil {
@@ -214,8 +214,8 @@ func (l *shardLoop) cutShort(began time.Time, cause error) {
 		return
 	}
 	key := l.term.Lease.Key
-	l.in.opts.Logger.Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
-		"stream", key.Stream, "shard", key.Shard, "since", began)
+	l.log().Warn("a handler did not finish within Options.StopTimeout; its batch will be handled again by whoever reads the shard next",
+		"since", began)
 	l.in.counted.stalls.Add(1)
 	if f := l.in.tell.Stalled; f != nil {
 		f(Stalled{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, Stage: ShardHandling, Since: began, Err: ErrStopping})

@@ -92,9 +92,15 @@ func (r *run) hookPanicked(to *slog.Logger, err error) {
 		err = &PanicError{"a function of Options.Events", p.Value, p.Stack}
 	}
 	_ = contained("the logger", func() error { // which has nobody to tell
-		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "an event was not told", err)
+		r.logPanic(to.With("app", r.opts.App, "worker", r.opts.Worker), "a function of Options.Events, or the logger, failed; what it was told is not told again", err)
 		return nil
 	})
+}
+
+// log is the logger of what concerns the shard: every line says which, and with which epoch.
+func (l *shardLoop) log() *slog.Logger {
+	of := l.term.Lease
+	return l.in.opts.Logger.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
 }
 
 // logPanic logs an error of the user's code; of a panic with the stack, unless the one before was

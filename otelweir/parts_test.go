@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,32 +12,100 @@ import (
 	"time"
 
 	"github.com/prometheus/otlptranslator"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/store/memstore"
 )
 
 // Dashboards and alerts are made for these names.
 func TestNamesInPrometheus(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	options := weir.Options{App: "billing", Worker: "w1"}
+	telemetry, err := New(&options, Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := reflect.ValueOf(options.Events) // each event, with a stream and a duration
+	for i := range all.NumField() {
+		if f := all.Field(i); !f.IsNil() {
+			e := reflect.New(f.Type().In(1)).Elem()
+			if took := e.FieldByName("Took"); took.IsValid() {
+				took.SetInt(1)
+			}
+			if throttled := e.FieldByName("Throttled"); throttled.IsValid() {
+				f.Call([]reflect.Value{reflect.ValueOf(t.Context()), e})
+				throttled.SetBool(true)
+			}
+			if leads := e.FieldByName("Leads"); leads.IsValid() {
+				leads.SetBool(true)
+			}
+			f.Call([]reflect.Value{reflect.ValueOf(t.Context()), e})
+		}
+	}
+	telemetry.recordCall(t.Context(), "orders", 1, "")
+	srv := kinesistest.NewServer(t)
+	consumer, err := weir.New(srv.Client(), memstore.New(), weir.Options{Stream: "orders", App: "billing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := telemetry.Observe(consumer); err != nil {
+		t.Fatal(err)
+	}
+	in := telemetry.instruments
+	held := []weir.ShardStatus{{Stream: "orders", Shard: "shardId-1"}}
+	if _, err := in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		telemetry.observe(o, held, time.Now())
+		return nil
+	}, in.lag, in.handledLag, in.checkpointLag, in.shardState, in.leases, in.leader, in.leaderTerm); err != nil {
+		t.Fatal(err)
+	}
+	var collected metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &collected); err != nil {
+		t.Fatal(err)
+	}
 	namer := otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
-	for name, m := range map[string]otlptranslator.Metric{
-		"weir_handled_records_total":         {Name: "weir.handled.records", Unit: "{record}", Type: otlptranslator.MetricTypeMonotonicCounter},
-		"weir_handled_bytes_total":           {Name: "weir.handled.bytes", Unit: "By", Type: otlptranslator.MetricTypeMonotonicCounter},
-		"weir_given_up_records_total":        {Name: "weir.given_up.records", Unit: "{record}", Type: otlptranslator.MetricTypeMonotonicCounter},
-		"weir_handler_duration_seconds":      {Name: "weir.handler.duration", Unit: "s", Type: otlptranslator.MetricTypeHistogram},
-		"weir_lag_seconds":                   {Name: "weir.lag", Unit: "s", Type: otlptranslator.MetricTypeGauge},
-		"weir_leases":                        {Name: "weir.leases", Unit: "{lease}", Type: otlptranslator.MetricTypeGauge},
-		"weir_shard_state":                   {Name: "weir.shard.state", Unit: "{shard}", Type: otlptranslator.MetricTypeGauge},
-		"weir_leader":                        {Name: "weir.leader", Type: otlptranslator.MetricTypeGauge},
-		"weir_leader_term":                   {Name: "weir.leader.term", Type: otlptranslator.MetricTypeGauge},
-		"weir_build_info":                    {Name: "weir.build.info", Type: otlptranslator.MetricTypeGauge},
-		"messaging_process_duration_seconds": {Name: "messaging.process.duration", Unit: "s", Type: otlptranslator.MetricTypeHistogram},
-	} {
-		if got, err := namer.Build(m); err != nil || got != name {
-			t.Errorf("%s is %s, %v, want %s", m.Name, got, err, name)
+	var got []string
+	for _, m := range collected.ScopeMetrics[0].Metrics {
+		kind := otlptranslator.MetricType(otlptranslator.MetricTypeGauge)
+		switch m.Data.(type) {
+		case metricdata.Sum[int64]:
+			kind = otlptranslator.MetricTypeMonotonicCounter
+		case metricdata.Histogram[float64]:
+			kind = otlptranslator.MetricTypeHistogram
+		}
+		name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kind})
+		if err != nil {
+			t.Error(err)
+		}
+		got = append(got, name)
+	}
+	slices.Sort(got)
+	want := []string{
+		"messaging_client_consumed_messages_total", "messaging_client_operation_duration_seconds", "messaging_process_duration_seconds",
+		"weir_build_info", "weir_checkpoint_lag_seconds", "weir_events_dropped_total", "weir_filtered_records_total", "weir_given_up_records_total",
+		"weir_handled_bytes_total", "weir_handled_lag_seconds", "weir_handled_records_total", "weir_handler_duration_seconds", "weir_handler_failures_total",
+		"weir_lag_seconds", "weir_leader", "weir_leader_term", "weir_lease_changes_total", "weir_leases", "weir_letters_failures_total",
+		"weir_positions_expired_total", "weir_read_bytes_total", "weir_read_duration_seconds", "weir_read_failures_total", "weir_read_records_total",
+		"weir_read_throttled_total", "weir_reads_total", "weir_shard_state", "weir_stalls_total", "weir_store_failures_total",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the names are\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	page, err := os.ReadFile("../docs/guide/opentelemetry.md")
+	if err != nil {
+		t.Skip("the guide is not part of the module:", err)
+	}
+	for _, m := range collected.ScopeMetrics[0].Metrics {
+		if !strings.Contains(string(page), "`"+m.Name+"`") {
+			t.Errorf("the guide does not name %s", m.Name)
 		}
 	}
 }
