@@ -81,7 +81,7 @@ type drawing struct {
 	Lag, Hatch, Dots, Marks string // paths
 	Axis                    []string
 	Merged                  int
-	rows                    int
+	Thin                    bool // rows are too thin for lines between them
 }
 
 type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
@@ -98,7 +98,7 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: of.heat()})
 	}
 	p := draw(pieces, from, to, mostRows)
-	d := &drawing{Width: number(p.width), Height: number(p.height), Merged: p.merged, rows: p.rows}
+	d := &drawing{Width: number(p.width), Height: number(p.height), Merged: p.merged, Thin: p.rows > 100}
 	if at := to.Add(-retention); retention > 0 && at.After(from) {
 		d.Edge = number(p.width * float64(at.Sub(from)) / float64(to.Sub(from)))
 	}
