@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -56,6 +57,7 @@ type sighting struct {
 	lags    map[lease.Key]time.Duration // as of lagsAt
 	lagsAt  time.Time
 	lagErr  error                   // why not of all of them, nil if of all
+	asked   map[lease.Key]bool      // whose lag was asked for
 	opened  map[lease.Key]time.Time // when shards were opened, as far as their positions told
 	gone    map[lease.Key]time.Time // since when they were seen finished
 	streams map[string]listing
@@ -125,7 +127,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 		w.seen.err = err
 		return w.seen, nil
 	}
-	next := sighting{view: view, at: time.Now(), beats: map[string]beat{}, lags: w.seen.lags, lagsAt: w.seen.lagsAt, lagErr: w.seen.lagErr}
+	next := sighting{view: view, at: time.Now(), beats: map[string]beat{}, lags: w.seen.lags, lagsAt: w.seen.lagsAt, lagErr: w.seen.lagErr, asked: w.seen.asked}
 	for _, worker := range view.Workers {
 		next.beats[worker.Session] = w.seen.beats[worker.Session].see(worker, next.at)
 	}
@@ -158,19 +160,49 @@ func (o *observer) watch(app string) *watched {
 
 // askLags asks how far shards are behind, the less often the more there are.
 func (o *observer) askLags(ctx context.Context, s *sighting) {
-	if o.opts.Lags == nil || s.at.Sub(s.lagsAt) < max(5*time.Second, time.Duration(len(s.view.Leases))*50*time.Millisecond) {
+	if o.opts.Lags == nil {
 		return
 	}
-	var open []lease.Lease
+	due := s.at.Sub(s.lagsAt) >= max(5*time.Second, time.Duration(len(s.view.Leases))*50*time.Millisecond)
+	var open, unknown []lease.Lease // unfinished ones, and of these what nobody was asked about yet
 	for _, l := range s.view.Leases {
-		if !l.Finished() {
-			open = append(open, l)
+		if l.Finished() {
+			continue
 		}
+		open = append(open, l)
+		if !s.asked[l.Key] {
+			unknown = append(unknown, l)
+		}
+	}
+	switch {
+	case due:
+	case len(unknown) > 0: // as after a split: what is known of the others stays
+		o.askMore(ctx, s, unknown)
+		return
+	default:
+		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, lagBound)
 	defer cancel()
 	s.lags, s.lagErr = o.opts.Lags(bounded, open)
-	s.lagsAt = time.Now()
+	s.lagsAt, s.asked = time.Now(), map[lease.Key]bool{}
+	for _, l := range open {
+		s.asked[l.Key] = true
+	}
+}
+
+// askMore asks about leases that are new.
+func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Lease) {
+	bounded, cancel := context.WithTimeout(ctx, lagBound)
+	defer cancel()
+	more, err := o.opts.Lags(bounded, leases)
+	s.lagErr = cmp.Or(err, s.lagErr)
+	// others may be reading the maps
+	s.lags, s.asked = maps.Clone(s.lags), maps.Clone(s.asked)
+	maps.Copy(s.lags, more)
+	for _, l := range leases {
+		s.asked[l.Key] = true
+	}
 }
 
 // look is what the judgement is made from.

@@ -199,7 +199,7 @@ var spans = []struct {
 	name string
 	of   time.Duration
 }{
-	{"5m", 5 * time.Minute}, {"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour},
+	{"1m", time.Minute}, {"5m", 5 * time.Minute}, {"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour},
 	{"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour},
 }
 

@@ -43,7 +43,7 @@ func reason(s health.Shard, now time.Time) string {
 	text := s.Why
 	switch {
 	case text != "":
-	case s.State == health.OK && s.Lag() > 0:
+	case s.State == health.OK && s.Lag() >= time.Second:
 		text = short(s.Lag()) + " behind"
 	case s.State == health.OK:
 		text = "handled up to now"
