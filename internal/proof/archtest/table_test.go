@@ -156,7 +156,7 @@ var rows = []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"window", "internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "window", "internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{
@@ -185,7 +185,7 @@ var rows = []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{".", "shard", "lease", "deadletter", "filter", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{".", "dashboard", "shard", "lease", "deadletter", "filter", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},
