@@ -54,7 +54,7 @@ const (
 // merged; more are when there are too many boxes.
 func draw(pieces []piece, from, to time.Time, most int) picture {
 	pieces = slices.DeleteFunc(slices.Clone(pieces), func(p piece) bool {
-		return !p.closed.IsZero() && !p.closed.After(from) || p.opened.After(to) || p.hashes == (shard.HashRange{}) || p.hashes.End.Compare(p.hashes.Start) < 0
+		return !p.closed.IsZero() && !p.closed.After(from) || p.hashes == (shard.HashRange{}) || p.hashes.End.Compare(p.hashes.Start) < 0
 	})
 	if len(pieces) == 0 || !to.After(from) {
 		return picture{width: width}
@@ -236,7 +236,7 @@ func boxOf(of []piece, x func(time.Time) float64) box {
 			}
 		}
 	}
-	b.w = right - b.x
+	b.w = max(0, right-b.x)
 	if b.mark >= 0 {
 		b.mark = max(b.mark, b.x)
 	}

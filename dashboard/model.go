@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +12,8 @@ import (
 
 // application is what the page shows of an application.
 type application struct {
-	Name     string
-	State    state
+	Name string
+	standing
 	Sentence string
 	Shards   []shardInfo // the worst first
 	Workers  []workerInfo
@@ -33,7 +32,7 @@ type application struct {
 
 type shardInfo struct {
 	lease.Lease
-	State    state
+	standing
 	Sentence string
 	Worker   string // who holds it, "" for nobody
 	Lag      time.Duration
@@ -44,6 +43,7 @@ type shardInfo struct {
 	Handled  time.Time // up to when; zero when it is not known
 	Parents  []string
 	Children []string
+	Merged   bool // its children are of a merge
 	Troubles []lease.Trouble
 }
 
@@ -59,9 +59,9 @@ type workerInfo struct {
 func assess(name string, s sighting, now time.Time) application {
 	a := application{Name: name, Seen: s.at, Trouble: s.err, LagErr: s.lagErr, Streams: streamsOf(s.view.Leases)}
 	workers := a.addWorkers(s)
-	finished := map[lease.Key]bool{}
-	for _, l := range s.view.Leases {
-		finished[l.Key] = l.Finished()
+	judged := map[lease.Key]int{}
+	for i, v := range s.judged {
+		judged[lease.Key{Stream: v.Stream, Shard: v.Name}] = i
 	}
 	for _, l := range s.view.Leases {
 		of := shardInfo{Lease: l, Parents: l.Parents, Opened: s.opened[l.Key]}
@@ -80,37 +80,28 @@ func assess(name string, s sighting, now time.Time) application {
 			of.Opened = listed.opened
 		}
 		of.Closed = listed.closed
-		f := facts{lease: l, paused: isPaused(s.view.Paused, l.Stream), living: a.Living, retention: known.retention}
-		for _, p := range l.Parents {
-			if done, there := finished[lease.Key{Stream: l.Stream, Shard: p}]; there && !done {
-				f.waits = append(f.waits, p)
-			}
-		}
 		if i, held := workers[l.Owner]; held {
 			w := &a.Workers[i]
 			of.Worker = cmp.Or(w.Name, w.Session)
-			f.owner, f.life = of.Worker, w.Life
 			for _, t := range w.Troubles {
 				if t.Key == l.Key {
 					of.Troubles = append(of.Troubles, t)
 				}
 			}
-		} else if l.Owner != "" {
-			of.Worker, f.owner, f.life = l.Owner, l.Owner, lifeEnded
+		} else {
+			of.Worker = l.Owner
 		}
-		if len(of.Troubles) > 0 {
-			f.trouble = &of.Troubles[0]
+		verdict := s.judged[judged[l.Key]].Shard
+		of.standing = standing{verdict.State, l.Finished()}
+		of.Sentence = reason(verdict, now)
+		if lag := verdict.Lag(); !l.Finished() && lag >= 0 {
+			of.Lag, of.LagKnown = lag, true
 		}
-		if !l.Finished() {
-			f.lags = s.lags[l.Key]
-		}
-		of.Lag, of.LagKnown = f.lag()
-		of.State, of.Sentence = judge(f)
 		a.Shards = append(a.Shards, of)
 	}
 	a.relate(s, now)
 	slices.SortStableFunc(a.Shards, func(x, y shardInfo) int {
-		return cmp.Or(cmp.Compare(y.State, x.State), cmp.Compare(y.late(), x.late()), x.Key.Compare(y.Key))
+		return cmp.Or(cmp.Compare(y.State, x.State), cmp.Compare(y.late(), x.late()), boolCompare(x.Done, y.Done), x.Key.Compare(y.Key))
 	})
 	a.conclude(s)
 	return a
@@ -150,6 +141,7 @@ func (a *application) relate(s sighting, now time.Time) {
 	for i, of := range a.Shards {
 		at[of.Key] = i
 	}
+	first := map[lease.Key]time.Time{} // child of each
 	for i := range a.Shards {
 		child := &a.Shards[i]
 		for _, p := range child.Parents {
@@ -159,14 +151,15 @@ func (a *application) relate(s sighting, now time.Time) {
 			}
 			parent := &a.Shards[j]
 			parent.Children = append(parent.Children, child.Shard)
-			if !child.Opened.IsZero() && (parent.Closed.IsZero() || child.Opened.Before(parent.Closed)) {
-				parent.Closed = child.Opened
+			parent.Merged = len(child.Parents) > 1
+			if opened := first[parent.Key]; !child.Opened.IsZero() && (opened.IsZero() || child.Opened.Before(opened)) {
+				first[parent.Key], parent.Closed = child.Opened, child.Opened
 			}
 		}
 	}
 	for i := range a.Shards {
 		of := &a.Shards[i]
-		if of.Finished() && of.Closed.IsZero() {
+		if of.Done && of.Closed.IsZero() {
 			of.Closed = s.gone[of.Key]
 			of.Unplaced = of.Closed.IsZero()
 		}
@@ -197,7 +190,7 @@ func (a *application) relate(s sighting, now time.Time) {
 // the record at its checkpoint arrived.
 func handledUpTo(of *shardInfo, now time.Time) time.Time {
 	switch {
-	case of.Finished():
+	case of.Done:
 		return time.Time{}
 	case of.LagKnown && of.Lag <= enough:
 		return now
@@ -216,50 +209,28 @@ func handledUpTo(of *shardInfo, now time.Time) time.Time {
 
 // conclude is the application's own state: that of its worst shard.
 func (a *application) conclude(s sighting) {
-	var first *shardInfo
-	count := map[state]int{}
 	for i := range a.Shards {
 		of := &a.Shards[i]
-		if of.State == stateFinished {
+		if of.Done {
 			continue
 		}
 		a.Open++
-		count[of.State]++
-		if first == nil {
-			first = of
-		}
 		if of.LagKnown {
 			a.LagKnown, a.Worst = true, max(a.Worst, of.Lag)
 		}
 	}
-	switch {
-	case len(s.view.Leases) == 0 && len(s.view.Workers) == 0:
-		a.State, a.Sentence = stateOK, "The store knows nothing of it."
-	case len(s.view.Leases) == 0:
-		a.State, a.Sentence = stateWaiting, "It has workers and no shards yet."
-	case first == nil:
-		a.State, a.Sentence = stateFinished, fmt.Sprintf("All %d shards were read to their ends.", len(a.Shards))
-	case first.State <= stateOK:
-		a.State, a.Sentence = stateOK, plural(a.Open, "The shard is read", fmt.Sprintf("All %d shards are read", a.Open))
-		switch {
-		case a.LagKnown && a.Worst >= time.Second:
-			a.Sentence += ", the worst is " + short(a.Worst) + " behind"
-		case a.LagKnown:
-			a.Sentence += ", and nothing waits"
-		}
-		a.Sentence += "."
-	default:
-		a.State = first.State
-		a.Sentence = "Shard " + shortID(first.Shard) + " " + first.Sentence
-		if n := count[first.State] - 1; n > 0 {
-			a.Sentence += fmt.Sprintf("; %d more %s %s", n, plural(n, "is", "are"), first.State)
-		}
-		a.Sentence += "."
+	a.standing = standing{s.whole.State, len(a.Shards) > 0 && a.Open == 0}
+	a.Sentence = strings.TrimPrefix(s.whole.Sentence, s.whole.State.String()+": ")
+	if a.Done {
+		a.Sentence = "all shards were read to their ends"
 	}
 	if a.Leader == "" && a.Living > 0 && a.Open > 0 {
-		a.Sentence += " Nobody leads."
+		a.Sentence += "; nobody leads"
 	}
 }
+
+// enough is a lag that is none: it comes from reading once a second.
+const enough = 10 * time.Second
 
 // late is the lag that counts: what comes from reading once a second does not order anything.
 func (of *shardInfo) late() time.Duration {
@@ -272,23 +243,24 @@ func (of *shardInfo) late() time.Duration {
 // lineage is how a shard is related to others, in words.
 func (of shardInfo) lineage() string {
 	var parts []string
-	switch len(of.Parents) {
-	case 1:
-		parts = append(parts, "split from "+shortID(of.Parents[0]))
-	case 2:
-		parts = append(parts, "merged from "+strings.Join(shorts(of.Parents), " and "))
+	if len(of.Parents) > 0 {
+		parts = append(parts, of.came()+" "+strings.Join(shorts(of.Parents), " and "))
 	}
-	switch len(of.Children) {
-	case 1:
-		parts = append(parts, "merged into "+shortID(of.Children[0]))
-	case 2:
-		parts = append(parts, "split into "+strings.Join(shorts(of.Children), " and "))
+	if len(of.Children) > 0 {
+		parts = append(parts, of.became()+" "+strings.Join(shorts(of.Children), " and "))
 	}
 	return strings.Join(parts, ", ")
 }
 
-func isPaused(paused []string, stream string) bool {
-	return slices.Contains(paused, "") || slices.Contains(paused, stream)
+func (of shardInfo) came() string {
+	return plural(len(of.Parents), "split from", "merged from")
+}
+
+func (of shardInfo) became() string {
+	if of.Merged {
+		return "merged into"
+	}
+	return "split into"
 }
 
 func streamsOf(leases []lease.Lease) []string {

@@ -1,11 +1,14 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/observe"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -16,7 +19,6 @@ const (
 	lookBound  = 10 * time.Second // of one look at the store
 	lagBound   = 10 * time.Second // of asking for lags
 	listEvery  = 30 * time.Second // applications, and the shards of a stream
-	mostLags   = 8                // that are kept of a shard
 	mostStarts = 100_000          // shards whose beginning is remembered
 )
 
@@ -39,7 +41,7 @@ type watched struct {
 	used time.Time     // guarded by observer.mu
 
 	seen    sighting
-	lagsAt  time.Time
+	watch   observe.Watch
 	streams map[string]*listing
 }
 
@@ -49,10 +51,13 @@ type sighting struct {
 	at    time.Time // when the store last answered; zero if it never did
 	err   error     // of the last look, nil when it succeeded
 	beats map[string]beat
-	lags  map[lease.Key][]time.Duration
-	// whose lag could not be found out, by the last error
-	lagErr  error
+	// how the application and its shards stand, the worst first
+	whole   health.Application
+	judged  []health.Named
+	lags    map[lease.Key]time.Duration // as of lagsAt
 	lagsAt  time.Time
+	lagErr  error                   // why not of all of them, nil if of all
+	asked   map[lease.Key]bool      // whose lag was asked for
 	opened  map[lease.Key]time.Time // when shards were opened, as far as their positions told
 	gone    map[lease.Key]time.Time // since when they were seen finished
 	streams map[string]listing
@@ -122,13 +127,15 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 		w.seen.err = err
 		return w.seen, nil
 	}
-	next := sighting{view: view, at: time.Now(), beats: map[string]beat{}, lags: w.seen.lags, lagsAt: w.seen.lagsAt, lagErr: w.seen.lagErr}
+	next := sighting{view: view, at: time.Now(), beats: map[string]beat{}, lags: w.seen.lags, lagsAt: w.seen.lagsAt, lagErr: w.seen.lagErr, asked: w.seen.asked}
 	for _, worker := range view.Workers {
 		next.beats[worker.Session] = w.seen.beats[worker.Session].see(worker, next.at)
 	}
 	next.opened, next.gone = remember(w.seen, view, next.at)
-	o.askLags(ctx, w, &next)
+	o.askLags(ctx, &next)
 	o.askStreams(ctx, w, &next)
+	w.watch.Add(next.look())
+	next.whole, next.judged = w.watch.Judge(next.at)
 	w.seen = next
 	return next, nil
 }
@@ -152,26 +159,67 @@ func (o *observer) watch(app string) *watched {
 }
 
 // askLags asks how far shards are behind, the less often the more there are.
-func (o *observer) askLags(ctx context.Context, w *watched, s *sighting) {
-	if o.opts.Lags == nil || s.at.Sub(w.lagsAt) < max(5*time.Second, time.Duration(len(s.view.Leases))*50*time.Millisecond) {
+func (o *observer) askLags(ctx context.Context, s *sighting) {
+	if o.opts.Lags == nil {
 		return
 	}
-	var open []lease.Lease
+	due := s.at.Sub(s.lagsAt) >= max(5*time.Second, time.Duration(len(s.view.Leases))*50*time.Millisecond)
+	var open, unknown []lease.Lease // unfinished ones, and of these what nobody was asked about yet
 	for _, l := range s.view.Leases {
-		if !l.Finished() {
-			open = append(open, l)
+		if l.Finished() {
+			continue
 		}
+		open = append(open, l)
+		if !s.asked[l.Key] {
+			unknown = append(unknown, l)
+		}
+	}
+	switch {
+	case due:
+	case len(unknown) > 0: // as after a split: what is known of the others stays
+		o.askMore(ctx, s, unknown)
+		return
+	default:
+		return
 	}
 	bounded, cancel := context.WithTimeout(ctx, lagBound)
 	defer cancel()
-	lags, err := o.opts.Lags(bounded, open)
-	kept := map[lease.Key][]time.Duration{}
-	for key, lag := range lags {
-		all := append(append([]time.Duration(nil), s.lags[key]...), lag)
-		kept[key] = all[max(0, len(all)-mostLags):]
+	s.lags, s.lagErr = o.opts.Lags(bounded, open)
+	s.lagsAt, s.asked = time.Now(), map[lease.Key]bool{}
+	for _, l := range open {
+		s.asked[l.Key] = true
 	}
-	s.lags, s.lagErr, s.lagsAt = kept, err, time.Now()
-	w.lagsAt = s.lagsAt
+}
+
+// askMore asks about leases that are new.
+func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Lease) {
+	bounded, cancel := context.WithTimeout(ctx, lagBound)
+	defer cancel()
+	more, err := o.opts.Lags(bounded, leases)
+	s.lagErr = cmp.Or(err, s.lagErr)
+	// others may be reading the maps
+	s.lags, s.asked = maps.Clone(s.lags), maps.Clone(s.asked)
+	maps.Copy(s.lags, more)
+	for _, l := range leases {
+		s.asked[l.Key] = true
+	}
+}
+
+// look is what the judgement is made from.
+func (s *sighting) look() observe.Look {
+	l := observe.Look{At: s.at, View: s.view, Silent: map[string]bool{}, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{}}
+	for _, w := range s.view.Workers {
+		l.Silent[w.Session] = lifeOf(w, s.beats[w.Session]) == lifeSilent
+	}
+	for key, lag := range s.lags {
+		l.Lags[key] = observe.Lag{Behind: lag}
+	}
+	for name, of := range s.streams {
+		if of.retention > 0 {
+			l.Retention[name] = of.retention
+		}
+	}
+	return l
 }
 
 // see is what is known of a session's beats after a look at now.

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -80,7 +81,7 @@ type drawing struct {
 	Lag, Hatch, Dots, Marks string // paths
 	Axis                    []string
 	Merged                  int
-	rows                    int
+	Thin                    bool // rows are too thin for lines between them
 }
 
 type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
@@ -94,22 +95,26 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 		if of.Unplaced {
 			continue
 		}
-		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: of.State.heat()})
+		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: of.heat()})
 	}
 	p := draw(pieces, from, to, mostRows)
-	d := &drawing{Width: number(p.width), Height: number(p.height), Merged: p.merged, rows: p.rows}
+	d := &drawing{Width: number(p.width), Height: number(p.height), Merged: p.merged, Thin: p.rows > 100}
 	if at := to.Add(-retention); retention > 0 && at.After(from) {
 		d.Edge = number(p.width * float64(at.Sub(from)) / float64(to.Sub(from)))
 	}
 	var lag, hatch, dots, marks strings.Builder
 	for _, b := range p.boxes {
 		of := &shards[b.of[0]]
-		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.State.Class(), titleOf(shards, b.of),
+		const least = 3 // what was opened just now is seen, too
+		if b.w < least {
+			b.x, b.w = min(b.x, p.width-least), least
+		}
+		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.Class(), titleOf(shards, b.of),
 			link("shard", "app", app, "stream", of.Stream, "shard", of.Shard), of.Shard + " " + strconv.Itoa(len(b.of))})
 		switch of.State {
-		case stateStalled:
+		case health.Stalled:
 			rectangle(&hatch, b.x, b.y, b.w, b.h)
-		case stateUnread, statePaused, stateWaiting:
+		case health.Unread, health.Idle:
 			rectangle(&dots, b.x, b.y, b.w, b.h)
 		}
 		if b.mark < 0 {
@@ -142,8 +147,8 @@ func rectangle(path *strings.Builder, x, y, w, h float64) {
 // titleOf says in a line what a rectangle stands for: the shard, or the worst of several.
 func titleOf(shards []shardInfo, of []int) string {
 	first := &shards[of[0]]
-	text := "Shard " + shortID(first.Shard) + " " + first.Sentence
-	if first.Worker != "" && first.State != stateOK {
+	text := "Shard " + shortID(first.Shard) + ", " + first.Word() + ": " + first.Sentence
+	if first.Worker != "" {
 		text += ", held by " + first.Worker
 	}
 	if !first.Opened.IsZero() {

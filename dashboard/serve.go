@@ -199,7 +199,7 @@ var spans = []struct {
 	name string
 	of   time.Duration
 }{
-	{"5m", 5 * time.Minute}, {"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour},
+	{"1m", time.Minute}, {"5m", 5 * time.Minute}, {"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour},
 	{"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour},
 }
 
@@ -314,8 +314,8 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 			p.Lineage = append(p.Lineage, relative{how, shortID(id), link("shard", "app", app, "stream", key.Stream, "shard", id)})
 		}
 	}
-	related(plural(len(p.Of.Parents), "split from", "merged from"), p.Of.Parents)
-	related(plural(len(p.Of.Children), "merged into", "split into"), p.Of.Children)
+	related(p.Of.came(), p.Of.Parents)
+	related(p.Of.became(), p.Of.Children)
 	if d := p.Of.DeathsHere(); d.Count > 0 {
 		p.Deaths = fmt.Sprintf("%d workers died at its checkpoint, one after the other", d.Count)
 	}

@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/weir-go/weir/cmd/weir/internal/demo"
+	"github.com/weir-go/weir/dashboard"
+	"github.com/weir-go/weir/lease"
 )
 
 // workerCommand is the hidden command that a worker process of the demo runs.
@@ -26,7 +30,8 @@ func demoCommand(t terminal) *cobra.Command {
 		Short: "See a group of workers share a stream, survive and lose nothing",
 		Long: `Starts a Kinesis inside this program, puts 20,000 real flights into it (key: the airport of origin), and lets
 three worker processes read them together on leases in a SQLite file. While the flights flow, a shard is split,
-two are merged, a worker joins, one is killed with SIGKILL and one stops in order.
+two are merged, a worker joins, one is killed with SIGKILL and one stops in order. It says where its page is, on which all of
+that can be watched in a browser while it lasts (see "weir dashboard").
 
 It ends by itself within about a minute, with a verdict that is computed from what the workers' handlers really
 wrote: how many flights were lost (none), how many were handled twice (those that the killed worker had not
@@ -50,6 +55,9 @@ The exit code is 0 only if nothing was lost and no order was broken.`,
 			}
 			o.Leader = victim == "leader"
 			o.Command = []string{self, workerCommand}
+			o.Page = func(store lease.Store, client *kinesis.Client) http.Handler {
+				return dashboard.Handler(store, dashboard.Options{Kinesis: client, Lags: lagsFrom(client)})
+			}
 			var result demo.Result
 			switch {
 			case out == formatJSON:

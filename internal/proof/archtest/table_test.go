@@ -26,7 +26,7 @@ var rows = []row{
 	},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"lease", "shard", "internal/hostcheck"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"health", "lease", "shard", "internal/hostcheck", "internal/observe"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
@@ -161,7 +161,7 @@ var rows = []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"window", "internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "window", "internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{
@@ -190,7 +190,7 @@ var rows = []row{
 	},
 	{
 		pkg: "docs/guide", why: "the code that the guide shows, as tests; it has no use but that",
-		tests: []string{".", "shard", "lease", "deadletter", "filter", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
+		tests: []string{".", "dashboard", "shard", "lease", "deadletter", "filter", "provision", "kinesistest", "weirtest", "window", "store/..."}, sdk: true,
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -20,6 +22,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/cmd/weir/internal/sqlitefile"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
 )
 
 // Options say what is shown. All fields but FanOut, Keep and the last three are required.
@@ -36,6 +39,8 @@ type Options struct {
 	Command []string
 
 	Beat, Failover time.Duration // of the workers; 0 is weir's default
+	// Page, if any, makes the page that is served while the demo runs.
+	Page func(lease.Store, *kinesis.Client) http.Handler
 	// Show is told what happens; it must be quick.
 	Show Audience
 }
@@ -88,7 +93,13 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 
-	d := &stage{options: o, dir: dir, server: server, client: client, flights: all, began: time.Now(),
+	page, closePage, err := servePage(ctx, o.Page, store, client)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, closePage()) }()
+
+	d := &stage{page: page, options: o, dir: dir, server: server, client: client, flights: all, began: time.Now(),
 		watch: newWatch(dir, store, len(all)), put: map[string]int{}, result: result}
 	defer d.watch.close()
 	err = d.play(ctx)
@@ -104,6 +115,7 @@ type stage struct {
 	client    *kinesis.Client
 	flights   []flight
 	began     time.Time
+	page      string // its address, "" without one
 	watch     *watch
 	processes []*process
 	steps     []step
@@ -113,6 +125,27 @@ type stage struct {
 
 	mu  sync.Mutex
 	put map[string]int // flights that were put, by shard
+}
+
+// servePage serves the page of the demo on a free port of this machine, until it is closed.
+func servePage(ctx context.Context, page func(lease.Store, *kinesis.Client) http.Handler, store lease.Store, client *kinesis.Client) (url string, end func() error, err error) {
+	if page == nil {
+		return "", func() error { return nil }, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("no address for the page: %w", err)
+	}
+	server := &http.Server{Handler: page(store, client), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	return "http://" + listener.Addr().String() + "/app?app=" + app, func() error {
+		err := server.Close()
+		if served := <-done; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		return err
+	}, nil
 }
 
 // play runs producer and script, ends the workers, and judges if both came through.

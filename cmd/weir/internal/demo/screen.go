@@ -35,7 +35,7 @@ func screen(p picture, width, height int) string {
 	width, height = max(width, LeastWidth), max(height, LeastHeight)
 	top := []string{
 		title(p, width),
-		"",
+		pageLine(p),
 		" " + hashSpace(p, width-2),
 		dim.Render(fmt.Sprintf("   %-6s%-8s%-*s  %-8s%7s%8s%9s", "shard", "from", rangeWidth(width), "hash range", "owner", "epoch", "waiting", "rate")),
 	}
@@ -49,6 +49,14 @@ func title(p picture, width int) string {
 	left := strong.Render(" weir demo") + dim.Render(fmt.Sprintf("  %s real flights through %s", figures.Count(p.flights), p.endpoint))
 	clock := fmt.Sprintf("%d:%02d ", int(p.at.Minutes()), int(p.at.Seconds())%60)
 	return left + strings.Repeat(" ", max(1, width-lipgloss.Width(left)-len(clock))) + clock
+}
+
+// pageLine says where the page is.
+func pageLine(p picture) string {
+	if p.page == "" {
+		return ""
+	}
+	return dim.Render(" in a browser: " + p.page)
 }
 
 // hashSpace is one bar for the whole hash space, in the colours of those who read its parts.

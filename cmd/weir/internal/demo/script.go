@@ -46,6 +46,9 @@ func (d *stage) script(ctx context.Context, producer *producer) error {
 		stepRest:  {text: "put the rest of the flights"},
 		stepDrain: {text: "handle every flight"},
 	}
+	if d.page != "" {
+		d.event("watch it in a browser: %s", d.page)
+	}
 	for _, run := range []func(context.Context) error{d.start, d.split, d.merge, d.join, d.kill, d.stop} {
 		if err := run(ctx); err != nil {
 			return err
@@ -309,7 +312,7 @@ func (d *stage) look(ctx context.Context) (picture, error) {
 	p := d.watch.picture(d.put, d.processes)
 	d.mu.Unlock()
 	p.at = time.Since(d.began)
-	p.endpoint = d.server.URL()
+	p.endpoint, p.page = d.server.URL(), d.page
 	p.steps = append(p.steps, d.steps...)
 	d.options.Show.Picture(p)
 	return p, nil

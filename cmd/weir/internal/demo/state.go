@@ -19,7 +19,7 @@ type picture struct {
 	steps   []step
 
 	flights, put, handled, distinct int
-	endpoint                        string
+	endpoint, page                  string
 }
 
 // shardState is one shard and its lease.

@@ -1,0 +1,24 @@
+package servers
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Browser is a headless Chromium: its program, and its environment.
+func Browser(t testing.TB) (path string, env []string) {
+	t.Helper()
+	dir := fetched(t, "debian")
+	env = environment(t, dir)
+	own, err := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-gnu*/pulseaudio")) // one library has its own folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, setting := range env {
+		if strings.HasPrefix(setting, "LD_LIBRARY_PATH=") {
+			env[i] = strings.Join(append([]string{setting}, own...), ":")
+		}
+	}
+	return program(t, dir, "usr/lib/chromium/chromium-headless-shell"), env
+}
