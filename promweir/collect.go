@@ -31,7 +31,7 @@ func describe(app prometheus.Labels, worker, version string, shards bool) *descr
 		storeUp:    desc("weir_store_up_timestamp_seconds", "When the beat was sent that the store answered last; 0 before the first."),
 		leader:     desc("weir_leader", "1 while this worker leads, as far as it knows."),
 		term:       desc("weir_leader_term", "Number of changes of the leader when this worker led, or ceased to, last."),
-		dropped:    desc("weir_events_dropped_total", "Events that these metrics have missed, because functions of Options.Events or the logger did not keep up."),
+		dropped:    desc("weir_events_dropped_total", "Events and log records that were dropped, because functions of Options.Events or the logger did not keep up."),
 		build: prometheus.NewDesc("weir_build_info", "1, for its labels.", nil,
 			prometheus.Labels{"app": app["app"], "worker": worker, "version": version}),
 	}
