@@ -79,7 +79,7 @@ func (w *world) admitEmission(c *call, e *emission) {
 	})
 }
 
-var errFenced = errors.New("sim: another owner was here, or this one")
+var errFenced = errors.New("sim: another owner was here")
 
 // keepResults has results be kept, and the position with them where there is a sink. Who waits no
 // more has rolled that back.
