@@ -123,7 +123,10 @@ func (w *world) emitted(c *call, e *emission, r reply) {
 	case c.gone.Load() || r.err != nil:
 	case v.kind == HandlerStops:
 		c.life.stopping = true
-	case v.kind == "" && c.ctx.Err() == nil: // else the term is over, and takes no word of it
+	case v.kind != "":
+	case c.ctx.Err() != nil: // the term is over
+		w.judge.Unheard(e.judge)
+	default:
 		w.judge.Acked(e.judge, len(e.judge.IDs))
 	}
 	w.judge.Ended(e.judge)
