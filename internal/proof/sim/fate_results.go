@@ -79,7 +79,7 @@ func (w *world) admitEmission(c *call, e *emission) {
 	})
 }
 
-var errFenced = errors.New("sim: another owner was here, or this one")
+var errFenced = errors.New("sim: another owner was here")
 
 // keepResults has results be kept, and the position with them where there is a sink. Who waits no
 // more has rolled that back.
@@ -123,7 +123,10 @@ func (w *world) emitted(c *call, e *emission, r reply) {
 	case c.gone.Load() || r.err != nil:
 	case v.kind == HandlerStops:
 		c.life.stopping = true
-	case v.kind == "" && c.ctx.Err() == nil: // else the term is over, and takes no word of it
+	case v.kind != "":
+	case c.ctx.Err() != nil: // the term is over
+		w.judge.Unheard(e.judge)
+	default:
 		w.judge.Acked(e.judge, len(e.judge.IDs))
 	}
 	w.judge.Ended(e.judge)

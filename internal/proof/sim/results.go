@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -65,7 +66,7 @@ func (w *world) makeWindows() {
 		w: w, size: d.often(time.Second, 30*time.Second).Truncate(time.Second), byKey: d.chance(.5), most: 5 + d.below(60), once: d.chance(.5),
 		made: map[string]madeResult{}, of: map[judge.ID]string{}, cuts: map[string]map[int]cut{}, places: map[judge.ID]int{}, shards: map[string][]arrived{},
 	}
-	if d.chance(.5) { // or everything is dropped in some seeds of each profile
+	if d.chance(.5) { // what is dropped lies between windows, and in them
 		w.profile.Filters = true
 	}
 }
@@ -230,8 +231,8 @@ func (w *world) tallied() {
 	if v == nil {
 		return
 	}
-	for shard, all := range v.shards {
-		n := 0
+	for _, shard := range slices.Sorted(maps.Keys(v.shards)) {
+		all, n := v.shards[shard], 0
 		for n < len(all) {
 			c, known := v.cuts[shard][n]
 			if !known {

@@ -463,10 +463,11 @@ func (j *Judge) Acked(b *Batch, n int) {
 	}
 }
 
-// Unheard notes that the handler was told that what it has done failed: it may do it again.
+// Unheard notes that the handler was told that what it has done failed, or that nobody takes its
+// word for it any more: it may do it again.
 func (j *Judge) Unheard(b *Batch) {
 	for _, id := range b.IDs {
-		if r := j.record(id); r != nil {
+		if r := j.record(id); r != nil && r.by == b.Worker && r.epoch == b.Epoch {
 			r.acked = false
 		}
 	}
