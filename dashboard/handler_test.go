@@ -305,7 +305,7 @@ func TestPagesAreWellFormed(t *testing.T) {
 		d := xml.NewDecoder(strings.NewReader("<x>" + shown(t, h, target) + "</x>"))
 		d.Strict = true
 		for {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Errorf("%s: %v", target, err)

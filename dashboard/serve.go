@@ -135,8 +135,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	p := appPage{pageHead: headOf(app, app, appPoll)}
 	p.age(s)
 	p.It = assess(app, s, p.Now)
-	switch {
-	case h.opts.Lags == nil:
+	if h.opts.Lags == nil {
 		p.NoLags = "Without access to Kinesis the page does not know whether records wait: it shows who reads what, and how old each checkpoint is."
 	}
 	p.Stream = q.Get("stream")
