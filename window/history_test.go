@@ -190,11 +190,19 @@ func same(t *testing.T, first map[string]Result[[]string], w Result[[]string]) {
 	}
 }
 
+// seeds is how many histories there are: fewer with -short, which runs with the race detector.
+func seeds(n uint64) uint64 {
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
+
 // Whatever becomes of owners, the results are those of one that is not disturbed. With a sink that
 // moves its position with them, each takes effect exactly once.
 func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 	why, restarts, again, skipped := map[Why]int{}, 0, 0, 0
-	for seed := range uint64(10) {
+	for seed := range seeds(10) {
 		roll := rand.New(rand.NewPCG(seed, 7))
 		records := written(t, roll, 120+roll.IntN(250))
 		for range 40 {
@@ -301,7 +309,7 @@ func TestAnyHistoryOfOwnersComesToTheSameResults(t *testing.T) {
 // Where nothing ends early, a record is late exactly when a record before it was so much ahead, and
 // all others of a time and key are in one result.
 func TestWindowsAreThoseOfTheWatermark(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range seeds(8) {
 		roll := rand.New(rand.NewPCG(seed, 8))
 		records := written(t, roll, 200)
 		for range 20 {
