@@ -120,6 +120,9 @@ package's documentation says more about each.
 					return err
 				}
 			}
+			if err := o.lambda.names.apply(&o.lambda); err != nil {
+				return err
+			}
 			from, err := parseFrom(o.from, time.Now())
 			if err != nil {
 				return err
@@ -138,10 +141,10 @@ package's documentation says more about each.
 			if err := o.lambda.apply(&o); err != nil {
 				return err
 			}
-			if err := o.to.check(o.exec != "" || o.lambda.command != ""); err != nil {
+			if err := o.to.check(o.exec != "" || o.lambda.used()); err != nil {
 				return err
 			}
-			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != "" || o.lambda.command != "" || fails); err != nil {
+			if err := o.giveUp.apply(&o.settings.GiveUp, o.exec != "" || o.lambda.used() || fails); err != nil {
 				return err
 			}
 			if o.worker == "" {

@@ -25,11 +25,14 @@ longer than --lambda-timeout has failed, and its process is ended and started ag
 error, with its number in front. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
 it have single variables. The flags named as Lambda's parameters set weir's: --batch-size is --batch,
 --maximum-retry-attempts N is --attempts N+1, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
---parallel. What is given up needs --dead, where Lambda drops it. With --parallelization-factor an event has records of one key.`
+--parallel, --maximum-batching-window-in-seconds is --batch-wait, --starting-position is --from, --filter-criteria is --filter.
+--invoke URL posts the same event to an emulator of Lambda instead, unsigned, and starts no process. What is given up needs --dead, where Lambda drops it. With --parallelization-factor an event has records of one key.`
 
 // lambdaFlags say how functions of Lambda are run.
 type lambdaFlags struct {
 	command   string
+	invoke    string // a URL
+	names     lambdaNames
 	processes int
 	timeout   time.Duration
 	respond   []string
@@ -50,6 +53,8 @@ func (f *lambdaFlags) register(cmd *cobra.Command) {
 	f.flag = cmd
 	flags := cmd.Flags()
 	flags.StringVar(&f.command, "lambda", "", "shell `COMMAND` that runs a function of AWS Lambda, which handles each batch")
+	flags.StringVar(&f.invoke, "invoke", "", "`URL` of an emulator of AWS Lambda, whose function handles each batch; without a path the function is called as --app")
+	f.names.register(f)
 	flags.Var(&number[int]{to: &f.processes, parse: strconv.Atoi, low: 1, high: 1000, want: "1 to 1000"}, "lambda-processes", "at most so many processes of --lambda, 1 to 1000 (default: one for each core)")
 	flags.Var(&span{to: &f.timeout}, "lambda-timeout", "how long one call of a function may take, and its start, up to 24h (default 1m)")
 	flags.StringArrayVar(&f.respond, "function-response-types", nil, "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which records failed")
@@ -63,21 +68,32 @@ func (f *lambdaFlags) register(cmd *cobra.Command) {
 // apply checks the flags and sets those of weir that they stand for.
 func (f *lambdaFlags) apply(o *consumeOptions) error {
 	given := func(name string) bool { return f.flag.Flags().Changed(name) }
-	if f.command == "" {
+	if !f.used() {
 		for _, name := range aboutFunctions {
 			if given(name) {
-				return usagef("--%s is about functions of AWS Lambda: give --lambda, too", name)
+				return usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
 			}
 		}
 		return nil
 	}
 	switch {
 	case o.exec != "":
-		return usagef("--lambda and --exec are two ways to handle a record: give one of them")
+		return usagef("--lambda or --invoke, and --exec, are two ways to handle a record: give one of them")
+	case f.command != "" && f.invoke != "":
+		return usagef("--lambda and --invoke are two ways to reach a function: give one of them")
+	case f.invoke != "" && (given("lambda-processes") || given("pass-env")):
+		return usagef("--lambda-processes and --pass-env are about processes that --lambda starts; --invoke starts none")
 	case given("output"):
 		return usagef("--output is about what a command gets; a function gets Lambda's event: leave it out")
 	case f.timeout > 24*time.Hour:
 		return usagef("--lambda-timeout %v is too long: use up to 24h", f.timeout)
+	}
+	if f.invoke != "" {
+		where, err := invokeURL(f.invoke, o.app)
+		if err != nil {
+			return err
+		}
+		f.invoke = where
 	}
 	for _, kind := range f.respond {
 		if kind != "ReportBatchItemFailures" {
@@ -127,6 +143,9 @@ func (f *lambdaFlags) apply(o *consumeOptions) error {
 	}
 	return errors.Join(problems...)
 }
+
+// used reports whether a function of Lambda is to handle the records.
+func (f *lambdaFlags) used() bool { return f.command != "" || f.invoke != "" }
 
 // functions are the processes of a function. Each is one slot, which whoever calls it holds.
 type functions struct {

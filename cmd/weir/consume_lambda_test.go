@@ -180,6 +180,20 @@ func TestWrongFlagsOfFunctions(t *testing.T) {
 		{"--lambda=x --maximum-retry-attempts=-2", "-1 to 9999"},
 		{"--lambda=x --bisect-batch-on-function-error", "--dead"},
 		{"--lambda=x --exec-results", "--exec"},
+		{"--invoke=x --lambda=y", "two ways to reach"},
+		{"--invoke=x", "write it like http://"},
+		{"--invoke=http://u:p@h", "write it like http://"},
+		{"--invoke=http://h --pass-env=A", "--invoke starts none"},
+		{"--filter-criteria={}", "give --lambda"},
+		{"--lambda=x --filter-criteria={}", "no Filters"},
+		{"--lambda=x --filter-criteria=[]", "not Lambda's JSON"},
+		{`--lambda=x --filter-criteria={"Filters":[{"Pattern":""}]}`, "Filters[0]"},
+		{`--lambda=x --filter-criteria={"Filters":[{"Pattern":"{}"}]} --filter={}`, "two names of one thing"},
+		{"--lambda=x --maximum-batching-window-in-seconds=301", "0 to 300"},
+		{"--lambda=x --starting-position=FIRST", "TRIM_HORIZON"},
+		{"--lambda=x --starting-position=AT_TIMESTAMP", "go together"},
+		{"--lambda=x --starting-position=AT_TIMESTAMP --starting-position-timestamp=noon", "seconds since 1970"},
+		{"--lambda=x --starting-position=LATEST --from=oldest", "two names of one thing"},
 	} {
 		if _, said := refused(t, exitUsage, strings.Fields(consume+c.args)...); !strings.Contains(said, c.says) {
 			t.Errorf("%s: %s", c.args, said)

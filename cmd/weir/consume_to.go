@@ -86,6 +86,8 @@ func (o *consumeOptions) destination(ctx context.Context, t terminal, region str
 	switch {
 	case o.execResults.on:
 		return handledBy(asking{executor{t, o.exec, o.out, o.execCredentials}}), nil
+	case o.lambda.invoke != "":
+		return o.byInvoking(region), nil
 	case o.lambda.command != "":
 		return o.byFunctions(t, region), nil
 	case o.exec != "":

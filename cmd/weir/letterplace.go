@@ -36,7 +36,7 @@ const (
 	placeQueue  placeKind = "sqs"
 )
 
-const letterPlaces = `file:PATH (a line of JSON each), s3://BUCKET/PREFIX, sqlite:PATH, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE, kinesis:STREAM or sqs:URL`
+const letterPlaces = `file:PATH (a line of JSON each), s3://BUCKET/PREFIX, sqlite:PATH, postgres://USER@HOST/DB, mysql://USER@HOST/DB, kinesis:STREAM or sqs:URL`
 
 // String is the place as it was given, without a password.
 func (p letterPlace) String() string {

@@ -62,7 +62,7 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	}{
 		"describe": {describe(evil, "", v, nil, 0, nil).text(), 11},
 		"list":     {appsText([]appInfo{summary(evil, v)}), 2},
-		"lag":      {lagsOf(evil, v, map[lease.Key]lag{v.Leases[0].Key: {age: time.Second}}).text(), 4},
+		"lag":      {lagsOf(evil, v, map[lease.Key]lag{v.Leases[0].Key: {age: time.Second}}).text(), 5},
 		"no lag":   {lagReport{App: evil}.text(), 1},
 		"plan":     {planOf(evil, v, lease.Facts{}).text(), 4},
 		"steps":    {stepsText(steps), 2},
