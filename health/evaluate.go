@@ -120,7 +120,7 @@ type Shard struct {
 
 // Lag is the lag that says what is still to do: of what is handled, else of what is saved, else of
 // what is read; [Unknown] when none is known.
-func (s Shard) Lag() time.Duration {
+func (v Shard) Lag() time.Duration {
 	return Observation{ReadLag: s.ReadLag, HandledLag: s.HandledLag, SavedLag: s.SavedLag}.lag()
 }
 

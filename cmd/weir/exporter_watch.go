@@ -136,7 +136,7 @@ func (w *watcher) lookAt(ctx context.Context, a *watchedApp) {
 	lags, read, retention := a.lags, a.read, a.retention // only this goroutine writes them
 	unread, lagErr, reads := a.unread, a.lagErr, 0
 	if w.kinesis != nil && now.Sub(read) >= readEvery(len(open), w.opts.every, w.opts.share)-w.opts.every/10 {
-		retention = w.retentions(ctx, a, view)
+		retention = askRetentions(ctx, w.kinesis, streamsOf(view.Leases), a.retention)
 		found := askLags(ctx, silent, w.kinesis, open, "")
 		if ctx.Err() != nil {
 			return
@@ -186,24 +186,6 @@ func since(lags map[lease.Key]observe.Lag, v lease.View, was map[lease.Key]moved
 		now[l.Key] = lag
 	}
 	return now
-}
-
-// retentions asks once for how long streams keep records; it hardly ever changes.
-func (w *watcher) retentions(ctx context.Context, a *watchedApp, v lease.View) map[string]time.Duration {
-	known := map[string]time.Duration{}
-	for _, stream := range streamsOf(v.Leases) {
-		if kept, has := a.retention[stream]; has {
-			known[stream] = kept
-			continue
-		}
-		call, cancel := context.WithTimeout(ctx, 10*time.Second)
-		about, err := w.kinesis.DescribeStreamSummary(call, &kinesis.DescribeStreamSummaryInput{StreamName: &stream})
-		cancel()
-		if err == nil && about.StreamDescriptionSummary != nil && about.StreamDescriptionSummary.RetentionPeriodHours != nil {
-			known[stream] = time.Duration(*about.StreamDescriptionSummary.RetentionPeriodHours) * time.Hour
-		}
-	}
-	return known
 }
 
 // standing is an application as it stands now.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -23,6 +24,7 @@ type lagOptions struct {
 	out    format
 	stream string
 	max    time.Duration
+	watch  looking
 }
 
 func groupLagCommand(t terminal) *cobra.Command {
@@ -35,7 +37,8 @@ from Kinesis by one read of each shard at its checkpoint, 16 shards at once; suc
 all readers of a shard share. Finished shards are left out. It changes nothing.
 
 Beside it stands how the shard does, and at the end how the application does, which is as bad as its worst shard: ok, behind,
-unread (and why), stalled (as its worker says), near the end of retention. One look cannot tell whether a lag falls.
+unread (and why), stalled (as its worker says), near the end of retention. Whether workers live is looked for until each was seen to
+beat, or its FailoverAfter has passed. This cannot tell whether a lag falls: "weir exporter" and "weir dashboard" can.
 
 With --max the exit code is 3 when any shard is further behind than that, and 1 when that could not be found out for
 every shard, so it fits into any monitor that runs a command.`,
@@ -48,6 +51,9 @@ every shard, so it fits into any monitor that runs a command.`,
 			if err != nil {
 				return err
 			}
+			if err := o.watch.check(true); err != nil {
+				return err
+			}
 			if o.max < 0 {
 				return usagef("--max %v: want a time such as 5m", o.max)
 			}
@@ -58,6 +64,7 @@ every shard, so it fits into any monitor that runs a command.`,
 	cmd.Flags().StringVar(&o.stream, "stream", "", "only the shards of this stream, by `NAME`")
 	cmd.Flags().DurationVar(&o.max, "max", 0, "exit with 3 when a shard is further behind than this")
 	mustComplete(cmd, "max", "1m", "5m", "1h")
+	o.watch.register(cmd, "how long to look for beats of workers, by default until all that do not beat count as dead; 0 is not at all")
 	o.out.register(cmd, "output format")
 	return cmd
 }
@@ -96,7 +103,17 @@ func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited 
 	if err != nil {
 		return err
 	}
+	var (
+		watching sync.WaitGroup
+		beats    map[string]bool
+	)
+	length := o.watch.untilDead(view)
+	if alive(view) > 0 && (!o.watch.given || o.watch.asked > 0) {
+		watching.Go(func() { beats = watchBeats(ctx, store, o.app, view, length) }) // ends by itself, or with ctx
+	}
 	lags := askLags(ctx, t, client, view.Leases, o.stream)
+	kept := askRetentions(ctx, client, streamsOf(view.Leases), nil)
+	watching.Wait()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -104,7 +121,9 @@ func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited 
 	if unknown > 0 && unknown == len(lags) {
 		return trouble // not one answer: that is no report
 	}
-	report := lagsOf(o.app, view, lags)
+	seen := lookAt(time.Now(), view, lags)
+	seen.Retention, seen.Silent = kept, silentIn(view, beats, length)
+	report := lagsOf(o.app, seen, lags)
 	if o.out == formatJSON {
 		err = json.NewEncoder(t.out).Encode(report)
 	} else {
@@ -123,16 +142,34 @@ func (o *lagOptions) run(ctx context.Context, t terminal, url storeURL, limited 
 	return nil
 }
 
-func lagsOf(app string, v lease.View, lags map[lease.Key]lag) lagReport {
-	r := lagReport{App: app, Shards: []shardLag{}}
-	var seen observe.Watch
-	seen.Add(lookAt(time.Now(), v, lags))
-	sum, stand := seen.Judge(time.Now())
-	r.State, r.Sentence = sum.State, sum.Sentence
-	shards := map[lease.Key]health.Named{}
-	for _, s := range stand {
-		shards[lease.Key{Stream: s.Stream, Shard: s.Name}] = s
+// silentIn are the sessions that have not beaten for their failover time.
+func silentIn(v lease.View, beats map[string]bool, length time.Duration) map[string]bool {
+	silent := map[string]bool{}
+	for _, w := range v.Workers {
+		if beats != nil && !beats[w.Session] && length >= min(w.Times.Or(lease.DefaultTimes).Failover, time.Minute) {
+			silent[w.Session] = true
+		}
 	}
+	return silent
+}
+
+// lagsOf judges the shards that were asked.
+func lagsOf(app string, look observe.Look, lags map[lease.Key]lag) lagReport {
+	r, v := lagReport{App: app, Shards: []shardLag{}}, look.View
+	var seen observe.Watch
+	seen.Add(look)
+	_, stand := seen.Judge(look.At)
+	shards := map[lease.Key]health.Named{}
+	var asked []health.Named
+	for _, s := range stand {
+		key := lease.Key{Stream: s.Stream, Shard: s.Name}
+		if _, was := lags[key]; was {
+			asked = append(asked, s)
+		}
+		shards[key] = s
+	}
+	sum := health.Sum(asked)
+	r.State, r.Sentence = sum.State, sum.Sentence
 	names := map[string]string{}
 	for _, w := range v.Workers {
 		names[w.Session] = cmp.Or(w.Name, w.Session)

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
 )
 
 // decode reads what a command printed with -o json.
@@ -363,6 +366,38 @@ func TestLagForMonitors(t *testing.T) {
 	}
 	if text := mustRun(t, "", "group", "lag", endpoint, store, "--app=a"); !strings.Contains(text, "not known of 1") {
 		t.Errorf("without --max: %s", text)
+	}
+}
+
+// A worker that was killed still owns its shards in the store; group lag looks for its beats.
+func TestLagTellsThatWorkersAreDead(t *testing.T) {
+	t.Parallel()
+	key := func(stream, id string) lease.Key { return lease.Key{Stream: stream, Shard: id} }
+	v := lease.View{
+		Workers: []lease.Worker{{Session: "s1", Name: "w1"}, {Session: "s2", Name: "w2"}},
+		Leases:  []lease.Lease{{Key: key("orders", "a"), Owner: "s1"}, {Key: key("orders", "b"), Owner: "s2"}, {Key: key("bills", "c"), Owner: "s1"}},
+	}
+	lags := map[lease.Key]lag{key("orders", "a"): {age: time.Second}, key("orders", "b"): {age: 20 * time.Hour}}
+	for name, c := range map[string]struct {
+		beats    map[string]bool
+		length   time.Duration
+		kept     time.Duration
+		state    health.State
+		sentence string
+	}{
+		"all beat":                         {map[string]bool{"s1": true, "s2": true}, time.Minute, 0, health.Behind, "b of orders"},
+		"half of the retention has passed": {map[string]bool{"s1": true, "s2": true}, time.Minute, 24 * time.Hour, health.RetentionNear, "lost in 4 h"},
+		"one does not":                     {map[string]bool{"s2": true}, time.Minute, 0, health.Unread, "a of orders, 1 s behind, its worker is silent"},
+		"nobody does":                      {map[string]bool{}, time.Minute, 0, health.Unread, "no worker lives"},
+		"it was not looked for long":       {map[string]bool{}, time.Millisecond, 0, health.Behind, "b of orders"},
+		"it was not looked at all":         {nil, time.Minute, 0, health.Behind, "b of orders"},
+	} {
+		look := lookAt(time.Now(), v, lags)
+		look.Silent, look.Retention = silentIn(v, c.beats, c.length), map[string]time.Duration{"orders": c.kept}
+		r := lagsOf("app", look, lags)
+		if r.State != c.state || !strings.Contains(r.Sentence, c.sentence) || strings.Contains(r.Sentence, "bills") || len(r.Shards) != 2 {
+			t.Errorf("%s: %v, %s, of %d shards; want %v, %s", name, r.State, r.Sentence, len(r.Shards), c.state, c.sentence)
+		}
 	}
 }
 

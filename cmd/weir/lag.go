@@ -130,6 +130,25 @@ func lookAt(at time.Time, v lease.View, lags map[lease.Key]lag) observe.Look {
 	return l
 }
 
+// askRetentions asks for how long streams keep records, but of those that are known; it hardly ever
+// changes. Of streams that cannot be asked about it stays unknown.
+func askRetentions(ctx context.Context, client *kinesis.Client, streams []string, known map[string]time.Duration) map[string]time.Duration {
+	kept := map[string]time.Duration{}
+	for _, stream := range streams {
+		if d, has := known[stream]; has {
+			kept[stream] = d
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, 10*time.Second)
+		about, err := client.DescribeStreamSummary(call, &kinesis.DescribeStreamSummaryInput{StreamName: &stream})
+		cancel()
+		if err == nil && about.StreamDescriptionSummary != nil && about.StreamDescriptionSummary.RetentionPeriodHours != nil {
+			kept[stream] = time.Duration(*about.StreamDescriptionSummary.RetentionPeriodHours) * time.Hour
+		}
+	}
+	return kept
+}
+
 // firstTrouble is an error among lags, always the same one, and how many there are.
 func firstTrouble(lags map[lease.Key]lag) (n int, err error) {
 	var keys []lease.Key

@@ -56,13 +56,14 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	if err := (resetReport{App: evil, Steps: stepInfos(steps, outcome.state)}).conclude(to, outcome, 1, false); err != nil {
 		t.Fatal(err)
 	}
+	someLag := map[lease.Key]lag{v.Leases[0].Key: {age: time.Second}}
 	for name, c := range map[string]struct {
 		text  string
 		lines int
 	}{
 		"describe": {describe(evil, "", v, nil, 0, nil).text(), 11},
 		"list":     {appsText([]appInfo{summary(evil, v)}), 2},
-		"lag":      {lagsOf(evil, v, map[lease.Key]lag{v.Leases[0].Key: {age: time.Second}}).text(), 5},
+		"lag":      {lagsOf(evil, lookAt(time.Now(), v, someLag), someLag).text(), 5},
 		"no lag":   {lagReport{App: evil}.text(), 1},
 		"plan":     {planOf(evil, v, lease.Facts{}).text(), 4},
 		"steps":    {stepsText(steps), 2},
