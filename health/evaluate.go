@@ -121,7 +121,7 @@ type Shard struct {
 // Lag is the lag that says what is still to do: of what is handled, else of what is saved, else of
 // what is read; [Unknown] when none is known.
 func (v Shard) Lag() time.Duration {
-	return Observation{ReadLag: s.ReadLag, HandledLag: s.HandledLag, SavedLag: s.SavedLag}.lag()
+	return Observation{ReadLag: v.ReadLag, HandledLag: v.HandledLag, SavedLag: v.SavedLag}.lag()
 }
 
 // Evaluate judges a shard by its observations, oldest first, at a moment that is not before the
