@@ -81,7 +81,7 @@ func NewRuntime(functionARN string) (*Runtime, error) {
 	mux.HandleFunc("POST "+api+"init/error", r.initFailure)
 	r.server = &http.Server{
 		Handler: r.guarded(mux), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
-		ErrorLog: log.New(io.Discard, "", 0),
+		ErrorLog: log.New(io.Discard, "", 0), //nolint:forbidigo // what net/http would write to standard error goes nowhere
 	}
 	go func() { // ends with Close
 		defer close(r.served)
