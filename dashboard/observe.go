@@ -207,10 +207,7 @@ func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Leas
 
 // look is what the judgement is made from.
 func (s *sighting) look() observe.Look {
-	l := observe.Look{At: s.at, View: s.view, Silent: map[string]bool{}, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{}}
-	for _, w := range s.view.Workers {
-		l.Silent[w.Session] = lifeOf(w, s.beats[w.Session]) == lifeSilent
-	}
+	l := observe.Look{At: s.at, View: s.view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{}}
 	for key, lag := range s.lags {
 		l.Lags[key] = observe.Lag{Behind: lag}
 	}

@@ -253,8 +253,11 @@ func stillSince(seen []Observation) time.Time {
 	return since
 }
 
-// ownerless is since when nobody was seen to have the shard.
+// ownerless is since when nobody was seen to have the shard. One look says nothing of that.
 func ownerless(seen []Observation) time.Time {
+	if len(seen) == 1 {
+		return time.Time{}
+	}
 	since := seen[len(seen)-1].At
 	for i := len(seen) - 1; i >= 0 && seen[i].Owner == ""; i-- {
 		since = seen[i].At

@@ -159,6 +159,28 @@ func TestAWindowKeepsItsTimeAtAnyRate(t *testing.T) {
 	}
 }
 
+func TestSinceWhenNobodyReadsDoesNotMove(t *testing.T) {
+	t.Parallel()
+	var w health.Window
+	for i := range 200 {
+		o := health.Observation{At: noon.Add(time.Duration(i) * time.Second), Owner: "w1", SavedLag: time.Second}
+		if i >= 7 {
+			o.Owner, o.Wait = "", health.NoWorker
+		}
+		w.Add(o, 5*time.Minute)
+		v := health.Evaluate(w.All(), o.At, health.Options{})
+		if want := noon.Add(7 * time.Second); i >= 7 && (v.State != health.Unread || !v.Since.Equal(want)) {
+			t.Fatalf("after %d s: %v since %v, want %v", i, v.State, v.Since, want)
+		}
+	}
+	if v := health.Evaluate(w.All()[len(w.All())-1:], noon.Add(200*time.Second), health.Options{}); v.State != health.Unread || !v.Since.IsZero() {
+		t.Errorf("one look says since when: %+v", v)
+	}
+	if n := len(w.All()); n > 14 {
+		t.Errorf("%d are kept", n)
+	}
+}
+
 func TestAnApplicationIsAsBadAsItsWorstShard(t *testing.T) {
 	t.Parallel()
 	shardOf := func(name string, s health.State, lag time.Duration) health.Named {

@@ -109,7 +109,8 @@ func (w *Window) Add(o Observation, span time.Duration) {
 	if n > 0 && !o.At.After(w.kept[n-1].At) {
 		return
 	}
-	if n > 1 && o.At.Sub(w.kept[n-2].At) < span/windowParts {
+	// The first of an owner stays: since when there is one, or none, is told by it.
+	if n > 1 && w.kept[n-1].Owner == w.kept[n-2].Owner && o.At.Sub(w.kept[n-2].At) < span/windowParts {
 		w.kept[n-1] = o
 	} else {
 		w.kept = append(w.kept, o)
