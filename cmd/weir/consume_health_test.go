@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -20,18 +19,7 @@ func TestConsumeAnswersHealthChecks(t *testing.T) {
 	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
 	c.err.await(t, "the address", link.MatchString)
 	base := link.FindString(c.err.String())
-	get := func(path string) (int, string) {
-		resp, err := http.Get(base + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(body)
-	}
+	get := func(path string) (int, string) { return page(t, base+path) }
 	if code, body := get("livez"); code != http.StatusOK || !json.Valid([]byte(body)) {
 		t.Errorf("/livez: %d %s", code, body)
 	}

@@ -47,7 +47,7 @@ that name with --host.`,
 			if err != nil {
 				return err
 			}
-			if o.addr, err = dashboardAddr(o.addr); err != nil {
+			if o.addr, err = servingAddr("--addr", o.addr); err != nil {
 				return err
 			}
 			for _, h := range o.hosts {
@@ -63,19 +63,6 @@ that name with --host.`,
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a `NAME` by which a reverse proxy on this machine passes requests on; may be repeated")
 	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "ask Kinesis for nothing: neither shards nor lag are shown then but what the store knows")
 	return cmd
-}
-
-// dashboardAddr is where to listen, on this machine alone unless the address names a host.
-func dashboardAddr(addr string) (string, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		host, port = "", addr
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	addr = net.JoinHostPort(host, port)
-	return addr, checkAddr("--addr", addr)
 }
 
 func (o *dashboardOptions) run(ctx context.Context, t terminal, url storeURL) error {

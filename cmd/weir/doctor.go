@@ -124,10 +124,10 @@ func judged(f doctor.Facts, now time.Time) health.Application {
 	var seen observe.Watch
 	for i, view := range []lease.View{f.First, f.Second} {
 		look := observe.Look{
-			At: now.Add(-f.Apart * time.Duration(1-i)), View: view, Silent: map[string]bool{}, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{},
+			At: now.Add(-f.Apart * time.Duration(1-i)), View: view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{},
 		}
-		for _, w := range view.Workers {
-			look.Silent[w.Session] = i == 1 && !f.Beats[w.Session] && f.Apart >= w.Times.Or(lease.DefaultTimes).Failover
+		if i == 1 {
+			look.Silent = silentIn(view, f.Beats, f.Apart)
 		}
 		for _, s := range f.Streams {
 			look.Retention[s.Name] = s.Retention

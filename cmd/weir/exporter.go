@@ -50,7 +50,7 @@ It asks nobody for a password, so it listens on this machine alone unless --addr
 			if err != nil {
 				return err
 			}
-			if o.addr, err = dashboardAddr(o.addr); err != nil {
+			if o.addr, err = servingAddr("--addr", o.addr); err != nil {
 				return err
 			}
 			switch {

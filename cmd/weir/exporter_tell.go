@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,8 +10,6 @@ import (
 	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/lease"
 )
-
-func compareNames(a, b string) int { return strings.Compare(a, b) }
 
 // exported are the metrics of what a watcher found.
 type exported struct{ of *watcher }

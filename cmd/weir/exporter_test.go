@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -72,18 +71,7 @@ func TestExporterTellsWhatItSeesFromTheOutside(t *testing.T) {
 	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
 	x.err.await(t, "the address", link.MatchString)
 	base := link.FindString(x.err.String())
-	get := func(path string) (int, string) {
-		resp, err := http.Get(base + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(body)
-	}
+	get := func(path string) (int, string) { return page(t, base+path) }
 	until := func(what, path string, want ...string) string {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; {
@@ -146,16 +134,7 @@ func TestExporterWithoutKinesisSaysThatLagIsNotKnown(t *testing.T) {
 	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
 	x.err.await(t, "the address", link.MatchString)
 	for end := time.Now().Add(time.Minute); ; {
-		resp, err := http.Get(link.FindString(x.err.String()) + "metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		told := string(body)
+		_, told := page(t, link.FindString(x.err.String())+"metrics")
 		if strings.Contains(told, "weir_checkpoint_age_seconds{") && strings.Contains(told, "weir_leases_unheld{") {
 			if strings.Contains(told, "weir_lag_seconds{") {
 				t.Errorf("it tells a lag: %s", told)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +85,7 @@ func (w *watcher) look(ctx context.Context) {
 	w.mu.Unlock()
 	slices.SortFunc(apps, func(a, b *watchedApp) int { return a.looked.Compare(b.looked) }) // who waited longest first
 	for _, a := range apps {
-		w.lookAt(ctx, a)
+		w.visit(ctx, a)
 	}
 }
 
@@ -113,7 +114,8 @@ func (w *watcher) discover(ctx context.Context) {
 	}
 }
 
-func (w *watcher) lookAt(ctx context.Context, a *watchedApp) {
+// visit looks at the store, and reads shards if that is due.
+func (w *watcher) visit(ctx context.Context, a *watchedApp) {
 	call, cancel := context.WithTimeout(ctx, 10*time.Second)
 	view, err := w.store.View(call, a.name, "")
 	cancel()
@@ -213,6 +215,6 @@ func (w *watcher) judge(now time.Time) []standing {
 		j.living = a.watch.Living(a.view, a.looked)
 		all = append(all, j)
 	}
-	slices.SortFunc(all, func(a, b standing) int { return compareNames(a.name, b.name) })
+	slices.SortFunc(all, func(a, b standing) int { return strings.Compare(a.name, b.name) })
 	return all
 }
