@@ -20,6 +20,7 @@ type Consumer struct {
 	streams []streams.Stream // at first
 
 	counted counters
+	judge   judge
 
 	mu       sync.Mutex
 	loops    map[*shardLoop]struct{} // that run

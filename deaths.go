@@ -128,9 +128,7 @@ func (l *shardLoop) newTrial() *trial {
 
 // trial is how this term handles what may have killed the owners before, nil when it did not.
 func (l *shardLoop) trial() *trial {
-	if l.handles == nil {
-		l.handles = l.shared()
-	}
+	l.needHandler()
 	h := l.handles
 	if !h.judged {
 		if h.judged, h.trial = true, l.newTrial(); h.trial != nil {

@@ -73,9 +73,7 @@ type progress struct {
 // delivery begins one, of a run of records that stays as it is until the delivery is closed. own
 // says that the handler must not get the run itself, but a copy.
 func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bool, until time.Time) *delivery {
-	if l.handles == nil {
-		l.handles = l.shared()
-	}
+	l.needHandler()
 	both := new(struct {
 		delivery
 		batch Batch
@@ -106,12 +104,21 @@ func (l *shardLoop) delivery(run []source.Record, page *source.Page, own, end bo
 	return d
 }
 
-// shared is the handler of all shards, for this one.
-func (l *shardLoop) shared() *handling {
-	return &handling{
-		ShardHandler: everyShards{l.in.handler}, start: l.term.Lease.Position,
-		from: &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard},
+// needHandler makes the handler of all shards this one's, unless it has one.
+func (l *shardLoop) needHandler() {
+	if l.handles == nil {
+		l.handledBy(&handling{
+			ShardHandler: everyShards{l.in.handler}, start: l.term.Lease.Position,
+			from: &origin{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard},
+		})
 	}
+}
+
+// handledBy notes the handler, nil for none.
+func (l *shardLoop) handledBy(h *handling) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.handles = h
 }
 
 // copiesPool has slices of records for handlers that keep none.

@@ -261,6 +261,9 @@ type CheckpointSaved struct {
 	Stream, Shard string
 	Epoch         uint64
 	At            Position // everything before is done
+	// the beat that it came with, until the store had answered; what shards save together takes as
+	// long for each
+	Took time.Duration
 }
 
 // Leading is what [Events].Leading gets.

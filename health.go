@@ -7,6 +7,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/internal/hostcheck"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
@@ -63,8 +64,10 @@ func (c *Consumer) StoreAnswered() time.Time {
 }
 
 // Health serves [Consumer.Live] under paths that end in /livez and [Consumer.Ready] under those
-// that end in /readyz: 200 or 503, and as JSON whether it is ok, the reasons why not, and how many
-// shards are held. GET and HEAD only. The reasons name streams, shards and times, nothing else.
+// that end in /readyz: 200 or 503, and as JSON whether it is ok, the reasons why not, how many
+// shards are held, and how they stand, see [Consumer.Judge]: the state of the worst, and a
+// sentence. That changes nothing of the status: a restart mends no lag. GET and HEAD only. Reasons
+// and sentence name streams, shards, stages and times, nothing else.
 // Other paths get 404, other methods 405. On a connection to a loopback address a Host that is a
 // name other than localhost gets 403: a page in a browser may have pointed that name at this
 // machine. Nothing of a request is in an answer.
@@ -90,8 +93,9 @@ func (c *Consumer) Health() http.Handler {
 			return
 		}
 		c.mu.Lock()
-		answer := health{OK: true, Reasons: []string{}, Shards: len(c.loops)}
+		answer := healthAnswer{OK: true, Reasons: []string{}, Shards: len(c.loops)}
 		c.mu.Unlock()
+		answer.State, answer.Sentence = c.stand()
 		status := http.StatusOK
 		if err := check(); err != nil {
 			status, answer.OK, answer.Reasons = http.StatusServiceUnavailable, false, reasons(err)
@@ -110,10 +114,23 @@ func (c *Consumer) Health() http.Handler {
 	})
 }
 
-type health struct {
-	OK      bool     `json:"ok"`
-	Reasons []string `json:"reasons"`
-	Shards  int      `json:"shards"`
+type healthAnswer struct {
+	OK       bool         `json:"ok"`
+	Reasons  []string     `json:"reasons"`
+	Shards   int          `json:"shards"`
+	State    health.State `json:"state"`
+	Sentence string       `json:"sentence"`
+}
+
+// stand is how the shards stand together, without the texts of errors, which are of the user's
+// code.
+func (c *Consumer) stand() (health.State, string) {
+	_, all := c.Judge()
+	for i := range all {
+		all[i].Err = ""
+	}
+	sum := health.Sum(all)
+	return sum.State, sum.Sentence
 }
 
 // reasons are the texts of joined errors.

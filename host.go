@@ -52,10 +52,10 @@ func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
 }
 
 // CheckpointSaved tells of progress that is durable.
-func (r *run) CheckpointSaved(t *group.Term, at Position) {
+func (r *run) CheckpointSaved(t *group.Term, at Position, took time.Duration) {
 	r.counted.checkpoints.Add(1)
 	if f := r.tell.CheckpointSaved; f != nil {
-		f(CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at})
+		f(CheckpointSaved{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, At: at, Took: took})
 	}
 }
 

@@ -77,9 +77,7 @@ type keyCall struct {
 
 // newDispatcher makes one for a shard that has something to handle.
 func (l *shardLoop) newDispatcher() *dispatcher {
-	if l.handles == nil {
-		l.handles = l.shared()
-	}
+	l.needHandler()
 	o := &l.in.opts
 	s := &dispatcher{l: l, span: lanes.New(o.Parallel.Keys, o.Batch), changed: make(chan struct{}, 1)}
 	s.span.MostBytes = o.BatchBytes

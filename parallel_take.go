@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
-	"github.com/weir-go/weir/shard"
 )
 
 // How the loop has keys be handled side by side, and what their handlers may ask for.
@@ -19,8 +18,8 @@ import (
 func (l *shardLoop) takeParallel(page source.Page) (over bool, err error) {
 	defer page.Release() // what is added has a share of the memory of its own
 	l.tellRead(&page)
-	if len(page.Records) > 0 {
-		if err := l.addParallel(&page); err != nil {
+	if end, some := l.noteArrival(&page); some {
+		if err := l.addParallel(&page, end); err != nil {
 			return false, err
 		}
 	}
@@ -44,14 +43,13 @@ func (l *shardLoop) takeParallel(page source.Page) (over bool, err error) {
 	return true, l.term.Finish(l.term.Context(), page.Children)
 }
 
-// addParallel adds the records of a page, in parts that leave room for others.
-func (l *shardLoop) addParallel(page *source.Page) error {
+// addParallel adds the records of a page up to end, in parts that leave room for others. The last
+// part reaches past what is dropped.
+func (l *shardLoop) addParallel(page *source.Page, end Position) error {
 	dispatcher := l.dispatcher
 	if dispatcher == nil {
 		dispatcher = l.newDispatcher()
 	}
-	last, _ := lastNumber(page.Records)
-	end := positionAfter(last, shard.Whole) // also past what is dropped
 	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
 	defer unpack.release()
 	unpack.filter = l.filtering()

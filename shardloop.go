@@ -17,7 +17,6 @@ import (
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
-	"github.com/weir-go/weir/shard"
 )
 
 // shardLoop takes one held lease from source to checkpoint: read a page, deliver it to the handler
@@ -34,14 +33,14 @@ type shardLoop struct {
 	since      mono.Time
 	rate       supervise.Rate  // of what is handled
 	failure    *handlerFailure // nil while the handler's last call was no failure
-	handles    *handling       // nil until there is something to handle; of whoever runs the loop
+	handles    *handling       // nil until there is something to handle; set by whoever runs the loop
 	dispatcher *dispatcher     // nil if nothing is handled side by side
 	failing    *failing        // nil before the user's code failed; of whoever calls it
 	begun      bool            // of whoever runs it, as is
 	absent     uint8           // reads in a row that were told that the stream does not exist
 	// that the service refuses a position was logged; of whoever reads, as is
 	refused bool
-	stays   bool // that it is the checkpoint was told
+	stays   bool // that it is the checkpoint was told; set by whoever reads
 	notes
 }
 
@@ -177,6 +176,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	defer l.rest()
 	defer page.Release()
 	l.tellRead(&page)
+	end, some := l.noteArrival(&page)
 	if h := l.handles; h != nil && page.Behind == 0 && !page.Tip.IsZero() {
 		h.idle.tip = page.Tip
 	}
@@ -188,7 +188,6 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if !l.in.opts.ReuseBuffers {
 		page.Keep()
 	}
-	last, some := lastNumber(page.Records)
 	begun, gathers := false, l.gathers()
 	for run, isLast := range unpack.runs(&page, l.size()) {
 		if begun && l.wantedBack(until) {
@@ -211,7 +210,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 		l.in.tell.Unpacked(c)
 	}
 	if some { // also past what was dropped
-		l.passed(positionAfter(last, shard.Whole))
+		l.passed(end)
 	}
 	if page.End {
 		l.enter(ShardEnding, 0, nil)
@@ -224,14 +223,6 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 // wantedBack reports whether the lease is to go to another worker, and it is not before until.
 func (l *shardLoop) wantedBack(until time.Time) bool {
 	return l.term.Reading().Err() != nil && !time.Now().Before(until)
-}
-
-// lastNumber is the sequence number of the last record, which the handler may change.
-func lastNumber(records []source.Record) (seq string, some bool) {
-	if len(records) == 0 {
-		return "", false
-	}
-	return records[len(records)-1].SequenceNumber, true
 }
 
 // ended keeps of an error that ended a term only what ends Run.

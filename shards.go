@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-go/weir/internal/backlog"
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/lanes"
 	"github.com/weir-go/weir/internal/retry"
@@ -108,7 +109,8 @@ type handling struct {
 	idle     idle
 	// which records are done that the owner before had beyond the checkpoint; nil before it was
 	// looked for
-	known *lanes.Known
+	known  *lanes.Known
+	handed backlog.Log // what was handed over and is not saved; with the loop's lock
 }
 
 // everyShards is a handler that all shards share.
@@ -211,7 +213,7 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 	made.from, made.start = &origin{Stream: key.Stream, Shard: key.Shard}, start
 	made.idle.every = h.Idle
 	made.idle.again()
-	l.handles = made
+	l.handledBy(made)
 	l.readFrom(start)
 	return false, nil
 }
@@ -275,7 +277,7 @@ func (l *shardLoop) close(err error) {
 	l.in.holds.set(l.term.Lease.Key, "")
 	l.handles.gathered.close()
 	l.handles.idle.stop()
-	l.handles = nil
+	l.handledBy(nil)
 	if err != nil {
 		l.in.logPanic(l.log(), "closing a shard's handler failed; its lease goes on to others all the same", err)
 	}

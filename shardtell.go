@@ -163,7 +163,9 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 		})
 	}
 	if at := l.refusedAt(); refused && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.stays {
+		l.mu.Lock()
 		l.stays = true
+		l.mu.Unlock()
 		if f := l.in.tell.PositionExpired; f != nil {
 			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
 		}

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-go/weir/internal/backlog"
 	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
 )
 
 // ShardState is what a held shard is at, or waits for. Every wait has a bound, or ends with the
@@ -74,6 +77,7 @@ type ShardStatus struct {
 	Stream, Shard string
 	Epoch         uint64
 	At            Position   // everything before is handled
+	Saved         Position   // … and that is in the store up to here
 	State         ShardState // of handling if that has something to do, else of reading
 	Since         time.Time  // when State began
 	Reading       ShardState // of reading, which goes on while the handler works
@@ -87,6 +91,15 @@ type ShardStatus struct {
 	Retried  int
 	Behind   time.Duration // of the last answer; negative when not known
 	Buffered int           // records that were read and wait to be handled
+	// How far the shard is behind the tip of the stream now, negative when that is not known, as
+	// before the first answer. ReadLag is what the last answer said, and grows while no other
+	// comes. HandledLag is the age of the oldest record that was read and is not handled, SavedLag
+	// of the oldest whose progress is not saved; both are too large by what the records of one page
+	// lie apart at most, and neither is less than the one before.
+	ReadLag, HandledLag, SavedLag time.Duration
+	// Expired says that the service refuses At, whose records have left the stream, and that the
+	// shard stays there; see [FailExpired].
+	Expired bool
 	// Held is why At is kept where it is on purpose, such as "by an open window"; see [Shard.Hold].
 	Held      string
 	HeldSince time.Time
@@ -131,15 +144,17 @@ func (c *Consumer) end(l *shardLoop) {
 
 func (l *shardLoop) status() ShardStatus {
 	s := ShardStatus{
-		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch, At: l.term.At(),
+		Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Epoch: l.term.Lease.Epoch, At: l.term.At(), Saved: l.term.Saved(),
 		Reading: ShardStarting, Behind: -1,
 	}
+	r := source.Status{Behind: -1}
 	if from := l.pagesNow(); from != nil {
-		r := from.Status()
+		r = from.Status()
 		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
 		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
+	l.lags(&s, &r)
 	if h := l.in.holds.get(l.term.Lease.Key); h.why != "" {
 		s.Held, s.HeldSince = h.why, h.since.Time()
 	}
@@ -147,6 +162,7 @@ func (l *shardLoop) status() ShardStatus {
 	s.Keys, s.Calls, s.Span = beside.keys, beside.works, beside.records
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s.Expired = l.stays
 	if l.state != "" {
 		s.State, s.Since = l.state, l.since.Time()
 		if l.failure != nil {
@@ -160,6 +176,34 @@ func (l *shardLoop) status() ShardStatus {
 		s.State, s.Since = ShardAbandoned, l.ended.Time()
 	}
 	return s
+}
+
+// noteArrival notes when the records of a page arrived that is to be handled. It returns the
+// position after the last of them, if there are any; the handler may change them.
+func (l *shardLoop) noteArrival(page *source.Page) (end Position, some bool) {
+	if len(page.Records) == 0 {
+		return Position{}, false
+	}
+	l.needHandler()
+	end = positionAfter(page.Records[len(page.Records)-1].SequenceNumber, shard.Whole)
+	saved := l.term.Saved()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.handles.handed.Saved(saved)
+	l.handles.handed.Add(time.UnixMilli(page.Records[0].Arrival), end)
+	return end, true
+}
+
+// lags says how far the shard is behind that is read as r.
+func (l *shardLoop) lags(s *ShardStatus, r *source.Status) {
+	var undone, unsaved time.Time
+	l.mu.Lock()
+	if l.handles != nil {
+		undone, unsaved = l.handles.handed.Oldest(s.At), l.handles.handed.Oldest(s.Saved)
+	}
+	l.mu.Unlock()
+	lags := backlog.Now(*r, undone, unsaved, time.Now())
+	s.ReadLag, s.HandledLag, s.SavedLag = lags.Read, lags.Handled, lags.Saved
 }
 
 // failsAgain notes a failure of what goes on all the same.

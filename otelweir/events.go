@@ -18,13 +18,12 @@ func (t *Telemetry) events() weir.Events {
 			in.leaseChanges.Add(ctx, 1, t.with(e.Stream, reasonKey.String("taken")))
 		},
 		LeaseEnded: func(ctx context.Context, e weir.LeaseEnded) {
-			t.places.forget(placeKey{e.Stream, e.Shard, e.Epoch})
 			in.leaseChanges.Add(ctx, 1, t.with(e.Stream, reasonKey.String(e.Reason.String())))
 		},
 		Read:         t.read,
 		BatchHandled: t.batchHandled,
-		CheckpointSaved: func(_ context.Context, e weir.CheckpointSaved) {
-			t.places.saved(placeKey{e.Stream, e.Shard, e.Epoch}, e.At)
+		CheckpointSaved: func(ctx context.Context, e weir.CheckpointSaved) {
+			in.checkpointDuration.Record(ctx, e.Took.Seconds(), t.of(e.Stream).ownR...)
 		},
 		Filtered: func(ctx context.Context, e weir.Filtered) {
 			in.filteredRecords.Add(ctx, int64(e.Dropped), t.of(e.Stream).own...)

@@ -78,23 +78,15 @@ func (h *handler) Handle(ctx context.Context, b *weir.Batch) (err error) {
 	if len(b.Records) == 0 {
 		return h.next.Handle(ctx, b)
 	}
-	// Before the call: the handler may overwrite the slice.
-	first, last := b.Records[0].ArrivalTime(), b.Records[len(b.Records)-1]
-	at := placeKey{b.Stream, b.Shard, b.Epoch}
 	var span trace.Span
 	if h.spans {
 		ctx, span = h.t.process(ctx, b.Stream, b.Shard, b.Records)
 	}
-	h.t.places.begin(at, first)
+	stream := b.Stream // the handler may change its batch
 	begun, returned := time.Now(), false
 	defer func() {
 		kind := outcome(err, returned)
-		h.t.recordCall(ctx, b.Stream, time.Since(begun), kind)
-		if returned && err == nil {
-			h.t.places.handled(at, first, last.Position(), b.Attempt > 1)
-		} else {
-			h.t.places.failed(at, first)
-		}
+		h.t.recordCall(ctx, stream, time.Since(begun), kind)
 		if span != nil {
 			finish(span, kind)
 		}

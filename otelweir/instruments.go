@@ -25,6 +25,7 @@ type instruments struct {
 	filteredRecords                                            metric.Int64Counter
 	handledRecords, handledBytes, handlerFailures              metric.Int64Counter
 	handlerDuration                                            metric.Float64Histogram
+	checkpointDuration                                         metric.Float64Histogram
 	givenUpRecords, lettersFailures, positionsExpired          metric.Int64Counter
 	leaseChanges, storeFailures, stalls                        metric.Int64Counter
 
@@ -49,14 +50,16 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		readFailures:  m.counter("weir.read.failures", "{read}", "Reads that failed otherwise."),
 		readDuration:  m.histogram("weir.read.duration", "How long reads took that brought records; not with fan-out."),
 
-		filteredRecords:  m.counter("weir.filtered.records", "{record}", "Records that a filter dropped."),
-		handledRecords:   m.counter("weir.handled.records", "{record}", "Records that were handled; those of an aggregate count one by one."),
-		handledBytes:     m.counter("weir.handled.bytes", "By", "Data of records that were handled."),
-		handlerFailures:  m.counter("weir.handler.failures", "{call}", "Calls of the handler that failed."),
-		handlerDuration:  m.histogram("weir.handler.duration", "How long calls of the handler took."),
-		givenUpRecords:   m.counter("weir.given_up.records", "{record}", "Records that were given up, with letters."),
-		lettersFailures:  m.counter("weir.letters.failures", "{call}", "Times that letters could not be put."),
-		positionsExpired: m.counter("weir.positions.expired", "{position}", "Positions that expired: records left the stream unread, or may have."),
+		filteredRecords: m.counter("weir.filtered.records", "{record}", "Records that a filter dropped."),
+		handledRecords:  m.counter("weir.handled.records", "{record}", "Records that were handled; those of an aggregate count one by one."),
+		handledBytes:    m.counter("weir.handled.bytes", "By", "Data of records that were handled."),
+		handlerFailures: m.counter("weir.handler.failures", "{call}", "Calls of the handler that failed."),
+		handlerDuration: m.histogram("weir.handler.duration", "How long calls of the handler took."),
+
+		checkpointDuration: m.histogram("weir.checkpoint.duration", "How long the store took to save a shard's progress."),
+		givenUpRecords:     m.counter("weir.given_up.records", "{record}", "Records that were given up, with letters."),
+		lettersFailures:    m.counter("weir.letters.failures", "{call}", "Times that letters could not be put."),
+		positionsExpired:   m.counter("weir.positions.expired", "{position}", "Positions that expired: records left the stream unread, or may have."),
 
 		leaseChanges:  m.counter("weir.lease.changes", "{change}", "Leases that were taken or ended."),
 		storeFailures: m.counter("weir.store.failures", "{call}", "Times that the store, or the listing of a stream, did not answer as it should."),

@@ -25,7 +25,8 @@ func (t *Telemetry) Observe(c *weir.Consumer) (stop func() error, err error) {
 	}
 	in, version := t.instruments, weirVersion()
 	registered, err := in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		t.observe(o, c.Shards(), time.Now())
+		_, shards := c.Judge()
+		t.observe(o, shards)
 		o.ObserveInt64(in.eventsDropped, int64(c.Counts().EventsDropped), metric.WithAttributes(appKey.String(t.app)))
 		o.ObserveInt64(in.buildInfo, 1, metric.WithAttributes(appKey.String(t.app), workerKey.String(t.worker), versionKey.String(version)))
 		return nil
@@ -42,37 +43,31 @@ type stateOf struct {
 	state  health.State
 }
 
+// lags are how far a shard is behind.
+type lags struct {
+	read, handled, saved time.Duration
+}
+
 // observe tells what shards, all that the worker holds, say.
-func (t *Telemetry) observe(o metric.Observer, shards []weir.ShardStatus, now time.Time) {
-	leases, worst, held := map[string]int64{}, map[string]lags{}, map[placeKey]bool{}
+func (t *Telemetry) observe(o metric.Observer, shards []health.Named) {
+	leases, worst := map[string]int64{}, map[string]lags{}
 	states := map[stateOf]int64{}
 	for _, stream := range t.streams.seen() {
 		leases[stream] = 0
 	}
 	for _, s := range shards {
-		if s.State == weir.ShardAbandoned { // its lease may be another worker's
-			continue
-		}
-		key := placeKey{s.Stream, s.Shard, s.Epoch}
-		held[key] = true
 		leases[s.Stream]++
-		var l lags
-		var state health.State
-		t.places.locked(key, func(at *place) {
-			l = at.look(s, now)
-			state = at.judge(s, l, t.worker, now)
-		})
-		states[stateOf{s.Stream, state}]++
+		states[stateOf{s.Stream, s.State}]++
+		l := lags{s.ReadLag, s.HandledLag, s.SavedLag}
 		if t.perShard {
-			o.ObserveInt64(t.instruments.shardState, 1, metric.WithAttributes(appKey.String(t.app), streamKey.String(s.Stream), shardKey.String(s.Shard), stateKey.String(state.Label())))
-			t.tellLags(o, l, t.with(s.Stream, shardKey.String(s.Shard)))
+			o.ObserveInt64(t.instruments.shardState, 1, metric.WithAttributes(appKey.String(t.app), streamKey.String(s.Stream), shardKey.String(s.Name), stateKey.String(s.State.Label())))
+			t.tellLags(o, l, t.with(s.Stream, shardKey.String(s.Name)))
 		}
 		if before, some := worst[s.Stream]; some {
-			l = l.worst(before)
+			l = lags{max(l.read, before.read), max(l.handled, before.handled), max(l.saved, before.saved)}
 		}
 		worst[s.Stream] = l
 	}
-	t.places.keep(held)
 	if !t.perShard {
 		for of, n := range states {
 			o.ObserveInt64(t.instruments.shardState, n, t.with(of.stream, stateKey.String(of.state.Label())))
@@ -96,7 +91,7 @@ func (t *Telemetry) tellLags(o metric.Observer, l lags, of metric.MeasurementOpt
 		gauge metric.Float64Observable
 		value time.Duration
 	}{{t.instruments.lag, l.read}, {t.instruments.handledLag, l.handled}, {t.instruments.checkpointLag, l.saved}} {
-		if g.value != unknown {
+		if g.value >= 0 {
 			o.ObserveFloat64(g.gauge, g.value.Seconds(), of)
 		}
 	}

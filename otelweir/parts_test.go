@@ -20,8 +20,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/health"
 	"github.com/weir-go/weir/kinesistest"
-	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
 )
 
@@ -60,9 +60,9 @@ func TestNamesInPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := telemetry.instruments
-	held := []weir.ShardStatus{{Stream: "orders", Shard: "shardId-1"}}
+	held := []health.Named{{Stream: "orders", Name: "shardId-1"}}
 	if _, err := in.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		telemetry.observe(o, held, time.Now())
+		telemetry.observe(o, held)
 		return nil
 	}, in.lag, in.handledLag, in.checkpointLag, in.shardState, in.leases, in.leader, in.leaderTerm); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestNamesInPrometheus(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"messaging_client_consumed_messages_total", "messaging_client_operation_duration_seconds", "messaging_process_duration_seconds",
-		"weir_build_info", "weir_checkpoint_lag_seconds", "weir_events_dropped_total", "weir_filtered_records_total", "weir_given_up_records_total",
+		"weir_build_info", "weir_checkpoint_duration_seconds", "weir_checkpoint_lag_seconds", "weir_events_dropped_total", "weir_filtered_records_total", "weir_given_up_records_total",
 		"weir_handled_bytes_total", "weir_handled_lag_seconds", "weir_handled_records_total", "weir_handler_duration_seconds", "weir_handler_failures_total",
 		"weir_lag_seconds", "weir_leader", "weir_leader_term", "weir_lease_changes_total", "weir_leases", "weir_letters_failures_total",
 		"weir_positions_expired_total", "weir_read_bytes_total", "weir_read_duration_seconds", "weir_read_failures_total", "weir_read_records_total",
@@ -250,111 +250,6 @@ func TestLinksAreBounded(t *testing.T) {
 	l.carrier = func(weir.Record) propagation.TextMapCarrier { panic("x") }
 	if got := l.of([]weir.Record{linked(1)}); got != nil {
 		t.Errorf("a carrier that panics makes %v", got)
-	}
-}
-
-func TestLags(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }
-	s := func(state, reading weir.ShardState, behind int) weir.ShardStatus {
-		return weir.ShardStatus{State: state, Reading: reading, Since: ago(7), Behind: time.Duration(behind) * time.Second}
-	}
-	var never time.Time
-	for _, c := range []struct {
-		name                    string
-		s                       weir.ShardStatus
-		silent, oldest, unsaved time.Time
-		read, handled, saved    int
-	}{
-		{"at the tip", s(weir.ShardAtTip, weir.ShardAtTip, 0), never, never, never, 0, 0, 0},
-		{"nothing was read yet", s(weir.ShardReading, weir.ShardReading, -1), never, never, never, -1, -1, -1},
-		{"reading is behind", s(weir.ShardReading, weir.ShardReading, 60), never, never, never, 60, 60, 60},
-		{"reads fail", s(weir.ShardBackingOff, weir.ShardBackingOff, 60), ago(30), never, never, 90, 90, 90},
-		{"the handler is at work", s(weir.ShardHandling, weir.ShardReading, 0), never, ago(5), never, 0, 5, 5},
-		{"by a clock that is ahead", s(weir.ShardHandling, weir.ShardReading, 0), never, ago(-5), never, 0, 0, 0},
-		{"at work, unseen", s(weir.ShardHandling, weir.ShardReading, 2), never, never, never, 2, 9, 9},
-		{"a batch is gathered", s(weir.ShardGathering, weir.ShardReading, 0), never, never, never, 0, 7, 7},
-		{"not saved yet", s(weir.ShardAtTip, weir.ShardAtTip, 0), never, never, ago(3), 0, 0, 3},
-	} {
-		want := lags{time.Duration(c.read) * time.Second, time.Duration(c.handled) * time.Second, time.Duration(c.saved) * time.Second}
-		for _, lag := range []*time.Duration{&want.read, &want.handled, &want.saved} {
-			*lag = max(*lag, unknown)
-		}
-		if got := lagsOf(c.s, c.silent, c.oldest, c.unsaved, now); got != want {
-			t.Errorf("%s: %v, want %v", c.name, got, want)
-		}
-	}
-}
-
-func TestReadingIsSilent(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	begun, long := now.Add(-time.Second), now.Add(-time.Hour)
-	var never time.Time
-	for _, c := range []struct {
-		name    string
-		reading weir.ShardState
-		attempt int
-		before  time.Time
-		want    time.Time
-	}{
-		{"while it waits after a failure", weir.ShardBackingOff, 1, never, begun},
-		{"since the first failure", weir.ShardBackingOff, 5, long, long},
-		{"also while it tries again", weir.ShardReading, 5, long, long},
-		{"until that succeeds", weir.ShardReading, 0, long, never},
-		{"not when the handler alone fails", weir.ShardReading, 1, never, never},
-		{"while the handler takes nothing", weir.ShardAwaitingHandler, 0, never, begun},
-	} {
-		s := weir.ShardStatus{Reading: c.reading, ReadingSince: begun, Attempt: c.attempt}
-		if got := silentSince(s, c.before, now); !got.Equal(c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
-}
-
-func TestWhatIsNotSavedIsKnown(t *testing.T) {
-	var p places
-	key := placeKey{"orders", "shardId-1", 1}
-	start := time.Unix(1_700_000_000, 0)
-	end := func(i int) weir.Position {
-		at, err := shard.After(fmt.Sprint(1000 + i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return at
-	}
-	unsaved := func() (since time.Time) {
-		p.locked(key, func(at *place) { since = at.unsaved() })
-		return since
-	}
-	const many = 2 * mostMarks
-	for i := range many {
-		first := start.Add(time.Duration(i) * time.Second)
-		p.begin(key, first)
-		p.handled(key, first, end(i), false)
-	}
-	p.locked(key, func(at *place) {
-		if len(at.marks) != mostMarks || len(at.atHand) != 0 {
-			t.Errorf("%d marks and %d calls, want %d and 0", len(at.marks), len(at.atHand), mostMarks)
-		}
-	})
-	if got := unsaved(); !got.Equal(start) {
-		t.Errorf("unsaved since %v, want %v", got, start)
-	}
-	p.saved(key, end(9))
-	if got := unsaved(); !got.Equal(start.Add(10 * time.Second)) {
-		t.Errorf("unsaved since %v, want the eleventh", got)
-	}
-	p.saved(key, end(many-2))
-	if got := unsaved(); !got.Equal(start.Add((mostMarks - 1) * time.Second)) {
-		t.Errorf("unsaved since %v, want what the last mark began with", got)
-	}
-	p.saved(key, end(many-1))
-	if got := unsaved(); !got.IsZero() {
-		t.Errorf("unsaved since %v, though all is saved", got)
-	}
-	p.keep(nil)
-	if len(p.of) != 0 {
-		t.Error("a lease that is not held is kept")
 	}
 }
 

@@ -63,7 +63,6 @@ type Telemetry struct {
 	readSpans   bool
 	instruments *instruments
 	streams     streams
-	places      places
 	tracer      trace.Tracer // nil when there are no traces
 	links       linker
 	wrapped     atomic.Bool // a handler was wrapped, which records its durations

@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/health"
 )
 
@@ -70,7 +69,8 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	gauge(d.storeUp, answered)
 	to <- prometheus.MustNewConstMetric(d.dropped, prometheus.CounterValue, float64(consumer.Counts().EventsDropped))
 
-	stand := m.stand(consumer.Shards(), time.Now())
+	_, shards := consumer.Judge()
+	stand := m.stand(shards)
 	gauge(d.leader, stand.leads)
 	gauge(d.term, float64(stand.term))
 	for stream, n := range stand.leases {
@@ -82,12 +82,14 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 			labels = append(labels, key.shard)
 		}
 		gauge(d.state, 1, append(labels[:len(labels):len(labels)], of.state.Label())...)
-		if of.read < 0 {
-			continue
+		known := func(d *prometheus.Desc, lag time.Duration) {
+			if lag >= 0 {
+				gauge(d, lag.Seconds(), labels...)
+			}
 		}
-		gauge(d.lag, of.read.Seconds(), labels...)
-		gauge(d.handledLag, of.handled.Seconds(), labels...)
-		gauge(d.savedLag, of.saved.Seconds(), labels...)
+		known(d.lag, of.read)
+		known(d.handledLag, of.handled)
+		known(d.savedLag, of.saved)
 	}
 }
 
@@ -101,12 +103,12 @@ type standing struct {
 }
 
 type shardStanding struct {
-	lags
-	state health.State
+	read, handled, saved time.Duration // lags; negative when not known
+	state                health.State
 }
 
-// stand judges shards and adds them up.
-func (m *Metrics) stand(shards []weir.ShardStatus, now time.Time) standing {
+// stand adds shards up.
+func (m *Metrics) stand(shards []health.Named) standing {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := standing{term: m.term, leases: map[string]int{}, shards: map[shardKey]shardStanding{}}
@@ -116,48 +118,19 @@ func (m *Metrics) stand(shards []weir.ShardStatus, now time.Time) standing {
 	for stream := range m.streams {
 		all.leases[stream] = 0
 	}
-	seen := map[shardKey]*health.Window{}
 	for _, s := range shards {
-		if s.State == weir.ShardAbandoned { // it may be another worker's
-			continue
-		}
 		all.leases[s.Stream]++
-		key := shardKey{s.Stream, s.Shard}
-		p := m.progress[key]
-		l := lagsOf(s, p, now)
-		w := m.windows[key]
-		if w == nil {
-			w = &health.Window{}
-		}
-		seen[key] = w
-		w.Add(observed(s, p, l, now), health.Options{}.Defaults().Window)
-		state := health.Evaluate(w.All(), now, health.Options{}).State
+		key := shardKey{s.Stream, s.Name}
 		if !m.shardLabel {
 			key.shard = ""
 		}
 		worst, some := all.shards[key]
 		if !some {
-			worst.lags = lags{-1, -1, -1}
+			worst = shardStanding{health.Unknown, health.Unknown, health.Unknown, health.OK}
 		}
 		all.shards[key] = shardStanding{
-			lags{max(l.read, worst.read), max(l.handled, worst.handled), max(l.saved, worst.saved)}, max(state, worst.state),
+			max(s.ReadLag, worst.read), max(s.HandledLag, worst.handled), max(s.SavedLag, worst.saved), max(s.State, worst.state),
 		}
 	}
-	m.windows = seen
 	return all
-}
-
-// observed is a shard's status as what judges it takes it.
-func observed(s weir.ShardStatus, p *progress, l lags, now time.Time) health.Observation {
-	o := health.Observation{
-		At: now, Handled: s.At, ReadLag: l.read, HandledLag: l.handled, SavedLag: l.saved,
-		Owner: "this worker", Stage: string(s.State), Since: s.Since, Attempts: s.Attempt,
-	}
-	if s.Err != nil {
-		o.Err = s.Err.Error()
-	}
-	if p != nil {
-		o.Saved, o.Expired = p.savedAt, p.expired
-	}
-	return o
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
-	"github.com/weir-go/weir/health"
 )
 
 // Config is how [New] makes [Metrics]. The zero Config is useful.
@@ -32,12 +31,10 @@ type Metrics struct {
 	consumer   atomic.Pointer[weir.Consumer]
 
 	// What events change, one at a time.
-	mu       sync.Mutex
-	streams  map[string]*streamMetrics
-	progress map[shardKey]*progress
-	windows  map[shardKey]*health.Window // of what scrapes saw
-	leads    bool
-	term     uint64
+	mu      sync.Mutex
+	streams map[string]*streamMetrics
+	leads   bool
+	term    uint64
 
 	counters      []prometheus.Collector // those that have labels
 	storeFailures *prometheus.CounterVec
@@ -50,14 +47,14 @@ type shardKey struct{ stream, shard string }
 type vectors struct {
 	handledRecords, handledBytes, readRecords, readBytes, reads, filtered                   *prometheus.CounterVec
 	handlerFailures, givenUp, lettersFailures, throttled, readFailures, expired, leaseMoves *prometheus.CounterVec
-	handling, reading                                                                       *prometheus.HistogramVec
+	handling, reading, saving                                                               *prometheus.HistogramVec
 }
 
 // streamMetrics are those of one stream, so that an event costs no look-up of labels.
 type streamMetrics struct {
 	handledRecords, handledBytes, readRecords, readBytes, reads, filtered prometheus.Counter
 	handlerFailures, lettersFailures, throttled, readFailures, expired    prometheus.Counter
-	handling, reading                                                     prometheus.Observer
+	handling, reading, saving                                             prometheus.Observer
 }
 
 // durations are the buckets of histograms, in seconds: those that OpenTelemetry advises for
@@ -80,7 +77,7 @@ func New(options *weir.Options, c Config) *Metrics {
 	app := prometheus.Labels{"app": options.App}
 	m := &Metrics{
 		shardLabel: c.ShardLabel, described: describe(app, options.Worker, version(c.Version), c.ShardLabel),
-		streams: map[string]*streamMetrics{}, progress: map[shardKey]*progress{},
+		streams: map[string]*streamMetrics{},
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: app}, labels)
@@ -101,6 +98,7 @@ func New(options *weir.Options, c Config) *Metrics {
 	v.filtered = counter("weir_filtered_records_total", "Records that the filter dropped.", "stream")
 	v.handling = histogram("weir_handler_duration_seconds", "How long the handler took for a batch that it handled.")
 	v.reading = histogram("weir_read_duration_seconds", "How long reads took that brought records; those by fan-out are not among them.")
+	v.saving = histogram("weir_checkpoint_duration_seconds", "How long the store took to save a shard's progress.")
 	v.handlerFailures = counter("weir_handler_failures_total", "Calls of the handler that failed.", "stream")
 	v.givenUp = counter("weir_given_up_records_total", "Records that were given up and put into letters.", "stream", "reason")
 	v.lettersFailures = counter("weir_letters_failures_total", "Times that letters of records that were given up could not be put.", "stream")
@@ -133,6 +131,7 @@ func (m *Metrics) of(stream string) *streamMetrics {
 		lettersFailures: v.lettersFailures.WithLabelValues(stream), throttled: v.throttled.WithLabelValues(stream),
 		readFailures: v.readFailures.WithLabelValues(stream), expired: v.expired.WithLabelValues(stream),
 		handling: v.handling.WithLabelValues(stream), reading: v.reading.WithLabelValues(stream),
+		saving: v.saving.WithLabelValues(stream),
 	}
 	for _, reason := range giveUpReasons {
 		v.givenUp.WithLabelValues(stream, string(reason))

@@ -2,7 +2,6 @@ package promweir
 
 import (
 	"context"
-	"time"
 
 	"github.com/weir-go/weir"
 )
@@ -14,7 +13,7 @@ func (m *Metrics) observe(next weir.Events) weir.Events {
 	all.LeaseEnded = before(m, next.LeaseEnded, m.leaseEnded)
 	all.Read = before(m, next.Read, m.read)
 	all.BatchHandled = before(m, next.BatchHandled, m.batchHandled)
-	all.CheckpointSaved = before(m, next.CheckpointSaved, m.checkpointSaved)
+	all.CheckpointSaved = before(m, next.CheckpointSaved, func(e weir.CheckpointSaved) { m.of(e.Stream).saving.Observe(e.Took.Seconds()) })
 	all.Filtered = before(m, next.Filtered, func(e weir.Filtered) { m.of(e.Stream).filtered.Add(float64(e.Dropped)) })
 	all.HandlerFailed = before(m, next.HandlerFailed, func(e weir.HandlerFailed) { m.of(e.Stream).handlerFailures.Inc() })
 	all.GivenUp = before(m, next.GivenUp, func(e weir.GivenUp) {
@@ -29,7 +28,7 @@ func (m *Metrics) observe(next weir.Events) weir.Events {
 			m.of(e.Stream).readFailures.Inc()
 		}
 	})
-	all.PositionExpired = before(m, next.PositionExpired, m.positionExpired)
+	all.PositionExpired = before(m, next.PositionExpired, func(e weir.PositionExpired) { m.of(e.Stream).expired.Inc() })
 	all.StoreFailed = before(m, next.StoreFailed, func(e weir.StoreFailed) { m.storeFailures.WithLabelValues(string(e.Op)).Inc() })
 	all.Leading = before(m, next.Leading, func(e weir.Leading) { m.leads, m.term = e.Leads, e.Term })
 	return all
@@ -50,16 +49,11 @@ func before[E any](m *Metrics, next func(context.Context, E), note func(E)) func
 func (m *Metrics) leaseTaken(e weir.LeaseTaken) {
 	m.of(e.Stream)
 	m.vectors.leaseMoves.WithLabelValues(e.Stream, taken).Inc()
-	m.progress[shardKey{e.Stream, e.Shard}] = &progress{epoch: e.Epoch}
 }
 
 func (m *Metrics) leaseEnded(e weir.LeaseEnded) {
 	m.of(e.Stream)
 	m.vectors.leaseMoves.WithLabelValues(e.Stream, e.Reason.String()).Inc()
-	key := shardKey{e.Stream, e.Shard}
-	if p := m.progress[key]; p != nil && p.epoch == e.Epoch {
-		delete(m.progress, key)
-	}
 }
 
 func (m *Metrics) read(e weir.Read) {
@@ -70,9 +64,6 @@ func (m *Metrics) read(e weir.Read) {
 	if e.Took > 0 {
 		s.reading.Observe(e.Took.Seconds())
 	}
-	if p := m.progress[shardKey{e.Stream, e.Shard}]; p != nil {
-		p.read(e.Time, e.Behind)
-	}
 }
 
 func (m *Metrics) batchHandled(e weir.BatchHandled) {
@@ -80,48 +71,4 @@ func (m *Metrics) batchHandled(e weir.BatchHandled) {
 	s.handledRecords.Add(float64(e.Records))
 	s.handledBytes.Add(float64(e.Bytes))
 	s.handling.Observe(e.Took.Seconds())
-	if p := m.progress[shardKey{e.Stream, e.Shard}]; p != nil {
-		p.handled(e.Time.Add(-e.Took), e.Behind)
-	}
 }
-
-func (m *Metrics) checkpointSaved(e weir.CheckpointSaved) {
-	m.of(e.Stream)
-	if p := m.progress[shardKey{e.Stream, e.Shard}]; p != nil && p.epoch == e.Epoch {
-		p.saved(e.At)
-	}
-}
-
-func (m *Metrics) positionExpired(e weir.PositionExpired) {
-	m.of(e.Stream).expired.Inc()
-	if p := m.progress[shardKey{e.Stream, e.Shard}]; p != nil {
-		p.expired = e.Next.Compare(e.Position) == 0 // it waits there
-	}
-}
-
-// progress is up to which arrival the records of a shard are done, as far as events tell. Zero
-// times are not known.
-type progress struct {
-	epoch              uint64
-	firstRead          time.Time // arrival, about, of what was read first
-	handledTo, savedTo time.Time
-	savedAt            weir.Position
-	expired            bool // the shard waits where records have left the stream
-}
-
-// read notes that records came at a time, so far behind the tip.
-func (p *progress) read(at time.Time, behind time.Duration) {
-	if behind >= 0 && p.firstRead.IsZero() {
-		p.firstRead = at.Add(-behind)
-	}
-}
-
-// handled notes that a batch was handled that was read before began, so far behind the tip.
-func (p *progress) handled(began time.Time, behind time.Duration) {
-	if to := began.Add(-behind); behind >= 0 && to.After(p.handledTo) {
-		p.handledTo = to
-	}
-}
-
-// saved notes that progress up to a position is in the store.
-func (p *progress) saved(at weir.Position) { p.savedAt, p.savedTo = at, p.handledTo }

@@ -103,7 +103,7 @@ func (s *subscription) describe(to *source.Status) {
 	defer s.mu.Unlock()
 	to.Doing, to.Since = s.doing, s.since
 	for _, ev := range s.queue {
-		to.Buffered += len(ev.page.Records)
+		to.Buffer(ev.page.Records)
 		to.Behind = ev.page.Behind
 	}
 }

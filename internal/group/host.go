@@ -27,8 +27,9 @@ type Host interface {
 	LeaseTaken(t *Term)
 	// LeaseEnded is told that a term has ended.
 	LeaseEnded(t *Term, why EndReason)
-	// CheckpointSaved is told that a checkpoint is durable.
-	CheckpointSaved(t *Term, at shard.Position)
+	// CheckpointSaved is told that a checkpoint is durable, and how long the store took for the
+	// beat that it came with.
+	CheckpointSaved(t *Term, at shard.Position, took time.Duration)
 	// BeatAnswered is told when a beat was sent that was answered; leases are trusted from then on.
 	BeatAnswered(sent time.Time)
 	// Leading is told when this worker begins to lead, and when it ends; by the leader's goroutine.
@@ -48,7 +49,7 @@ type HostFuncs struct {
 	OnTroubles func() []lease.Trouble
 	OnTaken    func(t *Term)
 	OnEnded    func(t *Term, why EndReason)
-	OnSaved    func(t *Term, at shard.Position)
+	OnSaved    func(t *Term, at shard.Position, took time.Duration)
 	OnBeat     func(sent time.Time)
 	OnLeading  func(leads bool, term uint64)
 	OnFailed   func(op string, err error, since time.Time)
@@ -86,9 +87,9 @@ func (h *HostFuncs) LeaseEnded(t *Term, why EndReason) {
 }
 
 // CheckpointSaved calls OnSaved.
-func (h *HostFuncs) CheckpointSaved(t *Term, at shard.Position) {
+func (h *HostFuncs) CheckpointSaved(t *Term, at shard.Position, took time.Duration) {
 	if h.OnSaved != nil {
-		h.OnSaved(t, at)
+		h.OnSaved(t, at, took)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestWhatOrdersMakeOfALease(t *testing.T) {
 			if c.orders == nil || c.orders(&l) {
 				orders.Held = []lease.Lease{l}
 			}
-			w.take(orders, nil)
+			w.take(orders, nil, 0)
 			synctest.Wait()
 			now, is := w.terms[l.Key], another
 			switch now {

@@ -291,6 +291,13 @@ func (t *Term) At() shard.Position {
 	return t.at
 }
 
+// Saved is what the store has of it.
+func (t *Term) Saved() shard.Position {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.saved
+}
+
 // What follows is for the beat loop.
 
 // drain asks the reader to return. One that has returned already, because trust ran out, has

@@ -173,7 +173,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 		return 0 // the answer took longer than trust lasts; ask again
 	}
 	w.cfg.Host.BeatAnswered(began)
-	w.take(orders, sent)
+	w.take(orders, sent, time.Since(began))
 	wait := w.followLeader(orders, report, began)
 	if w.lead != nil && (report.Leaving || slices.ContainsFunc(report.Progress, changesTerms)) {
 		w.lead.look()
@@ -184,14 +184,15 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 // changesTerms reports whether progress gives a leader something to do.
 func changesTerms(p lease.Progress) bool { return p.Release || p.Position.IsEnd() }
 
-// take acts on orders. It keeps next to nothing of them: they name every lease that is held.
-func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress) {
+// take acts on orders, which the store took so long to give. It keeps next to nothing of them: they
+// name every lease that is held.
+func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.Duration) {
 	if byKey := func(a, b lease.Lease) int { return a.Key.Compare(b.Key) }; !slices.IsSortedFunc(o.Held, byKey) {
 		// a store that does not keep to the contract must not look like one that took leases away
 		slices.SortFunc(o.Held, byKey)
 	}
 	w.holds = lease.Fingerprint(o.Held)
-	w.settle(o.Held, sent)
+	w.settle(o.Held, sent, took)
 	w.startTerms(o.Held)
 	w.unread = nil
 	for _, l := range o.Held {
@@ -230,7 +231,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 
 // settle compares the terms with the orders: what was saved, what is wanted back, what is lost,
 // what is over.
-func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
+func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took time.Duration) {
 	of := func(t *Term) (l lease.Lease, ours bool) {
 		i, ours := sort.Find(len(held), func(i int) int { return t.Lease.Key.Compare(held[i].Key) })
 		if ours = ours && held[i].Epoch == t.Lease.Epoch; ours {
@@ -250,7 +251,7 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress) {
 		l, ours := of(t)
 		over, saved := t.settle(sent[t], ours)
 		if saved {
-			w.cfg.Host.CheckpointSaved(t, sent[t].Position)
+			w.cfg.Host.CheckpointSaved(t, sent[t].Position, took)
 		}
 		if p := sent[t]; p.Position.IsEnd() && !ours {
 			w.expect(p)

@@ -47,7 +47,7 @@ func TestAnErrorOfATermThatIsDroppedIsNotForgotten(t *testing.T) {
 		w.startTerm(l)
 		synctest.Wait() // the reader has returned
 		_, sent := w.report()
-		w.take(lease.Orders{}, sent) // the orders name no lease: it was given back
+		w.take(lease.Orders{}, sent, 0) // the orders name no lease: it was given back
 		if len(w.terms) != 0 {
 			t.Fatal("the term is still there")
 		}
@@ -75,7 +75,7 @@ func TestAShardThatWasGivenUpIsNotBegunAgain(t *testing.T) {
 		_, sent := w.report() // the reader has not returned yet
 		term := w.terms[l.Key]
 		synctest.Wait()
-		w.take(lease.Orders{Held: []lease.Lease{l}}, sent)
+		w.take(lease.Orders{Held: []lease.Lease{l}}, sent, 0)
 		if w.terms[l.Key] != term {
 			t.Error("it was begun again")
 		}
@@ -113,7 +113,7 @@ func TestALeaseThatIsWishedAwayAfterAnOutageGoesBackAtOnce(t *testing.T) {
 			<-w.poked
 		}
 		l.Heir = "other"
-		w.take(lease.Orders{Held: []lease.Lease{l}}, sent)
+		w.take(lease.Orders{Held: []lease.Lease{l}}, sent, 0)
 		if len(w.poked) == 0 {
 			t.Error("no beat is due")
 		}
@@ -166,7 +166,7 @@ func TestOrdersThatAreNotSortedLoseNothing(t *testing.T) {
 			for _, id := range []string{"3", "1", "4", "2"} {
 				held = append(held, lease.Lease{Key: lease.Key{Stream: "s", Shard: id}, Epoch: 2, Owner: w.session, Position: shard.Oldest})
 			}
-			w.take(lease.Orders{Held: held}, nil)
+			w.take(lease.Orders{Held: held}, nil, 0)
 		}
 		for key, term := range w.terms {
 			if term.state().lost || term.Context().Err() != nil {

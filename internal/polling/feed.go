@@ -287,7 +287,7 @@ func (f *Feed) Status() source.Status {
 		s.Throttled, s.Failed, s.Retried = int(f.fault.throttled), int(f.fault.failed), int(f.fault.retried)
 	}
 	for p := f.queue; p != nil; p = p.next {
-		s.Buffered += len(p.Records)
+		s.Buffer(p.Records)
 	}
 	return s
 }

@@ -57,4 +57,14 @@ type Status struct {
 	Retried  int
 	Behind   time.Duration
 	Buffered int // records read, that the handler has not begun with
+	// Oldest is when the first of them arrived, zero when there are none.
+	Oldest time.Time
+}
+
+// Buffer notes records that follow those noted before.
+func (s *Status) Buffer(records []Record) {
+	if s.Oldest.IsZero() && len(records) > 0 {
+		s.Oldest = time.UnixMilli(records[0].Arrival)
+	}
+	s.Buffered += len(records)
 }

@@ -1,0 +1,106 @@
+// Package backlog tells how old the oldest record of a shard is that is not handled, or whose
+// progress is not saved.
+package backlog
+
+import (
+	"time"
+
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/shard"
+)
+
+// Log notes when records arrived that were handed over and whose progress is not saved. Its zero
+// value is ready. It is not safe for concurrent use.
+type Log struct{ stretches []stretch }
+
+// stretch is a run of records.
+type stretch struct {
+	first time.Time      // arrival of the first of them
+	upTo  shard.Position // after the last of them
+}
+
+// most is how many stretches are kept apart. With more, neighbours become one, and what is said of
+// the later of two is as old as the earlier.
+const most = 64
+
+// Add notes records that are to be handled: the first arrived at first, the last ends at upTo.
+// Those that were noted before are not noted again.
+func (l *Log) Add(first time.Time, upTo shard.Position) {
+	n := len(l.stretches)
+	if n > 0 && upTo.Compare(l.stretches[n-1].upTo) <= 0 {
+		return
+	}
+	if n == most {
+		for i := range most / 2 {
+			l.stretches[i] = stretch{earlier(l.stretches[2*i].first, l.stretches[2*i+1].first), l.stretches[2*i+1].upTo}
+		}
+		l.stretches = l.stretches[:most/2]
+	}
+	l.stretches = append(l.stretches, stretch{first, upTo})
+}
+
+// Saved forgets what lies before a position.
+func (l *Log) Saved(p shard.Position) {
+	n := l.before(p)
+	if n == 0 {
+		return
+	}
+	l.stretches = l.stretches[:copy(l.stretches, l.stretches[n:])]
+	if len(l.stretches) == 0 && cap(l.stretches) > 4 {
+		l.stretches = nil
+	}
+}
+
+// Oldest is when the oldest record at or after a position arrived, zero when there is none. It is
+// too early by what the records of one stretch lie apart at most.
+func (l *Log) Oldest(from shard.Position) (oldest time.Time) {
+	for _, s := range l.stretches[l.before(from):] {
+		oldest = earlier(oldest, s.first)
+	}
+	return oldest
+}
+
+// before is how many stretches end at or before a position.
+func (l *Log) before(p shard.Position) int {
+	n := 0
+	for n < len(l.stretches) && l.stretches[n].upTo.Compare(p) <= 0 {
+		n++
+	}
+	return n
+}
+
+// earlier is the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Unknown is a lag that nobody knows.
+const Unknown time.Duration = -1
+
+// Lags are how far a shard is behind the tip of the stream, each [Unknown] when that is not known.
+type Lags struct{ Read, Handled, Saved time.Duration }
+
+// Now are the lags of a shard whose reading stands as r. What the last answer said grows while no
+// other comes. undone and unsaved are when the oldest record arrived that is not handled, or whose
+// progress is not saved; zero when there is none.
+func Now(r source.Status, undone, unsaved, now time.Time) Lags {
+	lags := Lags{Unknown, Unknown, Unknown}
+	if r.Behind >= 0 {
+		lags.Read = r.Behind
+		if r.Doing != source.AtTip && r.Doing != source.Subscribed && !r.Trying.IsZero() {
+			lags.Read += max(0, now.Sub(r.Trying))
+		}
+	}
+	age := func(oldest time.Time) time.Duration {
+		if oldest.IsZero() {
+			return Unknown
+		}
+		return max(0, now.Sub(oldest))
+	}
+	lags.Handled = max(lags.Read, age(earlier(undone, r.Oldest)))
+	lags.Saved = max(lags.Handled, age(unsaved))
+	return lags
+}
