@@ -21,6 +21,7 @@ import (
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
+	"github.com/weir-go/weir/provision"
 )
 
 type putOptions struct {
@@ -103,7 +104,7 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 		return err
 	}
 	if o.create {
-		if err := createStream(ctx, t, client, o.stream, o.shards); err != nil {
+		if err := o.makeStream(ctx, t, client); err != nil {
 			return err
 		}
 	}
@@ -239,26 +240,19 @@ func openInput(t terminal, name string) (in io.ReadCloser, size int64, err error
 	return f, info.Size(), nil
 }
 
-// createStream creates a stream and waits until it takes records. One that exists is left as it is.
-func createStream(ctx context.Context, t terminal, client *kinesis.Client, stream string, shards int32) error {
-	if !streamForm.MatchString(stream) {
-		return usagef("--create needs the stream's name, 1 to 128 of a-z, A-Z, 0-9, _ . -, not %q", stream)
+// makeStream makes the stream unless it is there.
+func (o *putOptions) makeStream(ctx context.Context, t terminal, client *kinesis.Client) error {
+	if err := checkNewStreams(o.stream); err != nil {
+		return err
 	}
-	_, err := client.CreateStream(ctx, &kinesis.CreateStreamInput{StreamName: &stream, ShardCount: &shards})
-	var exists *types.ResourceInUseException
-	if err != nil && !errors.As(err, &exists) {
-		return fmt.Errorf("stream %s cannot be created: %w", stream, err)
-	}
-	waiter := kinesis.NewStreamExistsWaiter(client, func(o *kinesis.StreamExistsWaiterOptions) {
-		o.MinDelay, o.MaxDelay = 500*time.Millisecond, 2*time.Second
-	})
-	if err := waiter.Wait(ctx, &kinesis.DescribeStreamInput{StreamName: &stream}, 3*time.Minute); err != nil {
-		return fmt.Errorf("stream %s was created but does not become active: %w", stream, err)
-	}
-	if exists != nil {
-		t.note("stream %s exists already and is used as it is", stream)
-	} else {
-		t.note("stream %s created, with %s", stream, some(shards, "shard"))
+	made, err := provision.CreateStream(ctx, client, provision.Stream{Name: o.stream, Shards: int(o.shards)})
+	switch {
+	case err != nil:
+		return err
+	case made.Created:
+		t.note("stream %s created, with %s", o.stream, some(o.shards, "shard"))
+	default:
+		t.note("stream %s exists already and is used as it is", o.stream)
 	}
 	return nil
 }
