@@ -188,10 +188,11 @@ func (a *application) progress(session string, p lease.Progress) {
 		switch {
 		case p.Position.IsEnd():
 			a.own(l, "")
+			born := l.Born // l is another lease once one is inserted before it
 			for _, c := range p.Children {
 				a.create(lease.Lease{
 					Key: lease.Key{Stream: p.Stream, Shard: c.ID}, Parents: c.Parents, Range: c.Range,
-					Epoch: 1, Position: shard.Oldest, Born: l.Born,
+					Epoch: 1, Position: shard.Oldest, Born: born,
 				})
 			}
 		case p.Release:
