@@ -455,9 +455,9 @@ func (j *Judge) Undone(id ID, now time.Time) {
 	}
 }
 
-// Moved notes that somebody moved the checkpoint of a shard, whose lease has an epoch by that: what
-// lies after it is wanted from now on, also what was done, and what lies before it is not, unless it
-// is done. What earlier owners do with the shard counts no more, for nothing of it is kept.
+// Moved notes that somebody moved the checkpoint of a shard, which gave its lease this epoch: what
+// lies after it is wanted from now on, also what was done, and what lies before it need not be
+// handled any more. What earlier owners still do with the shard does not count: it is not kept.
 func (j *Judge) Moved(shard string, epoch uint64, before, after []ID, now time.Time) {
 	s := j.shard(shard)
 	s.counts = max(s.counts, epoch)
