@@ -126,7 +126,8 @@ func (l *shardLoop) gather(run []source.Record, page *source.Page, own, isLast b
 			return errForHeir
 		}
 		final := end || l.term.Reading().Err() != nil // nothing more is to be waited for
-		if !g.waits() && (!isLast || final || size.full(len(run), dataBytes(run))) {
+		whole := !isLast && !begun                    // what is left of a run goes with the next one
+		if !g.waits() && (whole || final || size.full(len(run), dataBytes(run))) {
 			return l.deliver(l.delivery(run, page, own, end, until))
 		}
 		n := size.cut(run, len(g.records), g.bytes)

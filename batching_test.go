@@ -140,6 +140,31 @@ func TestABatchThatIsNotFullWaits(t *testing.T) {
 	}
 }
 
+// What is left of a page when it has filled the batch that waited goes into the next batch with the
+// rest of the page.
+func TestAPageThatFillsABatchGoesOnInWholeOnes(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		var got gotBatches
+		stop := start(t, srv.Client(), memstore.New(), weir.Options{BatchWait: 20 * time.Second, Batch: 6}, got.handle)
+		time.Sleep(3 * time.Second)
+		srv.Put("s", "key", []byte("0"))
+		time.Sleep(3 * time.Second)
+		var pack aggregate.Builder
+		for i := range 15 {
+			if err := pack.Add("key", "", fmt.Append(nil, i+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		srv.Put("s", "key", pack.Append(nil))
+		time.Sleep(3 * time.Second)
+		same(t, "full ones", got.all(), "0 1 2 3 4 5", "6 7 8 9 10 11")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		same(t, "after the stop", got.all(), "0 1 2 3 4 5", "6 7 8 9 10 11", "12 13 14 15")
+	})
+}
+
 // What waits is handed over with the end of its shard, before its children's.
 func TestTheEndOfAShardEndsTheWait(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-go/weir/cmd/weir/internal/change"
 	"github.com/weir-go/weir/cmd/weir/internal/dump"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/lease"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-go/weir/cmd/weir/internal/change"
+	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"

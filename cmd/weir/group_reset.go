@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
-	"github.com/weir-go/weir/cmd/weir/internal/change"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"

@@ -7,10 +7,10 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/weir-go/weir/cmd/weir/internal/change"
 	"github.com/weir-go/weir/cmd/weir/internal/doctor"
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/deadletter/sqsletters"
+	"github.com/weir-go/weir/internal/change"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )

@@ -66,6 +66,7 @@ var rows = []row{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
 		ours: []string{"shard", "internal/retry", "internal/wire", "internal/wire/codec"}, tests: []string{"kinesistest"}, sdk: true,
 	},
+	{pkg: "internal/change", why: "what operators' writes change in a store, decided for the command and for the simulation's operator; pure", ours: []string{"shard", "lease"}, tests: []string{"store/memstore"}},
 	{
 		pkg: "internal/source", why: "what those who read shards and those who take what was read have in common; it sees no lease",
 		ours: []string{"shard", "internal/streams", "internal/wire", "internal/wire/codec"}, sdk: true,
@@ -150,7 +151,7 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "filter", "health", "lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/hostcheck", "internal/observe", "internal/streams", "internal/wire", "cmd/weir/...",
+			".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "filter", "health", "lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/change", "internal/fanout", "internal/hostcheck", "internal/observe", "internal/streams", "internal/wire", "cmd/weir/...",
 		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{
@@ -176,7 +177,7 @@ var rows = []row{
 	},
 	{
 		pkg: "internal/proof/sim", why: "whole applications in virtual time, step by step from a seed, with faults",
-		ours: []string{"deadletter", ".", "shard", "lease", "internal/jitter", "internal/proof/sim/...", "store/memstore", "internal/previous", "window"}, sdk: true,
+		ours: []string{"deadletter", ".", "shard", "lease", "internal/change", "internal/jitter", "internal/proof/sim/...", "store/memstore", "internal/previous", "window"}, sdk: true,
 	},
 	{pkg: "internal/proof/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
 	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},

@@ -358,7 +358,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 			d.since = now
 		}
 	case "dead":
-		if w.sink != nil && !w.readable(l, sh) { // its parent was set back since it was given out
+		if !w.readable(l, sh) && (w.sink != nil || w.profile.Rates[Resets] > 0) { // its parent was set back since it was given out
 			d.since = now
 			return
 		}

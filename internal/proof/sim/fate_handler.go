@@ -72,7 +72,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	} else {
 		shard = leased
 	}
-	h.judge.Shard = shard
+	h.judge.Shard, h.judge.Amid = shard, w.amid()
 	w.judge.Begin(h.judge, w.wall())
 	kills := w.hasInHand(l, c.about, h.judge.IDs)
 	if w.letters == nil && w.judge.Span == 0 { // what is given up, and what is handed over in parts, leaves nothing behind in one way

@@ -110,6 +110,7 @@ const (
 	Recreate    Fault = "stream made anew"
 	Renames     Fault = "stream named or not" // by Options.StreamsFunc
 	SetBack     Fault = "sink set back"       // to a backup, while nobody works
+	Resets      Fault = "operator's reset"    // of checkpoints, while workers run or not
 )
 
 // What may become of a subscription's next event.

@@ -218,11 +218,7 @@ func (w *world) ends(l *life) {
 		return
 	}
 	d := roll(w.seed, "restart "+l.who.String())
-	w.after(d.often(500*time.Millisecond, 40*time.Second), func() {
-		if l.of.life == nil && w.stage < stopping {
-			w.start(l.of)
-		}
-	})
+	w.startSoon(l.of, d.often(500*time.Millisecond, 40*time.Second))
 }
 
 // returned takes in that Run has returned.

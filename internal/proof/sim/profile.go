@@ -79,7 +79,7 @@ func all(of ...map[Fault]float64) map[Fault]float64 {
 }
 
 // Profiles are all there are.
-var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters", "filter", "filter-keys", "windows")...)
+var Profiles = append(long, briefs("latest", "since", "streams", "recreate", "fanout", "retention", "habits", "sinks", "letters", "killers", "keys", "keys-letters", "filter", "filter-keys", "windows", "reset", "reset-keys")...)
 
 var long = []Profile{
 	{Name: "calm", Rates: map[Fault]float64{Leaves: 12, Split: 6, Merge: 4}, Workers: [2]int{1, 6}, Shards: [2]int{1, 12}},
@@ -165,6 +165,16 @@ var long = []Profile{
 		Name: "windows", Windows: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, serviceFaults, workerFaults, map[Fault]float64{
 			HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, HandlerStops: .001, CrashInHandler: .01, ResultsLost: .05,
 			SinkFails: .05, SinkHangs: .01, SinkPanics: .02, CrashWaits: .003, Leaves: 60, Split: 60, Merge: 40,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
+	},
+	{
+		Name: "reset", Pushed: .3, Reuses: .3, Records: 300 * time.Millisecond, Rates: all(storeFaults, handlerFaults, workerFaults, map[Fault]float64{
+			Resets: 40, Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 60, Merge: 40,
+		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
+	},
+	{
+		Name: "reset-keys", Parallel: true, Pushed: .3, Records: 150 * time.Millisecond, Rates: all(storeFaults, handlerFaults, map[Fault]float64{
+			Resets: 40, HandlerSlow: .03, HandlerIgnores: .01, CrashBefore: .0004, CrashAfter: .0004, Crash: 20, Leaves: 60, LongPause: 10, Throttled: .02, ShortPage: .05, Split: 40, Merge: 20,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},

@@ -12,7 +12,7 @@ import (
 )
 
 // scripted are the faults that come at times of their own, in a fixed order.
-var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack}
+var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets}
 
 // script puts them on the calendar.
 func (w *world) script() {
@@ -95,6 +95,8 @@ func (w *world) happens(f Fault, id string) {
 		w.faults(judge.Worker{}, span)
 	case SetBack:
 		w.setsBack(id, &d)
+	case Resets:
+		w.resets(id, &d)
 	default:
 		w.reshapes(f, id, &d)
 	}
@@ -273,6 +275,9 @@ func (w *world) emptied() {
 	// a lease that was handed to somebody who has left is free: that session has no row
 	for _, l := range v.Leases {
 		if !w.streamNamed(l.Stream).named { // what the dead had is left to them
+			continue
+		}
+		if l.Finished() && l.Owner == "" { // by an operator, perhaps while one had it who has died since
 			continue
 		}
 		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {

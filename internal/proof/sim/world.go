@@ -60,6 +60,7 @@ type world struct {
 	filters  *filters // nil where nothing is dropped
 	windows  *windows // nil where no windows are made
 	streams  []*stream
+	operator *operator // nil while none is at work
 	judge    *judge.Judge
 	books    books
 	duties   duties
@@ -182,7 +183,7 @@ func (w *world) prepare(o Options) {
 		// Rates within 4.5 % of true time: any two differ by less than a tenth.
 		wk := &worker{name: fmt.Sprintf("w%d", i), rate: 1 + (float64(d.below(90001))-45000)/1e6}
 		w.workers = append(w.workers, wk)
-		w.after(late+d.span(0, 10*time.Second), func() { w.start(wk) })
+		w.startSoon(wk, late+d.span(0, 10*time.Second))
 	}
 	w.after(d.span(0, time.Second), w.put)
 	w.script()

@@ -56,6 +56,9 @@ type Batch struct {
 	// Stale says that it was read by a lease of a stream that had been deleted and made anew since:
 	// it does not count, and all of it is to be handled again. Only from then on there is an order.
 	Stale bool
+	// Amid says that somebody moves checkpoints (see [Judge.Moved]), and may have come to the
+	// shard's parents and not to the shard: all of it is to be handled again after them.
+	Amid bool
 }
 
 // Judge takes in what happens as it happens. The first thing that breaks a promise is kept. Not for
@@ -88,6 +91,7 @@ type shardState struct {
 	since   time.Time // when one of these was last dealt with, or when the first came
 	over    bool      // its end was handled
 	epoch   uint64    // the highest that began
+	counts  uint64    // the lowest of which what is done counts
 	doubted bool      // it may be read again by whoever has it
 	order   []ID      // with Span: all records
 	low     int       // … of which so many from the first on are done or exempt
@@ -225,7 +229,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	if b.Epoch > s.epoch {
 		s.epoch, s.again = b.Epoch, 0
 	}
-	if b.Stale {
+	if j.stale(b) {
 		for _, id := range b.IDs {
 			if r := j.record(id); r == nil || r.shard != b.Shard {
 				j.breaks("%s is handed %s in %s, which nobody put there", b.Worker, id, b.Shard)
@@ -234,7 +238,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 		return
 	}
 	for _, p := range s.parents {
-		if left := j.shard(p).left; left > 0 {
+		if left := j.shard(p).left; left > 0 && !b.Amid {
 			j.breaks("%s hands %s to its handler while %d records of its parent %s are not handled", b.Worker, b.Shard, left, p)
 		}
 	}
@@ -283,7 +287,7 @@ func (j *Judge) count(b *Batch) int {
 // inOrder sees that the records of the key before id are done, or come before it in the same batch.
 func (j *Judge) inOrder(b *Batch, i int, id ID) {
 	low := j.low[id.Key]
-	if id.N <= low+1 || j.follows(b.IDs[:i], id, low) {
+	if b.Amid || id.N <= low+1 || j.follows(b.IDs[:i], id, low) {
 		return
 	}
 	ahead := map[ID]bool{}
@@ -365,7 +369,7 @@ func (j *Judge) faulty(w Worker, since time.Time) bool {
 // Done notes that the handler is done with the first n records of a batch, and with the shard's end
 // if that is all and it has it.
 func (j *Judge) Done(b *Batch, n int, now time.Time) {
-	if s := j.shard(b.Shard); b.End && n == len(b.IDs) && !b.Stale {
+	if s := j.shard(b.Shard); b.End && n == len(b.IDs) && !j.stale(b) {
 		s.over = true
 	}
 	j.Noted(b, n, now)
@@ -375,7 +379,7 @@ func (j *Judge) Done(b *Batch, n int, now time.Time) {
 // says so, but a checkpoint may pass them.
 func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 	j.now = now
-	if b.Stale {
+	if j.stale(b) {
 		return
 	}
 	for _, id := range b.IDs[:n] {
@@ -451,9 +455,38 @@ func (j *Judge) Undone(id ID, now time.Time) {
 	}
 }
 
+// Moved notes that somebody moved the checkpoint of a shard, which gave its lease this epoch: what
+// lies after it is wanted from now on, also what was done, and what lies before it need not be
+// handled any more. What earlier owners still do with the shard does not count: it is not kept.
+func (j *Judge) Moved(shard string, epoch uint64, before, after []ID, now time.Time) {
+	s := j.shard(shard)
+	s.counts = max(s.counts, epoch)
+	for _, id := range before {
+		j.Exempt(id)
+	}
+	for _, id := range after {
+		r := j.record(id)
+		if r.dropped {
+			continue
+		}
+		if r.done || r.exempt {
+			j.missing++
+			if s.left++; s.left == 1 {
+				s.since = now
+			}
+		}
+		r.done, r.exempt, r.acked, r.letter, s.over = false, false, false, false, false
+		j.low[id.Key] = min(j.low[id.Key], id.N-1)
+		s.low = min(s.low, r.place)
+	}
+}
+
+// stale reports whether what becomes of a batch does not count.
+func (j *Judge) stale(b *Batch) bool { return b.Stale || b.Epoch < j.shard(b.Shard).counts }
+
 // Acked notes that the handler may rely on what Done said.
 func (j *Judge) Acked(b *Batch, n int) {
-	if b.Stale {
+	if j.stale(b) {
 		return
 	}
 	for _, id := range b.IDs[:n] {

@@ -104,6 +104,50 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 			c.begins(one, "parent", 1, no, k1)
 			c.begins(two, "parent", 2, yes, k1)
 		}, ""},
+		{"what is moved back is handled again", func(c *court) {
+			c.handles(one, "parent", 1, k1, other)
+			c.handles(one, "child", 1, k2)
+			c.Moved("parent", 2, []ID{k1}, []ID{other}, c.now)
+			c.Moved("child", 2, nil, []ID{k2}, c.now)
+			if c.Missing() != 2 || c.Over("child") {
+				c.breaks("%d are missing, and 2 came back", c.Missing())
+			}
+			c.handles(two, "parent", 3, other)
+			c.handles(two, "child", 3, k2)
+			if c.Missing() != 0 {
+				c.breaks("%d are missing, such as %s", c.Missing(), c.Lost())
+			}
+		}, ""},
+		{"a child that was moved back, before its parent", func(c *court) {
+			c.handles(one, "parent", 1, k1, other)
+			c.handles(one, "child", 1, k2)
+			c.Moved("parent", 2, nil, []ID{k1, other}, c.now)
+			c.Moved("child", 2, nil, []ID{k2}, c.now)
+			c.handles(two, "child", 3, k2)
+		}, "while 2 records of its parent"},
+		{"a child before its turn, while checkpoints are moved", func(c *court) {
+			c.handles(one, "parent", 1, k1, other)
+			c.Moved("parent", 2, nil, []ID{k1, other}, c.now)
+			c.Begin(&Batch{Worker: one, Shard: "child", Epoch: 1, IDs: []ID{k2}, Alive: yes, Amid: true}, c.now)
+		}, ""},
+		{"what an owner of before does counts for nothing", func(c *court) {
+			b := c.begins(one, "parent", 1, no, k1, other)
+			c.Moved("parent", 2, nil, []ID{k1, other}, c.now)
+			c.Done(b, 2, c.now)
+			c.Acked(b, 2)
+			c.Ended(b)
+			c.Passed("parent", k1)
+		}, "passes k/1, which was not handled"},
+		{"what is skipped need not be handled", func(c *court) {
+			c.Moved("parent", 2, []ID{k1, other}, nil, c.now)
+			c.Passed("parent", k1, other)
+			c.handles(two, "child", 1, k2)
+		}, ""},
+		{"… until it is wanted again", func(c *court) {
+			c.Moved("parent", 2, []ID{k1, other}, nil, c.now)
+			c.Moved("parent", 3, nil, []ID{k1, other}, c.now)
+			c.handles(two, "child", 1, k2)
+		}, "while 2 records of its parent"},
 		{"an old epoch begins", func(c *court) {
 			c.Ended(c.begins(one, "parent", 2, yes, k1))
 			c.begins(two, "parent", 1, yes, k1)

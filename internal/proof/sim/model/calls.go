@@ -182,6 +182,11 @@ func hashesOf(lo, hi uint64) hashes {
 	return hashes{StartingHashKey: wide(lo, 0), EndingHashKey: wide(hi, 1<<64-1)}
 }
 
+// HashKeys are the first and the last hash key of a shard, as the service writes them.
+func (sh *Shard) HashKeys() (first, last string) {
+	return sh.hashes.StartingHashKey, sh.hashes.EndingHashKey
+}
+
 func (st *Stream) iterator(c Call, w Whim, now time.Time) Answer {
 	sh := st.shard(c.Shard)
 	if sh == nil {

@@ -36,6 +36,8 @@ type Wish struct {
 //   - A wish for one shard takes its descendants along, because what they brought came after it:
 //     for Oldest and a time to the same place, for a sequence number to their beginning. Latest
 //     moves the one shard only: it makes nothing come again.
+//   - A child goes along with its parents even if it is there already and nobody has it: whoever
+//     was about to give it out, because they had ended, finds that it has changed.
 //   - A shard without a lease gets one. A lease whose shard has left the stream stays as it is.
 func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	graph := shard.NewGraph(s.Shards)
@@ -51,6 +53,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		}
 	}
 	moved := affected(graph, w)
+	begun := map[string]bool{} // shards that are not as they were
 	var steps []Step
 	for _, id := range graph.Ordered() {
 		if !moved[id] {
@@ -61,12 +64,13 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		step.To, step.Why = target(s, sh, w)
 		if l := have[id]; l != nil {
 			step.From = l.Position
-			move(&step, l, s.Born)
+			move(&step, l, s.Born, slices.ContainsFunc(graph.Parents(id), func(p string) bool { return begun[p] }))
 		} else {
 			step.Actions = []lease.Action{{Kind: lease.Create, Lease: lease.Lease{
 				Key: step.Key, Parents: sh.Parents, Range: sh.Range, Epoch: 1, Position: step.To, Born: s.Born,
 			}}}
 		}
+		begun[id] = len(step.Actions) > 0
 		steps = append(steps, step)
 	}
 	if w.Shard == "" {
@@ -106,13 +110,17 @@ func target(s Stream, sh shard.Shard, w Wish) (to shard.Position, why string) {
 	}
 }
 
-// move makes step the move of a lease, or nothing if it is there already and nobody holds it. A
-// move drops what is noted with the position: records beyond it that are done are wanted again.
-func move(step *Step, l *lease.Lease, born int64) {
+// move makes step the move of a lease, or nothing if it is there already, nobody holds it, and it
+// need not go along with its parents. A move drops what is noted with the position: records beyond
+// it that are done are wanted again.
+func move(step *Step, l *lease.Lease, born int64, along bool) {
 	there := l.Position == step.To
-	if there && l.Owner == "" && (l.Deaths == "" || l.Finished()) && (born == 0 || l.Born == 0 || l.Born == born) {
+	if there && l.Owner == "" && (l.Finished() || l.Deaths == "" && !along) && (born == 0 || l.Born == 0 || l.Born == born) {
 		step.Why = "it is there already"
 		return
+	}
+	if there && along && step.Why == "" {
+		step.Why = "it waits for its parents again"
 	}
 	if there && step.Why == "" && l.DeathsHere().Beyond != "" {
 		step.Why = "records after it that were done come again"

@@ -123,6 +123,25 @@ func TestReset(t *testing.T) {
 			}, want: `
 5 oldest>oldest (it is there already)
 `},
+		"a child that is there already goes along with its parents, which whoever would give it out notices": {to: "oldest", shard: "1",
+			change: func(_ *Stream, leases *[]lease.Lease) { (*leases)[4].Position = shard.Oldest }, want: `
+1 end>oldest move@4 (it was read to its end: it is opened again)
+4 oldest>oldest move@2 (descends from 1)
+`},
+		"… and in a reset of all says why": {to: "oldest",
+			change: func(_ *Stream, leases *[]lease.Lease) {
+				for i := range *leases {
+					(*leases)[i].Position = shard.Oldest
+				}
+				(*leases)[1].Position = shard.End
+			}, want: `
+0 oldest>oldest (it is there already)
+3 oldest>oldest (it is there already)
+5 oldest>oldest (it is there already)
+1 end>oldest move@4 (it was read to its end: it is opened again)
+2 oldest>oldest (it is there already)
+4 oldest>oldest move@2 (it waits for its parents again)
+`},
 		"a held lease is taken away even from the right place": {to: "oldest",
 			change: func(s *Stream, leases *[]lease.Lease) {
 				s.Shards = s.Shards[:1]
