@@ -124,9 +124,9 @@ func TestShardsAreDrawnFromWhenKinesisSaysTheyWereOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked atomic.Int32
-	h := dashboard.Handler(store, dashboard.Options{Kinesis: server.Client(), Lags: func(_ context.Context, leases []lease.Lease) (map[lease.Key]time.Duration, error) {
+	h := dashboard.Handler(store, dashboard.Options{Kinesis: server.Client(), Lags: func(_ context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
 		asked.Add(1)
-		return map[lease.Key]time.Duration{leases[0].Key: 23 * time.Hour}, errors.New("one did not answer")
+		return map[lease.Key]dashboard.Lag{leases[0].Key: {Behind: 23 * time.Hour}}, errors.New("one did not answer")
 	}})
 	body := shown(t, h, "/app?app=billing", "near the end of retention", "23 h", "one did not answer", "split from 0", "split into 1")
 	if n := strings.Count(body, `<rect x=`); n != 2 {

@@ -54,7 +54,7 @@ type sighting struct {
 	// how the application and its shards stand, the worst first
 	whole   health.Application
 	judged  []health.Named
-	lags    map[lease.Key]time.Duration // as of lagsAt
+	lags    map[lease.Key]Lag // as of lagsAt
 	lagsAt  time.Time
 	lagErr  error                   // why not of all of them, nil if of all
 	asked   map[lease.Key]bool      // whose lag was asked for
@@ -209,7 +209,7 @@ func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Leas
 func (s *sighting) look() observe.Look {
 	l := observe.Look{At: s.at, View: s.view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{}}
 	for key, lag := range s.lags {
-		l.Lags[key] = observe.Lag{Behind: lag}
+		l.Lags[key] = observe.Lag(lag)
 	}
 	for name, of := range s.streams {
 		if of.retention > 0 {

@@ -169,10 +169,10 @@ func TestASplitIsWatchedLive(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := open(t, store, dashboard.Options{Kinesis: kinesis.Client(), Lags: func(_ context.Context, leases []lease.Lease) (map[lease.Key]time.Duration, error) {
-		lags := map[lease.Key]time.Duration{}
+	s := open(t, store, dashboard.Options{Kinesis: kinesis.Client(), Lags: func(_ context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
+		lags := map[lease.Key]dashboard.Lag{}
 		for _, l := range leases {
-			lags[l.Key] = 0
+			lags[l.Key] = dashboard.Lag{}
 		}
 		return lags, nil
 	}})
