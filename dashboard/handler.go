@@ -102,6 +102,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveApp(w, r)
 	case "/shard":
 		h.serveShard(w, r)
+	case "/events":
+		h.serveEvents(w, r)
 	case "/page.css", "/page.js":
 		h.serveAsset(w, r)
 	default:

@@ -112,6 +112,8 @@ type appPage struct {
 	Rows        []shardRow
 	Workers     []workerRow
 	MoreWorkers int
+	EventsLink  string
+	Lately      []eventRow
 }
 
 type shardRow struct {
@@ -162,6 +164,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 		}
 		p.Workers = append(p.Workers, row)
 	}
+	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told)
 	p.MoreWorkers = max(0, len(p.Workers)-pageWorkers)
 	p.Workers = p.Workers[:len(p.Workers)-p.MoreWorkers]
 	h.render(w, r, http.StatusOK, "app", p)
@@ -256,11 +259,7 @@ func (p *appPage) draw(shards []shardInfo, s sighting, wanted string) {
 
 // list fills the table, a page of it.
 func (p *appPage) list(shards []shardInfo, span, wanted string) {
-	last := max(1, (len(shards)+pageRows-1)/pageRows)
-	page, err := strconv.Atoi(wanted)
-	if err != nil || page < 1 || page > last {
-		page = 1
-	}
+	page, last := pageOf(wanted, len(shards), pageRows)
 	to := func(n int) string {
 		return link("app", "app", p.App, "stream", p.Stream, "span", span, "page", strconv.Itoa(n))
 	}
@@ -286,6 +285,8 @@ type shardPage struct {
 	// of the lease, and of its worker about it
 	Troubles []lease.Trouble
 	Deaths   string
+
+	EventsLink string
 }
 
 type relative struct{ How, Name, Link string }
@@ -307,6 +308,7 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}
 	p.Shard = shortID(key.Shard)
 	p.AppLink = link("app", "app", app, "stream", key.Stream)
+	p.EventsLink = link("events", "app", app, "stream", key.Stream, "shard", shortID(key.Shard))
 	p.age(s)
 	related := func(how string, ids []string) {
 		for _, id := range ids {
