@@ -35,7 +35,7 @@ type eventWords struct{ label, words string }
 
 var eventKinds = [...]eventWords{
 	storeEvent: {"store", "store"}, deathEvent: {"death", "death"}, workerEvent: {"worker", "worker"}, drainEvent: {"drain", "drain"},
-	pauseEvent: {"pause", "pause"}, leaderEvent: {"leader", "leader"}, reshardEvent: {"reshard", "split or merge"}, handoverEvent: {"handover", "hand-over"},
+	pauseEvent: {"pause", "pause"}, leaderEvent: {"leader", "leader"}, reshardEvent: {"shards", "shards"}, handoverEvent: {"handover", "hand-over"},
 	stallEvent: {"stall", "stall"}, failingEvent: {"failing", "failing handler"}, givenUpEvent: {"given_up", "records given up"}, troubleEvent: {"trouble", "other trouble"},
 }
 

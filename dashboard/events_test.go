@@ -122,16 +122,16 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 			for i := range 2 {
 				now.view.Leases = append(now.view.Leases, lease.Lease{Key: keyOf(4 + i), Parents: []string{keyOf(3).Shard}, Owner: "sb", Epoch: 1, Position: shard.Oldest})
 			}
-		}, []string{"reshard: 3 was split into 4 and 5 3 4 5", "reshard: read to its end 3 b"}},
+		}, []string{"shards: 3 was split into 4 and 5 3 4 5", "shards: read to its end 3 b"}},
 		{"a merge", func(_, now *sighting) {
 			now.view.Leases = append(now.view.Leases, lease.Lease{Key: keyOf(4), Parents: []string{keyOf(2).Shard, keyOf(1).Shard}, Epoch: 1, Position: shard.Oldest})
-		}, []string{"reshard: 1 and 2 were merged into 4 1 2 4"}},
+		}, []string{"shards: 1 and 2 were merged into 4 1 2 4"}},
 		{"shards of a stream that is new, and one that has gone", func(_, now *sighting) {
 			now.view.Leases = append(now.view.Leases[1:], lease.Lease{Key: keyOf(8), Epoch: 1, Position: shard.Oldest}, lease.Lease{Key: keyOf(9), Epoch: 1, Position: shard.Oldest})
-		}, []string{"reshard: appeared 8 9", "reshard: left the stream 1"}},
+		}, []string{"shards: appeared 8 9", "shards: left the stream 1"}},
 		{"the stream was made anew", func(old, now *sighting) {
 			old.view.Leases[0].Born, now.view.Leases[0].Born, now.view.Leases[0].Position = 1, 2, shard.Oldest
-		}, []string{"reshard: the stream was made anew 1"}},
+		}, []string{"shards: the stream was made anew 1"}},
 		{"a hand-over", func(_, now *sighting) { now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "sb", 2 }, []string{"handover: from a to b 1 a b"}},
 		{"a shard that nobody had", func(old, _ *sighting) { old.view.Leases[0].Owner = "" }, []string{"handover: to a; nobody had it 1 a"}},
 		{"a shard is given back", func(_, now *sighting) { now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "", 2 }, []string{"handover: a gave it back 1 a"}},

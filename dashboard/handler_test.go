@@ -301,7 +301,7 @@ func TestPagesAreWellFormed(t *testing.T) {
 	store := memstore.New()
 	fill(t, store, "billing", 3)
 	h := dashboard.Handler(store, dashboard.Options{})
-	for _, target := range []string{"/?part=1", "/app?app=billing&part=1", "/shard?app=billing&stream=orders&shard=shardId-000000000001&part=1"} {
+	for _, target := range []string{"/?part=1", "/app?app=billing&part=1", "/events?app=billing&kind=death&part=1", "/shard?app=billing&stream=orders&shard=shardId-000000000001&part=1"} {
 		d := xml.NewDecoder(strings.NewReader("<x>" + shown(t, h, target) + "</x>"))
 		d.Strict = true
 		for {

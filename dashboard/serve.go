@@ -202,7 +202,7 @@ var spans = []struct {
 	of   time.Duration
 }{
 	{"1m", time.Minute}, {"5m", 5 * time.Minute}, {"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour},
-	{"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour},
+	{"24h", 24 * time.Hour}, {"2d", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour},
 }
 
 // spanFor is the shortest span that shows what happened last and how far the worst shard is behind.

@@ -49,10 +49,15 @@ type site struct {
 
 func open(t *testing.T, store lease.Store, o dashboard.Options) *site {
 	t.Helper()
+	o.Prefix = prefix
+	return openPage(t, dashboard.Handler(store, o))
+}
+
+// openPage has a browser look at a page, which answers under the prefix.
+func openPage(t *testing.T, page http.Handler) *site {
+	t.Helper()
 	path, env := servers.Browser(t)
 	s := &site{t: t}
-	o.Prefix = prefix
-	page := dashboard.Handler(store, o)
 	mux := http.NewServeMux()
 	mux.HandleFunc(prefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		if s.silent.Load() {
