@@ -24,6 +24,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/internal/proof/integration/worker"
 	"github.com/weir-go/weir/internal/proof/leaktest"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
@@ -31,7 +32,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
+func TestMain(m *testing.M) {
+	worker.Main()
+	os.Exit(leaktest.Run(m))
+}
 
 const prefix = "/tools/weir"
 
