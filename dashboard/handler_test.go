@@ -169,6 +169,23 @@ func TestAThousandShardsAreALightPage(t *testing.T) {
 		t.Errorf("%d bytes compressed and %d elements, want at most 200,000 and 3,000", bytes, elements)
 	}
 	shown(t, h, "/app?app=billing&page=17", "page 17 of 17")
+
+	// a row of several neighbours opens, until each has a row of its own
+	merged := regexp.MustCompile(`href="(app\?app=billing&amp;keys=[^"]*)" data-k="[^ ]* ([0-9]+)"`)
+	found := merged.FindStringSubmatch(shown(t, h, "/app?app=billing&span=5m", "each row shows the worst of them"))
+	if found == nil {
+		t.Fatal("no row opens")
+	}
+	target := "/" + strings.ReplaceAll(found[1], "&amp;", "&")
+	body := shown(t, h, target, found[2]+" shards, the worst first", "Show all of them", `href="app?app=billing&amp;span=5m&amp;stream=orders"`)
+	if n := strings.Count(body, "<rect x="); fmt.Sprint(n) != found[2] || merged.MatchString(body) {
+		t.Errorf("%s opened as %d rows:\n%s", found[0], n, body)
+	}
+	for _, keys := range []string{"1", "a-b", "5-3", "0-340282366920938463463374607431768211456"} {
+		if w := answer(t, h, http.MethodGet, "/app?app=billing&keys="+keys); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no hash keys") {
+			t.Errorf("keys %s: %d %s", keys, w.Code, w.Body)
+		}
+	}
 }
 
 func TestOnlyWhatNobodyElseCanPointHereIsAnswered(t *testing.T) {

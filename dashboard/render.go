@@ -88,8 +88,8 @@ type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
 
 type drawnLabel struct{ Y, Name string }
 
-// drawShards makes the picture of a stream's shards.
-func drawShards(app string, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
+// drawShards makes the picture of a view of a stream's shards.
+func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
 	var pieces []piece
 	for i, of := range shards {
 		if of.Unplaced {
@@ -97,7 +97,7 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 		}
 		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: of.heat()})
 	}
-	p := draw(pieces, from, to, mostRows)
+	p := draw(zoomed(pieces, v.keys), from, to, mostRows)
 	d := &drawing{Width: number(p.width), Height: number(p.height), Merged: p.merged, Thin: p.rows > 100}
 	if at := to.Add(-retention); retention > 0 && at.After(from) {
 		d.Edge = number(p.width * float64(at.Sub(from)) / float64(to.Sub(from)))
@@ -109,8 +109,11 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 		if b.w < least {
 			b.x, b.w = min(b.x, p.width-least), least
 		}
-		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.Class(), titleOf(shards, b.of),
-			link("shard", "app", app, "stream", of.Stream, "shard", of.Shard), of.Shard + " " + strconv.Itoa(len(b.of))})
+		title, to := titleOf(shards, b.of), link("shard", "app", v.app, "stream", of.Stream, "shard", of.Shard)
+		if several, opens := v.opened(shards, b.of); opens {
+			title, to = title+", which it opens", several.link()
+		}
+		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.Class(), title, to, of.Shard + " " + strconv.Itoa(len(b.of))})
 		switch of.State {
 		case health.Stalled:
 			rectangle(&hatch, b.x, b.y, b.w, b.h)

@@ -248,5 +248,10 @@ func TestNarrowDarkAndLarge(t *testing.T) {
 		}
 		s.picture(c.name)
 	}
+	// a row of several shards opens
+	s.goTo(chromedp.Navigate(s.url + "app?app=billing"))
+	s.goTo(chromedp.Click(`.shards a[href*="keys="]`))
+	s.until(`document.body.innerText.includes("Show all of them") && document.querySelectorAll(".shards a").length > 1 && document.querySelector('.shards a[href*="keys="]') === null`)
+	s.picture("opened")
 	s.clean()
 }
