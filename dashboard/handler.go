@@ -26,11 +26,11 @@ type Options struct {
 	// how long records are kept: a listing each half minute of each stream that somebody looks at.
 	// Without it the page shows what leases know, which lack some times, and no edge of retention.
 	Kinesis Kinesis
-	// Lags, if any, is asked how far shards are behind. It is called with the unfinished leases of an application that somebody looks at,
-	// every 5 s or, with more than 100 leases, once in 50 ms for each, and leaves out those it
-	// could not find out. The error says why; it is shown. Its context ends after 10 s. Calls for
-	// several applications may overlap. Without it the page tells of each checkpoint how old it
-	// is, and not whether records wait after it.
+	// Lags, if any, is asked how far shards are behind. It is called with the unfinished leases of
+	// an application that somebody looks at, every 5 s or, with more than 100 leases, once in 50 ms
+	// for each, and leaves out those it could not find out. The error says why; it is shown. Its
+	// context ends after 10 s. Calls for several applications may overlap. Without it the page
+	// tells of each checkpoint how old it is, and not whether records wait after it.
 	Lags func(ctx context.Context, leases []lease.Lease) (map[lease.Key]Lag, error)
 	// Hosts are names by which a browser may ask for the page over a loopback connection, as when a
 	// reverse proxy on the same machine passes its own name on. Addresses and localhost always
