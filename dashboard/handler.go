@@ -26,17 +26,25 @@ type Options struct {
 	// how long records are kept: a listing each half minute of each stream that somebody looks at.
 	// Without it the page shows what leases know, which lack some times, and no edge of retention.
 	Kinesis Kinesis
-	// Lags, if any, is asked how far shards are behind: the age of the oldest record that is not
-	// handled. It is called with the unfinished leases of an application that somebody looks at,
-	// every 5 s or, with more than 100 leases, once in 50 ms for each, and leaves out those it
-	// could not find out. The error says why; it is shown. Its context ends after 10 s. Calls for
-	// several applications may overlap. Without it the page tells of each checkpoint how old it
-	// is, and not whether records wait after it.
-	Lags func(ctx context.Context, leases []lease.Lease) (map[lease.Key]time.Duration, error)
+	// Lags, if any, is asked how far shards are behind. It is called with the unfinished leases of
+	// an application that somebody looks at, every 5 s or, with more than 100 leases, once in 50 ms
+	// for each, and leaves out those it could not find out. The error says why; it is shown. Its
+	// context ends after 10 s. Calls for several applications may overlap. Without it the page
+	// tells of each checkpoint how old it is, and not whether records wait after it.
+	Lags func(ctx context.Context, leases []lease.Lease) (map[lease.Key]Lag, error)
 	// Hosts are names by which a browser may ask for the page over a loopback connection, as when a
 	// reverse proxy on the same machine passes its own name on. Addresses and localhost always
 	// may. Default: no other.
 	Hosts []string
+}
+
+// Lag is how far a shard is behind its checkpoint.
+type Lag struct {
+	// Behind is the age of the oldest record after the checkpoint, 0 when there is none.
+	Behind time.Duration
+	// Expired says that everything up to the checkpoint has left the stream, so that records after
+	// it may have, too.
+	Expired bool
 }
 
 var errCannotList = errors.New("this store cannot list the applications that it keeps: open one by its name")
@@ -94,6 +102,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveApp(w, r)
 	case "/shard":
 		h.serveShard(w, r)
+	case "/events":
+		h.serveEvents(w, r)
 	case "/page.css", "/page.js":
 		h.serveAsset(w, r)
 	default:

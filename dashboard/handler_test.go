@@ -124,9 +124,9 @@ func TestShardsAreDrawnFromWhenKinesisSaysTheyWereOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked atomic.Int32
-	h := dashboard.Handler(store, dashboard.Options{Kinesis: server.Client(), Lags: func(_ context.Context, leases []lease.Lease) (map[lease.Key]time.Duration, error) {
+	h := dashboard.Handler(store, dashboard.Options{Kinesis: server.Client(), Lags: func(_ context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
 		asked.Add(1)
-		return map[lease.Key]time.Duration{leases[0].Key: 23 * time.Hour}, errors.New("one did not answer")
+		return map[lease.Key]dashboard.Lag{leases[0].Key: {Behind: 23 * time.Hour}}, errors.New("one did not answer")
 	}})
 	body := shown(t, h, "/app?app=billing", "near the end of retention", "23 h", "one did not answer", "split from 0", "split into 1")
 	if n := strings.Count(body, `<rect x=`); n != 2 {
@@ -169,6 +169,23 @@ func TestAThousandShardsAreALightPage(t *testing.T) {
 		t.Errorf("%d bytes compressed and %d elements, want at most 200,000 and 3,000", bytes, elements)
 	}
 	shown(t, h, "/app?app=billing&page=17", "page 17 of 17")
+
+	// a row of several neighbours opens, until each has a row of its own
+	merged := regexp.MustCompile(`href="(app\?app=billing&amp;keys=[^"]*)" data-k="[^ ]* ([0-9]+)"`)
+	found := merged.FindStringSubmatch(shown(t, h, "/app?app=billing&span=5m", "each row shows the worst of them"))
+	if found == nil {
+		t.Fatal("no row opens")
+	}
+	target := "/" + strings.ReplaceAll(found[1], "&amp;", "&")
+	body := shown(t, h, target, found[2]+" shards, the worst first", "Show all of them", `href="app?app=billing&amp;span=5m&amp;stream=orders"`)
+	if n := strings.Count(body, "<rect x="); fmt.Sprint(n) != found[2] || merged.MatchString(body) {
+		t.Errorf("%s opened as %d rows:\n%s", found[0], n, body)
+	}
+	for _, keys := range []string{"1", "a-b", "5-3", "0-340282366920938463463374607431768211456"} {
+		if w := answer(t, h, http.MethodGet, "/app?app=billing&keys="+keys); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no hash keys") {
+			t.Errorf("keys %s: %d %s", keys, w.Code, w.Body)
+		}
+	}
 }
 
 func TestOnlyWhatNobodyElseCanPointHereIsAnswered(t *testing.T) {
@@ -301,7 +318,7 @@ func TestPagesAreWellFormed(t *testing.T) {
 	store := memstore.New()
 	fill(t, store, "billing", 3)
 	h := dashboard.Handler(store, dashboard.Options{})
-	for _, target := range []string{"/?part=1", "/app?app=billing&part=1", "/shard?app=billing&stream=orders&shard=shardId-000000000001&part=1"} {
+	for _, target := range []string{"/?part=1", "/app?app=billing&part=1", "/events?app=billing&kind=death&part=1", "/shard?app=billing&stream=orders&shard=shardId-000000000001&part=1"} {
 		d := xml.NewDecoder(strings.NewReader("<x>" + shown(t, h, target) + "</x>"))
 		d.Strict = true
 		for {

@@ -54,13 +54,14 @@ type sighting struct {
 	// how the application and its shards stand, the worst first
 	whole   health.Application
 	judged  []health.Named
-	lags    map[lease.Key]time.Duration // as of lagsAt
+	lags    map[lease.Key]Lag // as of lagsAt
 	lagsAt  time.Time
 	lagErr  error                   // why not of all of them, nil if of all
 	asked   map[lease.Key]bool      // whose lag was asked for
 	opened  map[lease.Key]time.Time // when shards were opened, as far as their positions told
 	gone    map[lease.Key]time.Time // since when they were seen finished
 	streams map[string]listing
+	told    eventLog
 }
 
 // beat is what was seen of the beats of a session.
@@ -124,6 +125,9 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 		return sighting{}, ctx.Err() // whoever asked has gone
 	}
 	if err != nil {
+		if w.seen.err == nil && !w.seen.at.IsZero() {
+			w.seen.told = w.seen.told.with([]event{outage(err, w.seen.at, now)})
+		}
 		w.seen.err = err
 		return w.seen, nil
 	}
@@ -136,8 +140,21 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 	o.askStreams(ctx, w, &next)
 	w.watch.Add(next.look())
 	next.whole, next.judged = w.watch.Judge(next.at)
+	next.told = w.seen.tell(next)
 	w.seen = next
 	return next, nil
+}
+
+// tell is the log of what happened up to a look that comes after this one.
+func (s sighting) tell(next sighting) eventLog {
+	if s.at.IsZero() {
+		return eventLog{since: next.at}
+	}
+	happened := changes(s, next)
+	if s.err != nil {
+		happened = append([]event{outage(nil, s.at, next.at)}, happened...)
+	}
+	return s.told.with(happened)
 }
 
 func (o *observer) watch(app string) *watched {
@@ -209,7 +226,7 @@ func (o *observer) askMore(ctx context.Context, s *sighting, leases []lease.Leas
 func (s *sighting) look() observe.Look {
 	l := observe.Look{At: s.at, View: s.view, Lags: map[lease.Key]observe.Lag{}, Retention: map[string]time.Duration{}}
 	for key, lag := range s.lags {
-		l.Lags[key] = observe.Lag{Behind: lag}
+		l.Lags[key] = observe.Lag(lag)
 	}
 	for name, of := range s.streams {
 		if of.retention > 0 {

@@ -22,7 +22,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"lagOf":   lagOf,
 	"rate":    func(bytes float64) string { return lease.LoadOf(bytes).String() },
 	"appLink": func(app string) string { return link("app", "app", app) },
-}).ParseFS(assets, "assets/pages.html"))
+}).ParseFS(assets, "assets/*.html"))
 
 // clean keeps what a terminal or a page would not show as it is, such as marks that turn the
 // direction of what follows, from changing how a line reads.
@@ -81,6 +81,8 @@ type drawing struct {
 	Lag, Hatch, Dots, Marks string // paths
 	Axis                    []string
 	Merged                  int
+	About                   string // of what Scale is, "" where colours are states
+	Scale                   []swatch
 	Thin                    bool // rows are too thin for lines between them
 }
 
@@ -88,16 +90,17 @@ type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
 
 type drawnLabel struct{ Y, Name string }
 
-// drawShards makes the picture of a stream's shards.
-func drawShards(app string, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
+// drawShards makes the picture of a view of a stream's shards.
+func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
 	var pieces []piece
+	by := metricOf(v.by)
 	for i, of := range shards {
 		if of.Unplaced {
 			continue
 		}
-		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: of.heat()})
+		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: by.heat(&of)})
 	}
-	p := draw(pieces, from, to, mostRows)
+	p := draw(zoomed(pieces, v.keys), from, to, mostRows)
 	d := &drawing{Width: number(p.width), Height: number(p.height), Merged: p.merged, Thin: p.rows > 100}
 	if at := to.Add(-retention); retention > 0 && at.After(from) {
 		d.Edge = number(p.width * float64(at.Sub(from)) / float64(to.Sub(from)))
@@ -109,8 +112,11 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 		if b.w < least {
 			b.x, b.w = min(b.x, p.width-least), least
 		}
-		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.Class(), titleOf(shards, b.of),
-			link("shard", "app", app, "stream", of.Stream, "shard", of.Shard), of.Shard + " " + strconv.Itoa(len(b.of))})
+		title, to := titleOf(shards, b.of), link("shard", "app", v.app, "stream", of.Stream, "shard", of.Shard)
+		if several, opens := v.opened(shards, b.of); opens {
+			title, to = title+", which it opens", several.link()
+		}
+		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), by.class(of), title, to, of.Shard + " " + strconv.Itoa(len(b.of))})
 		switch of.State {
 		case health.Stalled:
 			rectangle(&hatch, b.x, b.y, b.w, b.h)
@@ -121,7 +127,7 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 			continue
 		}
 		fmt.Fprintf(&marks, "M%s %sv%s", number(b.mark), number(b.y), number(b.h))
-		if of.LagKnown && of.Lag > enough {
+		if by == nil && of.LagKnown && of.Lag > enough { // it would change the shade
 			rectangle(&lag, b.mark, b.y, b.x+b.w-b.mark, b.h)
 		}
 	}
@@ -135,6 +141,9 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 		}
 	}
 	d.Axis = axis(from, to)
+	if d.Scale = by.scale(); by != nil {
+		d.About = by.about
+	}
 	return d
 }
 
@@ -150,6 +159,9 @@ func titleOf(shards []shardInfo, of []int) string {
 	text := "Shard " + shortID(first.Shard) + ", " + first.Word() + ": " + first.Sentence
 	if first.Worker != "" {
 		text += ", held by " + first.Worker
+	}
+	if first.Load > 0 && !first.Done {
+		text += "; brings " + first.Load.String()
 	}
 	if !first.Opened.IsZero() {
 		text += "; opened " + first.Opened.UTC().Format("15:04:05")

@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
 )
 
 // Bounds of a page, so that its first view stays light.
@@ -105,13 +107,17 @@ type appPage struct {
 	Streams     []choice
 	Stream      string
 	Spans       []choice
+	Metrics     []choice
 	Picture     *drawing
 	Missing     string
 	Count       string
 	Pages       []choice
 	Rows        []shardRow
+	Keys, All   string // the hash keys that are shown, and a link to all of them; "" for all
 	Workers     []workerRow
 	MoreWorkers int
+	EventsLink  string
+	Lately      []eventRow
 }
 
 type shardRow struct {
@@ -142,8 +148,21 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	if !slices.Contains(p.It.Streams, p.Stream) && len(p.It.Streams) > 0 {
 		p.Stream = p.It.Shards[0].Stream // where the worst is
 	}
+	v := view{app: app, stream: p.Stream, span: q.Get("span"), by: q.Get("by"), keys: everything}
 	for _, name := range p.It.Streams[:min(len(p.It.Streams), 50)] {
-		p.Streams = append(p.Streams, choice{name, link("app", "app", app, "stream", name, "span", q.Get("span")), name == p.Stream})
+		other := v
+		other.stream = name
+		p.Streams = append(p.Streams, choice{name, other.link(), name == p.Stream})
+	}
+	if text := q.Get("keys"); text != "" {
+		p.All = v.link()
+		start, end, _ := strings.Cut(text, "-")
+		keys, err := shard.ParseHashRange(start, end)
+		if err != nil {
+			h.missing(w, r, "Those are no hash keys: "+err.Error())
+			return
+		}
+		v.keys, p.Keys = keys, keys.String()
 	}
 	var shards []shardInfo
 	for _, of := range p.It.Shards {
@@ -151,8 +170,9 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 			shards = append(shards, of)
 		}
 	}
-	p.draw(shards, s, q.Get("span"))
-	p.list(shards, q.Get("span"), q.Get("page"))
+	shards = v.within(shards)
+	p.draw(v, shards, s)
+	p.list(v, shards, q.Get("page"))
 	for _, of := range p.It.Workers {
 		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Beat}
 		for _, t := range of.Troubles {
@@ -162,6 +182,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 		}
 		p.Workers = append(p.Workers, row)
 	}
+	p.EventsLink, p.Lately = link("events", "app", app), lately(app, s.told)
 	p.MoreWorkers = max(0, len(p.Workers)-pageWorkers)
 	p.Workers = p.Workers[:len(p.Workers)-p.MoreWorkers]
 	h.render(w, r, http.StatusOK, "app", p)
@@ -199,7 +220,7 @@ var spans = []struct {
 	of   time.Duration
 }{
 	{"1m", time.Minute}, {"5m", 5 * time.Minute}, {"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour},
-	{"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour},
+	{"24h", 24 * time.Hour}, {"2d", 48 * time.Hour}, {"7d", 7 * 24 * time.Hour},
 }
 
 // spanFor is the shortest span that shows what happened last and how far the worst shard is behind.
@@ -227,16 +248,28 @@ func spanFor(shards []shardInfo, now time.Time) time.Duration {
 	return spans[len(spans)-1].of
 }
 
-func (p *appPage) draw(shards []shardInfo, s sighting, wanted string) {
+func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 	span := spanFor(shards, p.Now)
-	p.Spans = append(p.Spans, choice{"as fits", link("app", "app", p.App, "stream", p.Stream), true})
+	with := func(name string) string {
+		other := v
+		other.span = name
+		return other.link()
+	}
+	p.Spans = append(p.Spans, choice{"as fits", with(""), true})
 	for _, c := range spans {
-		if c.name == wanted {
+		if c.name == v.span {
 			span, p.Spans[0].Now = c.of, false
 		}
-		p.Spans = append(p.Spans, choice{c.name, link("app", "app", p.App, "stream", p.Stream, "span", c.name), c.name == wanted})
+		p.Spans = append(p.Spans, choice{c.name, with(c.name), c.name == v.span})
 	}
-	p.Picture = drawShards(p.App, shards, p.Now.Add(-span), p.Now, s.streams[p.Stream].retention)
+	by := v
+	by.by = ""
+	p.Metrics = append(p.Metrics, choice{"state", by.link(), metricOf(v.by) == nil})
+	for _, m := range metrics {
+		by.by = m.label
+		p.Metrics = append(p.Metrics, choice{m.words, by.link(), m.label == v.by})
+	}
+	p.Picture = drawShards(v, shards, p.Now.Add(-span), p.Now, s.streams[p.Stream].retention)
 	unplaced, unranged := 0, 0
 	for _, of := range shards {
 		switch {
@@ -255,15 +288,9 @@ func (p *appPage) draw(shards []shardInfo, s sighting, wanted string) {
 }
 
 // list fills the table, a page of it.
-func (p *appPage) list(shards []shardInfo, span, wanted string) {
-	last := max(1, (len(shards)+pageRows-1)/pageRows)
-	page, err := strconv.Atoi(wanted)
-	if err != nil || page < 1 || page > last {
-		page = 1
-	}
-	to := func(n int) string {
-		return link("app", "app", p.App, "stream", p.Stream, "span", span, "page", strconv.Itoa(n))
-	}
+func (p *appPage) list(v view, shards []shardInfo, wanted string) {
+	page, last := pageOf(wanted, len(shards), pageRows)
+	to := func(n int) string { return v.link("page", strconv.Itoa(n)) }
 	p.Count = fmt.Sprintf("%d %s, the worst first", len(shards), plural(len(shards), "shard", "shards"))
 	if last > 1 {
 		p.Count += fmt.Sprintf("; page %d of %d", page, last)
@@ -286,6 +313,8 @@ type shardPage struct {
 	// of the lease, and of its worker about it
 	Troubles []lease.Trouble
 	Deaths   string
+
+	EventsLink string
 }
 
 type relative struct{ How, Name, Link string }
@@ -307,6 +336,7 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}
 	p.Shard = shortID(key.Shard)
 	p.AppLink = link("app", "app", app, "stream", key.Stream)
+	p.EventsLink = link("events", "app", app, "stream", key.Stream, "shard", shortID(key.Shard))
 	p.age(s)
 	related := func(how string, ids []string) {
 		for _, id := range ids {

@@ -164,6 +164,8 @@ func Evaluate(seen []Observation, now time.Time, o Options) Shard {
 	case waiting < 0:
 		v.State, v.Why = NotKnown, "its lag is not known"
 	case waiting <= o.Allowed:
+	case last.Held != "" && last.HandledLag < 0:
+		// Only the checkpoint is known, which stands still on purpose: its lag says nothing.
 	case wentBack(seen):
 		v.State, v.Why, v.Since = GoingBack, "it was set back", backSince(seen)
 	case now.Sub(stillSince(seen)) >= o.StallAfter:

@@ -77,6 +77,12 @@ func TestAShardIsJudgedByItsObservations(t *testing.T) {
 		"an open window holds its checkpoint, and it catches up": {each(func(i int, o *health.Observation) {
 			o.Handled, o.Saved, o.HandledLag, o.SavedLag, o.Held = o.Saved, at("7"), 0, minutes(9+i), "an open window"
 		}), health.OK, "an open window"},
+		"an open window holds its checkpoint, of which alone something is known": {each(func(i int, o *health.Observation) {
+			o.Saved, o.SavedLag, o.Held = at("7"), minutes(9+i), "an open window"
+		}), health.OK, "an open window"},
+		"a window that is open for too long": {each(func(i int, o *health.Observation) {
+			o.Saved, o.SavedLag, o.Held = at("7"), 20*time.Hour, "an open window"
+		}), health.RetentionNear, "are lost in 4 h"},
 		"no worker lives":                       {each(func(_ int, o *health.Observation) { o.Owner, o.Wait = "", health.NoWorker }), health.Unread, "no worker lives"},
 		"no room, and nothing known of its lag": {each(func(_ int, o *health.Observation) { o.Owner, o.Wait, o.SavedLag = "", health.NoRoom, -1 }), health.Unread, "room"},
 		"it waits for its parents":              {each(func(_ int, o *health.Observation) { o.Owner, o.Wait, o.SavedLag = "", health.ForParents, minutes(9) }), health.Idle, "parents"},

@@ -36,6 +36,16 @@ if ! current npm "$here/servers/package.json" "$here/servers/package-lock.json";
 	cat "$here/servers/package.json" "$here/servers/package-lock.json" >"$deps/npm/.fetched"
 fi
 
+if ! current axe "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json"; then
+	need npm 'install Node.js 20 or newer (Debian: nodejs npm)'
+	echo "fetch-servers: a checker of pages for faults of accessibility into $deps/axe" >&2
+	rm -rf "$deps/axe"
+	mkdir -p "$deps/axe"
+	cp "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json" "$deps/axe/"
+	(cd "$deps/axe" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
+	cat "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json" >"$deps/axe/.fetched"
+fi
+
 if ! current python "$here/servers/requirements.txt"; then
 	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
 	echo "fetch-servers: Python packages into $deps/python" >&2

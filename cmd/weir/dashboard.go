@@ -89,16 +89,13 @@ func (o *dashboardOptions) run(ctx context.Context, t terminal, url storeURL) er
 }
 
 // lagsFrom asks shards how far they are behind, by one read of each.
-func lagsFrom(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lease.Key]time.Duration, error) {
-	return func(ctx context.Context, leases []lease.Lease) (map[lease.Key]time.Duration, error) {
+func lagsFrom(client *kinesis.Client) func(context.Context, []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
+	return func(ctx context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
 		lags := askLags(ctx, silent, client, leases, "")
-		known := map[lease.Key]time.Duration{}
+		known := map[lease.Key]dashboard.Lag{}
 		for key, l := range lags {
-			switch {
-			case l.err == nil && l.waits:
-				known[key] = l.age
-			case l.err == nil:
-				known[key] = 0
+			if l.err == nil {
+				known[key] = dashboard.Lag{Behind: l.age, Expired: l.expired}
 			}
 		}
 		if n, err := firstTrouble(lags); n > 0 {

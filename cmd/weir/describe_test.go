@@ -225,6 +225,10 @@ func TestAskLags(t *testing.T) {
 	if l := ask(first); l.expired {
 		t.Errorf("at a record that is kept: %+v", l)
 	}
+	start := at(t, aws.ToString(out.Shards[0].SequenceNumberRange.StartingSequenceNumber))
+	if lags, err := lagsFrom(server.Client())(t.Context(), []lease.Lease{{Key: key, Position: start}}); err != nil || !lags[key].Expired || lags[key].Behind <= 0 {
+		t.Errorf("the page is told %+v, %v", lags, err)
+	}
 	if l := ask("end"); l != (lag{}) {
 		t.Errorf("a finished lease was asked about: %+v", l)
 	}

@@ -33,9 +33,11 @@
 		}
 	};
 
+	// What somebody marks or fills in is not taken away from under their hands.
+	const changed = (e) => e.tagName === "SELECT" ? e.selectedIndex !== Math.max(0, [...e.options].findIndex((o) => o.defaultSelected)) : e.value !== e.defaultValue;
 	const busy = () => {
 		const s = getSelection();
-		return s && !s.isCollapsed && view.contains(s.anchorNode) || view.contains(document.activeElement) && document.activeElement.tagName === "INPUT";
+		return s && !s.isCollapsed && view.contains(s.anchorNode) || [...view.querySelectorAll("input, select")].some((e) => e === document.activeElement || changed(e));
 	};
 
 	const ask = async () => {

@@ -5,6 +5,7 @@ package observe
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir/health"
@@ -175,8 +176,12 @@ func complain(o *health.Observation, w *lease.Worker, key lease.Key) {
 		if t.Key != key && t.Key != (lease.Key{}) {
 			continue
 		}
-		if t.State == lease.GaveUp {
-			continue // the shard is well
+		switch t.State { // of these the shard is well
+		case lease.GaveUp:
+			continue
+		case lease.OnPurpose:
+			o.Held = strings.TrimPrefix(t.Why, "by ")
+			continue
 		}
 		o.Complains, o.Stage, o.Since, o.Err, o.Attempts = true, t.State, o.At.Add(-t.For), t.Why, t.Failing.Attempts
 		if t.Key == key {

@@ -66,7 +66,9 @@ func TestWhatAWorkerSaysOfItsShardIsHeard(t *testing.T) {
 		Workers: []lease.Worker{{Session: "s1", Name: "w1", Troubles: []lease.Trouble{
 			{State: lease.CutOff, For: time.Minute, Why: "no route"},
 			{Key: key("a"), State: "in the handler", For: 3 * time.Minute, Why: "it hangs"},
-		}}, {Session: "s2", Troubles: []lease.Trouble{{Key: key("c"), State: lease.GaveUp, For: time.Hour}}}},
+		}}, {Session: "s2", Troubles: []lease.Trouble{
+			{Key: key("c"), State: lease.GaveUp, For: time.Hour}, {State: lease.OnPurpose, For: time.Hour, Why: "by an open window"},
+		}}},
 	}
 	seen := observe.Shards(observe.Look{At: noon, View: view})
 	if a := seen[key("a")]; !a.Complains || a.Stage != "in the handler" || !a.Since.Equal(noon.Add(-3*time.Minute)) || a.Err != "it hangs" {
@@ -75,8 +77,8 @@ func TestWhatAWorkerSaysOfItsShardIsHeard(t *testing.T) {
 	if b := seen[key("b")]; !b.Complains || b.Err != "no route" {
 		t.Errorf("%+v", b)
 	}
-	if c := seen[key("c")]; c.Complains {
-		t.Errorf("giving records up is no complaint: %+v", c)
+	if c := seen[key("c")]; c.Complains || c.Held != "an open window" {
+		t.Errorf("giving records up is no complaint, nor is holding a checkpoint: %+v", c)
 	}
 }
 

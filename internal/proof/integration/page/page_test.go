@@ -24,6 +24,7 @@ import (
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/dashboard"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/internal/proof/integration/worker"
 	"github.com/weir-go/weir/internal/proof/leaktest"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
@@ -31,7 +32,10 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
+func TestMain(m *testing.M) {
+	worker.Main()
+	os.Exit(leaktest.Run(m))
+}
 
 const prefix = "/tools/weir"
 
@@ -49,10 +53,15 @@ type site struct {
 
 func open(t *testing.T, store lease.Store, o dashboard.Options) *site {
 	t.Helper()
+	o.Prefix = prefix
+	return openPage(t, dashboard.Handler(store, o))
+}
+
+// openPage has a browser look at a page, which answers under the prefix.
+func openPage(t *testing.T, page http.Handler) *site {
+	t.Helper()
 	path, env := servers.Browser(t)
 	s := &site{t: t}
-	o.Prefix = prefix
-	page := dashboard.Handler(store, o)
 	mux := http.NewServeMux()
 	mux.HandleFunc(prefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		if s.silent.Load() {
@@ -169,10 +178,10 @@ func TestASplitIsWatchedLive(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := open(t, store, dashboard.Options{Kinesis: kinesis.Client(), Lags: func(_ context.Context, leases []lease.Lease) (map[lease.Key]time.Duration, error) {
-		lags := map[lease.Key]time.Duration{}
+	s := open(t, store, dashboard.Options{Kinesis: kinesis.Client(), Lags: func(_ context.Context, leases []lease.Lease) (map[lease.Key]dashboard.Lag, error) {
+		lags := map[lease.Key]dashboard.Lag{}
 		for _, l := range leases {
-			lags[l.Key] = 0
+			lags[l.Key] = dashboard.Lag{}
 		}
 		return lags, nil
 	}})
@@ -239,5 +248,10 @@ func TestNarrowDarkAndLarge(t *testing.T) {
 		}
 		s.picture(c.name)
 	}
+	// a row of several shards opens
+	s.goTo(chromedp.Navigate(s.url + "app?app=billing"))
+	s.goTo(chromedp.Click(`.shards a[href*="keys="]`))
+	s.until(`document.body.innerText.includes("Show all of them") && document.querySelectorAll(".shards a").length > 1 && document.querySelector('.shards a[href*="keys="]') === null`)
+	s.picture("opened")
 	s.clean()
 }

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,4 +22,14 @@ func Browser(t testing.TB) (path string, env []string) {
 		}
 	}
 	return program(t, dir, "usr/lib/chromium/chromium-headless-shell"), env
+}
+
+// Axe is a script that looks through a page in a browser for faults of accessibility.
+func Axe(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(fetched(t, "axe"), "node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

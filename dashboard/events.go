@@ -1,0 +1,463 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// eventKind is what sort of thing happened. The order is that in which things of one look are told:
+// what comes first is likely to be why the next happened.
+type eventKind uint8
+
+const (
+	storeEvent eventKind = iota
+	deathEvent
+	workerEvent
+	drainEvent
+	pauseEvent
+	leaderEvent
+	reshardEvent
+	handoverEvent
+	stallEvent
+	failingEvent
+	givenUpEvent
+	troubleEvent
+)
+
+type eventWords struct{ label, words string }
+
+var eventKinds = [...]eventWords{
+	storeEvent: {"store", "store"}, deathEvent: {"death", "death"}, workerEvent: {"worker", "worker"}, drainEvent: {"drain", "drain"},
+	pauseEvent: {"pause", "pause"}, leaderEvent: {"leader", "leader"}, reshardEvent: {"shards", "shards"}, handoverEvent: {"handover", "hand-over"},
+	stallEvent: {"stall", "stall"}, failingEvent: {"failing", "failing handler"}, givenUpEvent: {"given_up", "records given up"}, troubleEvent: {"trouble", "other trouble"},
+}
+
+func (k eventKind) String() string { return eventKinds[k].words }
+
+// Label is the kind in links and in the style sheet.
+func (k eventKind) Label() string { return eventKinds[k].label }
+
+// event is something that happened between two looks at an application.
+type event struct {
+	at, after time.Time // when it was seen, and when it was not there yet
+	since     time.Time // since when it had gone on when it was seen, zero when that is not known
+	kind      eventKind
+	over      bool   // it is the end of what began before
+	text      string // without the names of shards, unless it is named
+	named     bool
+	shards    []lease.Key
+	workers   []string
+}
+
+const (
+	mostEvents   = 300              // of an application that are remembered
+	mostMentions = 5000             // of shards by those
+	mostOfAKind  = 20               // events of one kind that one look may bring
+	unreadTold   = 10 * time.Second // nobody reads a shard for so long that it is no hand-over
+	gapTold      = 30 * time.Second // between two looks, after which it is told that nobody looked
+)
+
+// eventLog is what happened to an application since somebody looks at it, newest first. It does not
+// change once it was made.
+type eventLog struct {
+	since   time.Time // of the first look
+	events  []event
+	dropped bool // there were more
+}
+
+// with is the log with what happened since, oldest first, of which the oldest are dropped when
+// there are too many.
+func (l eventLog) with(more []event) eventLog {
+	if len(more) == 0 {
+		return l
+	}
+	all := slices.Clone(more)
+	slices.Reverse(all)
+	all = append(all, l.events...)
+	mentions := 0
+	for i, e := range all {
+		if mentions += len(e.shards); i > 0 && (i >= mostEvents || mentions > mostMentions) {
+			all, l.dropped = slices.Clone(all[:i]), true
+			break
+		}
+	}
+	l.events = all
+	return l
+}
+
+// changes are what happened between two looks, oldest first. Nothing happened before the first one.
+func changes(old, now sighting) []event {
+	if old.at.IsZero() {
+		return nil
+	}
+	c := comparison{old: old, now: now, was: workersOf(old), is: workersOf(now), before: map[lease.Key]lease.Lease{}}
+	for _, l := range old.view.Leases {
+		c.before[l.Key] = l
+	}
+	c.workers()
+	c.application()
+	c.lineage()
+	for _, l := range now.view.Leases {
+		if was, known := c.before[l.Key]; known {
+			c.lease(was, l)
+		}
+	}
+	c.states()
+	return gather(c.found)
+}
+
+// comparison finds what differs between two looks.
+type comparison struct {
+	old, now sighting
+	was, is  map[string]lease.Worker
+	before   map[lease.Key]lease.Lease
+	found    []event
+}
+
+func workersOf(s sighting) map[string]lease.Worker {
+	all := make(map[string]lease.Worker, len(s.view.Workers))
+	for _, w := range s.view.Workers {
+		all[w.Session] = w
+	}
+	return all
+}
+
+func (c *comparison) add(kind eventKind, text string, key lease.Key, workers ...string) *event {
+	e := event{at: c.now.at, after: c.old.at, kind: kind, text: text, workers: slices.DeleteFunc(workers, func(w string) bool { return w == "" })}
+	if key != (lease.Key{}) {
+		e.shards = []lease.Key{key}
+	}
+	c.found = append(c.found, e)
+	return &c.found[len(c.found)-1]
+}
+
+// name is what people call the worker of a session.
+func (c *comparison) name(session string) string {
+	return cmp.Or(c.is[session].Name, c.was[session].Name, session)
+}
+
+// dead reports whether a session was seen to have died.
+func (c *comparison) dead(session string) bool {
+	w, there := c.is[session]
+	beats := c.now.beats
+	if !there {
+		w, beats = c.was[session], c.old.beats
+	}
+	l := lifeOf(w, beats[session])
+	return w.Session != "" && (l == lifeSilent || l == lifeEnded && !w.Leaving)
+}
+
+func (c *comparison) workers() {
+	none := lease.Key{}
+	for _, w := range c.now.view.Workers {
+		name, was := c.name(w.Session), c.was[w.Session]
+		life := lifeOf(w, c.now.beats[w.Session])
+		if was.Session == "" {
+			if life != lifeEnded {
+				c.add(workerEvent, name+" started", none, name)
+			}
+			continue
+		}
+		before := lifeOf(was, c.old.beats[w.Session])
+		switch {
+		case life == before:
+		case life == lifeEnded && w.Leaving:
+			c.add(workerEvent, name+" stopped", none, name)
+		case life == lifeEnded:
+			c.add(deathEvent, name+" was declared dead; its shards go to others", none, name)
+		case life == lifeSilent:
+			c.add(deathEvent, name+" does not beat any more", none, name).since = c.now.beats[w.Session].first
+		case before == lifeSilent:
+			c.add(deathEvent, name+" beats again", none, name).over = true
+		case life == lifeLeaving:
+			c.add(workerEvent, name+" is being stopped", none, name)
+		}
+		if w.Drain != was.Drain {
+			text := " is drained"
+			if !w.Drain {
+				text = " is not drained any more"
+			}
+			c.add(drainEvent, name+text, none, name).over = !w.Drain
+		}
+		if cut, wasCut := cutOff(w), cutOff(was); cut != nil && wasCut == nil {
+			c.add(troubleEvent, name+" is cut off: "+cut.Why, none, name).since = c.now.at.Add(-cut.For)
+		} else if cut == nil && wasCut != nil {
+			c.add(troubleEvent, name+" is not cut off any more", none, name).over = true
+		}
+	}
+	for _, w := range c.old.view.Workers {
+		if _, there := c.is[w.Session]; !there && !w.Ended {
+			name, how := c.name(w.Session), " stopped"
+			if c.now.at.Sub(c.old.at) > gapTold && !w.Leaving {
+				how = " is gone" // nobody saw how
+			}
+			c.add(workerEvent, name+how, none, name)
+		}
+	}
+}
+
+func cutOff(w lease.Worker) *lease.Trouble {
+	for i := range w.Troubles {
+		if t := &w.Troubles[i]; t.State == lease.CutOff && t.Key == (lease.Key{}) {
+			return t
+		}
+	}
+	return nil
+}
+
+func (c *comparison) application() {
+	what := func(stream string) string {
+		if stream == "" {
+			return "the application"
+		}
+		return stream
+	}
+	for _, s := range c.now.view.Paused {
+		if !slices.Contains(c.old.view.Paused, s) {
+			c.add(pauseEvent, what(s)+" was paused", lease.Key{})
+		}
+	}
+	for _, s := range c.old.view.Paused {
+		if !slices.Contains(c.now.view.Paused, s) {
+			c.add(pauseEvent, what(s)+" was resumed", lease.Key{}).over = true
+		}
+	}
+	leads, led := c.now.view.Leader.Session, c.old.view.Leader.Session
+	switch {
+	case leads == led:
+	case leads == "":
+		c.add(leaderEvent, "nobody leads; before, "+c.name(led)+" did", lease.Key{}, c.name(led))
+	case led == "":
+		c.add(leaderEvent, c.name(leads)+" leads", lease.Key{}, c.name(leads))
+	default:
+		c.add(leaderEvent, c.name(leads)+" leads; before, "+c.name(led)+" did", lease.Key{}, c.name(leads), c.name(led))
+	}
+}
+
+// lineage tells of shards that came and went.
+func (c *comparison) lineage() {
+	type family struct{ stream, parents string }
+	children, there := map[family][]string{}, map[lease.Key]bool{}
+	var families []family
+	for _, l := range c.now.view.Leases {
+		there[l.Key] = true
+		if _, known := c.before[l.Key]; known {
+			continue
+		}
+		if len(l.Parents) == 0 {
+			c.add(reshardEvent, "appeared", l.Key)
+			continue
+		}
+		f := family{l.Stream, strings.Join(slices.Sorted(slices.Values(l.Parents)), " ")}
+		if children[f] == nil {
+			families = append(families, f)
+		}
+		children[f] = append(children[f], l.Shard)
+	}
+	for _, f := range families {
+		parents, into := strings.Fields(f.parents), children[f]
+		how := " was split into "
+		if len(parents) > 1 {
+			how = " were merged into "
+		}
+		e := c.add(reshardEvent, strings.Join(shorts(parents), " and ")+how+strings.Join(shorts(into), " and "), lease.Key{})
+		e.named = true
+		for _, id := range append(parents, into...) {
+			e.shards = append(e.shards, lease.Key{Stream: f.stream, Shard: id})
+		}
+	}
+	for _, l := range c.old.view.Leases {
+		if !there[l.Key] {
+			c.add(reshardEvent, "left the stream", l.Key)
+		}
+	}
+}
+
+// lease tells what became of a lease that was there before.
+func (c *comparison) lease(was, is lease.Lease) {
+	if was.Born != 0 && is.Born != 0 && was.Born != is.Born {
+		c.add(reshardEvent, "the stream was made anew", is.Key)
+		return
+	}
+	if is.Finished() {
+		if !was.Finished() {
+			c.add(reshardEvent, "read to its end", is.Key, c.owner(was.Owner))
+		}
+		return
+	}
+	if known := was.Position.Kind() == shard.Sequence; known && is.Position.Compare(was.Position) < 0 {
+		c.add(troubleEvent, "set back to an earlier position", is.Key)
+	}
+	from, to := c.owner(was.Owner), c.owner(is.Owner)
+	switch {
+	case was.Owner == is.Owner && (was.Epoch == is.Epoch || is.Owner == ""):
+	case was.Owner == is.Owner:
+		c.add(handoverEvent, "changed hands, and is with "+to+" again", is.Key, to)
+	case was.Owner == "":
+		c.add(handoverEvent, "to "+to+"; nobody had it", is.Key, to)
+	case is.Owner != "" && c.dead(was.Owner):
+		c.add(handoverEvent, "from "+from+", which died, to "+to, is.Key, from, to)
+	case is.Owner != "":
+		c.add(handoverEvent, "from "+from+" to "+to, is.Key, from, to)
+	case is.Revoked == was.Owner:
+		c.add(handoverEvent, "taken from "+from, is.Key, from)
+	case is.Shunned == was.Owner:
+		c.add(handoverEvent, from+" gave it back: it got nowhere with it", is.Key, from)
+	default:
+		c.add(handoverEvent, from+" gave it back", is.Key, from)
+	}
+	c.failures(was, is, to)
+}
+
+func (c *comparison) owner(session string) string {
+	if session == "" {
+		return ""
+	}
+	return c.name(session)
+}
+
+// failures tells of a handler that fails and of records that were given up, as far as the owner
+// says so.
+func (c *comparison) failures(was, is lease.Lease, owner string) {
+	before, now := lease.Failing{}, lease.Failing{}
+	var why string
+	var since time.Time
+	if t := troubleOf(c.is[is.Owner], is.Key); t != nil {
+		now, why, since = t.Failing, t.Why, c.now.at.Add(-t.For)
+	}
+	if same := was.Owner == is.Owner && was.Epoch == is.Epoch; same {
+		if t := troubleOf(c.was[was.Owner], is.Key); t != nil {
+			before = t.Failing
+		}
+	}
+	fails := func(f lease.Failing) bool { return f.Attempts > 0 || f.Letters }
+	switch {
+	case fails(now) && !fails(before):
+		c.add(failingEvent, "the handler fails: "+why, is.Key, owner).since = since
+	case !fails(now) && fails(before):
+		c.add(failingEvent, "the handler does not fail any more", is.Key, owner).over = true
+	}
+	if n := now.GivenUp - before.GivenUp; n > 0 {
+		c.add(givenUpEvent, fmt.Sprintf("%d %s given up: %s", n, plural(n, "record was", "records were"), why), is.Key, owner)
+	}
+}
+
+func troubleOf(w lease.Worker, key lease.Key) *lease.Trouble {
+	for i := range w.Troubles {
+		if w.Troubles[i].Key == key {
+			return &w.Troubles[i]
+		}
+	}
+	return nil
+}
+
+// states tells of troubles that begin and end, by what health said at both looks.
+func (c *comparison) states() {
+	was := map[lease.Key]health.Shard{}
+	for _, v := range c.old.judged {
+		was[lease.Key{Stream: v.Stream, Shard: v.Name}] = v.Shard
+	}
+	owners := map[lease.Key]string{}
+	for _, l := range c.now.view.Leases {
+		owners[l.Key] = c.owner(l.Owner)
+	}
+	for _, v := range c.now.judged {
+		key := lease.Key{Stream: v.Stream, Shard: v.Name}
+		before, known := was[key]
+		if !known {
+			continue
+		}
+		from, to := troubleIn(before, c.old.at), troubleIn(v.Shard, c.now.at)
+		switch {
+		case from == to:
+		case to != health.OK:
+			text := to.String()
+			if v.Why != "" {
+				text += ": " + v.Why
+			}
+			if v.Err != "" {
+				text += "; last error: " + v.Err
+			}
+			c.add(kindOf(to), text, key, owners[key]).since = v.Since
+		default:
+			text := "not " + from.String() + " any more"
+			if v.State != health.NotKnown {
+				text += "; now " + v.State.String()
+			}
+			c.add(kindOf(from), text, key, owners[key]).over = true
+		}
+	}
+}
+
+func kindOf(s health.State) eventKind {
+	if s == health.Stalled {
+		return stallEvent
+	}
+	return troubleEvent
+}
+
+// troubleIn is the trouble that a shard is in, OK for none. That nobody reads it is none while it
+// only changes hands.
+func troubleIn(v health.Shard, at time.Time) health.State {
+	if !v.State.Trouble() || v.State == health.Unread && (v.Since.IsZero() || at.Sub(v.Since) < unreadTold) {
+		return health.OK
+	}
+	return v.State
+}
+
+// gather makes one event of those that differ in their shards alone, and orders them by kind. Of a
+// kind of which there are too many the last ones become one.
+func gather(found []event) []event {
+	slices.SortStableFunc(found, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
+	type alike struct {
+		kind          eventKind
+		over          bool
+		text, workers string
+	}
+	var all []event
+	at, count := map[alike]int{}, map[eventKind]int{}
+	for _, e := range found {
+		like := alike{e.kind, e.over, e.text, strings.Join(e.workers, "\x00")}
+		i, some := at[like]
+		if !some && count[e.kind] >= mostOfAKind {
+			i, some = len(all)-1, true
+			if all[i].kind == e.kind && !strings.HasSuffix(all[i].text, andOthers) {
+				all[i].text += andOthers
+			}
+		}
+		if !some {
+			at[like] = len(all)
+			count[e.kind]++
+			all = append(all, e)
+			continue
+		}
+		of := &all[i]
+		of.shards = append(of.shards, e.shards...)
+		for _, w := range e.workers {
+			if !slices.Contains(of.workers, w) {
+				of.workers = append(of.workers, w)
+			}
+		}
+		if of.since.IsZero() || !e.since.IsZero() && e.since.Before(of.since) {
+			of.since = e.since
+		}
+	}
+	return all
+}
+
+const andOthers = "; and others for other reasons"
+
+// outage is the event of a store that stops answering, or answers again.
+func outage(err error, after, now time.Time) event {
+	if err == nil {
+		return event{at: now, after: after, kind: storeEvent, over: true, text: "the store answers again"}
+	}
+	return event{at: now, after: after, kind: storeEvent, text: "the store does not answer: " + err.Error()}
+}

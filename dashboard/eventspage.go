@@ -1,0 +1,185 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+const (
+	pageEvents   = 100
+	latelyEvents = 3
+	shardsNamed  = 6 // of an event
+)
+
+type eventsPage struct {
+	pageHead
+	Since    time.Time
+	Dropped  bool
+	Kinds    []option
+	Workers  []option
+	Streams  []option // when there are several
+	Wanted   string   // of which shard
+	Filtered bool
+	AllLink  string
+	Count    string
+	Pages    []choice
+	Rows     []eventRow
+}
+
+type option struct {
+	Value, Name string
+	Now         bool
+}
+
+type eventRow struct {
+	At             time.Time
+	Between, Since string // moments, "" when there is none to tell
+	Kind, KindLink string
+	Over           bool
+	Text, Summary  string
+	Shards         []choice
+	More           int
+	Workers        []choice
+}
+
+// eventFilter says which events are wanted; what is empty does not matter.
+type eventFilter struct{ kind, stream, shard, worker string }
+
+func (f eventFilter) wants(e event) bool {
+	ofShard := func(k lease.Key) bool {
+		return (f.stream == "" || k.Stream == f.stream) && (f.shard == "" || k.Shard == f.shard || shortID(k.Shard) == f.shard)
+	}
+	return (f.kind == "" || e.kind.Label() == f.kind) && (f.worker == "" || slices.Contains(e.workers, f.worker)) &&
+		(f.stream == "" && f.shard == "" || slices.ContainsFunc(e.shards, ofShard))
+}
+
+func (f eventFilter) link(app string, page int) string {
+	n := ""
+	if page > 1 {
+		n = strconv.Itoa(page)
+	}
+	return link("events", "app", app, "kind", f.kind, "stream", f.stream, "shard", f.shard, "worker", f.worker, "page", n)
+}
+
+func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	app := q.Get("app")
+	s, ok := h.find(w, r, app)
+	if !ok {
+		return
+	}
+	if kind := q.Get("kind"); kind != "" && !slices.ContainsFunc(eventKinds[:], func(k eventWords) bool { return k.label == kind }) {
+		h.missing(w, r, "There is no such kind of event.")
+		return
+	}
+	f := eventFilter{q.Get("kind"), q.Get("stream"), q.Get("shard"), q.Get("worker")}
+	p := eventsPage{pageHead: headOf("What happened to "+app, app, appPoll), Since: s.told.since, Dropped: s.told.dropped, Wanted: f.shard, Filtered: f != eventFilter{}}
+	p.age(s)
+	p.AllLink = eventFilter{}.link(app, 1)
+	p.offer(f, s)
+	var rows []eventRow
+	for _, e := range s.told.events {
+		if f.wants(e) {
+			rows = append(rows, rowOf(app, f, e))
+		}
+	}
+	page, last := pageOf(q.Get("page"), len(rows), pageEvents)
+	p.Count = fmt.Sprintf("%d %s, the newest first", len(rows), plural(len(rows), "event", "events"))
+	if last > 1 {
+		p.Count += fmt.Sprintf("; page %d of %d", page, last)
+	}
+	if page > 1 {
+		p.Pages = append(p.Pages, choice{"newer", f.link(app, page-1), false})
+	}
+	if page < last {
+		p.Pages = append(p.Pages, choice{"older", f.link(app, page+1), false})
+	}
+	p.Rows = rows[(page-1)*pageEvents : min(page*pageEvents, len(rows))]
+	h.render(w, r, http.StatusOK, "events", p)
+}
+
+// offer fills in what can be filtered by. What is filtered by is among it.
+func (p *eventsPage) offer(f eventFilter, s sighting) {
+	for _, k := range eventKinds {
+		p.Kinds = append(p.Kinds, option{k.label, k.words, k.label == f.kind})
+	}
+	names := []string{}
+	for _, e := range s.told.events {
+		names = append(names, e.workers...)
+	}
+	p.Workers = options(names, f.worker)
+	if streams := streamsOf(s.view.Leases); len(streams) > 1 || f.stream != "" {
+		p.Streams = options(streams, f.stream)
+	}
+}
+
+const mostOptions = 100
+
+func options(names []string, wanted string) (all []option) {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	names = names[:min(len(names), mostOptions)]
+	if wanted != "" && !slices.Contains(names, wanted) {
+		names = append(names, wanted)
+	}
+	for _, n := range names {
+		all = append(all, option{n, n, n == wanted})
+	}
+	return all
+}
+
+// pageOf is the page that is wanted of n things, or the first, and the last that there is.
+func pageOf(wanted string, n, size int) (page, last int) {
+	last = max(1, (n+size-1)/size)
+	page, err := strconv.Atoi(wanted)
+	if err != nil || page < 1 || page > last {
+		page = 1
+	}
+	return page, last
+}
+
+func rowOf(app string, f eventFilter, e event) eventRow {
+	row := eventRow{At: e.at, Kind: e.kind.String(), Over: e.over, Text: e.text}
+	if e.at.Sub(e.after) > gapTold {
+		row.Between = e.after.UTC().Format("15:04:05")
+		if e.at.Sub(e.after) > 20*time.Hour {
+			row.Between = e.after.UTC().Format("2006-01-02 15:04:05")
+		}
+	}
+	if !e.since.IsZero() && e.at.Sub(e.since) >= time.Second {
+		row.Since = e.since.UTC().Format("15:04:05")
+		if e.at.Sub(e.since) > 20*time.Hour {
+			row.Since = e.since.UTC().Format("2006-01-02 15:04:05")
+		}
+	}
+	row.KindLink = eventFilter{e.kind.Label(), f.stream, f.shard, f.worker}.link(app, 1)
+	for _, k := range e.shards[:min(len(e.shards), shardsNamed)] {
+		row.Shards = append(row.Shards, choice{Name: shortID(k.Shard), Link: link("shard", "app", app, "stream", k.Stream, "shard", k.Shard)})
+	}
+	row.More = len(e.shards) - len(row.Shards)
+	for _, w := range e.workers {
+		row.Workers = append(row.Workers, choice{Name: w, Link: eventFilter{f.kind, f.stream, f.shard, w}.link(app, 1)})
+	}
+	row.Summary = clean(e.text)
+	switch n := len(e.shards); {
+	case e.named:
+	case n == 1:
+		row.Summary = "shard " + clean(shortID(e.shards[0].Shard)) + ": " + row.Summary
+	case n > 1:
+		row.Summary = fmt.Sprintf("%d shards: %s", n, row.Summary)
+	}
+	return row
+}
+
+// lately are the newest events.
+func lately(app string, l eventLog) (rows []eventRow) {
+	for _, e := range l.events[:min(len(l.events), latelyEvents)] {
+		rows = append(rows, rowOf(app, eventFilter{}, e))
+	}
+	return rows
+}

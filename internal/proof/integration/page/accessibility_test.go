@@ -1,0 +1,77 @@
+package page_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/weir-go/weir/dashboard"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+func contains(text, part string) bool { return strings.Contains(text, part) }
+
+// fault is something that axe finds wrong.
+type fault struct {
+	ID, Impact, Help string
+	Nodes            []struct{ HTML, FailureSummary string }
+}
+
+// faults has axe look through the page. Its script comes over the protocol of the browser, so that
+// the page's own policy need not let it in.
+func (s *site) faults(script string) (found []fault) {
+	s.t.Helper()
+	s.do(chromedp.Evaluate(script+"; true", nil), chromedp.Evaluate(
+		`axe.run(document, {preload: false, resultTypes: ["violations"]}).then((r) => r.violations.map((v) =>
+			({ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.slice(0, 5).map((n) => ({HTML: n.html, FailureSummary: n.failureSummary}))})))`,
+		&found, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	return found
+}
+
+func TestFaultsAreFound(t *testing.T) {
+	script := servers.Axe(t)
+	s := openPage(t, dashboard.Handler(memstore.New(), dashboard.Options{Prefix: prefix}))
+	s.goTo(chromedp.Navigate(s.url))
+	s.do(chromedp.Evaluate(`document.getElementById("view").innerHTML = '<img src="data:,"><p>text</p>'; document.querySelector("#view p").style.color = "#bbb"; true`, nil))
+	var found []string
+	for _, of := range s.faults(script) {
+		found = append(found, of.ID)
+	}
+	for _, want := range []string{"image-alt", "page-has-heading-one", "color-contrast"} {
+		if !slices.Contains(found, want) {
+			t.Errorf("found %q, want %s among them", found, want)
+		}
+	}
+}
+
+func TestNoViewHasAFaultOfAccessibility(t *testing.T) {
+	script := servers.Axe(t)
+	f, _ := everyState(t)
+	s := openPage(t, f)
+	views := map[string]string{
+		"applications": "", "unlisted": "?unlisted", "application": "app?app=billing", "shard": "shard?app=billing&shard=" + key(4).Shard + "&stream=orders",
+		"by-lag": "app?app=billing&by=lag&span=1h", "events": "events?app=billing", "events-filtered": "events?app=billing&kind=death", "missing": "app?app=none",
+	}
+	for name, view := range views {
+		for _, l := range []look{{1200, "light"}, {1200, "dark"}, {400, "light"}, {400, "dark"}} {
+			as := fmt.Sprintf("%s-%s-%d", name, l.colour, l.width)
+			s.as(l)
+			s.goTo(chromedp.Navigate(s.url + view))
+			s.until(`document.getElementById("live").textContent === "Live"`)
+			for _, of := range s.faults(script) {
+				for _, n := range of.Nodes {
+					t.Errorf("%s: %s (%s): %s\n%s\n%s", as, of.ID, of.Impact, of.Help, n.HTML, n.FailureSummary)
+				}
+			}
+			if got := s.number(`document.documentElement.scrollWidth`); got > int(l.width) {
+				t.Errorf("%s: the page is %d wide", as, got)
+			}
+			s.picture(as)
+		}
+	}
+}
