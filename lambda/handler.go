@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir"
 )
@@ -19,6 +20,11 @@ type Handler struct {
 	// Report has the answer say which records failed; see [FailedFrom]. Without it an answer means
 	// that all are done, whatever it says.
 	Report bool
+	// MaxAge leaves records untried, as [weir.TooOld] says, that arrived at the service longer ago
+	// than that by this machine's clock: as Lambda does it, and unlike [weir.GiveUp].MaxAge, so also
+	// after an outage or a reset to an earlier time. It needs [weir.GiveUp].To. Records whose time
+	// of arrival is not known have no age. 0, the default, is no bound.
+	MaxAge time.Duration
 }
 
 // errUnfit is for a record that no function of Lambda could get.
@@ -33,6 +39,10 @@ var errReported = errors.New("lambda: the function said that this record failed"
 func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 	source := h.Source(b.Stream)
 	for from := 0; from < len(b.Records); {
+		rest := b.Records[from:]
+		if n := tooOld(len(rest), func(i int) time.Time { return rest[i].ArrivalTime() }, time.Now(), h.MaxAge); n > 0 {
+			return weir.TooOld(rest[0], n, fmt.Errorf("lambda: the record is older than %v, and is not tried", h.MaxAge))
+		}
 		event, n := fill(source, b.Records[from:])
 		if n == 0 {
 			return weir.FailedAt(b.Records[from], weir.Reject(errUnfit))
