@@ -107,10 +107,10 @@ func FailedAt(r Record, err error) error {
 
 // TooOld is returned by a handler that leaves n records, from r on, untried because they are too
 // old to be of use; all before r is done. If [GiveUp].To is set they are given up at once, with
-// [deadletter.Age] as the reason. That is neither a failure nor an attempt, and neither Patience nor
-// PerMinute hold it back: meanwhile what is behind them would get too old as well. If it is not set
-// this is a failure like any other. n counts as 1 if it is less, and as all that were handed over if
-// it is more.
+// [deadletter.Age] as the reason. That is neither a failure nor an attempt, and neither Patience
+// nor PerMinute hold it back: meanwhile what is behind them would get too old as well. If To is not
+// set this is a failure like any other. n counts as 1 if it is less, and as all that were handed
+// over if it is more.
 func TooOld(r Record, n int, err error) error {
 	if err == nil {
 		err = errors.New("weir: the record is too old, and is not tried")

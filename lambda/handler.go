@@ -21,9 +21,10 @@ type Handler struct {
 	// that all are done, whatever it says.
 	Report bool
 	// MaxAge leaves records untried, as [weir.TooOld] says, that arrived at the service longer ago
-	// than that by this machine's clock: as Lambda does it, and unlike [weir.GiveUp].MaxAge, so also
-	// after an outage or a reset to an earlier time. It needs [weir.GiveUp].To. Records whose time
-	// of arrival is not known have no age. 0, the default, is no bound.
+	// than that by this machine's clock. So does Lambda, and unlike [weir.GiveUp].MaxAge it turns
+	// what is old after an outage, or after a reset to an earlier time, into letters. It needs
+	// [weir.GiveUp].To. Records whose time of arrival is not known have no age. 0, the default, is
+	// no bound.
 	MaxAge time.Duration
 }
 

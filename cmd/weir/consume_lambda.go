@@ -24,7 +24,8 @@ Lambda, unless --aggregates says otherwise; then the eventID of a record in one 
 longer than --lambda-timeout has failed, and its process is ended and started again. What a process writes goes to standard
 error, with its number in front. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
 it have single variables. The flags named as Lambda's parameters set weir's: --batch-size is --batch,
---maximum-retry-attempts N is --attempts N+1, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
+--maximum-retry-attempts N is --attempts N+1, --maximum-record-age-in-seconds gives up without a try what is older (at
+once, whatever --patience and --dead-per-minute say), --bisect-batch-on-function-error is --bisect, --parallelization-factor is
 --parallel, --maximum-batching-window-in-seconds is --batch-wait, --starting-position is --from, --filter-criteria is --filter.
 --invoke URL posts the same event to an emulator of Lambda instead, unsigned, and starts no process. What is given up needs --dead, where Lambda drops it. With --parallelization-factor an event has records of one key.`
 
@@ -33,6 +34,7 @@ type lambdaFlags struct {
 	command   string
 	invoke    string // a URL
 	names     lambdaNames
+	limits    lambdaLimits
 	processes int
 	timeout   time.Duration
 	respond   []string
@@ -55,6 +57,7 @@ func (f *lambdaFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.command, "lambda", "", "shell `COMMAND` that runs a function of AWS Lambda, which handles each batch")
 	flags.StringVar(&f.invoke, "invoke", "", "`URL` of an emulator of AWS Lambda, whose function handles each batch; without a path the function is called as --app")
 	f.names.register(f)
+	f.limits.register(f)
 	flags.Var(&number[int]{to: &f.processes, parse: strconv.Atoi, low: 1, high: 1000, want: "1 to 1000"}, "lambda-processes", "at most so many processes of --lambda, 1 to 1000 (default: one for each core)")
 	flags.Var(&span{to: &f.timeout}, "lambda-timeout", "how long one call of a function may take, and its start, up to 24h (default 1m)")
 	flags.StringArrayVar(&f.respond, "function-response-types", nil, "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which records failed")
@@ -69,7 +72,7 @@ func (f *lambdaFlags) register(cmd *cobra.Command) {
 func (f *lambdaFlags) apply(o *consumeOptions) error {
 	given := func(name string) bool { return f.flag.Flags().Changed(name) }
 	if !f.used() {
-		for _, name := range aboutFunctions {
+		for _, name := range append(aboutLimits, aboutFunctions...) {
 			if given(name) {
 				return usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
 			}
@@ -114,6 +117,9 @@ func (f *lambdaFlags) apply(o *consumeOptions) error {
 		case given(name) && o.giveUp.dead == "" && (ours == "attempts" && f.retries >= 0 || ours == "bisect" && f.bisect):
 			return usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
 		}
+	}
+	if err := f.limits.apply(f, o); err != nil {
+		return err
 	}
 	set := func(name string, value int) error { return f.flag.Flags().Set(name, strconv.Itoa(value)) }
 	var problems []error
@@ -345,7 +351,7 @@ func (o *consumeOptions) source(region string) func(stream string) lambda.Source
 // byFunctions has functions of Lambda handle what is read.
 func (o *consumeOptions) byFunctions(t terminal, region string) destination {
 	fs := o.functions(t, region)
-	to := handledBy(lambda.Handler{Invoke: fs.invoke, Source: o.source(region), Report: len(o.lambda.respond) > 0})
+	to := handledBy(o.function(fs.invoke, region))
 	to.close = fs.close
 	return to
 }

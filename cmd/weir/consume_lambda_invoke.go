@@ -45,7 +45,7 @@ func (o *consumeOptions) byInvoking(region string) destination {
 		// An event goes to whom it was meant for.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	to := handledBy(lambda.Handler{Invoke: i.call, Source: o.source(region), Report: len(o.lambda.respond) > 0})
+	to := handledBy(o.function(i.call, region))
 	to.close = func() error {
 		transport.CloseIdleConnections()
 		return nil
