@@ -25,7 +25,7 @@ longer than --lambda-timeout has failed, and its process is ended and started ag
 error, with its number in front. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
 it have single variables. The flags named as Lambda's parameters set weir's: --batch-size is --batch,
 --maximum-retry-attempts N is --attempts N+1, --maximum-record-age-in-seconds gives up without a try what is older (at
-once, whatever --patience and --dead-per-minute say), --bisect-batch-on-function-error is --bisect, --parallelization-factor is
+once, whatever --patience and --dead-per-minute say), --tumbling-window-in-seconds has the function get and return a state, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
 --parallel, --maximum-batching-window-in-seconds is --batch-wait, --starting-position is --from, --filter-criteria is --filter.
 --invoke URL posts the same event to an emulator of Lambda instead, unsigned, and starts no process. What is given up needs --dead, where Lambda drops it. With --parallelization-factor an event has records of one key.`
 
@@ -349,9 +349,9 @@ func (o *consumeOptions) source(region string) func(stream string) lambda.Source
 }
 
 // byFunctions has functions of Lambda handle what is read.
-func (o *consumeOptions) byFunctions(t terminal, region string) destination {
+func (o *consumeOptions) byFunctions(t terminal, region string) (destination, error) {
 	fs := o.functions(t, region)
-	to := handledBy(o.function(fs.invoke, region))
+	to, err := o.byFunction(t, fs.invoke, region)
 	to.close = fs.close
-	return to
+	return to, err
 }

@@ -20,6 +20,7 @@ const asFunction = "WEIR_TEST_AS_FUNCTION"
 func init() {
 	otherRole = func() {
 		if kind := os.Getenv(asFunction); kind != "" {
+			beSum(kind)
 			beFunction(kind)
 		}
 	}
@@ -185,6 +186,15 @@ func TestWrongFlagsOfFunctions(t *testing.T) {
 		{"--lambda=x --maximum-record-age-in-seconds=604801 --dead=file:x", "60 to 604800"},
 		{"--lambda=x --maximum-record-age-in-seconds=60 --max-age=1m --dead=file:x", "give one of them"},
 		{"--exec=x --maximum-record-age-in-seconds=60", "give --lambda"},
+		{"--exec=x --tumbling-window-in-seconds=60", "give --lambda"},
+		{"--lambda=x --tumbling-window-in-seconds=901", "0 to 900"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --dead=file:x", "none is given up"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --maximum-retry-attempts=0 --dead=file:x", "--maximum-retry-attempts does not go with"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --bisect-batch-on-function-error --dead=file:x", "--bisect-batch-on-function-error does not go with"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --maximum-record-age-in-seconds=60 --dead=file:x", "--maximum-record-age-in-seconds does not go with"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --parallelization-factor=2", "one after the other"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --parallel=2", "one after the other"},
+		{`--lambda=x --tumbling-window-in-seconds=60 --filter={"data":{"a":[1]}} --filter-not-json=fail`, "pass or drop"},
 		{"--lambda=x --bisect-batch-on-function-error", "--dead"},
 		{"--lambda=x --exec-results", "--exec"},
 		{"--invoke=x --lambda=y", "two ways to reach"},
