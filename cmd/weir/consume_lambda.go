@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
@@ -161,6 +162,7 @@ type functions struct {
 	env     []string
 	arn     string
 	free    chan *function
+	memory  *memoryBound // nil without a bound
 }
 
 // functions prepares processes, which are started when they are first needed.
@@ -171,7 +173,7 @@ func (o *consumeOptions) functions(t terminal, region string) *functions {
 	}
 	dir, _ := os.Getwd()
 	fs.env = append(environment(false),
-		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=128",
+		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+strconv.Itoa(o.lambda.limits.megabytes()),
 		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+o.app, "AWS_LAMBDA_LOG_STREAM_NAME="+strconv.Itoa(os.Getpid()),
 		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand", "AWS_REGION="+region, "AWS_DEFAULT_REGION="+region)
 	for name, value := range map[string]string{"LAMBDA_TASK_ROOT": dir, "_HANDLER": ""} {
@@ -183,6 +185,11 @@ func (o *consumeOptions) functions(t terminal, region string) *functions {
 		if value, set := os.LookupEnv(name); set {
 			fs.env = append(fs.env, name+"="+value)
 		}
+	}
+	if most := o.lambda.limits.memory; most > 0 {
+		fs.memory = boundMemory(most, groupsMemory, func(err error) {
+			t.say(slog.LevelError, "--lambda-memory bounds nothing: the memory of processes cannot be measured: %v", err)
+		})
 	}
 	for i := range o.lambda.processes {
 		fs.free <- &function{of: fs, number: i + 1}
@@ -206,6 +213,7 @@ func (fs *functions) close() error {
 	for range cap(fs.free) {
 		(<-fs.free).end(false)
 	}
+	fs.memory.close()
 	return nil
 }
 
@@ -280,7 +288,7 @@ func (f *function) start(ctx context.Context) error {
 	cmd.WaitDelay = grace
 	go func() { // ends with the process, which end sees to
 		defer close(f.exited)
-		f.why = runNoted(cmd)
+		f.why = f.of.bounded(cmd, f.number)
 		_ = endGroup(cmd, true) // what is left of it
 		out.flush()
 		api.Close()

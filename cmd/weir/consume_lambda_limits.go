@@ -15,9 +15,10 @@ import (
 type lambdaLimits struct {
 	age    int // seconds; -1 and 0 are no bound
 	window int // seconds; 0 is without windows
+	memory int // bytes; 0 is no bound
 }
 
-var aboutLimits = []string{"maximum-record-age-in-seconds", "tumbling-window-in-seconds"}
+var aboutLimits = []string{"maximum-record-age-in-seconds", "tumbling-window-in-seconds", "lambda-memory"}
 
 func (l *lambdaLimits) register(f *lambdaFlags) {
 	flags := f.flag.Flags()
@@ -25,6 +26,8 @@ func (l *lambdaLimits) register(f *lambdaFlags) {
 		"give records that are older up without a try, 60 to 604800; -1 is no limit (default -1). --max-age gives up only what has failed")
 	flags.Var(&number[int]{to: &l.window, parse: strconv.Atoi, low: 0, high: 900, want: "0 to 900"}, "tumbling-window-in-seconds",
 		"give the function the records in windows of the time at which they arrived, with a state from answer to answer, 1 to 900; 0 is without (default 0)")
+	flags.Var(&number[int]{to: &l.memory, parse: parseSize, low: 16 << 20, high: 1 << 40, want: "16MiB to 1024GiB"}, "lambda-memory",
+		"kill and start again a process of --lambda that uses more memory than so many bytes with all that it started, such as 512MiB; from 16MiB, on Linux only (default: no bound)")
 }
 
 // parseRecordAge reads a number of seconds that Lambda takes for an age.
@@ -38,6 +41,12 @@ func parseRecordAge(s string) (int, error) {
 
 // apply checks the flags, which are about a function that is given.
 func (l *lambdaLimits) apply(f *lambdaFlags, o *consumeOptions) error {
+	switch {
+	case l.memory > 0 && f.invoke != "":
+		return usagef("--lambda-memory is about processes that --lambda starts; --invoke starts none")
+	case l.memory > 0 && !measuresMemory:
+		return usagef("--lambda-memory is for Linux, where weir can see what processes use: leave it out here")
+	}
 	if l.window > 0 {
 		if err := l.checkWindow(f, o); err != nil {
 			return err
@@ -84,6 +93,14 @@ func (l *lambdaLimits) checkWindow(f *lambdaFlags, o *consumeOptions) error {
 		return usagef("--filter-not-json fail does not go with --tumbling-window-in-seconds: no record fails by itself there; use pass or drop")
 	}
 	return nil
+}
+
+// megabytes is how much memory functions are told that they have.
+func (l *lambdaLimits) megabytes() int {
+	if l.memory == 0 {
+		return 128
+	}
+	return l.memory >> 20
 }
 
 // maxAge is the age at which a function does not get records any more; 0 is no bound.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // beSum is a runtime client with a function that sums up numbers in windows, if it is to be one.
@@ -50,6 +51,21 @@ func beSum(kind string) {
 			_ = res.Body.Close()
 		}
 	}
+}
+
+// leak takes memory for a while, and then waits.
+func leak() {
+	var kept [][]byte
+	for range 400 >> 3 {
+		some := make([]byte, 8<<20)
+		for i := 0; i < len(some); i += 4096 {
+			some[i] = 1
+		}
+		kept = append(kept, some)
+		time.Sleep(40 * time.Millisecond)
+	}
+	time.Sleep(time.Hour)
+	fmt.Println(len(kept))
 }
 
 // sums are those that functions have said, by window; of one that came twice the last.
@@ -104,5 +120,16 @@ func TestAFunctionSumsUpInWindowsAcrossWorkers(t *testing.T) {
 	// On a slow machine the window may have ended before the first worker did.
 	if !strings.Contains(first.err.String(), "] sum ") && !strings.Contains(second.err.String(), "number 49\n") {
 		t.Errorf("the second worker began after the window's start: %s", second.err)
+	}
+}
+
+func TestAFunctionIsToldItsMemory(t *testing.T) {
+	for memory, want := range map[int]string{0: "128", 512 << 20: "512"} {
+		o := consumeOptions{app: "a", lambda: lambdaFlags{processes: 1, limits: lambdaLimits{memory: memory}}}
+		fs := o.functions(terminal{}, "eu-west-1")
+		if env := strings.Join(fs.env, "\n") + "\n"; !strings.Contains(env, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+want+"\n") {
+			t.Error(env)
+		}
+		_ = fs.close()
 	}
 }

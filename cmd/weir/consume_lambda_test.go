@@ -65,6 +65,8 @@ func beFunction(kind string) {
 				time.Sleep(time.Hour)
 			case "dies":
 				os.Exit(3)
+			case "leaks":
+				leak()
 			case "throws":
 				post("invocation/"+id+"/error", `{"errorMessage":"first time","errorType":"ValueError"}`)
 				continue
@@ -186,6 +188,10 @@ func TestWrongFlagsOfFunctions(t *testing.T) {
 		{"--lambda=x --maximum-record-age-in-seconds=604801 --dead=file:x", "60 to 604800"},
 		{"--lambda=x --maximum-record-age-in-seconds=60 --max-age=1m --dead=file:x", "give one of them"},
 		{"--exec=x --maximum-record-age-in-seconds=60", "give --lambda"},
+		{"--exec=x --lambda-memory=64MiB", "give --lambda"},
+		{"--lambda=x --lambda-memory=1MiB", "16MiB to 1024GiB"},
+		{"--lambda=x --lambda-memory=much", "16MiB to 1024GiB"},
+		{"--invoke=http://h --lambda-memory=64MiB", "--invoke starts none"},
 		{"--exec=x --tumbling-window-in-seconds=60", "give --lambda"},
 		{"--lambda=x --tumbling-window-in-seconds=901", "0 to 900"},
 		{"--lambda=x --tumbling-window-in-seconds=60 --dead=file:x", "none is given up"},
