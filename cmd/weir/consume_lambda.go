@@ -23,7 +23,7 @@ command, which has to begin a runtime client of Lambda (such as python -m awslam
 event that Lambda makes of records of Kinesis, over Lambda's Runtime API on 127.0.0.1. Aggregates stay as they are, as in
 Lambda, unless --aggregates says otherwise; then the eventID of a record in one ends in its number there. A call that takes
 longer than --lambda-timeout has failed, and its process is ended and started again. What a process writes goes to standard
-error, with its number in front. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
+error, with its number in front, as far as --lambda-output allows. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
 it have single variables. The flags named as Lambda's parameters set weir's: --batch-size is --batch,
 --maximum-retry-attempts N is --attempts N+1, --maximum-record-age-in-seconds gives up without a try what is older (at
 once, whatever --patience and --dead-per-minute say), --tumbling-window-in-seconds has the function get and return a state, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
@@ -163,6 +163,7 @@ type functions struct {
 	arn     string
 	free    chan *function
 	memory  *memoryBound // nil without a bound
+	output  *outputs
 }
 
 // functions prepares processes, which are started when they are first needed.
@@ -191,8 +192,9 @@ func (o *consumeOptions) functions(t terminal, region string) *functions {
 			t.say(slog.LevelError, "--lambda-memory bounds nothing: the memory of processes cannot be measured: %v", err)
 		})
 	}
+	fs.output = passOutput(t.err, o.lambda.processes, o.lambda.limits.output, func(format string, args ...any) { t.say(slog.LevelWarn, format, args...) })
 	for i := range o.lambda.processes {
-		fs.free <- &function{of: fs, number: i + 1}
+		fs.free <- &function{of: fs, number: i + 1, output: processOutput{of: fs.output, number: i + 1}}
 	}
 	return fs
 }
@@ -214,6 +216,7 @@ func (fs *functions) close() error {
 		(<-fs.free).end(false)
 	}
 	fs.memory.close()
+	fs.output.close()
 	return nil
 }
 
@@ -221,6 +224,7 @@ func (fs *functions) close() error {
 type function struct {
 	of     *functions
 	number int
+	output processOutput
 
 	api    *lambda.Runtime // nil while there is no process
 	kill   context.CancelFunc
@@ -281,7 +285,7 @@ func (f *function) start(ctx context.Context) error {
 	f.api, f.kill, f.asked, f.exited, f.why = api, kill, asked, make(chan struct{}), nil
 	cmd := shell(life, f.of.command)
 	cmd.Env = append(f.of.env[:len(f.of.env):len(f.of.env)], "AWS_LAMBDA_RUNTIME_API="+api.Addr())
-	out := &prefixed{w: f.of.t.err, prefix: fmt.Sprintf("[function %d] ", f.number)}
+	out := &prefixed{w: &f.output, prefix: fmt.Sprintf("[function %d] ", f.number)}
 	cmd.Stdout, cmd.Stderr = out, out
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return endGroup(cmd, !*asked) }

@@ -16,9 +16,10 @@ type lambdaLimits struct {
 	age    int // seconds; -1 and 0 are no bound
 	window int // seconds; 0 is without windows
 	memory int // bytes; 0 is no bound
+	output int // bytes a second of each process; 0 is no bound
 }
 
-var aboutLimits = []string{"maximum-record-age-in-seconds", "tumbling-window-in-seconds", "lambda-memory"}
+var aboutLimits = []string{"maximum-record-age-in-seconds", "tumbling-window-in-seconds", "lambda-memory", "lambda-output"}
 
 func (l *lambdaLimits) register(f *lambdaFlags) {
 	flags := f.flag.Flags()
@@ -28,6 +29,8 @@ func (l *lambdaLimits) register(f *lambdaFlags) {
 		"give the function the records in windows of the time at which they arrived, with a state from answer to answer, 1 to 900; 0 is without (default 0)")
 	flags.Var(&number[int]{to: &l.memory, parse: parseSize, low: 16 << 20, high: 1 << 40, want: "16MiB to 1024GiB"}, "lambda-memory",
 		"kill and start again a process of --lambda that uses more memory than so many bytes with all that it started, such as 512MiB; from 16MiB, on Linux only (default: no bound)")
+	flags.Var(&number[int]{to: &l.output, parse: parseOutputRate, low: 0, high: 1 << 30, want: "1KiB to 1GiB, or 0 for no bound"}, "lambda-output",
+		"pass on so many bytes a second of what each process of --lambda writes, and ten times as many at once, and drop the rest; 0 is no bound (default 256KiB)")
 }
 
 // parseRecordAge reads a number of seconds that Lambda takes for an age.
@@ -41,7 +44,13 @@ func parseRecordAge(s string) (int, error) {
 
 // apply checks the flags, which are about a function that is given.
 func (l *lambdaLimits) apply(f *lambdaFlags, o *consumeOptions) error {
+	given := f.flag.Flags().Changed
+	if !given("lambda-output") {
+		l.output = outputRate
+	}
 	switch {
+	case given("lambda-output") && f.invoke != "":
+		return usagef("--lambda-output is about processes that --lambda starts; --invoke starts none")
 	case l.memory > 0 && f.invoke != "":
 		return usagef("--lambda-memory is about processes that --lambda starts; --invoke starts none")
 	case l.memory > 0 && !measuresMemory:

@@ -158,7 +158,9 @@ func TestAFunctionDoesNotGetCredentialsUnlessTheyArePassed(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv(storeVariable, "secret store")
 	o := consumeOptions{app: "a", lambda: lambdaFlags{processes: 1, pass: []string{storeVariable}}}
-	env := strings.Join(o.functions(terminal{}, "eu-west-1").env, "\n")
+	fs := o.functions(terminal{}, "eu-west-1")
+	defer func() { _ = fs.close() }()
+	env := strings.Join(fs.env, "\n")
 	if strings.Contains(env, "AWS_SECRET_ACCESS_KEY=") || !strings.Contains(env, storeVariable+"=secret store") || !strings.Contains(env, "AWS_REGION=eu-west-1") {
 		t.Error(env)
 	}
@@ -192,6 +194,9 @@ func TestWrongFlagsOfFunctions(t *testing.T) {
 		{"--lambda=x --lambda-memory=1MiB", "16MiB to 1024GiB"},
 		{"--lambda=x --lambda-memory=much", "16MiB to 1024GiB"},
 		{"--invoke=http://h --lambda-memory=64MiB", "--invoke starts none"},
+		{"--invoke=http://h --lambda-output=64KiB", "--invoke starts none"},
+		{"--exec=x --lambda-output=64KiB", "give --lambda"},
+		{"--lambda=x --lambda-output=1000", "1KiB to 1GiB"},
 		{"--exec=x --tumbling-window-in-seconds=60", "give --lambda"},
 		{"--lambda=x --tumbling-window-in-seconds=901", "0 to 900"},
 		{"--lambda=x --tumbling-window-in-seconds=60 --dead=file:x", "none is given up"},
