@@ -105,6 +105,27 @@ func FailedAt(r Record, err error) error {
 	return &failedAtError{r, err}
 }
 
+// TooOld is returned by a handler that leaves n records, from r on, untried because they are too
+// old to be of use; all before r is done. If [GiveUp].To is set they are given up at once, with
+// [deadletter.Age] as the reason. That is neither a failure nor an attempt, and neither Patience
+// nor PerMinute hold it back: meanwhile what is behind them would get too old as well. If To is not
+// set this is a failure like any other. n counts as 1 if it is less, and as all that were handed
+// over if it is more.
+func TooOld(r Record, n int, err error) error {
+	if err == nil {
+		err = errors.New("weir: the record is too old, and is not tried")
+	}
+	return &failedAtError{r, &tooOldError{max(n, 1), err}}
+}
+
+type tooOldError struct {
+	records int
+	err     error
+}
+
+func (e *tooOldError) Error() string { return e.err.Error() }
+func (e *tooOldError) Unwrap() error { return e.err }
+
 // FailedRecord returns the record that err names with [FailedAt], of several the first of the
 // shard, and whether it names one. It is for handlers that call others, and may have to undo what
 // those have done before the record.
@@ -131,19 +152,25 @@ var errNamedOther = errors.New("weir: FailedAt named a record that is not in the
 type blame struct {
 	named    bool // it failed at the first that is not done
 	rejected bool // what it failed at can never succeed
+	untried  int  // so many, from the first that is not done, were left out because of their age
 }
 
 // blamed is a record that an error names.
 type blamed struct {
 	Record
 	rejected bool
+	untried  int
 }
 
 // allBlamed appends those that err names to all. rejected says that err was rejected as a whole.
 func allBlamed(all []blamed, err error, rejected bool) []blamed {
 	switch e := err.(type) { //nolint:errorlint // it goes through the tree itself
 	case *failedAtError:
-		return append(all, blamed{e.at, rejected || errors.As(e.err, new(*rejectError))})
+		b := blamed{Record: e.at, rejected: rejected || errors.As(e.err, new(*rejectError))}
+		if old := (*tooOldError)(nil); errors.As(e.err, &old) {
+			b.untried = old.records
+		}
+		return append(all, b)
 	case *rejectError:
 		return allBlamed(all, e.err, true)
 	case interface{ Unwrap() error }:
@@ -168,19 +195,19 @@ func (d *delivery) where(err error) (blame, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first, rejected := len(d.kept.records), false
+	first, of := len(d.kept.records), blame{named: true}
 	for _, r := range all {
 		i, found := d.find(r.Record)
 		if r.from == nil || *r.from != *d.from || !found || i >= d.limit() {
 			return blame{}, fmt.Errorf("%w: %w", errNamedOther, err)
 		}
 		if i < first {
-			first, rejected = i, r.rejected
+			first, of.rejected, of.untried = i, r.rejected, min(r.untried, d.limit()-i)
 		}
 	}
 	if first < d.done { // Done said more
 		return blame{}, err
 	}
 	d.done = first
-	return blame{named: true, rejected: rejected}, err
+	return of, err
 }

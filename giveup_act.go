@@ -2,8 +2,10 @@ package weir
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -76,6 +78,19 @@ func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.T
 	return pause
 }
 
+// leaveOut gives up what the handler has left untried because of its age.
+func (l *shardLoop) leaveOut(d *delivery, err error, n int) {
+	d.mu.Lock()
+	from := d.done
+	d.mu.Unlock()
+	d.moveHead(from)
+	if d.last != nil { // it was tried before it got too old
+		err = fmt.Errorf("%w; before that: %w", err, d.last)
+	}
+	v := verdictOf{verdict{giveUp, n, deadletter.Age}, from, from + n}
+	d.dying = &dying{verdictOf: v, failure: err, last: err, letters: d.letters(v, err), untried: true}
+}
+
 // verdictOf is a verdict about the records of a delivery from one index to another.
 type verdictOf struct {
 	verdict
@@ -132,6 +147,7 @@ type dying struct {
 	letters []deadletter.Letter
 	tries   int
 	last    error // that the letters could not be put, or else failure
+	untried bool  // the handler left them out: they are none of those that a minute may have
 }
 
 // putLetters puts letters once, and returns the pause before it has to be tried again. It fails
@@ -150,7 +166,9 @@ func (l *shardLoop) putLetters(d *delivery) (time.Duration, error) {
 		l.lettersFailed(d, g.letters, err, g.tries, pause)
 		return pause, nil
 	}
-	l.in.givingUp.took(len(g.letters), policy.PerMinute, time.Now())
+	if !g.untried {
+		l.in.givingUp.took(len(g.letters), policy.PerMinute, time.Now())
+	}
 	l.in.counted.recordsGivenUp.Add(uint64(len(g.letters)))
 	l.tellGivenUp(d, g.verdictOf, g.letters, g.failure)
 	d.dying = nil
@@ -191,7 +209,8 @@ func (d *delivery) letters(v verdictOf, failure error) []deadletter.Letter {
 		attempts = d.alone // before it was found it failed with others
 	}
 	of.Version, of.App, of.Worker, of.Epoch = deadletter.Version, opts.App, opts.Worker, d.loop.term.Lease.Epoch
-	of.GivenUp, of.FirstFailure, of.LastFailure = time.Now().UTC(), d.failed.UTC(), time.Now().UTC()
+	of.GivenUp = time.Now().UTC()
+	of.FirstFailure, of.LastFailure = cmp.Or(d.failed.UTC(), of.GivenUp), cmp.Or(d.latest.UTC(), of.GivenUp)
 	of.Reason, of.Attempts, of.Together = v.reason, attempts, v.records
 	d.mu.Lock()
 	defer d.mu.Unlock()

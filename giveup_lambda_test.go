@@ -57,6 +57,17 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 			return nil
 		}
 	}
+	// leavesOld does not try what is older than an hour
+	leavesOld := func(b *weir.Batch) error {
+		n := 0
+		for n < len(b.Records) && time.Since(b.Records[n].ArrivalTime()) > time.Hour {
+			n++
+		}
+		if n == 0 {
+			return nil
+		}
+		return weir.TooOld(b.Records[0], n, nil)
+	}
 	named := func(err func(b *weir.Batch) error) answer {
 		return func(b *weir.Batch) error {
 			if strings.Contains(string(b.Records[0].Data), "a") && len(b.Records) == 6 && b.Attempt == 1 {
@@ -88,12 +99,21 @@ func TestWhatLambdaDoesWithFailures(t *testing.T) {
 		{
 			fact: "the age is that of each record, not of its batch", policy: &weir.GiveUp{MaxAge: time.Hour}, old: 1, batch: 6, answers: throws("a"),
 			calls: "abcdef! bcdef", letters: "a:1",
-			differs: "Lambda drops an old record without a try; weir gives up only what has failed",
+			differs: "Lambda drops an old record without a try; weir gives up only what has failed, unless the handler says TooOld",
 		},
 		{
 			fact: "what is too old is not handed over, and reported as called once", policy: &weir.GiveUp{MaxAge: time.Hour}, old: 6, batch: 6, answers: throws(""),
 			calls: "abcdef", letters: "",
 			differs: "after an outage, or a reset to yesterday, old records are handled; none becomes a letter untried",
+		},
+		{
+			fact: "a handler that leaves old records out: the age is that of each record", policy: &weir.GiveUp{}, old: 2, batch: 3, answers: leavesOld,
+			calls: "abc! c def", letters: "ab:0",
+		},
+		{
+			fact: "a handler that leaves old records out: what is too old is not handed over", policy: &weir.GiveUp{}, old: 6, batch: 3, answers: leavesOld,
+			calls: "abc! def!", letters: "abcdef:0",
+			differs: "Lambda reports one call, and so does the letter in its form",
 		},
 		// Bisecting.
 		{

@@ -319,6 +319,10 @@ func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause t
 		l.cutShort(began, cause)
 		return after, 0, false, cause
 	default:
+		if blame.untried > 0 && gives {
+			l.leaveOut(d, err, blame.untried)
+			return after, 0, false, nil
+		}
 		d.noteFailure(err, blame.named)
 		return after, l.afterFailure(d, err, blame, worked), false, nil
 	}

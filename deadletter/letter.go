@@ -36,8 +36,8 @@ type Letter struct {
 
 	GivenUp      time.Time `json:"given_up"` // by the worker's clock, as are the next two
 	Reason       Reason    `json:"reason"`
-	Attempts     int       `json:"attempts"` // calls of the handler that failed at the record, by this worker
-	FirstFailure time.Time `json:"first_failure"`
+	Attempts     int       `json:"attempts"`      // calls of the handler that failed at the record, by this worker
+	FirstFailure time.Time `json:"first_failure"` // these are GivenUp with Attempts 0
 	LastFailure  time.Time `json:"last_failure"`
 	Error        string    `json:"error"`           // the last: 4 KiB at most, without control characters
 	ErrorType    string    `json:"error_type"`      // Go's name of its type
@@ -56,7 +56,7 @@ type Reason string
 const (
 	Rejected Reason = "rejected" // the handler said that it can never succeed
 	Attempts Reason = "attempts" // it failed as often as it may
-	Age      Reason = "age"      // it failed, and was older than it may be
+	Age      Reason = "age"      // it was older than it may be, and failed or was left out untried
 	// Killed: the processes of workers died, one after the other, the last while it was handled by
 	// itself.
 	Killed Reason = "killed"
@@ -93,7 +93,7 @@ func typeOf(err error) string {
 	name := "*errors.errorString"
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch t := fmt.Sprintf("%T", err); t {
-		case "*errors.errorString", "*fmt.wrapError", "*weir.failedAtError", "*weir.rejectError":
+		case "*errors.errorString", "*fmt.wrapError", "*weir.failedAtError", "*weir.rejectError", "*weir.tooOldError":
 		default:
 			name = t
 		}

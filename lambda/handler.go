@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-go/weir"
 )
@@ -19,6 +20,15 @@ type Handler struct {
 	// Report has the answer say which records failed; see [FailedFrom]. Without it an answer means
 	// that all are done, whatever it says.
 	Report bool
+	// MaxAge leaves records untried, as [weir.TooOld] says, that arrived at the service longer ago
+	// than that by this machine's clock. So does Lambda, and unlike [weir.GiveUp].MaxAge it turns
+	// what is old after an outage, or after a reset to an earlier time, into letters. It needs
+	// [weir.GiveUp].To. Records whose time of arrival is not known have no age. 0, the default, is
+	// no bound.
+	MaxAge time.Duration
+	// Retries is told of a call of [Handler.Windows] that failed and is made again after a pause.
+	// Optional. Of all others the consumer tells.
+	Retries func(b *weir.Batch, err error, attempt int, pause time.Duration)
 }
 
 // errUnfit is for a record that no function of Lambda could get.
@@ -33,7 +43,11 @@ var errReported = errors.New("lambda: the function said that this record failed"
 func (h Handler) Handle(ctx context.Context, b *weir.Batch) error {
 	source := h.Source(b.Stream)
 	for from := 0; from < len(b.Records); {
-		event, n := fill(source, b.Records[from:])
+		rest := b.Records[from:]
+		if n := tooOld(len(rest), func(i int) time.Time { return rest[i].ArrivalTime() }, time.Now(), h.MaxAge); n > 0 {
+			return weir.TooOld(rest[0], n, fmt.Errorf("lambda: the record is older than %v, and is not tried", h.MaxAge))
+		}
+		event, n := fill(source, b.Records[from:], eventTail)
 		if n == 0 {
 			return weir.FailedAt(b.Records[from], weir.Reject(errUnfit))
 		}
@@ -70,11 +84,7 @@ func (h Handler) give(ctx context.Context, b *weir.Batch, event []byte, records 
 	if err != nil || !h.Report {
 		return err
 	}
-	ids := make([]string, len(records))
-	for i, r := range records {
-		ids[i] = r.SequenceNumber
-	}
-	failed, err := FailedFrom(answer, ids)
+	failed, err := FailedFrom(answer, numbers(records))
 	if err != nil {
 		return err
 	}
@@ -84,8 +94,16 @@ func (h Handler) give(ctx context.Context, b *weir.Batch, event []byte, records 
 	return nil
 }
 
-// fill returns an event of as many records as fit, and how many those are.
-func fill(s Source, records []weir.Record) (event []byte, n int) {
+func numbers(records []weir.Record) []string {
+	ids := make([]string, len(records))
+	for i, r := range records {
+		ids[i] = r.SequenceNumber
+	}
+	return ids
+}
+
+// fill returns an event of as many records as fit with a tail, and how many those are.
+func fill(s Source, records []weir.Record, tail string) (event []byte, n int) {
 	event = append(event, eventHead...)
 	for i, r := range records {
 		before := len(event)
@@ -93,9 +111,9 @@ func fill(s Source, records []weir.Record) (event []byte, n int) {
 			event = append(event, ',')
 		}
 		event = s.appendRecord(event, r)
-		if len(event)+len(eventTail) > MaxBytes {
-			return append(event[:before], eventTail...), i
+		if len(event)+len(tail) > MaxBytes {
+			return append(event[:before], tail...), i
 		}
 	}
-	return append(event, eventTail...), len(records)
+	return append(event, tail...), len(records)
 }

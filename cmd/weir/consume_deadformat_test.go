@@ -82,7 +82,7 @@ func TestWrongWordsAboutLambdasForm(t *testing.T) {
 		{"--dead-format is about giving records up", []string{"--exec=cat", "--dead-format=lambda"}},
 		{"use letter or lambda", []string{"--exec=cat", "--attempts=2", "--dead=s3://bucket", "--dead-format=x"}},
 		{"give --exec or --lambda, too", []string{"--attempts=2", "--dead=s3://bucket"}},
-		{"--maximum-retry-attempts or --max-age", []string{"--lambda=x", "--dead=s3://bucket"}},
+		{"--maximum-record-age-in-seconds or --max-age", []string{"--lambda=x", "--dead=s3://bucket"}},
 		{"--to and --lambda are two ways", []string{"--lambda=x", "--to=file:x"}},
 		{"a function says which records failed with --function-response-types", []string{"--lambda=x", "--exec-results"}},
 		{"--exec-credentials is about the command of --exec", []string{"--lambda=x", "--exec-credentials"}},

@@ -57,7 +57,7 @@ func (e executor) runWith(ctx context.Context, input io.Reader, files []*os.File
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return endGroup(cmd, false) }
 	cmd.WaitDelay = grace
-	err := runNoted(cmd)
+	err := runNoted(cmd, nil)
 	// it exited with 0, though something it started goes on
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
@@ -79,7 +79,8 @@ var commands struct {
 	running map[*exec.Cmd]bool
 }
 
-func runNoted(cmd *exec.Cmd) error {
+// runNoted runs a command. begun, if there is one, is called when it has started.
+func runNoted(cmd *exec.Cmd, begun func()) error {
 	note := func(running bool) {
 		commands.mu.Lock()
 		defer commands.mu.Unlock()
@@ -97,6 +98,9 @@ func runNoted(cmd *exec.Cmd) error {
 	}
 	note(true)
 	defer note(false)
+	if begun != nil {
+		begun()
+	}
 	return cmd.Wait()
 }
 

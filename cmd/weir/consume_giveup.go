@@ -16,7 +16,7 @@ import (
 type giveUpFlags struct {
 	dead     string
 	asLambda bool // letters are written in Lambda's form
-	rejects  bool // the command can say that a record can never succeed
+	rejects  bool // a command or a function can say that a record is to be given up
 	flag     *cobra.Command
 	place    letterPlace // the parsed dead, if anything is given up
 	letters  openLetters
@@ -54,7 +54,7 @@ func (g *giveUpFlags) apply(to *weir.GiveUp, handled bool) error {
 	case !handled:
 		return usagef("--dead is for what a command or a function fails at: give --exec or --lambda, too; or for what is not JSON, with --filter-not-json fail")
 	case !when && given("lambda"):
-		return usagef("--dead alone gives nothing up: say when, with --maximum-retry-attempts or --max-age")
+		return usagef("--dead alone gives nothing up: say when, with --maximum-retry-attempts, --maximum-record-age-in-seconds or --max-age")
 	case !when:
 		return usagef("--dead alone gives nothing up: say when, with --attempts or --max-age, or let the command say it, with --exec-results")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
@@ -22,9 +23,10 @@ command, which has to begin a runtime client of Lambda (such as python -m awslam
 event that Lambda makes of records of Kinesis, over Lambda's Runtime API on 127.0.0.1. Aggregates stay as they are, as in
 Lambda, unless --aggregates says otherwise; then the eventID of a record in one ends in its number there. A call that takes
 longer than --lambda-timeout has failed, and its process is ended and started again. What a process writes goes to standard
-error, with its number in front. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
+error, with its number in front, as far as --lambda-output allows. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
 it have single variables. The flags named as Lambda's parameters set weir's: --batch-size is --batch,
---maximum-retry-attempts N is --attempts N+1, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
+--maximum-retry-attempts N is --attempts N+1, --maximum-record-age-in-seconds gives up without a try what is older (at
+once, whatever --patience and --dead-per-minute say), --tumbling-window-in-seconds has the function get and return a state, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
 --parallel, --maximum-batching-window-in-seconds is --batch-wait, --starting-position is --from, --filter-criteria is --filter.
 --invoke URL posts the same event to an emulator of Lambda instead, unsigned, and starts no process. What is given up needs --dead, where Lambda drops it. With --parallelization-factor an event has records of one key.`
 
@@ -33,6 +35,7 @@ type lambdaFlags struct {
 	command   string
 	invoke    string // a URL
 	names     lambdaNames
+	limits    lambdaLimits
 	processes int
 	timeout   time.Duration
 	respond   []string
@@ -55,6 +58,7 @@ func (f *lambdaFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.command, "lambda", "", "shell `COMMAND` that runs a function of AWS Lambda, which handles each batch")
 	flags.StringVar(&f.invoke, "invoke", "", "`URL` of an emulator of AWS Lambda, whose function handles each batch; without a path the function is called as --app")
 	f.names.register(f)
+	f.limits.register(f)
 	flags.Var(&number[int]{to: &f.processes, parse: strconv.Atoi, low: 1, high: 1000, want: "1 to 1000"}, "lambda-processes", "at most so many processes of --lambda, 1 to 1000 (default: one for each core)")
 	flags.Var(&span{to: &f.timeout}, "lambda-timeout", "how long one call of a function may take, and its start, up to 24h (default 1m)")
 	flags.StringArrayVar(&f.respond, "function-response-types", nil, "`TYPE` of a function's answer: ReportBatchItemFailures lets it say which records failed")
@@ -69,7 +73,7 @@ func (f *lambdaFlags) register(cmd *cobra.Command) {
 func (f *lambdaFlags) apply(o *consumeOptions) error {
 	given := func(name string) bool { return f.flag.Flags().Changed(name) }
 	if !f.used() {
-		for _, name := range aboutFunctions {
+		for _, name := range append(aboutLimits, aboutFunctions...) {
 			if given(name) {
 				return usagef("--%s is about functions of AWS Lambda: give --lambda or --invoke, too", name)
 			}
@@ -115,6 +119,9 @@ func (f *lambdaFlags) apply(o *consumeOptions) error {
 			return usagef("--%s is about giving records up: say where their letters go, with --dead file:PATH", name)
 		}
 	}
+	if err := f.limits.apply(f, o); err != nil {
+		return err
+	}
 	set := func(name string, value int) error { return f.flag.Flags().Set(name, strconv.Itoa(value)) }
 	var problems []error
 	if !given("batch") {
@@ -155,6 +162,8 @@ type functions struct {
 	env     []string
 	arn     string
 	free    chan *function
+	memory  *memoryBound // nil without a bound
+	output  *outputs
 }
 
 // functions prepares processes, which are started when they are first needed.
@@ -165,7 +174,7 @@ func (o *consumeOptions) functions(t terminal, region string) *functions {
 	}
 	dir, _ := os.Getwd()
 	fs.env = append(environment(false),
-		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=128",
+		"AWS_LAMBDA_FUNCTION_NAME="+o.app, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE="+strconv.Itoa(o.lambda.limits.megabytes()),
 		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+o.app, "AWS_LAMBDA_LOG_STREAM_NAME="+strconv.Itoa(os.Getpid()),
 		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand", "AWS_REGION="+region, "AWS_DEFAULT_REGION="+region)
 	for name, value := range map[string]string{"LAMBDA_TASK_ROOT": dir, "_HANDLER": ""} {
@@ -178,8 +187,14 @@ func (o *consumeOptions) functions(t terminal, region string) *functions {
 			fs.env = append(fs.env, name+"="+value)
 		}
 	}
+	if most := o.lambda.limits.memory; most > 0 {
+		fs.memory = boundMemory(most, groupsMemory, func(err error) {
+			t.say(slog.LevelError, "--lambda-memory bounds nothing: the memory of processes cannot be measured: %v", err)
+		})
+	}
+	fs.output = passOutput(t.err, o.lambda.processes, o.lambda.limits.output, func(format string, args ...any) { t.say(slog.LevelWarn, format, args...) })
 	for i := range o.lambda.processes {
-		fs.free <- &function{of: fs, number: i + 1}
+		fs.free <- &function{of: fs, number: i + 1, output: processOutput{of: fs.output, number: i + 1}}
 	}
 	return fs
 }
@@ -200,6 +215,8 @@ func (fs *functions) close() error {
 	for range cap(fs.free) {
 		(<-fs.free).end(false)
 	}
+	fs.memory.close()
+	fs.output.close()
 	return nil
 }
 
@@ -207,6 +224,7 @@ func (fs *functions) close() error {
 type function struct {
 	of     *functions
 	number int
+	output processOutput
 
 	api    *lambda.Runtime // nil while there is no process
 	kill   context.CancelFunc
@@ -267,14 +285,14 @@ func (f *function) start(ctx context.Context) error {
 	f.api, f.kill, f.asked, f.exited, f.why = api, kill, asked, make(chan struct{}), nil
 	cmd := shell(life, f.of.command)
 	cmd.Env = append(f.of.env[:len(f.of.env):len(f.of.env)], "AWS_LAMBDA_RUNTIME_API="+api.Addr())
-	out := &prefixed{w: f.of.t.err, prefix: fmt.Sprintf("[function %d] ", f.number)}
+	out := &prefixed{w: &f.output, prefix: fmt.Sprintf("[function %d] ", f.number)}
 	cmd.Stdout, cmd.Stderr = out, out
 	ownGroup(cmd)
 	cmd.Cancel = func() error { return endGroup(cmd, !*asked) }
 	cmd.WaitDelay = grace
 	go func() { // ends with the process, which end sees to
 		defer close(f.exited)
-		f.why = runNoted(cmd)
+		f.why = f.of.bounded(cmd, f.number)
 		_ = endGroup(cmd, true) // what is left of it
 		out.flush()
 		api.Close()
@@ -343,9 +361,9 @@ func (o *consumeOptions) source(region string) func(stream string) lambda.Source
 }
 
 // byFunctions has functions of Lambda handle what is read.
-func (o *consumeOptions) byFunctions(t terminal, region string) destination {
+func (o *consumeOptions) byFunctions(t terminal, region string) (destination, error) {
 	fs := o.functions(t, region)
-	to := handledBy(lambda.Handler{Invoke: fs.invoke, Source: o.source(region), Report: len(o.lambda.respond) > 0})
+	to, err := o.byFunction(t, fs.invoke, region)
 	to.close = fs.close
-	return to
+	return to, err
 }

@@ -37,7 +37,7 @@ func invokeURL(given, app string) (string, error) {
 }
 
 // byInvoking has the function behind a URL handle what is read.
-func (o *consumeOptions) byInvoking(region string) destination {
+func (o *consumeOptions) byInvoking(t terminal, region string) (destination, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 100
 	i := &invoker{o.lambda.invoke, &http.Client{
@@ -45,12 +45,12 @@ func (o *consumeOptions) byInvoking(region string) destination {
 		// An event goes to whom it was meant for.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	to := handledBy(lambda.Handler{Invoke: i.call, Source: o.source(region), Report: len(o.lambda.respond) > 0})
+	to, err := o.byFunction(t, i.call, region)
 	to.close = func() error {
 		transport.CloseIdleConnections()
 		return nil
 	}
-	return to
+	return to, err
 }
 
 // call gives an event to the function and returns its answer.

@@ -20,6 +20,7 @@ const asFunction = "WEIR_TEST_AS_FUNCTION"
 func init() {
 	otherRole = func() {
 		if kind := os.Getenv(asFunction); kind != "" {
+			beSum(kind)
 			beFunction(kind)
 		}
 	}
@@ -64,6 +65,8 @@ func beFunction(kind string) {
 				time.Sleep(time.Hour)
 			case "dies":
 				os.Exit(3)
+			case "leaks":
+				leak()
 			case "throws":
 				post("invocation/"+id+"/error", `{"errorMessage":"first time","errorType":"ValueError"}`)
 				continue
@@ -155,7 +158,9 @@ func TestAFunctionDoesNotGetCredentialsUnlessTheyArePassed(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv(storeVariable, "secret store")
 	o := consumeOptions{app: "a", lambda: lambdaFlags{processes: 1, pass: []string{storeVariable}}}
-	env := strings.Join(o.functions(terminal{}, "eu-west-1").env, "\n")
+	fs := o.functions(terminal{}, "eu-west-1")
+	defer func() { _ = fs.close() }()
+	env := strings.Join(fs.env, "\n")
 	if strings.Contains(env, "AWS_SECRET_ACCESS_KEY=") || !strings.Contains(env, storeVariable+"=secret store") || !strings.Contains(env, "AWS_REGION=eu-west-1") {
 		t.Error(env)
 	}
@@ -178,6 +183,29 @@ func TestWrongFlagsOfFunctions(t *testing.T) {
 		{"--lambda=x --batch-size=0", "1 to 10000"},
 		{"--lambda=x --maximum-retry-attempts=3", "--maximum-retry-attempts is about giving records up"},
 		{"--lambda=x --maximum-retry-attempts=-2", "-1 to 9999"},
+		{"--lambda=x --maximum-record-age-in-seconds=60", "say where their letters go"},
+		{"--lambda=x --maximum-record-age-in-seconds=59 --dead=file:x", "60 to 604800"},
+		{"--lambda=x --maximum-record-age-in-seconds=0 --dead=file:x", "60 to 604800"},
+		{"--lambda=x --maximum-record-age-in-seconds=60s --dead=file:x", "60 to 604800"},
+		{"--lambda=x --maximum-record-age-in-seconds=604801 --dead=file:x", "60 to 604800"},
+		{"--lambda=x --maximum-record-age-in-seconds=60 --max-age=1m --dead=file:x", "give one of them"},
+		{"--exec=x --maximum-record-age-in-seconds=60", "give --lambda"},
+		{"--exec=x --lambda-memory=64MiB", "give --lambda"},
+		{"--lambda=x --lambda-memory=1MiB", "16MiB to 1024GiB"},
+		{"--lambda=x --lambda-memory=much", "16MiB to 1024GiB"},
+		{"--invoke=http://h --lambda-memory=64MiB", "--invoke starts none"},
+		{"--invoke=http://h --lambda-output=64KiB", "--invoke starts none"},
+		{"--exec=x --lambda-output=64KiB", "give --lambda"},
+		{"--lambda=x --lambda-output=1000", "1KiB to 1GiB"},
+		{"--exec=x --tumbling-window-in-seconds=60", "give --lambda"},
+		{"--lambda=x --tumbling-window-in-seconds=901", "0 to 900"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --dead=file:x", "none is given up"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --maximum-retry-attempts=0 --dead=file:x", "--maximum-retry-attempts does not go with"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --bisect-batch-on-function-error --dead=file:x", "--bisect-batch-on-function-error does not go with"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --maximum-record-age-in-seconds=60 --dead=file:x", "--maximum-record-age-in-seconds does not go with"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --parallelization-factor=2", "one after the other"},
+		{"--lambda=x --tumbling-window-in-seconds=60 --parallel=2", "one after the other"},
+		{`--lambda=x --tumbling-window-in-seconds=60 --filter={"data":{"a":[1]}} --filter-not-json=fail`, "pass or drop"},
 		{"--lambda=x --bisect-batch-on-function-error", "--dead"},
 		{"--lambda=x --exec-results", "--exec"},
 		{"--invoke=x --lambda=y", "two ways to reach"},

@@ -87,9 +87,9 @@ func (o *consumeOptions) destination(ctx context.Context, t terminal, region str
 	case o.execResults.on:
 		return handledBy(asking{executor{t, o.exec, o.out, o.execCredentials}}), nil
 	case o.lambda.invoke != "":
-		return o.byInvoking(region), nil
+		return o.byInvoking(t, region)
 	case o.lambda.command != "":
-		return o.byFunctions(t, region), nil
+		return o.byFunctions(t, region)
 	case o.exec != "":
 		return handledBy(executor{t, o.exec, o.out, o.execCredentials}), nil
 	case o.to.file != "":

@@ -1,0 +1,205 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/retry"
+)
+
+// Windows has a function handle the records of each shard in tumbling windows of the time at which
+// they arrived, as Lambda does: an event names its window and has the state that the answer before
+// it had, and when the window is over one more event without records is its final one. size is
+// whole seconds, 1 s to 15 min.
+//
+// State is in memory only. The checkpoint stays before a window's first record until its final
+// event is answered; whoever has the shard next, after a crash or a hand-off, begins the window
+// again, with no state. So each record is in a final state at least once, and a function that keeps
+// results under the window's start and the shard keeps each once.
+//
+// A window is over when a later record comes, or the shard was seen to have nothing more 5 s after
+// its end, or the shard ends. What comes for it after that has a final event of its own. So has
+// what comes after its state was larger than [MaxState]: then the final event before that is marked
+// as early, too.
+//
+// A call that fails is tried again with the same state, a few times; then the window is begun
+// again, after a pause, and so on until it succeeds. No record is given up, so MaxAge must be 0.
+func (h Handler) Windows(size time.Duration) (weir.ShardHandlers, error) {
+	if size < time.Second || size > 15*time.Minute || size%time.Second != 0 {
+		return weir.ShardHandlers{}, fmt.Errorf("lambda: windows of %v: use whole seconds, from 1s to 15m", size)
+	}
+	if h.MaxAge != 0 {
+		return weir.ShardHandlers{}, errors.New("lambda: Handler.MaxAge must be 0 with windows: a window is of all of its records")
+	}
+	return weir.ShardHandlers{
+		Pull: func(ctx context.Context, s *weir.Shard) error {
+			return (&windows{Handler: h, size: size, shard: s, source: h.Source(s.Stream)}).read(ctx)
+		},
+		Idle: time.Second,
+	}, nil
+}
+
+// windows are those of a shard for one term, one after the other.
+type windows struct {
+	Handler
+	size   time.Duration
+	shard  *weir.Shard
+	source Source
+
+	open   bool
+	span   span          // of the window that is open
+	state  []byte        // … and its state
+	upTo   weir.Position // after the last record that is in the state
+	latest time.Time     // arrival of the latest record; zero after a window that did not pass
+}
+
+// read handles the shard until it or the term ends.
+func (w *windows) read(ctx context.Context) error {
+	held := false
+	for b, err := range w.shard.Batches() {
+		if err != nil {
+			return nil // the next owner begins what is open again
+		}
+		for rest := b.Records; len(rest) > 0; {
+			n, of, latest := sameWindow(len(rest), func(i int) time.Time { return rest[i].ArrivalTime() }, w.latest, w.size)
+			if w.open && of != w.span {
+				if err := w.final(ctx, b, false); err != nil {
+					return err
+				}
+			}
+			if !w.open {
+				w.open, w.span, w.state = true, of, []byte(noState)
+			}
+			done, err := w.handle(ctx, b, rest[:n])
+			if err != nil {
+				return err
+			}
+			if done == n {
+				w.latest = latest
+			} // else the window ended early, and the rest is placed anew
+			rest = rest[done:]
+		}
+		if w.open && (b.End || w.span.passed(b.Tip)) {
+			if err := w.final(ctx, b, false); err != nil {
+				return err
+			}
+			w.latest = time.Time{}
+		}
+		if b.End {
+			return nil // which is what notes the end
+		}
+		if held != w.open {
+			if held = w.open; held {
+				w.shard.Hold("by an open window")
+			} else {
+				w.shard.Hold("")
+			}
+		}
+	}
+	return nil
+}
+
+// handle gives records of the open window to the function. It returns how many are done: less than
+// all if their state was too large and has ended the window.
+func (w *windows) handle(ctx context.Context, b *weir.Batch, records []weir.Record) (done int, err error) {
+	for done < len(records) {
+		rest := records[done:]
+		event, n := fill(w.source, rest, w.about(false, false).tail())
+		if n == 0 {
+			return done, errUnfit
+		}
+		failed, err := w.try(ctx, b, event, rest[:n])
+		if err != nil {
+			return done, err
+		}
+		done += failed
+		w.upTo = records[done-1].Position()
+		if len(w.state) > MaxState {
+			if err := w.final(ctx, b, true); err != nil {
+				return done, err
+			}
+			w.latest = time.Time{}
+			return done, nil
+		}
+	}
+	return done, nil
+}
+
+const (
+	windowTries           = 5 // of a call, before the window is begun again
+	firstPause, lastPause = 100 * time.Millisecond, 5 * time.Second
+)
+
+// try gives an event to the function until it has done some of its records, and returns how many.
+func (w *windows) try(ctx context.Context, b *weir.Batch, event []byte, records []weir.Record) (done int, err error) {
+	err = w.again(ctx, b, func() error {
+		answer, err := w.Invoke(ctx, b, event)
+		if err != nil {
+			return err
+		}
+		state, err := stateOf(answer)
+		if err != nil {
+			return err
+		}
+		if done = len(records); w.Report {
+			if done, err = FailedFrom(answer, numbers(records)); err != nil {
+				return err
+			}
+		}
+		if done == 0 {
+			return fmt.Errorf("%w (%s)", errReported, records[0].SequenceNumber)
+		}
+		w.state = state
+		return nil
+	})
+	return done, err
+}
+
+// final ends the open window with an event of its own, and moves the checkpoint past it.
+func (w *windows) final(ctx context.Context, b *weir.Batch, early bool) error {
+	event, _ := fill(w.source, nil, w.about(true, early).tail())
+	err := w.again(ctx, b, func() error {
+		if len(event) > MaxBytes {
+			return fmt.Errorf("lambda: a state of %d bytes does not fit into an event of 6 MiB", len(w.state))
+		}
+		answer, err := w.Invoke(ctx, b, event)
+		if err == nil && w.Report {
+			_, err = FailedFrom(answer, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.open, w.state = false, nil
+	return w.shard.Done(w.upTo)
+}
+
+// again calls the function until that succeeds, or has failed too often.
+func (w *windows) again(ctx context.Context, b *weir.Batch, call func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := call()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case attempt == windowTries:
+			return fmt.Errorf("lambda: the window from %s failed %d times in a row and is begun again: %w", w.span.start.Format(time.RFC3339), attempt, err)
+		}
+		pause := retry.Pause(firstPause, lastPause, attempt)
+		if w.Retries != nil {
+			w.Retries(b, err, attempt, pause)
+		}
+		if err := retry.Wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *windows) about(final, early bool) about {
+	return about{w.span, w.state, w.shard.Shard, w.source.StreamARN, final, early}
+}
