@@ -22,7 +22,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"lagOf":   lagOf,
 	"rate":    func(bytes float64) string { return lease.LoadOf(bytes).String() },
 	"appLink": func(app string) string { return link("app", "app", app) },
-}).ParseFS(assets, "assets/pages.html"))
+}).ParseFS(assets, "assets/*.html"))
 
 // clean keeps what a terminal or a page would not show as it is, such as marks that turn the
 // direction of what follows, from changing how a line reads.

@@ -100,6 +100,7 @@ func (h *handler) lookAtAll(ctx context.Context, names []string) ([]application,
 
 type appPage struct {
 	pageHead
+	Change      string // a link
 	It          application
 	NoLags      string
 	Streams     []choice
@@ -135,6 +136,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	p := appPage{pageHead: headOf(app, app, appPoll)}
 	p.age(s)
 	p.It = assess(app, s, p.Now)
+	p.Change = h.changeLink(app, lease.Key{})
 	if h.opts.Lags == nil {
 		p.NoLags = "Without access to Kinesis the page does not know whether records wait: it shows who reads what, and how old each checkpoint is."
 	}
@@ -282,6 +284,7 @@ func (p *appPage) list(shards []shardInfo, span, wanted string) {
 type shardPage struct {
 	pageHead
 	Of      shardInfo
+	Change  string // a link
 	Lineage []relative
 	// of the lease, and of its worker about it
 	Troubles []lease.Trouble
@@ -306,6 +309,7 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	}
 	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}
 	p.Shard = shortID(key.Shard)
+	p.Change = h.changeLink(app, key)
 	p.AppLink = link("app", "app", app, "stream", key.Stream)
 	p.age(s)
 	related := func(how string, ids []string) {

@@ -140,21 +140,12 @@ func (o *resetOptions) ofOneStream() (id string, err error) {
 	return "", usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 }
 
-// parseTo reads a --to. One that says how long ago is that long before the service's time, which is
-// not known yet.
+// parseTo reads a --to.
 func parseTo(s string) (w change.Wish, ago *time.Duration, err error) {
-	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
-		if d < 0 {
-			return w, nil, usagef("--to %s lies in the future", s)
-		}
-		return w, &d, nil
+	if w, ago, err = change.ParseTo(s); err != nil {
+		return w, nil, usagef("--to %v", err)
 	}
-	p, err := shard.Parse(s)
-	if err != nil || p.IsZero() || p.IsEnd() {
-		return w, nil, usagef("--to %q is no place to read from: use oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard", s)
-	}
-	w.To = p
-	return w, nil, nil
+	return w, ago, nil
 }
 
 // resetReport is what reset shows.

@@ -256,3 +256,21 @@ func TestResetChildrenWaitForTheirParentsAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestParseTo(t *testing.T) {
+	for in, want := range map[string]string{"oldest": "oldest", "latest": "latest", "2026-01-31T11:00:00Z": "2026-01-31T11:00:00.000Z", "33+2": "33+2", "15m": "15m0s ago", "0s": "0s ago"} {
+		w, ago, err := ParseTo(in)
+		got := w.To.String()
+		if ago != nil {
+			got += ago.String() + " ago"
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", in, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "end", "-5m", "yesterday"} {
+		if w, ago, err := ParseTo(bad); err == nil {
+			t.Errorf("%q: %v, %v", bad, w, ago)
+		}
+	}
+}
