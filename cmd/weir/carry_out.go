@@ -59,16 +59,37 @@ var fileForm = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
 // chooses one.
 func dumpProgress(app string, v lease.View, path string, now time.Time) (string, error) {
 	if path == "" {
-		path = fmt.Sprintf("weir-%s-%s.ndjson", fileForm.ReplaceAllString(app, "_"), now.UTC().Format("20060102T150405Z"))
+		path = dumpName(app, now, 0)
 	}
 	return path, writeDump(path, dump.Of(app, v))
 }
 
+// dumpName is the name of the file for an application's progress at a time, the nth one.
+func dumpName(app string, now time.Time, n int) string {
+	name := fmt.Sprintf("weir-%s-%s", fileForm.ReplaceAllString(app, "_"), now.UTC().Format("20060102T150405Z"))
+	if n > 0 {
+		name += fmt.Sprintf("-%d", n+1)
+	}
+	return name + ".ndjson"
+}
+
+// existsError says that there is a file of that path already.
+type existsError struct{ path string }
+
+func (e existsError) Error() string {
+	return fmt.Sprintf("the file %s exists already: name another one", e.path)
+}
+
 // writeDump writes a dump to a file that does not exist yet, for good.
-func writeDump(path string, f dump.File) (err error) {
+func writeDump(path string, f dump.File) error {
+	return writeNew(path, func(file *os.File) error { return dump.Write(file, f) })
+}
+
+// writeNew writes a file that does not exist yet, for good. It fails with an existsError if it does.
+func writeNew(path string, write func(*os.File) error) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("the file %s exists already: name another one", path)
+		return existsError{path}
 	}
 	if err != nil {
 		return fmt.Errorf("the file %s cannot be made: %w", path, rootError(err))
@@ -78,7 +99,7 @@ func writeDump(path string, f dump.File) (err error) {
 			err = errors.Join(fmt.Errorf("the file %s cannot be written: %w", path, rootError(err)), os.Remove(path))
 		}
 	}()
-	if err := dump.Write(file, f); err != nil {
+	if err := write(file); err != nil {
 		return err
 	}
 	return file.Sync()
