@@ -162,8 +162,8 @@ func (s shownStore) said(err error) error {
 // withoutPassword is what whoever reaches an address learns.
 const withoutPassword = "whoever reaches it sees names of streams, shards and workers, positions and errors, without a password"
 
-// serveUntil serves on an address until ctx ends, and says where, and what that means when it is not
-// only for this machine.
+// serveUntil serves on an address until ctx ends, and says where. open is what it means that not
+// only this machine reaches it.
 func serveUntil(ctx context.Context, t terminal, addr string, page http.Handler, open string, where func(addr string) string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
