@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"log/slog"
 	"net/http"
 	"path"
 	"strings"
@@ -35,7 +36,24 @@ type Options struct {
 	// Hosts are names by which a browser may ask for the page over a loopback connection, as when a
 	// reverse proxy on the same machine passes its own name on. Addresses and localhost always
 	// may. Default: no other.
+	//
+	// A write is answered under these names, localhost and addresses only, wherever it comes in: a
+	// program that sets Authorize names its own here, too.
 	Hosts []string
+	// Authorize, if any, has the page change things: pause, drain, move checkpoints. It is called
+	// with each write, before it is done, and says who may: an error refuses it, and is shown to
+	// who asked. Calls may overlap. Default: nobody may, and the page only shows.
+	Authorize func(*http.Request, Action) error
+	// User names who asks, for the log and for the page that shows what can be changed. It decides
+	// nothing. Default: nobody is named.
+	User func(*http.Request) string
+	// SaveProgress keeps the progress of an application before a Reset, and returns the place for
+	// who asked. It gets lines of text as "weir group import" reads them, which it may keep. An
+	// error ends the reset before anything is changed. Without it, or without Kinesis, resets are
+	// refused.
+	SaveProgress func(ctx context.Context, app string, progress []byte) (place string, err error)
+	// Logger is told of each write, done or refused, and of who asked. Default: slog.Default().
+	Logger *slog.Logger
 }
 
 // Lag is how far a shard is behind its checkpoint.
@@ -52,12 +70,13 @@ var errCannotList = errors.New("this store cannot list the applications that it 
 //go:embed assets
 var assets embed.FS
 
-// Handler is the page of a store's applications. It answers GET and HEAD only and writes nothing.
-// It may be mounted anywhere; its store may be in use by a consumer of the same process. It asks
-// the store only while somebody has the page open, at most once a second for an application, and
-// starts no goroutine. It asks nobody for a password: whoever reaches it sees names of streams,
-// shards and workers, positions and error texts, so put it behind what the rest of your tools is
-// behind.
+// Handler is the page of a store's applications. Without Options.Authorize it answers GET and HEAD
+// only and writes nothing. With it a write is a POST that comes from the page itself, carries what
+// was shown, and is refused when that has changed. It may be mounted anywhere; its store may be in
+// use by a consumer of the same process. It asks the store only while somebody has the page open,
+// at most once a second for an application, and starts no goroutine. It asks nobody for a password:
+// whoever reaches it sees names of streams, shards and workers, positions and error texts, so put
+// it behind what the rest of your tools is behind.
 func Handler(store lease.Store, o Options) http.Handler {
 	h := &handler{observer: newObserver(store, o), opts: o}
 	o.Prefix = strings.TrimSuffix(o.Prefix, "/")
@@ -86,9 +105,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "over a loopback address this page answers to localhost, to IP addresses and to the names it was told (Options.Hosts, weir dashboard --host), not to other names", http.StatusForbidden)
 		return
 	}
+	if r.Method == http.MethodPost && r.URL.Path == "/write" {
+		h.serveWrite(w, r)
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		head.Set("Allow", "GET, HEAD")
-		http.Error(w, "this page only shows: GET and HEAD", http.StatusMethodNotAllowed)
+		http.Error(w, "this is only shown: GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
 	switch r.URL.Path {
@@ -104,6 +127,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveShard(w, r)
 	case "/events":
 		h.serveEvents(w, r)
+	case "/change":
+		h.serveChange(w, r)
+	case "/reset":
+		h.serveReset(w, r)
 	case "/page.css", "/page.js":
 		h.serveAsset(w, r)
 	default:
@@ -151,7 +178,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, kind string, text 
 		}
 	}
 	w.WriteHeader(status)
-	if r.Method == http.MethodGet {
+	if r.Method != http.MethodHead {
 		_, _ = w.Write(text) // who asked may have left
 	}
 }

@@ -163,15 +163,16 @@ if ! current debian "$here/servers/debian.txt"; then
 	mv "$new" "$deps/debian"
 fi
 
-# Go's programs, so they need nothing but libc.
-if ! current prometheus "$here/servers/prometheus.txt"; then
-	need apt-get 'Prometheus and promtool come from the packages of Debian or one of its kind'
-	echo "fetch-servers: Prometheus into $deps/prometheus" >&2
-	new=$deps/prometheus.$$
+# single FOLDER: one package, with no libraries but those that every Debian has.
+single() {
+	current "$1" "$here/servers/$1.txt" && return
+	need apt-get "$1 comes from the packages of Debian or one of its kind"
+	echo "fetch-servers: $1 into $deps/$1" >&2
+	new=$deps/$1.$$
 	trap 'rm -rf "$new"' EXIT
 	rm -rf "$new"
 	mkdir -p "$new/debs"
-	package=$(grep -v '^#' "$here/servers/prometheus.txt")
+	package=$(grep -v '^#' "$here/servers/$1.txt")
 	get() { (cd "$new/debs" && apt-get -q download "$package" 2>&1); }
 	said=$(get) || {
 		test "$(id -u)" -eq 0 && apt-get -q update >&2
@@ -182,10 +183,12 @@ if ! current prometheus "$here/servers/prometheus.txt"; then
 	}
 	for deb in "$new"/debs/*.deb; do dpkg -x "$deb" "$new"; done
 	rm -rf "$new/debs"
-	cat "$here/servers/prometheus.txt" >"$new/.fetched"
-	rm -rf "$deps/prometheus"
-	mv "$new" "$deps/prometheus"
-fi
+	cat "$here/servers/$1.txt" >"$new/.fetched"
+	rm -rf "${deps:?}/$1"
+	mv "$new" "$deps/$1"
+}
+single prometheus
+single nginx
 
 # apt_of FOLDER COMMAND...: apt-get or apt-cache with sources, lists and installed packages (none) of FOLDER's own.
 apt_of() {

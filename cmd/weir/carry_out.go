@@ -15,9 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-go/weir/cmd/weir/internal/dump"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/internal/dump"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -58,16 +59,38 @@ var fileForm = regexp.MustCompile(`[^a-zA-Z0-9._-]+`)
 // chooses one.
 func dumpProgress(app string, v lease.View, path string, now time.Time) (string, error) {
 	if path == "" {
-		path = fmt.Sprintf("weir-%s-%s.ndjson", fileForm.ReplaceAllString(app, "_"), now.UTC().Format("20060102T150405Z"))
+		path = dumpName(app, now, 0)
 	}
 	return path, writeDump(path, dump.Of(app, v))
 }
 
+// dumpName is the name of the file for an application's progress at a time, the nth one.
+func dumpName(app string, now time.Time, n int) string {
+	name := fmt.Sprintf("weir-%s-%s", fileForm.ReplaceAllString(app, "_"), now.UTC().Format("20060102T150405Z"))
+	if n > 0 {
+		name += fmt.Sprintf("-%d", n+1)
+	}
+	return name + ".ndjson"
+}
+
+// existsError says that there is a file of that path already.
+type existsError struct{ path string }
+
+func (e existsError) Error() string {
+	return fmt.Sprintf("the file %s exists already: name another one", e.path)
+}
+
 // writeDump writes a dump to a file that does not exist yet, for good.
-func writeDump(path string, f dump.File) (err error) {
+func writeDump(path string, f dump.File) error {
+	return writeNew(path, func(file *os.File) error { return dump.Write(file, f) })
+}
+
+// writeNew writes a file that does not exist yet, for good. It fails with an existsError if there
+// is one.
+func writeNew(path string, write func(*os.File) error) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("the file %s exists already: name another one", path)
+		return existsError{path}
 	}
 	if err != nil {
 		return fmt.Errorf("the file %s cannot be made: %w", path, rootError(err))
@@ -77,7 +100,7 @@ func writeDump(path string, f dump.File) (err error) {
 			err = errors.Join(fmt.Errorf("the file %s cannot be written: %w", path, rootError(err)), os.Remove(path))
 		}
 	}()
-	if err := dump.Write(file, f); err != nil {
+	if err := write(file); err != nil {
 		return err
 	}
 	return file.Sync()
@@ -92,118 +115,29 @@ func rootError(err error) error {
 	return err
 }
 
-// outcome is what became of steps, in their order.
-type outcome struct {
-	state map[lease.Key]string
-	done  int
-	left  int // not done: changed meanwhile, or not reached
-	err   error
-}
+// outcome is what became of steps.
+type outcome struct{ operate.Outcome }
 
-// What became of a step.
-const (
-	stepDone      = "done"
-	stepUnchanged = "unchanged"
-	stepMeanwhile = "changed meanwhile"
-	stepLeft      = "not done"
-)
-
-// carryOut carries steps out in their order, as many at a time as a store takes well. Whatever
-// stops it, each step is done or not, and the outcome says which.
+// carryOut carries steps out, and shows how far it is.
 func carryOut(ctx context.Context, t terminal, store openStore, app string, steps []change.Step) outcome {
-	const together = 50
-	out := outcome{state: make(map[lease.Key]string, len(steps))}
 	shown := newBar(t, "changing leases", len(steps))
 	defer shown.finish()
-	var doubt []change.Step
-	for len(steps) > 0 {
-		some := steps[:min(together, len(steps))]
-		if out.err = ctx.Err(); out.err != nil {
-			break
-		}
-		if out.err = out.apply(ctx, store, app, some); out.err != nil {
-			doubt, steps = some, steps[len(some):]
-			break
-		}
-		steps = steps[len(some):]
-		shown.add(len(some))
-	}
-	if len(doubt) > 0 { // a store that does not answer may have done it all the same
-		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 8*time.Second)
-		defer cancel()
-		view, err := store.View(look, app, "")
-		for _, s := range doubt {
-			if out.state[s.Key] == "" {
-				out.note(s, err == nil && s.Happened(view), stepLeft)
-			}
-		}
-	}
-	for _, s := range steps {
-		out.note(s, false, stepLeft)
-	}
-	return out
-}
-
-func (o *outcome) apply(ctx context.Context, store openStore, app string, steps []change.Step) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	var single []lease.Action
-	var whose []change.Step
-	for _, s := range steps {
-		if len(s.Actions) == 1 {
-			single, whose = append(single, s.Actions...), append(whose, s)
-		}
-	}
-	if len(single) > 0 {
-		did, err := store.Apply(ctx, app, single)
-		if err != nil {
-			return store.trouble(err)
-		}
-		for i, s := range whose {
-			o.note(s, did[i], stepMeanwhile)
-		}
-	}
-	for _, s := range steps {
-		happened := true
-		// each only if the one before took effect
-		for i := 0; i < len(s.Actions) && len(s.Actions) > 1 && happened; i++ {
-			did, err := store.Apply(ctx, app, s.Actions[i:i+1])
-			if err != nil {
-				return store.trouble(err)
-			}
-			happened = did[0]
-		}
-		if len(s.Actions) != 1 {
-			o.note(s, happened, stepMeanwhile)
-		}
-	}
-	return nil
-}
-
-func (o *outcome) note(s change.Step, happened bool, otherwise string) {
-	switch {
-	case len(s.Actions) == 0:
-		o.state[s.Key] = stepUnchanged
-	case happened:
-		o.state[s.Key] = stepDone
-		o.done++
-	default:
-		o.state[s.Key] = otherwise
-		o.left++
-	}
+	out := operate.CarryOut(ctx, store, app, steps, shown.add)
+	out.Err = store.trouble(out.Err)
+	return outcome{out}
 }
 
 // failure is the error of an outcome in which something is left to do. what is what would have been
 // done.
 func (o *outcome) failure(what string) error {
 	switch {
-	case o.left == 0:
+	case o.Left == 0:
 		return nil // also when the store did not answer: it was seen to have happened
-	case o.err != nil:
+	case o.Err != nil:
 		return plainError{fmt.Sprintf("%s of %s %s, then: %s; what is done stays done, and the command can be run again for the rest",
-			figures.Count(o.done), some(o.done+o.left, "lease"), what, explain(o.err)), o.err}
+			figures.Count(o.Done), some(o.Done+o.Left, "lease"), what, explain(o.Err)), o.Err}
 	default:
-		return fmt.Errorf("%s of %s %s; the others changed while this ran: run the command again for them", figures.Count(o.done), some(o.done+o.left, "lease"), what)
+		return fmt.Errorf("%s of %s %s; the others changed while this ran: run the command again for them", figures.Count(o.Done), some(o.Done+o.Left, "lease"), what)
 	}
 }
 
@@ -217,12 +151,12 @@ type stepInfo struct {
 	State  string `json:"state"` // planned, unchanged, done, changed meanwhile, not done
 }
 
-func stepInfos(steps []change.Step, state map[lease.Key]string) []stepInfo {
+func stepInfos(steps []change.Step, state map[lease.Key]operate.State) []stepInfo {
 	all := []stepInfo{}
 	for _, s := range steps {
-		info := stepInfo{s.Stream, s.Shard, s.From.String(), s.To.String(), s.Why, cmp.Or(state[s.Key], "planned")}
+		info := stepInfo{s.Stream, s.Shard, s.From.String(), s.To.String(), s.Why, cmp.Or(string(state[s.Key]), "planned")}
 		if len(s.Actions) == 0 {
-			info.State = stepUnchanged
+			info.State = string(operate.Unchanged)
 		}
 		all = append(all, info)
 	}

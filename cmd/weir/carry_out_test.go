@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -61,8 +62,8 @@ func TestCarryOut(t *testing.T) {
 			store := openStore{Store: &c.store}
 			steps := creations(120)
 			out := carryOut(t.Context(), silent, store, "a", steps)
-			if out.done != c.done || out.left != c.left || len(out.state) != 120 {
-				t.Errorf("%d done, %d left, %d in all", out.done, out.left, len(out.state))
+			if out.Done != c.done || out.Left != c.left || len(out.State) != 120 {
+				t.Errorf("%d done, %d left, %d in all", out.Done, out.Left, len(out.State))
 			}
 			err := out.failure("moved")
 			if (err == nil) != (c.says == "") || err != nil && !strings.HasPrefix(err.Error(), c.says) {
@@ -73,8 +74,8 @@ func TestCarryOut(t *testing.T) {
 				t.Errorf("%v, %d leases", err, len(v.Leases))
 			}
 			c.store.fails = 99
-			if out := carryOut(t.Context(), silent, store, "a", steps); out.done+c.done != 120 || out.left != c.done {
-				t.Errorf("again: %d done, %d left", out.done, out.left)
+			if out := carryOut(t.Context(), silent, store, "a", steps); out.Done+c.done != 120 || out.Left != c.done {
+				t.Errorf("again: %d done, %d left", out.Done, out.Left)
 			}
 		})
 	}
@@ -83,7 +84,7 @@ func TestCarryOut(t *testing.T) {
 // Who came first wins: a lease that changed since it was seen is left alone, and said.
 func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 	store := openStore{Store: memstore.New()}
-	if out := carryOut(t.Context(), silent, store, "a", creations(3)); out.done != 3 {
+	if out := carryOut(t.Context(), silent, store, "a", creations(3)); out.Done != 3 {
 		t.Fatalf("%+v", out)
 	}
 	move := func(id string, epoch uint64) change.Step {
@@ -93,11 +94,11 @@ func TestCarryOutWhatChangedMeanwhile(t *testing.T) {
 	anew := move("1", 7) // a step of several actions, the first of which fails
 	anew.Actions = append(anew.Actions, lease.Action{Kind: lease.Delete, Key: anew.Key, Epoch: 1})
 	out := carryOut(t.Context(), silent, store, "a", []change.Step{move("0", 1), anew, move("2", 7), {Key: lease.Key{Stream: "s", Shard: "9"}}})
-	if err := out.failure("moved"); out.done != 1 || out.left != 2 || err == nil || !strings.Contains(err.Error(), "1 of 3 leases moved; the others changed") {
+	if err := out.failure("moved"); out.Done != 1 || out.Left != 2 || err == nil || !strings.Contains(err.Error(), "1 of 3 leases moved; the others changed") {
 		t.Errorf("%+v, %v", out, err)
 	}
-	for id, want := range map[string]string{"0": stepDone, "1": stepMeanwhile, "2": stepMeanwhile, "9": stepUnchanged} {
-		if got := out.state[lease.Key{Stream: "s", Shard: id}]; got != want {
+	for id, want := range map[string]operate.State{"0": operate.Done, "1": operate.Meanwhile, "2": operate.Meanwhile, "9": operate.Unchanged} {
+		if got := out.State[lease.Key{Stream: "s", Shard: id}]; got != want {
 			t.Errorf("%s is %s, want %s", id, got, want)
 		}
 	}
@@ -111,7 +112,7 @@ func TestCarryOutInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errInterrupted)
 	out := carryOut(ctx, silent, openStore{Store: memstore.New()}, "a", creations(3))
-	if err := out.failure("moved"); out.done != 0 || out.left != 3 || err == nil || !strings.Contains(explain(err), "0 of 3 leases moved, then: stopped before it was done") {
+	if err := out.failure("moved"); out.Done != 0 || out.Left != 3 || err == nil || !strings.Contains(explain(err), "0 of 3 leases moved, then: stopped before it was done") {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -20,6 +20,7 @@ type dashboardOptions struct {
 	addr      string
 	hosts     []string
 	noKinesis bool
+	writes    pageWrites
 }
 
 func dashboardCommand(t terminal) *cobra.Command {
@@ -28,7 +29,7 @@ func dashboardCommand(t terminal) *cobra.Command {
 		Use:   "dashboard --store URL [--addr 127.0.0.1:4568]",
 		Short: "Show applications on a page in a browser",
 		Long: `Serves a page that shows the applications of a store: the state of each with the reason, the lag, the workers, and the shards
-of a stream over time, with their splits, merges and checkpoints. The page only looks: nothing can be changed with it.
+of a stream over time, with their splits, merges and checkpoints. The page only looks unless --allow-writes says otherwise.
 
 It reads the store, so it also shows applications of which no worker lives. From Kinesis it asks for the shards of
 a stream each half minute, and for the lag by one read of each shard every 5 s, or less often with more than 100 shards;
@@ -37,10 +38,18 @@ open. With --no-kinesis it shows what the store knows.
 
 It asks nobody for a password, so it listens on this machine alone unless --addr says otherwise. Payloads are never on it;
 names of streams, shards and workers, positions and error texts are. Behind a reverse proxy that passes its own name on, give
-that name with --host.`,
+that name with --host.
+
+With --allow-writes whoever reaches it can pause and resume an application or a stream, drain a worker, and move checkpoints,
+under the rules of "weir group". What would be done is shown first, the progress as it was is saved in --dump-dir, and what has
+changed since it was shown is not done. Each write is told on standard error. Where others reach the page, that needs a
+proxy in front that asks for passwords, and --behind-auth to say so; a write is then done only if the proxy names who asks, in
+--user-header.`,
 		Example: `  weir dashboard --store sqlite:billing.db
   weir dashboard --store dynamodb:weir --addr 127.0.0.1:9000
-  weir dashboard --store sqlite:billing.db --no-kinesis`,
+  weir dashboard --store sqlite:billing.db --no-kinesis
+  weir dashboard --store sqlite:billing.db --allow-writes
+  weir dashboard --store dynamodb:weir --allow-writes --behind-auth --host tools.example.com`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := o.url(cmd)
@@ -55,6 +64,9 @@ that name with --host.`,
 					return usagef("--host %q: give a name alone, such as weir.example.com", h)
 				}
 			}
+			if err := o.writes.check(cmd, o.addr); err != nil {
+				return err
+			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
@@ -62,6 +74,7 @@ that name with --host.`,
 	cmd.Flags().StringVar(&o.addr, "addr", "127.0.0.1:4568", "`ADDR` to listen on; a port alone is on this machine, port 0 is any free one")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a `NAME` by which a reverse proxy on this machine passes requests on; may be repeated")
 	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "ask Kinesis for nothing: neither shards nor lag are shown then but what the store knows")
+	o.writes.register(cmd)
 	return cmd
 }
 
@@ -85,7 +98,8 @@ func (o *dashboardOptions) run(ctx context.Context, t terminal, url storeURL) er
 		}
 		options.Kinesis, options.Lags = client, lagsFrom(client)
 	}
-	return servePage(ctx, t, o.addr, dashboard.Handler(shownStore{store}, options))
+	o.writes.allow(t, &options)
+	return o.writes.serve(ctx, t, o.addr, dashboard.Handler(shownStore{store}, options))
 }
 
 // lagsFrom asks shards how far they are behind, by one read of each.
@@ -124,9 +138,15 @@ func (s shownStore) Apps(ctx context.Context) ([]string, error) {
 	return apps, s.said(err)
 }
 
-// Remove is not for a page that only looks.
+// Apply is that of the store.
+func (s shownStore) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	did, err := s.openStore.Apply(ctx, app, actions)
+	return did, s.said(err)
+}
+
+// Remove is not for a page.
 func (s shownStore) Remove(context.Context, string) error {
-	return errors.New("this page only looks")
+	return errors.New("a page removes nothing")
 }
 
 func (s shownStore) said(err error) error {
@@ -136,13 +156,12 @@ func (s shownStore) said(err error) error {
 	return plainError{explain(s.trouble(err)), err}
 }
 
-// servePage serves until ctx ends.
-func servePage(ctx context.Context, t terminal, addr string, page http.Handler) error {
-	return serveUntil(ctx, t, addr, page, func(addr string) string { return fmt.Sprintf("the page is at http://%s/", addr) })
-}
+// withoutPassword is what whoever reaches an address learns.
+const withoutPassword = "whoever reaches it sees names of streams, shards and workers, positions and errors, without a password"
 
-// serveUntil serves on an address until ctx ends, and says where.
-func serveUntil(ctx context.Context, t terminal, addr string, page http.Handler, where func(addr string) string) error {
+// serveUntil serves on an address until ctx ends, and says where. open is what it means that not
+// only this machine reaches it.
+func serveUntil(ctx context.Context, t terminal, addr string, page http.Handler, open string, where func(addr string) string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return listenError("--addr", addr, err)
@@ -155,7 +174,7 @@ func serveUntil(ctx context.Context, t terminal, addr string, page http.Handler,
 	go func() { done <- server.Serve(listener) }()
 	t.note("%s", where(listener.Addr().String()))
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		t.note("%s is not only for this machine, and whoever reaches it sees names of streams, shards and workers, positions and errors, without a password", listener.Addr())
+		t.note("%s is not only for this machine, and %s", listener.Addr(), open)
 	}
 	select {
 	case <-ctx.Done():

@@ -309,18 +309,18 @@ func (o *doctorOptions) askStreams(ctx context.Context, client *kinesis.Client, 
 
 func askDoctorStream(ctx context.Context, client *kinesis.Client, stream string, denied *denials) doctor.Stream {
 	about, err := askStream(ctx, client, stream)
-	s := doctor.Stream{Name: about.Name, Shards: about.Shards, Born: about.Born, Retention: about.retention, Now: about.Now, Status: about.status}
+	s := doctor.Stream{Name: about.Name, Shards: about.Shards, Born: about.Born, Retention: about.Retention, Now: about.Now, Status: about.Status}
 	if err != nil {
 		denied.note(err, "stream "+about.Name)
 		s.Err, s.Missing = explain(err), errors.Is(err, streams.ErrNoStream)
 		return s
 	}
-	denied.note(about.denied, "stream "+about.Name)
-	if about.arn == "" {
+	denied.note(about.Denied, "stream "+about.Name)
+	if about.ARN == "" {
 		return s
 	}
 	// what it costs is no worker's concern
-	if _, consumers, err := listConsumers(ctx, client, about.arn); err == nil {
+	if _, consumers, err := listConsumers(ctx, client, about.ARN); err == nil {
 		s.Consumers = []string{}
 		for _, c := range consumers {
 			s.Consumers = append(s.Consumers, c.Name)

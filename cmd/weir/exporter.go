@@ -115,7 +115,7 @@ func (o *exporterOptions) run(ctx context.Context, t terminal, url storeURL) err
 		defer close(watching)
 		w.run(ctx)
 	}()
-	err = serveUntil(ctx, t, o.addr, w.handler(), func(addr string) string {
+	err = serveUntil(ctx, t, o.addr, w.handler(), withoutPassword, func(addr string) string {
 		return fmt.Sprintf("metrics: http://%s/metrics and /lag.json", addr)
 	})
 	cancel()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -86,16 +88,12 @@ func (o *drainOptions) run(ctx context.Context, t terminal, url storeURL, worker
 	if len(sessions) > 1 {
 		t.note("%s is the name of %s sessions, and all of them are meant: %s", worker, figures.Count(len(sessions)), listed(sessions))
 	}
-	var actions []lease.Action
-	for _, s := range sessions {
-		actions = append(actions, lease.Action{Kind: lease.Drain, Session: s, On: !o.off})
+	err = operate.SetDrain(ctx, store, o.app, sessions, !o.off)
+	if errors.Is(err, operate.ErrWorkerEnded) {
+		return fmt.Errorf("worker %s ended meanwhile: there is nothing to drain", worker)
 	}
-	did, err := store.Apply(ctx, o.app, actions)
 	if err != nil {
 		return store.trouble(err)
-	}
-	if !slices.Contains(did, true) {
-		return fmt.Errorf("worker %s ended meanwhile: there is nothing to drain", worker)
 	}
 	if view, err = store.view(ctx, o.app); err != nil {
 		return err

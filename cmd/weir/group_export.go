@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-go/weir/cmd/weir/internal/dump"
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/internal/dump"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -164,11 +164,11 @@ func (o *importOptions) run(ctx context.Context, t terminal, url storeURL, path 
 	if err == nil {
 		out = carryOut(ctx, t, store, o.app, steps)
 	}
-	report := importReport{o.app, file.App, file.Paused, stepInfos(steps, out.state)}
+	report := importReport{o.app, file.App, file.Paused, stepInfos(steps, out.State)}
 	if o.out == formatJSON {
 		err = errors.Join(err, json.NewEncoder(t.out).Encode(report))
 	} else if err == nil {
-		err = textf(t.out, "\n%s brought, %s were there already.%s\n", some(out.done, "lease"), figures.Count(len(steps)-n), pausedText(file.Paused))
+		err = textf(t.out, "\n%s brought, %s were there already.%s\n", some(out.Done, "lease"), figures.Count(len(steps)-n), pausedText(file.Paused))
 	}
 	return errors.Join(out.failure("brought"), err)
 }

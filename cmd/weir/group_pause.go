@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -77,20 +78,17 @@ func (o *pauseOptions) run(ctx context.Context, t terminal, url storeURL, on boo
 		return err
 	}
 	defer func() { _ = store.Close() }() // what was written is written
-	was := slices.Contains(view.Paused, o.stream)
-	if on || !was {
+	if on || !slices.Contains(view.Paused, o.stream) {
 		if _, err := leasesOf(o.app, view.Leases, o.stream); err != nil {
 			return err // a slip of the pen should not be kept as a pause
 		}
 	}
-	if was != on {
-		did, err := store.Apply(ctx, o.app, []lease.Action{{Kind: lease.Pause, Stream: o.stream, On: on}})
-		if err != nil {
-			return store.trouble(err)
-		}
-		if len(did) != 1 || !did[0] {
-			return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", some(len(view.Paused), "stream"), o.app)
-		}
+	changed, err := operate.SetPause(ctx, store, o.app, view, o.stream, on)
+	if errors.Is(err, operate.ErrPausedEnough) {
+		return fmt.Errorf("%s of %s are paused already, which is as many as can be: pause the whole application instead", some(len(view.Paused), "stream"), o.app)
+	}
+	if err != nil {
+		return store.trouble(err)
 	}
 	if view, err = store.view(ctx, o.app); err != nil {
 		return err
@@ -110,7 +108,7 @@ func (o *pauseOptions) run(ctx context.Context, t terminal, url storeURL, on boo
 			return err
 		}
 	}
-	report := pauseReport{o.app, view.Paused, was != on, heldOf(view, o.stream)}
+	report := pauseReport{o.app, view.Paused, changed, heldOf(view, o.stream)}
 	if report.Paused == nil {
 		report.Paused = []string{}
 	}

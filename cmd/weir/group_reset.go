@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -139,21 +139,12 @@ func (o *resetOptions) ofOneStream() (id string, err error) {
 	return "", usagef("--shard is a shard of one --stream, not of %d", len(o.streams))
 }
 
-// parseTo reads a --to. One that says how long ago is that long before the service's time, which is
-// not known yet.
+// parseTo reads a --to.
 func parseTo(s string) (w change.Wish, ago *time.Duration, err error) {
-	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
-		if d < 0 {
-			return w, nil, usagef("--to %s lies in the future", s)
-		}
-		return w, &d, nil
+	if w, ago, err = change.ParseTo(s); err != nil {
+		return w, nil, usagef("--to %v", err)
 	}
-	p, err := shard.Parse(s)
-	if err != nil || p.IsZero() || p.IsEnd() {
-		return w, nil, usagef("--to %q is no place to read from: use oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number with --shard", s)
-	}
-	w.To = p
-	return w, nil, nil
+	return w, ago, nil
 }
 
 // resetReport is what reset shows.
@@ -224,7 +215,7 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 	if !o.dry {
 		out = carryOut(ctx, t, store, o.app, steps)
 	}
-	report.Steps = stepInfos(steps, out.state)
+	report.Steps = stepInfos(steps, out.State)
 	if o.out == formatJSON {
 		err = json.NewEncoder(t.out).Encode(report)
 	} else {
@@ -240,9 +231,9 @@ func (r resetReport) conclude(t terminal, out outcome, n int, dry bool) (err err
 	case n == 0:
 		err = textf(t.out, "\nEverything is there already.\n")
 	default:
-		err = textf(t.out, "\n%s moved.\n", some(out.done, "checkpoint"))
+		err = textf(t.out, "\n%s moved.\n", some(out.Done, "checkpoint"))
 		for _, s := range r.Steps {
-			if s.State == stepMeanwhile || s.State == stepLeft {
+			if s.State == string(operate.Meanwhile) || s.State == string(operate.Left) {
 				err = errors.Join(err, textf(t.out, "%s/%s: %s\n", s.Stream, shortID(s.Shard), s.State))
 			}
 		}
@@ -264,8 +255,8 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", name, err)
 	}
-	if about.denied != nil {
-		t.note("when stream %s was created stays unknown: %s", name, explain(about.denied))
+	if about.Denied != nil {
+		t.note("when stream %s was created stays unknown: %s", name, explain(about.Denied))
 	}
 	if wish.Shard != "" && !slices.ContainsFunc(about.Shards, func(s shard.Shard) bool { return s.ID == wish.Shard }) {
 		return nil, fmt.Errorf("stream %s has no shard %s: it has %s", about.Name, wish.Shard, streams.ShardNames(about.Shards))
@@ -275,10 +266,8 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 	}
 	switch wish.To.Kind() {
 	case shard.Time:
-		if at := wish.To.Time(); at.After(about.Now.Add(time.Second)) {
-			return nil, fmt.Errorf("--to %s lies in the future of stream %s, whose clock says %s", wish.To, about.Name, about.Now.UTC().Format(time.RFC3339))
-		} else if about.retention > 0 && at.Before(about.Now.Add(-about.retention)) {
-			t.note("stream %s keeps %s of records: reading begins with the oldest one that is there", about.Name, figures.Duration(about.retention))
+		if at := wish.To.Time(); about.Retention > 0 && at.Before(about.Now.Add(-about.Retention)) {
+			t.note("stream %s keeps %s of records: reading begins with the oldest one that is there", about.Name, figures.Duration(about.Retention))
 		}
 	case shard.Sequence:
 		in := iteratorAt(wish.To)
@@ -291,47 +280,8 @@ func resetStream(ctx context.Context, t terminal, client *kinesis.Client, name s
 	return change.Reset(about.Stream, leases, wish)
 }
 
-// streamAnswer is what the service says about a stream.
-type streamAnswer struct {
-	change.Stream
-	retention time.Duration // 0 when it is not known
-	key       string        // of KMS, "" when the stream is not encrypted or that is not known
-	status    string
-	arn       string
-	denied    error // why the rest is not known
-}
-
-// askStream lists a stream, by name or ARN, and asks what it is. Without the permission for the
-// second the answer has only what the first one says.
-func askStream(ctx context.Context, client *kinesis.Client, stream string) (streamAnswer, error) {
-	name, arn := nameOrARN(stream)
-	about := streamAnswer{Stream: change.Stream{Name: stream}}
-	from := streams.Stream{Name: stream, ARN: aws.ToString(arn)}
-	if arn != nil {
-		about.Name = streamName(stream)
-	}
-	var err error
-	if about.Shards, about.Now, err = streams.List(ctx, client, from); err != nil {
-		return about, err
-	}
-	if about.Now.IsZero() {
-		return about, errors.New("the service's answer has no date, and no other clock will do")
-	}
-	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: name, StreamARN: arn})
-	switch {
-	case err != nil && streams.Refused(err): // some servers know no such operation
-		about.denied = err
-		return about, nil
-	case err != nil:
-		return about, err
-	case out.StreamDescriptionSummary == nil:
-		return about, nil
-	}
-	d := out.StreamDescriptionSummary
-	if d.StreamCreationTimestamp != nil {
-		about.Born = max(d.StreamCreationTimestamp.UnixMilli(), 0)
-	}
-	about.retention = time.Duration(aws.ToInt32(d.RetentionPeriodHours)) * time.Hour
-	about.key, about.status, about.arn = aws.ToString(d.KeyId), string(d.StreamStatus), aws.ToString(d.StreamARN)
-	return about, nil
+// askStream asks about a stream, by name or ARN.
+func askStream(ctx context.Context, client *kinesis.Client, stream string) (operate.Answer, error) {
+	_, arn := nameOrARN(stream)
+	return operate.AskStream(ctx, client, streams.Stream{Name: streamName(stream), ARN: aws.ToString(arn)})
 }

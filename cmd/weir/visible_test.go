@@ -11,6 +11,7 @@ import (
 	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/deadletter/sqsletters"
 	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/internal/operate"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -51,9 +52,9 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	to := terminal{in: strings.NewReader(""), out: &said, err: &said}
 	to.note("%s", evil)
 	_ = confirm(t.Context(), to, "Delete "+evil+"?", evil) // nobody answers
-	outcome := outcome{state: map[lease.Key]string{v.Leases[0].Key: stepLeft}, left: 1}
+	outcome := outcome{operate.Outcome{State: map[lease.Key]operate.State{v.Leases[0].Key: operate.Left}, Left: 1}}
 	steps := []change.Step{{Key: v.Leases[0].Key, Why: evil}}
-	if err := (resetReport{App: evil, Steps: stepInfos(steps, outcome.state)}).conclude(to, outcome, 1, false); err != nil {
+	if err := (resetReport{App: evil, Steps: stepInfos(steps, outcome.State)}).conclude(to, outcome, 1, false); err != nil {
 		t.Fatal(err)
 	}
 	someLag := map[lease.Key]lag{v.Leases[0].Key: {age: time.Second}}

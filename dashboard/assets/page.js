@@ -92,6 +92,7 @@
 	view.addEventListener("mouseout", () => { told.textContent = ""; });
 
 	rove();
+	if (view.dataset.poll === "0") return; // forms stay as they were loaded
 	tell();
 	setInterval(ask, every);
 	setInterval(tell, 1000);

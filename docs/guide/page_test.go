@@ -1,10 +1,15 @@
 package guide
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
@@ -19,6 +24,50 @@ func mountPage(mux *http.ServeMux, store lease.Store, client *kinesis.Client) {
 		Prefix:  "/tools/weir",
 		Kinesis: client,
 	}))
+}
+
+func mountWritablePage(mux *http.ServeMux, store lease.Store, client *kinesis.Client, userOf func(*http.Request) string, dir string) {
+	mux.Handle("/tools/weir/", dashboard.Handler(store, dashboard.Options{
+		Prefix:  "/tools/weir",
+		Kinesis: client,
+		Hosts:   []string{"tools.example.com"}, // under which writes are taken
+		User:    userOf,
+		Authorize: func(r *http.Request, a dashboard.Action) error {
+			if a.Kind == dashboard.Reset && userOf(r) != "ann" {
+				return errors.New("only Ann moves checkpoints")
+			}
+			return nil
+		},
+		SaveProgress: func(_ context.Context, app string, progress []byte) (string, error) {
+			path := filepath.Join(dir, app+time.Now().UTC().Format("-20060102T150405.000000000Z")+".ndjson")
+			return path, os.WriteFile(path, progress, 0o600)
+		},
+	}))
+}
+
+func TestThePageWritesForWhomTheProgramLets(t *testing.T) {
+	store := memstore.New()
+	if _, err := store.Apply(t.Context(), "billing", []lease.Action{{Kind: lease.Pause, Stream: "", On: true}}); err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	userOf := func(r *http.Request) string { return r.Header.Get("X-User") }
+	mountWritablePage(mux, store, kinesistest.NewServer(t).Client(), userOf, t.TempDir())
+	for form, want := range map[string]string{
+		"do=reset&app=billing&to=oldest": "only Ann moves checkpoints",
+		"do=resume&app=billing&seen=%3B": "not paused any more",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/tools/weir/write", strings.NewReader(form))
+		r.Host = "tools.example.com"
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("X-User", "bob")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", form, w.Code, w.Body)
+		}
+	}
 }
 
 func TestThePageIsThere(t *testing.T) {

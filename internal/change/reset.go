@@ -39,12 +39,17 @@ type Wish struct {
 //   - A child goes along with its parents even if it is there already and nobody has it: whoever
 //     was about to give it out, because they had ended, finds that it has changed.
 //   - A shard without a lease gets one. A lease whose shard has left the stream stays as it is.
+//
+// It fails for a shard that the stream has not, and for a time in the stream's future.
 func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 	graph := shard.NewGraph(s.Shards)
 	if w.Shard != "" {
 		if _, there := graph.Shard(w.Shard); !there {
 			return nil, fmt.Errorf("stream %s has no shard %s", s.Name, w.Shard)
 		}
+	}
+	if at := w.To.Time(); w.To.Kind() == shard.Time && at.After(s.Now.Add(time.Second)) {
+		return nil, fmt.Errorf("%s lies in the future of stream %s, whose clock says %s", w.To, s.Name, s.Now.UTC().Format(time.RFC3339))
 	}
 	have := map[string]*lease.Lease{}
 	for i := range leases {

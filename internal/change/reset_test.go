@@ -204,6 +204,9 @@ func TestReset(t *testing.T) {
 	if _, err := Reset(family(), nil, Wish{To: shard.Oldest, Shard: "9"}); err == nil || !strings.Contains(err.Error(), "no shard 9") {
 		t.Errorf("a shard that is not there: %v", err)
 	}
+	if _, err := Reset(family(), nil, Wish{To: shard.At(now.Add(time.Minute))}); err == nil || !strings.Contains(err.Error(), "lies in the future of stream s") {
+		t.Errorf("a time that has not come: %v", err)
+	}
 }
 
 // The rule of resets, as the plan sees it: after a reset to the oldest record only the shards
@@ -269,6 +272,24 @@ func TestResetChildrenWaitForTheirParentsAgain(t *testing.T) {
 		finish(c.ends)
 		if got := fmt.Sprint(given()); got != c.want {
 			t.Errorf("after the end of %q: %s is given out, want %s", c.ends, got, c.want)
+		}
+	}
+}
+
+func TestParseTo(t *testing.T) {
+	for in, want := range map[string]string{"oldest": "oldest", "latest": "latest", "2026-01-31T11:00:00Z": "2026-01-31T11:00:00.000Z", "33+2": "33+2", "15m": "15m0s ago", "0s": "0s ago"} {
+		w, ago, err := ParseTo(in)
+		got := w.To.String()
+		if ago != nil {
+			got += ago.String() + " ago"
+		}
+		if err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", in, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "end", "-5m", "yesterday"} {
+		if w, ago, err := ParseTo(bad); err == nil {
+			t.Errorf("%q: %v, %v", bad, w, ago)
 		}
 	}
 }

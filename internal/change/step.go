@@ -1,4 +1,4 @@
-// Package change decides what "weir group reset" and "weir group import" change in a store: which
+// Package change decides what a reset of checkpoints and an import of them change in a store: which
 // leases, in which order, and under which conditions. It is pure.
 package change
 

@@ -31,6 +31,12 @@ func allows(local net.Addr, host string, names ...string) bool {
 	if err != nil || !at.Addr().Unmap().IsLoopback() || host == "" {
 		return true
 	}
+	return Named(host, names...)
+}
+
+// Named reports whether a request asks for localhost, for an address, or for one of the names,
+// wherever it came to. None of them is a name that a page could have pointed here.
+func Named(host string, names ...string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -39,6 +45,6 @@ func allows(local net.Addr, host string, names ...string) bool {
 	if strings.EqualFold(name, "localhost") || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
 		return true
 	}
-	_, err = netip.ParseAddr(host)
+	_, err := netip.ParseAddr(host)
 	return err == nil
 }

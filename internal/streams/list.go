@@ -27,9 +27,14 @@ const mostPages = 10_000
 // everything asks list for all pages.
 const everything = 0
 
+// Lister is what lists shards: a *kinesis.Client.
+type Lister interface {
+	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error)
+}
+
 // List lists all shards of a stream that can still be read, over as many pages as it takes. It also
 // returns the service's own time as of its first answer; zero when that had none.
-func List(ctx context.Context, client *kinesis.Client, s Stream) ([]shard.Shard, time.Time, error) {
+func List(ctx context.Context, client Lister, s Stream) ([]shard.Shard, time.Time, error) {
 	l, err := list(ctx, client, s, nil, everything)
 	return l.shards, l.date, err
 }
@@ -150,13 +155,13 @@ type listing struct {
 
 // list lists the shards that filter selects, nil for all that can still be read, on so many pages.
 // A listing that does not end is an error: one that is cut off would say that shards are gone.
-func list(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
+func list(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int) (listing, error) {
 	return listEach(ctx, client, s, filter, pages, nil)
 }
 
 // listEach is list, and calls each, unless that is nil, with each shard and its first sequence
 // number, some of them again after a failure.
-func listEach(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (listing, error) {
+func listEach(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (listing, error) {
 	backoff := retry.Backoff{Low: 100 * time.Millisecond, High: 5 * time.Second}
 	for {
 		l, err := listOnce(ctx, client, s, filter, pages, each)
@@ -180,7 +185,7 @@ func listEach(ctx context.Context, client *kinesis.Client, s Stream, filter *typ
 	}
 }
 
-func listOnce(ctx context.Context, client *kinesis.Client, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (l listing, err error) {
+func listOnce(ctx context.Context, client Lister, s Stream, filter *types.ShardFilter, pages int, each func(id, first string)) (l listing, err error) {
 	in := &kinesis.ListShardsInput{ShardFilter: filter}
 	in.StreamName, in.StreamARN = s.NameAndARN()
 	for n := 1; ; n++ {

@@ -1,0 +1,278 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/hostcheck"
+	"github.com/weir-go/weir/internal/operate"
+	"github.com/weir-go/weir/lease"
+)
+
+// ActionKind says what an [Action] does.
+type ActionKind string
+
+// The kinds of action, as in the log of writes.
+const (
+	// Pause has nobody read Stream, "" for the whole application, until a Resume.
+	Pause  ActionKind = "pause"
+	Resume ActionKind = "resume"
+	// Drain has the worker of session Worker hand its leases to others, until an EndDrain.
+	Drain    ActionKind = "drain"
+	EndDrain ActionKind = "end-drain"
+	// Reset moves the checkpoints of Stream, "" for all, or of its Shard with what descends from
+	// that, to To: oldest, latest, a time, or how long ago.
+	Reset ActionKind = "reset"
+)
+
+// Action is a write that somebody asks for. Fields that its kind has no use for are empty.
+type Action struct {
+	Kind   ActionKind
+	App    string
+	Stream string
+	Shard  string
+	Worker string // a session
+	To     string
+}
+
+const (
+	mostForm   = 4 << 20          // bytes of a form
+	writeBound = 50 * time.Second // of a write, so that its answer is in time
+	mostUser   = 128              // runes of a user's name in the log
+)
+
+// refusal is why a write is not done, and the status of the answer.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r refusal) Error() string { return r.text }
+
+func refuse(status int, format string, args ...any) error {
+	return refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// readOnly is what a page says that may change nothing.
+const readOnly = "This page only shows. It changes things where it was started for that: with --allow-writes, or with Options.Authorize."
+
+// writtenPage is the answer to a write.
+type writtenPage struct {
+	pageHead
+	Done  bool
+	Text  string
+	Notes []string
+}
+
+// serveWrite does what a form asks for, or says why not. Each is logged.
+func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
+	a, err := h.readForm(w, r)
+	if err == nil {
+		if err = h.opts.Authorize(r, a); err != nil {
+			err = refusal{http.StatusForbidden, err.Error()}
+		}
+	}
+	p := writtenPage{pageHead: stillHead("Changing "+a.App, a.App)}
+	if err == nil {
+		// Who asked may leave. What was begun is brought to its end all the same.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeBound)
+		defer cancel()
+		p.Text, p.Notes, err = h.write(ctx, r, a)
+	}
+	h.log(r, a, p.Text, err)
+	status := http.StatusOK
+	switch why := (refusal{}); {
+	case err == nil:
+		p.Done = true
+	case errors.As(err, &why):
+		status, p.Text = why.status, why.text
+	default:
+		status, p.Text = http.StatusBadGateway, "It is not known whether that was done, because the store did not answer as it should: "+err.Error()
+	}
+	h.render(w, r, status, "written", p)
+}
+
+// stillHead is that of a page that does not change by itself.
+func stillHead(title, app string) pageHead { return headOf(title, app, 0) }
+
+// readForm checks where a write comes from, and what it is.
+func (h *handler) readForm(w http.ResponseWriter, r *http.Request) (Action, error) {
+	if h.opts.Authorize == nil {
+		return Action{}, refusal{http.StatusForbidden, readOnly}
+	}
+	if !hostcheck.Named(r.Host, h.opts.Hosts...) {
+		return Action{}, refuse(http.StatusForbidden, "This page changes things under localhost, under addresses and under the names that it was told (weir dashboard --host, Options.Hosts), and not under %q.", r.Host)
+	}
+	if !fromThisPage(r) {
+		return Action{}, refuse(http.StatusForbidden, "That does not come from this page: neither Sec-Fetch-Site nor Origin says so. A proxy in front has to pass on the Host header that the browser sent.")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+	if err := r.ParseForm(); err != nil {
+		return Action{}, refuse(http.StatusBadRequest, "The form cannot be read: %v", err)
+	}
+	return actionOf(r.PostForm)
+}
+
+// fromThisPage reports whether a browser says that a request comes from a page of ours. One that
+// says nothing is not believed.
+func fromThisPage(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin":
+		return true
+	case "": // over plain HTTP to another machine browsers send the other one only
+		origin, err := url.Parse(r.Header.Get("Origin"))
+		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host)
+	}
+	return false
+}
+
+// actionOf reads what a form asks for.
+func actionOf(form url.Values) (Action, error) {
+	a := Action{Kind: ActionKind(form.Get("do")), App: form.Get("app")}
+	if err := lease.CheckApp(a.App); err != nil {
+		return Action{}, refuse(http.StatusBadRequest, "That is no name of an application: %v", err)
+	}
+	switch a.Kind {
+	case Pause, Resume:
+		a.Stream = form.Get("stream")
+	case Drain, EndDrain:
+		if a.Worker = form.Get("worker"); a.Worker == "" {
+			return Action{}, refuse(http.StatusBadRequest, "The form names no worker.")
+		}
+	case Reset:
+		a.Stream, a.Shard, a.To = form.Get("stream"), form.Get("shard"), form.Get("to")
+	default:
+		return Action{}, refuse(http.StatusBadRequest, "There is nothing to be done that is called %.40q.", a.Kind)
+	}
+	for _, name := range []string{a.Stream, a.Shard, a.Worker, a.To} {
+		if len(name) > lease.MaxNameBytes {
+			return Action{}, refuse(http.StatusBadRequest, "The form has a name of %d bytes: there is nothing of that name.", len(name))
+		}
+	}
+	return a, nil
+}
+
+// write does what was asked for. The text says what was done, also when the rest of it failed.
+func (h *handler) write(ctx context.Context, r *http.Request, a Action) (text string, notes []string, err error) {
+	if a.Kind == Reset {
+		return h.reset(ctx, r.PostForm, a)
+	}
+	view, err := h.viewNow(ctx, a.App)
+	if err != nil {
+		return "", nil, err
+	}
+	seen := r.PostForm.Get("seen")
+	if a.Kind == Pause || a.Kind == Resume {
+		text, err = h.pause(ctx, view, a, seen)
+	} else {
+		text, err = h.drain(ctx, view, a, seen)
+	}
+	return text, nil, err
+}
+
+// viewNow looks at an application that has to be there.
+func (h *handler) viewNow(ctx context.Context, app string) (lease.View, error) {
+	view, err := h.observer.store.View(ctx, app, "")
+	if err != nil {
+		return view, refuse(http.StatusBadGateway, "The store does not answer, so nothing was changed: %v", err)
+	}
+	if len(view.Leases)+len(view.Workers)+len(view.Paused) == 0 {
+		return view, refuse(http.StatusNotFound, "The store has no application of that name.")
+	}
+	return view, nil
+}
+
+func (h *handler) pause(ctx context.Context, view lease.View, a Action, seen string) (string, error) {
+	on := a.Kind == Pause
+	if changed := pausesChanged(seen, view.Paused); changed != "" {
+		return "", refuse(http.StatusConflict, "%s", changed)
+	}
+	if a.Stream != "" && !slices.Contains(streamsOf(view.Leases), a.Stream) && (on || !slices.Contains(view.Paused, a.Stream)) {
+		return "", refuse(http.StatusConflict, "%s has no leases of a stream %s.", a.App, a.Stream)
+	}
+	_, err := operate.SetPause(ctx, h.observer.store, a.App, view, a.Stream, on)
+	switch what := pausable(a.Stream); {
+	case errors.Is(err, operate.ErrPausedEnough):
+		return "", refuse(http.StatusConflict, "%v", err)
+	case err != nil:
+		return "", err
+	case on:
+		return what + " is paused. Workers save what they are at, and give the leases back.", nil
+	default:
+		return what + " is not paused any more. The leader gives the leases out with its next look.", nil
+	}
+}
+
+func (h *handler) drain(ctx context.Context, view lease.View, a Action, seen string) (string, error) {
+	at := slices.IndexFunc(view.Workers, func(w lease.Worker) bool { return w.Session == a.Worker && !w.Ended })
+	if at < 0 {
+		return "", refuse(http.StatusConflict, "The worker of session %s ended meanwhile.", a.Worker)
+	}
+	of := &view.Workers[at]
+	if changed := drainChanged(seen, of); changed != "" {
+		return "", refuse(http.StatusConflict, "%s", changed)
+	}
+	err := operate.SetDrain(ctx, h.observer.store, a.App, []string{a.Worker}, a.Kind == Drain)
+	switch {
+	case errors.Is(err, operate.ErrWorkerEnded):
+		return "", refuse(http.StatusConflict, "%v", err)
+	case err != nil:
+		return "", err
+	case a.Kind == EndDrain:
+		return nameOf(of) + " takes leases again.", nil
+	}
+	text := nameOf(of) + " is being drained: it hands its leases to others, a few at a time."
+	if !slices.ContainsFunc(view.Workers, func(w lease.Worker) bool {
+		return w.Session != a.Worker && !w.Ended && !w.Leaving && !w.Drain
+	}) {
+		text += " No other worker takes leases, so it keeps them until one comes."
+	}
+	return text, nil
+}
+
+// log tells who asked for what, and what became of it.
+func (h *handler) log(r *http.Request, a Action, text string, err error) {
+	attrs := []slog.Attr{slog.String("action", string(a.Kind)), slog.String("app", a.App)}
+	for _, of := range []struct{ key, value string }{{"stream", a.Stream}, {"shard", a.Shard}, {"worker", a.Worker}, {"to", a.To}} {
+		if of.value != "" {
+			attrs = append(attrs, slog.String(of.key, clean(of.value)))
+		}
+	}
+	attrs = append(attrs, slog.String("user", h.user(r)), slog.String("remote", r.RemoteAddr))
+	if text != "" {
+		attrs = append(attrs, slog.String("did", clean(text)))
+	}
+	switch why := (refusal{}); {
+	case err == nil:
+		h.logger().LogAttrs(r.Context(), slog.LevelInfo, "page: changed", attrs...)
+	case text != "":
+		h.logger().LogAttrs(r.Context(), slog.LevelError, "page: a change was done in part", append(attrs, slog.Any("err", err))...)
+	case errors.As(err, &why):
+		h.logger().LogAttrs(r.Context(), slog.LevelWarn, "page: a change was refused", append(attrs, slog.String("why", clean(why.text)))...)
+	default:
+		h.logger().LogAttrs(r.Context(), slog.LevelError, "page: a change failed", append(attrs, slog.Any("err", err))...)
+	}
+}
+
+func (h *handler) logger() *slog.Logger {
+	if h.opts.Logger != nil {
+		return h.opts.Logger
+	}
+	return slog.Default()
+}
+
+// user is who asks, as a log can have it.
+func (h *handler) user(r *http.Request) string {
+	if h.opts.User == nil {
+		return ""
+	}
+	name := []rune(clean(h.opts.User(r)))
+	return string(name[:min(len(name), mostUser)])
+}

@@ -1,0 +1,118 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Bounds of the page of changes. What is beyond them the command can do.
+const (
+	changeStreams = 50
+	changeWorkers = 200
+)
+
+// changePage is what can be changed of an application.
+type changePage struct {
+	pageHead
+	User        string
+	Pauses      []pauseRow
+	PausesSeen  string
+	Workers     []drainRow
+	More        int
+	Streams     []choice
+	Shard       string
+	CannotReset string
+	MoreStreams int
+}
+
+type pauseRow struct {
+	What, Stream string
+	Paused       bool
+	Do           ActionKind
+}
+
+type drainRow struct {
+	workerInfo
+	Seen string
+	Do   ActionKind
+}
+
+// serveChange shows the forms that change an application.
+func (h *handler) serveChange(w http.ResponseWriter, r *http.Request) {
+	if h.opts.Authorize == nil {
+		h.show(w, r, http.StatusForbidden, readOnly)
+		return
+	}
+	q := r.URL.Query()
+	app := q.Get("app")
+	s, ok := h.find(w, r, app)
+	if !ok {
+		return
+	}
+	// A form must not be refused for what its page was late to show.
+	if fresh, err := h.viewNow(r.Context(), app); err == nil {
+		s.view = fresh
+	} else {
+		s.err = err
+	}
+	p := changePage{pageHead: stillHead("Change "+app, app), User: h.user(r), PausesSeen: pausesSeen(s.view.Paused), Shard: q.Get("shard")}
+	p.age(s)
+	names := streamsOf(s.view.Leases)
+	for _, name := range append([]string{""}, pausables(names, s.view.Paused)...) {
+		row := pauseRow{pausable(name), name, slices.Contains(s.view.Paused, name), Pause}
+		if row.Paused {
+			row.Do = Resume
+		}
+		p.Pauses = append(p.Pauses, row)
+	}
+	p.MoreStreams = max(0, len(p.Pauses)-1-changeStreams)
+	p.Pauses = p.Pauses[:len(p.Pauses)-p.MoreStreams]
+	var a application
+	a.addWorkers(s)
+	for _, of := range a.Workers {
+		if of.Ended {
+			continue
+		}
+		row := drainRow{of, drainSeen(&of.Worker), Drain}
+		if of.Drain {
+			row.Do = EndDrain
+		}
+		p.Workers = append(p.Workers, row)
+	}
+	p.More = max(0, len(p.Workers)-changeWorkers)
+	p.Workers = p.Workers[:len(p.Workers)-p.More]
+	for _, name := range names {
+		p.Streams = append(p.Streams, choice{Name: name, Now: name == q.Get("stream")})
+	}
+	switch {
+	case h.opts.Kinesis == nil:
+		p.CannotReset = "Without access to Kinesis checkpoints cannot be moved here."
+	case h.opts.SaveProgress == nil:
+		p.CannotReset = "Checkpoints cannot be moved here: the page was not told where to keep the progress as it was."
+	}
+	h.render(w, r, http.StatusOK, "change", p)
+}
+
+// pausables are the streams that can be paused, or are.
+func pausables(streams, paused []string) []string {
+	all := slices.Concat(streams, paused)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// changeLink leads to the forms, with a stream and a shard chosen, where anybody may change
+// anything.
+func (h *handler) changeLink(app string, of lease.Key) string {
+	if h.opts.Authorize == nil {
+		return ""
+	}
+	return link("change", "app", app, "stream", of.Stream, "shard", of.Shard)
+}
+
+// show says why there is nothing else to see.
+func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, text string) {
+	h.render(w, r, status, "missing", missingPage{stillHead("Nothing to show", ""), text})
+}

@@ -1,0 +1,264 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/internal/dump"
+	"github.com/weir-go/weir/internal/operate"
+	"github.com/weir-go/weir/internal/streams"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+const (
+	planBound = 30 * time.Second // of asking what a reset would do
+	planGood  = 10 * time.Minute // for how long what was shown may be carried out
+	mostSteps = 200              // rows of the table of steps
+	mostSaid  = 5                // sentences about what has changed
+)
+
+// resetPlan is what a reset would do.
+type resetPlan struct {
+	view  lease.View
+	now   time.Time // the service's time that it goes by
+	steps []change.Step
+	moves int
+	notes []string
+	runs  []string // workers that run, or that may
+}
+
+// plan says what a reset would do now. shown is the service's time of a plan that was shown before,
+// zero for none: what was shown is what is done.
+func (h *handler) plan(ctx context.Context, a Action, shown time.Time) (resetPlan, error) {
+	var p resetPlan
+	wish, ago, err := change.ParseTo(a.To)
+	switch {
+	case h.opts.Kinesis == nil:
+		return p, refuse(http.StatusConflict, "Without access to Kinesis this page cannot move checkpoints: the shards of a stream and its clock are asked for.")
+	case h.opts.SaveProgress == nil:
+		return p, refuse(http.StatusConflict, "This page cannot move checkpoints, because it was not told where to keep the progress as it was (Options.SaveProgress).")
+	case err != nil:
+		return p, refuse(http.StatusBadRequest, "%v", err)
+	case wish.To.Kind() == shard.Sequence:
+		return p, refuse(http.StatusBadRequest, `A sequence number is what "weir group reset" takes. This page takes oldest, latest, a time, or how long ago.`)
+	case a.Shard != "" && a.Stream == "":
+		return p, refuse(http.StatusBadRequest, "A shard is one of a stream: choose the stream, too.")
+	}
+	wish.Shard = a.Shard
+	// whether workers run is known from before, too
+	s, err := h.observer.look(ctx, a.App, time.Hour)
+	if err != nil {
+		return p, err
+	}
+	if p.view, err = h.viewNow(ctx, a.App); err != nil {
+		return p, err
+	}
+	p.runs = running(s, p.view, time.Now())
+	names := streamsOf(p.view.Leases)
+	if a.Stream != "" {
+		if !slices.Contains(names, a.Stream) {
+			return p, refuse(http.StatusNotFound, "%s has no leases of a stream %s.", a.App, a.Stream)
+		}
+		names = []string{a.Stream}
+	}
+	if len(names) == 0 {
+		return p, refuse(http.StatusConflict, "%s has no leases.", a.App)
+	}
+	var known []operate.Answer
+	for _, name := range names {
+		about, err := operate.AskStream(ctx, h.opts.Kinesis, streams.Stream{Name: name})
+		if err != nil {
+			return p, refuse(http.StatusBadGateway, "Kinesis was asked about stream %s, so nothing was changed: %v", name, err)
+		}
+		known = append(known, about)
+		if p.now.IsZero() || about.Now.Before(p.now) {
+			p.now = about.Now
+		}
+	}
+	if !shown.IsZero() {
+		if shown.After(p.now.Add(time.Second)) || shown.Before(p.now.Add(-planGood)) {
+			return p, refuse(http.StatusConflict, "What was shown is more than %s old: look again at what would be done.", short(planGood))
+		}
+		p.now = shown
+	}
+	if ago != nil {
+		wish.To = shard.At(p.now.Add(-*ago))
+	}
+	for _, about := range known {
+		about.Now = p.now
+		if err := p.add(about, wish); err != nil {
+			return p, refuse(http.StatusConflict, "%v", err)
+		}
+	}
+	return p, nil
+}
+
+// add adds what a wish means for a stream.
+func (p *resetPlan) add(about operate.Answer, wish change.Wish) error {
+	if about.Denied != nil {
+		p.notes = append(p.notes, fmt.Sprintf("When stream %s was created stays unknown: %v", about.Name, about.Denied))
+	}
+	if wish.To.Kind() == shard.Time && about.Retention > 0 && wish.To.Time().Before(p.now.Add(-about.Retention)) {
+		p.notes = append(p.notes, fmt.Sprintf("Stream %s keeps records for %s: reading begins with the oldest one that is there.", about.Name, short(about.Retention)))
+	}
+	steps, err := change.Reset(about.Stream, p.view.Leases, wish)
+	if err != nil {
+		return err
+	}
+	p.steps = append(p.steps, steps...)
+	for _, s := range steps {
+		if len(s.Actions) > 0 {
+			p.moves++
+		}
+	}
+	return nil
+}
+
+// running are the workers that are not known to be dead. Only a beat count that stood still for the
+// failover time says that one is.
+func running(s sighting, now lease.View, at time.Time) []string {
+	var names []string
+	for i := range now.Workers {
+		w := &now.Workers[i]
+		switch l := lifeOf(*w, s.beats[w.Session].see(*w, at)); l {
+		case lifeEnded, lifeSilent:
+		case lifeUnknown:
+			names = append(names, nameOf(w)+" (whether it runs is not known yet)")
+		default:
+			names = append(names, nameOf(w))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+type resetPage struct {
+	pageHead
+	It      Action
+	Steps   []stepRow
+	More    int
+	Summary string
+	Notes   []string
+	Running string // workers
+	Moves   int
+	Seen    string
+	Clock   int64 // the service's time of the plan, in Unix milliseconds
+}
+
+type stepRow struct{ Stream, Shard, From, To, Why string }
+
+// serveReset shows what a reset would do, and the form that does it.
+func (h *handler) serveReset(w http.ResponseWriter, r *http.Request) {
+	if h.opts.Authorize == nil {
+		h.show(w, r, http.StatusForbidden, readOnly)
+		return
+	}
+	q := r.URL.Query()
+	q.Set("do", string(Reset))
+	a, err := actionOf(q)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(r.Context(), planBound)
+		defer cancel()
+		var plan resetPlan
+		if plan, err = h.plan(ctx, a, time.Time{}); err == nil {
+			h.render(w, r, http.StatusOK, "reset", resetPageOf(a, plan))
+			return
+		}
+	}
+	if r.Context().Err() != nil {
+		return // who asked has gone
+	}
+	why := refusal{http.StatusBadGateway, err.Error()}
+	errors.As(err, &why)
+	h.show(w, r, why.status, why.text)
+}
+
+func resetPageOf(a Action, plan resetPlan) resetPage {
+	p := resetPage{pageHead: stillHead("Reset "+a.App, a.App), It: a, Moves: plan.moves, Notes: plan.notes,
+		Running: inWords(plan.runs), Seen: stepsSeen(plan.steps), Clock: plan.now.UnixMilli()}
+	for _, s := range plan.steps[:min(len(plan.steps), mostSteps)] {
+		row := stepRow{s.Stream, shortID(s.Shard), s.From.String(), s.To.String(), s.Why}
+		if s.From.IsZero() {
+			row.From = "no lease"
+		}
+		if len(s.Actions) == 0 {
+			row.To = "stays"
+		}
+		p.Steps = append(p.Steps, row)
+	}
+	p.More = len(plan.steps) - len(p.Steps)
+	p.Summary = fmt.Sprintf("%d %s would move to %s. Nothing is changed yet.", plan.moves, plural(plan.moves, "checkpoint", "checkpoints"), a.To)
+	if plan.moves == 0 {
+		p.Summary = "Everything is there already: nothing would move."
+	}
+	return p
+}
+
+// reset does what was shown.
+func (h *handler) reset(ctx context.Context, form url.Values, a Action) (text string, notes []string, err error) {
+	clock, err := strconv.ParseInt(form.Get("clock"), 10, 64)
+	if err != nil || clock <= 0 {
+		return "", nil, refuse(http.StatusBadRequest, "The form does not say when what it would do was shown: look at that first.")
+	}
+	seen, err := parseSteps(form.Get("seen"))
+	if err != nil {
+		return "", nil, refuse(http.StatusBadRequest, "The form does not say what was shown: %v", err)
+	}
+	plan, err := h.plan(ctx, a, time.UnixMilli(clock))
+	if err != nil {
+		return "", nil, err
+	}
+	if said := stepsChanged(seen, plan.steps, plan.view.Leases); len(said) > 0 {
+		more := len(said) - mostSaid
+		if more > 0 {
+			said = append(said[:mostSaid], fmt.Sprintf("So it is with %d more.", more))
+		}
+		return "", nil, refuse(http.StatusConflict, "That has changed since it was shown, and nothing was moved. %s", strings.Join(said, " "))
+	}
+	if len(plan.runs) > 0 && form.Get("running") == "" {
+		return "", nil, refuse(http.StatusConflict, "Workers run: %s. Stop them first, or say that they shall lose the leases.", inWords(plan.runs))
+	}
+	if plan.moves == 0 {
+		return "Everything was there already.", nil, nil
+	}
+	var progress bytes.Buffer
+	if err := dump.Write(&progress, dump.Of(a.App, plan.view)); err != nil {
+		return "", nil, refuse(http.StatusInternalServerError, "Nothing was moved, because the progress as it is cannot be written: %v", err)
+	}
+	place, err := h.opts.SaveProgress(ctx, a.App, progress.Bytes())
+	if err != nil {
+		return "", nil, refuse(http.StatusInternalServerError, "Nothing was moved, because the progress as it is could not be saved: %v", err)
+	}
+	notes = []string{
+		fmt.Sprintf(`The progress as it was is in %s; "weir group import --replace" brings it back.`, place),
+		"Handlers that ask their sink where reading begins go by the sink, not by these checkpoints.",
+	}
+	out := operate.CarryOut(ctx, h.observer.store, a.App, plan.steps, nil)
+	text = fmt.Sprintf("%d of %d %s moved to %s.", out.Done, plan.moves, plural(plan.moves, "checkpoint", "checkpoints"), a.To)
+	if out.Left == 0 {
+		return text, notes, nil
+	}
+	for _, s := range plan.steps {
+		if state := out.State[s.Key]; state == operate.Meanwhile || state == operate.Left {
+			notes = append(notes, fmt.Sprintf("%s/%s: %s", s.Stream, shortID(s.Shard), state))
+			if len(notes) > 10 {
+				break
+			}
+		}
+	}
+	why := "The others changed while this ran."
+	if out.Err != nil {
+		why = fmt.Sprintf("Then: %v.", out.Err)
+	}
+	return text, notes, refuse(http.StatusConflict, "%s %s What is done stays done. Look again at what is left to do.", text, why)
+}

@@ -1,0 +1,180 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/lease"
+)
+
+// What a form shows goes with it, so that a write is refused when that has changed. A pause depends
+// on what is paused, a drain on its session, which no other start of a worker has, and a reset on
+// the epoch of each lease that it moves.
+
+// pausesSeen is what is paused, for a form.
+func pausesSeen(paused []string) string {
+	var all []string
+	for _, s := range paused {
+		all = append(all, url.QueryEscape(s)+";")
+	}
+	return strings.Join(all, "")
+}
+
+// pausesChanged says what has become of what a form showed, "" when it is still so.
+func pausesChanged(seen string, paused []string) string {
+	if seen == pausesSeen(paused) {
+		return ""
+	}
+	if len(paused) == 0 {
+		return "That has changed since it was shown: nothing is paused now."
+	}
+	var all []string
+	for _, s := range paused {
+		all = append(all, pausable(s))
+	}
+	return "That has changed since it was shown. Paused now: " + inWords(all) + "."
+}
+
+// pausable names what is paused in a sentence.
+func pausable(stream string) string {
+	if stream == "" {
+		return "The whole application"
+	}
+	return "Stream " + stream
+}
+
+// drainSeen is the state of a worker, for a form.
+func drainSeen(w *lease.Worker) string {
+	if w.Drain {
+		return "drained"
+	}
+	return "takes"
+}
+
+// drainChanged says what has become of a worker, "" when it is as the form showed it.
+func drainChanged(seen string, w *lease.Worker) string {
+	switch {
+	case seen == drainSeen(w):
+		return ""
+	case w.Drain:
+		return "That has changed since it was shown: " + nameOf(w) + " is being drained now."
+	}
+	return "That has changed since it was shown: " + nameOf(w) + " takes leases now."
+}
+
+func nameOf(w *lease.Worker) string { return cmp.Or(w.Name, w.Session) }
+
+// moved is a lease that a reset moves, as a form shows it.
+type moved struct {
+	epoch uint64 // 0 when there is none yet
+	to    string
+}
+
+// stepsSeen is which leases a reset moves, at which epochs and to where, for a form.
+func stepsSeen(steps []change.Step) string {
+	var b strings.Builder
+	for _, s := range steps {
+		if len(s.Actions) > 0 {
+			m := movedBy(s)
+			fmt.Fprintf(&b, "%d %s %s %s\n", m.epoch, m.to, url.QueryEscape(s.Stream), url.QueryEscape(s.Shard))
+		}
+	}
+	return b.String()
+}
+
+func movedBy(s change.Step) moved {
+	m := moved{to: s.To.String()}
+	if first := s.Actions[0]; first.Kind != lease.Create {
+		m.epoch = first.Epoch
+	}
+	return m
+}
+
+// parseSteps reads what [stepsSeen] wrote.
+func parseSteps(seen string) (map[lease.Key]moved, error) {
+	all := map[lease.Key]moved{}
+	for line := range strings.Lines(seen) {
+		parts := strings.Split(strings.TrimRight(line, "\r\n"), " ") // browsers end lines with both
+		if len(parts) != 4 {
+			return nil, fmt.Errorf("%.80q is no lease with its epoch", line)
+		}
+		epoch, err := strconv.ParseUint(parts[0], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%.80q is no epoch", parts[0])
+		}
+		stream, err := url.QueryUnescape(parts[2])
+		if err != nil {
+			return nil, fmt.Errorf("%.80q is no stream", parts[2])
+		}
+		id, err := url.QueryUnescape(parts[3])
+		if err != nil {
+			return nil, fmt.Errorf("%.80q is no shard", parts[3])
+		}
+		all[lease.Key{Stream: stream, Shard: id}] = moved{epoch, parts[1]}
+	}
+	return all, nil
+}
+
+// stepsChanged says what has become of the leases that a form showed, each in a sentence, none when
+// they are still so.
+func stepsChanged(seen map[lease.Key]moved, steps []change.Step, leases []lease.Lease) []string {
+	now := map[lease.Key]moved{}
+	for _, s := range steps {
+		if len(s.Actions) > 0 {
+			now[s.Key] = movedBy(s)
+		}
+	}
+	held := map[lease.Key]*lease.Lease{}
+	for i := range leases {
+		held[leases[i].Key] = &leases[i]
+	}
+	var keys []lease.Key
+	for key := range seen {
+		keys = append(keys, key)
+	}
+	for key := range now {
+		if _, shown := seen[key]; !shown {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, lease.Key.Compare)
+	var said []string
+	for _, key := range keys {
+		was, shown := seen[key]
+		is, moves := now[key]
+		what := fmt.Sprintf("Shard %s of %s ", shortID(key.Shard), key.Stream)
+		switch l := held[key]; {
+		case shown && moves && was == is:
+		case l != nil && shown && l.Epoch != was.epoch:
+			said = append(said, what+fmt.Sprintf("was shown at epoch %d and is at epoch %d now, %s.", was.epoch, l.Epoch, holder(l)))
+		case !shown:
+			said = append(said, what+"would be moved, too, and was not shown.")
+		case !moves:
+			said = append(said, what+"would not be moved any more.")
+		default:
+			said = append(said, what+fmt.Sprintf("would be moved to %s, and %s was shown.", is.to, was.to))
+		}
+	}
+	return said
+}
+
+func holder(l *lease.Lease) string {
+	if l.Owner == "" {
+		return "held by nobody"
+	}
+	return "held by session " + l.Owner
+}
+
+// inWords puts a few names into a sentence.
+func inWords(names []string) string {
+	const most = 10
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,26 @@
+package change
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/shard"
+)
+
+// ParseTo reads where reading is to resume: oldest, latest, a time, a position of one shard, or how
+// long ago, which is that long before the service's time and is not known yet.
+func ParseTo(s string) (w Wish, ago *time.Duration, err error) {
+	if d, err := time.ParseDuration(s); err == nil && strings.ContainsAny(s, "hmsuµn") {
+		if d < 0 {
+			return w, nil, fmt.Errorf("%s lies in the future", s)
+		}
+		return w, &d, nil
+	}
+	p, err := shard.Parse(s)
+	if err != nil || p.IsZero() || p.IsEnd() {
+		return w, nil, fmt.Errorf("%q is no place to read from: use oldest, latest, a time (2026-01-31T12:00:00Z), how long ago (15m), or a sequence number of one shard", s)
+	}
+	w.To = p
+	return w, nil, nil
+}

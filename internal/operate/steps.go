@@ -1,0 +1,119 @@
+package operate
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-go/weir/internal/change"
+	"github.com/weir-go/weir/lease"
+)
+
+// Outcome is what became of steps.
+type Outcome struct {
+	State map[lease.Key]State
+	Done  int
+	Left  int // not done: changed meanwhile, or not reached
+	Err   error
+}
+
+// State is what became of a step.
+type State string
+
+// What becomes of steps.
+const (
+	Done      State = "done"
+	Unchanged State = "unchanged"
+	Meanwhile State = "changed meanwhile"
+	Left      State = "not done"
+)
+
+const (
+	together   = 50               // steps that one call of the store carries out
+	applyBound = 30 * time.Second // of that call
+	lookBound  = 8 * time.Second  // of the look at what was done
+)
+
+// CarryOut carries steps out in their order, as many at a time as a store takes well, and tells
+// progress, unless that is nil, how many more it has been through. Whatever stops it, each step is
+// done or not, and the outcome says which.
+func CarryOut(ctx context.Context, store lease.Store, app string, steps []change.Step, progress func(steps int)) Outcome {
+	out := Outcome{State: make(map[lease.Key]State, len(steps))}
+	var doubt []change.Step
+	for len(steps) > 0 {
+		some := steps[:min(together, len(steps))]
+		if out.Err = ctx.Err(); out.Err != nil {
+			break
+		}
+		if out.Err = out.apply(ctx, store, app, some); out.Err != nil {
+			doubt, steps = some, steps[len(some):]
+			break
+		}
+		steps = steps[len(some):]
+		if progress != nil {
+			progress(len(some))
+		}
+	}
+	if len(doubt) > 0 { // a store that does not answer may have done it all the same
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookBound)
+		defer cancel()
+		view, err := store.View(look, app, "")
+		for _, s := range doubt {
+			if out.State[s.Key] == "" {
+				out.note(s, err == nil && s.Happened(view), Left)
+			}
+		}
+	}
+	for _, s := range steps {
+		out.note(s, false, Left)
+	}
+	return out
+}
+
+func (o *Outcome) apply(ctx context.Context, store lease.Store, app string, steps []change.Step) error {
+	ctx, cancel := context.WithTimeout(ctx, applyBound)
+	defer cancel()
+	var single []lease.Action
+	var whose []change.Step
+	for _, s := range steps {
+		if len(s.Actions) == 1 {
+			single, whose = append(single, s.Actions...), append(whose, s)
+		}
+	}
+	if len(single) > 0 {
+		did, err := store.Apply(ctx, app, single)
+		if err != nil {
+			return err
+		}
+		for i, s := range whose {
+			o.note(s, did[i], Meanwhile)
+		}
+	}
+	for _, s := range steps {
+		happened := true
+		// each only if the one before took effect
+		for i := 0; i < len(s.Actions) && len(s.Actions) > 1 && happened; i++ {
+			did, err := store.Apply(ctx, app, s.Actions[i:i+1])
+			if err != nil {
+				return err
+			}
+			happened = did[0]
+		}
+		if len(s.Actions) != 1 {
+			o.note(s, happened, Meanwhile)
+		}
+	}
+	return nil
+}
+
+func (o *Outcome) note(s change.Step, happened bool, otherwise State) {
+	switch {
+	case len(s.Actions) == 0:
+		o.State[s.Key] = Unchanged
+	case happened:
+		o.State[s.Key] = Done
+		o.Done++
+	default:
+		o.State[s.Key] = otherwise
+		o.Left++
+	}
+}
