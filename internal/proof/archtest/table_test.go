@@ -122,7 +122,7 @@ var rows = []row{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
 		ours: []string{".", "shard", "deadletter"},
 	},
-	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"deadletter", "kinesistest", "lease", "store/memstore"}},
+	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"deadletter", "kinesistest", "lease", "store/memstore"}},
 	{
 		pkg: "sink/s3sink", why: "records as objects in S3, each in one; on the public API",
 		ours: []string{".", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"aggregate", "deadletter", "lease", "kinesistest", "store/memstore", "internal/proof/fakes3", "sink/s3sink/s3letters"}, sdk: true,
