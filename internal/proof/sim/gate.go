@@ -38,7 +38,9 @@ type call struct {
 }
 
 // isUsers reports whether it is what a user does with a shard's records.
-func (c *call) isUsers() bool { return c.op == "handle" || c.op == "letters" || c.op == "emit" }
+func (c *call) isUsers() bool {
+	return c.op == "handle" || c.op == "letters" || c.op == "emit" || c.op == "stray"
+}
 
 type reply struct {
 	value any

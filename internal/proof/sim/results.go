@@ -13,7 +13,7 @@ import (
 )
 
 // windows are what is known of the results of an application that gathers records by the time at
-// which they arrived. Which there have to be follows from the records of each shard alone: see
+// which they arrived, or by one in their payload. Which there have to be follows from the records of each shard alone: see
 // [windows.cut].
 type windows struct {
 	w      *world
@@ -26,6 +26,8 @@ type windows struct {
 	cuts   map[string]map[int]cut // of a shard, by their first record
 	places map[judge.ID]int       // in the shard, among those that are not dropped
 	shards map[string][]arrived
+	// nil where the time of arrival counts
+	payload *payloadTime
 }
 
 // arrived is a record of a shard, as the service dates it.
@@ -33,6 +35,11 @@ type arrived struct {
 	id   judge.ID
 	at   time.Time
 	last bool // of its aggregate
+	// its place in the stream, and the time in its payload, if that can be right
+	number string
+	index  uint32
+	of     time.Time
+	timed  bool
 }
 
 // cut is a run of a shard's records, of which the results have ended together.
@@ -46,6 +53,7 @@ type madeResult struct {
 	ids   []judge.ID
 	start time.Time
 	key   string
+	why   window.Why
 }
 
 // windowAllowance is Config.Allowance, and more than the clocks may differ here.
@@ -69,6 +77,7 @@ func (w *world) makeWindows() {
 	if d.chance(.5) { // what is dropped lies between windows, and in them
 		w.profile.Filters = true
 	}
+	w.windows.makePayload()
 }
 
 // arrives is the time by which the service dates a record that is put now: of two records that come
@@ -81,16 +90,21 @@ func (w *world) arrives(d *dice) time.Time {
 }
 
 // putInWindow notes a record that is put, and the one of an aggregate that is its last.
-func (w *world) putInWindow(ids []judge.ID, shard string, at time.Time) {
+func (w *world) putInWindow(ids []judge.ID, shard, number string, at time.Time) {
 	v := w.windows
 	if v == nil {
 		return
 	}
-	for _, id := range ids {
-		if !w.filters.drops(id) {
-			v.places[id] = len(v.shards[shard])
-			v.shards[shard] = append(v.shards[shard], arrived{id: id, at: time.UnixMilli(at.UnixMilli()).UTC()})
+	for i, id := range ids {
+		if w.filters.drops(id) {
+			continue
 		}
+		a := arrived{id: id, at: time.UnixMilli(at.UnixMilli()).UTC(), number: number, index: uint32(i)}
+		if v.payload != nil {
+			a.of, a.timed = v.timeOf(id, a.at)
+		}
+		v.places[id] = len(v.shards[shard])
+		v.shards[shard] = append(v.shards[shard], a)
 	}
 	if n := len(v.shards[shard]); n > 0 {
 		v.shards[shard][n-1].last = true
@@ -102,7 +116,11 @@ func (w *world) held() time.Duration {
 	if w.windows == nil {
 		return 0
 	}
-	return w.windows.size + windowAllowance + 3*time.Second + 2*w.settings.idle + 15*time.Second
+	longest := w.windows.size
+	if p := w.windows.payload; p != nil {
+		longest = p.maxAge
+	}
+	return longest + windowAllowance + 3*time.Second + 2*w.settings.idle + 15*time.Second
 }
 
 // windowHandlers are a worker's that makes windows.
@@ -122,6 +140,7 @@ func (l *life) windowHandlers() (weir.ShardHandlers, error) {
 	if v.once {
 		c.Position = l.position
 	}
+	v.configure(l, &c)
 	return window.Handlers(c)
 }
 
@@ -146,9 +165,9 @@ func (l *life) emit(ctx context.Context, r window.Results[[]judge.ID]) error {
 	return answer.value.(verdict).end()
 }
 
-// begins is the start of the window of a record: windows are counted from 1970 on.
-func (v *windows) begins(a arrived) time.Time {
-	at := a.at.UnixMilli()
+// begins is the start of the window of a time: windows are counted from 1970 on.
+func (v *windows) begins(t time.Time) time.Time {
+	at := t.UnixMilli()
 	return time.UnixMilli(at - at%v.size.Milliseconds()).UTC()
 }
 
@@ -162,7 +181,7 @@ func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judg
 		if was, known := v.made[w.ID]; known && (!slices.Equal(was.ids, w.State) || !was.start.Equal(w.Start) || was.key != w.Key) {
 			return nil, fmt.Sprintf("the result %s was of %v from %v, and is of %v from %v when it is made again", w.ID, was.ids, was.start, w.State, w.Start)
 		}
-		v.made[w.ID] = madeResult{slices.Clone(w.State), w.Start, w.Key}
+		v.made[w.ID] = madeResult{slices.Clone(w.State), w.Start, w.Key, w.Why}
 		for _, id := range w.State {
 			if _, known := v.places[id]; !known || v.w.books.home[id] != shard {
 				return nil, fmt.Sprintf("%s is in the result %s, and not in its shard", id, w.ID)
@@ -176,6 +195,9 @@ func (v *windows) check(shard string, r *window.Results[[]judge.ID]) (ids []judg
 			v.of[id] = w.ID
 		}
 		ids = append(ids, w.State...)
+	}
+	if v.payload != nil {
+		return ids, v.payload.check(v, shard, r)
 	}
 	return ids, v.cut(shard, r, ids)
 }
@@ -201,14 +223,14 @@ func (v *windows) cut(shard string, r *window.Results[[]judge.ID], ids []judge.I
 		}
 		return fmt.Sprintf("a record is twice in the results from %s to %s of %s", all[from].id, all[next-1].id, shard)
 	}
-	start := v.begins(all[from])
+	start := v.begins(all[from].at)
 	for _, w := range r.Windows {
 		if !w.Start.Equal(start) || !w.End.Equal(start.Add(v.size)) {
 			return fmt.Sprintf("the result %s is from %v to %v, and begins with %s, which arrived at %v", w.ID, w.Start, w.End, all[from].id, all[from].at)
 		}
 	}
 	for _, a := range all[from:next] {
-		if v.begins(a).After(start) {
+		if v.begins(a.at).After(start) {
 			return fmt.Sprintf("%s, which arrived at %v, is in a window from %v", a.id, a.at, start)
 		}
 	}
@@ -231,6 +253,10 @@ func (w *world) tallied() {
 	if v == nil {
 		return
 	}
+	if v.payload != nil {
+		w.talliedPayload()
+		return
+	}
 	for _, shard := range slices.Sorted(maps.Keys(v.shards)) {
 		all, n := v.shards[shard], 0
 		for n < len(all) {
@@ -239,8 +265,8 @@ func (w *world) tallied() {
 				w.breaks("no result of %s begins with %s", shard, all[n].id)
 				return
 			}
-			start := v.begins(all[n])
-			if c.next < len(all) && !c.full && !v.begins(all[c.next]).After(start) {
+			start := v.begins(all[n].at)
+			if c.next < len(all) && !c.full && !v.begins(all[c.next].at).After(start) {
 				w.breaks("the results from %s of %s ended before %s, which is of the same window", all[n].id, shard, all[c.next].id)
 			}
 			if c.next-n >= v.most+mostAggregated || c.next-n > v.most && !all[c.next-1].last {

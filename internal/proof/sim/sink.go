@@ -270,8 +270,8 @@ func (w *world) moves(key lease.Key) {
 
 // sunk says what is wrong with what the sink has in the end.
 func (w *world) sunk() {
-	if s := w.sink; s != nil && len(s.effects) != len(w.books.home)-w.droppedRecords() {
-		w.breaks("the sink has %d of %d records", len(s.effects), len(w.books.home)-w.droppedRecords())
+	if s, all := w.sink, len(w.books.home)-w.droppedRecords()-w.straysTold(); s != nil && len(s.effects) != all {
+		w.breaks("the sink has %d of %d records", len(s.effects), all)
 	}
 }
 

@@ -283,7 +283,7 @@ func (w *world) write(st *stream, d *dice) {
 			w.books.early[id] = true
 		}
 	}
-	w.putInWindow(ids, name, at)
+	w.putInWindow(ids, name, number, at)
 	w.note(nil, "put", name, 0, ids[0].String()+" "+number)
 }
 

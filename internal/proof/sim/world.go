@@ -358,6 +358,8 @@ func (w *world) admit(c *call) {
 		w.admitLetters(c, body)
 	case *emission:
 		w.admitEmission(c, body)
+	case strayCall:
+		w.admitStray(c, body)
 	default:
 		w.admitStore(c)
 	}

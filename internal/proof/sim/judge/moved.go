@@ -1,0 +1,56 @@
+package judge
+
+import "time"
+
+// Doubted notes that what was done of a shard is said not to be: it may be handled again at any
+// epoch.
+func (j *Judge) Doubted(id string) { j.shard(id).doubted = true }
+
+// Undone notes that what was done with a record is lost: it is to be handled again.
+func (j *Judge) Undone(id ID, now time.Time) {
+	r := j.record(id)
+	if r == nil || !r.done {
+		return
+	}
+	r.done, r.acked, r.undone = false, false, true
+	j.low[id.Key] = min(j.low[id.Key], id.N-1)
+	s := j.shard(r.shard)
+	s.low = min(s.low, r.place)
+	s.over = false
+	if r.exempt {
+		return
+	}
+	j.missing++
+	if s.left++; s.left == 1 {
+		s.since = now
+	}
+}
+
+// Moved notes that somebody moved the checkpoint of a shard, which gave its lease this epoch: what
+// lies after it is wanted from now on, also what was done, and what lies before it need not be
+// handled any more. What earlier owners still do with the shard does not count: it is not kept.
+func (j *Judge) Moved(shard string, epoch uint64, before, after []ID, now time.Time) {
+	s := j.shard(shard)
+	s.counts = max(s.counts, epoch)
+	for _, id := range before {
+		j.Exempt(id)
+	}
+	for _, id := range after {
+		r := j.record(id)
+		if r.dropped {
+			continue
+		}
+		if r.done || r.exempt {
+			j.missing++
+			if s.left++; s.left == 1 {
+				s.since = now
+			}
+		}
+		r.done, r.exempt, r.acked, r.letter, s.over = false, false, false, false, false
+		j.low[id.Key] = min(j.low[id.Key], id.N-1)
+		s.low = min(s.low, r.place)
+	}
+}
+
+// stale reports whether what becomes of a batch does not count.
+func (j *Judge) stale(b *Batch) bool { return b.Stale || b.Epoch < j.shard(b.Shard).counts }
