@@ -31,7 +31,7 @@ func wrong(flight int) string {
 }
 
 // aboutCall is what each function says of each call.
-var aboutCall = regexp.MustCompile(`(?m)^\[function \d+\] .*request [0-9a-f-]{36} of arn:aws:lambda:` + servers.Region + `:000000000000:function:loader, \d{5} ms are left`)
+var aboutCall = regexp.MustCompile(`(?m)^\[function \d+\] .*request [0-9a-f-]{36} of arn:aws:lambda:` + servers.Region + `:000000000000:function:loader, \d{4,5} ms are left`)
 
 func TestFunctionsOfEachLanguageHandleAllFlights(t *testing.T) {
 	weir := built(t)
