@@ -222,9 +222,8 @@ var errFunctionTimeout = errors.New("the function has not answered in time")
 
 const longestStartPause = 30 * time.Second
 
-// invoke gives an event to the process, and to one that is started for that if there is none. A
-// process may end after an answer, as one does that has panicked: what it has not asked for is given
-// to the next.
+// invoke gives an event to the process, or starts one for it. A process may end after an answer, as
+// one does that has panicked: what it has not asked for is given to the next.
 func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	answer, err := f.invokeOnce(ctx, event)
 	if errors.Is(err, lambda.ErrNotTaken) {

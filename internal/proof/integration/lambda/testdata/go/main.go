@@ -1,5 +1,5 @@
-// Command function is a function of Lambda for flights, which fails as a whole at the first flight that fails. It writes
-// down the flights that it has handled, in a file.
+// Command function is a function of Lambda for flights, which fails as a whole at the first flight
+// that fails. It writes down the flights that it has handled, in a file.
 package main
 
 import (
