@@ -25,8 +25,7 @@ func TestAFunctionThatHangsOrDiesInTheMiddleLosesNothing(t *testing.T) {
 	folder := filepath.Join("testdata", "go")
 	command := servers.GoFunction(t, folder)
 	s := newStage(t, 2000, 2, func(flight int) string { return broken[flight] })
-	// Nothing else is handled at the end, and so --patience would wait with giving the last one up.
-	said, took := s.run(t, weir, folder, "--lambda="+command, "--lambda-timeout=2s", "--bisect-batch-on-function-error", "--maximum-retry-attempts=1", "--patience=0")
+	said, took := s.run(t, weir, folder, "--lambda="+command, "--lambda-timeout=2s", "--bisect-batch-on-function-error", "--maximum-retry-attempts=1")
 	for flight, letters := range s.check(t, true) {
 		for _, l := range letters {
 			if l.Attempts != 2 || !strings.Contains(l.Error, "has not answered in time") {

@@ -21,10 +21,11 @@ const (
 
 // wrong says how a flight fails: three of them always, and 1 % once.
 func wrong(flight int) string {
-	switch {
-	case flight%5000 == 2500 && flight < 15_000:
+	switch flight {
+	case 2500, 7500, 12_500:
 		return "always"
-	case flight%100 == 50:
+	}
+	if flight%100 == 50 {
 		return "once"
 	}
 	return ""

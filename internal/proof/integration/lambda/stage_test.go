@@ -127,7 +127,8 @@ func (s *stage) letters(t *testing.T) map[int][]deadletter.Letter {
 }
 
 // run has functions handle all flights, and returns what weir said meanwhile and how long that
-// took. Functions are started in a folder.
+// took. Functions are started in a folder. There is no patience: when a flight fails always, all
+// others may be handled already.
 func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said string, took time.Duration) {
 	t.Helper()
 	log, err := os.Create(s.path("said"))
@@ -136,7 +137,7 @@ func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said st
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(t.Context(), weir, append([]string{
-		"consume", "--endpoint=" + s.server.URL(), "--stream=flights", "--app=loader", "--store=sqlite:" + s.path("leases.db"), "--dead=file:" + s.path("dead.ndjson"),
+		"consume", "--endpoint=" + s.server.URL(), "--stream=flights", "--app=loader", "--store=sqlite:" + s.path("leases.db"), "--dead=file:" + s.path("dead.ndjson"), "--patience=0",
 	}, flags...)...)
 	cmd.Dir = folder
 	cmd.Env = append(cmd.Environ(), "AWS_REGION="+servers.Region, "AWS_ACCESS_KEY_ID="+servers.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+servers.SecretAccessKey,
@@ -150,7 +151,7 @@ func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said st
 	go func() { exited <- cmd.Wait() }() // ends with the command, which is waited for below
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
-	late := time.After(5 * time.Minute)
+	late := time.After(3 * time.Minute)
 	for done := false; !done; {
 		select {
 		case err := <-exited:
