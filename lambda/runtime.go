@@ -58,6 +58,10 @@ func (e *FunctionError) Error() string {
 // ErrClosed is the error of [Runtime.Invoke] after [Runtime.Close].
 var ErrClosed = errors.New("lambda: the function's process has ended")
 
+// ErrNotTaken is an [ErrClosed] of a process that had not asked for the event: the function never
+// saw it, and has not failed at it.
+var ErrNotTaken = fmt.Errorf("%w before it asked for the event", ErrClosed)
+
 // maxErrorText bounds what is kept of what a function says of its failure.
 const maxErrorText = 4 << 10
 
@@ -107,7 +111,7 @@ func (r *Runtime) Invoke(ctx context.Context, event []byte, deadline time.Time) 
 	select {
 	case r.work <- in:
 	case <-r.closed:
-		return nil, ErrClosed
+		return nil, ErrNotTaken
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

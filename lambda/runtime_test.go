@@ -132,8 +132,19 @@ func TestARequestForAnotherHostIsRefused(t *testing.T) {
 func TestAProcessThatEndsEndsItsInvocation(t *testing.T) {
 	r, _, _, answer := begin(t)
 	r.Close()
-	if got := <-answer; !errors.Is(got.err, lambda.ErrClosed) {
+	if got := <-answer; !errors.Is(got.err, lambda.ErrClosed) || errors.Is(got.err, lambda.ErrNotTaken) {
 		t.Errorf("%v", got.err)
+	}
+}
+
+func TestAnEventThatNoProcessAskedForWasNotTaken(t *testing.T) {
+	r, err := lambda.NewRuntime("arn:f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if _, err := r.Invoke(t.Context(), []byte("{}"), time.Now()); !errors.Is(err, lambda.ErrNotTaken) || !errors.Is(err, lambda.ErrClosed) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
-# 20 or newer with npm, Python 3.9 or newer with venv, a JDK 17 or newer with Maven, and Debian's apt for the databases, which are
-# unpacked without being installed. The S3 server is built from its source, by Go. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
+# 20 or newer with npm and its headers, Python 3.9 or newer with venv, a JDK 17 or newer with Maven, CMake and a C++ compiler, and Debian's
+# apt for the databases, which are unpacked without being installed. The S3 server is built from its source, by Go. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
 # nothing when all is there.
 set -eu
 
@@ -53,6 +53,58 @@ if ! current python "$here/servers/requirements.txt"; then
 	python3 -m venv "$deps/python" >&2
 	"$deps/python/bin/pip" -q --disable-pip-version-check install --no-deps --only-binary :all: -r "$here/servers/requirements.txt" >&2
 	cat "$here/servers/requirements.txt" >"$deps/python/.fetched"
+fi
+
+functions=$here/servers/lambda
+if ! current lambda-python "$functions/requirements.txt"; then
+	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
+	echo "fetch-servers: Lambda's runtime client for Python into $deps/lambda-python" >&2
+	rm -rf "$deps/lambda-python"
+	python3 -m venv "$deps/lambda-python" >&2
+	"$deps/lambda-python/bin/pip" -q --disable-pip-version-check install --no-deps --only-binary :all: -r "$functions/requirements.txt" >&2
+	cat "$functions/requirements.txt" >"$deps/lambda-python/.fetched"
+fi
+
+# autotools FOLDER: Debian's packages of what makes configure scripts, unpacked. They look for each other in FOLDER.
+autotools() {
+	mkdir -p "$1/debs"
+	(cd "$1/debs" && apt-get -q download autoconf automake autotools-dev libtool m4 libsigsegv2 >&2) || return 1
+	for deb in "$1"/debs/*.deb; do dpkg -x "$deb" "$1"; done
+	for tool in automake aclocal; do ln -s "$(basename "$1/usr/bin/$tool"-*)" "$1/usr/bin/$tool"; done
+	grep -rlIE '/usr/(share|bin)/(auto|aclocal|libtool|m4)' "$1/usr/bin" "$1/usr/share" | xargs sed -i -E "s#/usr/((share|bin)/(auto|aclocal|libtool|m4))#$1/usr/\\1#g"
+}
+
+if ! current lambda-node "$functions/package.json" "$functions/package-lock.json"; then
+	for tool in node npm; do need $tool 'install Node.js 20 or newer (Debian: nodejs npm)'; done
+	for tool in cmake g++ make perl; do need $tool "Lambda's runtime client for Node.js is compiled (Debian: cmake g++ make perl)"; done
+	prefix=$(node -p 'path.resolve(fs.realpathSync(process.execPath), "../..")')
+	test -f "$prefix/include/node/node_api.h" || {
+		echo "fetch-servers: $prefix/include/node lacks the headers of Node.js, which Lambda's runtime client is compiled with (Debian: libnode-dev)" >&2
+		exit 1
+	}
+	echo "fetch-servers: Lambda's runtime client for Node.js into $deps/lambda-node, compiled in a minute or two" >&2
+	rm -rf "$deps/lambda-node"
+	mkdir -p "$deps/lambda-node"
+	cp "$functions/package.json" "$functions/package-lock.json" "$deps/lambda-node/"
+	(
+		cd "$deps/lambda-node"
+		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+		if ! command -v autoreconf >/dev/null || ! command -v libtoolize >/dev/null; then
+			autotools "$PWD/autotools" || { test "$(id -u)" -eq 0 && apt-get -q update >&2 && autotools "$PWD/autotools"; } || {
+				echo "fetch-servers: apt does not give autoconf, automake, libtool and m4, which Lambda's runtime client is compiled with" >&2
+				exit 1
+			}
+			export PATH="$PWD/autotools/usr/bin:$PATH" LD_LIBRARY_PATH="$(echo "$PWD"/autotools/usr/lib/*-linux-gnu)"
+		fi
+		# The scripts of this one package, by which it compiles its own curl. The headers are there, and are not downloaded.
+		MAKEFLAGS="-j$(nproc)" npm_config_nodedir=$prefix npm rebuild --foreground-scripts --loglevel=error aws-lambda-ric >compiling.log 2>&1 || {
+			tail -n 40 compiling.log >&2
+			echo "fetch-servers: Lambda's runtime client for Node.js does not compile; $PWD/compiling.log has all that was said" >&2
+			exit 1
+		}
+		rm -rf autotools
+	)
+	cat "$functions/package.json" "$functions/package-lock.json" >"$deps/lambda-node/.fetched"
 fi
 
 if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java"; then

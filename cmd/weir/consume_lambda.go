@@ -240,7 +240,17 @@ var errFunctionTimeout = errors.New("the function has not answered in time")
 
 const longestStartPause = 30 * time.Second
 
+// invoke gives an event to the process, or starts one for it. A process may end after an answer, as
+// one does that has panicked: what it has not asked for is given to the next.
 func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
+	answer, err := f.invokeOnce(ctx, event)
+	if errors.Is(err, lambda.ErrNotTaken) {
+		answer, err = f.invokeOnce(ctx, event)
+	}
+	return answer, err
+}
+
+func (f *function) invokeOnce(ctx context.Context, event []byte) ([]byte, error) {
 	if f.api != nil {
 		select {
 		case <-f.exited:
@@ -257,6 +267,9 @@ func (f *function) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	defer cancel()
 	answer, err := f.api.Invoke(call, event, time.Now().Add(f.of.timeout))
 	switch {
+	case errors.Is(err, lambda.ErrNotTaken):
+		err = fmt.Errorf("%w: %w", err, f.ended())
+		f.end(true)
 	case errors.Is(err, lambda.ErrClosed): // the API ends with the process
 		err = fmt.Errorf("the function's process ended in the middle of a call: %w", f.ended())
 		f.end(true)

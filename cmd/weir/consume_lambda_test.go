@@ -81,6 +81,9 @@ func beFunction(kind string) {
 			fmt.Printf("got %s\n", r.Kinesis.Data)
 		}
 		post("invocation/"+id+"/response", answer)
+		if kind == "leaves" {
+			os.Exit(0)
+		}
 	}
 }
 
@@ -118,6 +121,22 @@ func TestAFunctionThatFailsOnceHandlesAll(t *testing.T) {
 				t.Errorf("standard error lacks %q: %s", why, said)
 			}
 		})
+	}
+}
+
+func TestAProcessThatEndsAfterItsAnswerFailsAtNothing(t *testing.T) {
+	server, endpoint := kinesisServer(t)
+	server.CreateStream("s", 1)
+	for i := range 10 {
+		server.Put("s", "k", fmt.Appendf(nil, "%d;", i))
+	}
+	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--lambda-processes=1", "--batch-size=1", "--lambda", functionCommand(t, "leaves"))
+	c.err.await(t, "all records", func(s string) bool { return strings.Contains(s, "got 9;") })
+	if code := c.interrupt(t); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if said := c.err.String(); strings.Contains(said, "the handler failed") || strings.Count(said, "got ") != 10 {
+		t.Error(said)
 	}
 }
 

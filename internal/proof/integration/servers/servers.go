@@ -157,7 +157,7 @@ func fetched(t testing.TB, name string) string {
 		t.Skipf("%s could not be fetched: %s", name, why)
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".fetched")); err != nil {
-		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm, Python with venv, a JDK with Maven, and apt-get"
+		const how = "%s is not there: run scripts/fetch-servers.sh, which needs Node.js with npm, Python with venv, a JDK with Maven, CMake, a C++ compiler, and apt-get"
 		if os.Getenv(Require) == "require" {
 			t.Fatalf(how, name)
 		}

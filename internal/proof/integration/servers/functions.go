@@ -1,0 +1,34 @@
+package servers
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// PythonFunction is the command that runs a function of Lambda in the folder it is started in, such
+// as app.handler, with AWS's runtime client for Python and Powertools.
+func PythonFunction(t testing.TB, handler string) string {
+	t.Helper()
+	return "exec " + filepath.Join(fetched(t, "lambda-python"), "bin", "python") + " -B -m awslambdaric " + handler
+}
+
+// NodeFunction is [PythonFunction] for Node.js.
+func NodeFunction(t testing.TB, handler string) string {
+	t.Helper()
+	return "exec node " + filepath.Join(fetched(t, "lambda-node"), "node_modules", "aws-lambda-ric", "bin", "index.mjs") + " " + handler
+}
+
+// GoFunction builds the function of Lambda in a folder, a module of its own with AWS's runtime
+// client for Go, and is the command that runs it.
+func GoFunction(t testing.TB, folder string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "function")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	cmd.Dir = folder
+	cmd.Env = append(cmd.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return "exec " + program
+}
