@@ -54,8 +54,13 @@ type workers struct {
 // start starts the worker that tells on a port.
 func (w *workers) start(port int, more ...string) {
 	w.t.Helper()
-	args := append(slices.Clone(w.args), "--metrics", strconv.Itoa(port), "--worker", strconv.Itoa(port))
-	cmd := exec.Command(w.program, append(args, more...)...)
+	w.run(port, append(append(slices.Clone(w.args), "--metrics", strconv.Itoa(port), "--worker", strconv.Itoa(port)), more...)...)
+}
+
+// run starts a process that tells on a port.
+func (w *workers) run(port int, args ...string) {
+	w.t.Helper()
+	cmd := exec.Command(w.program, args...)
 	cmd.Dir = w.t.TempDir()
 	cmd.Env = append(os.Environ(), "AWS_REGION="+servers.Region, "AWS_ACCESS_KEY_ID="+servers.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+servers.SecretAccessKey)
 	log, err := os.Create(filepath.Join(cmd.Dir, "log"))
@@ -154,27 +159,14 @@ func (w watcher) until(fire bool, within time.Duration, alerts ...string) {
 
 // Six alerts fire and end by what real workers tell while things go wrong.
 func TestAlertsOfRealWorkers(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(faster(rules(t))), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
 	ports := []int{freePort(t), freePort(t)}
-	prometheus := servers.Prometheus(t, fmt.Sprintf(`global: {scrape_interval: 1s, evaluation_interval: 1s}
-rule_files: [%q]
-scrape_configs:
-  - job_name: weir
-    static_configs: [{targets: ["127.0.0.1:%d", "127.0.0.1:%d"]}]
-`, file, ports[0], ports[1]))
+	prometheus := scraping(t, ports...)
 	kinesis := kinesistest.NewServer(t)
 	kinesis.CreateStream("orders", 4)
 	store := servers.Redis(t)
 	dir := t.TempDir()
-	program := filepath.Join(dir, "weir")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	build.Dir = filepath.Join("..", "..", "..", "..", "cmd", "weir")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	program := built(t)
 	fails, hangs := filepath.Join(dir, "fails"), filepath.Join(dir, "hangs")
 	w := &workers{t: t, program: program, running: map[int]*exec.Cmd{}, args: []string{
 		"consume", "--endpoint", kinesis.URL(), "--stream", "orders", "--app", "billing", "--store", "redis://" + "127.0.0.1:" + store.Port() + "/0", "--create-store",
@@ -228,6 +220,37 @@ scrape_configs:
 	alerts.until(true, 4*time.Minute, "WeirShardStalled")
 	remove(hangs)
 	alerts.until(false, 2*time.Minute, "WeirShardStalled")
+}
+
+// scraping starts a Prometheus that scrapes ports each second, with the rules made faster.
+func scraping(t *testing.T, ports ...int) *servers.Server {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, []byte(faster(rules(t))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	targets := make([]string, len(ports))
+	for i, port := range ports {
+		targets[i] = fmt.Sprintf("%q", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	}
+	return servers.Prometheus(t, fmt.Sprintf(`global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs:
+  - job_name: weir
+    static_configs: [{targets: [%s]}]
+`, file, strings.Join(targets, ", ")))
+}
+
+// built is the command.
+func built(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "weir")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	build.Dir = filepath.Join("..", "..", "..", "..", "cmd", "weir")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
 }
 
 // freePort is a port that nobody listens on.
