@@ -29,6 +29,8 @@ type Host interface {
 	LeaseEnded(t *Term, why EndReason)
 	// CheckpointSaved is told that a checkpoint is durable.
 	CheckpointSaved(t *Term, at shard.Position)
+	// SessionBegan is told of a session when its first beat was answered.
+	SessionBegan(session string)
 	// BeatAnswered is told when a beat was sent that was answered; leases are trusted from then on.
 	BeatAnswered(sent time.Time)
 	// Leading is told when this worker begins to lead, and when it ends; by the leader's goroutine.
@@ -91,6 +93,9 @@ func (h *HostFuncs) CheckpointSaved(t *Term, at shard.Position) {
 		h.OnSaved(t, at)
 	}
 }
+
+// SessionBegan does nothing.
+func (h *HostFuncs) SessionBegan(string) {}
 
 // BeatAnswered calls OnBeat.
 func (h *HostFuncs) BeatAnswered(sent time.Time) {

@@ -48,9 +48,8 @@ var (
 
 // Faulty wraps a store. Before each call next says what befalls it; op is "Beat", "View", "Apply",
 // "Lead", "Leave", "Apps", "Remove", "PutHistory" or "History". The last four fail on a store that
-// is no [lease.Admin] or no [lease.Historian]. next
-// must be safe for concurrent use. Time passes by package time, so a synctest bubble's clock
-// serves.
+// is no [lease.Admin] or no [lease.Historian]. next must be safe for concurrent use. Time passes by
+// package time, so a synctest bubble's clock serves.
 func Faulty(store lease.Store, next func(op string) Fault) *FaultyStore {
 	return &FaultyStore{store: store, next: next}
 }
