@@ -33,8 +33,7 @@ type Writer struct {
 	before  []values // by place
 }
 
-// NewWriter returns a Writer whose chunks have at most room bytes, unless one minute needs more; see
-// [Room].
+// NewWriter returns a Writer whose chunks have at most room bytes, unless one minute needs more.
 func NewWriter(room int) *Writer { return &Writer{room: room} }
 
 // Add adds the samples of a minute, at most one for each shard, to the present chunk, or begins
