@@ -22,7 +22,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"lagOf":   lagOf,
 	"rate":    func(bytes float64) string { return lease.LoadOf(bytes).String() },
 	"appLink": func(app string) string { return link("app", "app", app) },
-}).ParseFS(assets, "assets/pages.html"))
+}).ParseFS(assets, "assets/*.html"))
 
 // clean keeps what a terminal or a page would not show as it is, such as marks that turn the
 // direction of what follows, from changing how a line reads.
@@ -82,6 +82,9 @@ type drawing struct {
 	Axis                    []string
 	Merged                  int
 	Thin                    bool // rows are too thin for lines between them
+	Heat                    *heat
+	boxes                   []box
+	from, to                time.Time
 }
 
 type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
@@ -135,6 +138,7 @@ func drawShards(app string, shards []shardInfo, from, to time.Time, retention ti
 		}
 	}
 	d.Axis = axis(from, to)
+	d.boxes, d.from, d.to = p.boxes, from, to
 	return d
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -109,6 +110,10 @@ type appPage struct {
 	Missing     string
 	Count       string
 	Pages       []choice
+	Metrics     []choice // none while nothing is known of the past
+	PastScale   string
+	PastMissing string
+	asked       url.Values
 	Rows        []shardRow
 	Workers     []workerRow
 	MoreWorkers int
@@ -153,6 +158,8 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	}
 	p.draw(shards, s, q.Get("span"))
 	p.list(shards, q.Get("span"), q.Get("page"))
+	p.asked = q
+	p.showPast(shards, s.past, q.Get("metric"))
 	for _, of := range p.It.Workers {
 		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Beat}
 		for _, t := range of.Troubles {

@@ -1,0 +1,216 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// metric is what the brightness of a picture shows.
+type metric struct {
+	name, title string
+	// level puts a moment into a level: 0 is nothing to look at, negative is not known.
+	level func(moment) int
+	scale string // what the levels are, in words
+}
+
+// levels are how many there are above 0.
+const levels = 4
+
+// metrics are those that there are, the default first.
+var metrics = []metric{
+	{"lag", "lag", func(m moment) int {
+		if m.lag < 0 {
+			return -1
+		}
+		return stepOf(float64(m.lag), float64(enough), float64(time.Minute), float64(5*time.Minute), float64(30*time.Minute))
+	}, "more than 10 s, 1 min, 5 min, 30 min behind"},
+	{"bytes", "bytes against the limit", func(m moment) int {
+		const limit = 1 << 20 // bytes a second that a shard takes in
+		return stepOf(m.load.Bytes()/limit, .1, .3, .6, .9)
+	}, "more than 10, 30, 60, 90 % of the 1 MiB a second that a shard takes in"},
+	{"handler", "handler's time", func(m moment) int {
+		return stepOf(float64(m.busy), 20, 50, 80, 95)
+	}, "the handler at work for more than 20, 50, 80, 95 % of the time"},
+}
+
+func metricOf(name string) metric {
+	if i := slices.IndexFunc(metrics, func(m metric) bool { return m.name == name }); i >= 0 {
+		return metrics[i]
+	}
+	return metrics[0]
+}
+
+func stepOf(value float64, steps ...float64) (level int) {
+	for _, s := range steps {
+		if value > s {
+			level++
+		}
+	}
+	return level
+}
+
+const (
+	mostBins = 180  // of a picture, from left to right
+	mostRuns = 5000 // rectangles of all levels together
+)
+
+// heat is the past of the boxes of a picture: for each level one path, and one for each kind of
+// happening.
+type heat struct {
+	Levels                  [levels]string
+	Handed, Taken, Stalled  string
+	Knows                   bool    // anything at all
+	from, to                float64 // seconds
+	width                   float64
+	countHanded, countTaken int
+	countStalled            int
+}
+
+// drawHeat draws the past of boxes, whose shards are given by key.
+func drawHeat(boxes []box, keys []lease.Key, p past, m metric, from, to time.Time) heat {
+	bins := min(mostBins, max(1, int(to.Sub(from)/time.Minute)))
+	for {
+		h, runs := heatOfBins(boxes, keys, p, m, from, to, bins)
+		if runs <= mostRuns || bins <= 10 {
+			return h
+		}
+		bins = bins * 2 / 3
+	}
+}
+
+func heatOfBins(boxes []box, keys []lease.Key, p past, m metric, from, to time.Time, bins int) (h heat, runs int) {
+	h = heat{from: float64(from.Unix()), to: float64(to.Unix()), width: width}
+	var paths [levels]strings.Builder
+	var handed, taken, stalls strings.Builder
+	for i := range boxes {
+		b := &boxes[i]
+		row := make([]int, bins)
+		for _, of := range b.of {
+			all := p.shards[keys[of]]
+			for _, at := range all {
+				if bin := h.binOf(at.minute, bins); bin >= 0 {
+					row[bin] = max(row[bin], m.level(at))
+					h.Knows = true
+				}
+			}
+			for _, e := range happenings(all) {
+				x := h.x(float64(60*e.minute + 30))
+				if x < b.x || x > b.x+b.w {
+					continue
+				}
+				path, count := &handed, &h.countHanded
+				switch e.what {
+				case takenOver:
+					path, count = &taken, &h.countTaken
+				case stalled:
+					path, count = &stalls, &h.countStalled
+				}
+				*count++
+				fmt.Fprintf(path, "M%s %sv%s", place(x), place(b.y), place(b.h))
+			}
+		}
+		for at := 0; at < bins; {
+			end := at + 1
+			for end < bins && row[end] == row[at] {
+				end++
+			}
+			if row[at] > 0 {
+				left, right := max(b.x, h.width*float64(at)/float64(bins)), min(b.x+b.w, h.width*float64(end)/float64(bins))
+				if right > left {
+					fmt.Fprintf(&paths[row[at]-1], "M%s %sh%sv%sh-%sz", place(left), place(b.y), place(right-left), place(b.h), place(right-left))
+					runs++
+				}
+			}
+			at = end
+		}
+	}
+	for i := range paths {
+		h.Levels[i] = paths[i].String()
+	}
+	h.Handed, h.Taken, h.Stalled = handed.String(), taken.String(), stalls.String()
+	return h, runs
+}
+
+// x is where a time lies, in seconds.
+func (h *heat) x(seconds float64) float64 { return h.width * (seconds - h.from) / (h.to - h.from) }
+
+// binOf is where a minute lies, negative outside of the picture. A minute that is longer than a bin
+// would be drawn too narrow, so there are no such bins.
+func (h *heat) binOf(minute int64, bins int) int {
+	at := h.x(float64(60*minute+30)) / h.width
+	if at < 0 || at >= 1 {
+		return -1
+	}
+	return int(at * float64(bins))
+}
+
+// place is a coordinate to a tenth.
+func place(f float64) string { return number(math.Round(10*f) / 10) }
+
+// Told says in words what the marks stand for, "" without any.
+func (h *heat) Told() string {
+	var parts []string
+	for _, of := range []struct {
+		n         int
+		one, many string
+	}{
+		{h.countTaken, "take-over from a worker that died (thick)", "take-overs from workers that died (thick)"},
+		{h.countHanded, "hand-over (thin)", "hand-overs (thin)"},
+		{h.countStalled, "stall (dashed)", "stalls (dashed)"},
+	} {
+		if of.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", of.n, plural(of.n, of.one, of.many)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Marked: " + strings.Join(parts, ", ") + "."
+}
+
+// showPast adds the past to the picture of these shards.
+func (p *appPage) showPast(shards []shardInfo, known past, wanted string) {
+	p.PastMissing = known.missing
+	if p.Picture == nil || len(p.Picture.boxes) == 0 {
+		return
+	}
+	m := metricOf(wanted)
+	keys := make([]lease.Key, len(shards))
+	for i := range shards {
+		keys[i] = shards[i].Key
+	}
+	h := drawHeat(p.Picture.boxes, keys, known, m, p.Picture.from, p.Picture.to)
+	if p.Picture.Heat = &h; !h.Knows {
+		return
+	}
+	p.PastScale = "The darker, the more " + m.title + ": " + m.scale + "."
+	for _, of := range metrics {
+		to := "app?" + p.query(of)
+		p.Metrics = append(p.Metrics, choice{of.title, to, of.name == m.name})
+	}
+	if m.name == metrics[0].name {
+		return
+	}
+	for _, some := range [][]choice{p.Streams, p.Spans, p.Pages} { // a link keeps the metric
+		for i := range some {
+			some[i].Link += "&metric=" + m.name
+		}
+	}
+}
+
+// query is that of the page as it was asked for, with another metric.
+func (p *appPage) query(m metric) string {
+	q := url.Values{}
+	for name, values := range p.asked {
+		q[name] = values
+	}
+	q.Set("metric", m.name)
+	q.Del("part")
+	return q.Encode()
+}
