@@ -171,7 +171,7 @@ func (h *heat) Told() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "Marked: " + strings.Join(parts, ", ") + "."
+	return "Marked in blue: " + strings.Join(parts, ", ") + "."
 }
 
 // showPast adds the past to the picture of these shards.

@@ -54,6 +54,7 @@ func TestItShowsWhatWasBeforeItWasStarted(t *testing.T) {
 			t.Error("it says that nothing is known")
 		}
 		shown(t, h, "/app?app=billing&span=1h&metric=handler", "The darker, the more handler&#39;s time", "span=15m&amp;stream=orders&amp;metric=handler")
+		shown(t, h, "/shard?app=billing&stream=orders&shard=shardId-000000000001", "How it stood", `aria-label="Its lag, up to 40 min. The table after it says the same."`, "99 %", "worker-1")
 		shown(t, h, "/app?app=billing&span=1h&metric=bytes", "1 MiB a second")
 		shown(t, h, "/app?app=billing&span=1h&metric=nothing", "The darker, the more lag")
 	})
@@ -76,7 +77,7 @@ func TestHandOversKillsAndStallsAreMarked(t *testing.T) {
 		one("third", 20, history.Began)
 		h := dashboard.Handler(store, dashboard.Options{})
 		shown(t, h, "/app?app=billing&span=1h", `class="happened taken"`, `class="happened handed"`, `class="happened stuck"`,
-			"Marked: 1 take-over from a worker that died (thick), 1 hand-over (thin), 1 stall (dashed).")
+			"Marked in blue: 1 take-over from a worker that died (thick), 1 hand-over (thin), 1 stall (dashed).")
 	})
 }
 

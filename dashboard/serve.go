@@ -289,6 +289,7 @@ func (p *appPage) list(shards []shardInfo, span, wanted string) {
 type shardPage struct {
 	pageHead
 	Of      shardInfo
+	Past    shardPast
 	Lineage []relative
 	// of the lease, and of its worker about it
 	Troubles []lease.Trouble
@@ -312,6 +313,7 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}
+	p.Past = s.past.shardPast(key, namesOf(s.view))
 	p.Shard = shortID(key.Shard)
 	p.AppLink = link("app", "app", app, "stream", key.Stream)
 	p.age(s)
