@@ -163,7 +163,7 @@ var rows = []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "window", "internal/proof/scenario", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "window", "internal/proof/scenario", "internal/history", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{

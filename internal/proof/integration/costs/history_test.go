@@ -10,8 +10,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// TestHistoryOnDynamoDB prints what it costs to keep how shards stood, as the server counts it, with
-// the removal of what has expired, and holds it to what is promised.
+// TestHistoryOnDynamoDB prints what it costs to keep how shards stood, as the server counts it, and
+// to remove what has expired, and holds it to what is promised.
 func TestHistoryOnDynamoDB(t *testing.T) {
 	s := servers.DynamoDBLocal(t)
 	const minutes = 12
