@@ -174,7 +174,7 @@ func (s *sampler) report(ctx context.Context, now time.Time, bound time.Duration
 		return
 	}
 	if s.writes != session {
-		s.writer, s.writes = history.NewWriter(history.Room(s.in.opts.App, session)), session
+		s.writer, s.writes = history.NewWriter(history.Room(s.in.opts.App, session), s.in.opts.Worker), session
 	}
 	c := lease.HistoryChunk{Session: session}
 	c.Since, c.Data = s.writer.Add(samples[0].Minute, samples)

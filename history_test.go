@@ -23,7 +23,7 @@ func reported(t *testing.T, store lease.Store) (samples []history.Sample, sessio
 	}
 	sessions = map[string]int{}
 	for _, c := range chunks {
-		some, err := history.Read(c)
+		some, _, err := history.Read(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -176,7 +176,9 @@ func (h *heat) Told() string {
 
 // showPast adds the past to the picture of these shards.
 func (p *appPage) showPast(shards []shardInfo, known past, wanted string) {
-	p.PastMissing = known.missing
+	if p.PastMissing = known.missing; p.PastMissing == "" && len(known.shards) == 0 {
+		p.PastMissing = "Nobody reported yet how the shards stood before. Workers do once a minute, but not those of an older version, or with --no-history."
+	}
 	if p.Picture == nil || len(p.Picture.boxes) == 0 {
 		return
 	}

@@ -28,7 +28,8 @@ type past struct {
 	at      time.Time // when it was asked for
 	missing string    // why nothing is known of before the page was started, "" if it is
 	chunks  map[chunkKey]chunk
-	shards  map[lease.Key][]moment // sorted by minute
+	shards  map[lease.Key][]moment // in order
+	workers map[string]string      // the names of sessions
 	odd     int                    // chunks that could not be read
 }
 
@@ -40,6 +41,7 @@ type chunkKey struct {
 // chunk is what was read of one that the store keeps.
 type chunk struct {
 	samples []history.Sample
+	worker  string
 	last    int64 // the minute of the last of them
 }
 
@@ -111,17 +113,17 @@ func (p past) next(now time.Time) int64 {
 // with is what is known with more chunks, some of which were known shorter, and without what is too
 // old.
 func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
-	next := past{at: now, chunks: map[chunkKey]chunk{}, shards: map[lease.Key][]moment{}, odd: p.odd}
+	next := past{at: now, chunks: map[chunkKey]chunk{}, shards: map[lease.Key][]moment{}, workers: map[string]string{}, odd: p.odd}
 	oldest, newest := minuteOf(now.Add(-lease.HistoryKept)), minuteOf(now)+settled
 	maps.Copy(next.chunks, p.chunks)
 	for _, c := range chunks {
-		samples, err := history.Read(c)
+		samples, worker, err := history.Read(c)
 		if err != nil {
 			next.odd++
 			continue
 		}
 		if len(samples) > 0 {
-			next.chunks[chunkKey{c.Since, c.Session}] = chunk{samples, samples[len(samples)-1].Minute}
+			next.chunks[chunkKey{c.Since, c.Session}] = chunk{samples, worker, samples[len(samples)-1].Minute}
 		}
 	}
 	maps.DeleteFunc(next.chunks, func(_ chunkKey, c chunk) bool { return c.last < oldest })
@@ -129,6 +131,7 @@ func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 	for _, k := range slices.SortedFunc(maps.Keys(next.chunks), func(a, b chunkKey) int {
 		return cmp.Or(cmp.Compare(b.since, a.since), cmp.Compare(a.session, b.session))
 	}) {
+		next.workers[k.session] = next.chunks[k].worker
 		for _, s := range next.chunks[k].samples {
 			if s.Minute < oldest || s.Minute > newest || moments >= mostMoments {
 				continue
@@ -138,12 +141,27 @@ func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 		}
 	}
 	for _, all := range next.shards {
-		slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.minute, b.minute) })
+		slices.SortStableFunc(all, inOrder)
 	}
 	if next.odd > 0 {
 		next.missing = fmt.Sprintf("%d %s of the history cannot be read, as those of a later version cannot.", next.odd, plural(next.odd, "part", "parts"))
 	}
 	return next
+}
+
+// inOrder orders moments of a shard. Of those of one minute that of who gave it up comes first, and
+// of several that of who had it before the minute began.
+func inOrder(a, b moment) int {
+	rank := func(m moment) int {
+		switch over := m.marks&(history.Ended|history.Lost) != 0; {
+		case over && m.marks&history.Began == 0:
+			return 0
+		case over:
+			return 1
+		}
+		return 2
+	}
+	return cmp.Or(cmp.Compare(a.minute, b.minute), cmp.Compare(rank(a), rank(b)))
 }
 
 // finished is when a shard was read to its end, as far as its owner reported.

@@ -38,6 +38,24 @@ func TestWhoHadAShardTellsWhatHappened(t *testing.T) {
 	}
 }
 
+func TestAHandOverWithinAMinuteIsOneWhoeverReportsFirst(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(60*29_000_000, 0)
+	key := lease.Key{Stream: "s", Shard: "1"}
+	for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		var chunks []lease.HistoryChunk
+		for i, marks := range []history.Marks{history.Began | history.Ended, history.Began} {
+			c := lease.HistoryChunk{Session: order[i]}
+			c.Since, c.Data = history.NewWriter(1000, "worker "+order[i]).Add(minuteOf(now), []history.Sample{{Key: key, Marks: marks}})
+			chunks = append(chunks, c)
+		}
+		p := past{}.with(chunks, now)
+		if got, want := happenings(p.shards[key]), []marked{{minuteOf(now), handedOver}}; !slices.Equal(got, want) || p.workers["a"] != "worker a" {
+			t.Errorf("from %s to %s: %v, want %v", order[0], order[1], got, want)
+		}
+	}
+}
+
 func TestTheTrendOfALag(t *testing.T) {
 	t.Parallel()
 	line := func(from, to time.Duration) (all []time.Duration) {
@@ -68,7 +86,7 @@ func TestChunksAreAskedForAgainOnlyWhileTheyGrow(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(60*29_000_000, 0)
 	chunk := func(session string, since int64, minutes ...int64) lease.HistoryChunk {
-		w := history.NewWriter(1000)
+		w := history.NewWriter(1000, "")
 		c := lease.HistoryChunk{Session: session}
 		for _, m := range append([]int64{since}, minutes...) {
 			c.Since, c.Data = w.Add(m, []history.Sample{{Key: lease.Key{Stream: "s", Shard: session}, Minute: m, Lag: time.Duration(m)}})
@@ -152,11 +170,11 @@ func TestThePastOfManyShardsIsBounded(t *testing.T) {
 func TestThePastOfAShardHasGapsWhereNobodyReported(t *testing.T) {
 	t.Parallel()
 	key := lease.Key{Stream: "s", Shard: "1"}
-	p := past{shards: map[lease.Key][]moment{key: {
+	p := past{workers: map[string]string{"a": "Anna"}, shards: map[lease.Key][]moment{key: {
 		{minute: 100, session: "a", lag: time.Minute}, {minute: 101, session: "a", lag: 2 * time.Minute, busy: 50},
 		{minute: 110, session: "b", lag: 0, age: time.Hour, marks: history.Began | history.Failing}, {minute: 120, session: "b", lag: -1, age: -1},
 	}}}
-	of := p.shardPast(key, map[string]string{"a": "Anna"})
+	of := p.shardPast(key)
 	if want := "M0 51L50 2M500 100"; of.Line != want {
 		t.Errorf("the line is %q, want %q", of.Line, want)
 	}

@@ -18,7 +18,7 @@ import (
 // report puts what a session says of its shards for some minutes up to now.
 func report(t *testing.T, store lease.Historian, app, session string, shards int, minutes int64, tell func(shard int, ago int64) history.Sample) {
 	t.Helper()
-	w := history.NewWriter(1000)
+	w := history.NewWriter(1000, "")
 	for ago := minutes; ago >= 0; ago-- {
 		var samples []history.Sample
 		minute := time.Now().Unix()/60 - ago
@@ -54,7 +54,7 @@ func TestItShowsWhatWasBeforeItWasStarted(t *testing.T) {
 			t.Error("it says that nothing is known")
 		}
 		shown(t, h, "/app?app=billing&span=1h&metric=handler", "The darker, the more handler&#39;s time", "span=15m&amp;stream=orders&amp;metric=handler")
-		shown(t, h, "/shard?app=billing&stream=orders&shard=shardId-000000000001", "How it stood", `aria-label="Its lag, up to 40 min. The table after it says the same."`, "99 %", "worker-1")
+		shown(t, h, "/shard?app=billing&stream=orders&shard=shardId-000000000001", "How it stood", `aria-label="Its lag, up to 40 min. The table after it says the same."`, "99 %", "s1")
 		shown(t, h, "/app?app=billing&span=1h&metric=bytes", "1 MiB a second")
 		shown(t, h, "/app?app=billing&span=1h&metric=nothing", "The darker, the more lag")
 	})
@@ -66,7 +66,7 @@ func TestHandOversKillsAndStallsAreMarked(t *testing.T) {
 		store := memstore.New()
 		fill(t, store, "billing", 1)
 		one := func(session string, ago int64, marks history.Marks) {
-			since, data := history.NewWriter(1000).Add(time.Now().Unix()/60-ago, []history.Sample{{Key: lease.Key{Stream: "orders", Shard: "shardId-000000000000"}, Marks: marks}})
+			since, data := history.NewWriter(1000, "").Add(time.Now().Unix()/60-ago, []history.Sample{{Key: lease.Key{Stream: "orders", Shard: "shardId-000000000000"}, Marks: marks}})
 			if err := store.PutHistory(t.Context(), "billing", lease.HistoryChunk{Session: session, Since: since, Data: data}); err != nil {
 				t.Fatal(err)
 			}

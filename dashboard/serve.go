@@ -313,7 +313,7 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}
-	p.Past = s.past.shardPast(key, namesOf(s.view))
+	p.Past = s.past.shardPast(key)
 	p.Shard = shortID(key.Shard)
 	p.AppLink = link("app", "app", app, "stream", key.Stream)
 	p.age(s)

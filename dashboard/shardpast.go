@@ -34,8 +34,8 @@ type pastRow struct {
 
 const pastRowMinutes = 15
 
-// shardPast is what is known of a shard. names are those of sessions, as far as they are known.
-func (p past) shardPast(key lease.Key, names map[string]string) shardPast {
+// shardPast is what is known of a shard.
+func (p past) shardPast(key lease.Key) shardPast {
 	moments := p.shards[key]
 	of := shardPast{Missing: p.missing}
 	if len(moments) == 0 {
@@ -54,7 +54,7 @@ func (p past) shardPast(key lease.Key, names map[string]string) shardPast {
 	}
 	for row := last / pastRowMinutes; row >= first/pastRowMinutes; row-- {
 		if some := byRow[row]; len(some) > 0 {
-			of.Rows = append(of.Rows, rowOfPast(row, some, happened[row], names))
+			of.Rows = append(of.Rows, rowOfPast(row, some, happened[row], p.workers))
 		}
 	}
 	return of
@@ -121,13 +121,4 @@ func rowOfPast(row int64, some []moment, happened []string, names map[string]str
 // String is the happening in words.
 func (h happening) String() string {
 	return [...]string{handedOver: "handed over", takenOver: "taken over from a worker that died or lost it", stalled: "stalled"}[h]
-}
-
-// namesOf are the names of the sessions that the store knows.
-func namesOf(v lease.View) map[string]string {
-	names := map[string]string{}
-	for _, w := range v.Workers {
-		names[w.Session] = w.Name
-	}
-	return names
 }

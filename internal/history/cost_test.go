@@ -21,7 +21,7 @@ func anHour(shards, workers int, next func(minute, shard int) Sample) cost {
 	const app, session = "an application's name", "worker-name-of-a-pod-7c9f8d5b4-x2x7q:0123456789abcdef"
 	per, room := shards/workers, Room(app, session)
 	rowUnits := func(data int) int { return (data + beside + len(app) + len(session) + unit - 1) / unit }
-	w, sizes, c := NewWriter(room), map[int64]int{}, cost{}
+	w, sizes, c := NewWriter(room, "worker-name-of-a-pod-7c9f8d5b4-x2x7q-and-more"), map[int64]int{}, cost{}
 	for minute := range 60 {
 		samples := make([]Sample, per)
 		for n := range samples {

@@ -6,6 +6,7 @@
 //
 //	version    a byte, 1
 //	since      the minute of the first block, since the beginning of 1970
+//	worker     the length of the worker's name, and the name
 //	blocks, each
 //	  gap      minutes since the block before; 0 also for the first
 //	  added    how many shards are new to the chunk's table, and then each of them:

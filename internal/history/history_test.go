@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weir-go/weir/lease"
 )
@@ -75,7 +76,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		minutes := random(dice, 90)
-		w := NewWriter(256 + dice.IntN(8000))
+		w := NewWriter(256+dice.IntN(8000), "anna")
 		chunks := map[int64][]byte{}
 		for m, samples := range minutes {
 			if len(samples) == 0 {
@@ -86,9 +87,9 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		}
 		var got []Sample
 		for _, since := range sortedKeys(chunks) {
-			samples, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: chunks[since]})
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
+			samples, worker, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: chunks[since]})
+			if err != nil || worker != "anna" {
+				t.Fatalf("seed %d: worker %q, %v", seed, worker, err)
 			}
 			got = append(got, samples...)
 		}
@@ -118,10 +119,10 @@ func sortedKeys(chunks map[int64][]byte) []int64 {
 
 func TestAMinuteMayBeAddedTo(t *testing.T) {
 	t.Parallel()
-	w := NewWriter(900)
+	w := NewWriter(900, "anna")
 	w.Add(7, []Sample{{Key: key(1), Marks: Began}})
 	since, data := w.Add(7, []Sample{{Key: key(1), Marks: Ended}, {Key: key(2)}})
-	got, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: data})
+	got, _, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: data})
 	if err != nil || since != 7 || len(got) != 3 || got[0].Marks != Began || got[1].Marks != Ended || got[1].Minute != 7 {
 		t.Errorf("minute %d, %v: %+v", since, err, got)
 	}
@@ -129,7 +130,7 @@ func TestAMinuteMayBeAddedTo(t *testing.T) {
 
 func TestAClockThatGoesBackBeginsAnotherChunk(t *testing.T) {
 	t.Parallel()
-	w := NewWriter(900)
+	w := NewWriter(900, "anna")
 	w.Add(70, []Sample{{Key: key(1)}})
 	if since, _ := w.Add(60, []Sample{{Key: key(1)}}); since != 60 {
 		t.Errorf("the chunk begins with minute %d", since)
@@ -145,8 +146,8 @@ func TestMoreShardsThanFitAreLeftOut(t *testing.T) {
 	for n := range 20_000 {
 		many = append(many, Sample{Key: key(1_000_000 * n), Lag: time.Minute})
 	}
-	since, data := NewWriter(900).Add(5, many)
-	got, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: data})
+	since, data := NewWriter(900, "anna").Add(5, many)
+	got, _, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: data})
 	if err != nil || len(data) > lease.MaxHistoryBytes || len(got) < 5000 || got[0].Key != many[0].Key {
 		t.Errorf("%d bytes with %d shards, %v", len(data), len(got), err)
 	}
@@ -154,25 +155,28 @@ func TestMoreShardsThanFitAreLeftOut(t *testing.T) {
 
 func TestWhatIsNoChunkIsRefused(t *testing.T) {
 	t.Parallel()
-	since, good := NewWriter(900).Add(5, []Sample{{Key: key(1), Lag: time.Second}, {Key: lease.Key{Stream: "s", Shard: "x"}}})
+	since, good := NewWriter(900, "anna").Add(5, []Sample{{Key: key(1), Lag: time.Second}, {Key: lease.Key{Stream: "s", Shard: "x"}}})
 	for name, c := range map[string]lease.HistoryChunk{
 		"nothing":                    {Session: "s", Since: 5},
 		"too much":                   {Session: "s", Since: 5, Data: make([]byte, lease.MaxHistoryBytes+1)},
 		"no session":                 {Since: since, Data: good},
 		"another minute":             {Session: "s", Since: 6, Data: good},
+		"a worker that is too long":  {Session: "s", Since: 5, Data: []byte{1, 5, 201, 1}},
+		"a worker that is cut off":   {Session: "s", Since: 5, Data: []byte{1, 5, 4, 'a'}},
+		"a worker that is no text":   {Session: "s", Since: 5, Data: []byte{1, 5, 1, 0xff, 0, 0}},
 		"another version":            {Session: "s", Since: 5, Data: append([]byte{2}, good[1:]...)},
-		"a gap of years":             {Session: "s", Since: 5, Data: []byte{1, 5, 200, 200, 1, 0}},
-		"more shards than bytes":     {Session: "s", Since: 5, Data: []byte{1, 5, 0, 200, 1}},
-		"a stream that is not there": {Session: "s", Since: 5, Data: []byte{1, 5, 0, 1, 3, 1, 1}},
-		"an unknown mask":            {Session: "s", Since: 5, Data: []byte{1, 5, 0, 1, 0, 1, 's', 3, 0xff, 1, 1, 1, 1, 1}},
-		"a name that is no text":     {Session: "s", Since: 5, Data: []byte{1, 5, 0, 1, 0, 1, 0xff, 3, 0x80}},
+		"a gap of years":             {Session: "s", Since: 5, Data: []byte{1, 5, 0, 200, 200, 1, 0}},
+		"more shards than bytes":     {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 200, 1}},
+		"a stream that is not there": {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 3, 1, 1}},
+		"an unknown mask":            {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 0, 1, 's', 3, 0xff, 1, 1, 1, 1, 1}},
+		"a name that is no text":     {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 0, 1, 0xff, 3, 0x80}},
 	} {
-		if got, err := Read(c); err == nil {
+		if got, _, err := Read(c); err == nil {
 			t.Errorf("%s is read as %+v", name, got)
 		}
 	}
 	for size := 2; size < len(good); size++ {
-		if got, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: good[:size]}); err == nil && len(got) > 0 {
+		if got, _, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: good[:size]}); err == nil && len(got) > 0 {
 			t.Errorf("of %d bytes the first %d are read as %+v", len(good), size, got)
 		}
 	}
@@ -182,14 +186,17 @@ func FuzzRead(f *testing.F) {
 	dice := rand.New(rand.NewPCG(1, 1))
 	for _, samples := range random(dice, 5) {
 		if len(samples) > 0 {
-			_, data := NewWriter(4000).Add(5, samples)
+			_, data := NewWriter(4000, "anna").Add(5, samples)
 			f.Add(data)
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := lease.HistoryChunk{Session: "s", Since: 5, Data: data}
 		before := bytes.Clone(data)
-		samples, err := Read(c)
+		samples, worker, err := Read(c)
+		if len(worker) > lease.MaxWorkerBytes || !utf8.ValidString(worker) {
+			t.Errorf("the worker is %q", worker)
+		}
 		if !bytes.Equal(before, data) {
 			t.Error("reading changed the chunk")
 		}
@@ -202,4 +209,14 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestALongNameIsCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"": "", "anna": "anna", strings.Repeat("ü", 30): strings.Repeat("ü", 20), "a\xff": "a\uFFFD"} {
+		since, data := NewWriter(900, name).Add(5, []Sample{{Key: key(1)}})
+		if _, worker, err := Read(lease.HistoryChunk{Session: "s", Since: since, Data: data}); worker != want || err != nil {
+			t.Errorf("%q is read as %q, %v", name, worker, err)
+		}
+	}
 }

@@ -11,29 +11,32 @@ import (
 
 var errShort = errors.New("history: a chunk is cut off")
 
-// Read returns the samples of a chunk, which may be anybody's, in the order of their minutes. A
-// sample is a byte of the chunk at least, so there are no more of them than bytes.
-func Read(c lease.HistoryChunk) ([]Sample, error) {
+// Read returns the samples of a chunk, which may be anybody's, in the order of their minutes, and
+// the name of the worker, "" without one. A sample is a byte of the chunk at least, so there are no
+// more of them than bytes.
+func Read(c lease.HistoryChunk) (samples []Sample, worker string, err error) {
 	if err := c.Check(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if c.Data[0] != version {
-		return nil, fmt.Errorf("history: a chunk has version %d, this program knows %d", c.Data[0], version)
+		return nil, "", fmt.Errorf("history: a chunk has version %d, this program knows %d", c.Data[0], version)
 	}
 	r := reader{rest: c.Data[1:]}
 	if since := r.number(); r.err == nil && since != uint64(c.Since) {
-		return nil, fmt.Errorf("history: a chunk of minute %d says that it begins with %d", c.Since, since)
+		return nil, "", fmt.Errorf("history: a chunk of minute %d says that it begins with %d", c.Since, since)
+	}
+	if size := r.upTo(lease.MaxWorkerBytes); size > 0 {
+		worker = r.text(size)
 	}
 	minute := c.Since
-	var samples []Sample
 	for len(r.rest) > 0 && r.err == nil {
 		minute += int64(r.upTo(MostMinutes - 1 - uint64(minute-c.Since)))
 		samples = r.block(minute, samples)
 	}
 	if r.err != nil {
-		return nil, r.err
+		return nil, "", r.err
 	}
-	return samples, nil
+	return samples, worker, nil
 }
 
 type reader struct {

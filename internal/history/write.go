@@ -3,6 +3,8 @@ package history
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/weir-go/weir/lease"
 )
@@ -11,6 +13,8 @@ const (
 	version = 1
 	// MostMinutes bounds how many minutes a chunk is about.
 	MostMinutes = 60
+	// mostName is how many bytes of a worker's name a chunk has.
+	mostName = 40
 	// unit is what DynamoDB writes for one write unit, the keys and the names of attributes among
 	// it.
 	unit = 1024
@@ -25,6 +29,7 @@ func Room(app, session string) int { return max(unit-beside-len(app)-len(session
 // Writer puts samples into chunks. It has one user.
 type Writer struct {
 	room    int
+	name    string
 	since   int64
 	last    int64 // the minute of the last block
 	data    []byte
@@ -33,8 +38,16 @@ type Writer struct {
 	before  []values // by place
 }
 
-// NewWriter returns a Writer whose chunks have at most room bytes, unless one minute needs more.
-func NewWriter(room int) *Writer { return &Writer{room: room} }
+// NewWriter returns a Writer of a worker of that name, of which chunks have the beginning. They have
+// at most room bytes, unless one minute needs more.
+func NewWriter(room int, name string) *Writer {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	for len(name) > mostName {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	return &Writer{room: room, name: name}
+}
 
 // Add adds the samples of a minute, at most one for each shard, to the present chunk, or begins
 // another one with them when it is full. It returns that chunk. Samples of a minute that do not fit
@@ -59,6 +72,7 @@ func (w *Writer) Add(minute int64, samples []Sample) (since int64, data []byte) 
 func (w *Writer) begin(minute int64) {
 	w.since, w.last = minute, minute
 	w.data = binary.AppendUvarint(append(w.data[:0], version), uint64(minute))
+	w.data = append(binary.AppendUvarint(w.data, uint64(len(w.name))), w.name...)
 	w.streams, w.places, w.before = map[string]uint64{}, map[lease.Key]int{}, nil
 }
 

@@ -21,7 +21,7 @@ func TestHistoryOnDynamoDB(t *testing.T) {
 		store := m.Store.(lease.Historian)
 		put := func(from int64) {
 			for w := range workers {
-				writer := history.NewWriter(history.Room(app, session(w)))
+				writer := history.NewWriter(history.Room(app, session(w)), session(w))
 				for minute := from; minute < from+minutes; minute++ {
 					samples := make([]history.Sample, shards/workers)
 					for i := range samples { // every byte changes, each minute

@@ -26,7 +26,7 @@ func past(t *testing.T, store *memstore.Store, shards int) {
 	if _, err := store.Apply(t.Context(), "big", actions); err != nil {
 		t.Fatal(err)
 	}
-	w, now := history.NewWriter(1000), time.Now().Unix()/60
+	w, now := history.NewWriter(1000, ""), time.Now().Unix()/60
 	for minute := now - 170; minute <= now; minute++ {
 		samples := make([]history.Sample, shards)
 		for i := range samples {
