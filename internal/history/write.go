@@ -38,8 +38,8 @@ type Writer struct {
 	before  []values // by place
 }
 
-// NewWriter returns a Writer of a worker of that name, of which chunks have the beginning. They have
-// at most room bytes, unless one minute needs more.
+// NewWriter returns a Writer of a worker of that name, the beginning of which is in each chunk.
+// Chunks have at most room bytes, unless one minute needs more.
 func NewWriter(room int, name string) *Writer {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	for len(name) > mostName {
