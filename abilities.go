@@ -20,6 +20,7 @@ var features = []feature{
 	{name: "a leader that cannot do its work leaves it to others without ending its session", needs: lease.ResignByBeat},
 	{name: "group describe and doctor say at which records handlers fail, and what was given up", needs: lease.NoteFailures},
 	{name: "records that kill one worker after the other are noticed, and what is done beyond the checkpoint with keys in parallel goes along in a hand-off", needs: lease.NoteDeaths},
+	{name: "the page shows how shards stood before it was started", needs: lease.KeepHistory},
 }
 
 // judgeAbilities says what a store of these abilities cannot do that the options ask for, and which
@@ -41,5 +42,8 @@ func judgeAbilities(has lease.Abilities, o Options, all []feature) (missing []er
 func (r *run) logAbilities() {
 	for _, f := range r.off {
 		r.opts.Logger.Info("a feature is off, because the store lacks an ability", "feature", f.name, "missing", r.store.Abilities().Missing(f.needs).String())
+	}
+	if _, can := r.store.(lease.Historian); !can && r.store.Abilities().Has(lease.KeepHistory) && !r.opts.NoHistory {
+		r.opts.Logger.Info("the page shows nothing of before it was started: what wraps the store does not pass lease.Historian on")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/streams"
 )
 
@@ -33,6 +34,7 @@ func (r *run) List(ctx context.Context, name string, start Position) (group.List
 // LeaseTaken tells that a term has begun.
 func (r *run) LeaseTaken(t *group.Term) {
 	r.counted.leasesTaken.Add(1)
+	r.sampler.mark(t.Lease.Key, history.Began)
 	r.opts.Logger.Info("lease taken", "stream", t.Lease.Stream, "shard", t.Lease.Shard, "epoch", t.Lease.Epoch, "seq", t.Lease.Position)
 	if f := r.tell.LeaseTaken; f != nil {
 		f(LeaseTaken{Stream: t.Lease.Stream, Shard: t.Lease.Shard, Epoch: t.Lease.Epoch, From: t.Lease.Position})
@@ -42,6 +44,7 @@ func (r *run) LeaseTaken(t *group.Term) {
 // LeaseEnded tells that a term has ended.
 func (r *run) LeaseEnded(t *group.Term, why group.EndReason) {
 	r.counted.leasesEnded.Add(1)
+	r.sampler.ended(t, why)
 	if why == group.EndLost {
 		r.counted.leasesLost.Add(1)
 	}
@@ -85,6 +88,9 @@ func (r *run) Stopping() {
 		r.stopping = time.Now()
 	}
 }
+
+// SessionBegan notes which session this run has.
+func (r *run) SessionBegan(session string) { r.sampler.begin(session) }
 
 // BeatAnswered notes that a beat was answered, which was sent then.
 func (r *run) BeatAnswered(sent time.Time) {

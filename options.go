@@ -200,6 +200,10 @@ type Options struct {
 	// room are not read. 0 is no cap. The KCL calls it maxLeasesForWorker.
 	MaxLeases int
 
+	// NoHistory has this worker not report how its shards stood over time, which the dashboard's
+	// page shows: a write a minute to a store with lease.KeepHistory, which keeps it for 3 hours.
+	NoHistory bool
+
 	// Events are called when something happens; see [Events].
 	Events Events
 	// Logger gets what a person should know. Defaults to slog.Default().

@@ -100,6 +100,7 @@ var optionRules = map[string]func(o *Options) bool{
 		return within(p.Calls, 1, 100_000) && within(p.Span, 100, 1_000_000) && within(p.SpanBytes, 1<<20, 1<<30) &&
 			(p.SpanAge == 0 || within(p.SpanAge, time.Second, 24*time.Hour))
 	},
+	"NoHistory":    func(*Options) bool { return true },
 	"ReuseBuffers": func(o *Options) bool { return !o.ReuseBuffers || o.Parallel.Keys == 0 || o.Parallel.Keys == 1 },
 	"SuspectAfter": func(o *Options) bool { return o.SuspectAfter <= 1000 },
 	"ListInterval": func(o *Options) bool { return within(o.ListInterval, time.Second, time.Hour) },

@@ -51,6 +51,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r.register()
 	defer r.unregister()
 	defer context.AfterFunc(ctx, r.Stopping)()
+	defer r.sample(ctx)()
 	r.streams.Replace(c.streams)
 	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold, Spread: r.spread}
 	err = r.join(ctx, group.Config{
@@ -101,6 +102,7 @@ type run struct {
 	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks
 	setups    sync.Map   // source.Stream to *source.Setup
 	catalog   streams.Catalog
+	sampler   *sampler // nil if nothing is kept of how shards stood
 
 	probes     sync.WaitGroup
 	startProbe func(n int) // is called by the beat loop

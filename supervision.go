@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/history"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
@@ -87,6 +88,7 @@ func (r *run) Troubles() []lease.Trouble {
 	r.mu.Lock()
 	r.looked = now
 	limits := r.limits(now)
+	r.sampler.look()
 	for l := range r.loops {
 		if l.in != r {
 			continue
@@ -109,6 +111,7 @@ func (r *run) Troubles() []lease.Trouble {
 			changes = append(changes, c)
 		}
 		evidence.Add(&s, now, suspect)
+		r.sampler.see(key, &s)
 		if what, since := s.Judge(now, limits); what != supervise.Sound {
 			acts = append(acts, r.act(l, s, what, since, now))
 		}
@@ -188,6 +191,7 @@ func (r *run) giveUp(l *shardLoop, e Stalled) {
 	l.log().Error("a shard makes no progress; its lease is given up",
 		"stage", e.Stage, "since", e.Since, "seq", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
+	r.sampler.mark(l.term.Lease.Key, history.Stalled)
 	r.counted.stalls.Add(1)
 	if f := r.tell.Stalled; f != nil {
 		f(e)
@@ -198,6 +202,7 @@ func (r *run) abandon(l *shardLoop, e Stalled) {
 	l.log().Error("a handler goes on although its context has ended; its lease is given up without it, and only the epoch fences what it writes",
 		"since", e.Since)
 	l.term.Abandon()
+	r.sampler.mark(l.term.Lease.Key, history.Stalled)
 	// the next owner's subscription need not take this one's place
 	if from := l.pagesNow(); from != nil {
 		from.Stop()

@@ -4,35 +4,62 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/weir-go/weir/lease"
 )
 
 // metric is what the brightness of a rectangle says, in levels of a fixed scale, so that pictures
 // of different moments and applications compare.
 type metric struct {
 	label, words string
-	about        string   // what the levels are of
-	levels       []string // from the least to the most
-	level        func(*shardInfo) (level int, known bool)
+	about        string         // what the levels are of
+	levels       [levels]string // from the least to the most
+	reported     bool           // it is known of what was reported only
+	now          func(*shardInfo) int
+	then         func(moment) int
 }
 
-const shardTakes = 1 << 20 // bytes a second that may be written to a shard
+const (
+	levels     = 6
+	unknown    = -1      // level of what is not known
+	shardTakes = 1 << 20 // bytes a second that may be written to a shard
+)
 
 var metrics = []metric{
 	{
 		label: "lag", words: "lag", about: "The shade is the lag:",
-		levels: []string{"under 10 s", "under 1 min", "under 10 min", "under 1 h", "under 6 h", "more"},
-		level: func(of *shardInfo) (int, bool) {
-			return levelIn(of.Lag, 10*time.Second, time.Minute, 10*time.Minute, time.Hour, 6*time.Hour), of.LagKnown
-		},
+		levels: [levels]string{"under 10 s", "under 1 min", "under 10 min", "under 1 h", "under 6 h", "more"},
+		now:    func(of *shardInfo) int { return lagLevel(of.Lag, of.LagKnown) },
+		then:   func(m moment) int { return lagLevel(m.lag, m.lag >= 0) },
 	},
 	{
 		label: "bytes", words: "bytes", about: "The shade is how many bytes a second its worker handles, as a part of the 1 MiB that a shard takes:",
-		levels: []string{"under 1 %", "under 10 %", "under 25 %", "under 50 %", "under 80 %", "more"},
-		level: func(of *shardInfo) (int, bool) {
-			return levelIn(of.Load.Bytes()/shardTakes, 0.01, 0.1, 0.25, 0.5, 0.8), of.Load > 0
+		levels: [levels]string{"under 1 %", "under 10 %", "under 25 %", "under 50 %", "under 80 %", "more"},
+		now: func(of *shardInfo) int {
+			if of.Load == 0 {
+				return unknown
+			}
+			return bytesLevel(of.Load)
 		},
+		then: func(m moment) int { return bytesLevel(m.load) },
+	},
+	{
+		label: "handler", words: "handler's time", about: "The shade is for how much of the time the handler was at work:",
+		levels:   [levels]string{"under 5 %", "under 20 %", "under 50 %", "under 80 %", "under 95 %", "more"},
+		reported: true,
+		now:      func(*shardInfo) int { return unknown },
+		then:     func(m moment) int { return levelIn(float64(m.busy), 5, 20, 50, 80, 95) },
 	},
 }
+
+func lagLevel(lag time.Duration, known bool) int {
+	if !known {
+		return unknown
+	}
+	return levelIn(lag, 10*time.Second, time.Minute, 10*time.Minute, time.Hour, 6*time.Hour)
+}
+
+func bytesLevel(l lease.Load) int { return levelIn(l.Bytes()/shardTakes, 0.01, 0.1, 0.25, 0.5, 0.8) }
 
 // levelIn is how many of the bounds a value reaches.
 func levelIn[T float64 | time.Duration](value T, bounds ...T) int {
@@ -57,11 +84,7 @@ func (m *metric) heat(of *shardInfo) int {
 	if m == nil || of.Done {
 		return of.heat()
 	}
-	level, known := m.level(of)
-	if !known {
-		return 0
-	}
-	return level
+	return max(m.now(of), 0)
 }
 
 // class is what a rectangle is filled with; m may be nil.
@@ -69,11 +92,10 @@ func (m *metric) class(of *shardInfo) string {
 	if m == nil || of.Done {
 		return of.Class()
 	}
-	level, known := m.level(of)
-	if !known {
-		return "unknown"
+	if level := m.now(of); level != unknown {
+		return fmt.Sprintf("l%d", level)
 	}
-	return fmt.Sprintf("l%d", level)
+	return "unknown"
 }
 
 type swatch struct{ Class, Text string }

@@ -23,6 +23,7 @@ type application struct {
 	Living   int // workers that are not known to be dead
 	Worst    time.Duration
 	LagKnown bool
+	Recent   recentLag
 	Changed  time.Time // when a shard was last opened or closed, zero when that is not known
 	Seen     time.Time
 	Trouble  error // of the store
@@ -104,6 +105,7 @@ func assess(name string, s sighting, now time.Time) application {
 		return cmp.Or(cmp.Compare(y.State, x.State), cmp.Compare(y.late(), x.late()), boolCompare(x.Done, y.Done), x.Key.Compare(y.Key))
 	})
 	a.conclude(s)
+	a.Recent = s.past.recent(now)
 	return a
 }
 

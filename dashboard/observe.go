@@ -50,6 +50,7 @@ type sighting struct {
 	view  lease.View
 	at    time.Time // when the store last answered; zero if it never did
 	err   error     // of the last look, nil when it succeeded
+	past  past      // how the shards stood before
 	beats map[string]beat
 	// how the application and its shards stand, the worst first
 	whole   health.Application
@@ -136,6 +137,7 @@ func (o *observer) look(ctx context.Context, app string, fresh time.Duration) (s
 		next.beats[worker.Session] = w.seen.beats[worker.Session].see(worker, next.at)
 	}
 	next.opened, next.gone = remember(w.seen, view, next.at)
+	o.askPast(ctx, app, w, &next)
 	o.askLags(ctx, &next)
 	o.askStreams(ctx, w, &next)
 	w.watch.Add(next.look())

@@ -84,6 +84,9 @@ type drawing struct {
 	About                   string // of what Scale is, "" where colours are states
 	Scale                   []swatch
 	Thin                    bool // rows are too thin for lines between them
+	Heat                    *heat
+	boxes                   []box
+	from, to                time.Time
 }
 
 type drawnBox struct{ X, Y, W, H, Class, Title, Link, Name string }
@@ -144,6 +147,7 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 	if d.Scale = by.scale(); by != nil {
 		d.About = by.about
 	}
+	d.boxes, d.from, d.to = p.boxes, from, to
 	return d
 }
 

@@ -113,6 +113,7 @@ type appPage struct {
 	Missing     string
 	Count       string
 	Pages       []choice
+	PastMissing string
 	Rows        []shardRow
 	Keys, All   string // the hash keys that are shown, and a link to all of them; "" for all
 	Workers     []workerRow
@@ -175,6 +176,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	shards = v.within(shards)
 	p.draw(v, shards, s)
 	p.list(v, shards, q.Get("page"))
+	p.showPast(v, shards, s.past)
 	for _, of := range p.It.Workers {
 		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Beat}
 		for _, t := range of.Troubles {
@@ -268,6 +270,9 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 	by.by = ""
 	p.Metrics = append(p.Metrics, choice{"state", by.link(), metricOf(v.by) == nil})
 	for _, m := range metrics {
+		if m.reported && len(s.past.shards) == 0 {
+			continue
+		}
 		by.by = m.label
 		p.Metrics = append(p.Metrics, choice{m.words, by.link(), m.label == v.by})
 	}
@@ -312,6 +317,7 @@ type shardPage struct {
 	pageHead
 	Of      shardInfo
 	Change  string // a link
+	Past    shardPast
 	Lineage []relative
 	// of the lease, and of its worker about it
 	Troubles []lease.Trouble
@@ -337,6 +343,7 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}
+	p.Past = s.past.shardPast(key)
 	p.Shard = shortID(key.Shard)
 	p.Change = h.changeLink(app, key)
 	p.AppLink = link("app", "app", app, "stream", key.Stream)

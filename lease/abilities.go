@@ -28,12 +28,15 @@ const (
 	// NoteDeaths is to keep [Lease.Deaths], so that a record that kills one worker after the other
 	// is noticed.
 	NoteDeaths
+	// KeepHistory is to keep how shards stood over time, for people who look later. A store that
+	// names it implements [Historian]; one that is hidden by a wrapper keeps none.
+	KeepHistory
 
 	// AllAbilities are all that this version of weir has names for.
 	AllAbilities Abilities = 1<<iota - 1
 )
 
-var abilityNames = [...]string{"watch beats", "resign by beat", "note failures", "note deaths"}
+var abilityNames = [...]string{"watch beats", "resign by beat", "note failures", "note deaths", "keep history"}
 
 // Has reports whether all of wanted are in a.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }

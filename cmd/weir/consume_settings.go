@@ -55,6 +55,7 @@ func registerSettings(cmd *cobra.Command, o *weir.Options) {
 	f.Var(&number[float64]{to: &o.Weight, parse: parseFloat, low: math.SmallestNonzeroFloat64, high: math.MaxFloat64, want: "a number above 0"}, "weight",
 		"this worker's share of the shards, relative to the others (default 1)")
 	registerReadShare(cmd, &o.ReadShare)
+	f.BoolVar(&o.NoHistory, "no-history", false, "do not keep in the store how this worker's shards stand, a write a minute, which \"weir dashboard\" shows for 3 hours")
 	f.BoolVar(&o.RemoveFanOut, "remove-fan-out", false, "the last worker that stops removes the consumer of --fan-out, so that it costs nothing while nobody runs; one given by its ARN stays")
 	choose(cmd, "aggregates", &o.Aggregates, "what becomes of records that the KPL has packed into one: unpack, unpack-own (without those whose keys belong to another shard) or keep-packed",
 		choice[weir.Aggregates]{"unpack", weir.Unpack, "each becomes a record of its own"},

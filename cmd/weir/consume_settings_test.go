@@ -37,7 +37,7 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 	}
 	values := map[string]string{
 		"Batch": "77", "BatchBytes": "7MiB", "MaxMemory": "17MiB", "MaxLeases": "77", "Weight": "7.5", "ReadShare": "0.5", "Aggregates": "keep-packed", "Expired": "latest",
-		"Wire": "sdk", "RemoveFanOut": "true", "SuspectAfter": "7", "Parallel": "64",
+		"Wire": "sdk", "RemoveFanOut": "true", "NoHistory": "true", "SuspectAfter": "7", "Parallel": "64",
 	}
 	options := reflect.TypeFor[weir.Options]()
 	consume := consumeCommand(terminal{})

@@ -149,6 +149,24 @@ func (s shownStore) Remove(context.Context, string) error {
 	return errors.New("a page removes nothing")
 }
 
+// PutHistory is not for a page that only looks.
+func (s shownStore) PutHistory(context.Context, string, lease.HistoryChunk) error {
+	return errors.New("this page only looks")
+}
+
+// History makes it a lease.Historian.
+func (s shownStore) History(ctx context.Context, app string, since int64) (chunks []lease.HistoryChunk, err error) {
+	historian, can := s.Store.(lease.Historian)
+	if !can {
+		return nil, fmt.Errorf("a %s store keeps no history", s.url.kind)
+	}
+	err = s.asks(ctx, func(ctx context.Context) error {
+		chunks, err = historian.History(ctx, app, since)
+		return err
+	})
+	return chunks, s.said(err)
+}
+
 func (s shownStore) said(err error) error {
 	if err == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 
 // flags are the flags that fill options in, by the names that errors of package weir have for them.
 var flags = map[string]string{
-	"App": "app", "Stream": "stream", "Streams": "stream", "Worker": "worker", "Start": "from", "Batch": "batch", "BatchBytes": "batch-bytes", "BatchWait": "batch-wait", "FanOutName": "fan-out", "FanOutARN": "fan-out", "FanOutARNs": "fan-out", "RemoveFanOut": "remove-fan-out",
+	"App": "app", "Stream": "stream", "Streams": "stream", "Worker": "worker", "Start": "from", "Batch": "batch", "BatchBytes": "batch-bytes", "BatchWait": "batch-wait", "FanOutName": "fan-out", "FanOutARN": "fan-out", "FanOutARNs": "fan-out", "RemoveFanOut": "remove-fan-out", "NoHistory": "no-history",
 	"StopTimeout": "stop-timeout", "HandlerTimeout": "handler-timeout", "SuspectAfter": "suspect-after", "Expired": "expired", "Shards": "shard", "ReadShare": "read-share",
 	"IdleInterval": "idle-interval", "RetryMin": "retry-min", "RetryMax": "retry-max", "BeatInterval": "beat-interval",
 	"FailoverAfter": "failover-after", "HandoffTimeout": "handoff-timeout", "StallAfter": "stall-after", "ListInterval": "list-interval",

@@ -30,6 +30,8 @@ type Host interface {
 	// CheckpointSaved is told that a checkpoint is durable, and how long the store took for the
 	// beat that it came with.
 	CheckpointSaved(t *Term, at shard.Position, took time.Duration)
+	// SessionBegan is told of a session when its first beat was answered.
+	SessionBegan(session string)
 	// BeatAnswered is told when a beat was sent that was answered; leases are trusted from then on.
 	BeatAnswered(sent time.Time)
 	// Leading is told when this worker begins to lead, and when it ends; by the leader's goroutine.
@@ -92,6 +94,9 @@ func (h *HostFuncs) CheckpointSaved(t *Term, at shard.Position, took time.Durati
 		h.OnSaved(t, at, took)
 	}
 }
+
+// SessionBegan does nothing.
+func (h *HostFuncs) SessionBegan(string) {}
 
 // BeatAnswered calls OnBeat.
 func (h *HostFuncs) BeatAnswered(sent time.Time) {

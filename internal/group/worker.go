@@ -161,6 +161,9 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	case err != nil:
 		return w.beatFailed(err)
 	}
+	if w.first {
+		w.cfg.Host.SessionBegan(w.session)
+	}
 	w.first, w.begun = false, true
 	if !w.outage.IsZero() {
 		w.cfg.Log.Info("the store answers again", "after", time.Since(w.outage).Round(time.Millisecond))

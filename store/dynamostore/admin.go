@@ -53,7 +53,7 @@ func (s *Store) Remove(ctx context.Context, app string) error {
 	}
 	defer cancel()
 	defer s.forgetApp(app)
-	for _, prefix := range [...]string{workerPrefix, leasePrefix, groupPrefix} {
+	for _, prefix := range [...]string{workerPrefix, leasePrefix, groupPrefix, historyPrefix} {
 		for try := 0; ; try++ {
 			items, err := s.query(ctx, "read the rows of application "+app, app, prefix, "")
 			if err != nil {

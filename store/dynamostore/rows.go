@@ -63,13 +63,17 @@ const (
 	// tells changes from those of an application of the same name that was removed
 	attrToken  = "token"
 	attrPaused = "paused" // a set of streams, each after pausedMark: a set holds no empty text
+
+	// Of a chunk of history.
+	attrData = "data"
 )
 
 const (
-	leasePrefix  = "lease/"
-	groupPrefix  = "group/"
-	workerPrefix = groupPrefix + "worker/"
-	leaderRowKey = groupPrefix + "leader"
+	leasePrefix   = "lease/"
+	groupPrefix   = "group/"
+	workerPrefix  = groupPrefix + "worker/"
+	leaderRowKey  = groupPrefix + "leader"
+	historyPrefix = "history/" // and then the minute, in ten digits, and the session
 )
 
 const pausedMark = "="

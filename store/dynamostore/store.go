@@ -50,8 +50,9 @@ type Store struct {
 }
 
 var (
-	_ lease.Store = (*Store)(nil)
-	_ lease.Admin = (*Store)(nil)
+	_ lease.Store     = (*Store)(nil)
+	_ lease.Admin     = (*Store)(nil)
+	_ lease.Historian = (*Store)(nil)
 )
 
 // New returns a Store. It does no I/O; the table is first needed by the first call.
@@ -71,7 +72,7 @@ func New(client *dynamodb.Client, opts Options) *Store {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory
 }
 
 type orderKey struct{ app, session string }

@@ -25,8 +25,9 @@ type Store struct {
 }
 
 var (
-	_ lease.Store = (*Store)(nil)
-	_ lease.Admin = (*Store)(nil)
+	_ lease.Store     = (*Store)(nil)
+	_ lease.Admin     = (*Store)(nil)
+	_ lease.Historian = (*Store)(nil)
 )
 
 // New returns an empty Store.
@@ -42,6 +43,7 @@ type application struct {
 	leader   string
 	term     uint64
 	paused   map[string]bool
+	history  map[historyKey][]byte
 	life     int    // tells it from one of the same name that was removed
 	revision uint64 // moves with every change that View must not hide
 }
@@ -51,7 +53,7 @@ func (s *Store) app(name string) *application {
 	a := s.apps[name]
 	if a == nil {
 		a = &application{leases: map[lease.Key]*lease.Lease{}, sessions: map[string]*lease.Worker{},
-			paused: map[string]bool{}, life: s.removed}
+			paused: map[string]bool{}, history: map[historyKey][]byte{}, life: s.removed}
 		s.apps[name] = a
 	}
 	return a
@@ -59,7 +61,7 @@ func (s *Store) app(name string) *application {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory
 }
 
 // Beat implements [lease.Store].

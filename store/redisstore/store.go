@@ -38,8 +38,9 @@ type Store struct {
 }
 
 var (
-	_ lease.Store = (*Store)(nil)
-	_ lease.Admin = (*Store)(nil)
+	_ lease.Store     = (*Store)(nil)
+	_ lease.Admin     = (*Store)(nil)
+	_ lease.Historian = (*Store)(nil)
 )
 
 // New returns a Store on a client, which stays the caller's to close. It fails on what makes no
@@ -96,7 +97,7 @@ func (s *Store) keys(app string) []string {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory
 }
 
 // Beat implements [lease.Store].
@@ -258,5 +259,5 @@ func (s *Store) Remove(ctx context.Context, app string) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err
 	}
-	return explain(ctx, s.client.Del(ctx, s.keys(app)...).Err())
+	return explain(ctx, s.client.Del(ctx, append(s.keys(app), s.historyKeys(app)...)...).Err())
 }

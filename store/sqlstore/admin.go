@@ -27,7 +27,7 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 // Remove implements [lease.Admin], in one transaction.
 func (s *Store) Remove(ctx context.Context, app string) error {
 	return s.inTx(ctx, app, true, func(t *tx) error {
-		for _, table := range [...]string{"{leases}", "{sessions}", "{applications}"} {
+		for _, table := range [...]string{"{leases}", "{sessions}", "{applications}", "{history}"} {
 			if _, err := t.exec("DELETE FROM "+table+" WHERE app = ?", app); err != nil {
 				return err
 			}

@@ -62,6 +62,15 @@ var mysql = &dialect{
 	}, {
 		// What is known of owners that died at one position, as lease.Deaths writes it.
 		`ALTER TABLE {leases} ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT ''`,
+	}, {
+		// How shards stood over time, as their owners said; see lease.HistoryChunk.
+		`CREATE TABLE IF NOT EXISTS {history} (
+  app VARBINARY(255) NOT NULL,
+  since BIGINT NOT NULL,          -- a minute
+  session VARBINARY(100) NOT NULL,
+  data BLOB NOT NULL,
+  PRIMARY KEY (app, since, session)
+) ENGINE = InnoDB`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
 	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",

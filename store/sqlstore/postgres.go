@@ -63,6 +63,15 @@ var postgres = &dialect{
 	}, {
 		// What is known of owners that died at one position, as lease.Deaths writes it.
 		`ALTER TABLE {leases} ADD COLUMN IF NOT EXISTS deaths TEXT NOT NULL DEFAULT ''`,
+	}, {
+		// How shards stood over time, as their owners said; see lease.HistoryChunk.
+		`CREATE TABLE IF NOT EXISTS {history} (
+  app TEXT COLLATE "C" NOT NULL,
+  since BIGINT NOT NULL,            -- a minute
+  session TEXT COLLATE "C" NOT NULL,
+  data BYTEA NOT NULL,
+  PRIMARY KEY (app, since, session)
+)`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
 	replacing: func(columns []string) string {

@@ -60,6 +60,15 @@ var sqlite = &dialect{
 	}, {
 		// What is known of owners that died at one position, as lease.Deaths writes it.
 		`ALTER TABLE {prefix}leases ADD COLUMN deaths TEXT NOT NULL DEFAULT ''`,
+	}, {
+		// How shards stood over time, as their owners said; see lease.HistoryChunk.
+		`CREATE TABLE {prefix}history (
+  app TEXT NOT NULL,
+  since INTEGER NOT NULL,    -- a minute
+  session TEXT NOT NULL,
+  data BLOB NOT NULL,
+  PRIMARY KEY (app, since, session)
+) WITHOUT ROWID`,
 	}},
 	// else it prefers the primary key, and reads all of the application's
 	byOwner:  " INDEXED BY {prefix}leases_owner",

@@ -45,8 +45,9 @@ type Store struct {
 }
 
 var (
-	_ lease.Store = (*Store)(nil)
-	_ lease.Admin = (*Store)(nil)
+	_ lease.Store     = (*Store)(nil)
+	_ lease.Admin     = (*Store)(nil)
+	_ lease.Historian = (*Store)(nil)
 )
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,29}$`)
@@ -75,7 +76,7 @@ func New(db *sql.DB, o Options) (*Store, error) {
 		place, said = d.quote(o.Schema)+"."+o.Prefix, o.Schema+"."+o.Prefix
 	}
 	s := &Store{db: db, dialect: d, prefix: said, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", place+"schema",
-		"{applications}", place+"applications", "{sessions}", place+"sessions", "{leases}", place+"leases")}
+		"{applications}", place+"applications", "{sessions}", place+"sessions", "{leases}", place+"leases", "{history}", place+"history")}
 	if d.oneWriter {
 		s.turn, s.file = make(chan struct{}, 1), new(file)
 	}
@@ -103,7 +104,7 @@ func (s *Store) named(query string) string {
 
 // Abilities implements [lease.Store]. They are the same for all dialects.
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory
 }
 
 // Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement,

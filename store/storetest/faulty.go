@@ -41,14 +41,15 @@ type FaultyStore struct {
 }
 
 var (
-	_ lease.Store = (*FaultyStore)(nil)
-	_ lease.Admin = (*FaultyStore)(nil)
+	_ lease.Store     = (*FaultyStore)(nil)
+	_ lease.Admin     = (*FaultyStore)(nil)
+	_ lease.Historian = (*FaultyStore)(nil)
 )
 
 // Faulty wraps a store. Before each call next says what befalls it; op is "Beat", "View", "Apply",
-// "Lead", "Leave", "Apps" or "Remove". The last two fail on a store that is no [lease.Admin]. next
-// must be safe for concurrent use. Time passes by package time, so a synctest bubble's clock
-// serves.
+// "Lead", "Leave", "Apps", "Remove", "PutHistory" or "History". The last four fail on a store that
+// is no [lease.Admin] or no [lease.Historian]. next must be safe for concurrent use. Time passes by
+// package time, so a synctest bubble's clock serves.
 func Faulty(store lease.Store, next func(op string) Fault) *FaultyStore {
 	return &FaultyStore{store: store, next: next}
 }
@@ -163,4 +164,28 @@ func (s *FaultyStore) Remove(ctx context.Context, app string) error {
 		return struct{}{}, errNoAdmin
 	})
 	return err
+}
+
+var errNoHistorian = errors.New("storetest: the store is no lease.Historian")
+
+// PutHistory implements [lease.Historian].
+func (s *FaultyStore) PutHistory(ctx context.Context, app string, c lease.HistoryChunk) error {
+	c.Data = slices.Clone(c.Data)
+	_, err := call(ctx, s, "PutHistory", func(ctx context.Context) (struct{}, error) {
+		if h, ok := s.store.(lease.Historian); ok {
+			return struct{}{}, h.PutHistory(ctx, app, c)
+		}
+		return struct{}{}, errNoHistorian
+	})
+	return err
+}
+
+// History implements [lease.Historian].
+func (s *FaultyStore) History(ctx context.Context, app string, since int64) ([]lease.HistoryChunk, error) {
+	return call(ctx, s, "History", func(ctx context.Context) ([]lease.HistoryChunk, error) {
+		if h, ok := s.store.(lease.Historian); ok {
+			return h.History(ctx, app, since)
+		}
+		return nil, errNoHistorian
+	})
 }

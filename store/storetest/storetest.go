@@ -69,6 +69,7 @@ func Run(t *testing.T, h Harness) {
 		{"wish", wishCases, false},
 		{"deaths", deathCases, false},
 		{"admin", adminCases, false},
+		{"chunks", chunkCases, false},
 		{"name", nameCases, false},
 		{"size", sizeCases, false},
 		{"history", historyCases, false},

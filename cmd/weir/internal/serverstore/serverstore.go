@@ -93,6 +93,7 @@ func Parse(s string) (Place, error) {
 type store interface {
 	lease.Store
 	lease.Admin
+	lease.Historian
 }
 
 // Store is a store on a server. Close it when nobody uses it any more.

@@ -1,0 +1,161 @@
+package dashboard
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+const (
+	mostBins = 180  // of a picture, from left to right
+	mostRuns = 5000 // rectangles of all levels together
+)
+
+// heat is the past of the boxes of a picture: a path for each level of a metric, if colours show
+// one, and one for each kind of happening.
+type heat struct {
+	Levels                  [levels]string
+	Handed, Taken, Stalled  string
+	Knows                   bool    // anything at all
+	from, to                float64 // seconds
+	width                   float64
+	countHanded, countTaken int
+	countStalled            int
+}
+
+// drawHeat draws the past of boxes, whose shards are given by key. by is nil where colours are
+// states.
+func drawHeat(boxes []box, keys []lease.Key, p past, by *metric, from, to time.Time) heat {
+	bins := min(mostBins, max(1, int(to.Sub(from)/time.Minute)))
+	for {
+		h, runs := heatOfBins(boxes, keys, p, by, from, to, bins)
+		if runs <= mostRuns || bins <= 10 {
+			return h
+		}
+		bins = bins * 2 / 3
+	}
+}
+
+func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time.Time, bins int) (h heat, runs int) {
+	h = heat{from: float64(from.Unix()), to: float64(to.Unix()), width: width}
+	var paths [levels]strings.Builder
+	var handed, taken, stalls strings.Builder
+	for i := range boxes {
+		b := &boxes[i]
+		row := make([]int, bins)
+		for bin := range row {
+			row[bin] = unknown
+		}
+		for _, of := range b.of {
+			all := p.shards[keys[of]]
+			for _, at := range all {
+				if bin := h.binOf(at.minute, bins); bin >= 0 {
+					h.Knows = true
+					if by != nil {
+						row[bin] = max(row[bin], by.then(at))
+					}
+				}
+			}
+			for _, e := range happenings(all) {
+				x := h.x(float64(60*e.minute + 30))
+				if x < b.x || x > b.x+b.w {
+					continue
+				}
+				path, count := &handed, &h.countHanded
+				switch e.what {
+				case takenOver:
+					path, count = &taken, &h.countTaken
+				case stalled:
+					path, count = &stalls, &h.countStalled
+				}
+				*count++
+				fmt.Fprintf(path, "M%s %sv%s", place(x), place(b.y), place(b.h))
+			}
+		}
+		for at := 0; at < bins; {
+			end := at + 1
+			for end < bins && row[end] == row[at] {
+				end++
+			}
+			if row[at] != unknown {
+				left, right := max(b.x, h.width*float64(at)/float64(bins)), min(b.x+b.w, h.width*float64(end)/float64(bins))
+				if right > left {
+					fmt.Fprintf(&paths[row[at]], "M%s %sh%sv%sh-%sz", place(left), place(b.y), place(right-left), place(b.h), place(right-left))
+					runs++
+				}
+			}
+			at = end
+		}
+	}
+	for i := range paths {
+		h.Levels[i] = paths[i].String()
+	}
+	h.Handed, h.Taken, h.Stalled = handed.String(), taken.String(), stalls.String()
+	return h, runs
+}
+
+// x is where a time lies, in seconds.
+func (h *heat) x(seconds float64) float64 { return h.width * (seconds - h.from) / (h.to - h.from) }
+
+// binOf is where a minute lies, negative outside of the picture. A minute that is longer than a bin
+// would be drawn too narrow, so there are no such bins.
+func (h *heat) binOf(minute int64, bins int) int {
+	at := h.x(float64(60*minute+30)) / h.width
+	if at < 0 || at >= 1 {
+		return -1
+	}
+	return int(at * float64(bins))
+}
+
+// place is a coordinate to a tenth.
+func place(f float64) string { return number(math.Round(10*f) / 10) }
+
+// Told says in words what the marks stand for, "" without any.
+func (h *heat) Told() string {
+	var parts []string
+	for _, of := range []struct {
+		n         int
+		one, many string
+	}{
+		{h.countTaken, "take-over from a worker that died (thick)", "take-overs from workers that died (thick)"},
+		{h.countHanded, "hand-over (thin)", "hand-overs (thin)"},
+		{h.countStalled, "stall (dashed)", "stalls (dashed)"},
+	} {
+		if of.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", of.n, plural(of.n, of.one, of.many)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Marked in blue: " + strings.Join(parts, ", ") + "."
+}
+
+// showPast adds the past to the picture of these shards. Where colours show a metric they are of
+// what was reported then; what was not is left as not known.
+func (p *appPage) showPast(v view, shards []shardInfo, known past) {
+	if p.PastMissing = known.missing; p.PastMissing == "" && len(known.shards) == 0 {
+		p.PastMissing = "Nobody reported yet how the shards stood before. Workers do once a minute, but not those of an older version, or with --no-history."
+	}
+	if p.Picture == nil || len(p.Picture.boxes) == 0 {
+		return
+	}
+	keys := make([]lease.Key, len(shards))
+	for i := range shards {
+		keys[i] = shards[i].Key
+	}
+	by := metricOf(v.by)
+	h := drawHeat(p.Picture.boxes, keys, known, by, p.Picture.from, p.Picture.to)
+	p.Picture.Heat = &h
+	if by == nil || !h.Knows {
+		return
+	}
+	for i := range p.Picture.Boxes {
+		if !shards[p.Picture.boxes[i].of[0]].Done {
+			p.Picture.Boxes[i].Class = "unknown"
+		}
+	}
+}

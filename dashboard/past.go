@@ -1,0 +1,300 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/internal/history"
+	"github.com/weir-go/weir/lease"
+)
+
+// Bounds of what is known of the past.
+const (
+	pastEvery   = 30 * time.Second // it is asked for
+	pastBound   = 5 * time.Second
+	mostMoments = 2_000_000 // of an application
+	// settled is for how long nobody has added to a chunk that is not read again.
+	settled = 5 // minutes
+)
+
+// past is how the shards of an application stood, as their owners reported. It does not change once
+// it was made.
+type past struct {
+	at      time.Time // when it was asked for
+	missing string    // why nothing is known of before the page was started, "" if it is
+	chunks  map[chunkKey]chunk
+	shards  map[lease.Key][]moment // in order
+	workers map[string]string      // the names of sessions
+	odd     int                    // chunks that could not be read
+}
+
+type chunkKey struct {
+	since   int64
+	session string
+}
+
+// chunk is what was read of one that the store keeps.
+type chunk struct {
+	samples []history.Sample
+	worker  string
+	last    int64 // the minute of the last of them
+}
+
+// moment is how a shard stood in a minute.
+type moment struct {
+	minute  int64
+	session string
+	lag     time.Duration // negative when it was not known
+	age     time.Duration // … of the record before the checkpoint
+	load    lease.Load
+	busy    int // percent
+	marks   history.Marks
+}
+
+const keepsNone = "This store keeps no history: what was before the page was started is not shown."
+
+// askPast brings what is known of the past up to date.
+func (o *observer) askPast(ctx context.Context, app string, w *watched, s *sighting) {
+	s.past = w.seen.past
+	defer s.finish()
+	store, can := o.store.(lease.Historian)
+	if !can || !o.store.Abilities().Has(lease.KeepHistory) {
+		s.past = past{missing: keepsNone}
+		return
+	}
+	if !s.past.at.IsZero() && s.at.Sub(s.past.at) < pastEvery {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pastBound)
+	defer cancel()
+	chunks, err := store.History(ctx, app, s.past.next(s.at))
+	if err != nil {
+		s.past.at, s.past.missing = s.at, "The store did not tell what was before: "+err.Error()
+		return
+	}
+	s.past = s.past.with(chunks, s.at)
+}
+
+// finish fills in when shards were finished, where the page did not see that.
+func (s *sighting) finish() {
+	for _, l := range s.view.Leases {
+		if _, known := s.gone[l.Key]; known || !l.Finished() {
+			continue
+		}
+		if at, told := s.past.finished(l.Key); told {
+			s.gone[l.Key] = at
+		}
+	}
+}
+
+// minuteOf is the minute of a time, as history counts them.
+func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
+
+// next is the minute since which chunks are to be asked for: the beginning of the oldest one that
+// somebody may still add to.
+func (p past) next(now time.Time) int64 {
+	if p.chunks == nil {
+		return minuteOf(now.Add(-lease.HistoryKept))
+	}
+	since := minuteOf(p.at) - settled
+	for k, c := range p.chunks {
+		if c.last >= minuteOf(p.at)-settled {
+			since = min(since, k.since)
+		}
+	}
+	return since
+}
+
+// with is what is known with more chunks, some of which were known shorter, and without what is too
+// old.
+func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
+	next := past{at: now, chunks: map[chunkKey]chunk{}, shards: map[lease.Key][]moment{}, workers: map[string]string{}, odd: p.odd}
+	oldest, newest := minuteOf(now.Add(-lease.HistoryKept)), minuteOf(now)+settled
+	maps.Copy(next.chunks, p.chunks)
+	for _, c := range chunks {
+		samples, worker, err := history.Read(c)
+		if err != nil {
+			next.odd++
+			continue
+		}
+		if len(samples) > 0 {
+			next.chunks[chunkKey{c.Since, c.Session}] = chunk{samples, worker, samples[len(samples)-1].Minute}
+		}
+	}
+	maps.DeleteFunc(next.chunks, func(_ chunkKey, c chunk) bool { return c.last < oldest })
+	moments := 0
+	for _, k := range slices.SortedFunc(maps.Keys(next.chunks), func(a, b chunkKey) int {
+		return cmp.Or(cmp.Compare(b.since, a.since), cmp.Compare(a.session, b.session))
+	}) {
+		next.workers[k.session] = next.chunks[k].worker
+		for _, s := range next.chunks[k].samples {
+			if s.Minute < oldest || s.Minute > newest || moments >= mostMoments {
+				continue
+			}
+			moments++
+			next.shards[s.Key] = append(next.shards[s.Key], moment{s.Minute, k.session, s.Lag, s.Age, s.Load, s.Busy, s.Marks})
+		}
+	}
+	for _, all := range next.shards {
+		slices.SortStableFunc(all, inOrder)
+	}
+	if next.odd > 0 {
+		next.missing = fmt.Sprintf("%d %s of the history cannot be read, as those of a later version cannot.", next.odd, plural(next.odd, "part", "parts"))
+	}
+	return next
+}
+
+// inOrder orders moments of a shard. Of those of one minute that of who gave it up comes first, and
+// of several that of who had it before the minute began.
+func inOrder(a, b moment) int {
+	rank := func(m moment) int {
+		switch over := m.marks&(history.Ended|history.Lost) != 0; {
+		case over && m.marks&history.Began == 0:
+			return 0
+		case over:
+			return 1
+		}
+		return 2
+	}
+	return cmp.Or(cmp.Compare(a.minute, b.minute), cmp.Compare(rank(a), rank(b)))
+}
+
+// finished is when a shard was read to its end, as far as its owner reported.
+func (p past) finished(key lease.Key) (time.Time, bool) {
+	for _, m := range slices.Backward(p.shards[key]) {
+		if m.marks&history.Finished != 0 {
+			return time.Unix(60*m.minute, 0).UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// happening is what can be marked in a picture.
+type happening int
+
+const (
+	handedOver happening = iota // its owner gave it back, and another got it
+	takenOver                   // its owner died, or lost it
+	stalled
+)
+
+type marked struct {
+	minute int64
+	what   happening
+}
+
+// happenings are what the moments of a shard tell of its owners.
+func happenings(moments []moment) (all []marked) {
+	before := -1 // the last moment of another session
+	for i, m := range moments {
+		if i > 0 && moments[i-1].session != m.session {
+			before = i - 1
+		}
+		if m.marks&history.Stalled != 0 {
+			all = append(all, marked{m.minute, stalled})
+		}
+		if m.marks&history.Began == 0 || before < 0 {
+			continue
+		}
+		what := takenOver
+		if moments[before].marks&history.Ended != 0 {
+			what = handedOver
+		}
+		if !slices.Contains(all, marked{m.minute, what}) {
+			all = append(all, marked{m.minute, what})
+		}
+	}
+	return all
+}
+
+// worstLag is the largest lag of any shard, minute by minute from one up to another; negative where
+// none was known.
+func (p past) worstLag(from, to int64) []time.Duration {
+	if to <= from {
+		return nil
+	}
+	worst := make([]time.Duration, to-from)
+	for i := range worst {
+		worst[i] = -1
+	}
+	for _, all := range p.shards {
+		at, _ := slices.BinarySearchFunc(all, from, func(m moment, minute int64) int { return cmp.Compare(m.minute, minute) })
+		for _, m := range all[at:] {
+			if m.minute >= to {
+				break
+			}
+			worst[m.minute-from] = max(worst[m.minute-from], m.lag)
+		}
+	}
+	return worst
+}
+
+// trend says where lags lead to: "rising", "falling", "steady", or "" when too little is known. It
+// compares the last third with the first.
+func trend(lags []time.Duration) string {
+	mean := func(some []time.Duration) (time.Duration, bool) {
+		var sum time.Duration
+		n := 0
+		for _, d := range some {
+			if d >= 0 {
+				sum += d / time.Duration(len(some))
+				n++
+			}
+		}
+		if 2*n < len(some) || n == 0 {
+			return 0, false
+		}
+		return sum * time.Duration(len(some)) / time.Duration(n), true
+	}
+	third := len(lags) / 3
+	first, before := mean(lags[:third])
+	last, now := mean(lags[len(lags)-third:])
+	switch change := last - first; {
+	case !before || !now:
+		return ""
+	case max(change, -change) < enough || max(change, -change) < max(first, last)/10:
+		return "steady"
+	case change > 0:
+		return "rising"
+	}
+	return "falling"
+}
+
+// trendMinutes is for how many minutes the list of applications shows the lag.
+const trendMinutes = 30
+
+// recentLag is how the lag of an application went lately.
+type recentLag struct {
+	Trend string // see trend
+	Line  string // a path, 60 wide and 14 high; "" when too little is known
+}
+
+func (p past) recent(now time.Time) recentLag {
+	lags := p.worstLag(minuteOf(now)-trendMinutes, minuteOf(now))
+	most, known := enough, 0
+	for _, d := range lags {
+		most = max(most, d)
+		if d >= 0 {
+			known++
+		}
+	}
+	if known < 2 {
+		return recentLag{}
+	}
+	var path strings.Builder
+	step := "M"
+	for i, d := range lags {
+		if d < 0 {
+			step = "M"
+			continue
+		}
+		fmt.Fprintf(&path, "%s%d %s", step, 60*i/(len(lags)-1), place(13-12*float64(d)/float64(most)))
+		step = "L"
+	}
+	return recentLag{trend(lags), path.String()}
+}

@@ -1,0 +1,105 @@
+package history
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// Sample is how a shard stood in a minute. Durations are kept to within 5 %.
+type Sample struct {
+	lease.Key
+	Minute int64 // since the beginning of 1970
+	// Lag is the age of the oldest record that was not handled, 0 when all were; negative when it
+	// was not known.
+	Lag time.Duration
+	// Age is how old the record was that the shard's position is after; negative when it was not
+	// known.
+	Age time.Duration
+	// Load is what the shard brought.
+	Load lease.Load
+	// Busy is in how many of a hundred looks the handler was at work.
+	Busy  int
+	Marks Marks
+}
+
+// Marks are what happened to a shard in a minute, as a set.
+type Marks uint8
+
+// The marks.
+const (
+	Began    Marks = 1 << iota // its owner got it
+	Ended                      // its owner gave it back in an orderly way
+	Lost                       // … or lost it
+	Finished                   // it was read to its end
+	Stalled                    // it made no progress, or its handler hung
+	Failing                    // its handler failed
+	Unread                     // reading it failed
+)
+
+// What a mask announces.
+const (
+	hasLag byte = 1 << iota
+	hasAge
+	hasLoad
+	hasBusy
+	hasMarks
+	held byte = 1 << 7
+
+	announced = hasLag | hasAge | hasLoad | hasBusy | hasMarks | held
+)
+
+// values are the bytes of a sample that are compared with the one before.
+type values [4]byte
+
+func valuesOf(s Sample) values {
+	return values{classOf(s.Lag), classOf(s.Age), byte(min(s.Load, lease.MaxLoad)), byte(min(max(s.Busy, 0), 100))}
+}
+
+// finest is what durations are told apart by at least.
+const finest = 10 * time.Millisecond
+
+// classOf puts a duration into a byte: 0 when it is not known, 1 for none, then eight classes for
+// each doubling, up to a year.
+func classOf(d time.Duration) byte {
+	switch {
+	case d < 0:
+		return 0
+	case d < finest:
+		return 1
+	}
+	return byte(min(2+math.Round(8*math.Log2(float64(d)/float64(finest))), 255))
+}
+
+// durationOf is the duration that a class stands for.
+func durationOf(class byte) time.Duration {
+	switch class {
+	case 0:
+		return -1
+	case 1:
+		return 0
+	}
+	return time.Duration(float64(finest) * math.Pow(2, float64(class-2)/8)).Round(time.Microsecond)
+}
+
+const (
+	numbered = "shardId-"
+	digits   = 12
+)
+
+// numberOf is the number of an ID like shardId-000000000007.
+func numberOf(id string) (n uint64, ok bool) {
+	rest, ok := strings.CutPrefix(id, numbered)
+	if !ok || len(rest) != digits {
+		return 0, false
+	}
+	for _, c := range []byte(rest) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	return n, true
+}
