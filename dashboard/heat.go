@@ -61,9 +61,10 @@ func heatOfBins(boxes []box, keys []lease.Key, p past, by *metric, from, to time
 			}
 			for _, e := range happenings(all) {
 				x := h.x(float64(60*e.minute + 30))
-				if x < b.x || x > b.x+b.w {
+				if x < 0 || x > width {
 					continue
 				}
+				x = min(max(x, b.x), b.x+b.w) // of a minute the middle may be before a shard was opened
 				path, count := &handed, &h.countHanded
 				switch e.what {
 				case takenOver:
