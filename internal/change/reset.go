@@ -37,7 +37,8 @@ type Wish struct {
 //     for Oldest and a time to the same place, for a sequence number to their beginning. Latest
 //     moves the one shard only: it makes nothing come again.
 //   - A child goes along with its parents even if it is there already and nobody has it: whoever
-//     was about to give it out, because they had ended, finds that it has changed.
+//     was about to give it out, because they had ended, finds that it has changed. That holds, too,
+//     if they are there already and had an owner: a reset that broke off may have opened them.
 //   - A shard without a lease gets one. A lease whose shard has left the stream stays as it is.
 //
 // It fails for a shard that the stream has not, and for a time in the stream's future.
@@ -58,7 +59,7 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		}
 	}
 	moved := affected(graph, w)
-	begun := map[string]bool{} // shards that are not as they were
+	opened := map[string]bool{} // shards that may have ended before, and have not now
 	var steps []Step
 	for _, id := range graph.Ordered() {
 		if !moved[id] {
@@ -69,13 +70,13 @@ func Reset(s Stream, leases []lease.Lease, w Wish) ([]Step, error) {
 		step.To, step.Why = target(s, sh, w)
 		if l := have[id]; l != nil {
 			step.From = l.Position
-			move(&step, l, s.Born, slices.ContainsFunc(graph.Parents(id), func(p string) bool { return begun[p] }))
+			move(&step, l, s.Born, slices.ContainsFunc(graph.Parents(id), func(p string) bool { return opened[p] }))
 		} else {
 			step.Actions = []lease.Action{{Kind: lease.Create, Lease: lease.Lease{
 				Key: step.Key, Parents: sh.Parents, Range: sh.Range, Epoch: 1, Position: step.To, Born: s.Born,
 			}}}
 		}
-		begun[id] = len(step.Actions) > 0
+		opened[id] = !step.To.IsEnd() && (len(step.Actions) > 0 || have[id].Epoch > 1)
 		steps = append(steps, step)
 	}
 	if w.Shard == "" {

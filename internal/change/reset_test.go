@@ -133,6 +133,7 @@ func TestReset(t *testing.T) {
 				for i := range *leases {
 					(*leases)[i].Position = shard.Oldest
 				}
+				(*leases)[0].Epoch = 1 // nobody ever had it
 				(*leases)[1].Position = shard.End
 			}, want: `
 0 oldest>oldest (it is there already)
@@ -141,6 +142,13 @@ func TestReset(t *testing.T) {
 1 end>oldest move@4 (it was read to its end: it is opened again)
 2 oldest>oldest (it is there already)
 4 oldest>oldest move@2 (it waits for its parents again)
+`},
+		"… also when a reset before this one broke off after it had opened the parents": {to: "oldest", shard: "1",
+			change: func(_ *Stream, leases *[]lease.Lease) {
+				(*leases)[1].Position, (*leases)[4].Position = shard.Oldest, shard.Oldest
+			}, want: `
+1 oldest>oldest (it is there already)
+4 oldest>oldest move@2 (descends from 1)
 `},
 		"a held lease is taken away even from the right place": {to: "oldest",
 			change: func(s *Stream, leases *[]lease.Lease) {
