@@ -64,14 +64,17 @@ func (s *site) says(text string) {
 	s.until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// fits checks that nothing of a page is out of a narrow screen.
-func (s *site) fits() {
+// fits leaves pictures of a page, wide and narrow, and checks that nothing is out of a narrow
+// screen.
+func (s *site) fits(name string) {
 	s.t.Helper()
+	s.picture(name)
 	s.do(emulation.SetDeviceMetricsOverride(400, 900, 1, false))
 	if got := s.number(`document.documentElement.scrollWidth`); got > 400 {
 		s.t.Errorf("the page is %d wide on a screen of 400", got)
 	}
-	s.do(emulation.ClearDeviceMetricsOverride())
+	s.picture(name + "-narrow")
+	s.do(emulation.SetDeviceMetricsOverride(1200, 900, 1, false))
 }
 
 func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
@@ -96,8 +99,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	})
 	s.goTo(chromedp.Navigate(s.url + "app?app=billing"))
 	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
-	s.fits()
-	s.picture("change")
+	s.fits("change")
 	s.press("Pause: The whole application")
 	s.says("only <who> is on call")
 	if pausedIn(t, store) {
@@ -129,8 +131,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	s.do(chromedp.SendKeys(`input[name="to"]`, "oldest"))
 	s.goTo(chromedp.Submit(`input[name="to"]`))
 	s.says("2 checkpoints would move to oldest")
-	s.fits()
-	s.picture("reset")
+	s.fits("reset")
 	if saved.Load() != 0 {
 		t.Error("looking saves progress")
 	}
