@@ -55,14 +55,13 @@ func sit(t *testing.T, store lease.Store, o dashboard.Options) *desk {
 var (
 	formsOf = regexp.MustCompile(`(?s)<form [^>]*action="write" method="post">(.*?)</form>`)
 	inputOf = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
-	doOf    = regexp.MustCompile(`<button name="do" value="([^"]*)"`)
 )
 
 // forms are the forms of a page, as a browser would send them without a script.
 func (d *desk) forms(page string) (all []url.Values) {
 	d.t.Helper()
 	for _, f := range formsOf.FindAllStringSubmatch(shown(d.t, d.h, page), -1) {
-		values := url.Values{"do": {doOf.FindStringSubmatch(f[1])[1]}}
+		values := url.Values{}
 		for _, in := range inputOf.FindAllStringSubmatch(f[1], -1) {
 			values.Set(in[1], strings.ReplaceAll(html.UnescapeString(in[2]), "\n", "\r\n"))
 		}

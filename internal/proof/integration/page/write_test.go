@@ -135,7 +135,7 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	if saved.Load() != 0 {
 		t.Error("looking saves progress")
 	}
-	s.goTo(chromedp.Click(`button[value="reset"]`))
+	s.goTo(chromedp.Click(`form[method="post"] button`))
 	s.says("2 of 2 checkpoints moved to oldest.")
 	s.says("the-safe")
 	s.picture("moved")
@@ -311,7 +311,7 @@ func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
 	s.do(chromedp.SendKeys(`input[name="to"]`, "oldest"))
 	s.goTo(chromedp.Click(`form.fields button`))
 	s.says("2 checkpoints would move to oldest")
-	s.goTo(chromedp.Click(`button[value="reset"]`))
+	s.goTo(chromedp.Click(`form[method="post"] button`))
 	s.says("2 of 2 checkpoints moved to oldest.")
 	await(regexp.MustCompile(`page: changed" action=reset app=billing to=oldest user=ann`))
 	s.picture("behind-nginx")
