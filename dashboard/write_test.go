@@ -463,3 +463,17 @@ func TestALongNameOfAUserIsCutAndCleaned(t *testing.T) {
 		t.Errorf("the log is %s", log)
 	}
 }
+
+func TestAFormThatWouldBeTooLongIsNotShown(t *testing.T) {
+	t.Parallel()
+	server := kinesistest.NewServer(t, kinesistest.Config{ShardLimit: 30_000})
+	stream := strings.Repeat("s", 128)
+	server.CreateStream(stream, 25_000)
+	store := memstore.New()
+	d := sit(t, store, dashboard.Options{Kinesis: server.Client()})
+	d.apply(lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: lease.Key{Stream: stream, Shard: "shardId-000000000000"}, Epoch: 1, Position: shard.Oldest}})
+	w := answer(t, d.h, http.MethodGet, "/reset?app=billing&to=1h")
+	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "25000 leases would move, which is more than a form can carry") {
+		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
+	}
+}
