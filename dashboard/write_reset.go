@@ -25,6 +25,8 @@ const (
 	planGood  = 10 * time.Minute // for how long what was shown may be carried out
 	mostSteps = 200              // rows of the table of steps
 	mostSaid  = 5                // sentences about what has changed
+
+	roomForNames = 16 << 10 // of a form, for what is in it beside the leases
 )
 
 // resetPlan is what a reset would do.
@@ -171,8 +173,12 @@ func (h *handler) serveReset(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		var plan resetPlan
 		if plan, err = h.plan(ctx, a, time.Time{}); err == nil {
-			h.render(w, r, http.StatusOK, "reset", resetPageOf(a, plan))
-			return
+			p := resetPageOf(a, plan)
+			if len(url.QueryEscape(strings.ReplaceAll(p.Seen, "\n", "\r\n"))) < mostForm-roomForNames {
+				h.render(w, r, http.StatusOK, "reset", p)
+				return
+			}
+			err = refuse(http.StatusConflict, `%d leases would move, which is more than a form can carry: choose a stream, or use "weir group reset".`, plan.moves)
 		}
 	}
 	if r.Context().Err() != nil {

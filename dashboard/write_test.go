@@ -55,14 +55,13 @@ func sit(t *testing.T, store lease.Store, o dashboard.Options) *desk {
 var (
 	formsOf = regexp.MustCompile(`(?s)<form [^>]*action="write" method="post">(.*?)</form>`)
 	inputOf = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
-	doOf    = regexp.MustCompile(`<button name="do" value="([^"]*)"`)
 )
 
 // forms are the forms of a page, as a browser would send them without a script.
 func (d *desk) forms(page string) (all []url.Values) {
 	d.t.Helper()
 	for _, f := range formsOf.FindAllStringSubmatch(shown(d.t, d.h, page), -1) {
-		values := url.Values{"do": {doOf.FindStringSubmatch(f[1])[1]}}
+		values := url.Values{}
 		for _, in := range inputOf.FindAllStringSubmatch(f[1], -1) {
 			values.Set(in[1], strings.ReplaceAll(html.UnescapeString(in[2]), "\n", "\r\n"))
 		}
@@ -462,5 +461,19 @@ func TestALongNameOfAUserIsCutAndCleaned(t *testing.T) {
 	d.sends(d.form("/change?app=billing", "pause", "stream", ""), http.StatusOK, "", "X-User", "\x1b[31m\u202e"+strings.Repeat("u", 500))
 	if log := d.log.String(); strings.Contains(log, strings.Repeat("u", 128)) || !strings.Contains(log, "user=\"\ufffd[31m\ufffduuu") {
 		t.Errorf("the log is %s", log)
+	}
+}
+
+func TestAFormThatWouldBeTooLongIsNotShown(t *testing.T) {
+	t.Parallel()
+	server := kinesistest.NewServer(t, kinesistest.Config{ShardLimit: 30_000})
+	stream := strings.Repeat("s", 128)
+	server.CreateStream(stream, 25_000)
+	store := memstore.New()
+	d := sit(t, store, dashboard.Options{Kinesis: server.Client()})
+	d.apply(lease.Action{Kind: lease.Create, Lease: lease.Lease{Key: lease.Key{Stream: stream, Shard: "shardId-000000000000"}, Epoch: 1, Position: shard.Oldest}})
+	w := answer(t, d.h, http.MethodGet, "/reset?app=billing&to=1h")
+	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "25000 leases would move, which is more than a form can carry") {
+		t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
 	}
 }
