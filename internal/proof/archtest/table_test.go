@@ -163,12 +163,16 @@ var rows = []row{
 		pkg: "internal/proof/integration/chaos/verdict", why: "judges what handlers wrote while things went wrong; it shares nothing with what it judges",
 		pure: true,
 	},
+	{
+		pkg: "internal/proof/integration/chaos/watch", why: "compares metrics with what handlers wrote; it shares nothing with what it judges",
+		ours: []string{"internal/proof/integration/chaos/verdict"}, pure: true,
+	},
 	{pkg: "internal/proof/integration/chaos/cut", why: "a network that fails, for any client and server"},
 	{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "window", "internal/proof/scenario", "internal/history", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{

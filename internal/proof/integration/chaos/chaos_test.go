@@ -79,6 +79,32 @@ func TestAShortStorm(t *testing.T) {
 	}
 }
 
+// TestAStormThatIsWatched has Prometheus say the same as the files.
+func TestAStormThatIsWatched(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	servers.Promtool(t) // skips, or fails, where there is no Prometheus
+	var out bytes.Buffer
+	args := []string{
+		"-watched", "-store", "sqlite", "-for", "12s", "-beat", "300ms", "-failover", "1500ms", "-workers", "3", "-rate", "200", "-seed", "7", "-o", "json", "-allowance", "6s",
+		"-profile", "kill;freeze, long", "-keep", t.TempDir(),
+	}
+	code := command(args, &out, logger{t})
+	var r report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Metrics == nil {
+		t.Fatalf("exit code %d: %v: %s", code, err, &out)
+	}
+	if code != 0 {
+		t.Fatalf("exit code %d: %q %q %q", code, r.Violations, r.Wrong, r.Metrics.Wrong)
+	}
+	counted, written := r.Metrics.Again(r.Put)
+	t.Logf("%d records, %d handled again by the counters, %d by the files; %d scrapes of counters, %d of gauges", r.Put, counted, written, r.Metrics.Scrapes, r.Metrics.LagSamples)
+	if r.Metrics.Scrapes < 20 || r.Metrics.LagSamples < 20 || r.Metrics.Lives < 3 || counted < 0 {
+		t.Errorf("too little was seen: %+v", r.Metrics)
+	}
+}
+
 type logger struct{ *testing.T }
 
 func (l logger) Write(p []byte) (int, error) {
@@ -223,7 +249,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions", "-sink", "-store all -sink"} {
+	for _, line := range []string{"-store tape", "-workers 0", "-beat 2s", "-o xml", "more", "-seed x", "-profile weather", "-reading tapes", "-reading polling -profile subscriptions", "-sink", "-store all -sink", "-watched -failing"} {
 		if code := command(strings.Fields(line), logger{t}, logger{t}); code != misused {
 			t.Errorf("%s: exit code %d", line, code)
 		}

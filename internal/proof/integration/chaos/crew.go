@@ -46,6 +46,9 @@ func (s *stage) start(w *slot) (err error) {
 		Life: fmt.Sprintf("%s.%d", w.name, w.n), Kinesis: "https://" + w.kinesis.Addr(), CA: s.caFile(), Kind: s.Store,
 		Reading: w.reading, Beat: s.Beat, Failover: s.Failover, Sink: s.Sink, Failing: s.Failing,
 	}
+	if s.prometheus != nil {
+		told.Metrics = s.prometheus.targets[slices.Index(s.slots, w)]
+	}
 	if w.store != nil {
 		told.Place = s.backing.place(w.store.Addr())
 	} else {

@@ -33,6 +33,9 @@ func (s *stage) finish(puts int64) error {
 	if err := s.allAlive(); err != nil {
 		return err
 	}
+	if err := s.collect(); err != nil {
+		return err
+	}
 	for _, l := range s.living() {
 		if err := l.stop(); err != nil {
 			return err

@@ -38,6 +38,7 @@ type settings struct {
 	Profile   string        `json:"profile"`
 	Sink      string        `json:"sink,omitempty"`    // "" for a journal
 	Failing   bool          `json:"failing,omitempty"` // handlers fail, and records are given up
+	Watched   bool          `json:"watched,omitempty"` // a Prometheus scrapes the workers
 	Beat      time.Duration `json:"beat_ns"`
 	Failover  time.Duration `json:"failover_ns"`
 	Allowance time.Duration `json:"allowance_ns"`
@@ -89,6 +90,7 @@ func command(args []string, out, log io.Writer) int {
 	flags.StringVar(&s.Profile, "profile", "all", "kinds of fault: all, workers, store, kinesis, shards, or names, with ; between them; list shows them")
 	flags.StringVar(&s.Sink, "sink", "", "what is judged is that each record is there once: sqlsink for a row of the store's database, with -store postgres; s3sink for a line of an object in S3")
 	flags.BoolVar(&s.Failing, "failing", false, "handlers fail at some records for ever, at some by chance, and at all for a while; records are given up to a destination that fails too")
+	flags.BoolVar(&s.Watched, "watched", false, "a Prometheus scrapes the workers each second, and what it has seen is compared with what handlers wrote")
 	flags.DurationVar(&s.Beat, "beat", time.Second, "the workers' beat interval")
 	flags.DurationVar(&s.Failover, "failover", 5*time.Second, "the workers' failover time")
 	flags.DurationVar(&s.Allowance, "allowance", 4*time.Second, "what the machine and the handlers, which are slow on purpose, may add to each bound")
@@ -166,6 +168,8 @@ func (s *settings) sinkMisused(store string) string {
 		return fmt.Sprintf("-sink %q is neither %s nor %s", s.Sink, sqlSink, s3Sink)
 	case s.Sink == sqlSink && store != "postgres":
 		return "-sink sqlsink needs -store postgres"
+	case s.Watched && (s.Sink != "" || s.Failing):
+		return "-watched goes with neither -sink nor -failing: metrics are compared with journals of handlers that succeed"
 	case s.Sink != "" && s.Failing:
 		return "-failing and -sink exclude each other: what handlers fail at is judged by their journals"
 	}
@@ -184,6 +188,7 @@ func (r *report) judge(h verdict.History, dir string) (err error) {
 		r.Verdict = verdict.Judge(h)
 	default:
 		r.Verdict = verdict.Judge(h)
+		r.Metrics, err = compare(h, dir, watchedBounds(r.settings))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/proof/integration/chaos/verdict"
+	"github.com/weir-go/weir/internal/proof/integration/chaos/watch"
 )
 
 // report is what one run came to.
@@ -23,12 +24,15 @@ type report struct {
 	// Machine is the most by which the process that puts records was late: the machine's own share
 	// of what is waited for.
 	Machine time.Duration `json:"machine_late_ns"`
+	Metrics *watch.Report `json:"metrics,omitempty"`
 	Dir     string        `json:"dir,omitempty"` // where the files are, if they were kept
 
 	faults int // with -sink, where the verdict does not count them
 }
 
-func (r *report) clean() bool { return r.Clean() && len(r.Wrong) == 0 }
+func (r *report) clean() bool {
+	return r.Clean() && len(r.Wrong) == 0 && (r.Metrics == nil || len(r.Metrics.Wrong) == 0)
+}
 
 func (r *report) writeJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
@@ -65,7 +69,28 @@ func (r *report) write(w io.Writer) {
 	if r.Subscribed+r.Polled > 0 { // else it is not known any more
 		fmt.Fprintf(w, "Kinesis had %d calls of SubscribeToShard, all over TLS and HTTP/2, and %d of GetRecords\n", r.Subscribed, r.Polled)
 	}
+	if r.Metrics != nil {
+		r.writeMetrics(w)
+	}
 	r.end(w)
+}
+
+// writeMetrics says how far what Prometheus has seen agrees with the files.
+func (r *report) writeMetrics(w io.Writer) {
+	m := r.Metrics
+	counted, written := m.Again(r.Put)
+	fmt.Fprintf(w, "\nWhat Prometheus has seen of %d processes, each second:\n", m.Lives)
+	fmt.Fprintf(w, "%d records handled; with %d after the last scrapes and %d in calls that failed or died, %d of them again; the files have %d, %d of them again\n",
+		m.Counted, m.Unseen, m.Failed, counted, m.Written, written)
+	fmt.Fprintf(w, "%d scrapes of counters, %v behind the files at most and %v ahead; %d events or log lines were dropped\n",
+		m.Scrapes, m.Late.Round(time.Millisecond), m.Early.Round(time.Millisecond), m.Dropped)
+	fmt.Fprintf(w, "%d gauges of lag, too small by %v at most and too large by %v, %d of them off by more than %v; left out: %d of processes that had been frozen, %d too small while the first call for a shard was at work\n",
+		m.LagSamples, m.Under.Round(time.Millisecond), m.Over.Round(time.Millisecond), m.Off, watchedBounds(r.settings).Lag, m.Stale, m.First)
+	fmt.Fprintf(w, "%d times records of a shard waited for more than %v, %s at most: %d times a gauge told it, %d times nobody told of the shard\n",
+		m.Silences, watchedBounds(r.settings).Silence, brief(m.Longest), m.AsLag, m.AsAbsent)
+	for _, wrong := range m.Wrong {
+		fmt.Fprintln(w, "  broken:", wrong)
+	}
 }
 
 func (r *report) end(w io.Writer) {

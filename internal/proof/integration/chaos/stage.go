@@ -31,20 +31,21 @@ const (
 // stage is a running application that things happen to. It belongs to one goroutine.
 type stage struct {
 	settings
-	ctx     context.Context // of the faults
-	dir     string
-	log     io.Writer // for people
-	times   times
-	backing backing
-	server  *kinesistest.Server
-	kinesis *unwell
-	slots   []*slot
-	lives   []*life // all that there ever were
-	started time.Time
-	faults  []*verdict.Fault
-	logged  int // faults that are in the log
-	skipped map[string]bool
-	wrong   []string
+	ctx        context.Context // of the faults
+	dir        string
+	log        io.Writer // for people
+	times      times
+	backing    backing
+	server     *kinesistest.Server
+	kinesis    *unwell
+	prometheus *prometheus // nil for a run that nobody watches
+	slots      []*slot
+	lives      []*life // all that there ever were
+	started    time.Time
+	faults     []*verdict.Fault
+	logged     int // faults that are in the log
+	skipped    map[string]bool
+	wrong      []string
 
 	bucket             *bucket // with -sink s3sink
 	effects            int     // rows or lines, with -sink
@@ -76,6 +77,9 @@ func (s *stage) play(t testing.TB) (puts int64, late time.Duration, err error) {
 		return 0, 0, err
 	}
 	s.server.CreateStream(stream, s.Shards)
+	if err := s.watch(t); err != nil {
+		return 0, 0, err
+	}
 	defer s.killEverything()
 	for i := range s.Workers {
 		if err := s.hire(i + 1); err != nil {

@@ -44,6 +44,7 @@ type worker struct {
 	Beat, Failover                          time.Duration
 	Sink, Bucket                            string
 	Failing                                 bool
+	Metrics                                 string // an address
 }
 
 // run is a worker process: it takes part in the application until it is told to stop, or its parent
@@ -78,10 +79,16 @@ func (w worker) run() error {
 		o.RetryMax = retryMax
 		o.GiveUp = giveUp(j, filepath.Join(filepath.Dir(w.Journal), lettersPrefix+w.Life), w.Life)
 	}
+	watch, stopTelling := tell(w.Metrics, &o)
 	c, err := weir.New(kinesis, store, o)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	if err := watch(c); err != nil {
+		return err
+	}
+	defer stopTelling()
+	switch {
 	case w.Sink == sqlSink:
 		return w.apply(ctx, c)
 	case w.Sink == s3Sink:
