@@ -79,8 +79,8 @@ type Store interface {
 // Admin is what a store can do beside the contract, for people who look after applications. All
 // stores of weir implement it.
 type Admin interface {
-	// Apps returns the applications that have anything stored, sorted. It may read the whole store,
-	// so it is for commands and pages, not for loops.
+	// Apps returns the applications that have anything stored but history, sorted. It may read the
+	// whole store, so it is for commands and pages, not for loops.
 	Apps(ctx context.Context) ([]string, error)
 	// Remove deletes everything of an application, whatever its workers do: those that live find
 	// that their sessions are over, and what they then begin anew is a new application of the same

@@ -22,7 +22,10 @@ func (s *Store) Apps(ctx context.Context) ([]string, error) {
 	defer cancel()
 	in := &dynamodb.ScanInput{
 		TableName: &s.table, ProjectionExpression: aws.String("#app"), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeNames: map[string]string{"#app": attrApp},
+		// history by itself is no application: an older version may have removed all else
+		FilterExpression:          aws.String("NOT begins_with(#row, :history)"),
+		ExpressionAttributeNames:  map[string]string{"#app": attrApp, "#row": attrRow},
+		ExpressionAttributeValues: item{":history": text(historyPrefix)},
 	}
 	var apps []string
 	for {

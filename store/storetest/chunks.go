@@ -152,6 +152,12 @@ var chunkCases = []testCase{
 		e.chunks(0)
 		other.chunks(0, "a 100 x")
 	}}),
+	needs(lease.KeepHistory, testCase{"history by itself is no application", func(e *env) {
+		e.put("a", 100, "x")
+		equal(e, "listed", e.listed(), false)
+		e.start("a")
+		equal(e, "listed with a session", e.listed(), true)
+	}}),
 	needs(lease.KeepHistory, testCase{"several put chunks at once", func(e *env) {
 		e.historian()
 		var all sync.WaitGroup

@@ -24,6 +24,8 @@ import (
 func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	const leases, workers = 1000, 20
 	const promised = 80_000 // write units an hour
+	// of them history may take so many, which is counted by itself: see TestHistoryOnDynamoDB
+	const history = 2000
 	// A worker that beats once a second may do so 21 times in a window of 20 s. In a shorter one
 	// that alone could exceed what is promised.
 	length := 20 * time.Second
@@ -46,7 +48,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 		// Each is a process of its own to the store.
 		store := dynamostore.New(s.DynamoDB(meter.Options), dynamostore.Options{Table: "live"})
 		c, err := weir.New(srv.Client(), store, weir.Options{
-			App: app, Stream: "orders", Worker: session(i)[:28], IdleInterval: time.Minute,
+			App: app, Stream: "orders", Worker: session(i)[:28], IdleInterval: time.Minute, NoHistory: true,
 			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Events: weir.Events{StoreFailed: func(_ context.Context, f weir.StoreFailed) {
 				if failures.Add(1) <= 20 {
@@ -113,7 +115,7 @@ func TestTwentyWorkersOnAThousandLeases(t *testing.T) {
 	t.Logf("%d idle workers on %d leases for %v: %s; %.0f write units, %.0f read units", workers, leases, took.Round(time.Second),
 		c.said(), c.writes, c.reads)
 	t.Logf("per hour: %.0f requests, %.0f write units (promised: %d at most), %.0f read units", perHour(float64(c.requests)), perHour(c.writes), promised, perHour(c.reads))
-	if perHour(c.writes) > promised {
+	if perHour(c.writes)+history > promised {
 		t.Errorf("%.0f writes per hour", perHour(c.writes))
 	}
 	if c.writes != float64(c.kinds["UpdateItem"]) || c.kinds["Scan"]+c.kinds["PutItem"]+c.kinds["DeleteItem"] > 0 {
