@@ -14,8 +14,8 @@ import (
 	"github.com/weir-go/weir/window"
 )
 
-// payloadTime is what is known of results of windows of a time in the payload. Which records are late
-// follows from the records before them alone, back to where all that was open ended early: see
+// payloadTime is what is known of results of windows of a time in the payload. Which records are
+// late follows from the records before them alone, back to where all that was open ended early: see
 // [payloadTime.late].
 type payloadTime struct {
 	lateness, ahead, maxAge time.Duration
@@ -41,8 +41,8 @@ func (v *windows) makePayload() {
 	}
 }
 
-// timeOf is the time that a record says, which arrived at another: mostly a little earlier, at times
-// much, and now and then one that cannot be right.
+// timeOf is the time in a record that arrived at another: mostly a little earlier, at times much,
+// and now and then one that cannot be right.
 func (v *windows) timeOf(id judge.ID, arrived time.Time) (at time.Time, timed bool) {
 	p := v.payload
 	d := roll(v.w.seed, "time "+id.String())
