@@ -51,6 +51,9 @@ type dialect struct {
 	before        string // the time so many seconds ago, the parameter
 	// ago makes the parameter of before.
 	ago func(seconds int64) any
+	// endsByStatement says that the driver gives a statement up when its context ends, and waits for
+	// the answer to Commit and Rollback for as long as the connection seems to live.
+	endsByStatement bool
 	// locked reports whether an error says that the row is locked by another transaction.
 	locked func(error) bool
 }
@@ -79,7 +82,7 @@ var postgres = &dialect{
 }
 
 var mysql = &dialect{
-	name: "MySQL", quote: "`", schemas: true,
+	name: "MySQL", quote: "`", schemas: true, endsByStatement: true,
 	// Names are bytes: the collations that compare text by its bytes ignore spaces at its end.
 	table: `CREATE TABLE IF NOT EXISTS {table} (
   app VARBINARY(255) NOT NULL,

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-go/weir/shard"
 )
 
-// endWithin bounds COMMIT and ROLLBACK, where the driver lets them be bounded. They are not cut
-// short by the end of the handler's context: an answer is better than none.
+// endWithin bounds COMMIT and ROLLBACK. They are not cut short by the end of the handler's context:
+// an answer is better than none.
 const endWithin = 10 * time.Second
 
 // term handles a shard for one term.
@@ -142,17 +142,15 @@ func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.
 	open := true
 	defer func() { // also when do panics
 		if open {
-			defer time.AfterFunc(endWithin, cancel).Stop()
-			_ = tx.Rollback() // do failed already
+			_ = s.end(own, cancel, tx, rollback) // do failed already
 		}
 	}()
 	next, err := do(tx, was, found)
 	lives := release()
 	open = lives // else the end of ctx has rolled it back
-	defer time.AfterFunc(endWithin, cancel).Stop()
 	switch {
 	case err != nil || next == was:
-		if open = false; errors.Is(tx.Rollback(), sql.ErrTxDone) && lives {
+		if open = false; errors.Is(s.end(own, cancel, tx, rollback), sql.ErrTxDone) && lives {
 			return row{}, errors.Join(ErrTxEnded, err)
 		}
 		return was, err
@@ -160,7 +158,7 @@ func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.
 		return row{}, context.Cause(ctx)
 	}
 	open = false
-	switch err := tx.Commit(); {
+	switch err := s.end(own, cancel, tx, commit); {
 	case errors.Is(err, sql.ErrTxDone):
 		return row{}, ErrTxEnded
 	case err != nil:
@@ -168,6 +166,27 @@ func (s *Sink) transact(ctx context.Context, stream, id string, do func(tx *sql.
 		return row{}, fmt.Errorf("sqlsink: COMMIT failed, and may have taken effect all the same; the next try finds out: %w", err)
 	}
 	return next, nil
+}
+
+// The last words of a transaction.
+const (
+	commit   = "COMMIT"
+	rollback = "ROLLBACK"
+)
+
+// end says the last word of a transaction that ends with own, which cancel ends.
+func (s *Sink) end(own context.Context, cancel func(), tx *sql.Tx, word string) error {
+	if s.dialect.endsByStatement {
+		ctx, stop := context.WithTimeout(own, endWithin)
+		defer stop()
+		_, err := tx.ExecContext(ctx, word)
+		return err // with own, database/sql rolls back what is left, which is nothing
+	}
+	defer time.AfterFunc(endWithin, cancel).Stop()
+	if word == commit {
+		return tx.Commit()
+	}
+	return tx.Rollback()
 }
 
 // takeTurn waits until no other writer of this process is at work, where the database has but one.

@@ -235,6 +235,9 @@ func (w *world) compare(before, now *lease.Lease, here leases) {
 	case now.Owner != before.Owner && now.Epoch == before.Epoch:
 		w.breaks("%s changes its owner from %q to %q at the same epoch %d", now.Key, before.Owner, now.Owner, now.Epoch)
 	}
+	if now.Heir != before.Heir { // also one that was withdrawn and made again at once
+		delete(w.duties.leases, now.Key)
+	}
 	anew := now.Born != before.Born
 	if back := !anew && now.Position.Compare(before.Position) < 0; back && w.sink != nil && w.sink.moved[now.Key] {
 		w.books.passed[w.nameOfLease(now)] = 0

@@ -41,8 +41,8 @@ func (v *windows) makePayload() {
 	}
 }
 
-// timeOf is the time that a record says, which arrived at another: mostly a little earlier, at
-// times much, and now and then one that cannot be right.
+// timeOf is the time in a record that arrived at another: mostly a little earlier, at times much,
+// and now and then one that cannot be right.
 func (v *windows) timeOf(id judge.ID, arrived time.Time) (at time.Time, timed bool) {
 	p := v.payload
 	d := roll(v.w.seed, "time "+id.String())

@@ -14,7 +14,7 @@ import (
 
 // windows are what is known of the results of an application that gathers records by the time at
 // which they arrived, or by one in their payload. Which there have to be follows from the records
-// of each shard alone: see [windows.cut].
+// of each shard alone: see [windows.cut] and [payloadTime.late].
 type windows struct {
 	w      *world
 	size   time.Duration

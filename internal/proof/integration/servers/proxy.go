@@ -13,6 +13,7 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	cut   func(toServer []byte) bool
+	hold  func(toServer []byte) bool
 	conns map[net.Conn]bool
 }
 
@@ -58,6 +59,14 @@ func (p *Proxy) CutAnswers(cut func(toServer []byte) bool) {
 	p.cut = cut
 }
 
+// HoldAnswers has clients wait for ever, on connections that go on, for the answers to what hold
+// says so of, and for all that come after them. nil ends that for what is sent from then on.
+func (p *Proxy) HoldAnswers(hold func(toServer []byte) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hold = hold
+}
+
 // CutAll ends all connections.
 func (p *Proxy) CutAll() {
 	p.mu.Lock()
@@ -76,6 +85,7 @@ func (p *Proxy) forward(client, server net.Conn) {
 	}()
 	var lose sync.Mutex
 	lost := false // the answer to what was sent last
+	held := false // … and the connection goes on
 	var up sync.WaitGroup
 	up.Go(func() {
 		defer server.Close()
@@ -84,10 +94,10 @@ func (p *Proxy) forward(client, server net.Conn) {
 			n, err := client.Read(buffer)
 			if n > 0 {
 				p.mu.Lock()
-				cut := p.cut != nil && p.cut(buffer[:n])
+				cut, hold := p.cut != nil && p.cut(buffer[:n]), p.hold != nil && p.hold(buffer[:n])
 				p.mu.Unlock()
 				lose.Lock()
-				lost = lost || cut
+				lost, held = lost || cut, held || hold
 				lose.Unlock()
 				if _, err := server.Write(buffer[:n]); err != nil {
 					return
@@ -102,9 +112,12 @@ func (p *Proxy) forward(client, server net.Conn) {
 	for {
 		n, err := server.Read(buffer)
 		lose.Lock()
-		cut := lost
+		cut, hold := lost, held
 		lose.Unlock()
-		if cut || err != nil {
+		if hold { // until the client has had enough
+			_, _ = io.Copy(io.Discard, server)
+		}
+		if cut || hold || err != nil {
 			break
 		}
 		if _, err := client.Write(buffer[:n]); err != nil {

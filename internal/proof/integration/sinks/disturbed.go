@@ -78,6 +78,7 @@ type conn struct {
 	with *disturbance
 	late sync.WaitGroup // a commit that lands after it was said to have failed
 	lost bool
+	tx   *transaction // the last one
 
 	// the position that the control saves after the commit
 	query string
@@ -127,6 +128,9 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		c.query, c.args = query, args
 		return driver.RowsAffected(1), nil
 	}
+	if query == "COMMIT" { // as some dialects say it
+		return driver.RowsAffected(0), c.tx.Commit()
+	}
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, c.said(query), args)
 }
 
@@ -140,16 +144,27 @@ func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 		return nil, err
 	}
 	c.query = ""
-	return &transaction{tx, c}, nil
+	c.tx = &transaction{Tx: tx, on: c}
+	return c.tx, nil
 }
 
 type transaction struct {
 	driver.Tx
-	on *conn
+	on   *conn
+	over bool
+}
+
+// Rollback of what was committed is what database/sql does when the word was a statement.
+func (t *transaction) Rollback() error {
+	if t.on.late.Wait(); t.over {
+		return nil
+	}
+	return t.Tx.Rollback()
 }
 
 func (t *transaction) Commit() error {
 	c := t.on
+	t.over = true
 	if c.query == "" && !c.with.apart && c.with.once(40) {
 		go c.with.cut() // while it is under way, or not
 		return t.Tx.Commit()
