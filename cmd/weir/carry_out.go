@@ -85,8 +85,8 @@ func writeDump(path string, f dump.File) error {
 	return writeNew(path, func(file *os.File) error { return dump.Write(file, f) })
 }
 
-// writeNew writes a file that does not exist yet, for good. It fails with an existsError if there is
-// one.
+// writeNew writes a file that does not exist yet, for good. It fails with an existsError if there
+// is one.
 func writeNew(path string, write func(*os.File) error) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
