@@ -84,7 +84,9 @@ func Handler(store lease.Store, o Options) http.Handler {
 	if o.Prefix != "" {
 		served = http.StripPrefix(o.Prefix, h)
 	}
-	return http.NewCrossOriginProtection().Handler(served)
+	own := http.NewCrossOriginProtection()
+	own.SetDenyHandler(http.HandlerFunc(h.serveForeign))
+	return own.Handler(served)
 }
 
 type handler struct {

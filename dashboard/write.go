@@ -99,6 +99,16 @@ func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 	h.render(w, r, status, "written", p)
 }
 
+// serveForeign refuses what a page of another site sends, and tells of it where that could have
+// changed something.
+func (h *handler) serveForeign(w http.ResponseWriter, r *http.Request) {
+	const text = "That comes from a page of another site (cross-origin), and nothing was changed."
+	if h.opts.Authorize != nil {
+		h.log(r, Action{}, "", refusal{http.StatusForbidden, text})
+	}
+	http.Error(w, text, http.StatusForbidden)
+}
+
 // stillHead is that of a page that does not change by itself.
 func stillHead(title, app string) pageHead { return headOf(title, app, 0) }
 
