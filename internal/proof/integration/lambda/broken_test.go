@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/weir-go/weir/internal/proof/integration/servers"
@@ -21,9 +22,8 @@ var broken = map[int]string{
 var waits = regexp.MustCompile(`flight \d+ waits for process (\d+)`)
 
 func TestAFunctionThatHangsOrDiesInTheMiddleLosesNothing(t *testing.T) {
-	weir := built(t)
 	folder := filepath.Join("testdata", "go")
-	command := servers.GoFunction(t, folder)
+	command, weir := servers.GoFunction(t, folder), built(t)
 	s := newStage(t, 2000, 2, func(flight int) string { return broken[flight] })
 	said, took := s.run(t, weir, folder, "--lambda="+command, "--lambda-timeout=2s", "--bisect-batch-on-function-error", "--maximum-retry-attempts=1")
 	for flight, letters := range s.check(t, true) {
@@ -49,4 +49,16 @@ func TestAFunctionThatHangsOrDiesInTheMiddleLosesNothing(t *testing.T) {
 		}
 	}
 	t.Logf("%d calls in %v, %d of which hung", len(aboutCall.FindAllString(said, -1)), took, len(hung))
+}
+
+func TestAWorkerThatIsKilledLosesNothingOfItsFunctions(t *testing.T) {
+	folder := filepath.Join("testdata", "python")
+	flags := []string{"--lambda=" + servers.PythonFunction(t, "app.handler"), "--function-response-types=ReportBatchItemFailures", "--maximum-retry-attempts=1"}
+	weir := built(t)
+	s := newStage(t, 4000, 2, wrong)
+	w := s.start(t, weir, folder, flags...)
+	s.await(t, w, 1500)
+	_ = w.end(t, syscall.SIGKILL) // says that it was killed
+	s.run(t, weir, folder, flags...)
+	s.check(t, false)
 }

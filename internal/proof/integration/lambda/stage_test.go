@@ -95,6 +95,9 @@ func (s *stage) effects(t *testing.T) (effects []effect) {
 		t.Fatal(err)
 	}
 	for line := range bytes.Lines(text) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // it is being written
+		}
 		var e effect
 		if _, err := fmt.Sscanf(string(line), "%d %s %s\n", &e.flight, &e.key, &e.sequence); err != nil {
 			t.Fatalf("a function wrote %q: %v", line, err)
@@ -126,39 +129,59 @@ func (s *stage) letters(t *testing.T) map[int][]deadletter.Letter {
 	return letters
 }
 
-// run has functions handle all flights, and returns what weir said meanwhile and how long that
-// took. Functions are started in a folder. There is no patience: when a flight fails always, all
-// others may be handled already.
-func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said string, took time.Duration) {
+// worker is a process of weir.
+type worker struct {
+	cmd    *exec.Cmd
+	log    *os.File
+	exited chan error // of one
+}
+
+// start starts weir in a folder, and functions with it. There is no patience: when a flight fails
+// always, all others may be handled already.
+func (s *stage) start(t *testing.T, weir, folder string, flags ...string) worker {
 	t.Helper()
-	log, err := os.Create(s.path("said"))
+	log, err := os.OpenFile(s.path("said"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
-	cmd := exec.CommandContext(t.Context(), weir, append([]string{
-		"consume", "--endpoint=" + s.server.URL(), "--stream=flights", "--app=loader", "--store=sqlite:" + s.path("leases.db"), "--dead=file:" + s.path("dead.ndjson"), "--patience=0",
-	}, flags...)...)
-	cmd.Dir = folder
-	cmd.Env = append(cmd.Environ(), "AWS_REGION="+servers.Region, "AWS_ACCESS_KEY_ID="+servers.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+servers.SecretAccessKey,
+	w := worker{log: log, exited: make(chan error, 1), cmd: exec.CommandContext(t.Context(), weir, append([]string{
+		"consume", "--endpoint=" + s.server.URL(), "--stream=flights", "--app=loader", "--store=sqlite:" + s.path("leases.db"),
+		"--dead=file:" + s.path("dead.ndjson"), "--patience=0",
+	}, flags...)...)}
+	w.cmd.Dir = folder
+	w.cmd.Env = append(w.cmd.Environ(), "AWS_REGION="+servers.Region, "AWS_ACCESS_KEY_ID="+servers.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+servers.SecretAccessKey,
 		"FLIGHTS_HANDLED="+s.path("handled"), "FLIGHTS_FAILED="+s.path("failed"))
-	cmd.Stdout, cmd.Stderr = log, log
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
+	w.cmd.Stdout, w.cmd.Stderr = log, log
+	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }() // ends with the command, which is waited for below
+	go func() { w.exited <- w.cmd.Wait() }() // ends with the process, which end waits for
+	return w
+}
+
+// end has a worker end by a signal, and returns how it did.
+func (w worker) end(t *testing.T, by os.Signal) error {
+	t.Helper()
+	defer w.log.Close()
+	if err := w.cmd.Process.Signal(by); err != nil {
+		t.Error(err)
+	}
+	return <-w.exited
+}
+
+// await waits until n flights are handled or in a letter.
+func (s *stage) await(t *testing.T, w worker, n int) {
+	t.Helper()
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	late := time.After(3 * time.Minute)
-	for done := false; !done; {
+	for {
 		select {
-		case err := <-exited:
+		case err := <-w.exited:
 			t.Fatalf("weir ended: %v\n%s", err, s.end())
 		case <-late:
 			t.Errorf("not all flights are handled or in a letter:\n%s", s.end())
-			done = true
+			return
 		case <-look.C:
 			through := map[int]bool{}
 			for _, e := range s.effects(t) {
@@ -167,14 +190,21 @@ func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said st
 			for flight := range s.letters(t) {
 				through[flight] = true
 			}
-			done = len(through) >= len(s.flights)
+			if len(through) >= n {
+				return
+			}
 		}
 	}
+}
+
+// run has functions handle all flights, and returns what weir and they said and how long it took.
+func (s *stage) run(t *testing.T, weir, folder string, flags ...string) (said string, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	w := s.start(t, weir, folder, flags...)
+	s.await(t, w, len(s.flights))
 	took = time.Since(began)
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Error(err)
-	}
-	if err := <-exited; err != nil {
+	if err := w.end(t, syscall.SIGINT); err != nil {
 		t.Errorf("weir, asked to end: %v", err)
 	}
 	text, err := os.ReadFile(s.path("said"))
