@@ -33,9 +33,9 @@ type Config struct {
 	// Every is how often lines are written, 1 s to an hour. 0, the default, is a minute, which is
 	// CloudWatch's resolution.
 	Every time.Duration
-	// ByShard has a line for each shard, with ShardId as a dimension, and WorkerIdentifier as one of
-	// what is the worker's if Options.Worker is set, as the KCL has them. CloudWatch charges for each
-	// metric and set of dimensions, so without it there is a line for each stream.
+	// ByShard has a line for each shard, with ShardId as a dimension, and WorkerIdentifier as one
+	// of what is the worker's if Options.Worker is set, as the KCL has them. CloudWatch charges for
+	// each metric and set of dimensions, so without it there is a line for each stream.
 	ByShard bool
 }
 

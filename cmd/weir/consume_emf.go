@@ -79,8 +79,8 @@ func (f *emfFlags) write(ctx context.Context, t terminal, m *emfweir.Metrics) (s
 	}, nil
 }
 
-// emfWriter writes metrics. What cannot be written is left out, and said when that begins: a worker goes
-// on without its metrics.
+// emfWriter writes metrics. What cannot be written is left out, and said when that begins: a worker
+// goes on without its metrics.
 type emfWriter struct {
 	io.Writer
 	t       terminal
