@@ -203,7 +203,10 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 		return err
 	}
 	options := o.options(log, from)
-	told := o.metrics.observe(&options)
+	told, err := o.metrics.observe(&options)
+	if err != nil {
+		return err
+	}
 	trial, err := weir.New(client, memstore.New(), options) // before a store is made for nothing
 	if err != nil {
 		return usageError{flagged(err)}
@@ -227,6 +230,11 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+	written, err := told.write(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, written()) }()
 	store, err := o.begin(ctx, t, client, url)
 	if err != nil {
 		return err

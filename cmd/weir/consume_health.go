@@ -38,7 +38,7 @@ func servingNote(what string, addr net.Addr, paths string) string {
 // observers are what a worker tells over HTTP.
 type observers struct {
 	health, metrics string // addresses; "" for what is not wanted
-	told            *metrics
+	told            metrics
 }
 
 // serve answers health checks for the consumer that is there at the time, and scrapes, until stop

@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(leaktest.Run(m)) }
 
 // sources are what the pages show: the tests here, and programs of modules that have drivers.
-var sources = []string{"*_test.go", "../../cmd/weir/internal/first/main.go", "../../cmd/weir/internal/ledger/ledger.go", "../../cmd/weir/internal/account/main.go", "../../sink/s3sink/example_test.go", "../../otelweir/example_test.go", "../../promweir/example_test.go"}
+var sources = []string{"*_test.go", "../../cmd/weir/internal/first/main.go", "../../cmd/weir/internal/ledger/ledger.go", "../../cmd/weir/internal/account/main.go", "../../sink/s3sink/example_test.go", "../../otelweir/example_test.go", "../../promweir/example_test.go", "../../emfweir/example_test.go"}
 
 // Each block of Go on a page is in code that runs, as a whole and line by line.
 func TestThePagesShowCodeThatRuns(t *testing.T) {

@@ -65,6 +65,7 @@ var rows = []row{
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
+	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
 	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{".", "deadletter", "health", "internal/hostcheck"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
@@ -156,7 +157,7 @@ var rows = []row{
 	{
 		pkg: "cmd/weir/...", why: "the command",
 		ours: []string{
-			".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "filter", "health", "lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/change", "internal/dump", "internal/hostcheck", "internal/observe", "internal/operate", "internal/streams", "internal/wire", "cmd/weir/...",
+			".", "shard", "lease", "aggregate", "dashboard", "deadletter/...", "emfweir", "filter", "health", "lambda", "promweir", "provision", "store/...", "sink/...", "kinesistest", "internal/fanout", "internal/change", "internal/dump", "internal/hostcheck", "internal/observe", "internal/operate", "internal/streams", "internal/wire", "cmd/weir/...",
 		}, tests: []string{"internal/proof/wronginput", "internal/proof/fakes3", "weirtest"}, sdk: true,
 	},
 	{

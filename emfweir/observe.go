@@ -1,0 +1,123 @@
+package emfweir
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weir-go/weir"
+)
+
+// counts are what happened in a shard since the last lines.
+type counts struct {
+	records, bytes              int
+	failures, givenUp, throttle int
+	behind                      time.Duration // the most that a batch was; negative when none was known
+	handling, reading           durations
+}
+
+// most is how many values of a metric a line may have.
+const most = 100
+
+// durations are some of what was measured: all up to most, then as many by chance, and the
+// longest.
+type durations struct {
+	n       int
+	longest float64
+	some    []float64 // milliseconds
+}
+
+func (d *durations) add(took time.Duration) {
+	ms := float64(took) / float64(time.Millisecond)
+	d.n++
+	d.longest = max(d.longest, ms)
+	switch {
+	case len(d.some) < most-1:
+		d.some = append(d.some, ms)
+	default:
+		if i := rand.IntN(d.n); i < len(d.some) { //nolint:gosec // a sample, no secret
+			d.some[i] = ms
+		}
+	}
+}
+
+// values are what a line says.
+func (d *durations) values() []float64 {
+	if d.n > len(d.some) {
+		return append(d.some[:len(d.some):len(d.some)], d.longest)
+	}
+	return d.some
+}
+
+func (c *counts) merge(other *counts) {
+	c.records += other.records
+	c.bytes += other.bytes
+	c.failures += other.failures
+	c.givenUp += other.givenUp
+	c.throttle += other.throttle
+	c.behind = max(c.behind, other.behind)
+	c.handling.merge(&other.handling)
+	c.reading.merge(&other.reading)
+}
+
+func (d *durations) merge(other *durations) {
+	for _, ms := range other.some {
+		d.add(time.Duration(ms * float64(time.Millisecond)))
+	}
+	d.n += other.n - len(other.some)
+	d.longest = max(d.longest, other.longest)
+}
+
+// observe returns events that are counted before next is called.
+func (m *Metrics) observe(next weir.Events) weir.Events {
+	all := next
+	all.LeaseTaken = before(m, next.LeaseTaken, func(e weir.LeaseTaken) { m.taken++ })
+	all.LeaseEnded = before(m, next.LeaseEnded, func(e weir.LeaseEnded) {
+		if e.Reason == weir.EndLost {
+			m.lost++
+		}
+	})
+	all.Read = before(m, next.Read, func(e weir.Read) {
+		if e.Took > 0 {
+			m.of(e.Stream, e.Shard).reading.add(e.Took)
+		}
+	})
+	all.BatchHandled = before(m, next.BatchHandled, func(e weir.BatchHandled) {
+		c := m.of(e.Stream, e.Shard)
+		c.records += e.Records
+		c.bytes += e.Bytes
+		c.behind = max(c.behind, e.Behind)
+		c.handling.add(e.Took)
+	})
+	all.HandlerFailed = before(m, next.HandlerFailed, func(e weir.HandlerFailed) { m.of(e.Stream, e.Shard).failures++ })
+	all.GivenUp = before(m, next.GivenUp, func(e weir.GivenUp) { m.of(e.Stream, e.Shard).givenUp += e.Records })
+	all.ReadFailed = before(m, next.ReadFailed, func(e weir.ReadFailed) {
+		if e.Throttled {
+			m.of(e.Stream, e.Shard).throttle++
+		}
+	})
+	return all
+}
+
+// of are the counts of a shard. It is called with the lock.
+func (m *Metrics) of(stream, shard string) *counts {
+	key := shardKey{stream, shard}
+	c := m.shards[key]
+	if c == nil {
+		c = &counts{behind: -1}
+		m.shards[key] = c
+	}
+	return c
+}
+
+// before returns a function that counts, and then calls next.
+func before[E any](m *Metrics, next func(context.Context, E), count func(E)) func(context.Context, E) {
+	return func(ctx context.Context, e E) {
+		m.mu.Lock()
+		count(e)
+		m.mu.Unlock()
+		if next != nil {
+			next(ctx, e)
+		}
+	}
+}
