@@ -112,7 +112,7 @@ func (m *Metrics) write(w io.Writer) error {
 		held = c.Shards()
 	}
 	now := time.Now()
-	for _, line := range m.lines(held, now) {
+	for _, line := range m.lines(held) {
 		text, err := line.encode(m.namespace, now)
 		if err != nil {
 			return fmt.Errorf("emfweir: %w", err)

@@ -100,7 +100,7 @@ func check(text string) (p parsed, err error) {
 // emitted are the lines for shards that are held.
 func emitted(t *testing.T, m *Metrics, held ...weir.ShardStatus) (all []parsed) {
 	t.Helper()
-	for _, l := range m.lines(held, time.Now()) {
+	for _, l := range m.lines(held) {
 		text, err := l.encode(m.namespace, time.UnixMilli(1_700_000_000_123))
 		if err != nil || text[len(text)-1] != '\n' || bytes.Count(text, []byte("\n")) != 1 {
 			t.Fatalf("%v: %q", err, text)
@@ -146,8 +146,8 @@ func TestLinesHaveTheNamesAndDimensionsOfTheKCL(t *testing.T) {
 		t.Errorf("the function that was there is called %d times", told)
 	}
 	held := []weir.ShardStatus{
-		{Stream: "orders", Shard: "one", Behind: 3 * time.Second},
-		{Stream: "orders", Shard: "gone", Behind: time.Hour, State: weir.ShardAbandoned},
+		{Stream: "orders", Shard: "one", ReadLag: 3 * time.Second},
+		{Stream: "orders", Shard: "gone", ReadLag: time.Hour, State: weir.ShardAbandoned},
 	}
 	all := emitted(t, m, held...)
 	if len(all) != 4 {
@@ -178,7 +178,7 @@ func TestWithoutShardsThereIsALineForEachStream(t *testing.T) {
 	for i := range 500 {
 		o.Events.BatchHandled(t.Context(), weir.BatchHandled{Stream: o.Streams[i%2], Shard: fmt.Sprint(i % 7), Records: 1, Took: time.Duration(i) * time.Millisecond, Behind: -1})
 	}
-	all := emitted(t, m, weir.ShardStatus{Stream: "orders", Shard: "1", Behind: -1})
+	all := emitted(t, m, weir.ShardStatus{Stream: "orders", Shard: "1", ReadLag: -1})
 	if len(all) != 4 {
 		t.Fatalf("%d lines: %v", len(all), all)
 	}
@@ -200,18 +200,6 @@ func TestWithoutShardsThereIsALineForEachStream(t *testing.T) {
 	}
 	if d := fmt.Sprint(all[2].dimensions); d != "map[Operation:RenewAllLeases]" {
 		t.Error(d)
-	}
-}
-
-func TestALagGrowsWhileReadingWaits(t *testing.T) {
-	now := time.Now()
-	for state, want := range map[weir.ShardState]time.Duration{weir.ShardBackingOff: 70 * time.Second, weir.ShardAwaitingHandler: 70 * time.Second, weir.ShardReading: 10 * time.Second} {
-		if got := behind(weir.ShardStatus{Behind: 10 * time.Second, Reading: state, ReadingSince: now.Add(-time.Minute)}, now); got != want {
-			t.Errorf("%s: %v, want %v", state, got, want)
-		}
-	}
-	if got := behind(weir.ShardStatus{Behind: -1, Reading: weir.ShardBackingOff, ReadingSince: now.Add(-time.Minute)}, now); got >= 0 {
-		t.Errorf("what is not known: %v", got)
 	}
 }
 

@@ -23,7 +23,7 @@ type metric struct {
 }
 
 // lines are what there is to tell, and begin the next stretch of time.
-func (m *Metrics) lines(held []weir.ShardStatus, now time.Time) []line {
+func (m *Metrics) lines(held []weir.ShardStatus) []line {
 	m.mu.Lock()
 	shards, taken, lost := m.shards, m.taken, m.lost
 	m.shards, m.taken, m.lost = map[shardKey]*counts{}, 0, 0
@@ -42,7 +42,7 @@ func (m *Metrics) lines(held []weir.ShardStatus, now time.Time) []line {
 			c = &counts{behind: -1}
 			shards[key] = c
 		}
-		c.behind = max(c.behind, behind(s, now))
+		c.behind = max(c.behind, s.ReadLag)
 	}
 	if !m.byShard {
 		shards = byStream(shards)
@@ -100,21 +100,6 @@ func (m *Metrics) processed(key shardKey, c *counts) line {
 		}
 	}
 	return l
-}
-
-// behind is how far reading of a shard is behind, and goes on growing while reading waits; negative
-// when it is not known.
-func behind(s weir.ShardStatus, now time.Time) time.Duration {
-	if s.Behind < 0 {
-		return -1
-	}
-	switch s.Reading {
-	case weir.ShardAwaitingHandler, weir.ShardAwaitingMemory, weir.ShardBackingOff, weir.ShardPositioning, weir.ShardSubscribing:
-		if !s.ReadingSince.IsZero() {
-			return s.Behind + max(now.Sub(s.ReadingSince), 0)
-		}
-	}
-	return s.Behind
 }
 
 func byStream(shards map[shardKey]*counts) map[shardKey]*counts {
