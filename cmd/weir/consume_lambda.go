@@ -25,10 +25,12 @@ Lambda, unless --aggregates says otherwise; then the eventID of a record in one 
 longer than --lambda-timeout has failed, and its process is ended and started again. What a process writes goes to standard
 error, with its number in front, as far as --lambda-output allows. It gets the worker's environment without AWS credentials and ` + storeVariable + `; --pass-env lets
 it have single variables. The flags named as Lambda's parameters set weir's: --batch-size is --batch,
---maximum-retry-attempts N is --attempts N+1, --maximum-record-age-in-seconds gives up without a try what is older (at
-once, whatever --patience and --dead-per-minute say), --tumbling-window-in-seconds has the function get and return a state, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
---parallel, --maximum-batching-window-in-seconds is --batch-wait, --starting-position is --from, --filter-criteria is --filter.
---invoke URL posts the same event to an emulator of Lambda instead, unsigned, and starts no process. What is given up needs --dead, where Lambda drops it. With --parallelization-factor an event has records of one key.`
+--maximum-retry-attempts N is --attempts N+1, --bisect-batch-on-function-error is --bisect, --parallelization-factor is
+--parallel, --maximum-batching-window-in-seconds is --batch-wait, --starting-position is --from, --filter-criteria is
+--filter. Two have none beside them: --maximum-record-age-in-seconds gives up without a try what is older (at once,
+whatever --patience and --dead-per-minute say), and with --tumbling-window-in-seconds the function gets a state and has
+to return one. What is given up needs --dead, where Lambda drops it. With --parallelization-factor an event has records
+of one key. --invoke URL posts the same event to an emulator of Lambda instead, unsigned, and starts no process.`
 
 // lambdaFlags say how functions of Lambda are run.
 type lambdaFlags struct {
