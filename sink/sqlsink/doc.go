@@ -50,6 +50,6 @@
 // data source name has to see to that (go-sql-driver/mysql: wait_timeout=60); a statement there that
 // commits by itself, such as CREATE TABLE, has no place in the function. A COMMIT that is not
 // answered is given up after 10 s, and the next try finds out what became of it; statements of the
-// function last as long as the contexts that it gives them. SQLite has one writer at a time: the transactions
-// of a sink queue up.
+// function last as long as the contexts that it gives them. SQLite has one writer at a time: the
+// transactions of a sink queue up.
 package sqlsink
