@@ -51,8 +51,8 @@ type dialect struct {
 	before        string // the time so many seconds ago, the parameter
 	// ago makes the parameter of before.
 	ago func(seconds int64) any
-	// endsByStatement says that the driver gives a statement up when its context ends, and waits for
-	// the answer to Commit and Rollback for as long as the connection seems to live.
+	// endsByStatement says that the driver gives a statement up when its context ends, and waits
+	// for the answer to Commit and Rollback for as long as the connection seems to live.
 	endsByStatement bool
 	// locked reports whether an error says that the row is locked by another transaction.
 	locked func(error) bool

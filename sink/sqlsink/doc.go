@@ -47,9 +47,10 @@
 // Postgres 9.6, MySQL 8.0, MariaDB 10.3 or SQLite 3.24, or newer. The user needs SELECT, INSERT,
 // UPDATE and DELETE on the table. On Postgres, where a process that vanishes inside a transaction
 // would keep its locks for hours, a transaction may be idle for [Options].MaxIdle. On MySQL the
-// data source name has to see to that (go-sql-driver/mysql: wait_timeout=60); a statement there that
-// commits by itself, such as CREATE TABLE, has no place in the function. A COMMIT that is not
-// answered is given up after 10 s, and the next try finds out what became of it; statements of the
-// function last as long as the contexts that it gives them. SQLite has one writer at a time: the transactions
-// of a sink queue up.
+// data source name has to see to that (go-sql-driver/mysql: wait_timeout=60); a statement there
+// that commits by itself, such as CREATE TABLE, has no place in the function. SQLite has one writer
+// at a time: the transactions of a sink queue up.
+//
+// A COMMIT that is not answered is given up after 10 s, and the next try finds out what became of
+// it. Statements of the function last as long as the contexts that it gives them.
 package sqlsink
