@@ -172,7 +172,7 @@ func actionOf(form url.Values) (Action, error) {
 // write does what was asked for. The text says what was done, also when the rest of it failed.
 func (h *handler) write(ctx context.Context, r *http.Request, a Action) (text string, notes []string, err error) {
 	if a.Kind == Reset {
-		return h.reset(ctx, r.PostForm, a)
+		return h.reset(ctx, r, a)
 	}
 	view, err := h.viewNow(ctx, a.App)
 	if err != nil {
@@ -249,13 +249,7 @@ func (h *handler) drain(ctx context.Context, view lease.View, a Action, seen str
 
 // log tells who asked for what, and what became of it.
 func (h *handler) log(r *http.Request, a Action, text string, err error) {
-	attrs := []slog.Attr{slog.String("action", string(a.Kind)), slog.String("app", a.App)}
-	for _, of := range []struct{ key, value string }{{"stream", a.Stream}, {"shard", a.Shard}, {"worker", a.Worker}, {"to", a.To}} {
-		if of.value != "" {
-			attrs = append(attrs, slog.String(of.key, clean(of.value)))
-		}
-	}
-	attrs = append(attrs, slog.String("user", h.user(r)), slog.String("remote", r.RemoteAddr))
+	attrs := h.attrs(r, a)
 	if text != "" {
 		attrs = append(attrs, slog.String("did", clean(text)))
 	}
@@ -269,6 +263,17 @@ func (h *handler) log(r *http.Request, a Action, text string, err error) {
 	default:
 		h.logger().LogAttrs(r.Context(), slog.LevelError, "page: a change failed", append(attrs, slog.Any("err", err))...)
 	}
+}
+
+// attrs are who asked for what.
+func (h *handler) attrs(r *http.Request, a Action) []slog.Attr {
+	attrs := []slog.Attr{slog.String("action", string(a.Kind)), slog.String("app", a.App)}
+	for _, of := range []struct{ key, value string }{{"stream", a.Stream}, {"shard", a.Shard}, {"worker", a.Worker}, {"to", a.To}} {
+		if of.value != "" {
+			attrs = append(attrs, slog.String(of.key, clean(of.value)))
+		}
+	}
+	return append(attrs, slog.String("user", h.user(r)), slog.String("remote", r.RemoteAddr))
 }
 
 func (h *handler) logger() *slog.Logger {

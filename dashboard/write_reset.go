@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -211,7 +212,8 @@ func resetPageOf(a Action, plan resetPlan) resetPage {
 }
 
 // reset does what was shown.
-func (h *handler) reset(ctx context.Context, form url.Values, a Action) (text string, notes []string, err error) {
+func (h *handler) reset(ctx context.Context, r *http.Request, a Action) (text string, notes []string, err error) {
+	form := r.PostForm
 	clock, err := strconv.ParseInt(form.Get("clock"), 10, 64)
 	if err != nil || clock <= 0 {
 		return "", nil, refuse(http.StatusBadRequest, "The form does not say when what it would do was shown: look at that first.")
@@ -249,6 +251,8 @@ func (h *handler) reset(ctx context.Context, form url.Values, a Action) (text st
 		fmt.Sprintf(`The progress as it was is in %s; "weir group import --replace" brings it back.`, place),
 		"Handlers that ask their sink where reading begins go by the sink, not by these checkpoints.",
 	}
+	// The process may end before what became of it can be told.
+	h.logger().LogAttrs(ctx, slog.LevelInfo, "page: checkpoints begin to move", append(h.attrs(r, a), slog.String("saved", place))...)
 	out := operate.CarryOut(ctx, h.observer.store, a.App, plan.steps, nil)
 	text = fmt.Sprintf("%d of %d %s moved to %s.", out.Done, plan.moves, plural(plan.moves, "checkpoint", "checkpoints"), a.To)
 	if out.Left == 0 {

@@ -299,7 +299,7 @@ func TestResetShowsSavesAndMoves(t *testing.T) {
 	if err != nil || f.App != "billing" || len(f.Leases) != 2 || f.Leases[0].Position != shard.Oldest {
 		t.Errorf("what was saved is %v, %v", f, err)
 	}
-	if log := d.log.String(); !strings.Contains(log, `action=reset app=billing to=latest`) {
+	if log := d.log.String(); !strings.Contains(log, `msg="page: checkpoints begin to move" action=reset app=billing to=latest user="" remote=192.0.2.1:1234 saved=safe-place`) || !strings.Contains(log, `msg="page: changed" action=reset app=billing to=latest`) {
 		t.Errorf("the log is %s", log)
 	}
 	// the same form again is refused: the epochs have moved

@@ -99,7 +99,7 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read from
-	client, err := o.aws.kinesis(ctx, t, func(o *kinesis.Options) { o.HTTPClient = wholebody.Client(o.HTTPClient) })
+	client, err := o.aws.kinesis(ctx, t, wholeBodies)
 	if err != nil {
 		return err
 	}
@@ -334,3 +334,6 @@ func throttled(sum put.Summary) string {
 	}
 	return " because a shard takes 1 MiB and 1,000 records a second; nothing was lost"
 }
+
+// wholeBodies has a client not lose connections in the middle of answers that come early.
+func wholeBodies(o *kinesis.Options) { o.HTTPClient = wholebody.Client(o.HTTPClient) }
