@@ -80,12 +80,12 @@ func (r *report) writeMetrics(w io.Writer) {
 	m := r.Metrics
 	counted, written := m.Again(r.Put)
 	fmt.Fprintf(w, "\nWhat Prometheus has seen of %d processes, each second:\n", m.Lives)
-	fmt.Fprintf(w, "%d records handled; with %d after the last scrapes and %d in calls that failed or died, %d of them again; the files have %d, %d of them again\n",
-		m.Counted, m.Unseen, m.Failed, counted, m.Written, written)
+	fmt.Fprintf(w, "%d records handled; with %d after the last scrapes, %d of them again; the files have %d, %d of them again, %d in calls that failed or died\n",
+		m.Counted, m.Unseen, counted, m.Written, written, m.Failed)
 	fmt.Fprintf(w, "%d scrapes of counters, %v behind the files at most and %v ahead; %d events or log lines were dropped\n",
 		m.Scrapes, m.Late.Round(time.Millisecond), m.Early.Round(time.Millisecond), m.Dropped)
-	fmt.Fprintf(w, "%d gauges of lag, too small by %v at most and too large by %v, %d of them off by more than %v; left out: %d of processes that had been frozen, %d too small while the first call for a shard was at work\n",
-		m.LagSamples, m.Under.Round(time.Millisecond), m.Over.Round(time.Millisecond), m.Off, watchedBounds(r.settings).Lag, m.Stale, m.First)
+	fmt.Fprintf(w, "%d gauges of lag, too small by %v at most and too large by %v, %d of them by more than the bound (%v, %v); left out: %d of processes that had been frozen, %d too small while the first call for a shard was at work\n",
+		m.LagSamples, m.Under.Round(time.Millisecond), m.Over.Round(time.Millisecond), m.Off, watchedBounds(r.settings).Under, watchedBounds(r.settings).Over, m.Stale, m.First)
 	fmt.Fprintf(w, "%d times records of a shard waited for more than %v, %s at most: %d times a gauge told it, %d times nobody told of the shard\n",
 		m.Silences, watchedBounds(r.settings).Silence, brief(m.Longest), m.AsLag, m.AsAbsent)
 	for _, wrong := range m.Wrong {

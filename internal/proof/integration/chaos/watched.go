@@ -180,5 +180,6 @@ func tell(addr string, o *weir.Options) (watch func(*weir.Consumer) error, stop 
 // watchedBounds are what metrics may be off.
 func watchedBounds(s settings) watch.Bounds {
 	off := s.Allowance / 2
-	return watch.Bounds{Delay: off, Lag: off, Silence: off + scrapeEvery, Thawed: s.Failover + off}
+	// A read is no failure, and its shard not known to wait, until it has been silent for so long.
+	return watch.Bounds{Delay: off, Over: off, Under: readEnds + off, Silence: readEnds + off + scrapeEvery, Thawed: s.Failover + off}
 }

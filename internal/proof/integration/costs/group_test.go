@@ -64,6 +64,12 @@ func at(t testing.TB, i int) shard.Position {
 // assemble makes a group.
 func assemble(m measured, leases, sessions int) *members {
 	m.t.Helper()
+	return assembleAt(m, leases, sessions, func(i int) shard.Position { return at(m.t, i) })
+}
+
+// assembleAt makes one whose leases are at some positions.
+func assembleAt(m measured, leases, sessions int, position func(i int) shard.Position) *members {
+	m.t.Helper()
 	g := &members{measured: m, leases: leases, sessions: sessions}
 	for i := range sessions {
 		g.beat(i, func(r *lease.Report) { r.First = true })
@@ -72,7 +78,7 @@ func assemble(m measured, leases, sessions int) *members {
 	for i := range leases {
 		k := lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", i)}
 		create = append(create, lease.Action{Kind: lease.Create, Lease: lease.Lease{
-			Key: k, Epoch: 1, Position: at(m.t, i), Range: shard.HashRange{End: shard.MaxHashKey},
+			Key: k, Epoch: 1, Position: position(i), Range: shard.HashRange{End: shard.MaxHashKey},
 		}})
 		assign = append(assign, lease.Action{Kind: lease.Assign, Key: k, Epoch: 1, Session: session(i % sessions)})
 	}

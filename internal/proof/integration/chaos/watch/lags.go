@@ -159,13 +159,13 @@ func (r *Report) lags(h verdict.History, seen Seen, lives map[scrape]string, b B
 				continue
 			}
 			says := time.Duration(s.Value * float64(time.Second))
-			if low-says > b.Lag && begins(first[owner{s.life, shard}], s.At) {
+			if low > says && begins(first[owner{s.life, shard}], s.At) {
 				r.First++
 				continue
 			}
 			r.LagSamples++
 			r.Under, r.Over = max(r.Under, low-says), max(r.Over, says-high)
-			if low-says > b.Lag || says-high > b.Lag {
+			if low-says > b.Under || says-high > b.Over {
 				r.Off++
 				r.blame(&off, "%s says that %s is %v behind; by the files its oldest record has waited for %v to %v", s.life, shard, says, low, high)
 			}
@@ -218,7 +218,7 @@ func (r *Report) silences(shard string, records []waiting, samples []told, b Bou
 			}
 			asAbsent = asAbsent || s.At-before > 2*step
 			before = s.At
-			asLag = asLag || time.Duration(s.Value*float64(time.Second)) >= b.Silence-b.Lag
+			asLag = asLag || time.Duration(s.Value*float64(time.Second)) >= b.Silence-b.Under
 		}
 		asAbsent = asAbsent || t-before > 2*step
 	}

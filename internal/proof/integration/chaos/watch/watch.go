@@ -40,9 +40,9 @@ type Seen map[string][]Series
 type Bounds struct {
 	// Delay is how much later, or earlier, than its file a counter may know of a call.
 	Delay time.Duration
-	// Lag is by how much a gauge of lag may be off.
-	Lag time.Duration
-	// Silence is the lag from which a shard is called silent.
+	// Over is by how much a gauge of lag may be too large, Under by how much too small.
+	Over, Under time.Duration
+	// Silence is the lag from which a shard is called silent, more than Under.
 	Silence time.Duration
 	// Thawed is how long a process that was frozen may tell of what it has lost meanwhile.
 	Thawed time.Duration
@@ -88,9 +88,10 @@ func (r *Report) blame(so *int, format string, args ...any) {
 }
 
 // Again is how many records were handled again, when put is how many there are: by the counters,
-// with what came after their last scrapes, and by the files.
+// with what came after their last scrapes, and by the files. The counters know nothing of records
+// in calls that failed, but for those that a checkpoint in the middle has confirmed.
 func (r *Report) Again(put int) (counted, written int) {
-	return r.Counted + r.Unseen + r.Failed - put, r.Written - put
+	return r.Counted + r.Unseen - put, r.Written - put
 }
 
 // Compare says how far the metrics agree with the files.
@@ -99,6 +100,9 @@ func Compare(h verdict.History, seen Seen, b Bounds) *Report {
 	lives := livesOf(seen[Build])
 	r.counts(h, seen, lives, b)
 	r.lags(h, seen, lives, b)
+	if all := r.Counted + r.Unseen; r.Dropped == 0 && (all > r.Written || all < r.Written-r.Failed) {
+		r.Wrong = append(r.Wrong, fmt.Sprintf("all counters have %d records, with %d after their last scrapes; the files have %d, %d of them in calls that failed", r.Counted, r.Unseen, r.Written, r.Failed))
+	}
 	return r
 }
 

@@ -14,7 +14,7 @@ const (
 	sec = int64(time.Second)
 )
 
-var bounds = Bounds{Delay: 2 * time.Second, Lag: 2 * time.Second, Silence: 3 * time.Second, Thawed: 5 * time.Second}
+var bounds = Bounds{Delay: 2 * time.Second, Over: 2 * time.Second, Under: 2 * time.Second, Silence: 3 * time.Second, Thawed: 5 * time.Second}
 
 // tale is a record each 100 ms for 30 s, on one shard. The process a.1 handles them in calls of one
 // and is killed after 10 s; b.1 goes on after 16 s, from two records before. Both are scraped each
