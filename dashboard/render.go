@@ -81,6 +81,8 @@ type drawing struct {
 	Lag, Hatch, Dots, Marks string // paths
 	Axis                    []string
 	Merged                  int
+	About                   string // of what Scale is, "" where colours are states
+	Scale                   []swatch
 	Thin                    bool // rows are too thin for lines between them
 }
 
@@ -91,11 +93,12 @@ type drawnLabel struct{ Y, Name string }
 // drawShards makes the picture of a view of a stream's shards.
 func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.Duration) *drawing {
 	var pieces []piece
+	by := metricOf(v.by)
 	for i, of := range shards {
 		if of.Unplaced {
 			continue
 		}
-		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: of.heat()})
+		pieces = append(pieces, piece{at: i, hashes: of.Range, opened: of.Opened, closed: of.Closed, done: of.Handled, heat: by.heat(&of)})
 	}
 	p := draw(zoomed(pieces, v.keys), from, to, mostRows)
 	d := &drawing{Width: number(p.width), Height: number(p.height), Merged: p.merged, Thin: p.rows > 100}
@@ -113,7 +116,7 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 		if several, opens := v.opened(shards, b.of); opens {
 			title, to = title+", which it opens", several.link()
 		}
-		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), of.Class(), title, to, of.Shard + " " + strconv.Itoa(len(b.of))})
+		d.Boxes = append(d.Boxes, drawnBox{number(b.x), number(b.y), number(b.w), number(b.h), by.class(of), title, to, of.Shard + " " + strconv.Itoa(len(b.of))})
 		switch of.State {
 		case health.Stalled:
 			rectangle(&hatch, b.x, b.y, b.w, b.h)
@@ -124,7 +127,7 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 			continue
 		}
 		fmt.Fprintf(&marks, "M%s %sv%s", number(b.mark), number(b.y), number(b.h))
-		if of.LagKnown && of.Lag > enough {
+		if by == nil && of.LagKnown && of.Lag > enough { // it would change the shade
 			rectangle(&lag, b.mark, b.y, b.x+b.w-b.mark, b.h)
 		}
 	}
@@ -138,6 +141,9 @@ func drawShards(v view, shards []shardInfo, from, to time.Time, retention time.D
 		}
 	}
 	d.Axis = axis(from, to)
+	if d.Scale = by.scale(); by != nil {
+		d.About = by.about
+	}
 	return d
 }
 

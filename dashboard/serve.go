@@ -107,6 +107,7 @@ type appPage struct {
 	Streams     []choice
 	Stream      string
 	Spans       []choice
+	Metrics     []choice
 	Picture     *drawing
 	Missing     string
 	Count       string
@@ -147,7 +148,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	if !slices.Contains(p.It.Streams, p.Stream) && len(p.It.Streams) > 0 {
 		p.Stream = p.It.Shards[0].Stream // where the worst is
 	}
-	v := view{app: app, stream: p.Stream, span: q.Get("span"), keys: everything}
+	v := view{app: app, stream: p.Stream, span: q.Get("span"), by: q.Get("by"), keys: everything}
 	for _, name := range p.It.Streams[:min(len(p.It.Streams), 50)] {
 		other := v
 		other.stream = name
@@ -260,6 +261,13 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 			span, p.Spans[0].Now = c.of, false
 		}
 		p.Spans = append(p.Spans, choice{c.name, with(c.name), c.name == v.span})
+	}
+	by := v
+	by.by = ""
+	p.Metrics = append(p.Metrics, choice{"state", by.link(), metricOf(v.by) == nil})
+	for _, m := range metrics {
+		by.by = m.label
+		p.Metrics = append(p.Metrics, choice{m.words, by.link(), m.label == v.by})
 	}
 	p.Picture = drawShards(v, shards, p.Now.Add(-span), p.Now, s.streams[p.Stream].retention)
 	unplaced, unranged := 0, 0

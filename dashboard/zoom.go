@@ -9,8 +9,8 @@ import (
 
 // view says what of an application is shown; it is in the links of a page.
 type view struct {
-	app, stream, span string
-	keys              shard.HashRange // what of the hash keys, everything for all
+	app, stream, span, by string
+	keys                  shard.HashRange // what of the hash keys, everything for all
 }
 
 var everything = shard.HashRange{End: shard.MaxHashKey}
@@ -21,7 +21,7 @@ func (v view) link(more ...string) string {
 	if v.keys != everything {
 		keys = v.keys.String()
 	}
-	return link("app", append([]string{"app", v.app, "stream", v.stream, "span", v.span, "keys", keys}, more...)...)
+	return link("app", append([]string{"app", v.app, "stream", v.stream, "span", v.span, "by", v.by, "keys", keys}, more...)...)
 }
 
 // within returns the shards that have some of the hash keys.

@@ -55,7 +55,7 @@ func TestNoViewHasAFaultOfAccessibility(t *testing.T) {
 	s := openPage(t, f)
 	views := map[string]string{
 		"applications": "", "unlisted": "?unlisted", "application": "app?app=billing", "shard": "shard?app=billing&shard=" + key(4).Shard + "&stream=orders",
-		"events": "events?app=billing", "events-filtered": "events?app=billing&kind=death", "missing": "app?app=none",
+		"by-lag": "app?app=billing&by=lag&span=1h", "events": "events?app=billing", "events-filtered": "events?app=billing&kind=death", "missing": "app?app=none",
 	}
 	for name, view := range views {
 		for _, l := range []look{{1200, "light"}, {1200, "dark"}, {400, "light"}, {400, "dark"}} {

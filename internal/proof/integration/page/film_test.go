@@ -131,11 +131,12 @@ func (s *stage) beat() {
 	}
 }
 
-// advance moves the checkpoint of a shard that a session has.
+// advance moves the checkpoint of a shard that a session has, which brings the more the higher its
+// number.
 func (s *stage) advance(app string, id int, session string, epoch uint64, to shard.Position) {
 	s.t.Helper()
 	r := s.beats[app+" "+session]
-	r.Progress = append(r.Progress, lease.Progress{Key: key(id), Epoch: epoch, Position: to})
+	r.Progress = append(r.Progress, lease.Progress{Key: key(id), Epoch: epoch, Position: to, Load: lease.LoadOf(float64(int(1) << (12 + id)))})
 	s.beats[app+" "+session] = r
 }
 

@@ -130,7 +130,7 @@ func filmed(t *testing.T) (film, []state) {
 	s.pass(90*time.Second, page, move, looked...)
 
 	f := film{}
-	views := []string{"", "app?app=billing", "app?app=billing&span=1h", "app?app=full", "app?app=paused", "app?app=dead", "events?app=billing", "events?app=billing&kind=death", "app?app=none"}
+	views := []string{"", "app?app=billing", "app?app=billing&span=1h", "app?app=billing&by=lag&span=1h", "app?app=billing&by=bytes&span=1h", "app?app=full", "app?app=paused", "app?app=dead", "events?app=billing", "events?app=billing&kind=death", "app?app=none"}
 	for id := range 17 {
 		if id < 13 || id == 16 {
 			views = append(views, fmt.Sprintf("shard?app=billing&shard=%s&stream=orders", key(id).Shard))
@@ -172,6 +172,16 @@ func TestEachStateOfAShardIsShown(t *testing.T) {
 				t.Errorf("of shard %d of %s the page does not say %q: %s", w.shard, app, text, row)
 			}
 		}
+	}
+	for by, want := range map[string]string{"lag": "l0,l3,l2,l2,l4,l4,l4,l5,l5,l3,unknown,unknown,unknown", "bytes": "unknown,l0,l1,l1,unknown,unknown,l3,unknown,unknown,unknown,unknown,unknown,unknown"} {
+		s.goTo(chromedp.Navigate(s.url + "app?app=billing&by=" + by + "&span=1h"))
+		s.until(`document.querySelector('nav a[aria-current][href*="by=` + by + `"]') !== null && document.querySelectorAll(".swatch").length === 7`)
+		var drawn string
+		s.do(chromedp.Evaluate(`[...document.querySelectorAll(".shards a rect")].filter((r) => r.getAttribute("class") !== "finished").map((r) => r.getAttribute("class")).join()`, &drawn))
+		if drawn != want {
+			t.Errorf("by %s the shards are %s, want %s", by, drawn, want)
+		}
+		s.picture("by-" + by)
 	}
 	s.clean()
 }
