@@ -309,9 +309,9 @@ func (c *comparison) lease(was, is lease.Lease) {
 	case is.Revoked == was.Owner:
 		c.add(handoverEvent, "taken from "+from, is.Key, from)
 	case is.Shunned == was.Owner:
-		c.add(handoverEvent, from+" gave it back: it got nowhere with it", is.Key, from)
+		c.add(handoverEvent, "given back by "+from+", which got nowhere", is.Key, from)
 	default:
-		c.add(handoverEvent, from+" gave it back", is.Key, from)
+		c.add(handoverEvent, "given back by "+from, is.Key, from)
 	}
 	c.failures(was, is, to)
 }

@@ -134,11 +134,11 @@ func TestEventsAreWhatDiffersBetweenTwoLooks(t *testing.T) {
 		}, []string{"shards: the stream was made anew 1"}},
 		{"a hand-over", func(_, now *sighting) { now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "sb", 2 }, []string{"handover: from a to b 1 a b"}},
 		{"a shard that nobody had", func(old, _ *sighting) { old.view.Leases[0].Owner = "" }, []string{"handover: to a; nobody had it 1 a"}},
-		{"a shard is given back", func(_, now *sighting) { now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "", 2 }, []string{"handover: a gave it back 1 a"}},
+		{"a shard is given back", func(_, now *sighting) { now.view.Leases[0].Owner, now.view.Leases[0].Epoch = "", 2 }, []string{"handover: given back by a 1 a"}},
 		{"a shard is given back because it stalled", func(_, now *sighting) {
 			l := &now.view.Leases[0]
 			l.Owner, l.Epoch, l.Shunned = "", 2, "sa"
-		}, []string{"handover: a gave it back: it got nowhere with it 1 a"}},
+		}, []string{"handover: given back by a, which got nowhere 1 a"}},
 		{"a shard is taken away", func(_, now *sighting) {
 			l := &now.view.Leases[0]
 			l.Owner, l.Epoch, l.Revoked = "", 2, "sa"
