@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,10 +81,12 @@ func TestMemoryIsMeasuredInADirectoryOfProcesses(t *testing.T) {
 // A group is killed once, only when it uses more than it may, and not when it has ended before.
 func TestTheBoundOfMemoryKillsWhatUsesMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		used, failing, told := map[int]int{1: 100, 2: 101, 3: 500}, errors.New("no /proc"), 0
+		used, told := map[int]int{1: 100, 2: 101, 3: 500}, 0
+		var failing atomic.Bool
+		failing.Store(true)
 		m := boundMemory(100, func() (map[int]int, error) {
-			if failing != nil {
-				return nil, failing
+			if failing.Load() {
+				return nil, errors.New("no /proc")
 			}
 			return used, nil
 		}, func(error) { told++ })
@@ -96,7 +99,7 @@ func TestTheBoundOfMemoryKillsWhatUsesMore(t *testing.T) {
 		if synctest.Wait(); len(killed) > 0 || told != 1 {
 			t.Errorf("killed %v, told %d times", killed, told)
 		}
-		failing = nil
+		failing.Store(false)
 		time.Sleep(3 * memoryEvery)
 		if synctest.Wait(); len(killed) != 1 || len(killed[2]) != 1 || killed[2][0] != 101 {
 			t.Errorf("killed %v", killed)
