@@ -1,0 +1,56 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/weir-go/weir/dashboard"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/kinesistest"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+func TestFormsHaveNoFaultOfAccessibility(t *testing.T) {
+	script := servers.Axe(t)
+	kinesis := kinesistest.NewServer(t)
+	kinesis.CreateStream("orders", 2)
+	store := memstore.New()
+	unread(t, store, 2)
+	if _, err := store.Beat(t.Context(), "billing", lease.Report{Session: "s1", Name: "worker-1", First: true}); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, store, dashboard.Options{
+		Kinesis: kinesis.Client(), Authorize: func(*http.Request, dashboard.Action) error { return nil },
+		User:         func(*http.Request) string { return "ann" },
+		SaveProgress: func(context.Context, string, []byte) (string, error) { return "the-safe", nil },
+	})
+	check := func(as string) {
+		for _, l := range []look{{1200, "light"}, {1200, "dark"}, {400, "light"}, {400, "dark"}} {
+			s.as(l)
+			for _, of := range s.faults(script) {
+				for _, n := range of.Nodes {
+					t.Errorf("%s: %s (%s): %s\n%s\n%s", as, of.ID, of.Impact, of.Help, n.HTML, n.FailureSummary)
+				}
+			}
+			if got := s.number(`document.documentElement.scrollWidth`); got > int(l.width) {
+				t.Errorf("%s: the page is %d wide on a screen of %d", as, got, l.width)
+			}
+			s.picture(fmt.Sprintf("%s-%s-%d", as, l.colour, l.width))
+		}
+	}
+	s.goTo(chromedp.Navigate(s.url + "change?app=billing"))
+	check("change")
+	s.goTo(chromedp.Navigate(s.url + "reset?app=billing&to=oldest"))
+	check("reset")
+	s.goTo(chromedp.Submit(`form[method="post"]`))
+	s.says("Workers run: worker-1")
+	check("refused")
+	s.goTo(chromedp.Navigate(s.url + "change?app=billing"))
+	s.press("Drain worker-1, session s1")
+	check("done")
+}
