@@ -65,20 +65,20 @@ func (f *awsFlags) register(cmd *cobra.Command, withDynamo bool) {
 
 // kinesis makes a client, after checking that it has an endpoint, a region and credentials to work
 // with. Whoever reads with it must leave its HTTP client alone: over another one weir's own calls
-// do not go.
-func (f *awsFlags) kinesis(ctx context.Context, t terminal, also ...func(*kinesis.Options)) (*kinesis.Client, error) {
+// do not go. All others lose no connection in the middle of answers that come early.
+func (f *awsFlags) kinesis(ctx context.Context, t terminal) (*kinesis.Client, error) {
 	if err := checkEndpoint("--endpoint", f.endpoint); err != nil {
 		return nil, err
 	}
 	if err := f.role.check(); err != nil {
 		return nil, err
 	}
-	override := append([]func(*kinesis.Options){func(o *kinesis.Options) {
+	override := func(o *kinesis.Options) {
 		if f.endpoint != "" {
 			o.BaseEndpoint = aws.String(f.endpoint)
 		}
-	}}, also...)
-	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return kinesis.NewFromConfig(c, override...).Options().BaseEndpoint })
+	}
+	cfg, err := f.settings(ctx, t, func(c aws.Config) *string { return kinesis.NewFromConfig(c, override).Options().BaseEndpoint })
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +89,13 @@ func (f *awsFlags) kinesis(ctx context.Context, t terminal, also ...func(*kinesi
 	}
 	f.service = f.peer(ctx, "Kinesis")
 	if !f.reads {
-		return f.patient(kinesis.NewFromConfig(cfg, override...)), nil
+		whole := func(o *kinesis.Options) { o.HTTPClient = wholebody.Client(o.HTTPClient) }
+		return f.patient(kinesis.NewFromConfig(cfg, override, whole)), nil
 	}
 	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok && !f.http2 {
 		cfg.HTTPClient = listen(own, f.service)
 	}
-	return kinesis.NewFromConfig(cfg, override...), nil
+	return kinesis.NewFromConfig(cfg, override), nil
 }
 
 // patient is a client whose calls are noted.

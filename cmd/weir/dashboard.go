@@ -89,7 +89,7 @@ func (o *dashboardOptions) run(ctx context.Context, t terminal, url storeURL) er
 	}
 	options := dashboard.Options{Hosts: o.hosts}
 	if !o.noKinesis {
-		client, err := o.aws.kinesis(ctx, t, wholeBodies)
+		client, err := o.aws.kinesis(ctx, t)
 		switch {
 		case ctx.Err() != nil:
 			return nil

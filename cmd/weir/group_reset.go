@@ -182,7 +182,7 @@ func (o *resetOptions) run(ctx context.Context, t terminal, url storeURL, wish c
 			return orWhileRunning(err)
 		}
 	}
-	client, err := o.aws.kinesis(ctx, t, wholeBodies)
+	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/weir-go/weir/cmd/weir/internal/figures"
 	"github.com/weir-go/weir/cmd/weir/internal/put"
-	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 	"github.com/weir-go/weir/provision"
 )
 
@@ -99,7 +98,7 @@ func (o *putOptions) run(ctx context.Context, t terminal, name string) error {
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read from
-	client, err := o.aws.kinesis(ctx, t, wholeBodies)
+	client, err := o.aws.kinesis(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -334,6 +333,3 @@ func throttled(sum put.Summary) string {
 	}
 	return " because a shard takes 1 MiB and 1,000 records a second; nothing was lost"
 }
-
-// wholeBodies has a client not lose connections in the middle of answers that come early.
-func wholeBodies(o *kinesis.Options) { o.HTTPClient = wholebody.Client(o.HTTPClient) }
