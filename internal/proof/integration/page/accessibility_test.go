@@ -55,14 +55,14 @@ func TestNoViewHasAFaultOfAccessibility(t *testing.T) {
 	s := openPage(t, f)
 	views := map[string]string{
 		"applications": "", "unlisted": "?unlisted", "application": "app?app=billing", "shard": "shard?app=billing&shard=" + key(4).Shard + "&stream=orders",
-		"by-lag": "app?app=billing&by=lag&span=1h", "events": "events?app=billing", "events-filtered": "events?app=billing&kind=death", "missing": "app?app=none",
+		"by-lag": "app?app=billing&by=lag&span=1h", "events": "events?app=billing", "events-filtered": "events?app=billing&kind=death", "missing": "app?app=none", "change": "change?app=billing",
 	}
 	for name, view := range views {
 		for _, l := range []look{{1200, "light"}, {1200, "dark"}, {400, "light"}, {400, "dark"}} {
 			as := fmt.Sprintf("%s-%s-%d", name, l.colour, l.width)
 			s.as(l)
 			s.goTo(chromedp.Navigate(s.url + view))
-			s.until(`document.getElementById("live").textContent === "Live"`)
+			s.until(`document.readyState === "complete" && document.querySelector("h1") !== null`)
 			for _, of := range s.faults(script) {
 				for _, n := range of.Nodes {
 					t.Errorf("%s: %s (%s): %s\n%s\n%s", as, of.ID, of.Impact, of.Help, n.HTML, n.FailureSummary)

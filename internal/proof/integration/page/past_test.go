@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/dashboard"
+	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/store/memstore"
@@ -101,6 +102,16 @@ func TestThePastOfAThousandShardsIsSeen(t *testing.T) {
 	store := memstore.New()
 	past(t, store, 1000)
 	s := open(t, store, dashboard.Options{})
+	s.do(chromedp.Navigate(s.url + "app?app=big&span=6h&by=lag"))
+	s.until(`document.querySelectorAll(".shards a").length > 0`)
+	for _, of := range s.faults(servers.Axe(t)) {
+		t.Errorf("%+v", of)
+	}
+	s.do(chromedp.Navigate(s.url))
+	s.until(`document.querySelectorAll("table").length > 0`)
+	for _, of := range s.faults(servers.Axe(t)) {
+		t.Errorf("%+v", of)
+	}
 	s.do(chromedp.Navigate(s.url + "app?app=big&span=6h&by=lag"))
 	s.until(`document.querySelectorAll('svg.shards path[class^="l"]').length > 2`)
 	if n := s.number(`document.querySelectorAll("*").length`); n > 3000 {

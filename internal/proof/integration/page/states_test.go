@@ -1,8 +1,11 @@
 package page_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"math/big"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +45,10 @@ func everyState(t *testing.T) (f film, want []state) {
 
 func filmed(t *testing.T) (film, []state) {
 	s := newStage(t)
-	page := dashboard.Handler(s.store, dashboard.Options{Prefix: prefix, Kinesis: s, Lags: s.askLags})
+	page := dashboard.Handler(s.store, dashboard.Options{Prefix: prefix, Kinesis: s, Lags: s.askLags, Logger: slog.New(slog.DiscardHandler),
+		Authorize:    func(*http.Request, dashboard.Action) error { return nil },
+		SaveProgress: func(context.Context, string, []byte) (string, error) { return "the-safe", nil },
+	})
 	lag := func(id int, of func(age time.Duration) time.Duration) {
 		s.lags[key(id)] = func(age time.Duration) dashboard.Lag { return dashboard.Lag{Behind: of(age)} }
 	}
@@ -130,7 +136,7 @@ func filmed(t *testing.T) (film, []state) {
 	s.pass(90*time.Second, page, move, looked...)
 
 	f := film{}
-	views := []string{"", "app?app=billing", "app?app=billing&span=1h", "app?app=billing&by=lag&span=1h", "app?app=billing&by=bytes&span=1h", "app?app=full", "app?app=paused", "app?app=dead", "events?app=billing", "events?app=billing&kind=death", "app?app=none"}
+	views := []string{"", "app?app=billing", "app?app=billing&span=1h", "app?app=billing&by=lag&span=1h", "app?app=billing&by=bytes&span=1h", "app?app=full", "app?app=paused", "app?app=dead", "events?app=billing", "events?app=billing&kind=death", "app?app=none", "change?app=billing"}
 	for id := range 17 {
 		if id < 13 || id == 16 {
 			views = append(views, fmt.Sprintf("shard?app=billing&shard=%s&stream=orders", key(id).Shard))
