@@ -132,7 +132,7 @@ func (h *heat) Told() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "Marked in blue: " + strings.Join(parts, ", ") + "."
+	return "Marked in pink: " + strings.Join(parts, ", ") + "."
 }
 
 // showPast adds the past to the picture of these shards. Where colours show a metric they are of

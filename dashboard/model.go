@@ -19,8 +19,9 @@ type application struct {
 	Workers  []workerInfo
 	Leader   string // "" when nobody leads
 	Streams  []string
-	Open     int // shards that are not finished
-	Living   int // workers that are not known to be dead
+	Open     int     // shards that are not finished
+	Living   int     // workers that are not known to be dead
+	Load     float64 // bytes a second that they handle
 	Worst    time.Duration
 	LagKnown bool
 	Recent   recentLag
@@ -120,6 +121,7 @@ func (a *application) addWorkers(s sighting) map[string]int {
 		info := workerInfo{Worker: w, Life: lifeOf(w, s.beats[w.Session]), Leads: w.Session == s.view.Leader.Session, Leases: held[w.Session], Load: load[w.Session]}
 		if info.Life != lifeEnded && info.Life != lifeSilent {
 			a.Living++
+			a.Load += info.Load
 			if info.Leads {
 				a.Leader = cmp.Or(w.Name, w.Session)
 			}

@@ -79,7 +79,7 @@ func TestHandOversKillsAndStallsAreMarked(t *testing.T) {
 		one("third", 20, history.Began)
 		h := dashboard.Handler(store, dashboard.Options{})
 		shown(t, h, "/app?app=billing&span=1h", `class="happened taken"`, `class="happened handed"`, `class="happened stuck"`,
-			"Marked in blue: 1 take-over from a worker that died (thick), 1 hand-over (thin), 1 stall (dashed).")
+			"Marked in pink: 1 take-over from a worker that died (thick), 1 hand-over (thin), 1 stall (dashed).")
 	})
 }
 
