@@ -289,6 +289,10 @@ func (w *world) leavesInTime(l *life) {
 // unborn: a shard without a lease gets one when its parents end, or with the next listing.
 func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	d, s := &w.duties, w.settings
+	if w.amid() { // whoever ended its parents is about to make it
+		delete(d.missing, sh)
+		return
+	}
 	named := false // by who finished a parent: at its end, or when that had left the stream
 	for _, p := range sh.Parents {
 		l, known := w.books.last[lease.Key{Stream: st.name, Shard: p.ID}]
