@@ -23,10 +23,11 @@ type watcher struct {
 	opts    *exporterOptions
 	told    terminal
 
-	mu     sync.Mutex
-	apps   map[string]*watchedApp
-	listed error // why applications could not be listed, nil when they could
-	denied bool  // it was told that lags are not known
+	mu         sync.Mutex
+	apps       map[string]*watchedApp
+	listed     error     // why applications could not be listed, nil when they could
+	discovered time.Time // when they were listed last; of the goroutine that looks, as is
+	denied     bool      // it was told that lags are not known
 }
 
 // watchedApp is what is known of an application. But for name it is guarded by watcher.mu.
@@ -89,9 +90,12 @@ func (w *watcher) look(ctx context.Context) {
 	}
 }
 
-// discover lists the applications, unless some were named.
+// listEvery is how often applications are listed at most: on DynamoDB that reads the whole table.
+const listEvery = 30 * time.Second
+
+// discover lists the applications now and then, unless some were named.
 func (w *watcher) discover(ctx context.Context) {
-	if len(w.opts.apps) > 0 {
+	if len(w.opts.apps) > 0 || time.Since(w.discovered) < listEvery {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -102,6 +106,7 @@ func (w *watcher) discover(ctx context.Context) {
 	if w.listed = err; err != nil {
 		return // those that are known stay
 	}
+	w.discovered = time.Now()
 	for _, name := range names {
 		if w.apps[name] == nil {
 			w.apps[name] = &watchedApp{name: name}
