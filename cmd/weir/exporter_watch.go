@@ -95,9 +95,10 @@ const listEvery = 30 * time.Second
 
 // discover lists the applications now and then, unless some were named.
 func (w *watcher) discover(ctx context.Context) {
-	if len(w.opts.apps) > 0 || time.Since(w.discovered) < listEvery {
+	if len(w.opts.apps) > 0 || time.Since(w.discovered) < listEvery-w.opts.every/10 {
 		return
 	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	names, err := w.store.Apps(ctx)
@@ -106,7 +107,7 @@ func (w *watcher) discover(ctx context.Context) {
 	if w.listed = err; err != nil {
 		return // those that are known stay
 	}
-	w.discovered = time.Now()
+	w.discovered = began
 	for _, name := range names {
 		if w.apps[name] == nil {
 			w.apps[name] = &watchedApp{name: name}

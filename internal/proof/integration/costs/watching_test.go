@@ -248,7 +248,7 @@ func TestWatchingAThousandLeases(t *testing.T) {
 		return
 	}
 	measured("the exporter, with --app", 4, "", "exporter", "--app", app)
-	measured("the exporter, of all applications", 2, "", "exporter")
+	measured("the exporter, of all applications", 4, "", "exporter")
 	measured("the exporter, with --no-kinesis", 2, "", "exporter", "--app", app, "--no-kinesis")
 	measured("the page, while somebody has the application open", 10, "app?app="+app+"&part=1", "dashboard")
 	measured("the page, while somebody has the list open", 10, "?part=1", "dashboard")
