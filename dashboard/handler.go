@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/hostcheck"
 	"github.com/weir-go/weir/lease"
 )
@@ -40,9 +42,10 @@ type Options struct {
 	// A write is answered under these names, localhost and addresses only, wherever it comes in: a
 	// program that sets Authorize names its own here, too.
 	Hosts []string
-	// Authorize, if any, has the page change things: pause, drain, move checkpoints. It is called
-	// with each write, before it is done, and says who may: an error refuses it, and is shown to
-	// who asked. Calls may overlap. Default: nobody may, and the page only shows.
+	// Authorize, if any, has the page change things: pause, drain, move checkpoints, have letters
+	// be handled again. It is called with each write, before it is done, and says who may: an error
+	// refuses it, and is shown to who asked. Calls may overlap. Default: nobody may, and the page
+	// only shows.
 	Authorize func(*http.Request, Action) error
 	// User names who asks, for the log and for the page that shows what can be changed. It decides
 	// nothing. Default: nobody is named.
@@ -52,6 +55,14 @@ type Options struct {
 	// error ends the reset before anything is changed. Without it, or without Kinesis, resets are
 	// refused.
 	SaveProgress func(ctx context.Context, app string, progress []byte) (place string, err error)
+	// Letters, if any, are those of records that were given up. The page shows the ones of an
+	// application about which nothing was done yet: which record, when, why, and with which error;
+	// neither keys nor payloads. Looking through them ends after 10 s. Default: it shows none.
+	Letters deadletter.Box
+	// RetryLetter handles the record of a letter again, as [deadletter.Retry] says, when somebody
+	// asks for that whom Authorize lets. One is handled at a time, within the 50 s of a write for
+	// all that were asked for; its context ends then. Default: letters are only shown.
+	RetryLetter func(context.Context, deadletter.Item) error
 	// Logger is told of each write, done or refused, and of who asked. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -92,6 +103,7 @@ func Handler(store lease.Store, o Options) http.Handler {
 type handler struct {
 	observer *observer
 	opts     Options
+	retrying sync.Mutex // letters
 }
 
 // policy lets a page load what comes from where it came from, and nothing else.
@@ -129,6 +141,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveShard(w, r)
 	case "/events":
 		h.serveEvents(w, r)
+	case "/letters":
+		h.serveLetters(w, r)
 	case "/change":
 		h.serveChange(w, r)
 	case "/reset":

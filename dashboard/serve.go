@@ -102,7 +102,8 @@ func (h *handler) lookAtAll(ctx context.Context, names []string) ([]application,
 
 type appPage struct {
 	pageHead
-	Change      string // a link
+	Change      string // a link, as is
+	Letters     string
 	It          application
 	NoLags      string
 	Streams     []choice
@@ -143,7 +144,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	p := appPage{pageHead: headOf(app, app, appPoll)}
 	p.age(s)
 	p.It = assess(app, s, p.Now)
-	p.Change = h.changeLink(app, lease.Key{})
+	p.Change, p.Letters = h.changeLink(app, lease.Key{}), h.lettersLink(app, lease.Key{})
 	if h.opts.Lags == nil {
 		p.NoLags = "Without access to Kinesis the page does not know whether records wait: it shows who reads what, and how old each checkpoint is."
 	}
@@ -316,7 +317,8 @@ func (p *appPage) list(v view, shards []shardInfo, wanted string) {
 type shardPage struct {
 	pageHead
 	Of      shardInfo
-	Change  string // a link
+	Change  string // a link, as is
+	Letters string
 	Past    shardPast
 	Lineage []relative
 	// of the lease, and of its worker about it
@@ -345,7 +347,7 @@ func (h *handler) serveShard(w http.ResponseWriter, r *http.Request) {
 	p := shardPage{pageHead: head, Of: it.Shards[at], Troubles: it.Shards[at].Troubles}
 	p.Past = s.past.shardPast(key)
 	p.Shard = shortID(key.Shard)
-	p.Change = h.changeLink(app, key)
+	p.Change, p.Letters = h.changeLink(app, key), h.lettersLink(app, key)
 	p.AppLink = link("app", "app", app, "stream", key.Stream)
 	p.EventsLink = link("events", "app", app, "stream", key.Stream, "shard", shortID(key.Shard))
 	p.age(s)

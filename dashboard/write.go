@@ -30,6 +30,8 @@ const (
 	// Reset moves the checkpoints of Stream, "" for all, or of its Shard with what descends from
 	// that, to To: oldest, latest, a time, or how long ago.
 	Reset ActionKind = "reset"
+	// RetryLetters has the records of Letters be handled again, see [Options].RetryLetter.
+	RetryLetters ActionKind = "retry-letters"
 )
 
 // Action is a write that somebody asks for. Fields that its kind has no use for are empty.
@@ -40,6 +42,8 @@ type Action struct {
 	Shard  string
 	Worker string // a session
 	To     string
+	// Letters are their IDs, at most 200.
+	Letters []string
 }
 
 const (
@@ -66,9 +70,10 @@ const readOnly = "This page only shows. It changes things where it was started f
 // writtenPage is the answer to a write.
 type writtenPage struct {
 	pageHead
-	Done  bool
-	Text  string
-	Notes []string
+	Done    bool
+	Text    string
+	Notes   []string
+	Letters string // a link
 }
 
 // serveWrite does what a form asks for, or says why not. Each is logged.
@@ -80,6 +85,9 @@ func (h *handler) serveWrite(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	p := writtenPage{pageHead: stillHead("Changing "+a.App, a.App)}
+	if a.Kind == RetryLetters {
+		p.Letters = h.lettersLink(a.App, lease.Key{})
+	}
 	if err == nil {
 		// Who asked may leave. What was begun is brought to its end all the same.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeBound)
@@ -158,6 +166,12 @@ func actionOf(form url.Values) (Action, error) {
 		}
 	case Reset:
 		a.Stream, a.Shard, a.To = form.Get("stream"), form.Get("shard"), form.Get("to")
+	case RetryLetters:
+		ids, err := lettersOf(form)
+		if err != nil {
+			return Action{}, err
+		}
+		a.Letters = ids
 	default:
 		return Action{}, refuse(http.StatusBadRequest, "There is nothing to be done that is called %.40q.", a.Kind)
 	}
@@ -171,8 +185,11 @@ func actionOf(form url.Values) (Action, error) {
 
 // write does what was asked for. The text says what was done, also when the rest of it failed.
 func (h *handler) write(ctx context.Context, r *http.Request, a Action) (text string, notes []string, err error) {
-	if a.Kind == Reset {
+	switch a.Kind {
+	case Reset:
 		return h.reset(ctx, r, a)
+	case RetryLetters:
+		return h.retry(ctx, a)
 	}
 	view, err := h.viewNow(ctx, a.App)
 	if err != nil {
@@ -272,6 +289,9 @@ func (h *handler) attrs(r *http.Request, a Action) []slog.Attr {
 		if of.value != "" {
 			attrs = append(attrs, slog.String(of.key, clean(of.value)))
 		}
+	}
+	if n := len(a.Letters); n > 0 {
+		attrs = append(attrs, slog.Int("letters", n), slog.String("first", clean(a.Letters[0])))
 	}
 	return append(attrs, slog.String("user", h.user(r)), slog.String("remote", r.RemoteAddr))
 }

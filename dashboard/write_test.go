@@ -63,7 +63,7 @@ func (d *desk) forms(page string) (all []url.Values) {
 	for _, f := range formsOf.FindAllStringSubmatch(shown(d.t, d.h, page), -1) {
 		values := url.Values{}
 		for _, in := range inputOf.FindAllStringSubmatch(f[1], -1) {
-			values.Set(in[1], strings.ReplaceAll(html.UnescapeString(in[2]), "\n", "\r\n"))
+			values.Add(in[1], strings.ReplaceAll(html.UnescapeString(in[2]), "\n", "\r\n"))
 		}
 		all = append(all, values)
 	}

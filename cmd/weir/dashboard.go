@@ -21,6 +21,7 @@ type dashboardOptions struct {
 	hosts     []string
 	noKinesis bool
 	writes    pageWrites
+	letters   pageLetters
 }
 
 func dashboardCommand(t terminal) *cobra.Command {
@@ -44,11 +45,15 @@ With --allow-writes whoever reaches it can pause and resume an application or a 
 under the rules of "weir group". What would be done is shown first, the progress as it was is saved in --dump-dir, and what has
 changed since it was shown is not done. Each write is told on standard error. Where others reach the page, that needs a
 proxy in front that asks for passwords, and --behind-auth to say so; a write is then done only if the proxy names who asks, in
---user-header.`,
+--user-header.
+
+With --dead it shows the records that were given up, without their keys and payloads. With --retry-exec, too, letters that are
+shown can be handed to a command, one after the other for 50 s at most, as "weir dead retry" does for as long as it takes.`,
 		Example: `  weir dashboard --store sqlite:billing.db
   weir dashboard --store dynamodb:weir --addr 127.0.0.1:9000
   weir dashboard --store sqlite:billing.db --no-kinesis
   weir dashboard --store sqlite:billing.db --allow-writes
+  weir dashboard --store sqlite:billing.db --dead file:dead.ndjson --allow-writes --retry-exec ./handle
   weir dashboard --store dynamodb:weir --allow-writes --behind-auth --host tools.example.com`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,6 +72,9 @@ proxy in front that asks for passwords, and --behind-auth to say so; a write is 
 			if err := o.writes.check(cmd, o.addr); err != nil {
 				return err
 			}
+			if err := o.letters.check(cmd, o.writes.on); err != nil {
+				return err
+			}
 			return o.run(cmd.Context(), t, url)
 		},
 	}
@@ -75,6 +83,7 @@ proxy in front that asks for passwords, and --behind-auth to say so; a write is 
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a `NAME` by which a reverse proxy on this machine passes requests on; may be repeated")
 	cmd.Flags().BoolVar(&o.noKinesis, "no-kinesis", false, "ask Kinesis for nothing: neither shards nor lag are shown then but what the store knows")
 	o.writes.register(cmd)
+	o.letters.register(cmd)
 	return cmd
 }
 
@@ -98,6 +107,11 @@ func (o *dashboardOptions) run(ctx context.Context, t terminal, url storeURL) er
 		}
 		options.Kinesis, options.Lags = client, lagsFrom(client)
 	}
+	closeLetters, err := o.letters.open(ctx, t, &o.aws, &options)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeLetters() }() // each mark is written by itself
 	o.writes.allow(t, &options)
 	return o.writes.serve(ctx, t, o.addr, dashboard.Handler(shownStore{store}, options))
 }

@@ -26,7 +26,7 @@ var rows = []row{
 	},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"health", "lease", "shard", "internal/change", "internal/dump", "internal/history", "internal/hostcheck", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/history", "internal/hostcheck", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},

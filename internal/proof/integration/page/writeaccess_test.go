@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/weir-go/weir/dashboard"
+	"github.com/weir-go/weir/deadletter"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
@@ -27,7 +30,15 @@ func TestFormsHaveNoFaultOfAccessibility(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	letters := deadletter.File(filepath.Join(t.TempDir(), "dead.ndjson"))
+	if err := letters.Put(t.Context(), []deadletter.Letter{{
+		Version: deadletter.Version, ID: "orders/shardId-000000000000/1", Stream: "orders", Shard: "shardId-000000000000", SequenceNumber: "1", Position: "1",
+		App: "billing", GivenUp: time.Now(), Reason: deadletter.Rejected, Attempts: 1, Error: strings.Repeat("no such currency ", 20),
+	}}); err != nil {
+		t.Fatal(err)
+	}
 	s := open(t, store, dashboard.Options{
+		Letters: letters, RetryLetter: func(context.Context, deadletter.Item) error { return nil },
 		Kinesis: kinesis.Client(), Authorize: func(*http.Request, dashboard.Action) error { return nil },
 		User:         func(*http.Request) string { return "ann" },
 		SaveProgress: func(context.Context, string, []byte) (string, error) { return "the-safe", nil },
@@ -56,4 +67,9 @@ func TestFormsHaveNoFaultOfAccessibility(t *testing.T) {
 	s.goTo(chromedp.Navigate(s.url + "change?app=billing"))
 	s.press("Drain worker-1, session s1")
 	check("done")
+	s.goTo(chromedp.Navigate(s.url + "app?app=billing"))
+	s.goTo(chromedp.Click(`a[href^="letters"]`))
+	check("letters")
+	s.goTo(chromedp.Submit(`form[method="post"]`))
+	s.says("1 of 1 letter was handled again.")
 }

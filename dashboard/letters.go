@@ -1,0 +1,100 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/lease"
+)
+
+// Bounds of the page of letters. What is beyond them the command "weir dead" can do.
+const (
+	mostLetters  = 200              // that are shown, and handled again at a time
+	lettersBound = 10 * time.Second // of looking through them
+)
+
+// lettersPage is what was given up of an application, and not handled since.
+type lettersPage struct {
+	pageHead
+	Of          deadletter.Filter
+	Rows        []letterRow
+	More        bool
+	Unread      int // that cannot be read
+	Err         string
+	CannotRetry string
+}
+
+// letterRow is a letter, without its key and its payload.
+type letterRow struct {
+	deadletter.Letter
+	Name string // of the shard, in short
+	Link string // to the shard
+}
+
+// serveLetters shows letters of an application.
+func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	app := q.Get("app")
+	if err := lease.CheckApp(app); err != nil {
+		h.missing(w, r, "That is no name of an application: "+err.Error())
+		return
+	}
+	if h.opts.Letters == nil {
+		h.missing(w, r, "This page was not told where letters are: with --dead, or with Options.Letters.")
+		return
+	}
+	p := lettersPage{pageHead: stillHead("Records of "+app+" that were given up", app)}
+	p.Of = deadletter.Filter{Stream: q.Get("stream"), Shard: q.Get("shard"), Error: q.Get("error")}
+	ctx, cancel := context.WithTimeout(r.Context(), lettersBound)
+	defer cancel()
+	items, unread, err := h.letters(ctx, app, p.Of, mostLetters+1)
+	if r.Context().Err() != nil {
+		return // who asked has gone
+	}
+	if p.Unread = unread; err != nil {
+		p.Err = err.Error()
+	}
+	p.More = len(items) > mostLetters
+	for _, i := range items[:min(len(items), mostLetters)] {
+		p.Rows = append(p.Rows, letterRow{i.Letter, shortID(i.Shard), link("shard", "app", app, "stream", i.Stream, "shard", i.Shard)})
+	}
+	switch {
+	case h.opts.RetryLetter == nil:
+		p.CannotRetry = `They can be handled again with "weir dead retry".`
+	case h.opts.Authorize == nil:
+		p.CannotRetry = readOnly
+	}
+	h.render(w, r, http.StatusOK, "letters", p)
+}
+
+// letters are the first of an application that nothing was done about and that a filter chooses,
+// and how many could not be read before the last of them. With an error there may be more.
+func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter, most int) (items []deadletter.Item, unread int, err error) {
+	of.States = []deadletter.State{deadletter.Kept}
+	shard := of.Shard // whole or in short
+	of.Shard = ""
+	for i, err := range h.opts.Letters.Items(ctx) {
+		switch {
+		case ctx.Err() != nil:
+			return items, unread, fmt.Errorf("not all letters could be looked through in %v", lettersBound)
+		case err != nil:
+			unread++
+		case i.App == app && of.Matches(&i) && (shard == "" || shard == i.Shard || shard == shortID(i.Shard)):
+			if items = append(items, i); len(items) == most {
+				return items, unread, nil
+			}
+		}
+	}
+	return items, unread, nil
+}
+
+// lettersLink leads to letters, "" where none are known.
+func (h *handler) lettersLink(app string, of lease.Key) string {
+	if h.opts.Letters == nil {
+		return ""
+	}
+	return link("letters", "app", app, "stream", of.Stream, "shard", of.Shard)
+}

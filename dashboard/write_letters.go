@@ -1,0 +1,89 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/weir-go/weir/deadletter"
+)
+
+// mostLetterID is how long the ID of a letter may be, in bytes.
+const mostLetterID = 4096
+
+// lettersOf are the IDs of the letters that a form is about.
+func lettersOf(form url.Values) ([]string, error) {
+	ids := form["letter"]
+	switch {
+	case len(ids) == 0:
+		return nil, refuse(http.StatusBadRequest, "The form names no letter.")
+	case len(ids) > mostLetters:
+		return nil, refuse(http.StatusBadRequest, "The form names %d letters: %d at a time are handled again here.", len(ids), mostLetters)
+	}
+	for _, id := range ids {
+		if id == "" || len(id) > mostLetterID {
+			return nil, refuse(http.StatusBadRequest, "The form has an ID of %d bytes: there is no letter of that ID.", len(id))
+		}
+	}
+	return ids, nil
+}
+
+// retry has letters be handled again that were shown, one after the other and for as long as a
+// write may take. The text says what was done, also when the rest of it failed.
+func (h *handler) retry(ctx context.Context, a Action) (text string, notes []string, err error) {
+	if h.opts.Letters == nil || h.opts.RetryLetter == nil {
+		return "", nil, refuse(http.StatusForbidden, "This page was not told how letters are handled again.")
+	}
+	// Two at a time would hand the same letter over twice: a box knows what other boxes did.
+	if !h.retrying.TryLock() {
+		return "", nil, refuse(http.StatusConflict, "Somebody has letters be handled again right now. Try again when that has ended.")
+	}
+	defer h.retrying.Unlock()
+	items, _, err := h.letters(ctx, a.App, deadletter.Filter{IDs: a.Letters}, len(a.Letters))
+	if err != nil {
+		return "", nil, refuse(http.StatusBadGateway, "%v, so nothing was changed.", err)
+	}
+	if len(items) == 0 {
+		return "", nil, refuse(http.StatusConflict, "Somebody else has seen to these letters meanwhile.")
+	}
+	o, err := deadletter.Retry(ctx, h.opts.Letters, items, h.retryOne)
+	text = retried(o, len(a.Letters), len(items))
+	switch {
+	case err == nil:
+		return text, nil, nil
+	case ctx.Err() != nil:
+		return text, []string{fmt.Sprintf("That is what could be done in %v: ask again for the rest.", writeBound), err.Error()}, nil
+	case o.Done+o.Failed+o.Taken < len(items): // it went no further
+		return text, nil, refuse(http.StatusBadGateway, "%s The place of the letters did not answer as it should: %v", text, err)
+	case o.Done == 0:
+		return "", nil, refuse(http.StatusBadGateway, "%s %v", text, err)
+	}
+	return text, []string{err.Error()}, nil // the first of the failures: their letters stay
+}
+
+// retryOne handles one again. A panic is a failure: the letter stays.
+func (h *handler) retryOne(ctx context.Context, i deadletter.Item) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("Options.RetryLetter panicked: %v", p)
+		}
+	}()
+	return h.opts.RetryLetter(ctx, i)
+}
+
+// retried says what became of letters, of which so many were still there.
+func retried(o deadletter.Outcome, asked, there int) string {
+	parts := []string{fmt.Sprintf("%d of %d %s %s handled again", o.Done, asked, plural(asked, "letter", "letters"), plural(o.Done, "was", "were"))}
+	if o.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed and %s", o.Failed, plural(o.Failed, "stays", "stay")))
+	}
+	if taken := o.Taken + asked - there; taken > 0 {
+		parts = append(parts, fmt.Sprintf("somebody else has seen to %d meanwhile", taken))
+	}
+	if rest := there - o.Done - o.Failed - o.Taken; rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s left, one of which may have been begun", rest, plural(rest, "is", "are")))
+	}
+	return strings.Join(parts, "; ") + "."
+}
