@@ -145,7 +145,6 @@ func (t *tx) probe() error {
 		"SELECT " + leaseColumns + ", app, place FROM {leases} WHERE 1 = 0",
 		"SELECT " + sessionColumns + ", app FROM {sessions} WHERE 1 = 0",
 		"SELECT app, leader, term, revision, token, paused FROM {applications} WHERE 1 = 0",
-		"SELECT app, since, session, data FROM {history} WHERE 1 = 0",
 	} {
 		if err := t.query(q, strings.Count(q, ",")+1, func([]any) error { return nil }); err != nil {
 			return err

@@ -64,6 +64,7 @@ func Work(ctx context.Context, st lease.Store, app string) error {
 				lease.Action{Kind: lease.Birth, Key: key("5"), Epoch: 2, Born: 1}, lease.Action{Kind: lease.EndSession, Session: "c", Beat: 1}, lease.Action{Kind: lease.Forget, Session: "c"})
 		},
 		func() error { return do(lease.Action{Kind: lease.Tell, Session: "b"}) },
+		func() error { return report(ctx, st, app) },
 		func() error { return beat(lease.Report{Session: "b"}) },
 		func() error { return beat(lease.Report{Session: "b"}) }, // which knows by now who leads
 		func() error { return st.Leave(ctx, app, lease.Report{Session: "a"}) },
@@ -98,6 +99,25 @@ func Look(ctx context.Context, st Store, app string) error {
 	if _, err := st.Apps(ctx); err != nil {
 		return err
 	}
+	if h, can := st.(lease.Historian); can {
+		if _, err := h.History(ctx, app, 0); err != nil {
+			return err
+		}
+	}
 	_, err := st.View(ctx, app, "")
 	return err
+}
+
+// report puts a chunk of history, and one by which it has expired.
+func report(ctx context.Context, st lease.Store, app string) error {
+	h, can := st.(lease.Historian)
+	if !can {
+		return nil
+	}
+	for _, minute := range []int64{1, 1, 1_000_000} {
+		if err := h.PutHistory(ctx, app, lease.HistoryChunk{Session: "a", Since: minute, Data: []byte("x")}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
