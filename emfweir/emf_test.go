@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,30 +248,49 @@ type failing struct{ error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.error }
 
+// written is what a goroutine writes.
+type written struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.Write(p)
+}
+
+// take is what was written since it was taken last.
+func (w *written) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.all.Reset()
+	return w.all.String()
+}
+
 func TestRunWritesEachMinuteAndAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := weir.Options{App: "billing"}
 		m := made(t, &o, Config{ByShard: true})
 		ctx, cancel := context.WithCancel(t.Context())
-		var out bytes.Buffer
+		var out written
 		ended := make(chan error)
 		go func() { ended <- m.Run(ctx, &out) }()
 		o.Events.BatchHandled(ctx, weir.BatchHandled{Stream: "s", Shard: "1", Records: 5})
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		if out.Len() > 0 {
-			t.Errorf("before a minute: %s", &out)
+		if got := out.take(); got != "" {
+			t.Errorf("before a minute: %s", got)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if first := strings.Count(out.String(), "\n"); first != 4 {
-			t.Errorf("%d lines: %s", first, &out)
+		if got := out.take(); strings.Count(got, "\n") != 4 {
+			t.Errorf("after a minute: %s", got)
 		}
-		out.Reset()
 		o.Events.BatchHandled(ctx, weir.BatchHandled{Stream: "s", Shard: "1", Records: 7})
 		cancel()
-		if err := <-ended; err != nil || !strings.Contains(out.String(), `"RecordsProcessed":7`) {
-			t.Errorf("%v: at the end: %s", err, &out)
+		if err, got := <-ended, out.take(); err != nil || !strings.Contains(got, `"RecordsProcessed":7`) {
+			t.Errorf("%v: at the end: %s", err, got)
 		}
 		full := errors.New("no space left")
 		if err := m.Run(ctx, failing{full}); !errors.Is(err, full) {
