@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,8 @@ type desk struct {
 	h        http.Handler
 	store    lease.Store
 	log      *bytes.Buffer
-	asked    []dashboard.Action
+	mu       sync.Mutex
+	asked    []dashboard.Action // with mu
 	refuses  error
 	saved    [][]byte
 	unsaving error
@@ -39,6 +41,8 @@ type desk struct {
 func sit(t *testing.T, store lease.Store, o dashboard.Options) *desk {
 	d := &desk{t: t, store: store, log: &bytes.Buffer{}}
 	o.Authorize = func(_ *http.Request, a dashboard.Action) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		d.asked = append(d.asked, a)
 		return d.refuses
 	}
