@@ -27,6 +27,9 @@ func (p *pageLetters) register(cmd *cobra.Command) {
 }
 
 func (p *pageLetters) check(cmd *cobra.Command, writes bool) error {
+	if place, err := parsePlace(p.dead); err == nil && place.kind == placeQueue && !cmd.Flags().Changed("dead") {
+		p.dead = "" // a worker's, by the environment: a queue cannot be listed
+	}
 	switch {
 	case p.exec != "" && !writes:
 		return usagef("--retry-exec is for a page that changes things: give --allow-writes, too")

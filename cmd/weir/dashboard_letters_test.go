@@ -74,6 +74,18 @@ func TestDashboardHandsLettersToACommand(t *testing.T) {
 	}
 }
 
+// The queue of workers on this machine, which the page cannot list, is not in its way.
+func TestDashboardLeavesAQueueOfTheEnvironmentAlone(t *testing.T) {
+	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
+	mustRun(t, "", "store", "create", store)
+	t.Setenv(letterVariable, "sqs:http://127.0.0.1:1/q")
+	c := start(t, "", "dashboard", store, "--addr=0", "--no-kinesis")
+	c.err.await(t, "the address", pageLink.MatchString)
+	if code := c.interrupt(t); code != exitDone {
+		t.Errorf("exit code %d, %s", code, c.err)
+	}
+}
+
 func TestDashboardRefusesLettersThatItCannotHandle(t *testing.T) {
 	dir := t.TempDir()
 	server, endpoint := kinesisServer(t)
