@@ -50,7 +50,7 @@ func TestStoresAreMadeAndLookedAt(t *testing.T) {
 					t.Errorf("without tables it says %q", said)
 				}
 				out, said, failed := run(t, "store", "create", "--print", "--store", url)
-				if failed || strings.Count(out, "CREATE TABLE") != 4 {
+				if failed || strings.Count(out, "CREATE TABLE") != 5 {
 					t.Errorf("--print: %q, %q", out, said)
 				}
 			}
