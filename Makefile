@@ -111,8 +111,8 @@ integration: servers ## The tests against real servers; fetches and starts them,
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -p 1 ./mysql ./postgres ./redis
 
 .PHONY: alerts
-alerts: servers ## The alerts of deploy/prometheus and the dashboards of deploy/grafana: by promtool, and by a Prometheus that scrapes real workers (some four minutes)
-	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 15m ./alerts
+alerts: servers ## The alerts of deploy/prometheus and the dashboards of deploy/grafana: by promtool, and by a Prometheus that scrapes real workers (some five minutes)
+	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -v -timeout 15m ./alerts -full
 
 .PHONY: bench
 bench: ## Every benchmark, once through and short where it has a short form
