@@ -3,7 +3,7 @@
 #   scripts/nightly.sh [TARGET...]     all of them unless some are named; a target may have its variables, as in "sim SIM=10m"
 set -uo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- lint race "sim SIM=10m" mutants model "fuzz FUZZTIME=1m" scenarios costs bench-read "chaos CHAOS=-store all -for 10m" release-check
+[ $# -gt 0 ] || set -- lint race bench "sim SIM=10m" mutants model "fuzz FUZZTIME=1m" scenarios costs bench-read "chaos CHAOS=-store all -for 10m" release-check
 logs=$(mktemp -d)
 page=internal/proof/NIGHTLY.md failed=0
 {
