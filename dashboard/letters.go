@@ -48,9 +48,7 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 	}
 	p := lettersPage{pageHead: stillHead("Records of "+app+" that were given up", app)}
 	p.Of = deadletter.Filter{Stream: q.Get("stream"), Shard: q.Get("shard"), Error: q.Get("error")}
-	ctx, cancel := context.WithTimeout(r.Context(), lettersBound)
-	defer cancel()
-	items, unread, err := h.letters(ctx, app, p.Of, mostLetters+1)
+	items, unread, err := h.letters(r.Context(), app, p.Of, mostLetters+1)
 	if r.Context().Err() != nil {
 		return // who asked has gone
 	}
@@ -73,6 +71,8 @@ func (h *handler) serveLetters(w http.ResponseWriter, r *http.Request) {
 // letters are the first of an application that nothing was done about and that a filter chooses,
 // and how many could not be read before the last of them. With an error there may be more.
 func (h *handler) letters(ctx context.Context, app string, of deadletter.Filter, most int) (items []deadletter.Item, unread int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lettersBound)
+	defer cancel()
 	of.States = []deadletter.State{deadletter.Kept}
 	shard := of.Shard // whole or in short
 	of.Shard = ""

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -29,43 +28,20 @@ func TestDashboardHandsLettersToACommand(t *testing.T) {
 	c := start(t, "", "dashboard", store, "--addr=0", "--no-kinesis", dead, "--allow-writes", "--retry-exec=cat >> "+again, "--dump-dir="+dir)
 	c.err.await(t, "the address", pageLink.MatchString)
 	base := pageLink.FindStringSubmatch(c.err.String())[1]
-	get := func() string {
-		resp, err := http.Get(base + "letters?app=billing")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
-	}
-	page := get()
-	ids := letterInput.FindAllStringSubmatch(page, -1)
-	if len(ids) != 1 || strings.Contains(page, "bad") {
-		t.Fatalf("the page is %s", page)
+	_, letters := page(t, base+"letters?app=billing")
+	ids := letterInput.FindAllStringSubmatch(letters, -1)
+	if len(ids) != 1 || strings.Contains(letters, "bad") {
+		t.Fatalf("the page is %s", letters)
 	}
 	form := url.Values{"do": {"retry-letters"}, "app": {"billing"}, "letter": {ids[0][1]}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"write", strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Sec-Fetch-Site", "same-origin")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), "1 of 1 letter was handled again.") {
-		t.Errorf("%d %s %v", resp.StatusCode, body, err)
+	if code, body := postForm(t, base, form); code != http.StatusOK || !strings.Contains(body, "1 of 1 letter was handled again.") {
+		t.Errorf("%d %s", code, body)
 	}
 	if text, err := os.ReadFile(again); err != nil || string(text) != "bad\n" {
 		t.Errorf("the command got %q, %v", text, err)
 	}
-	if page := get(); !strings.Contains(page, "There are none") {
-		t.Errorf("the page is %s", page)
+	if _, letters := page(t, base+"letters?app=billing"); !strings.Contains(letters, "There are none") {
+		t.Errorf("the page is %s", letters)
 	}
 	for _, of := range []*command{c, worker} {
 		if code := of.interrupt(t); code != exitDone {

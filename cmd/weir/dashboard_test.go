@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -23,16 +22,11 @@ func TestDashboardShowsARunningApplication(t *testing.T) {
 	c.err.await(t, "the address", pageLink.MatchString)
 	base := pageLink.FindStringSubmatch(c.err.String())[1]
 	get := func(path string) string {
-		resp, err := http.Get(base + path)
-		if err != nil {
-			t.Fatal(err)
+		code, body := page(t, base+path)
+		if code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, code, body)
 		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d %s %v", path, resp.StatusCode, body, err)
-		}
-		return string(body)
+		return body
 	}
 	for end := time.Now().Add(time.Minute); ; {
 		body := get("")

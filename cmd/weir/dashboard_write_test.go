@@ -53,16 +53,11 @@ func TestDashboardChangesThings(t *testing.T) {
 	})
 	base := pageLink.FindStringSubmatch(c.err.String())[1]
 	get := func(path string) string {
-		resp, err := http.Get(base + path)
-		if err != nil {
-			t.Fatal(err)
+		code, body := page(t, base+path)
+		if code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, code, body)
 		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d %s %v", path, resp.StatusCode, body, err)
-		}
-		return string(body)
+		return body
 	}
 	pause := url.Values{"do": {"pause"}, "app": {"billing"}, "stream": {""}, "seen": {""}}
 	if code, body := postForm(t, base, pause); code != http.StatusOK || !strings.Contains(body, "The whole application is paused") {

@@ -1,7 +1,6 @@
 package sinks
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/deadletter"
-	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/sink/sqlsink"
 )
@@ -390,42 +388,6 @@ func vanishes(t *testing.T, p Place) {
 	close(leave)
 	other.Wait()
 	want(t, db, "1 2 3")
-}
-
-func unanswered(t *testing.T, p Place) {
-	if p.Addr == "" {
-		t.Skip("there is no server")
-	}
-	dsn := p.Fresh(t)
-	db, _ := p.readyAt(t, dsn)
-	proxy := servers.NewProxy(t, p.Addr)
-	s := p.sink(t, p.open(t, strings.Replace(dsn, p.Addr, proxy.Addr, 1)), sqlsink.Options{})
-	h := term(t, s, 1, apply)
-	held := false
-	proxy.HoldAnswers(func(said []byte) bool {
-		first := !held && bytes.Contains(bytes.ToUpper(said), []byte("COMMIT"))
-		held = held || first
-		return first
-	})
-	answer := make(chan error, 1)
-	go func() { answer <- h.Handle(t.Context(), batch(1, 1, 3)) }()
-	select {
-	case err := <-answer:
-		if err == nil || !strings.Contains(err.Error(), "may have taken effect") {
-			t.Errorf("a COMMIT without an answer: %v", err)
-		}
-	case <-time.After(time.Minute):
-		t.Error("a COMMIT without an answer is waited for for a minute")
-		proxy.CutAll()
-		if err := <-answer; err != nil {
-			t.Log(err)
-		}
-	}
-	handle(t, h, batch(1, 1, 4), nil)
-	want(t, db, "1 2 3 4")
-	if n := s.Counts().Unknown; n != 1 {
-		t.Errorf("%d commits are told as unknown, want 1", n)
-	}
 }
 
 func tables(t *testing.T, p Place) {
