@@ -132,7 +132,7 @@ var (
 
 // markDone notes that everything of the batch up to and including r is done.
 func (d *delivery) markDone(b *Batch, r Record) error {
-	if r.from == nil || *r.from != *d.from {
+	if r.from == nil || !r.from.Same(d.from) {
 		return errOtherShard
 	}
 	// A delivery is used for other records only when all of these are done.

@@ -114,7 +114,7 @@ const filteredTimeout = 10 * time.Minute
 
 // keepsSome reports whether a page has a record after a position that passes. It counts none.
 func (l *shardLoop) keepsSome(page *source.Page, own shard.HashRange, at Position) bool {
-	unpack := newUnpacker(l.in.opts.Aggregates, own, at)
+	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, own, at)
 	defer unpack.release()
 	unpack.filter = l.filtering()
 	for i := range page.Records {

@@ -198,7 +198,7 @@ func (d *delivery) where(err error) (blame, error) {
 	first, of := len(d.kept.records), blame{named: true}
 	for _, r := range all {
 		i, found := d.find(r.Record)
-		if r.from == nil || *r.from != *d.from || !found || i >= d.limit() {
+		if r.from == nil || !r.from.Same(d.from) || !found || i >= d.limit() {
 			return blame{}, fmt.Errorf("%w: %w", errNamedOther, err)
 		}
 		if i < first {

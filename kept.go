@@ -39,7 +39,8 @@ func keepRun(run []source.Record, from *origin) (k kept, bytes int) {
 // mark says in each record where it comes from, and returns the size of their data.
 func mark(run []source.Record, from *origin) (bytes int) {
 	for i := range run {
-		if r := &run[i]; r.From != from { // memory that is used again often has it
+		// Memory that is used again often has it; a record with tags has one of its own.
+		if r := &run[i]; r.From != from && (r.From == nil || r.From.Tags.IsZero() || !r.From.Same(from)) {
 			r.From = from
 		}
 		bytes += len(run[i].Data)

@@ -107,10 +107,9 @@ func (s *dispatcher) Mark() Position {
 // add adds records that were read, when there is room for them. upTo is as for [lanes.Span.Add]. It
 // fails when the term is over or the lease is wanted back, and when the handler ends Run.
 func (s *dispatcher) add(run []source.Record, behind time.Duration, upTo Position) error {
-	bytes := 0
+	bytes := mark(run, s.l.handles.from)
 	for i := range run {
-		run[i].From = s.l.handles.from
-		bytes += len(run[i].Data) + len(run[i].Key)
+		bytes += len(run[i].Key)
 	}
 	err := s.await(func() bool { return s.roomFor(len(run), bytes) })
 	if err == nil {

@@ -50,7 +50,7 @@ func (l *shardLoop) addParallel(page *source.Page, end Position) error {
 	if dispatcher == nil {
 		dispatcher = l.newDispatcher()
 	}
-	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
+	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, l.term.Lease.Range, l.start())
 	defer unpack.release()
 	unpack.filter = l.filtering()
 	defer unpack.filter.tell()
@@ -76,7 +76,7 @@ func (l *shardLoop) addParallel(page *source.Page, end Position) error {
 		dispatcher.span.Add(nil, 0, end, mono.Now(), nil)
 		dispatcher.mu.Unlock()
 	}
-	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
+	if c, some := unpack.counted(); some && l.in.tell.Unpacked != nil {
 		l.in.tell.Unpacked(c)
 	}
 	return nil

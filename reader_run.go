@@ -100,7 +100,7 @@ func (r *reading) hand(got *follow.Read, yield func(*Batch, error) bool) bool {
 	batch := func(records []Record, end bool) *Batch {
 		return &Batch{Stream: from.Stream, Shard: from.Shard, Records: records, Behind: got.Page.Behind, End: end}
 	}
-	unpack := newUnpacker(r.opts.Aggregates, got.Range, got.At)
+	unpack := newUnpacker(r.opts.Aggregates, from.Stream, from.Shard, got.Range, got.At)
 	defer unpack.release()
 	own := unpack.unpacks(&got.Page)
 	got.Page.Keep() // the records are the caller's for good

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -33,7 +34,8 @@ type Record struct {
 	from      *origin // nil only for a Record that weir did not make
 }
 
-// origin is the shard that records were read from. It keeps no page in memory.
+// origin is the shard that records were read from, and what belongs to a record with tags. It keeps
+// no page in memory.
 type origin = source.Origin
 
 // Position is the place right after r, where reading resumes once r is done. It is a copy: it may
@@ -75,6 +77,15 @@ func (r Record) Shard() string {
 		return ""
 	}
 	return r.from.Shard
+}
+
+// Tags are what the producer packed beside the record into an aggregate, such as the context of its
+// trace; nearly always none. They are copies: they may be kept for longer than the record.
+func (r Record) Tags() aggregate.Tags {
+	if r.from == nil || !r.from.Owned((*source.Record)(unsafe.Pointer(&r))) {
+		return aggregate.Tags{}
+	}
+	return r.from.Tags
 }
 
 // ArrivalTime is when the service took the record, to the millisecond. It is not strictly

@@ -180,7 +180,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 	if h := l.handles; h != nil && page.Behind == 0 && !page.Tip.IsZero() {
 		h.idle.tip = page.Tip
 	}
-	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Range, l.start())
+	unpack := newUnpacker(l.in.opts.Aggregates, l.term.Lease.Stream, l.term.Lease.Shard, l.term.Lease.Range, l.start())
 	defer unpack.release()
 	unpack.filter = l.filtering()
 	defer unpack.filter.tell()
@@ -206,7 +206,7 @@ func (l *shardLoop) take(page source.Page, until time.Time) (over bool, err erro
 			return false, err
 		}
 	}
-	if c, some := unpack.counted(l.term.Lease.Stream, l.term.Lease.Shard); some && l.in.tell.Unpacked != nil {
+	if c, some := unpack.counted(); some && l.in.tell.Unpacked != nil {
 		l.in.tell.Unpacked(c)
 	}
 	if some { // also past what was dropped

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"iter"
+	"strings"
 	"sync"
 
 	"github.com/weir-go/weir/aggregate"
@@ -31,6 +32,7 @@ const (
 // one reader of one shard.
 type unpacker struct {
 	mode Aggregates
+	from origin
 	own  aggregate.HashRange
 	// of the container that it points into, what is done already is left out
 	resume Position
@@ -44,9 +46,9 @@ type unpacker struct {
 var unpackers = sync.Pool{New: func() any { return new(unpacker) }}
 
 // newUnpacker prepares one for a shard. Give it back with release.
-func newUnpacker(mode Aggregates, own shard.HashRange, resume Position) *unpacker {
+func newUnpacker(mode Aggregates, stream, shardID string, own shard.HashRange, resume Position) *unpacker {
 	u := unpackers.Get().(*unpacker)
-	u.mode, u.resume, u.count = mode, resume, Unpacked{}
+	u.mode, u.from, u.resume, u.count = mode, origin{Stream: stream, Shard: shardID}, resume, Unpacked{}
 	u.own = aggregate.HashRange{
 		Start: aggregate.HashKey{Hi: own.Start.Hi, Lo: own.Start.Lo}, End: aggregate.HashKey{Hi: own.End.Hi, Lo: own.End.Lo},
 	}
@@ -168,11 +170,27 @@ func (u *unpacker) records(r *source.Record) iter.Seq[source.Record] {
 				rec.Done = shard.Whole
 			}
 			u.count.Records++
-			if u.filter.passes(&rec) && !yield(rec) {
+			if !u.filter.passes(&rec) {
+				continue
+			}
+			if tags := sub.Tags(); !tags.IsZero() {
+				u.tag(&rec, tags)
+			}
+			if !yield(rec) {
 				return
 			}
 		}
 	}
+}
+
+// tag gives a record an origin of its own, which has its tags.
+func (u *unpacker) tag(r *source.Record, tags aggregate.Tags) {
+	if u.from.Number != r.SequenceNumber {
+		u.from.Number = strings.Clone(r.SequenceNumber)
+	}
+	own := u.from
+	own.Tags, own.Done = tags.Clone(), r.Done
+	r.From = &own
 }
 
 // begin returns an empty run with room for n records.
@@ -185,9 +203,9 @@ func (u *unpacker) begin(n int) []source.Record {
 }
 
 // counted returns what was counted since the last call, false when that is nothing.
-func (u *unpacker) counted(stream, shardID string) (Unpacked, bool) {
+func (u *unpacker) counted() (Unpacked, bool) {
 	c := u.count
 	u.count = Unpacked{}
-	c.Stream, c.Shard = stream, shardID
+	c.Stream, c.Shard = u.from.Stream, u.from.Shard
 	return c, c.Aggregates > 0 || c.Damaged > 0
 }

@@ -30,7 +30,8 @@ type Builder struct {
 	keys, hashes table
 	records      []byte // encoded
 	count        int
-	last         int // the length of the last record's data
+	last         int  // the length of the last record's data
+	tagged       bool // a record has tags
 }
 
 // table holds strings that records name by their row.
@@ -54,16 +55,21 @@ func (b *Builder) Size() int {
 // exceeding the limit. The limit is that of a container, also for the first record, which would go
 // alone unless another follows.
 func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
+	return b.fits(partitionKey, explicitHashKey, size, 0)
+}
+
+// fits is Fits for a record with so many bytes of tags.
+func (b *Builder) fits(partitionKey, explicitHashKey string, size, tags int) bool {
 	limit := b.Limit
 	if limit == 0 {
 		limit = DefaultLimit
 	}
 	room := min(limit, maxSize) - max(b.Size(), len(magic)+md5.Size)
-	if size < 0 || size > room {
+	if size < 0 || size > room || tags > room {
 		return false // before a size from nowhere overflows below
 	}
 	row, more := b.keys.find(partitionKey)
-	inner := 1 + varintSize(row) + chunkSize(size)
+	inner := 1 + varintSize(row) + chunkSize(size) + tags
 	if explicitHashKey != "" {
 		row, grown := b.hashes.find(explicitHashKey)
 		inner += 1 + varintSize(row)
@@ -80,14 +86,19 @@ func (b *Builder) Fits(partitionKey, explicitHashKey string, size int) bool {
 // partitionKey is UTF-8 of at most 256 characters. The error is [ErrFull], or says which of the
 // keys is wrong; the builder is as before then.
 func (b *Builder) Add(partitionKey, explicitHashKey string, data []byte) error {
+	return b.AddTagged(partitionKey, explicitHashKey, data, Tags{})
+}
+
+// AddTagged is [Builder.Add] with tags, which travel with the record inside the container.
+func (b *Builder) AddTagged(partitionKey, explicitHashKey string, data []byte, tags Tags) error {
 	if err := checkKeys(partitionKey, explicitHashKey); err != nil {
 		return err
 	}
-	if !b.Fits(partitionKey, explicitHashKey, len(data)) {
+	if !b.fits(partitionKey, explicitHashKey, len(data), len(tags.encoded)) {
 		return ErrFull
 	}
 	key, hash := b.keys.add(keyTableTag, partitionKey), 0
-	inner := 1 + varintSize(key) + chunkSize(len(data))
+	inner := 1 + varintSize(key) + chunkSize(len(data)) + len(tags.encoded)
 	if explicitHashKey != "" {
 		hash = b.hashes.add(hashTableTag, explicitHashKey)
 		inner += 1 + varintSize(hash)
@@ -99,7 +110,8 @@ func (b *Builder) Add(partitionKey, explicitHashKey string, data []byte) error {
 	}
 	b.records = appendVarint(append(b.records, dataTag), len(data))
 	b.records = append(b.records, data...)
-	b.count, b.last = b.count+1, len(data)
+	b.records = append(b.records, tags.encoded...)
+	b.count, b.last, b.tagged = b.count+1, len(data), b.tagged || !tags.IsZero()
 	return nil
 }
 
@@ -120,10 +132,10 @@ func checkKeys(partitionKey, explicitHashKey string) error {
 }
 
 // Append appends the payload of the record that is to be put, and returns the extended buffer.
-// Several records make a container. One alone gains nothing from being wrapped: its payload is its
-// own data, to be put with its own keys. Nothing added, nothing appended.
+// Several records make a container. One alone gains nothing from being wrapped, unless it has tags:
+// its payload is its own data, to be put with its own keys. Nothing added, nothing appended.
 func (b *Builder) Append(dst []byte) []byte {
-	if b.count == 1 {
+	if b.count == 1 && !b.tagged {
 		return append(dst, b.records[len(b.records)-b.last:]...)
 	}
 	return b.AppendContainer(dst)
@@ -148,7 +160,7 @@ func (b *Builder) AppendContainer(dst []byte) []byte {
 func (b *Builder) Reset() {
 	b.keys.reset()
 	b.hashes.reset()
-	b.records, b.count, b.last = b.records[:0], 0, 0
+	b.records, b.count, b.last, b.tagged = b.records[:0], 0, 0, false
 }
 
 // find returns the row of s, or the row that it would get and by how many bytes the table would

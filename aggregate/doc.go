@@ -25,7 +25,7 @@
 //	  required uint64 partition_key_index     = 1;
 //	  optional uint64 explicit_hash_key_index = 2;
 //	  required bytes  data                    = 3;
-//	  repeated Tag    tags                    = 4; // nobody uses them
+//	  repeated Tag    tags                    = 4; // the KPL writes none; see Tags
 //	}
 //	message Tag {
 //	  required string key   = 1;

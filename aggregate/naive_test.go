@@ -155,6 +155,41 @@ func naiveMessage(message []byte) (all []sub, err error) {
 	return all, err
 }
 
+// naiveTags are the tags of each record of a sound payload.
+func naiveTags(payload []byte) (all []string) {
+	top, _, _ := fields(payload[len(magic):len(payload)-md5.Size], 0, 100)
+	for _, record := range top {
+		if record.wire != 2 || record.number != 3 {
+			continue
+		}
+		inside, _, _ := fields(record.bytes, 0, 100)
+		tags := ""
+		for _, f := range inside {
+			if f.wire != 2 || f.number != 4 {
+				continue
+			}
+			var pair [3]string
+			parts, _, _ := fields(f.bytes, 0, 100)
+			for _, part := range parts {
+				if part.wire == 2 && part.number < 3 {
+					pair[part.number] = string(part.bytes)
+				}
+			}
+			tags += fmt.Sprintf("%q=%q ", pair[1], pair[2])
+		}
+		all = append(all, tags)
+	}
+	return all
+}
+
+// told is tags in the form of naiveTags.
+func told(tags Tags) (s string) {
+	for key, value := range tags.All() {
+		s += fmt.Sprintf("%q=%q ", key, value)
+	}
+	return s
+}
+
 // naivePlace is where s belongs, nil when nobody can tell.
 func naivePlace(s sub) *big.Int {
 	if s.hash == "" {
@@ -191,6 +226,19 @@ func agree(t *testing.T, a *Aggregate, payload []byte) {
 		t.Fatalf("%x: got %q, want %q", payload, got, want)
 	}
 
+	if ok {
+		var tags []string
+		for r := range a.All() {
+			tags = append(tags, told(r.Tags()))
+			if r.Tags().IsZero() != (tags[len(tags)-1] == "") {
+				t.Fatalf("%x: IsZero of %q", payload, tags[len(tags)-1])
+			}
+		}
+		if want := naiveTags(payload); !slices.Equal(tags, want) {
+			t.Fatalf("%x: got tags %q, want %q", payload, tags, want)
+		}
+	}
+
 	sum := md5.Sum(payload) // as good as any for two ends of a range
 	r := HashRange{
 		HashKey{binary.BigEndian.Uint64(sum[:]) >> 1, 0},
@@ -200,13 +248,13 @@ func agree(t *testing.T, a *Aggregate, payload []byte) {
 	for i, s := range want {
 		place := naivePlace(s)
 		if place == nil || place.Cmp(r.Start.big()) >= 0 && place.Cmp(r.End.big()) <= 0 {
-			kept = append(kept, fmt.Sprint(i, s))
+			kept = append(kept, fmt.Sprint(i, s, naiveTags(payload)[i]))
 		}
 	}
 	dropped := a.Keep(r)
 	var got []string
 	for r := range a.All() {
-		got = append(got, fmt.Sprint(r.Sub(), sub{r.PartitionKey(), r.ExplicitHashKey(), string(r.Data())}))
+		got = append(got, fmt.Sprint(r.Sub(), sub{r.PartitionKey(), r.ExplicitHashKey(), string(r.Data())}, told(r.Tags())))
 	}
 	if !slices.Equal(got, kept) || dropped != len(want)-len(kept) {
 		t.Fatalf("%x: in %v: got %q, dropped %d, want %q of %d", payload, r, got, dropped, kept, len(want))

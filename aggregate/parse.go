@@ -30,7 +30,8 @@ type Aggregate struct {
 	keys    []span
 	hashes  []span
 	records []entry
-	fates   []fate // of the rows of keys, then of hashes: scratch space of Keep
+	tags    []tagged // of those that have any, in their order
+	fates   []fate   // of the rows of keys, then of hashes: scratch space of Keep
 }
 
 // span is a part of msg.
@@ -114,8 +115,12 @@ func (a *Aggregate) parseMessage() bool {
 		case recordsTag:
 			a.records = append(a.records, entry{sub: uint32(len(a.records))})
 			e := &a.records[len(a.records)-1]
-			if !e.parse(msg[:p], start) {
+			tags, sound := e.parse(msg[:p], start)
+			if !sound {
 				return false
+			}
+			if tags.end > 0 {
+				a.tags = append(a.tags, tagged{e.sub, tags})
 			}
 			keys, hashes = max(keys, int(e.key)+1), max(hashes, int(e.hash))
 		}
@@ -126,32 +131,40 @@ func (a *Aggregate) parseMessage() bool {
 }
 
 // parse reads the Record that fills b from p on and reports whether it is sound; whether its rows
-// exist is not known yet. Of a field that comes twice the last one counts.
-func (e *entry) parse(b []byte, p int) bool {
+// exist is not known yet. Of a field that comes twice the last one counts. tags are from the first
+// tag to the end of the last one.
+func (e *entry) parse(b []byte, p int) (tags span, sound bool) {
 	const none = math.MaxUint64
 	key, hash := uint64(none), uint64(0)
 	hasHash, hasData := false, false
 	for p < len(b) {
+		field := p
 		tag, next := uint64(b[p]), p+1
 		// more than one byte: a field that nobody here knows, or one written in a roundabout way
 		if tag >= 0x80 {
 			if tag, next = uvarint(b, p); next == 0 {
-				return false
+				return span{}, false
 			}
 		}
 		if tag != keyIndexTag && tag != hashIndexTag && tag != dataTag {
 			if tag == tagsTag && !soundTag(b, next) {
-				return false
+				return span{}, false
 			}
 			if p = skip(b, next, tag, maxDepth); p == 0 {
-				return false
+				return span{}, false
+			}
+			if tag == tagsTag {
+				if tags.end == 0 {
+					tags.start = uint32(field)
+				}
+				tags.end = uint32(p)
 			}
 			continue
 		}
 		value, start := short(b, next)
 		if start == 0 {
 			if value, start = uvarint(b, next); start == 0 {
-				return false
+				return span{}, false
 			}
 		}
 		p = start
@@ -162,7 +175,7 @@ func (e *entry) parse(b []byte, p int) bool {
 			hash, hasHash = value, true
 		case dataTag:
 			if value > uint64(len(b)-start) {
-				return false
+				return span{}, false
 			}
 			p += int(value)
 			e.data, hasData = span{uint32(start), uint32(p)}, true
@@ -170,17 +183,17 @@ func (e *entry) parse(b []byte, p int) bool {
 	}
 	// no table has as many rows as a payload may have bytes
 	if !hasData || key >= maxSize || hash >= maxSize {
-		return false
+		return span{}, false
 	}
 	e.key = uint32(key)
 	if hasHash {
 		e.hash = uint32(hash) + 1
 	}
-	return true
+	return tags, true
 }
 
-// soundTag reports whether the Tag whose length is at b[p:] is well formed. Nobody uses tags, but a
-// message with a broken one is broken.
+// soundTag reports whether the Tag whose length is at b[p:] is well formed. A message with a broken
+// one is broken.
 func soundTag(b []byte, p int) bool {
 	p, end := chunk(b, p)
 	hasKey := false
@@ -200,7 +213,7 @@ func soundTag(b []byte, p int) bool {
 // Reset makes a empty and lets go of the payload.
 func (a *Aggregate) Reset() {
 	a.msg = nil
-	a.keys, a.hashes, a.records, a.fates = emptied(a.keys), emptied(a.hashes), emptied(a.records), emptied(a.fates)
+	a.keys, a.hashes, a.records, a.tags, a.fates = emptied(a.keys), emptied(a.hashes), emptied(a.records), emptied(a.tags), emptied(a.fates)
 }
 
 func emptied[T any](table []T) []T {

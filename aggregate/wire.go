@@ -19,7 +19,8 @@ const (
 	tagsTag      = 4<<3 | length
 
 	// Tag
-	tagKeyTag = 1<<3 | length
+	tagKeyTag   = 1<<3 | length
+	tagValueTag = 2<<3 | length
 )
 
 const (

@@ -21,8 +21,25 @@ type Record struct {
 	From           *Origin
 }
 
-// Origin is the shard that a record was read from. Whoever hands records on fills it in.
-type Origin struct{ Stream, Shard string }
+// Origin is the shard that a record was read from. Whoever hands records on fills it in. All records
+// of a shard share one, except those that were packed with tags, which have one each.
+type Origin struct {
+	Stream, Shard string
+
+	// With Tags, which lie in memory of their own: the place of the record that they belong to.
+	Tags   aggregate.Tags
+	Number string
+	Done   uint32
+}
+
+// Same reports whether both are of one shard.
+func (o *Origin) Same(as *Origin) bool { return o.Stream == as.Stream && o.Shard == as.Shard }
+
+// Owned reports whether r has an origin with tags, and has not got it from another record: memory
+// of records is used again, and a handler may have written into it.
+func (o *Origin) Owned(r *Record) bool {
+	return !o.Tags.IsZero() && o.Done == r.Done && o.Number == r.SequenceNumber
+}
 
 // Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use.
 // A page may be used again for the next call, which overwrites the slice Records; Release it before

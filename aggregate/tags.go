@@ -1,0 +1,103 @@
+package aggregate
+
+import (
+	"iter"
+	"slices"
+)
+
+// Tags are pairs of strings that travel with a sub-record beside its data, such as the trace
+// context of its producer. The format has a place for them, which the KPL never fills; readers that
+// do not look there, such as the Java KCL, are not disturbed. The zero value has none. Tags are a
+// small value and are never changed: [Tags.With] returns others.
+type Tags struct {
+	encoded []byte // fields of a Record's message: each tag, and perhaps others, which are skipped
+}
+
+// With returns t and one more tag behind. Key and value are UTF-8 by convention, which nothing here
+// checks.
+func (t Tags) With(key, value string) Tags {
+	inner := chunkSize(len(key)) + chunkSize(len(value))
+	b := slices.Grow(slices.Clip(t.encoded), chunkSize(inner))
+	b = appendVarint(append(b, tagsTag), inner)
+	b = append(appendVarint(append(b, tagKeyTag), len(key)), key...)
+	b = append(appendVarint(append(b, tagValueTag), len(value)), value...)
+	return Tags{b}
+}
+
+// All ranges over the tags in their order, key and value, whether or not a key came before.
+func (t Tags) All() iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for p := 0; p < len(t.encoded); {
+			tag, value, after := chunkAt(t.encoded, p)
+			if tag == tagsTag && !yield(pair(value)) {
+				return
+			}
+			p = after
+		}
+	}
+}
+
+// Get returns the value of the first tag with a key, and whether there is one.
+func (t Tags) Get(key string) (value string, ok bool) {
+	for k, v := range t.All() {
+		if k == key {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// IsZero reports whether there are no tags.
+func (t Tags) IsZero() bool { return len(t.encoded) == 0 }
+
+// Clone returns t in memory of its own, which keeps no payload alive.
+func (t Tags) Clone() Tags { return Tags{slices.Clone(t.encoded)} }
+
+// pair takes the message of a Tag apart. Of a field that comes twice the last one counts.
+func pair(b []byte) (key, value string) {
+	for p := 0; p < len(b); {
+		tag, part, after := chunkAt(b, p)
+		switch tag {
+		case tagKeyTag:
+			key = string(part)
+		case tagValueTag:
+			value = string(part)
+		}
+		p = after
+	}
+	return key, value
+}
+
+// chunkAt reads the field at b[p:]: what precedes it, the bytes of one that has a length, and the
+// index after it. b is a sound message, since Parse has looked through it; of another nothing more
+// is read.
+func chunkAt(b []byte, p int) (tag uint64, value []byte, after int) {
+	tag, p = uvarint(b, p)
+	if p == 0 {
+		return 0, nil, len(b)
+	}
+	start, end := chunk(b, p)
+	if tag&7 != length {
+		start, end = p, skip(b, p, tag, maxDepth)
+	}
+	if end == 0 {
+		return 0, nil, len(b)
+	}
+	return tag, b[start:end], end
+}
+
+// Tags are what was sent along with the sub-record; nearly always none. They alias the payload.
+func (r Record) Tags() Tags {
+	i, found := slices.BinarySearchFunc(r.a.tags, r.e.sub, func(t tagged, sub uint32) int { return int(t.sub) - int(sub) })
+	if !found {
+		return Tags{}
+	}
+	in := r.a.tags[i].in
+	return Tags{r.a.msg[in.start:in.end:in.end]}
+}
+
+// tagged is where the tags of a sub-record are.
+type tagged struct {
+	sub uint32
+	in  span
+}
