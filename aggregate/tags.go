@@ -27,6 +27,27 @@ func (t Tags) With(key, value string) Tags {
 // All ranges over the tags in their order, key and value, whether or not a key came before.
 func (t Tags) All() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
+		for key, value := range t.pairs() {
+			if !yield(string(key), string(value)) {
+				return
+			}
+		}
+	}
+}
+
+// Get returns the value of the first tag with a key, and whether there is one.
+func (t Tags) Get(key string) (value string, ok bool) {
+	for k, v := range t.pairs() {
+		if string(k) == key {
+			return string(v), true
+		}
+	}
+	return "", false
+}
+
+// pairs ranges over the tags as they are encoded.
+func (t Tags) pairs() iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
 		for p := 0; p < len(t.encoded); {
 			tag, value, after := chunkAt(t.encoded, p)
 			if tag == tagsTag && !yield(pair(value)) {
@@ -37,16 +58,6 @@ func (t Tags) All() iter.Seq2[string, string] {
 	}
 }
 
-// Get returns the value of the first tag with a key, and whether there is one.
-func (t Tags) Get(key string) (value string, ok bool) {
-	for k, v := range t.All() {
-		if k == key {
-			return v, true
-		}
-	}
-	return "", false
-}
-
 // IsZero reports whether there are no tags.
 func (t Tags) IsZero() bool { return len(t.encoded) == 0 }
 
@@ -54,14 +65,14 @@ func (t Tags) IsZero() bool { return len(t.encoded) == 0 }
 func (t Tags) Clone() Tags { return Tags{slices.Clone(t.encoded)} }
 
 // pair takes the message of a Tag apart. Of a field that comes twice the last one counts.
-func pair(b []byte) (key, value string) {
+func pair(b []byte) (key, value []byte) {
 	for p := 0; p < len(b); {
 		tag, part, after := chunkAt(b, p)
 		switch tag {
 		case tagKeyTag:
-			key = string(part)
+			key = part
 		case tagValueTag:
-			value = string(part)
+			value = part
 		}
 		p = after
 	}

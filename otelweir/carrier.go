@@ -10,11 +10,15 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 )
 
 // mostPayload is the largest payload that the ready carriers look into. A record of Kinesis has no
 // more than 10 MiB; to parse one of those for a link costs more than the link is worth.
 const mostPayload = 1 << 20
+
+// mostValue is the largest part of trace context, in bytes, that is looked at.
+const mostValue = 1024
 
 // JSON finds the trace context of a record whose payload is a JSON object with the members
 // "traceparent" and, optionally, "tracestate". It returns nil for any other record. Payloads
@@ -61,6 +65,36 @@ func Datadog(r weir.Record) propagation.TextMapCarrier {
 	return propagation.MapCarrier{"traceparent": parent}
 }
 
+// Tags finds the trace context that a producer packed beside a record into an aggregate, as tags
+// with the names that the propagator uses, such as "traceparent". It returns nil for a record
+// without tags. [aggregate.Builder.AddTagged] is how they get there.
+func Tags(r weir.Record) propagation.TextMapCarrier {
+	tags := r.Tags()
+	if tags.IsZero() {
+		return nil
+	}
+	return ofTags{tags}
+}
+
+// ofTags is a carrier that is only read.
+type ofTags struct{ tags aggregate.Tags }
+
+func (c ofTags) Get(key string) string {
+	if v, _ := c.tags.Get(key); len(v) <= mostValue {
+		return v
+	}
+	return ""
+}
+
+func (ofTags) Set(string, string) {}
+
+func (c ofTags) Keys() (keys []string) {
+	for key := range c.tags.All() {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
 // look parses data into found if it is an object that has the word.
 func look(data []byte, word string, found any) bool {
 	return len(data) <= mostPayload && bytes.Contains(data, []byte(word)) && json.Unmarshal(data, found) == nil
@@ -68,7 +102,7 @@ func look(data []byte, word string, found any) bool {
 
 // text returns what v is, if it is a JSON string, of a length that trace context has.
 func text(v json.RawMessage) (s string) {
-	if len(v) > 1024 || json.Unmarshal(v, &s) != nil {
+	if len(v) > mostValue || json.Unmarshal(v, &s) != nil {
 		return ""
 	}
 	return s

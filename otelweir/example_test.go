@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/otelweir"
@@ -97,6 +98,51 @@ func ofEnvelope(r weir.Record) propagation.TextMapCarrier {
 		return nil
 	}
 	return propagation.MapCarrier{"traceparent": parent}
+}
+
+// pack adds a record to what a producer puts, with the trace that it belongs to.
+func pack(ctx context.Context, to *aggregate.Builder, key string, data []byte) error {
+	found := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, found)
+	var tags aggregate.Tags
+	for k, v := range found {
+		tags = tags.With(k, v)
+	}
+	return to.AddTagged(key, "", data, tags)
+}
+
+func ExampleTags() {
+	srv := kinesistest.NewServer(example{})
+	defer srv.Close()
+	srv.CreateStream("orders", 1)
+
+	// a producer in the middle of a span
+	traced := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{
+		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	})
+	var b aggregate.Builder
+	if err := pack(traced, &b, "customer-7", []byte("any data")); err != nil {
+		log.Fatal(err)
+	}
+	srv.Put("orders", "customer-7", b.Append(nil))
+
+	spans := tracetest.NewSpanRecorder()
+	handled, stop := context.WithCancel(context.Background())
+	err := run(handled, srv.Client(), memstore.New(), otelweir.Options{
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
+		Carrier:        otelweir.Tags,
+	}, weir.HandlerFunc(func(_ context.Context, b *weir.Batch) error {
+		fmt.Printf("%s\n", b.Records[0].Data)
+		stop()
+		return nil
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(spans.Ended()[0].Links()[0].SpanContext.TraceID())
+	// Output:
+	// any data
+	// 0af7651916cd43dd8448eb211c80319c
 }
 
 func ExampleOptions_carrier() {

@@ -40,8 +40,8 @@ type Options struct {
 	// turns traces off.
 	TracerProvider trace.TracerProvider
 	// Carrier says where a record's trace context is, for the links of spans; nil when it has none.
-	// [JSON] and [Datadog] are ready ones. It is called by many goroutines, with records of which
-	// nothing may be kept. Defaults to none: payloads are not looked at.
+	// [JSON], [Datadog] and [Tags] are ready ones. It is called by many goroutines, with records of
+	// which nothing may be kept. Defaults to none: records are not looked into.
 	Carrier func(weir.Record) propagation.TextMapCarrier
 	// Propagator reads what Carrier returned. Defaults to W3C's trace context.
 	Propagator propagation.TextMapPropagator

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/store/memstore"
 	"github.com/weir-go/weir/weirtest"
@@ -306,6 +307,32 @@ func TestEachRecordHasItsSpan(t *testing.T) {
 		w.worker.Stop()
 		if spans := w.spans.Ended(); len(spans) != 3 || len(spans[2].Links()) != 1 {
 			t.Errorf("the spans are %v", spans)
+		}
+	})
+}
+
+func TestSpansLinkToWhatProducersPackedBesideTheRecords(t *testing.T) {
+	watch(t, 1, Options{Carrier: Tags}, func(w *watched) {
+		var b aggregate.Builder
+		for _, tags := range []aggregate.Tags{
+			aggregate.Tags{}.With("tracestate", "a=b").With("traceparent", parent), {},
+			aggregate.Tags{}.With("traceparent", parent[:54]+"0"), // not sampled
+			aggregate.Tags{}.With("traceparent", strings.Repeat("0", 2000)), aggregate.Tags{}.With("other", ""),
+		} {
+			if err := b.AddTagged("customer-1", "", []byte(order), tags); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.srv.Put("orders", "customer-1", b.AppendContainer(nil))
+		w.start(w.telemetry.Handler(weir.HandlerFunc(func(context.Context, *weir.Batch) error { return nil })))
+		w.worker.Until(weirtest.Handled(5, w.worker))
+		w.worker.Stop()
+		spans := w.spans.Ended()
+		if len(spans) != 1 || len(spans[0].Links()) != 1 {
+			t.Fatalf("the spans are %v", spans)
+		}
+		if c := spans[0].Links()[0].SpanContext; c.TraceID().String() != parent[3:35] || c.TraceState().String() != "a=b" || !c.IsRemote() {
+			t.Errorf("the link is to %v", c)
 		}
 	})
 }

@@ -136,7 +136,7 @@ var rows = []row{
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
-		ours: []string{".", "health"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
+		ours: []string{".", "health", "aggregate"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
 	{pkg: "internal/proof/fakes3", why: "an S3 in memory, with conditions and faults; sharing code would share misunderstandings"},

@@ -21,8 +21,8 @@ type Record struct {
 	From           *Origin
 }
 
-// Origin is the shard that a record was read from. Whoever hands records on fills it in. All records
-// of a shard share one, except those that were packed with tags, which have one each.
+// Origin is the shard that a record was read from. Whoever hands records on fills it in. All of a
+// shard share one, except those that were packed with tags, which have one each.
 type Origin struct {
 	Stream, Shard string
 
