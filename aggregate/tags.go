@@ -99,12 +99,19 @@ func chunkAt(b []byte, p int) (tag uint64, value []byte, after int) {
 
 // Tags are what was sent along with the sub-record; nearly always none. They alias the payload.
 func (r Record) Tags() Tags {
-	i, found := slices.BinarySearchFunc(r.a.tags, r.e.sub, func(t tagged, sub uint32) int { return int(t.sub) - int(sub) })
+	if len(r.a.tags) == 0 {
+		return Tags{}
+	}
+	return r.a.tagsOf(r.e.sub)
+}
+
+func (a *Aggregate) tagsOf(sub uint32) Tags {
+	i, found := slices.BinarySearchFunc(a.tags, sub, func(t tagged, sub uint32) int { return int(t.sub) - int(sub) })
 	if !found {
 		return Tags{}
 	}
-	in := r.a.tags[i].in
-	return Tags{r.a.msg[in.start:in.end:in.end]}
+	in := a.tags[i].in
+	return Tags{a.msg[in.start:in.end:in.end]}
 }
 
 // tagged is where the tags of a sub-record are.
