@@ -70,33 +70,33 @@ func (d *durations) merge(other *durations) {
 
 // observe returns events that are counted before next is called.
 func (m *Metrics) observe(next weir.Events) weir.Events {
-	all := next
-	all.LeaseTaken = before(m, next.LeaseTaken, func(e weir.LeaseTaken) { m.taken++ })
-	all.LeaseEnded = before(m, next.LeaseEnded, func(e weir.LeaseEnded) {
-		if e.Reason == weir.EndLost {
-			m.lost++
-		}
-	})
-	all.Read = before(m, next.Read, func(e weir.Read) {
-		if e.Took > 0 {
-			m.of(e.Stream, e.Shard).reading.add(e.Took)
-		}
-	})
-	all.BatchHandled = before(m, next.BatchHandled, func(e weir.BatchHandled) {
-		c := m.of(e.Stream, e.Shard)
-		c.records += e.Records
-		c.bytes += e.Bytes
-		c.behind = max(c.behind, e.Behind)
-		c.handling.add(e.Took)
-	})
-	all.HandlerFailed = before(m, next.HandlerFailed, func(e weir.HandlerFailed) { m.of(e.Stream, e.Shard).failures++ })
-	all.GivenUp = before(m, next.GivenUp, func(e weir.GivenUp) { m.of(e.Stream, e.Shard).givenUp += e.Records })
-	all.ReadFailed = before(m, next.ReadFailed, func(e weir.ReadFailed) {
-		if e.Throttled {
-			m.of(e.Stream, e.Shard).throttle++
-		}
-	})
-	return all
+	return weir.Events{
+		LeaseTaken: locked(m, func(e weir.LeaseTaken) { m.taken++ }),
+		LeaseEnded: locked(m, func(e weir.LeaseEnded) {
+			if e.Reason == weir.EndLost {
+				m.lost++
+			}
+		}),
+		Read: locked(m, func(e weir.Read) {
+			if e.Took > 0 {
+				m.of(e.Stream, e.Shard).reading.add(e.Took)
+			}
+		}),
+		BatchHandled: locked(m, func(e weir.BatchHandled) {
+			c := m.of(e.Stream, e.Shard)
+			c.records += e.Records
+			c.bytes += e.Bytes
+			c.behind = max(c.behind, e.Behind)
+			c.handling.add(e.Took)
+		}),
+		HandlerFailed: locked(m, func(e weir.HandlerFailed) { m.of(e.Stream, e.Shard).failures++ }),
+		GivenUp:       locked(m, func(e weir.GivenUp) { m.of(e.Stream, e.Shard).givenUp += e.Records }),
+		ReadFailed: locked(m, func(e weir.ReadFailed) {
+			if e.Throttled {
+				m.of(e.Stream, e.Shard).throttle++
+			}
+		}),
+	}.Then(next)
 }
 
 // of are the counts of a shard. It is called with the lock.
@@ -110,14 +110,11 @@ func (m *Metrics) of(stream, shard string) *counts {
 	return c
 }
 
-// before returns a function that counts, and then calls next.
-func before[E any](m *Metrics, next func(context.Context, E), count func(E)) func(context.Context, E) {
-	return func(ctx context.Context, e E) {
+// locked returns a function that calls note with the lock.
+func locked[E any](m *Metrics, note func(E)) func(context.Context, E) {
+	return func(_ context.Context, e E) {
 		m.mu.Lock()
-		count(e)
-		m.mu.Unlock()
-		if next != nil {
-			next(ctx, e)
-		}
+		defer m.mu.Unlock()
+		note(e)
 	}
 }

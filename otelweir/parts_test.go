@@ -110,37 +110,6 @@ func TestNamesInPrometheus(t *testing.T) {
 	}
 }
 
-func TestEveryEventReachesBoth(t *testing.T) {
-	set := func(n *int) (e weir.Events) {
-		v := reflect.ValueOf(&e).Elem()
-		for i := range v.NumField() {
-			v.Field(i).Set(reflect.MakeFunc(v.Field(i).Type(), func([]reflect.Value) []reflect.Value { *n++; return nil }))
-		}
-		return e
-	}
-	call := func(e weir.Events) {
-		v := reflect.ValueOf(e)
-		for i := range v.NumField() {
-			if v.Field(i).IsNil() {
-				t.Errorf("%s is nil", v.Type().Field(i).Name)
-				continue
-			}
-			v.Field(i).Call([]reflect.Value{reflect.ValueOf(context.Background()), reflect.Zero(v.Field(i).Type().In(1))})
-		}
-	}
-	n := reflect.TypeFor[weir.Events]().NumField()
-	var first, second int
-	call(both(set(&first), set(&second)))
-	call(both(set(&first), weir.Events{}))
-	call(both(weir.Events{}, set(&second)))
-	if first != 2*n || second != 2*n {
-		t.Errorf("%d and %d calls, want %d of each", first, second, 2*n)
-	}
-	if got := both(weir.Events{}, weir.Events{}); !reflect.ValueOf(got).IsZero() {
-		t.Error("two that are empty make one that is not")
-	}
-}
-
 type coded string
 
 func (c coded) Error() string     { return "x" }

@@ -109,6 +109,6 @@ func New(consumer *weir.Options, o Options) (*Telemetry, error) {
 	if _, off := o.TracerProvider.(nooptrace.TracerProvider); !off {
 		t.tracer = o.TracerProvider.Tracer(scope)
 	}
-	consumer.Events = both(consumer.Events, t.events())
+	consumer.Events = consumer.Events.Then(t.events())
 	return t, nil
 }

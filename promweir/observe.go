@@ -8,41 +8,38 @@ import (
 
 // observe returns events that change the metrics and then call next.
 func (m *Metrics) observe(next weir.Events) weir.Events {
-	all := next
-	all.LeaseTaken = before(m, next.LeaseTaken, m.leaseTaken)
-	all.LeaseEnded = before(m, next.LeaseEnded, m.leaseEnded)
-	all.Read = before(m, next.Read, m.read)
-	all.BatchHandled = before(m, next.BatchHandled, m.batchHandled)
-	all.CheckpointSaved = before(m, next.CheckpointSaved, func(e weir.CheckpointSaved) { m.of(e.Stream).saving.Observe(e.Took.Seconds()) })
-	all.Filtered = before(m, next.Filtered, func(e weir.Filtered) { m.of(e.Stream).filtered.Add(float64(e.Dropped)) })
-	all.HandlerFailed = before(m, next.HandlerFailed, func(e weir.HandlerFailed) { m.of(e.Stream).handlerFailures.Inc() })
-	all.GivenUp = before(m, next.GivenUp, func(e weir.GivenUp) {
-		m.of(e.Stream)
-		m.vectors.givenUp.WithLabelValues(e.Stream, string(e.Reason)).Add(float64(e.Records))
-	})
-	all.LettersFailed = before(m, next.LettersFailed, func(e weir.LettersFailed) { m.of(e.Stream).lettersFailures.Inc() })
-	all.ReadFailed = before(m, next.ReadFailed, func(e weir.ReadFailed) {
-		if e.Throttled {
-			m.of(e.Stream).throttled.Inc()
-		} else {
-			m.of(e.Stream).readFailures.Inc()
-		}
-	})
-	all.PositionExpired = before(m, next.PositionExpired, func(e weir.PositionExpired) { m.of(e.Stream).expired.Inc() })
-	all.StoreFailed = before(m, next.StoreFailed, func(e weir.StoreFailed) { m.storeFailures.WithLabelValues(string(e.Op)).Inc() })
-	all.Leading = before(m, next.Leading, func(e weir.Leading) { m.leads, m.term = e.Leads, e.Term })
-	return all
+	return weir.Events{
+		LeaseTaken:      locked(m, m.leaseTaken),
+		LeaseEnded:      locked(m, m.leaseEnded),
+		Read:            locked(m, m.read),
+		BatchHandled:    locked(m, m.batchHandled),
+		CheckpointSaved: locked(m, func(e weir.CheckpointSaved) { m.of(e.Stream).saving.Observe(e.Took.Seconds()) }),
+		Filtered:        locked(m, func(e weir.Filtered) { m.of(e.Stream).filtered.Add(float64(e.Dropped)) }),
+		HandlerFailed:   locked(m, func(e weir.HandlerFailed) { m.of(e.Stream).handlerFailures.Inc() }),
+		GivenUp: locked(m, func(e weir.GivenUp) {
+			m.of(e.Stream)
+			m.vectors.givenUp.WithLabelValues(e.Stream, string(e.Reason)).Add(float64(e.Records))
+		}),
+		LettersFailed: locked(m, func(e weir.LettersFailed) { m.of(e.Stream).lettersFailures.Inc() }),
+		ReadFailed: locked(m, func(e weir.ReadFailed) {
+			if e.Throttled {
+				m.of(e.Stream).throttled.Inc()
+			} else {
+				m.of(e.Stream).readFailures.Inc()
+			}
+		}),
+		PositionExpired: locked(m, func(e weir.PositionExpired) { m.of(e.Stream).expired.Inc() }),
+		StoreFailed:     locked(m, func(e weir.StoreFailed) { m.storeFailures.WithLabelValues(string(e.Op)).Inc() }),
+		Leading:         locked(m, func(e weir.Leading) { m.leads, m.term = e.Leads, e.Term }),
+	}.Then(next)
 }
 
-// before returns a function that has note change the metrics, and calls next.
-func before[E any](m *Metrics, next func(context.Context, E), note func(E)) func(context.Context, E) {
-	return func(ctx context.Context, e E) {
+// locked returns a function that calls note with the lock.
+func locked[E any](m *Metrics, note func(E)) func(context.Context, E) {
+	return func(_ context.Context, e E) {
 		m.mu.Lock()
+		defer m.mu.Unlock()
 		note(e)
-		m.mu.Unlock()
-		if next != nil {
-			next(ctx, e)
-		}
 	}
 }
 
