@@ -88,8 +88,8 @@ func TestOwnersReportHowTheirShardsStand(t *testing.T) {
 	})
 }
 
-// What is reported of throttles grows with what they do to reading. Their number does not: where all
-// reads are throttled there are fewer of them, since each is waited for longer.
+// What is reported of throttles grows with what they do to reading. Their number does not: where
+// all reads are throttled there are fewer of them, since each is waited for longer.
 func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	const throttled = "ProvisionedThroughputExceededException"
 	for _, c := range []struct {
