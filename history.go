@@ -42,6 +42,8 @@ type noted struct {
 	busy  int // looks at which the handler was at work
 	marks history.Marks
 	at    Position // where it was when its term ended
+	// throttled is for how long reading waits because it was throttled
+	throttled time.Duration
 }
 
 // sample starts reporting, and returns what ends it with a last report. It does nothing if the
@@ -122,7 +124,7 @@ func (s *sampler) see(key lease.Key, found *supervise.Shard) {
 	if !found.Failing.IsZero() {
 		marks |= history.Failing
 	}
-	if found.ReadErr != nil {
+	if found.ReadErr != nil && !found.Throttled {
 		marks |= history.Unread
 	}
 	if busy > 0 || marks != 0 {
@@ -134,6 +136,13 @@ func (s *sampler) see(key lease.Key, found *supervise.Shard) {
 func (s *sampler) mark(key lease.Key, marks history.Marks) {
 	if s != nil {
 		s.note(key, func(n *noted) { n.marks |= marks })
+	}
+}
+
+// throttle notes that the service throttled a read, after which reading waits.
+func (s *sampler) throttle(key lease.Key, wait time.Duration) {
+	if s != nil {
+		s.note(key, func(n *noted) { n.throttled += wait })
 	}
 }
 
@@ -210,13 +219,19 @@ func (s *sampler) samples(now time.Time) (session string, all []history.Sample) 
 	}
 	s.in.mu.Unlock()
 	for key, n := range seen { // whose terms have ended
-		all = append(all, history.Sample{Key: key, Minute: minuteOf(now), Lag: -1, Age: ageOf(n.at, now), Busy: percent(n.busy, looks), Marks: n.marks})
+		all = append(all, history.Sample{Key: key, Minute: minuteOf(now), Lag: -1, Age: ageOf(n.at, now), Busy: percent(n.busy, looks), Throttled: throttledOf(n.throttled), Marks: n.marks})
 	}
 	slices.SortFunc(all, func(a, b history.Sample) int { return a.Key.Compare(b.Key) })
 	return session, all
 }
 
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
+
+// throttledOf is what part of a minute reading waited, so that a single throttle shows.
+func throttledOf(waited time.Duration) int {
+	const hundredth = time.Minute / 100
+	return int(min((waited+hundredth-1)/hundredth, 100))
+}
 
 func percent(part, of int) int { return 100 * min(part, of) / max(of, 1) }
 
@@ -231,6 +246,6 @@ func ageOf(at Position, now time.Time) time.Duration {
 func (l *shardLoop) sampled(n noted, looks int, now time.Time) history.Sample {
 	status := l.status()
 	return history.Sample{
-		Key: l.term.Lease.Key, Minute: minuteOf(now), Age: ageOf(status.At, now), Lag: status.HandledLag, Load: l.load(now), Busy: percent(n.busy, looks), Marks: n.marks,
+		Key: l.term.Lease.Key, Minute: minuteOf(now), Age: ageOf(status.At, now), Lag: status.HandledLag, Load: l.load(now), Busy: percent(n.busy, looks), Throttled: throttledOf(n.throttled), Marks: n.marks,
 	}
 }

@@ -88,6 +88,90 @@ func TestOwnersReportHowTheirShardsStand(t *testing.T) {
 	})
 }
 
+// What is reported of throttles grows with what they do to reading. Their number does not: where
+// all reads are throttled there are fewer of them, since each is waited for longer.
+func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
+	const throttled = "ProvisionedThroughputExceededException"
+	for _, c := range []struct {
+		name, action, code string
+		reading            weir.Reading
+		fails              func(n int) bool // the call of that number
+		least, most        int              // in a minute, of which the first and the last are not whole
+		marks              history.Marks
+	}{
+		{"no read", "GetRecords", throttled, weir.Polling, func(int) bool { return false }, 0, 0, 0},
+		{"one read in twenty", "GetRecords", throttled, weir.Polling, func(n int) bool { return n%20 == 0 }, 2, 10, 0},
+		{"every other read", "GetRecords", throttled, weir.Polling, func(n int) bool { return n%2 == 0 }, 15, 60, 0},
+		{"all reads", "GetRecords", throttled, weir.Polling, func(int) bool { return true }, 80, 100, 0},
+		{"all iterators", "GetShardIterator", "LimitExceededException", weir.Polling, func(int) bool { return true }, 80, 100, 0},
+		{"reads that fail otherwise", "GetRecords", "InternalFailure", weir.Polling, func(int) bool { return true }, 0, 0, history.Unread},
+		{"no subscription", "SubscribeToShard", "LimitExceededException", weir.FanOut, func(int) bool { return false }, 0, 0, 0},
+		{"while one is in the way", "SubscribeToShard", "ResourceInUseException", weir.FanOut, func(n int) bool { return n < 3 }, 0, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+				srv.Control(c.action, func(call *kinesistest.Call) kinesistest.Fault {
+					if c.fails(call.N) {
+						return kinesistest.Fault{Err: &kinesistest.Error{Code: c.code}}
+					}
+					return kinesistest.Fault{}
+				})
+				store, reads := memstore.New(), 0
+				count := weir.Events{ReadFailed: func(_ context.Context, e weir.ReadFailed) {
+					if e.Throttled {
+						reads++
+					}
+				}}
+				stop := start(t, srv.Client(), store, weir.Options{Reading: c.reading, Events: count}, func(context.Context, *weir.Batch) error { return nil })
+				time.Sleep(10 * time.Minute)
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				samples, _ := reported(t, store)
+				var parts []int
+				for i, s := range samples {
+					whole := i > 1 && i < len(samples)-1
+					if parts = append(parts, s.Throttled); s.Throttled > c.most || whole && (s.Throttled < c.least || s.Marks&history.Unread != c.marks) {
+						t.Errorf("minute %d: throttled for %d %%, marks %b", s.Minute, s.Throttled, s.Marks)
+					}
+				}
+				t.Logf("%d throttled calls in 10 minutes; of each minute %d %%", reads, parts)
+				if len(parts) < 10 {
+					t.Errorf("%d samples", len(parts))
+				}
+			})
+		})
+	}
+}
+
+// A subscription that may not be made for now is waited for, and reported as a throttle is.
+func TestOwnersReportThatSubscribingWasThrottled(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {
+			if call.N == 2 {
+				return kinesistest.Fault{Err: &kinesistest.Error{Code: "LimitExceededException"}}
+			}
+			return kinesistest.Fault{}
+		})
+		store := memstore.New()
+		stop := start(t, srv.Client(), store, weir.Options{Reading: weir.FanOut}, func(context.Context, *weir.Batch) error { return nil })
+		time.Sleep(8 * time.Minute) // a subscription ends after five
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		samples, _ := reported(t, store)
+		var some []int
+		for _, s := range samples {
+			if s.Throttled > 0 {
+				some = append(some, s.Throttled)
+			}
+		}
+		if len(some) != 1 || some[0] > 10 {
+			t.Errorf("throttled for %d %% of a minute", some)
+		}
+	})
+}
+
 func TestHistoryIsOffWhereItIsNotWanted(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		store := memstore.New()

@@ -14,9 +14,12 @@ type metric struct {
 	label, words string
 	about        string         // what the levels are of
 	levels       [levels]string // from the least to the most
-	reported     bool           // it is known of what was reported only
-	now          func(*shardInfo) int
-	then         func(moment) int
+	// reported is not nil if it is known of what was reported only. It is what part of a minute
+	// was spent, in percent, and told says in words on what.
+	reported func(moment) int
+	told     string
+	now      func(*shardInfo) int
+	then     func(moment) int
 }
 
 const (
@@ -46,10 +49,37 @@ var metrics = []metric{
 	{
 		label: "handler", words: "handler's time", about: "The shade is for how much of the time the handler was at work:",
 		levels:   [levels]string{"under 5 %", "under 20 %", "under 50 %", "under 80 %", "under 95 %", "more"},
-		reported: true,
-		now:      func(*shardInfo) int { return unknown },
-		then:     func(m moment) int { return levelIn(float64(m.busy), 5, 20, 50, 80, 95) },
+		reported: func(m moment) int { return int(m.busy) }, told: "handler at work at most",
+		now:  func(*shardInfo) int { return unknown },
+		then: func(m moment) int { return levelIn(float64(m.busy), 5, 20, 50, 80, 95) },
 	},
+	{
+		label: "throttles", words: "throttles", about: "The shade is for how much of the time reading waited, because Kinesis throttled it:",
+		levels:   [levels]string{"none", "under 5 %", "under 20 %", "under 50 %", "under 80 %", "more"},
+		reported: func(m moment) int { return int(m.throttled) }, told: "throttled at most",
+		now:  func(*shardInfo) int { return unknown },
+		then: func(m moment) int { return levelIn(float64(m.throttled), 1, 5, 20, 50, 80) },
+	},
+}
+
+// most says in words what was reported of some shards when it was the most, with its minute; the
+// last one if there are several.
+func (m *metric) most(p past, keys []lease.Key, from, to time.Time) string {
+	most, minute := unknown, int64(0)
+	for _, key := range keys {
+		for _, at := range p.between(key, minuteOf(from), minuteOf(to)) {
+			if part := m.reported(at); part > most || part == most && at.minute > minute {
+				most, minute = part, at.minute
+			}
+		}
+	}
+	switch most {
+	case unknown:
+		return "not known"
+	case 0:
+		return "0 %"
+	}
+	return fmt.Sprintf("%d %% (%s)", most, time.Unix(60*minute, 0).UTC().Format("15:04"))
 }
 
 func lagLevel(lag time.Duration, known bool) int {

@@ -37,9 +37,56 @@ func TestBrightnessIsAMetricOnAFixedScale(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.name, got, c.heat)
 		}
 	}
+	for _, c := range []struct {
+		name, by string
+		at       moment
+		level    int
+	}{
+		{"an idle handler", "handler", moment{}, 0},
+		{"a handler that is always at work", "handler", moment{busy: 100}, 5},
+		{"one that is, throttled or not", "handler", moment{throttled: 100}, 0},
+		{"no throttle", "throttles", moment{busy: 100}, 0},
+		{"a single one", "throttles", moment{throttled: 2}, 1},
+		{"some", "throttles", moment{throttled: 6}, 2},
+		{"a fifth of the time", "throttles", moment{throttled: 20}, 3},
+		{"half of the time", "throttles", moment{throttled: 50}, 4},
+		{"all of the time", "throttles", moment{throttled: 100}, 5},
+	} {
+		m := metricOf(c.by)
+		if got := m.then(c.at); got != c.level {
+			t.Errorf("%s: level %d, want %d", c.name, got, c.level)
+		}
+		if now := m.class(&shardInfo{}); now != "unknown" {
+			t.Errorf("%s: of now it is %s", c.name, now)
+		}
+	}
 	for _, m := range metrics {
 		if n := len(m.scale()); n != len(m.levels)+1 {
 			t.Errorf("%s has a scale of %d", m.label, n)
+		}
+	}
+}
+
+func TestTheMostOfSomeShardsIsSaidWithItsMinute(t *testing.T) {
+	t.Parallel()
+	key := func(shard string) lease.Key { return lease.Key{Stream: "s", Shard: shard} }
+	p := past{shards: map[lease.Key][]moment{
+		key("1"): {{minute: 10, throttled: 90}, {minute: 20, throttled: 30}, {minute: 30, throttled: 4}, {minute: 41, throttled: 100}},
+		key("2"): {{minute: 21, throttled: 20}, {minute: 31, throttled: 30}, {minute: 40}},
+		key("3"): {{minute: 25}},
+	}}
+	for _, c := range []struct {
+		name string
+		of   []lease.Key
+		want string
+	}{
+		{"of one, what was before and after left out", []lease.Key{key("1")}, "30 % (00:20)"},
+		{"of two, the last of equals", []lease.Key{key("1"), key("2")}, "30 % (00:31)"},
+		{"of one without any", []lease.Key{key("3")}, "0 %"},
+		{"of one of which nobody reported", []lease.Key{key("4")}, "not known"},
+	} {
+		if got := metricOf("throttles").most(p, c.of, time.Unix(60*15, 0), time.Unix(60*40, 0)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

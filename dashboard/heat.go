@@ -155,6 +155,13 @@ func (p *appPage) showPast(v view, shards []shardInfo, known past) {
 		return
 	}
 	for i := range p.Picture.Boxes {
+		if by.reported != nil {
+			var of []lease.Key
+			for _, at := range p.Picture.boxes[i].of {
+				of = append(of, keys[at])
+			}
+			p.Picture.Boxes[i].Title += "; " + by.told + " " + by.most(known, of, p.Picture.from, p.Picture.to)
+		}
 		if !shards[p.Picture.boxes[i].of[0]].Done {
 			p.Picture.Boxes[i].Class = "unknown"
 		}

@@ -52,8 +52,10 @@ type moment struct {
 	lag     time.Duration // negative when it was not known
 	age     time.Duration // … of the record before the checkpoint
 	load    lease.Load
-	busy    int // percent
-	marks   history.Marks
+	busy    uint8 // percent
+	// throttled is for what part of the minute reading waited because of that, in percent
+	throttled uint8
+	marks     history.Marks
 }
 
 const keepsNone = "This store keeps no history: what was before the page was started is not shown."
@@ -137,7 +139,7 @@ func (p past) with(chunks []lease.HistoryChunk, now time.Time) past {
 				continue
 			}
 			moments++
-			next.shards[s.Key] = append(next.shards[s.Key], moment{s.Minute, k.session, s.Lag, s.Age, s.Load, s.Busy, s.Marks})
+			next.shards[s.Key] = append(next.shards[s.Key], moment{s.Minute, k.session, s.Lag, s.Age, s.Load, uint8(s.Busy), uint8(s.Throttled), s.Marks})
 		}
 	}
 	for _, all := range next.shards {
@@ -222,16 +224,20 @@ func (p past) worstLag(from, to int64) []time.Duration {
 	for i := range worst {
 		worst[i] = -1
 	}
-	for _, all := range p.shards {
-		at, _ := slices.BinarySearchFunc(all, from, func(m moment, minute int64) int { return cmp.Compare(m.minute, minute) })
-		for _, m := range all[at:] {
-			if m.minute >= to {
-				break
-			}
+	for key := range p.shards {
+		for _, m := range p.between(key, from, to-1) {
 			worst[m.minute-from] = max(worst[m.minute-from], m.lag)
 		}
 	}
 	return worst
+}
+
+// between are the moments of a shard from one minute to another.
+func (p past) between(key lease.Key, from, to int64) []moment {
+	all, byMinute := p.shards[key], func(m moment, minute int64) int { return cmp.Compare(m.minute, minute) }
+	first, _ := slices.BinarySearchFunc(all, from, byMinute)
+	end, _ := slices.BinarySearchFunc(all, to+1, byMinute)
+	return all[first:max(first, end)]
 }
 
 // trend says where lags lead to: "rising", "falling", "steady", or "" when too little is known. It

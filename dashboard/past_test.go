@@ -175,7 +175,7 @@ func TestThePastOfAShardHasGapsWhereNobodyReported(t *testing.T) {
 	t.Parallel()
 	key := lease.Key{Stream: "s", Shard: "1"}
 	p := past{workers: map[string]string{"a": "Anna"}, shards: map[lease.Key][]moment{key: {
-		{minute: 100, session: "a", lag: time.Minute}, {minute: 101, session: "a", lag: 2 * time.Minute, busy: 50},
+		{minute: 100, session: "a", lag: time.Minute}, {minute: 101, session: "a", lag: 2 * time.Minute, busy: 50, throttled: 8},
 		{minute: 110, session: "b", lag: 0, age: time.Hour, marks: history.Began | history.Failing}, {minute: 120, session: "b", lag: -1, age: -1},
 	}}}
 	of := p.shardPast(key)
@@ -187,12 +187,12 @@ func TestThePastOfAShardHasGapsWhereNobodyReported(t *testing.T) {
 	}
 	var rows []string
 	for _, r := range of.Rows {
-		rows = append(rows, fmt.Sprintf("%s %t %v %t %v %d %s: %s", r.From.Format("15:04"), r.LagKnown, r.Lag, r.AgeKnown, r.Age, r.Busy, r.Workers, r.Happened))
+		rows = append(rows, fmt.Sprintf("%s %t %v %t %v %d %d %s: %s", r.From.Format("15:04"), r.LagKnown, r.Lag, r.AgeKnown, r.Age, r.Busy, r.Throttled, r.Workers, r.Happened))
 	}
 	want := []string{
-		"02:00 false 0s false 0s 0 [b]: ",
-		"01:45 true 0s true 1h0m0s 0 [b]: taken over from a worker that died or lost it, its handler failed",
-		"01:30 true 2m0s true 0s 50 [Anna]: ",
+		"02:00 false 0s false 0s 0 0 [b]: ",
+		"01:45 true 0s true 1h0m0s 0 0 [b]: taken over from a worker that died or lost it, its handler failed",
+		"01:30 true 2m0s true 0s 50 8 [Anna]: ",
 	}
 	if !slices.Equal(rows, want) {
 		t.Errorf("%q\nwant %q", rows, want)

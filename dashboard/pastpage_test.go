@@ -42,6 +42,9 @@ func TestItShowsWhatWasBeforeItWasStarted(t *testing.T) {
 		report(t, store, "billing", "dead", 1, 50, func(int, int64) history.Sample { return history.Sample{Lag: time.Second, Load: 30} })
 		report(t, store, "billing", "s1", 2, 40, func(_ int, ago int64) history.Sample {
 			s := history.Sample{Lag: time.Duration(40-ago) * time.Minute, Busy: 99}
+			if ago == 25 {
+				s.Throttled = 34
+			}
 			if ago == 40 {
 				s.Marks = history.Began
 			}
@@ -53,8 +56,18 @@ func TestItShowsWhatWasBeforeItWasStarted(t *testing.T) {
 		if strings.Contains(page, "keeps no history") {
 			t.Error("it says that nothing is known")
 		}
-		shown(t, h, "/app?app=billing&span=1h&by=handler", `class="l5"`, "handler was at work", "by=handler&amp;span=15m")
-		shown(t, h, "/shard?app=billing&stream=orders&shard=shardId-000000000001", "How it stood", `aria-label="Its lag, up to 40 min. The table after it says the same."`, "99 %", "s1")
+		shown(t, h, "/app?app=billing&span=1h&by=handler", `class="l5"`, "handler was at work", "by=handler&amp;span=15m",
+			`<th scope="col">Handler at work at most</th>`, "; handler at work at most 99 % (")
+		at := time.Now().Add(-25 * time.Minute).UTC().Format("15:04")
+		shown(t, h, "/app?app=billing&span=1h&by=throttles", `<path class="l0"`, `<path class="l3"`, "Kinesis throttled it:", "none", "by=throttles&amp;span=15m",
+			`<th scope="col">Throttled at most</th>`, `<td data-l="Throttled at most">34 % (`+at+")", "; throttled at most 34 % ("+at+`)"`)
+		if page := shown(t, h, "/app?app=billing&span=15m&by=throttles", `<td data-l="Throttled at most">0 %`); strings.Contains(page, `<path class="l3"`) {
+			t.Error("of a span it shows what was before")
+		}
+		if strings.Contains(page, "at most</th>") {
+			t.Error("with colours of what is known of now the table has a column of what was reported")
+		}
+		shown(t, h, "/shard?app=billing&stream=orders&shard=shardId-000000000001", "How it stood", `aria-label="Its lag, up to 40 min. The table after it says the same."`, "99 %", "s1", `<td data-l="Throttled">34 %</td>`, `<td data-l="Throttled">0 %</td>`)
 		shown(t, h, "/app?app=billing&span=1h&by=bytes", "1 MiB")
 		if page := shown(t, h, "/app?app=billing&span=1h"); strings.Contains(page, `class="l3"`) {
 			t.Error("where colours are states they show the lag")
@@ -112,7 +125,7 @@ func TestItSaysThatAStoreKeepsNoHistory(t *testing.T) {
 	store := memstore.New()
 	fill(t, store, "billing", 1)
 	page := shown(t, dashboard.Handler(bare{store}, dashboard.Options{}), "/app?app=billing", "This store keeps no history", "<svg")
-	if strings.Contains(page, "by=handler") {
+	if strings.Contains(page, "by=handler") || strings.Contains(page, "by=throttles") {
 		t.Error("it offers colours of which it knows nothing")
 	}
 }
@@ -122,10 +135,10 @@ func TestAThousandShardsWithAPastAreALightPage(t *testing.T) {
 	store := memstore.New()
 	fill(t, store, "big", 1000)
 	report(t, store, "big", "s1", 1000, 170, func(shard int, ago int64) history.Sample {
-		return history.Sample{Lag: time.Duration((int64(shard)*31+ago*7)%97) * time.Minute, Load: lease.Load(30 + (ago+int64(shard))%12), Busy: int(ago+int64(shard)) % 100}
+		return history.Sample{Lag: time.Duration((int64(shard)*31+ago*7)%97) * time.Minute, Load: lease.Load(30 + (ago+int64(shard))%12), Busy: int(ago+int64(shard)) % 100, Throttled: int(ago*3+int64(shard)) % 100}
 	})
 	h := dashboard.Handler(store, dashboard.Options{})
-	for _, metric := range []string{"lag", "bytes", "handler"} {
+	for _, metric := range []string{"lag", "bytes", "handler", "throttles"} {
 		w := answer(t, h, http.MethodGet, "/app?app=big&span=6h&by="+metric, "Accept-Encoding", "gzip")
 		size := w.Body.Len()
 		page := shown(t, h, "/app?app=big&span=6h&by="+metric, `<path class="l`)

@@ -116,6 +116,7 @@ type appPage struct {
 	Pages       []choice
 	PastMissing string
 	Rows        []shardRow
+	Most        string // what else its rows tell, "" for nothing
 	Keys, All   string // the hash keys that are shown, and a link to all of them; "" for all
 	Workers     []workerRow
 	MoreWorkers int
@@ -126,6 +127,7 @@ type appPage struct {
 type shardRow struct {
 	It         shardInfo
 	Link, Name string
+	Most       string
 }
 
 type workerRow struct {
@@ -176,7 +178,7 @@ func (h *handler) serveApp(w http.ResponseWriter, r *http.Request) {
 	}
 	shards = v.within(shards)
 	p.draw(v, shards, s)
-	p.list(v, shards, q.Get("page"))
+	p.list(v, shards, q.Get("page"), s.past)
 	p.showPast(v, shards, s.past)
 	for _, of := range p.It.Workers {
 		row := workerRow{workerInfo: of, Every: of.Times.Or(lease.DefaultTimes).Beat}
@@ -271,7 +273,7 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 	by.by = ""
 	p.Metrics = append(p.Metrics, choice{"state", by.link(), metricOf(v.by) == nil})
 	for _, m := range metrics {
-		if m.reported && len(s.past.shards) == 0 {
+		if m.reported != nil && len(s.past.shards) == 0 {
 			continue
 		}
 		by.by = m.label
@@ -296,7 +298,7 @@ func (p *appPage) draw(v view, shards []shardInfo, s sighting) {
 }
 
 // list fills the table, a page of it.
-func (p *appPage) list(v view, shards []shardInfo, wanted string) {
+func (p *appPage) list(v view, shards []shardInfo, wanted string, known past) {
 	page, last := pageOf(wanted, len(shards), pageRows)
 	to := func(n int) string { return v.link("page", strconv.Itoa(n)) }
 	p.Count = fmt.Sprintf("%d %s, the worst first", len(shards), plural(len(shards), "shard", "shards"))
@@ -309,8 +311,17 @@ func (p *appPage) list(v view, shards []shardInfo, wanted string) {
 			p.Pages = append(p.Pages, choice{"next", to(page + 1), false})
 		}
 	}
+	by := metricOf(v.by)
+	told := by != nil && by.reported != nil && len(known.shards) > 0
+	if told {
+		p.Most = strings.ToUpper(by.told[:1]) + by.told[1:]
+	}
 	for _, of := range shards[(page-1)*pageRows : min(page*pageRows, len(shards))] {
-		p.Rows = append(p.Rows, shardRow{of, link("shard", "app", p.App, "stream", of.Stream, "shard", of.Shard), shortID(of.Shard)})
+		row := shardRow{of, link("shard", "app", p.App, "stream", of.Stream, "shard", of.Shard), shortID(of.Shard), ""}
+		if told {
+			row.Most = by.most(known, []lease.Key{of.Key}, p.Picture.from, p.Picture.to)
+		}
+		p.Rows = append(p.Rows, row)
 	}
 }
 

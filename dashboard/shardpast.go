@@ -22,14 +22,15 @@ type shardPast struct {
 
 // pastRow is some minutes.
 type pastRow struct {
-	From, To time.Time
-	LagKnown bool
-	Lag, Age time.Duration // the worst
-	AgeKnown bool
-	Load     lease.Load // the most
-	Busy     int
-	Workers  []string
-	Happened string
+	From, To  time.Time
+	LagKnown  bool
+	Lag, Age  time.Duration // the worst
+	AgeKnown  bool
+	Load      lease.Load // the most
+	Busy      int
+	Throttled int
+	Workers   []string
+	Happened  string
 }
 
 const pastRowMinutes = 15
@@ -100,7 +101,8 @@ func rowOfPast(row int64, some []moment, happened []string, names map[string]str
 	var marks history.Marks
 	for _, m := range some {
 		of.LagKnown, of.AgeKnown = of.LagKnown || m.lag >= 0, of.AgeKnown || m.age >= 0
-		of.Lag, of.Age, of.Load, of.Busy = max(of.Lag, m.lag), max(of.Age, m.age), max(of.Load, m.load), max(of.Busy, m.busy)
+		of.Lag, of.Age, of.Load = max(of.Lag, m.lag), max(of.Age, m.age), max(of.Load, m.load)
+		of.Busy, of.Throttled = max(of.Busy, int(m.busy)), max(of.Throttled, int(m.throttled))
 		marks |= m.marks
 		if name := cmp.Or(names[m.session], m.session); !slices.Contains(of.Workers, name) {
 			of.Workers = append(of.Workers, name)

@@ -53,7 +53,7 @@ func TestHistoryCostsWhatIsPromised(t *testing.T) {
 			return Sample{Lag: time.Duration(dice.IntN(900)) * time.Millisecond, Age: time.Duration(dice.IntN(900)) * time.Millisecond, Load: 34, Busy: 20 + dice.IntN(4)}
 		}},
 		{"all changes", func(minute, _ int) Sample { // every byte of every shard, each minute
-			return Sample{Lag: time.Duration(minute+1) * time.Minute, Age: time.Duration(minute+2) * time.Minute, Load: lease.Load(minute), Busy: minute, Marks: Failing}
+			return Sample{Lag: time.Duration(minute+1) * time.Minute, Age: time.Duration(minute+2) * time.Minute, Load: lease.Load(minute), Busy: minute, Throttled: minute + 1, Marks: Failing | Unread}
 		}},
 	}
 	t.Logf("%7s %7s  %-12s %8s %8s %8s %8s %9s", "shards", "workers", "shards are", "writes", "deletes", "units", "chunks", "KB stored")

@@ -26,7 +26,7 @@ func near(a, b time.Duration) bool {
 }
 
 func same(a, b Sample) bool {
-	return a.Key == b.Key && a.Minute == b.Minute && near(a.Lag, b.Lag) && near(a.Age, b.Age) && a.Load == b.Load && a.Busy == b.Busy && a.Marks == b.Marks
+	return a.Key == b.Key && a.Minute == b.Minute && near(a.Lag, b.Lag) && near(a.Age, b.Age) && a.Load == b.Load && a.Busy == b.Busy && (a.Throttled+1)/2 == (b.Throttled+1)/2 && a.Marks == b.Marks
 }
 
 func TestDurationsAreKeptToWithinAFewPercent(t *testing.T) {
@@ -62,6 +62,9 @@ func random(dice *rand.Rand, minutes int) [][]Sample {
 			}
 			if dice.IntN(5) == 0 {
 				s.Marks = Marks(dice.IntN(256))
+			}
+			if dice.IntN(3) == 0 {
+				s.Throttled = dice.IntN(101)
 			}
 			if !slices.ContainsFunc(all[m], func(o Sample) bool { return o.Key == k }) {
 				all[m] = append(all[m], s)
@@ -128,6 +131,72 @@ func TestAMinuteMayBeAddedTo(t *testing.T) {
 	}
 }
 
+// data is a chunk of samples of one shard, minute after minute from the fifth.
+func data(samples ...Sample) (all []byte) {
+	w := NewWriter(900, "anna")
+	for i, s := range samples {
+		s.Key = key(1)
+		_, all = w.Add(int64(5+i), []Sample{s})
+	}
+	return all
+}
+
+// Samples as they were before there were throttles in them.
+var unthrottled = []byte{1, 5, 4, 'a', 'n', 'n', 'a', 0, 1, 0, 6, 'o', 'r', 'd', 'e', 'r', 's', 3, 0x9f, 0x37, 0x01, 0x22, 0x32, 0x20, 1, 0, 0x90, 0x40}
+
+func TestSamplesWithoutThrottlesAreAsTheyWere(t *testing.T) {
+	t.Parallel()
+	first, second := Sample{Lag: time.Second, Load: 34, Busy: 50, Marks: Failing}, Sample{Lag: time.Second, Load: 34, Busy: 50, Marks: Unread}
+	if got := data(first, second); !bytes.Equal(got, unthrottled) {
+		t.Errorf("they are written as %#v", got)
+	}
+	got, _, err := Read(lease.HistoryChunk{Session: "s", Since: 5, Data: unthrottled})
+	if err != nil || len(got) != 2 || got[0].Throttled != 0 || got[1].Throttled != 0 || got[0].Marks != Failing || got[1].Marks != Unread {
+		t.Errorf("they are read as %+v, %v", got, err)
+	}
+}
+
+func TestThrottlesAreKeptToWithinAStep(t *testing.T) {
+	t.Parallel()
+	idle := len(data(Sample{}, Sample{}))
+	for _, c := range []struct {
+		name      string
+		throttled int
+		marks     Marks
+		want      int
+		bytes     int
+	}{
+		{"none", 0, 0, 0, 0},
+		{"none, and its handler fails", 0, Failing, 0, 1},
+		{"a single one", 1, 0, 2, 1},
+		{"an even part", 2, 0, 2, 1},
+		{"an odd part", 51, 0, 52, 1},
+		{"most", 99, 0, 100, 1},
+		{"all the time", 100, 0, 100, 1},
+		{"more than there is", 1000, 0, 100, 1},
+		{"its handler fails, too", 40, Failing, 40, 1},
+		{"reading fails, too", 40, Unread, 40, 1},
+		{"both fail, too", 40, Failing | Unread, 40, 1},
+		{"its owner lost it", 40, Failing | Lost, 40, 2},
+		{"all that there is", 100, 0xff, 100, 2},
+	} {
+		chunk := data(Sample{}, Sample{Throttled: c.throttled, Marks: c.marks})
+		if got := len(chunk) - idle; got != c.bytes {
+			t.Errorf("%s: takes %d bytes, want %d", c.name, got, c.bytes)
+		}
+		got, _, err := Read(lease.HistoryChunk{Session: "s", Since: 5, Data: chunk})
+		if err != nil || len(got) != 2 || got[1].Throttled != c.want || got[1].Marks != c.marks {
+			t.Errorf("%s: read as %+v, %v; want %d", c.name, got, err, c.want)
+		}
+	}
+	for b := range 256 { // of anybody
+		got, _, err := Read(lease.HistoryChunk{Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 0, 1, 's', 3, 0xa0, byte(b)}})
+		if err != nil || len(got) != 1 || got[0].Throttled < 0 || got[0].Throttled > 100 || got[0].Marks&^lasting != 0 {
+			t.Errorf("%#x is read as %+v, %v", b, got, err)
+		}
+	}
+}
+
 func TestAClockThatGoesBackBeginsAnotherChunk(t *testing.T) {
 	t.Parallel()
 	w := NewWriter(900, "anna")
@@ -168,6 +237,8 @@ func TestWhatIsNoChunkIsRefused(t *testing.T) {
 		"a gap of years":             {Session: "s", Since: 5, Data: []byte{1, 5, 0, 200, 200, 1, 0}},
 		"more shards than bytes":     {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 200, 1}},
 		"a stream that is not there": {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 3, 1, 1}},
+		"a field of a later version": {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 0, 1, 's', 3, 0xc0, 1}},
+		"a throttle that is cut off": {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 0, 1, 's', 3, 0xa0}},
 		"an unknown mask":            {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 0, 1, 's', 3, 0xff, 1, 1, 1, 1, 1}},
 		"a name that is no text":     {Session: "s", Since: 5, Data: []byte{1, 5, 0, 0, 1, 0, 1, 0xff, 3, 0x80}},
 	} {
@@ -204,7 +275,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%d bytes are %d samples, %v", len(data), len(samples), err)
 		}
 		for _, s := range samples {
-			if s.Minute < 5 || s.Minute >= 5+MostMinutes || s.Load > lease.MaxLoad || s.Busy > 100 || len(s.Shard) > lease.MaxNameBytes || len(s.Stream) > lease.MaxNameBytes {
+			if s.Minute < 5 || s.Minute >= 5+MostMinutes || s.Load > lease.MaxLoad || s.Busy > 100 || s.Throttled < 0 || s.Throttled > 100 || len(s.Shard) > lease.MaxNameBytes || len(s.Stream) > lease.MaxNameBytes {
 				t.Errorf("out of bounds: %+v", s)
 			}
 		}

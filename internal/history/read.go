@@ -78,6 +78,9 @@ func (r *reader) block(minute int64, samples []Sample) []Sample {
 		if mask&hasMarks != 0 {
 			s.Marks = Marks(r.byte())
 		}
+		if mask&hasThrottled != 0 {
+			s.setThrottled(r.byte())
+		}
 		if r.err != nil {
 			return nil
 		}

@@ -21,8 +21,11 @@ type Sample struct {
 	// Load is what the shard brought.
 	Load lease.Load
 	// Busy is in how many of a hundred looks the handler was at work.
-	Busy  int
-	Marks Marks
+	Busy int
+	// Throttled is for how many hundredths of the minute reading waited because the service had
+	// throttled it, rounded up to an even number.
+	Throttled int
+	Marks     Marks
 }
 
 // Marks are what happened to a shard in a minute, as a set.
@@ -36,7 +39,7 @@ const (
 	Finished                   // it was read to its end
 	Stalled                    // it made no progress, or its handler hung
 	Failing                    // its handler failed
-	Unread                     // reading it failed
+	Unread                     // reading it failed, and not because it was throttled
 )
 
 // What a mask announces.
@@ -46,10 +49,32 @@ const (
 	hasLoad
 	hasBusy
 	hasMarks
+	hasThrottled
 	held byte = 1 << 7
 
-	announced = hasLag | hasAge | hasLoad | hasBusy | hasMarks | held
+	announced = hasLag | hasAge | hasLoad | hasBusy | hasMarks | hasThrottled | held
 )
+
+// What is throttled is a byte with the marks that may last as long, so that a sample has no more
+// bytes than one that is not throttled, however long all of that lasts.
+const (
+	lasting       = Failing | Unread
+	lastingAt     = 5 // the lowest of their bits
+	lastingBits   = 2
+	throttledStep = 2 // of hundredths
+)
+
+// throttledByte is the byte of a sample that is throttled.
+func throttledByte(s *Sample) byte {
+	steps := (min(s.Throttled, 100) + throttledStep - 1) / throttledStep
+	return byte(steps)<<lastingBits | byte(s.Marks&lasting>>lastingAt)
+}
+
+// setThrottled takes in such a byte, which may be anything.
+func (s *Sample) setThrottled(b byte) {
+	s.Throttled = min(throttledStep*int(b>>lastingBits), 100)
+	s.Marks |= Marks(b) << lastingAt & lasting
+}
 
 // values are the bytes of a sample that are compared with the one before.
 type values [4]byte

@@ -134,9 +134,17 @@ func (w *Writer) sample(place int, s *Sample) {
 			w.data = append(w.data, b)
 		}
 	}
-	if s.Marks != 0 {
+	marks := s.Marks
+	if s.Throttled > 0 {
+		marks &^= lasting // they are in its byte
+	}
+	if marks != 0 {
 		w.data[at] |= hasMarks
-		w.data = append(w.data, byte(s.Marks))
+		w.data = append(w.data, byte(marks))
+	}
+	if s.Throttled > 0 {
+		w.data[at] |= hasThrottled
+		w.data = append(w.data, throttledByte(s))
 	}
 	w.before[place] = now
 }

@@ -28,7 +28,7 @@ func TestHistoryOnDynamoDB(t *testing.T) {
 						samples[i] = history.Sample{
 							Key: lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", i*workers+w)}, Minute: minute,
 							Lag: time.Duration(minute-from+1) * time.Minute, Age: time.Duration(minute-from+2) * time.Minute, Load: lease.Load(minute % 80),
-							Busy: int(minute % 100), Marks: history.Failing,
+							Busy: int(minute % 100), Throttled: int(minute%100) + 1, Marks: history.Failing,
 						}
 					}
 					c := lease.HistoryChunk{Session: session(w)}

@@ -94,6 +94,8 @@ func TestWhatAGroupDidBeforeThePageWasStartedIsShown(t *testing.T) {
 	s.picture("past-of-a-group")
 	s.goTo(chromedp.Click(`nav[aria-label="What the colours say"] a:nth-of-type(3)`))
 	s.until(`location.search.includes("by=bytes") && document.querySelector('nav[aria-label="What the colours say"] [aria-current]').innerText === "bytes"`)
+	s.goTo(chromedp.Click(`nav[aria-label="What the colours say"] a:nth-of-type(5)`))
+	s.until(`location.search.includes("by=throttles") && document.querySelector('nav[aria-label="What the colours say"] [aria-current]').innerText === "throttles"`)
 	s.clean()
 }
 
@@ -102,10 +104,13 @@ func TestThePastOfAThousandShardsIsSeen(t *testing.T) {
 	store := memstore.New()
 	past(t, store, 1000)
 	s := open(t, store, dashboard.Options{})
-	s.do(chromedp.Navigate(s.url + "app?app=big&span=6h&by=lag"))
-	s.until(`document.querySelectorAll(".shards a").length > 0`)
-	for _, of := range s.faults(servers.Axe(t)) {
-		t.Errorf("%+v", of)
+	for _, by := range []string{"throttles", "lag"} {
+		s.do(chromedp.Navigate(s.url + "app?app=big&span=6h&by=" + by))
+		s.until(`document.querySelectorAll(".shards a").length > 0`)
+		for _, of := range s.faults(servers.Axe(t)) {
+			t.Errorf("by %s: %+v", by, of)
+		}
+		s.picture("past-by-" + by)
 	}
 	s.do(chromedp.Navigate(s.url))
 	s.until(`document.querySelectorAll("table").length > 0`)

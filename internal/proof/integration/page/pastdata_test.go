@@ -12,7 +12,7 @@ import (
 )
 
 // past makes an application of many shards, of which the last three hours are known: some shards
-// fall behind for a while, and the lag of all rises at last.
+// are throttled and fall behind for a while, and the lag of all rises at last.
 func past(t *testing.T, store *memstore.Store, shards int) {
 	t.Helper()
 	part := ^uint64(0) / uint64(shards)
@@ -30,14 +30,17 @@ func past(t *testing.T, store *memstore.Store, shards int) {
 	for minute := now - 170; minute <= now; minute++ {
 		samples := make([]history.Sample, shards)
 		for i := range samples {
-			lag := time.Second
+			lag, throttled := time.Second, 0
+			if i%50 < 10 && minute > now-120 && minute < now-100 {
+				throttled = 5 * (i%50 + 1)
+			}
 			if i%50 < 10 && minute > now-120 && minute < now-90+int64(i/50) {
 				lag = time.Duration(minute-(now-120)) * time.Minute
 			}
 			if minute > now-20 {
 				lag += time.Duration(minute-(now-20)) * 20 * time.Second
 			}
-			samples[i] = history.Sample{Key: lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", i)}, Minute: minute, Lag: lag}
+			samples[i] = history.Sample{Key: lease.Key{Stream: "orders", Shard: fmt.Sprintf("shardId-%012d", i)}, Minute: minute, Lag: lag, Throttled: throttled}
 		}
 		since, data := w.Add(minute, samples)
 		if err := store.PutHistory(t.Context(), "big", lease.HistoryChunk{Session: "worker", Since: since, Data: data}); err != nil {
