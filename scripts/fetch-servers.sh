@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
 # 20 or newer with npm and its headers, Python 3.9 or newer with venv, a JDK 17 or newer with Maven, CMake and a C++ compiler, and Debian's
-# apt for the databases, which are unpacked without being installed. The S3 server is built from its source, by Go. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
+# apt for the databases, which are unpacked without being installed. The S3 server and oauth2-proxy are built from their source, by Go. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
 # nothing when all is there.
 set -eu
 
@@ -145,14 +145,18 @@ if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clien
 	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
 fi
 
-if ! current versitygw "$here/servers/versitygw.txt"; then
+# built FOLDER WHAT: a program of Go, from its source of the version that servers/FOLDER.txt names. Go checks what it gets.
+built() {
+	current "$1" "$here/servers/$1.txt" && return
 	need go 'install the Go that go.mod names'
-	echo "fetch-servers: an S3 server into $deps/versitygw" >&2
-	rm -rf "$deps/versitygw"
-	mkdir -p "$deps/versitygw"
-	(cd "$deps/versitygw" && GOBIN=$deps/versitygw GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 go install "$(grep -v '^#' "$here/servers/versitygw.txt")" >&2)
-	cat "$here/servers/versitygw.txt" >"$deps/versitygw/.fetched"
-fi
+	echo "fetch-servers: $2 into $deps/$1, built from its source" >&2
+	rm -rf "${deps:?}/$1"
+	mkdir -p "$deps/$1"
+	(cd "$deps/$1" && GOBIN=$deps/$1 GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 go install "$(grep -v '^#' "$here/servers/$1.txt")" >&2)
+	cat "$here/servers/$1.txt" >"$deps/$1/.fetched"
+}
+built versitygw 'an S3 server'
+built oauth2-proxy 'a proxy with a sign-on'
 
 # wanted prints the lines of debian.txt that name packages.
 wanted() { grep -v '^#' "$here/servers/debian.txt"; }

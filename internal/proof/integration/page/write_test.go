@@ -1,28 +1,17 @@
 package page_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"github.com/weir-go/weir/dashboard"
-	"github.com/weir-go/weir/internal/proof/integration/servers"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -143,177 +132,4 @@ func TestAWriteIsRefusedAndAWriteIsDone(t *testing.T) {
 	if err != nil || v.Leases[0].Position != shard.Oldest || saved.Load() != 1 {
 		t.Errorf("%+v, %v, saved %d", v.Leases, err, saved.Load())
 	}
-}
-
-// command builds the command.
-func command(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "weir")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	build.Dir = filepath.Join("..", "..", "..", "..", "cmd", "weir")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return program
-}
-
-var pageAt = regexp.MustCompile(`the page is at (http://\S+)/`)
-
-// location is the one of the guide's page, with other places.
-func location(t *testing.T, page string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "guide", "page.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile(`(?s)\tlocation /weir/ \{.*?\n\t\}`).FindString(string(text))
-	for old, now := range map[string]string{"http://127.0.0.1:4568": page, "/etc/nginx/weir.users": "$dir/users"} {
-		if strings.Count(block, old) != 1 {
-			t.Fatalf("the guide's location has %s %d times:\n%s", old, strings.Count(block, old), block)
-		}
-		block = strings.ReplaceAll(block, old, now)
-	}
-	return block
-}
-
-// The page behind nginx as the guide has it: a password, a prefix, and who asks in the log.
-func TestBehindNginxWithAPasswordAndAPrefix(t *testing.T) {
-	kinesis := kinesistest.NewServer(t)
-	kinesis.CreateStream("orders", 2)
-	dir := t.TempDir()
-	program := command(t)
-	store := "--store=sqlite:" + filepath.Join(dir, "leases.db")
-	run := func(args ...string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Dir = dir
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("weir %v: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	run("store", "create", store)
-	run("group", "reset", "--endpoint", kinesis.URL(), store, "--app=billing", "--stream=orders", "--to=latest", "--yes")
-
-	page := exec.CommandContext(t.Context(), program, "dashboard", "--endpoint", kinesis.URL(), store, "--addr=127.0.0.1:0", "--allow-writes", "--behind-auth", "--host=tools.example.com", "--dump-dir="+dir)
-	stderr, err := page.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := page.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stderr)
-	said, told := make(chan string, 100), make(chan struct{})
-	go func() { // ends with the command
-		defer close(told)
-		for lines.Scan() {
-			said <- lines.Text()
-		}
-	}()
-	t.Cleanup(func() {
-		_ = page.Process.Kill()
-		<-told
-		_ = page.Wait()
-	})
-	await := func(what *regexp.Regexp) []string {
-		t.Helper()
-		late := time.After(30 * time.Second)
-		for {
-			select {
-			case line := <-said:
-				if found := what.FindStringSubmatch(line); found != nil {
-					return found
-				}
-			case <-late:
-				t.Fatalf("the command does not say %s", what)
-			}
-		}
-	}
-	at := await(pageAt)[1]
-	nginx := servers.Nginx(t, location(t, at), map[string]string{"users": "ann:{PLAIN}secret\n"})
-
-	ask := func(target string, headers map[string]string, form string) (int, string) {
-		t.Helper()
-		method := http.MethodGet
-		if form != "" {
-			method = http.MethodPost
-		}
-		r, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(form))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, value := range headers {
-			r.Header.Set(name, value)
-		}
-		if host := headers["Host"]; host != "" {
-			r.Host = host
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(text)
-	}
-	const pause = "do=pause&app=billing&stream=&seen="
-	ours := "Basic " + base64.StdEncoding.EncodeToString([]byte("ann:secret"))
-	for name, c := range map[string]struct {
-		at      string
-		headers map[string]string
-		form    string
-		code    int
-		says    string
-	}{
-		"without a password":                  {nginx.URL, nil, "", http.StatusUnauthorized, "401"},
-		"a write without a password":          {nginx.URL, map[string]string{"Sec-Fetch-Site": "same-origin"}, pause, http.StatusUnauthorized, "401"},
-		"a write past the proxy":              {at, map[string]string{"Sec-Fetch-Site": "same-origin"}, pause, http.StatusForbidden, "named nobody in X-Forwarded-User"},
-		"a write from another site":           {nginx.URL, map[string]string{"Sec-Fetch-Site": "cross-site", "Authorization": ours}, pause, http.StatusForbidden, "cross-origin"},
-		"a write from another origin":         {nginx.URL, map[string]string{"Origin": "http://evil.example", "Authorization": ours}, pause, http.StatusForbidden, "cross-origin"},
-		"a write under a name that is no one": {nginx.URL, map[string]string{"Host": "evil.example", "Sec-Fetch-Site": "same-origin", "Authorization": ours}, pause, http.StatusForbidden, "not to other names"},
-		"with a password":                     {nginx.URL, map[string]string{"Authorization": ours}, "", http.StatusOK, "billing"},
-		"under its name":                      {nginx.URL, map[string]string{"Host": "tools.example.com", "Authorization": ours}, "", http.StatusOK, "billing"},
-	} {
-		target := c.at + "/"
-		if c.at == nginx.URL {
-			target += "weir/"
-		}
-		if c.form != "" {
-			target += "write"
-			c.headers["Content-Type"] = "application/x-www-form-urlencoded"
-		}
-		if code, text := ask(target, c.headers, c.form); code != c.code || !strings.Contains(text, c.says) {
-			t.Errorf("%s: %d %s", name, code, text)
-		}
-	}
-
-	s := open(t, memstore.New(), dashboard.Options{})
-	s.url = nginx.URL + "/weir/"
-	// what a browser sends of itself is not what the page gets
-	s.do(network.SetExtraHTTPHeaders(network.Headers{"Authorization": ours, "X-Forwarded-User": "eve"}))
-	s.goTo(chromedp.Navigate(nginx.URL + "/weir/"))
-	s.goTo(chromedp.Click(`a[href="app?app=billing"]`))
-	s.until(`document.getElementById("live").textContent === "Live"`)
-	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
-	s.says("logged under the name ann")
-	s.press("Pause: Stream orders")
-	s.says("Stream orders is paused.")
-	await(regexp.MustCompile(`page: changed" action=pause app=billing stream=orders user=ann remote=127\.0\.0\.1:`))
-	if out := run("group", "describe", store, "--app=billing", "--endpoint", kinesis.URL()); !strings.Contains(out, "paused") {
-		t.Errorf("weir group describe says %s", out)
-	}
-	s.goTo(chromedp.Click(`a[href="change?app=billing"]`))
-	s.do(chromedp.SendKeys(`input[name="to"]`, "oldest"))
-	s.goTo(chromedp.Click(`form.fields button`))
-	s.says("2 checkpoints would move to oldest")
-	s.goTo(chromedp.Click(`form[method="post"] button`))
-	s.says("2 of 2 checkpoints moved to oldest.")
-	await(regexp.MustCompile(`page: changed" action=reset app=billing to=oldest user=ann`))
-	s.picture("behind-nginx")
-	s.clean()
 }

@@ -1,14 +1,11 @@
 package servers
 
 import (
-	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Nginx starts nginx with the inside of a server block, and returns where it listens. $dir in it is
@@ -45,43 +42,7 @@ http {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(config, "$dir", dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-e", "stderr", "-p", dir, "-c", file)
-	cmd.SysProcAttr = attributes(nil)
-	var said tail
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("nginx cannot be started: %v", err)
-	}
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		_ = cmd.Wait()
-	}()
-	s := &Server{Name: "nginx", URL: "http://" + addr, kill: func() {
-		_ = cmd.Process.Kill()
-		<-gone
-	}}
-	t.Cleanup(func() {
-		s.kill()
-		if t.Failed() {
-			t.Logf("nginx said last:\n%s", said.String())
-		}
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
-	defer cancel()
-	every := time.NewTicker(healthEvery)
-	defer every.Stop()
-	for {
-		if c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr); err == nil {
-			_ = c.Close()
-			return s
-		}
-		select {
-		case <-every.C:
-		case <-gone:
-			t.Fatalf("nginx ended at once: %s", said.String())
-		case <-ctx.Done():
-			t.Fatalf("nginx does not listen after %s: %s", startWithin, said.String())
-		}
-	}
+	s := startAt(t, "nginx", exec.Command(program, "-e", "stderr", "-p", dir, "-c", file), addr)
+	s.URL = "http://" + addr
+	return s
 }

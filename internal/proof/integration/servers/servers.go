@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -264,6 +265,49 @@ func start(t testing.TB, name string, cmd *exec.Cmd, port, health string) *Serve
 			t.Fatalf("%s ended at once: %s", name, said.String())
 		case <-ctx.Done():
 			t.Fatalf("%s does not answer after %s: %v\n%s", name, startWithin, err, said.String())
+		}
+	}
+}
+
+// startAt runs a server until the test ends, and waits until it listens at an address.
+func startAt(t testing.TB, name string, cmd *exec.Cmd, addr string) *Server {
+	t.Helper()
+	cmd.SysProcAttr = attributes(nil)
+	var said tail
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%s cannot be started: %v", name, err)
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_ = cmd.Wait()
+	}()
+	s := &Server{Name: name, kill: func() {
+		_ = cmd.Process.Kill()
+		<-gone
+	}}
+	t.Cleanup(func() {
+		s.kill()
+		if t.Failed() {
+			t.Logf("%s said last:\n%s", name, said.String())
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	defer cancel()
+	every := time.NewTicker(healthEvery)
+	defer every.Stop()
+	for {
+		if c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr); err == nil {
+			_ = c.Close()
+			return s
+		}
+		select {
+		case <-every.C:
+		case <-gone:
+			t.Fatalf("%s ended at once: %s", name, said.String())
+		case <-ctx.Done():
+			t.Fatalf("%s does not listen after %s: %s", name, startWithin, said.String())
 		}
 	}
 }
