@@ -1,8 +1,8 @@
 #!/bin/sh
 # Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
 # 20 or newer with npm and its headers, Python 3.9 or newer with venv, a JDK 17 or newer with Maven, CMake and a C++ compiler, and Debian's
-# apt for the databases, which are unpacked without being installed. The S3 server and oauth2-proxy are built from their source, by Go. MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does
-# nothing when all is there.
+# apt for the databases, which are unpacked without being installed. The S3 server and oauth2-proxy are built from their source, by Go.
+# MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does nothing when all is there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,6 +24,31 @@ current() {
 	shift
 	test -f "$stamp" && cat "$@" | cmp -s - "$stamp"
 }
+
+# built FOLDER WHAT: a program of Go, from its source of the version that servers/FOLDER.txt names. Go checks what it gets.
+built() {
+	current "$1" "$here/servers/$1.txt" && return
+	need go 'install the Go that go.mod names'
+	echo "fetch-servers: $2 into $deps/$1, built from its source" >&2
+	rm -rf "${deps:?}/$1"
+	mkdir -p "$deps/$1"
+	(cd "$deps/$1" && GOBIN=$deps/$1 GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 go install "$(grep -v '^#' "$here/servers/$1.txt")" >&2)
+	cat "$here/servers/$1.txt" >"$deps/$1/.fetched"
+}
+# They take minutes of the processor, and most of the rest waits for the network: side by side.
+(
+	built versitygw 'an S3 server'
+	built oauth2-proxy 'a proxy with a sign-on'
+) &
+building=$!
+
+new=
+# What is left when something fails: half of a folder, and who builds.
+left() {
+	test -z "$new" || rm -rf "$new"
+	test -z "$building" || kill "$building" 2>/dev/null || :
+}
+trap left EXIT
 
 if ! current npm "$here/servers/package.json" "$here/servers/package-lock.json"; then
 	need npm 'install Node.js 20 or newer (Debian: nodejs npm)'
@@ -145,19 +170,6 @@ if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clien
 	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
 fi
 
-# built FOLDER WHAT: a program of Go, from its source of the version that servers/FOLDER.txt names. Go checks what it gets.
-built() {
-	current "$1" "$here/servers/$1.txt" && return
-	need go 'install the Go that go.mod names'
-	echo "fetch-servers: $2 into $deps/$1, built from its source" >&2
-	rm -rf "${deps:?}/$1"
-	mkdir -p "$deps/$1"
-	(cd "$deps/$1" && GOBIN=$deps/$1 GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 go install "$(grep -v '^#' "$here/servers/$1.txt")" >&2)
-	cat "$here/servers/$1.txt" >"$deps/$1/.fetched"
-}
-built versitygw 'an S3 server'
-built oauth2-proxy 'a proxy with a sign-on'
-
 # wanted prints the lines of debian.txt that name packages.
 wanted() { grep -v '^#' "$here/servers/debian.txt"; }
 
@@ -195,7 +207,6 @@ if ! current debian "$here/servers/debian.txt"; then
 	echo "fetch-servers: Postgres, MariaDB and Redis into $deps/debian" >&2
 	# Beside the place, and moved there when it is whole.
 	new=$deps/debian.$$
-	trap 'rm -rf "$new"' EXIT
 	rm -rf "$new"
 	mkdir -p "$new/debs"
 	fetch() {
@@ -225,7 +236,6 @@ single() {
 	need apt-get "$1 comes from the packages of Debian or one of its kind"
 	echo "fetch-servers: $1 into $deps/$1" >&2
 	new=$deps/$1.$$
-	trap 'rm -rf "$new"' EXIT
 	rm -rf "$new"
 	mkdir -p "$new/debs"
 	package=$(grep -v '^#' "$here/servers/$1.txt")
@@ -306,6 +316,12 @@ while read -r folder suite package; do
 	fi
 done <"$deps/releases.$$"
 rm -f "$deps/releases.$$" "$deps/line.$$"
+
+wait "$building" || {
+	echo "fetch-servers: a program could not be built from its source, see above" >&2
+	exit 1
+}
+building=
 
 # The versions, to be seen in a log. A database that does not start here is seen at once, too.
 libraries=$(find "$deps/debian" -type d -path '*lib/*-linux-gnu*' -prune | tr '\n' ':')
