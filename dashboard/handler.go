@@ -133,6 +133,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		place, _, _ := strings.Cut(r.RequestURI, "?")
 		head.Set("Location", "./"+path.Base(place)+"/")
 		w.WriteHeader(http.StatusMovedPermanently)
+	case "/write": // where a sign-on in front leads whose session had ended when a form was sent
+		head.Set("Location", "./")
+		w.WriteHeader(http.StatusSeeOther)
 	case "/":
 		h.serveApps(w, r)
 	case "/app":

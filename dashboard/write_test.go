@@ -262,8 +262,8 @@ func TestWithoutAuthorizeNothingIsChanged(t *testing.T) {
 	if body := shown(t, d.h, "/app?app=billing"); strings.Contains(body, "change?") || len(d.view().Paused) > 0 {
 		t.Errorf("paused is %q; the page is %s", d.view().Paused, body)
 	}
-	if w := answer(t, d.h, http.MethodGet, "/write"); w.Code != http.StatusNotFound {
-		t.Errorf("GET: %d", w.Code)
+	if w := answer(t, d.h, http.MethodGet, "/write?do=pause&app=billing"); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "./" || len(d.view().Paused) > 0 {
+		t.Errorf("GET: %d to %q; paused is %q", w.Code, w.Header().Get("Location"), d.view().Paused)
 	}
 }
 
