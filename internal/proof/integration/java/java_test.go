@@ -242,9 +242,31 @@ func sts(t *testing.T, account string) (port string) {
 	return port
 }
 
+// putTagged puts what no KPL does: records with tags, packed by weir, with numbers from the given one
+// on. It returns how many, and notes in said where they are.
+func putTagged(t *testing.T, srv *kinesistest.Server, number int, said map[string]string) (n int) {
+	t.Helper()
+	for _, packed := range [][]int{{number, number + 97, number + 2*97}, {number + 1}} { // of one key each; one alone is packed for its tags
+		var b aggregate.Builder
+		key := "key-" + strconv.Itoa(packed[0]%97)
+		for _, number := range packed {
+			data := "record-" + strconv.Itoa(number)
+			if err := b.AddTagged(key, "", []byte(data), aggregate.Tags{}.With("traceparent", data).With("", "")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shard, sequence := srv.Put("orders", key, b.Append(nil))
+		for _, number := range packed {
+			said["record-"+strconv.Itoa(number)] = shard + " " + sequence
+			n++
+		}
+	}
+	return n
+}
+
 // A KPL writes into the server that a KCL reads from, over the same port.
 func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
-	const records, account = 20_000, "123456789012"
+	const ofKPL, account = 20_000, "123456789012"
 	srv := kinesistest.NewServer(t, kinesistest.Config{Region: servers.Region, TLS: true, Account: account})
 	srv.CreateStream("orders", 3)
 	h, stop := startKCL(t, srv, "polling")
@@ -253,7 +275,7 @@ func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := servers.Java(t, srv.CACertPEM(), "KplWriter", port, sts(t, account), "orders", strconv.Itoa(records), t.TempDir())
+	cmd := servers.Java(t, srv.CACertPEM(), "KplWriter", port, sts(t, account), "orders", strconv.Itoa(ofKPL), t.TempDir())
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {
@@ -268,6 +290,7 @@ func TestTheKPLWritesWhatTheKCLReads(t *testing.T) {
 			said["record-"+strconv.Itoa(number)] = shard + " " + sequence
 		}
 	}
+	records := ofKPL + putTagged(t, srv, ofKPL, said)
 	var found, containers int
 	var agg aggregate.Aggregate
 	// in the order of the server: a KPL keeps none among its requests
