@@ -1,9 +1,12 @@
 package sqsletters
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -138,12 +141,27 @@ func (f *fake) visible() (n int) {
 	return n
 }
 
+// wholeBody sends each request in one piece. The SDK closes a body as soon as there is an answer,
+// which may be before net/http is done with a body that it streams: that passes for a failed write,
+// and the connection is closed in the middle of the answer.
+type wholeBody struct{ *http.Transport }
+
+func (t wholeBody) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	r = r.WithContext(r.Context()) // a copy
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return t.Transport.RoundTrip(r)
+}
+
 // queue is a queue of that name on a fake server.
 func queue(t *testing.T, f *fake, name string) *Queue {
 	t.Helper()
 	web := httptest.NewServer(f)
 	t.Cleanup(web.Close)
-	transport := &http.Transport{DisableKeepAlives: true}
+	transport := wholeBody{&http.Transport{DisableKeepAlives: true}}
 	client := sqs.New(sqs.Options{
 		Region: "eu-west-1", BaseEndpoint: aws.String(web.URL), HTTPClient: &http.Client{Transport: transport, Timeout: 10 * time.Second},
 		RetryMaxAttempts: 1, DisableMessageChecksumValidation: true,
