@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir/cmd/weir/internal/wholebody"
 )
 
 func TestLocal(t *testing.T) {
@@ -59,7 +62,7 @@ func TestLocalIsAnAccountOfOnesOwn(t *testing.T) {
 	c.out.await(t, "the welcome", func(s string) bool { return strings.Contains(s, "Ctrl-C") })
 	endpoint := regexp.MustCompile(`AWS_ENDPOINT_URL_KINESIS=(\S+)`).FindStringSubmatch(c.out.String())[1]
 	client := kinesis.New(kinesis.Options{
-		Region: "us-east-1", BaseEndpoint: &endpoint, Retryer: aws.NopRetryer{},
+		Region: "us-east-1", BaseEndpoint: &endpoint, Retryer: aws.NopRetryer{}, HTTPClient: wholebody.Client(awshttp.NewBuildableClient()),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
 		}),
