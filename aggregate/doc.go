@@ -72,8 +72,8 @@
 // only what goes to one shard: records of one partition key, or of keys that are known to belong to
 // the same shard. The container needs a partition key, or an explicit hash key, that leads there.
 //
-// [Builder.AddTagged] packs [Tags] beside a record's data, such as the trace that it belongs to; one
-// that has tags is wrapped also when it is alone. Nobody has to know of tags to read the data.
+// [Builder.AddTagged] packs [Tags] beside a record's data, such as the trace that it belongs to. A
+// record with tags is wrapped also when it is alone. Nobody has to know of tags to read the data.
 //
 // Everything here is pure: no clock, no goroutine, no I/O, and nothing beyond the standard library.
 package aggregate

@@ -242,8 +242,8 @@ func sts(t *testing.T, account string) (port string) {
 	return port
 }
 
-// putTagged puts what no KPL does: records with tags, packed by weir, with numbers from the given one
-// on. It returns how many, and notes in said where they are.
+// putTagged puts what no KPL does: records with tags, packed by weir, with numbers from the given
+// one on. It returns how many, and notes in said where they are.
 func putTagged(t *testing.T, srv *kinesistest.Server, number int, said map[string]string) (n int) {
 	t.Helper()
 	for _, packed := range [][]int{{number, number + 97, number + 2*97}, {number + 1}} { // of one key each; one alone is packed for its tags
