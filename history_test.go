@@ -144,7 +144,7 @@ func TestOwnersReportForHowLongThrottlesHeldReadingUp(t *testing.T) {
 	}
 }
 
-// A subscription that may not be made for now is waited for, and reported as a throttle is.
+// A subscription that Kinesis refuses because of its limits is waited for, and told as a throttle.
 func TestOwnersReportThatSubscribingWasThrottled(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("SubscribeToShard", func(call *kinesistest.Call) kinesistest.Fault {

@@ -82,10 +82,10 @@ func (r Record) Shard() string {
 // Tags are what the producer packed beside the record into an aggregate, such as the context of its
 // trace; nearly always none. They are copies: they may be kept for longer than the record.
 func (r Record) Tags() aggregate.Tags {
-	if r.from == nil || !r.from.Owned((*source.Record)(unsafe.Pointer(&r))) {
+	if r.from == nil {
 		return aggregate.Tags{}
 	}
-	return r.from.Tags
+	return r.from.TagsOf(r.SequenceNumber, r.done)
 }
 
 // ArrivalTime is when the service took the record, to the millisecond. It is not strictly

@@ -32,7 +32,7 @@ const (
 // one reader of one shard.
 type unpacker struct {
 	mode Aggregates
-	from origin
+	from origin // what those of records with tags begin as; its Number is that of the last one
 	own  aggregate.HashRange
 	// of the container that it points into, what is done already is left out
 	resume Position

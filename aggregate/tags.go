@@ -49,7 +49,7 @@ func (t Tags) Get(key string) (value string, ok bool) {
 func (t Tags) pairs() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for p := 0; p < len(t.encoded); {
-			tag, value, after := chunkAt(t.encoded, p)
+			tag, value, after := fieldAt(t.encoded, p)
 			if tag == tagsTag && !yield(pair(value)) {
 				return
 			}
@@ -67,7 +67,7 @@ func (t Tags) Clone() Tags { return Tags{slices.Clone(t.encoded)} }
 // pair takes the message of a Tag apart. Of a field that comes twice the last one counts.
 func pair(b []byte) (key, value []byte) {
 	for p := 0; p < len(b); {
-		tag, part, after := chunkAt(b, p)
+		tag, part, after := fieldAt(b, p)
 		switch tag {
 		case tagKeyTag:
 			key = part
@@ -79,10 +79,10 @@ func pair(b []byte) (key, value []byte) {
 	return key, value
 }
 
-// chunkAt reads the field at b[p:]: what precedes it, the bytes of one that has a length, and the
+// fieldAt reads the field at b[p:]: what precedes it, the bytes of one that has a length, and the
 // index after it. b is a sound message, since Parse has looked through it; of another nothing more
 // is read.
-func chunkAt(b []byte, p int) (tag uint64, value []byte, after int) {
+func fieldAt(b []byte, p int) (tag uint64, value []byte, after int) {
 	tag, p = uvarint(b, p)
 	if p == 0 {
 		return 0, nil, len(b)

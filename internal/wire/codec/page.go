@@ -35,10 +35,13 @@ type Origin struct {
 // Same reports whether both are of one shard.
 func (o *Origin) Same(as *Origin) bool { return o.Stream == as.Stream && o.Shard == as.Shard }
 
-// Owned reports whether r has an origin with tags, and has not got it from another record: memory
-// of records is used again, and a handler may have written into it.
-func (o *Origin) Owned(r *Record) bool {
-	return !o.Tags.IsZero() && o.Done == r.Done && o.Number == r.SequenceNumber
+// TagsOf returns the tags of the record at a place. It has none if the origin is another record's:
+// memory of records is used again, and a handler may have written into it.
+func (o *Origin) TagsOf(number string, done uint32) aggregate.Tags {
+	if o.Done != done || o.Number != number {
+		return aggregate.Tags{}
+	}
+	return o.Tags
 }
 
 // Page is one answer to GetRecords, or one event of a subscription. The zero Page is ready for use.

@@ -57,7 +57,7 @@ type proxied struct {
 	program string
 	dir     string
 	kinesis *kinesistest.Server
-	lines   chan string // what the command writes
+	lines   chan string // what the command writes, closed when it has ended
 	log     []string    // those that were awaited, and those before
 }
 
@@ -87,16 +87,17 @@ func serve(t *testing.T, args []string) *proxied {
 	if err := page.Start(); err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan struct{})
 	go func() { // ends with the command
-		defer close(told)
+		defer close(p.lines)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			p.lines <- lines.Text()
 		}
 	}()
 	t.Cleanup(func() {
 		_ = page.Process.Kill()
-		<-told
+		for line := range p.lines {
+			p.log = append(p.log, line)
+		}
 		_ = page.Wait()
 	})
 	p.url = p.await(pageAt)[1]
@@ -124,7 +125,10 @@ func (p *proxied) await(what *regexp.Regexp) []string {
 	late := time.After(30 * time.Second)
 	for {
 		select {
-		case line := <-p.lines:
+		case line, more := <-p.lines:
+			if !more {
+				p.t.Fatalf("the command has ended and did not say %s:\n%s", what, strings.Join(p.log, "\n"))
+			}
 			p.log = append(p.log, line)
 			if found := what.FindStringSubmatch(line); found != nil {
 				return found
