@@ -310,7 +310,7 @@ func forbidden(f file, r row, imported string) string {
 	switch {
 	case ours == f.pkg:
 		return "" // a test of its package from the outside
-	case ours == "internal/proof/leaktest" && (f.test || f.pkg == crowd):
+	case (ours == "internal/proof/leaktest" || ours == "internal/proof/longform") && (f.test || f.pkg == crowd):
 		return "" // tests of every package may look for goroutines that outlive them
 	case ours != imported:
 		for _, n := range never {
