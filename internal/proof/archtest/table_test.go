@@ -180,6 +180,7 @@ var rows = []row{
 		pkg: "docs/moving", why: "the programs of the pages about moving from other clients, as they run", tests: []string{".", "lease", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{pkg: "scripts/sbom", why: "what a release was built of, in a form that tools read"},
+	{pkg: "scripts/runtests", why: "go test over all modules, with a summary that a person can read"},
 	{pkg: "scripts/moduleproxy", why: "what the go command would be given if the tree were released, so that installs are tried before"},
 	{
 		pkg: "internal/proof/benchserver", why: "a Kinesis that copies prepared answers, for benchmarks; sharing code would share costs",

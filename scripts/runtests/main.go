@@ -1,0 +1,97 @@
+// Command runtests runs go test over several modules at once and reports what failed at the end:
+//
+//	go run ./scripts/runtests [-note TEXT] [-lines N] [go test flags] PACKAGE...
+//
+// It runs every package even if one fails to build, prints one line for each package, prints the
+// output of failed tests only, shortens goroutine dumps, and closes with at most ten lines that
+// count the tests and name the failures. Output that was cut is in a file that the summary names.
+// The exit code is 1 if anything failed, or if no test ran.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout)) }
+
+func run(args []string, out io.Writer) int {
+	note, args := take(args, "-note")
+	if note != "" {
+		fmt.Fprintln(out, note)
+	}
+	began := time.Now()
+	full, err := os.CreateTemp("", "weir-tests-*.log")
+	if err != nil {
+		fmt.Fprintln(out, "runtests:", err)
+		return 1
+	}
+	defer full.Close()
+
+	// The go command gets signals from the terminal by itself. This process waits for its summary.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	goCommand := os.Getenv("GO")
+	if goCommand == "" {
+		goCommand = "go"
+	}
+	cmd := exec.Command(goCommand, append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(out, "runtests:", err)
+		return 1
+	}
+	r := newReport(out, full)
+	lines := bufio.NewReaderSize(pipe, 1<<20)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			r.line(strings.TrimSuffix(line, "\n"))
+		}
+		if err != nil {
+			break
+		}
+	}
+	waitErr := cmd.Wait()
+	ok := r.close(time.Since(began), filepath.Clean(full.Name()), load())
+	if waitErr != nil && ok {
+		fmt.Fprintln(out, "runtests: go test:", waitErr)
+		ok = false
+	}
+	if !ok {
+		return 1
+	}
+	_ = os.Remove(full.Name())
+	return 0
+}
+
+// take removes a flag with a value from the arguments.
+func take(args []string, name string) (value string, rest []string) {
+	for i := 0; i+1 < len(args); i++ {
+		if args[i] == name {
+			return args[i+1], append(args[:i:i], args[i+2:]...)
+		}
+	}
+	return "", args
+}
+
+// load returns the machine's load average of the last minute, or "" where it is unknown.
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	return first
+}
