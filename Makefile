@@ -105,17 +105,17 @@ servers-short: ## Fetch what make integration-short needs
 	WEIR_DEPS=$(DEPS) scripts/fetch-servers.sh $(SHORT_SERVERS)
 
 # The tests against real servers, which are started on free ports. They fail if a server is missing.
-WITH_SERVERS = WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(RUNTESTS) -count=1 -p 1 -timeout 20m
+WITH_SERVERS = WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(RUNTESTS) -count=1 -timeout 20m
 
 .PHONY: integration-short
 integration-short: servers-short ## The contract of each database's store, one run of the KCL, and one of the page in Chromium
-	$(WITH_SERVERS) -run '^(TestContract|TestPostgres|TestMariaDB|TestMySQL|TestTheKCLReadsThroughASplitAndAMerge|TestASplitIsWatchedLive)$$' \
+	$(WITH_SERVERS) -p 2 -run '^(TestContract|TestPostgres|TestMariaDB|TestMySQL|TestTheKCLReadsThroughASplitAndAMerge|TestASplitIsWatchedLive)$$' \
 		$(addprefix ./internal/proof/integration/,dynamo postgres mysql redis java page)
 
 .PHONY: integration
 integration: servers ## All tests against real servers, in their long form. Screenshots of the page stay in bin/_artifacts
 	rm -rf bin/_artifacts && mkdir -p bin
-	WEIR_LONG=1 $(WITH_SERVERS) -shuffle=on -artifacts -outputdir $(CURDIR)/bin ./internal/proof/integration/...
+	WEIR_LONG=1 $(WITH_SERVERS) -p 1 -shuffle=on -artifacts -outputdir $(CURDIR)/bin ./internal/proof/integration/...
 	cd internal/proof/integration && WEIR_DEPS=$(DEPS) WEIR_INTEGRATION=require $(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -p 1 ./mysql ./postgres ./redis
 
 .PHONY: alerts
