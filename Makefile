@@ -47,7 +47,7 @@ install-check: ## What this tree would be if it were released, installed as user
 	scripts/install-check.sh
 
 .PHONY: release-check
-release-check: ## The short tests of the library and the command on arm64, under an emulator from Debian's packages (an hour or so)
+release-check: ## Build for arm64, and run the short tests that depend on the processor under an emulator (about 15 minutes)
 	WEIR_DEPS=$(DEPS) scripts/release-check.sh
 
 .PHONY: nightly

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# The short tests of the library and the command on arm64, under an emulator from Debian's packages, which is fetched into .deps (or $WEIR_DEPS):
-#   scripts/release-check.sh [PACKAGE...]
-# An emulator is some ten times slower than a machine, so what measures time or memory is left out, and tests have an hour.
+# Builds everything for arm64 and runs the short tests of the packages whose code depends on the
+# processor (byte order, word size, unsafe, atomics), and of the library itself, under an emulator:
+#
+#	scripts/release-check.sh [PACKAGE...]    other packages, such as ./... ./cmd/weir/...
+#
+# The emulator comes from Debian's packages and is kept in .deps (or $WEIR_DEPS). It is some ten times
+# slower than a machine, so tests that measure time or memory are left out, and tests have an hour.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go} deps=${WEIR_DEPS:-$PWD/.deps}
@@ -22,7 +26,9 @@ if [ ! -x "$emulator" ]; then
 	mv "$new" "$deps/qemu"
 	trap - EXIT
 fi
-[ $# -gt 0 ] || set -- ./... ./cmd/weir/...
+[ $# -gt 0 ] || set -- . ./aggregate ./filter ./lease ./shard ./store/memstore ./kinesistest/... ./internal/history \
+	./internal/http1 ./internal/jitter ./internal/lanes ./internal/polling ./internal/wire/...
 export GOARCH=arm64 GOOS=linux CGO_ENABLED=0
 echo "release-check: $("$go" version) for arm64, under $("$emulator" --version | head -n 1)"
+"$go" build ./... ./cmd/weir/... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/...
 exec "$go" test -short -timeout 60m -exec "$emulator" -skip 'Alloc|Memory|Wakeups|Size|CPU' "$@"
