@@ -85,6 +85,7 @@ func TestLines(t *testing.T) {
 
 // A stream that refuses records at random still gets each once, those of a key in their order.
 func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 3)
 	var n atomic.Int64

@@ -33,6 +33,7 @@ var readmeBlocks = []struct {
 // The README is right: what it shows does what it says, typed as it is, from a clone and with Go
 // alone.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
