@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -14,7 +15,7 @@ import (
 // Consumer is one worker of an application.
 type Consumer struct {
 	client  *kinesis.Client
-	store   lease.Store
+	store   *guarded
 	opts    Options
 	off     []feature        // that the store cannot serve
 	streams []streams.Stream // at first
@@ -37,17 +38,24 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 
 func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []feature) (*Consumer, error) {
 	checked, named, err := opts.checked(client, store)
-	var off []feature
+	var (
+		off  []feature
+		safe *guarded
+	)
 	if store != nil {
+		var failed error
+		if safe, failed = guard(store); failed != nil {
+			return nil, errors.Join(fmt.Errorf("weir: asking the store for its abilities: %w", failed), err)
+		}
 		var missing []error
-		if missing, off = judgeAbilities(store.Abilities(), checked, all); missing != nil {
+		if missing, off = judgeAbilities(safe.Abilities(), checked, all); missing != nil {
 			err = errors.Join(append(missing, err)...)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{client: client, store: store, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
+	return &Consumer{client: client, store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
 }
 
 // poisonVariable in the environment has reused buffers filled with nonsense once they are released;

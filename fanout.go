@@ -159,7 +159,7 @@ func (r *run) removeConsumers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()
 	logger := r.opts.Logger.With("consumer", r.opts.FanOutName)
-	v, err := guarded{r.store}.View(ctx, r.opts.App, "")
+	v, err := r.store.View(ctx, r.opts.App, "")
 	if err != nil {
 		logger.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
 		return

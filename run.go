@@ -55,7 +55,7 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	r.streams.Replace(c.streams)
 	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold, Spread: r.spread}
 	err = r.join(ctx, group.Config{
-		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
+		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: c.opts.times(), Stop: c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
 		Host: r, Log: r.opts.Logger,
 	})
