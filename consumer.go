@@ -44,7 +44,7 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	)
 	if store != nil {
 		var failed error
-		if safe, failed = guard(store); failed != nil {
+		if safe, failed = guardStore(store); failed != nil {
 			return nil, errors.Join(fmt.Errorf("weir: asking the store for its abilities: %w", failed), err)
 		}
 		var missing []error
@@ -55,7 +55,7 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{client: client, store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
+	return &Consumer{client: guardClient(client), store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
 }
 
 // poisonVariable in the environment has reused buffers filled with nonsense once they are released;

@@ -18,9 +18,9 @@ type guarded struct {
 
 const theStore = "the store"
 
-// guard returns a store whose panics are errors. It fails if the store cannot say what its
+// guardStore returns a store whose panics are errors. It fails if the store cannot say what its
 // abilities are.
-func guard(store lease.Store) (*guarded, error) {
+func guardStore(store lease.Store) (*guarded, error) {
 	s := &guarded{to: store}
 	s.keep, _ = store.(lease.Historian)
 	err := contained(theStore, func() error { s.has = store.Abilities(); return nil })

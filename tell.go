@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/internal/notify"
 )
 
@@ -117,7 +118,9 @@ func (r *run) logPanic(to *slog.Logger, what string, err error, args ...any) {
 // another text.
 func (r *run) newStack(err error) string {
 	var p *PanicError
-	if !errors.As(err, &p) {
+	if inner := (*guard.Panic)(nil); errors.As(err, &inner) { // on a goroutine of a store's own, say
+		p = &PanicError{err.Error(), inner.Value, inner.Stack}
+	} else if !errors.As(err, &p) {
 		return ""
 	}
 	text := p.Error()
