@@ -250,18 +250,35 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	healthy.Store(consumer)
 	told.watch(consumer)
 	speakThrough(t, log, o.app, o.worker) // what came before is for who started it
-	err = store.trouble(to.run(ctx, consumer))
+	return ended(t, store, to.run(ctx, consumer))
+}
+
+// ended is the error of a command whose worker has returned err.
+func ended(t terminal, store openStore, err error) error {
+	broken := notKept(err)
 	if errors.Is(err, syscall.EPIPE) {
 		t.note("standard output was closed: stopped; what was not read from it will be handled again")
-		return nil
+		return broken
 	}
-	return err
+	if broken != nil {
+		return broken
+	}
+	return store.trouble(err)
+}
+
+// notKept returns err in its own words if it says that the worker could not save its progress or
+// give its shards back, and else nil.
+func notKept(err error) error {
+	if errors.Is(err, weir.ErrNotSaved) || errors.Is(err, weir.ErrNotReleased) {
+		return plainError{strings.TrimPrefix(ourPackages.Replace(oneLine(err.Error())), "weir: "), err}
+	}
+	return nil
 }
 
 // orderly is the error of a command that is meant to be interrupted: being interrupted, at whatever
 // moment, is none.
 func orderly(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && notKept(err) == nil {
 		return nil
 	}
 	return err
