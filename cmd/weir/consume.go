@@ -86,7 +86,8 @@ source sends: its account is that of --stream by ARN, or 000000000000, and its f
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
 saves its progress and gives its shards to the others. What is not finished after --stop-timeout is interrupted and named
 on standard error; it will be handled again. 20 s after that time at the latest the worker has ended.
-A second Ctrl-C or SIGTERM ends it at once.
+A second Ctrl-C or SIGTERM, a second or more after the first, ends it at once. If the store does not answer while it
+stops, so that progress may not be saved, it says so and exits with 1.
 
 Standard output has records alone. What happens is told on standard error, a line each: when, how bad, of which application,
 worker, stream and shard. A failure names the first and the last sequence number of what will be handled again.
