@@ -141,9 +141,9 @@ func (l *shardLoop) readingChanged(why error) {
 	e := ReadingChanged{Stream: key.Stream, Shard: key.Shard, Reading: FanOut, Err: why}
 	if why != nil {
 		e.Reading = Polling
-		l.log().Warn("no fan-out; polling meanwhile, and trying again every minute", "err", why)
+		l.repeated().Warn("no fan-out; polling meanwhile, and trying again every minute", "err", why)
 	} else {
-		l.log().Info("fan-out is back")
+		l.repeated().Info("fan-out is back")
 	}
 	if f := l.in.tell.ReadingChanged; f != nil {
 		f(e)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -85,7 +86,8 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 // run is one Run of a consumer: what its shards share.
 type run struct {
 	*Consumer
-	opts      Options // with the logger and what is told through the queue
+	opts      Options      // with the logger and what is told through the queue
+	repeats   *slog.Logger // the same logger, which limits repeated lines
 	queue     *notify.Queue
 	tell      hooks
 	dropping  atomic.Bool    // events are, and that was told

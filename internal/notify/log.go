@@ -73,6 +73,7 @@ type handler struct {
 	ctx    context.Context
 	inner  func() slog.Handler // of the queue's goroutine
 	levels *levels
+	limit  *limiter // nil where each line is logged
 }
 
 func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return h.levels.enabled(level) }
@@ -88,8 +89,12 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 			if time.Since(h.levels.asked) >= time.Second {
 				h.levels.ask(h.ctx, inner)
 			}
-			if inner.Enabled(h.ctx, r.Level) {
-				_ = inner.Handle(h.ctx, r) // nothing is left that an error could be logged with
+			switch {
+			case !inner.Enabled(h.ctx, r.Level):
+			case h.limit == nil:
+				handleNow(h.ctx, inner, r, 1)
+			default:
+				h.limit.pass(causeOf(r), time.Now(), func(repeated int) { handleNow(h.ctx, inner, r, repeated) })
 			}
 		}); err != nil {
 			h.levels.panicked(err)
