@@ -43,7 +43,7 @@ func (r *run) logAbilities() {
 	for _, f := range r.off {
 		r.opts.Logger.Info("a feature is off, because the store lacks an ability", "feature", f.name, "missing", r.store.Abilities().Missing(f.needs).String())
 	}
-	if _, can := r.store.(lease.Historian); !can && r.store.Abilities().Has(lease.KeepHistory) && !r.opts.NoHistory {
+	if r.store.Abilities().Has(lease.KeepHistory) && !r.store.keepsHistory() && !r.opts.NoHistory {
 		r.opts.Logger.Info("the page shows nothing of before it was started: what wraps the store does not pass lease.Historian on")
 	}
 }

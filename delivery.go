@@ -380,7 +380,7 @@ func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 // call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into
 // Data.
 func (d *delivery) call(b *Batch) error {
-	if err := d.filterFailed(b); err != nil {
+	if passes, err := d.passesNow(b); !passes {
 		return err
 	}
 	if !d.loop.in.poison {

@@ -26,7 +26,6 @@ const (
 // so a store that is slow at it holds up no beat. A nil sampler does nothing.
 type sampler struct {
 	in     *run
-	store  lease.Historian
 	failed bool // the last chunk could not be put; of whoever reports, as is
 	writer *history.Writer
 	writes string // the session that writer is for
@@ -49,11 +48,10 @@ type noted struct {
 // sample starts reporting, and returns what ends it with a last report. It does nothing if the
 // store cannot keep it, or the options do not want it.
 func (r *run) sample(ctx context.Context) (end func()) {
-	store, can := r.store.(lease.Historian)
-	if !can || r.opts.NoHistory || !r.store.Abilities().Has(lease.KeepHistory) {
+	if r.opts.NoHistory || !r.store.keepsHistory() {
 		return func() {}
 	}
-	s := &sampler{in: r, store: store, noted: map[lease.Key]noted{}}
+	s := &sampler{in: r, noted: map[lease.Key]noted{}}
 	r.sampler = s
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
@@ -189,7 +187,7 @@ func (s *sampler) report(ctx context.Context, now time.Time, bound time.Duration
 	c.Since, c.Data = s.writer.Add(samples[0].Minute, samples)
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	err := contained(theStore, func() error { return s.store.PutHistory(ctx, s.in.opts.App, c) })
+	err := s.in.store.PutHistory(ctx, s.in.opts.App, c)
 	if failed := err != nil; failed != s.failed {
 		s.failed = failed
 		if failed {

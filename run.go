@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -54,16 +55,22 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	defer r.sample(ctx)()
 	r.streams.Replace(c.streams)
 	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold, Spread: r.spread}
-	err = r.join(ctx, group.Config{
-		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
+	errOfGroup := r.join(ctx, group.Config{
+		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: c.opts.times(), Stop: c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
 		Host: r, Log: r.opts.Logger,
 	})
 	r.rests()
-	var stop *stopError
+	err = errOfGroup
+	var (
+		stop   *stopError
+		broken *group.StopError
+	)
 	switch {
 	case errors.As(err, &stop):
-		err = stop.err
+		if err = stop.err; errors.As(errOfGroup, &broken) {
+			err = errors.Join(err, broken)
+		}
 	case errors.Is(err, group.ErrNoStream):
 		err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
 	}
@@ -79,7 +86,8 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 // run is one Run of a consumer: what its shards share.
 type run struct {
 	*Consumer
-	opts      Options // with the logger and what is told through the queue
+	opts      Options      // with the logger and what is told through the queue
+	repeats   *slog.Logger // the same logger, which limits repeated lines
 	queue     *notify.Queue
 	tell      hooks
 	dropping  atomic.Bool    // events are, and that was told

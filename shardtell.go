@@ -119,7 +119,7 @@ func (l *shardLoop) tellFailure(what string, f *failing, e HandlerFailed) {
 		f.stack = true
 		args = append(args, "stack", panicked.Stack)
 	}
-	l.log().Warn(what, args...)
+	l.repeated().Warn(what, args...)
 	if f := l.in.tell.HandlerFailed; f != nil {
 		f(e)
 	}

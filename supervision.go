@@ -173,7 +173,7 @@ func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since
 	case supervise.Slow:
 		l.note(func(n *notes) { n.toldSlow = true })
 		return func() {
-			l.log().Warn("a handler has been at work for long; only Options.HandlerTimeout ends it", "since", since)
+			l.repeated().Warn("a handler has been at work for long; only Options.HandlerTimeout ends it", "since", since)
 		}
 	case supervise.Stalled:
 		r.stalls[key] = supervise.Stalls{Count: s.Stalls + 1, Last: now}
@@ -188,7 +188,7 @@ func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since
 }
 
 func (r *run) giveUp(l *shardLoop, e Stalled) {
-	l.log().Error("a shard makes no progress; its lease is given up",
+	l.repeated().Error("a shard makes no progress; its lease is given up",
 		"stage", e.Stage, "since", e.Since, "seq", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
 	r.sampler.mark(l.term.Lease.Key, history.Stalled)

@@ -45,7 +45,8 @@ type Config struct {
 
 // Run takes part in the application until ctx ends or something fails for good. It returns nil
 // after an orderly stop: by then every reader has returned, progress is saved and the leases are
-// free, as far as the store answered.
+// with other workers or free. A stop that the store does not answer returns a [*StopError], joined
+// with the error that Run stopped for.
 func Run(ctx context.Context, cfg Config) error {
 	w := newWorker(cfg)
 	return w.run(ctx)

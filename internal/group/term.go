@@ -298,6 +298,15 @@ func (t *Term) Saved() shard.Position {
 	return t.saved
 }
 
+// unsaved reports whether the shard was handled further than the store is known to know, by a term
+// that still counts.
+func (t *Term) unsaved() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.moveToMark()
+	return !t.lost && t.at.Compare(t.saved) > 0
+}
+
 // What follows is for the beat loop.
 
 // drain asks the reader to return. One that has returned already, because trust ran out, has

@@ -41,6 +41,8 @@ type worker struct {
 	stopping  time.Time // when the stop began
 	fatal     error
 	cancelled bool // the stop timeout is over and the readers were told
+	// shards whose progress was not saved when the session was ended during the stop
+	unsaved []lease.Key
 
 	again bool // when the stop is over the worker begins another session
 
@@ -109,9 +111,9 @@ func (w *worker) run(ctx context.Context) error {
 		next := w.beat(goOn)
 		if !w.stopping.IsZero() && w.stopped() {
 			w.endLeadership()
-			w.leave(goOn)
+			left := w.leave(goOn)
 			if !w.again || w.fatal != nil {
-				return cmp.Or(w.fatal, w.neverBegan())
+				return errors.Join(cmp.Or(w.fatal, w.neverBegan()), left)
 			}
 			w.startAgain()
 			next = 0
@@ -354,6 +356,9 @@ func (w *worker) startTerm(l lease.Lease) {
 func (w *worker) endSession() {
 	w.trust.end(ErrLeaseLost)
 	w.endLeadership()
+	if !w.stopping.IsZero() {
+		w.unsaved = append(w.unsaved, w.notSaved()...)
+	}
 	for _, t := range sorted(w.terms) {
 		t.lose()
 	}

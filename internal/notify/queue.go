@@ -33,9 +33,10 @@ type Counts struct {
 // Queue holds calls that are to be made. They are made in the order in which they were added. Its
 // methods may be called concurrently.
 type Queue struct {
-	limit int
-	wake  chan struct{} // has one element when there is something to do
-	done  chan struct{} // closed when Run has returned
+	limit  int
+	limits []*limiter    // of Repeats, which is called before anything is logged
+	wake   chan struct{} // has one element when there is something to do
+	done   chan struct{} // closed when Run has returned
 
 	mu          sync.Mutex
 	first, last *call

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -47,7 +48,14 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		wg        sync.WaitGroup
 	)
 	read := func() {
-		if leader, others, leaderErr = s.readBeats(ctx, app, r.Session); !r.Others {
+		leaderErr = guard.Call(func() (err error) {
+			if r.Resigns != 0 {
+				s.resign(ctx, app, r.Session, r.Resigns)
+			}
+			leader, others, err = s.readBeats(ctx, app, r.Session)
+			return err
+		})
+		if !r.Others {
 			others = nil
 		}
 	}
@@ -57,7 +65,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	row, err := s.touch(ctx, app, r)
 	if err == nil {
 		if r.Resigns != 0 {
-			wg.Go(func() { s.resign(ctx, app, r.Session, r.Resigns); read() })
+			wg.Go(read)
 		}
 		s.saw(key, row)
 		var p progress

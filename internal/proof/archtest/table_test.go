@@ -21,12 +21,12 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/history", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard", "internal/history", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
 		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
 	},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/history", "internal/hostcheck", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/guard", "internal/history", "internal/hostcheck", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
@@ -37,7 +37,7 @@ var rows = []row{
 		pkg: "deadletter/kinesisletters", why: "letters in another stream",
 		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest"}, sdk: true,
 	},
-	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter"}, sdk: true},
+	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -62,6 +62,7 @@ var rows = []row{
 	{pkg: "internal/dump", why: "an application's progress as a file", ours: []string{"lease", "shard"}},
 	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "internal/change", "internal/streams"}, tests: []string{"shard", "kinesistest", "store/memstore"}, sdk: true},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
+	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
 	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
@@ -111,15 +112,15 @@ var rows = []row{
 	},
 	{
 		pkg: "store/sqlstore", why: "leases in SQL databases; the caller brings the driver",
-		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"},
 	},
 	{
 		pkg: "store/dynamostore", why: "leases in a DynamoDB table of our own shape",
-		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"}, sdk: true,
+		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"}, sdk: true,
 	},
 	{
 		pkg: "store/redisstore", why: "leases in Redis, a script for each call",
-		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"},
 	},
 	{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
@@ -132,7 +133,7 @@ var rows = []row{
 	},
 	{
 		pkg: "sink/s3sink/s3letters", why: "letters of records that were given up, in S3",
-		ours: []string{"deadletter", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3"}, sdk: true,
+		ours: []string{"deadletter", "shard", "internal/guard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3"}, sdk: true,
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
