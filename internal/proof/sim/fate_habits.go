@@ -40,7 +40,7 @@ func (w *world) habitOf(c *call, b *weir.Batch) *habit {
 	if strikes(HandlerNotes) {
 		v.done, v.how = upTo, how
 	}
-	if strikes(HandlerLeaves) && !w.reuses { // which ends what a record is with the call
+	if strikes(HandlerLeaves) && !w.reuses && w.letters == nil && w.sink == nil { // which ends what a record is with the call
 		v.leaves = upTo
 	}
 	if strikes(HandlerConfuses) {
@@ -71,6 +71,12 @@ func (w *world) goesOn(c *call, h *handling) {
 	if h.saved != nil && f == "" { // as whoever hands it on does
 		f = HandlerFails
 	}
+	if f == "" && w.badAt(h.judge.IDs) != nil {
+		f = HandlerFails
+	}
+	if f == HandlerExits && l.pulls {
+		f = HandlerPanics
+	}
 	w.note(l, "handle goes on", c.about, c.n, string(f))
 	if before, after := w.crashes(c); before || after {
 		w.crash(l, string(CrashWaits))
@@ -78,6 +84,11 @@ func (w *world) goesOn(c *call, h *handling) {
 	}
 	took := d.often(0, time.Second)
 	v := verdict{kind: f}
+	if f == HandlerFails && w.crosses != nil {
+		if v.bad = w.badAt(h.judge.IDs); v.bad == nil || d.chance(.5) && v.bad.index > 0 {
+			v.bad = w.crosses.way(&d, h.judge.IDs)
+		}
+	}
 	if f == HandlerSlow {
 		took, v.kind = d.span(time.Second, longestHandler), ""
 		w.judge.Fault(l.who, w.wall().Add(took))
@@ -91,13 +102,14 @@ func (w *world) goesOn(c *call, h *handling) {
 	})
 }
 
-// leaves notes what a call leaves that has failed.
-func (w *world) leaves(c *call, h *handling) {
+// leaves notes what a call leaves that has failed, having named the record before which so many are
+// done.
+func (w *world) leaves(c *call, h *handling, named int) {
 	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End}
 	if left.high = h.upTo; h.saved == nil {
 		left.low = h.upTo
 	}
-	left.low = max(left.low, left.noted(c.life.noted))
+	left.low = max(left.low, named, left.noted(c.life.noted))
 	left.high = max(left.high, left.low)
 	if left.low > 0 {
 		left.attempt = 1 // that failed at what is at the head now
@@ -125,7 +137,7 @@ func (w *world) follows(c *call, h *handling) {
 	delete(l.left, c.about)
 	h.attempt = b.Attempt
 	switch {
-	case len(ids) == 0 && !b.End:
+	case len(ids) == 0 && !b.End && !b.Idle:
 		w.breaks("%s is handed an empty batch of %s that is not its end", l.who, b.Shard)
 	case b.Attempt < 1 || (b.Attempt > 1) == b.FirstFailure.IsZero():
 		w.breaks("%s is handed %s with attempt %d, which failed first at %v", l.who, b.Shard, b.Attempt, b.FirstFailure)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/lease"
 )
 
 // deaf decides whether a handler will ignore its context. It is called by the handler.
@@ -64,6 +65,11 @@ func (w *world) admitHandling(c *call, h *handling) {
 		}
 		h.judge.IDs = append(h.judge.IDs, id)
 	}
+	if w.isLoop() {
+		b.Epoch = l.epochs[lease.Key{Stream: b.Stream, Shard: b.Shard}]
+		h.judge.Epoch = b.Epoch
+		h.judge.Alive = func() bool { return !l.dead.Load() && !c.gone.Load() && l.trusts(b, w.now()) }
+	}
 	leased := w.books.shardAt(about(b.Stream, b.Shard), b.Epoch)
 	if len(h.judge.IDs) > 0 {
 		shard = w.books.home[h.judge.IDs[0]]
@@ -74,9 +80,12 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	h.judge.Shard, h.judge.Amid = shard, w.amid()
 	w.judge.Begin(h.judge, w.wall())
-	kills := w.hasInHand(l, c.about, h.judge.IDs)
-	if w.letters == nil && w.judge.Span == 0 { // what is given up, and what is handed over in parts, leaves nothing behind in one way
+	kills := w.hasInHand(l, h.hand(c.about), h.judge.IDs)
+	if w.isFollowed() {
 		w.follows(c, h)
+	}
+	if wrong := w.checkSize(b, w.settings.batch); wrong != "" {
+		w.breaks("%s is handed a batch of %s that %s", l.who, b.Shard, wrong)
 	}
 
 	took := time.Duration(0)
@@ -88,7 +97,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	v := verdict{}
 	kinds := ofHandler[:len(ofHandler)-1]
-	if len(b.Records) > 1 {
+	if len(b.Records) > 1 && (w.crosses == nil || w.crosses.has(featProgressed)) {
 		kinds = ofHandler
 	}
 	f := Fault("")
@@ -106,14 +115,20 @@ func (w *world) admitHandling(c *call, h *handling) {
 		w.judge.Fault(l.who, w.wall().Add(took))
 	case HandlerFails, HandlerPanics, HandlerStops:
 		v.kind = f
+		if f == HandlerFails && w.crosses != nil && len(h.judge.IDs) > 0 {
+			v.bad = w.crosses.way(&d, h.judge.IDs)
+		}
 	case Checkpoints:
 		v.checkpoint = 1 + d.below(len(b.Records)-1)
 	}
-	if f == "" {
+	if f == "" && !w.isLoop() {
 		v.habit = w.habitOf(c, b)
 	}
 	if f == "" || f == HandlerSlow || f == HandlerIgnores {
 		v.bad = w.badAt(h.judge.IDs)
+		if v.habit != nil && w.crosses != nil { // the end of the habit is to fail at it
+			v.bad = nil
+		}
 	}
 	if kills {
 		f, v = CrashInHandler, verdict{}
@@ -152,13 +167,21 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.habit != nil:
 		if v.habit.done > 0 {
 			w.judge.Noted(h.judge, v.habit.done, w.wall())
+			w.takes(h, v.habit.done)
 		}
 		return // it goes on
+	case v.bad != nil && c.life.pulls: // nobody takes its word for it
 	case v.bad != nil:
+		named := 0
 		if v.bad.named() {
-			w.judge.Noted(h.judge, v.bad.index, w.wall())
+			named = v.bad.index
+			w.judge.Noted(h.judge, named, w.wall())
+			w.takes(h, named)
 		}
 		w.fails(h, v.bad)
+		if w.isFollowed() {
+			w.leaves(c, h, named)
+		}
 	case v.kind == HandlerStops, v.kind == HandlerExits:
 		c.life.stopping = true
 	case v.kind == "":
@@ -171,9 +194,25 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	default:
 		w.fails(h, nil)
 		if w.judge.Span == 0 {
-			w.leaves(c, h)
+			w.leaves(c, h, 0)
 		}
 	}
 	w.judge.Ended(h.judge)
-	w.hasInHand(c.life, c.about, nil)
+	w.hasInHand(c.life, h.hand(c.about), nil)
+}
+
+// hand is what tells the calls of a shard apart whose records are in hand at one time.
+func (h *handling) hand(about string) hand {
+	of := hand{about: about}
+	if len(h.judge.IDs) > 0 {
+		of.key = h.judge.IDs[0].Key
+	}
+	return of
+}
+
+// isFollowed reports whether each call of a handler is held to what the call before it has left.
+// What is given up, and what is handed over in parts or by single records, leaves nothing behind in
+// one way.
+func (w *world) isFollowed() bool {
+	return w.letters == nil && w.judge.Span == 0 && !w.crosses.has(featRecordForm) && !w.isLoop() && !w.crosses.has(featSuspects)
 }

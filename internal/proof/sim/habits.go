@@ -143,7 +143,7 @@ func inTurn(d *dice, n int, f func(i int) error) error {
 func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit) error {
 	where := about(b.Stream, b.Shard)
 	records, d := slices.Clone(b.Records), v.dice // what the handler works with
-	second := &handling{batch: b, judge: h.judge, habit: v, upTo: v.done, attempt: h.attempt}
+	second := &handling{batch: b, judge: h.judge, habit: v, upTo: v.done, attempt: h.attempt, positions: h.positions}
 	if v.confuses {
 		second.wrong = l.kept.confuse(b)
 	}
@@ -171,7 +171,11 @@ func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit)
 	if r.err != nil {
 		return r.err
 	}
-	return r.value.(verdict).end()
+	end := r.value.(verdict)
+	if end.bad != nil {
+		return end.bad.fail(records)
+	}
+	return end.end()
 }
 
 // late is the call of a goroutine that a handler has left behind.

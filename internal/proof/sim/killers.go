@@ -30,10 +30,11 @@ type trial struct {
 	record  shard.Position
 }
 
-// hand is a handler of a shard of one life.
+// hand is a call of a handler of one life: of a shard, and of a key of it.
 type hand struct {
 	life  *life
 	about string
+	key   string
 }
 
 func (w *world) makeKillers() {
@@ -58,19 +59,23 @@ func (w *world) kills(id judge.ID) bool {
 	if w.killers == nil {
 		return false
 	}
+	if w.letters == nil && w.killers.killed[id] > w.killers.after { // or it would do so for ever
+		return false
+	}
 	d := roll(w.seed, "kills "+id.String())
 	return d.chance(.01)
 }
 
 // hasInHand notes what a handler has in hand, nil when it returns, and reports whether one of these
 // records is to end it.
-func (w *world) hasInHand(l *life, about string, ids []judge.ID) (kills bool) {
+func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	if w.killers == nil {
 		return false
 	}
-	delete(w.killers.inHand, hand{l, about})
+	of.life = l
+	delete(w.killers.inHand, of)
 	if len(ids) > 0 {
-		w.killers.inHand[hand{l, about}] = ids
+		w.killers.inHand[of] = ids
 	}
 	for _, id := range ids {
 		kills = kills || w.kills(id)
@@ -101,9 +106,15 @@ func (w *world) mourn(l *life) {
 	if k == nil {
 		return
 	}
+	others := map[string]int{} // records in hand by shard
 	for h, ids := range k.inHand {
 		if h.life == l {
-			if len(ids) == 1 {
+			others[h.about] += len(ids)
+		}
+	}
+	for h, ids := range k.inHand {
+		if h.life == l {
+			if others[h.about] == 1 {
 				k.alone[ids[0]]++
 			}
 			delete(k.inHand, h)
@@ -133,7 +144,7 @@ func (w *world) trials(l *life, session string, progress []lease.Progress) {
 // diedTrying reports whether a worker crashed that was about to try a record, or was taken for dead
 // because its beats did not come through.
 func (w *world) diedTrying(shardOf, position string) bool {
-	v, err := w.store.View(context.Background(), "app", "")
+	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
 		w.breaks("%v", err)
 	}

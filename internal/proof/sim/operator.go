@@ -81,7 +81,7 @@ func (w *world) startSoon(of *worker, d time.Duration) {
 // that its parents' leases do not show to be ended.
 func (o *operator) look() {
 	w := o.w
-	view, err := w.store.View(context.Background(), "app", "")
+	view, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
 		w.breaks("the store cannot be looked at: %v", err)
 		return
@@ -211,7 +211,7 @@ func (o *operator) apply(steps []change.Step) (left int) {
 		o.failed++
 		return len(actions)
 	}
-	did, err := w.store.Apply(context.Background(), "app", actions)
+	did, err := w.store.Apply(context.Background(), w.app, actions)
 	if err != nil {
 		w.breaks("the store refuses what a reset comes to: %v", err)
 		return 0
@@ -264,6 +264,16 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 		if before < len(c.ids) {
 			b.passed[sh.Name] = min(b.passed[sh.Name], n)
 		}
+	}
+	if o.w.killers != nil {
+		for _, id := range wanted { // as often as before
+			delete(o.w.killers.killed, id)
+		}
+	}
+	if o.w.sink != nil { // which says where reading begins, whatever the checkpoint is
+		o.w.judge.Doubted(sh.Name)
+		o.w.faults(judge.Worker{}, 0)
+		return
 	}
 	o.w.judge.Moved(sh.Name, epoch, skipped, wanted, o.w.wall())
 }

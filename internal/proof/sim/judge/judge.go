@@ -181,6 +181,12 @@ func (j *Judge) Exempt(id ID) {
 	}
 }
 
+// Exempted reports whether nobody has to handle a record, and nobody has.
+func (j *Judge) Exempted(id ID) bool {
+	r := j.record(id)
+	return r != nil && r.exempt
+}
+
 // Fault notes something that may make what a worker did be done again by another; the zero Worker
 // stands for all.
 func (j *Judge) Fault(w Worker, at time.Time) {
