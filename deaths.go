@@ -160,6 +160,12 @@ func (l *shardLoop) alone(d *delivery) error {
 		if at := l.term.At(); at != t.deaths.At {
 			t.next(at)
 		}
+		// The owner that died of a later record had handled this one. It comes again when the
+		// sink's position is behind it, and what is noted of the later record stays.
+		if !d.pulled && t.deaths.Alone > 0 && record.Compare(t.deaths.Record) < 0 {
+			d.single()
+			return nil
+		}
 		if t.records <= 0 || time.Since(t.began) >= trialLasts {
 			h.trial = nil
 			return nil
@@ -208,7 +214,7 @@ func (l *shardLoop) tried(d *delivery, err error) {
 	}
 	t := l.handles.trial
 	switch {
-	case t.deaths.Trial == 0:
+	case t.turn == noTurn: // the record was not begun as one that may kill
 	case err == nil:
 		// The next beat has to say both: should the worker die before the next record is begun, its
 		// successor goes on trying.

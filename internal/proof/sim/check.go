@@ -15,16 +15,17 @@ import (
 
 // books are what the checks after each step compare with.
 type books struct {
-	home   map[judge.ID]string       // where each record was put
-	kept   map[string][]container    // what was put into each shard, in order
-	passed map[string]int            // how many of these the checkpoint has passed
-	at     map[epochOf]string        // which shard a lease was of, at an epoch
-	last   map[lease.Key]lease.Lease // as of the last look
-	view   leases                    // the same, in order
-	of     map[string]*life          // whose session is whose
-	ghosts map[string]bool           // sessions of which a beat came when their workers had gone
-	early  map[judge.ID]bool         // put before the application's start
-	pinned map[int64]bool            // the lives of streams in which it has started
+	home    map[judge.ID]string       // where each record was put
+	kept    map[string][]container    // what was put into each shard, in order
+	passed  map[string]int            // how many of these the checkpoint has passed
+	at      map[epochOf]string        // which shard a lease was of, at an epoch
+	last    map[lease.Key]lease.Lease // as of the last look
+	view    leases                    // the same, in order
+	of      map[string]*life          // whose session is whose
+	ghosts  map[string]bool           // sessions of which a beat came when their workers had gone
+	expired map[judge.ID]bool         // they have left the stream
+	early   map[judge.ID]bool         // put before the application's start
+	pinned  map[int64]bool            // the lives of streams in which it has started
 }
 
 // container is one record of the stream, which may hold many.
@@ -42,7 +43,7 @@ type epochOf struct {
 func newBooks() books {
 	return books{
 		home: map[judge.ID]string{}, kept: map[string][]container{}, passed: map[string]int{}, at: map[epochOf]string{},
-		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, ghosts: map[string]bool{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
+		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, ghosts: map[string]bool{}, expired: map[judge.ID]bool{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
 	}
 }
 

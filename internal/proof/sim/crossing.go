@@ -185,12 +185,22 @@ func (w *world) checkSize(b *weir.Batch, most int) string {
 	return ""
 }
 
-// way draws how a handler fails by chance.
-func (c *crossing) way(d *dice, ids []judge.ID) *badly {
-	bad := &badly{index: d.below(len(ids)), how: c.ways[d.below(len(c.ways))], wraps: d.below(wraps)}
+// failsSomewhere draws how a handler fails by chance: never beyond a record that it cannot handle.
+func (w *world) failsSomewhere(d *dice, ids []judge.ID) *badly {
+	c := w.crosses
+	bad := &badly{index: d.below(w.handles(ids)), how: c.ways[d.below(len(c.ways))], wraps: d.below(wraps)}
 	bad.n = 1 + d.below(len(ids)-bad.index)
-	if d.chance(.1) { // more than there are
+	if d.chance(.1) && !c.has(featRecordForm) { // more than there are
 		bad.n += len(ids)
 	}
 	return bad
+}
+
+// handles is how many of the records the handler can handle or fail at: up to the first that it
+// always fails at.
+func (w *world) handles(ids []judge.ID) int {
+	if bad := w.badAt(ids); bad != nil {
+		return bad.index + 1
+	}
+	return len(ids)
 }

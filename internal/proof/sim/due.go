@@ -392,6 +392,9 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 				at = max(at, worked)
 			}
 			may += w.patience()
+			if w.killers != nil && w.letters == nil {
+				may += killerPause
+			}
 		}
 		// a consumer to find, a subscription that another has, and one that is refused for a while
 		if w.reading == weir.FanOut {

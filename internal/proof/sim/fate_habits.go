@@ -19,8 +19,12 @@ type leftover struct {
 }
 
 // habitOf decides what a handler does before it succeeds or fails, nil for nothing.
-func (w *world) habitOf(c *call, b *weir.Batch) *habit {
-	if len(b.Records) == 0 {
+func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
+	n := len(ids)
+	if bad := w.badAt(ids); bad != nil {
+		n = bad.index // what comes after it is not done before it is
+	}
+	if n == 0 {
 		return nil
 	}
 	strikes := func(f Fault) bool {
@@ -29,9 +33,9 @@ func (w *world) habitOf(c *call, b *weir.Batch) *habit {
 	}
 	d := w.dice(c, "habit")
 	v := habit{early: d.chance(.5), dice: dice{d.next()}}
-	upTo := 1 + d.below(len(b.Records))
+	upTo := 1 + d.below(n)
 	if d.chance(.3) {
-		upTo = len(b.Records)
+		upTo = n
 	}
 	how, change := d.below(len(noters)), 1+d.below(len(changers)-1)
 	if strikes(HandlerChanges) {
@@ -77,18 +81,19 @@ func (w *world) goesOn(c *call, h *handling) {
 	if f == HandlerExits && l.pulls {
 		f = HandlerPanics
 	}
-	w.note(l, "handle goes on", c.about, c.n, string(f))
+	bad := (*badly)(nil)
+	if f == HandlerFails && w.crosses != nil {
+		if bad = w.badAt(h.judge.IDs); bad == nil || d.chance(.5) {
+			bad = w.failsSomewhere(&d, h.judge.IDs)
+		}
+	}
+	w.note(l, "handle goes on", c.about, c.n, string(f)+bad.String())
 	if before, after := w.crashes(c); before || after {
 		w.crash(l, string(CrashWaits))
 		return
 	}
 	took := d.often(0, time.Second)
-	v := verdict{kind: f}
-	if f == HandlerFails && w.crosses != nil {
-		if v.bad = w.badAt(h.judge.IDs); v.bad == nil || d.chance(.5) && v.bad.index > 0 {
-			v.bad = w.crosses.way(&d, h.judge.IDs)
-		}
-	}
+	v := verdict{kind: f, bad: bad}
 	if f == HandlerSlow {
 		took, v.kind = d.span(time.Second, longestHandler), ""
 		w.judge.Fault(l.who, w.wall().Add(took))

@@ -116,13 +116,16 @@ func (w *world) admitHandling(c *call, h *handling) {
 	case HandlerFails, HandlerPanics, HandlerStops:
 		v.kind = f
 		if f == HandlerFails && w.crosses != nil && len(h.judge.IDs) > 0 {
-			v.bad = w.crosses.way(&d, h.judge.IDs)
+			v.bad = w.failsSomewhere(&d, h.judge.IDs)
 		}
 	case Checkpoints:
 		v.checkpoint = 1 + d.below(len(b.Records)-1)
+		if bad := w.badAt(h.judge.IDs); bad != nil {
+			v.checkpoint = min(v.checkpoint, bad.index)
+		}
 	}
 	if f == "" && !w.isLoop() {
-		v.habit = w.habitOf(c, b)
+		v.habit = w.habitOf(c, b, h.judge.IDs)
 	}
 	if f == "" || f == HandlerSlow || f == HandlerIgnores {
 		v.bad = w.badAt(h.judge.IDs)
@@ -140,11 +143,12 @@ func (w *world) admitHandling(c *call, h *handling) {
 	if b.End {
 		what += " END"
 	}
+	what += v.bad.String()
 	w.note(l, "handle", c.about, c.n, what)
 	w.after(took, func() {
 		if f == CrashInHandler {
 			if kills {
-				w.killsOneMore(h.judge.IDs)
+				w.killsOneMore(h)
 			}
 			w.crash(l, string(f))
 			return

@@ -21,7 +21,7 @@ func (w *world) admitEmission(c *call, e *emission) {
 		w.breaks("%s: %s", l.who, wrong)
 		return
 	}
-	e.judge = &judge.Batch{Worker: l.who, Shard: of, Epoch: r.Term.Epoch, IDs: ids, End: r.End, Unordered: w.windows.payload != nil, Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	e.judge = &judge.Batch{Worker: l.who, Shard: of, Epoch: r.Term.Epoch, IDs: ids, End: r.End, Unordered: w.windows.payload != nil, Amid: w.amid(), Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
 	w.judge.Begin(e.judge, w.wall())
 
 	took := d.often(0, 300*time.Millisecond)

@@ -3,6 +3,7 @@ package sim
 import (
 	"math/bits"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -156,6 +157,15 @@ func (s featureSet) whole() featureSet {
 		s = s.with(featOpenForm)
 	}
 	return s
+}
+
+// String lists the features of a set.
+func (s featureSet) String() string {
+	var names []string
+	for _, f := range s.all() {
+		names = append(names, f.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // pair is two features, the lesser one first.

@@ -23,6 +23,7 @@ type handling struct {
 	attempt int    // that the batch said, before the handler changed it
 	// of the records, before the handler changed them; only with a sink
 	positions []weir.Position
+	about     string // which shard
 }
 
 // done is how many records the handler has certainly said to be done.
@@ -47,7 +48,7 @@ var errHandler = errors.New("sim: the handler failed")
 func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	h := &handling{batch: b, wrong: l.kept.changed()}
 	if l.w.sink != nil {
-		h.positions = positionsOf(b.Records)
+		h.positions, h.about = positionsOf(b.Records), about(b.Stream, b.Shard)
 	}
 	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: !l.w.isLoop() && l.w.deaf(l, b)}
 	r := l.w.gate.wait(c)
@@ -63,7 +64,7 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 	}
 	if v.checkpoint > 0 {
 		err := b.Checkpoint(ctx, b.Records[v.checkpoint-1])
-		r = l.w.gate.wait(&call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint, attempt: h.attempt, positions: h.positions}})
+		r = l.w.gate.wait(&call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint, attempt: h.attempt, positions: h.positions, about: h.about}})
 		if r.err != nil {
 			return r.err
 		}

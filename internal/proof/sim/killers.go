@@ -16,6 +16,7 @@ type killers struct {
 	after  int                 // Options.SuspectAfter
 	inHand map[hand][]judge.ID // what handlers are at work with
 	alone  map[judge.ID]int    // workers that crashed with it alone in hand, of its shard
+	only   judge.ID            // the one record that kills; only with a sink
 	killed map[judge.ID]int    // workers, by the first record of those in hand that kills
 	ended  map[string]bool     // sessions
 	// what workers said that they would try, a record by itself
@@ -59,11 +60,19 @@ func (w *world) kills(id judge.ID) bool {
 	if w.killers == nil {
 		return false
 	}
-	if w.letters == nil && w.killers.killed[id] > w.killers.after { // or it would do so for ever
+	if w.letters == nil && w.killers.killed[id] >= w.killers.after { // or it would do so for ever
 		return false
 	}
 	d := roll(w.seed, "kills "+id.String())
-	return d.chance(.01)
+	if !d.chance(.01) {
+		return false
+	}
+	// With a sink what was given up comes again, and of two such records one after the other none
+	// is known for long enough.
+	if w.sink != nil && w.killers.only == (judge.ID{}) {
+		w.killers.only = id
+	}
+	return w.sink == nil || w.killers.only == id
 }
 
 // hasInHand notes what a handler has in hand, nil when it returns, and reports whether one of these
@@ -84,7 +93,8 @@ func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 }
 
 // killsOneMore notes that a worker dies of a record, and that it must not be one too many.
-func (w *world) killsOneMore(ids []judge.ID) {
+func (w *world) killsOneMore(h *handling) {
+	ids := h.judge.IDs
 	i := slices.IndexFunc(ids, w.kills)
 	if i < 0 {
 		return
@@ -93,7 +103,8 @@ func (w *world) killsOneMore(ids []judge.ID) {
 	// Beside those that are to die: each time that the position had not been saved when they did,
 	// others were tried in the same process, or what was noted did not come through.
 	if k.killed[ids[i]]++; k.killed[ids[i]] > k.after+1+mostMore {
-		w.breaks("%s has killed %d workers, and is handed over still", ids[i], k.killed[ids[i]])
+		l := w.books.last[lease.Key{Stream: h.batch.Stream, Shard: h.batch.Shard}]
+		w.breaks("%s has killed %d workers, and is handed over still (%d in a batch): %s is noted of %s", ids[i], k.killed[ids[i]], len(ids), l.Deaths, &l)
 	}
 }
 

@@ -63,6 +63,15 @@ var errBad = errors.New("sim: a bad record")
 
 func (f *badly) named() bool { return f.how == names || f.how == rejectsByName || f.how == leavesOut }
 
+// String describes the failure for the history.
+func (f *badly) String() string {
+	if f == nil {
+		return ""
+	}
+	how := [...]string{"without a word", "by name", "rejected", "rejected by name", "", "too old"}[f.how]
+	return fmt.Sprintf(" at %d, %s (%d, %d)", f.index, how, f.n, f.wraps)
+}
+
 // rejects reports whether the handler says that the record can never succeed.
 func (f *badly) rejects() bool { return f.how == rejects || f.how == rejectsByName }
 
@@ -344,7 +353,7 @@ func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 		s.ids[id] = letter.ID
 		s.kept++
 		of := owned{l.who, letter.Epoch, id}
-		w.judge.GivenUp(l.who, letter.Epoch, id, s.again[of], w.wall())
+		w.judge.GivenUp(l.who, letter.Epoch, id, s.again[of] || w.sink != nil, w.wall())
 		s.again[of] = true
 	}
 }

@@ -276,6 +276,11 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 		return
 	}
 	o.w.judge.Moved(sh.Name, epoch, skipped, wanted, o.w.wall())
+	for _, id := range wanted {
+		if b.expired[id] {
+			o.w.judge.Exempt(id)
+		}
+	}
 }
 
 // amid reports whether an operator's reset may have come to an ancestor of a shard, and not to the

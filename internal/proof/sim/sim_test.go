@@ -131,6 +131,9 @@ func (a *tally) add(r Result, cpu time.Duration) {
 func report(t *testing.T, r Result, p Profile, o Options) {
 	t.Errorf("profile %s, seed %d: %s\nAgain: go test ./internal/proof/sim -run TestSimulations -sim.profile=%s -sim.seed=%d -sim.seeds=1 -sim.quick",
 		p.Name, r.Seed, r.Wrong, p.Name, r.Seed)
+	for _, c := range r.Crossed {
+		fmt.Printf("seed %d of %s had on: %v\n", r.Seed, p.Name, c.On)
+	}
 	if *flagShrink > 0 {
 		before := len(r.Struck)
 		r = Shrink(t, r, p, o, *flagShrink)

@@ -203,6 +203,7 @@ func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
 		for _, c := range x.books.kept[sh.Name] {
 			if c.number == number {
 				for _, id := range c.ids {
+					x.books.expired[id] = true
 					x.judge.Exempt(id)
 				}
 			}

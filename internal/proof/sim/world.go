@@ -135,7 +135,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	skew := roll(seed, "skew")
 	all.skew = skew.span(-10*time.Minute, 10*time.Minute)
 	for i := range max(p.Apps, 1) {
-		all.apps = append(all.apps, newWorld(all, seed, i, p.filled()))
+		newWorld(all, seed, i, p.filled())
 	}
 	for _, w := range all.apps {
 		w.prepare(o)
@@ -165,14 +165,15 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	return r
 }
 
-// newWorld makes the i-th application of a simulation.
-func newWorld(all *shared, seed uint64, i int, p Profile) *world {
+// newWorld adds the i-th application of a simulation.
+func newWorld(all *shared, seed uint64, i int, p Profile) {
 	w := &world{
 		shared: all, app: "app", seed: seed, profile: p, judge: judge.New(), books: newBooks(), duties: newDuties(), odds: map[oddsKey][]odds{},
 	}
 	if i > 0 {
 		w.app, w.seed = otherApp, mix(seed*golden+uint64(i))
 	}
+	all.apps = append(all.apps, w)
 	w.makeCrossing(seed)
 	if pushed := roll(w.seed, "pushed"); pushed.chance(w.profile.Pushed) {
 		w.reading = weir.FanOut
@@ -180,7 +181,6 @@ func newWorld(all *shared, seed uint64, i int, p Profile) *world {
 	if reuses := roll(w.seed, "reuses"); reuses.chance(w.profile.Reuses) {
 		w.reuses = true
 	}
-	return w
 }
 
 // otherApp is the second application of a simulation of two.

@@ -416,6 +416,9 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 		j.breaks("%s gives %s up, which nobody put", by, id)
 		return
 	}
+	if epoch < j.shard(r.shard).counts { // somebody has moved the checkpoint since
+		return
+	}
 	low := j.low[id.Key]
 	same := r.done && r.by == by && r.epoch == epoch
 	if j.Span > 0 && j.faulty(by, r.at.Add(-j.Grace)) {
