@@ -81,6 +81,9 @@ func (w *world) goesOn(c *call, h *handling) {
 	if f == HandlerExits && l.pulls {
 		f = HandlerPanics
 	}
+	if w.crosses.has(featRecordForm) && h.done() > 0 && (f == HandlerFails || f == HandlerPanics || f == HandlerCancels) {
+		f = "" // or the failure would be one of the next record, which was not handed over
+	}
 	bad := (*badly)(nil)
 	if f == HandlerFails && w.crosses != nil {
 		if bad = w.badAt(h.judge.IDs); bad == nil || d.chance(.5) {

@@ -42,12 +42,13 @@ func (w *world) admitHandling(c *call, h *handling) {
 		if d.chance(.3) {
 			f = HandlerFails
 		}
-		w.note(l, "handle goes on", c.about, c.n, string(f))
+		bad := w.badAt(h.judge.IDs)
+		w.note(l, "handle goes on", c.about, c.n, string(f)+bad.String())
 		if before, after := w.crashes(c); before || after {
 			w.crash(l, string(CrashWaits))
 			return
 		}
-		w.after(d.often(0, time.Second), func() { w.answer(c, reply{value: verdict{kind: f}}) })
+		w.after(d.often(0, time.Second), func() { w.answer(c, reply{value: verdict{kind: f, bad: bad}}) })
 		return
 	}
 	b := h.batch
@@ -120,8 +121,8 @@ func (w *world) admitHandling(c *call, h *handling) {
 		}
 	case Checkpoints:
 		v.checkpoint = 1 + d.below(len(b.Records)-1)
-		if bad := w.badAt(h.judge.IDs); bad != nil {
-			v.checkpoint = min(v.checkpoint, bad.index)
+		if bad := w.badAt(h.judge.IDs); bad != nil && bad.index < v.checkpoint {
+			v.checkpoint, v.bad = 0, bad
 		}
 	}
 	if f == "" && !w.isLoop() {

@@ -69,6 +69,9 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 			return r.err
 		}
 		v = r.value.(verdict)
+		if v.bad != nil {
+			return v.bad.fail(b.Records)
+		}
 	}
 	return v.end()
 }

@@ -68,11 +68,14 @@ func (w *world) kills(id judge.ID) bool {
 		return false
 	}
 	// With a sink what was given up comes again, and of two such records one after the other none
-	// is known for long enough.
-	if w.sink != nil && w.killers.only == (judge.ID{}) {
+	// is known for long enough. Where nothing is given up the pauses grow with each that kills.
+	if w.sink == nil && w.letters != nil {
+		return true
+	}
+	if w.killers.only == (judge.ID{}) {
 		w.killers.only = id
 	}
-	return w.sink == nil || w.killers.only == id
+	return w.killers.only == id
 }
 
 // hasInHand notes what a handler has in hand, nil when it returns, and reports whether one of these

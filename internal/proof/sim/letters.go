@@ -348,6 +348,7 @@ func (w *world) skewed() time.Duration { return w.skew.Abs() + time.Second }
 // keepLetters notes that letters are durable, of which their worker has not heard yet.
 func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	s := w.letters
+	w.judge.Moving = w.amid()
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
 		s.ids[id] = letter.ID
