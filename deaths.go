@@ -160,11 +160,16 @@ func (l *shardLoop) alone(d *delivery) error {
 		if at := l.term.At(); at != t.deaths.At {
 			t.next(at)
 		}
-		// The owner that died of a later record had handled this one. It comes again when the
-		// sink's position is behind it, and what is noted of the later record stays.
-		if !d.pulled && t.deaths.Alone > 0 && record.Compare(t.deaths.Record) < 0 {
-			d.single()
-			return nil
+		if !d.pulled && t.deaths.Alone > 0 && !t.deaths.Record.IsZero() {
+			switch order := record.Compare(t.deaths.Record); {
+			case order < 0:
+				// The owner that died of a later record had handled this one. It comes again when the
+				// sink's position is behind it, and what is noted of the later record stays.
+				d.single()
+				return nil
+			case order > 0: // the record that they died of is not here any more
+				t.deaths.Tried, t.deaths.Alone = 0, 0
+			}
 		}
 		if t.records <= 0 || time.Since(t.began) >= trialLasts {
 			h.trial = nil

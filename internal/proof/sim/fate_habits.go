@@ -38,6 +38,9 @@ func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 		upTo = n
 	}
 	how, change := d.below(len(noters)), 1+d.below(len(changers)-1)
+	if w.crosses.has(featRecordForm) {
+		how %= 3 // those that do not wait, and cannot fail when the record is done
+	}
 	if strikes(HandlerChanges) {
 		v.change = change
 	}

@@ -192,7 +192,8 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)
-		if !c.life.pulls { // who says later what is done
+		// A function that pulls says later what is done. A loop does not hear that its term is over.
+		if !c.life.pulls && (!w.isLoop() || h.judge.Alive()) {
 			w.judge.Acked(h.judge, n)
 		}
 	case c.life.pulls: // it asks the sink again

@@ -100,8 +100,18 @@ func (o *operator) look() {
 			o.choose(view.Leases, listed.Now)
 		}
 		steps, err := change.Reset(listed, view.Leases, o.wish)
+		if err != nil && w.profile.Rates[Trim] > 0 && !slices.ContainsFunc(listed.Shards, func(s shard.Shard) bool { return s.ID == o.wish.Shard }) {
+			w.note(nil, "reset", o.wish.Shard, 0, "its shard has left the stream")
+			w.operator = nil
+			return
+		}
 		if err != nil {
 			w.breaks("a reset to %s is refused: %v", o.wish.To, err)
+			return
+		}
+		if w.sink != nil && slices.ContainsFunc(steps, func(s change.Step) bool { return w.sink.at[about(s.Stream, s.Shard)].IsZero() }) {
+			w.note(nil, "reset", "", 0, "the sink has nothing of a shard, so the checkpoint counts there")
+			w.operator = nil
 			return
 		}
 		o.unchanged(steps, view.Leases)
