@@ -91,6 +91,9 @@ func (w *world) makeCrossing(seed uint64) {
 			delete(p.Rates, fault)
 		}
 	}
+	if c.has(featSuspects) { // the version before notes no deaths
+		p.Older = 0
+	}
 	if w.isFirst() {
 		w.skew = d.span(-2*time.Second, 2*time.Second) // or records would be too old for minutes
 	}

@@ -86,6 +86,7 @@ func (o *operator) look() {
 		w.breaks("the store cannot be looked at: %v", err)
 		return
 	}
+	view.Leases = slices.DeleteFunc(view.Leases, func(l lease.Lease) bool { return l.Stream != o.st.name })
 	if len(view.Leases) == 0 { // the command says so, and ends
 		w.operator = nil
 		return
@@ -281,6 +282,9 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 		}
 	}
 	if o.w.sink != nil { // which says where reading begins, whatever the checkpoint is
+		for _, id := range skipped {
+			o.w.judge.MayPass(id)
+		}
 		o.w.judge.Doubted(sh.Name)
 		o.w.faults(judge.Worker{}, 0)
 		return
