@@ -160,6 +160,17 @@ func (l *shardLoop) alone(d *delivery) error {
 		if at := l.term.At(); at != t.deaths.At {
 			t.next(at)
 		}
+		if !d.pulled && t.deaths.Alone > 0 && !t.deaths.Record.IsZero() {
+			switch order := record.Compare(t.deaths.Record); {
+			case order < 0:
+				// The owner that died of a later record had handled this one. It comes again when the
+				// sink's position is behind it, and what is noted of the later record stays.
+				d.single()
+				return nil
+			case order > 0: // the record that they died of is not here any more
+				t.deaths.Tried, t.deaths.Alone = 0, 0
+			}
+		}
 		if t.records <= 0 || time.Since(t.began) >= trialLasts {
 			h.trial = nil
 			return nil
@@ -208,7 +219,7 @@ func (l *shardLoop) tried(d *delivery, err error) {
 	}
 	t := l.handles.trial
 	switch {
-	case t.deaths.Trial == 0:
+	case t.turn == noTurn: // the record was not begun as one that may kill
 	case err == nil:
 		// The next beat has to say both: should the worker die before the next record is begun, its
 		// successor goes on trying.

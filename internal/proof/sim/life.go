@@ -59,10 +59,11 @@ type life struct {
 	hindered hindered
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
 	// records up to which a goroutine noted progress after its call, and at which epoch
-	noted map[judge.ID]uint64
-	kept  kept
-	tries tries
-	pins  map[string]int64 // when it last learned which shards are open, by stream
+	noted  map[judge.ID]uint64
+	kept   kept
+	tries  tries
+	epochs map[lease.Key]uint64 // of the leases that it last held; only where it is a loop
+	pins   map[string]int64     // when it last learned which shards are open, by stream
 }
 
 // retryMax bounds the pause after a failure.
@@ -119,13 +120,14 @@ func (l *life) unparkAll() {
 func (w *world) start(of *worker) {
 	of.lifes++
 	l := &life{
-		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
+		w: w, of: of, index: w.begun, who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
 		counts: map[string][]counted{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
-		left: map[string]*leftover{}, noted: map[judge.ID]uint64{},
+		left: map[string]*leftover{}, noted: map[judge.ID]uint64{}, epochs: map[lease.Key]uint64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
 	w.lives = append(w.lives, l)
+	w.begun++
 	st, version := lease.Store(store{l}), ""
 	if older := roll(w.seed, "version "+l.who.String()); older.chance(w.profile.Older) {
 		l.older = true
@@ -154,9 +156,13 @@ func (w *world) start(of *worker) {
 		}
 		l.pulls = true
 		run = func() error { return c.RunShards(l.ctx, h) }
-	case w.sink != nil:
+	case w.sink != nil, w.crosses.has(featOpenForm), w.crosses.has(featPullForm):
 		h := l.shardHandlers()
 		run = func() error { return c.RunShards(l.ctx, h) }
+	case w.crosses.has(featRecordForm):
+		run = func() error { return c.Run(l.ctx, weir.HandlerFunc(l.eachRecord)) }
+	case w.isLoop():
+		run = func() error { return l.loop(c) }
 	}
 	go func() {
 		err := run()
@@ -181,14 +187,16 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		give = w.letters.policy
 		give.To = deadletter.Func(l.put)
 	}
-	return weir.Options{
-		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
+	opts := weir.Options{
+		App: w.app, Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
 		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
 		GiveUp: give, Filter: w.filter(), Parallel: w.parallel, SuspectAfter: w.suspectAfter(), Events: l.hooks(),
 	}
+	w.crosses.options(&opts, by)
+	return opts
 }
 
 // crash ends a life at once: nothing of it reaches anything any more.
@@ -288,12 +296,20 @@ func asked[T any](c *call) (T, error) {
 	return v, r.err
 }
 
+// names notes an application that the life names to the store, if it is not its own.
+func (l *life) names(app string) {
+	if app != l.w.app {
+		l.w.foreign.Store(&app)
+	}
+}
+
 // The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is
 // over.
 
 func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 
-func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.Orders, error) {
+func (s store) Beat(ctx context.Context, app string, report lease.Report) (lease.Orders, error) {
+	s.l.names(app)
 	b := s.l.w.gate.newBeat()
 	b.report, b.call = report, call{life: s.l, op: "beat", ctx: ctx, body: b, deaf: true}
 	r := s.l.w.gate.wait(&b.call)
@@ -307,19 +323,23 @@ func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.O
 	return o, err
 }
 
-func (s store) View(ctx context.Context, _, since string) (lease.View, error) {
+func (s store) View(ctx context.Context, app, since string) (lease.View, error) {
+	s.l.names(app)
 	return ask[lease.View](ctx, s, "view", viewCall{since})
 }
 
-func (s store) Apply(ctx context.Context, _ string, actions []lease.Action) ([]bool, error) {
+func (s store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	s.l.names(app)
 	return ask[[]bool](ctx, s, "apply", applyCall{actions})
 }
 
-func (s store) Lead(ctx context.Context, _, session string, term uint64) (bool, error) {
+func (s store) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
+	s.l.names(app)
 	return ask[bool](ctx, s, "lead", leadCall{session, term})
 }
 
-func (s store) Leave(ctx context.Context, _ string, r lease.Report) error {
+func (s store) Leave(ctx context.Context, app string, r lease.Report) error {
+	s.l.names(app)
 	_, err := ask[any](ctx, s, "leave", leaveCall{r})
 	if errors.Is(err, errDead) {
 		return nil

@@ -31,6 +31,9 @@ type Profile struct {
 	Parallel bool
 	Filters  bool // Options.Filter drops records
 	Windows  bool // handlers are those of package window; in some seeds Options.Filter drops records
+	// the seed draws what is on from the covering list; see [covering]
+	Crosses bool
+	Apps    int // how many applications there are, one if 0
 	// how many there are; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
 	Records time.Duration
@@ -176,6 +179,11 @@ var long = []Profile{
 		Name: "reset-keys", Parallel: true, Pushed: .3, Records: 150 * time.Millisecond, Rates: all(storeFaults, handlerFaults, map[Fault]float64{
 			Resets: 40, HandlerSlow: .03, HandlerIgnores: .01, CrashBefore: .0004, CrashAfter: .0004, Crash: 20, Leaves: 60, LongPause: 10, Throttled: .02, ShortPage: .05, Split: 40, Merge: 20,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
+	},
+	{Name: "crossings", Crosses: true, Records: 400 * time.Millisecond, Rates: allCrossingFaults, Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 4}, Lasts: [2]time.Duration{90 * time.Second, 4 * time.Minute}},
+	{
+		Name: "applications", Crosses: true, Apps: 2, Older: .3, Streams: [2]int{2, 2}, Records: 300 * time.Millisecond, Rates: allCrossingFaults, Repeats: true,
+		Workers: [2]int{1, 3}, Shards: [2]int{2, 6}, Lasts: [2]time.Duration{90 * time.Second, 4 * time.Minute},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }
