@@ -73,6 +73,11 @@ type ShardHandlers struct {
 	// it has none of its records. Where it knows no ancestor either, the lease's word counts: the
 	// sink is new, or removes what it knew of shards that have ended.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
+
+	// KeepsRecords is true if the handlers use records of a batch after they have asked for the
+	// next one or returned. RunShards then refuses [Options].ReuseBuffers, which would change these
+	// records. Defaults to false.
+	KeepsRecords bool
 }
 
 // RunShards is [Consumer.Run] with a handler of its own for each term.
@@ -82,6 +87,9 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	}
 	if err := h.check(); err != nil {
 		return err
+	}
+	if h.KeepsRecords && c.opts.ReuseBuffers {
+		return errors.New("weir: RunShards with handlers that keep records (ShardHandlers.KeepsRecords) would write changed records with Options.ReuseBuffers: leave it out")
 	}
 	if h.Pull != nil && c.opts.Filter.NotJSON == FailNotJSON {
 		return errors.New("weir: RunShards with ShardHandlers.Pull has no failures of records: Options.Filter.NotJSON must be PassNotJSON or DropNotJSON")
