@@ -307,15 +307,20 @@ func (p *part) Return() {
 	if f == nil {
 		return
 	}
-	p.wire.Reset()
-	*p = part{wire: p.wire}
-	p.wire.Memory = nil
+	p.reset()
 	partPool.Put(p)
 	f.mu.Lock()
 	f.parts--
 	f.bytes -= int32(bytes)
 	f.roomier()
 	f.mu.Unlock()
+}
+
+// reset makes p as good as new, except that it keeps the slice of its records.
+func (p *part) reset() {
+	p.wire.Reset()
+	*p = part{wire: p.wire}
+	p.wire.Memory = nil
 }
 
 // What follows is called with the lock held.
