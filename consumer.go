@@ -3,10 +3,10 @@ package weir
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
@@ -22,7 +22,7 @@ type Consumer struct {
 	counted counters
 	judge   judge
 
-	mu       sync.Mutex
+	mu       lock.Mutex[lock.Consumer]
 	loops    map[*shardLoop]struct{} // that run
 	runs     map[*run]struct{}       // that have not returned
 	returned bool                    // one has

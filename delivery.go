@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -32,7 +33,7 @@ type delivery struct {
 	parallel *keyDelivery   // what it is among those of other keys; nil if they are handled one after the other
 
 	attempts
-	mu sync.Mutex
+	mu lock.Mutex[lock.Delivery]
 	progress
 	use uint64 // how often it was used before: what a Batch says of an earlier use is over
 }

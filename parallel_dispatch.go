@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/lanes"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
@@ -28,7 +29,7 @@ type dispatcher struct {
 	changed  chan struct{} // sent to when there is more room and the loop waits for it
 	waits    bool          // for a place; with the lock of those
 
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Runner]
 	span    *lanes.Span
 	paused  pauses
 	timer   *time.Timer    // until the first pause is over

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
@@ -22,7 +23,7 @@ import (
 // Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are
 // small.
 type Feed struct {
-	mu sync.Mutex // guards what is not said to be somebody else's
+	mu lock.Mutex[lock.Feed] // guards what is not said to be somebody else's
 
 	sched *Scheduler
 	share memory.Share
