@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
@@ -23,7 +23,7 @@ type Consumer struct {
 	counted counters
 	judge   judge
 
-	mu       sync.Mutex
+	mu       lock.Mutex[lock.Consumer]
 	loops    map[*shardLoop]struct{} // that run
 	runs     map[*run]struct{}       // that have not returned
 	returned bool                    // one has

@@ -3,10 +3,10 @@ package weir
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
@@ -50,7 +50,7 @@ const (
 // turns are those of a process: of several records that were tried at once nobody knows which
 // killed it.
 type turns struct {
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Turns]
 	taken   int // in all
 	single  bool
 	waiting int           // for one with nothing beside it

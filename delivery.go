@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -32,7 +33,7 @@ type delivery struct {
 	parallel *keyDelivery   // what it is among those of other keys; nil if they are handled one after the other
 
 	attempts
-	mu sync.Mutex
+	mu lock.Mutex[lock.Delivery]
 	progress
 	use uint64 // how often it was used before: what a Batch says of an earlier use is over
 }
@@ -251,8 +252,10 @@ func (d *delivery) close() {
 	defer d.mu.Unlock()
 	d.over, d.first = true, nil
 	d.kept.release()
-	if d.copies != nil && !d.loop.in.poison { // else whoever keeps them would not see nonsense
+	if d.copies != nil && !d.loop.in.poison { // in that mode a handler that kept them must see nonsense
+		emptied(d.copies)
 		copiesPool.Put(d.copies)
+		d.copies = nil // they belong to another delivery now
 	}
 }
 

@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
@@ -17,7 +17,7 @@ import (
 
 // givingUp is what the shards of a run share about giving records up.
 type givingUp struct {
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Failures]
 	worked  time.Time // when the last call of a handler began that succeeded
 	allowed allowance
 	gaveUp  map[lease.Key]gaveUp // lately; nil before there is any

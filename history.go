@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/history"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/seqtime"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
@@ -30,7 +31,7 @@ type sampler struct {
 	writer *history.Writer
 	writes string // the session that writer is for
 
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Sampler]
 	session string // "" before the first beat was answered
 	looks   int    // in this minute
 	noted   map[lease.Key]noted

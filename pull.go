@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/retry"
 )
 
@@ -72,7 +72,7 @@ type puller struct {
 	done    chan struct{} // closed when the function has returned, with
 	err     error
 
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Puller]
 	yielded Position // after the last record that was handed over
 
 	handed Position              // after the last record that the function got; of the shard's goroutine

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
@@ -28,7 +28,7 @@ type shardLoop struct {
 	term   *group.Term
 	source pages
 
-	mu         sync.Mutex
+	mu         lock.Mutex[lock.Shard]
 	state      ShardState // of handling; empty when there is nothing to handle
 	since      mono.Time
 	rate       supervise.Rate  // of what is handled
@@ -412,6 +412,7 @@ func panicked(who string, p any) error { return &PanicError{who, p, string(debug
 // contained turns a panic of the user's code into an error, so that it is retried like one and
 // cannot take the process down.
 func contained(who string, f func() error) (err error) {
+	lock.Free(who)
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(who, p)

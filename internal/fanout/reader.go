@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/retry"
@@ -44,7 +44,7 @@ type Reader struct {
 	limit        int32        // of Poll, at first
 	rest         source.Doing // while polling: what the wait for the next read is
 
-	mu     sync.Mutex
+	mu     lock.Mutex[lock.Reader]
 	status source.Status
 	live   *subscription // that Status describes
 }

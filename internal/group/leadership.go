@@ -3,9 +3,9 @@ package group
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -22,7 +22,7 @@ type leadership struct {
 	looked chan struct{} // look now
 	done   chan struct{} // closed when run has returned
 
-	mu     sync.Mutex
+	mu     lock.Mutex[lock.Leadership]
 	won    bool
 	alone  bool // the last view showed nobody who could take over
 	fatal  error

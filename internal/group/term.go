@@ -3,9 +3,9 @@ package group
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -22,7 +22,7 @@ type Term struct {
 	poke    func() // makes the beat loop beat at once
 	gone    func() // hears once that nobody waits for the reader any more
 
-	mu       sync.Mutex
+	mu       lock.Mutex[lock.Term]
 	reader   readerState
 	woken    bool       // while it runs: not to be parked
 	ended    bool       // Context has, before trust; why says with what

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
 // Budget bounds the bytes of records that a process has read and not yet handled, whatever the
@@ -26,7 +27,7 @@ import (
 //
 // It may be used concurrently.
 type Budget struct {
-	mu       sync.Mutex
+	mu       lock.Mutex[lock.Budget]
 	half     int
 	shares   int
 	reserved int       // in use, of the guaranteed half

@@ -6,8 +6,9 @@ package notify
 import (
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
 // Class says what becomes of a call for which there is no room.
@@ -38,7 +39,7 @@ type Queue struct {
 	wake   chan struct{} // has one element when there is something to do
 	done   chan struct{} // closed when Run has returned
 
-	mu          sync.Mutex
+	mu          lock.Mutex[lock.Queue]
 	first, last *call
 	n           int
 	states      map[any]*call // that wait, by key
@@ -158,6 +159,7 @@ type Panic struct {
 func (p *Panic) Error() string { return fmt.Sprintf("panicked: %v", p.Value) }
 
 func contained(do func()) (err error) {
+	lock.Free("a hook or the logger")
 	defer func() {
 		if p := recover(); p != nil {
 			err = &Panic{p, string(debug.Stack())}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
@@ -22,7 +23,7 @@ import (
 // Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are
 // small.
 type Feed struct {
-	mu sync.Mutex // guards what is not said to be somebody else's
+	mu lock.Mutex[lock.Feed] // guards what is not said to be somebody else's
 
 	sched *Scheduler
 	share memory.Share
@@ -307,15 +308,20 @@ func (p *part) Return() {
 	if f == nil {
 		return
 	}
-	p.wire.Reset()
-	*p = part{wire: p.wire}
-	p.wire.Memory = nil
+	p.reset()
 	partPool.Put(p)
 	f.mu.Lock()
 	f.parts--
 	f.bytes -= int32(bytes)
 	f.roomier()
 	f.mu.Unlock()
+}
+
+// reset makes p as good as new, except that it keeps the slice of its records.
+func (p *part) reset() {
+	p.wire.Reset()
+	*p = part{wire: p.wire}
+	p.wire.Memory = nil
 }
 
 // What follows is called with the lock held.
