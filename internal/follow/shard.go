@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weir-go/weir/internal/polling"
@@ -19,7 +18,6 @@ type Shard struct {
 	At            shard.Position // where reading began
 	in            *Stream
 	started, done bool
-	crowded       atomic.Bool   // it waits for memory
 	feed          *polling.Feed // nil while it is not polled
 	lost          error         // that it has left the stream
 
