@@ -226,6 +226,13 @@ func (s *Share) wait(ctx context.Context, n int, open bool) (Grant, error) {
 	return Grant{}, fmt.Errorf("%w: %d bytes: %w", ErrNoMemory, n, context.Cause(ctx))
 }
 
+// HasReserve reports whether the share may exceed the budget.
+func (s *Share) HasReserve() bool {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return s.reserve
+}
+
 // Exceed takes n bytes beyond the budget and reports whether it did, which it does if the share has
 // the reserve.
 func (s *Share) Exceed(n int) bool {

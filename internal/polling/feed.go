@@ -38,8 +38,6 @@ type Feed struct {
 	granted int32 // bytes that it may take
 	// bytes of memory that a record of the last answer with records needed, on average; 0 before it
 	mean int32
-	// bytes of memory that the next answer will probably need; 0 when it will probably be small
-	expects int32
 	// bytes that the last reservation got, if it was less than it should have been; 0 if not
 	had int32
 
@@ -50,8 +48,7 @@ type Feed struct {
 	hungry bool // Next had nothing to hand over since the last read
 	asleep bool // whoever takes pages wants to be woken
 	short  bool // the last read lacked memory: the next one waits until everything was handled
-	// the share has the reserve of the budget for the next read, which asks for one record
-	reserve bool
+	small  bool // the next answer will probably be small, because the last one reached the tip
 	// the next one will probably bring nothing, and soon; not changed while the feed is in a list
 	// of the scheduler
 	light bool
@@ -66,7 +63,7 @@ type Feed struct {
 	since   mono.Time     // it is doing that
 	trying  mono.Time     // see [Status]
 	behind  time.Duration // see [Status]
-	starved mono.Time     // since when it has waited for expects, with nothing of its own to be handled
+	starved mono.Time     // since when it has waited for what expects returns, with nothing of its own to be handled
 	queue   *part
 	fault   *fault             // nil while all has been well
 	wake    chan struct{}      // not nil once somebody waits instead of being called
@@ -143,7 +140,7 @@ var (
 // NewFeed makes a feed that begins to read with the first Next. What poll says holds, but that it
 // is the owner who hears of it; memory is taken from a share of the budget of its own.
 func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *Feed {
-	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), expects: window, since: mono.Now(), behind: -1}
+	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), since: mono.Now(), behind: -1}
 	f.poll.Listener = owner
 	budget.Open(&f.share)
 	return f

@@ -48,11 +48,11 @@ func admissionOf(had, parts int, fits, late bool) admission {
 func (f *Feed) admit(now mono.Time) bool {
 	record := int(f.mean) + int(f.mean)/4 // records differ
 	want := 0
-	if f.expects > 0 {
-		want = max(min(int(f.expects), ahead), record)
+	if !f.small {
+		want = max(min(f.expects(), ahead), record)
 	}
 	switch {
-	case f.reserve || f.granted > 0: // it has waited in line
+	case f.granted > 0 || f.needs > 0 && f.share.HasReserve(): // it has waited in line
 		f.starved = 0
 		return true
 	case f.needs > 0:
@@ -88,7 +88,7 @@ func (f *Feed) admit(now mono.Time) bool {
 	f.starved, f.granted = 0, int32(have)
 	if f.had = 0; have < want {
 		f.had = int32(have)
-		f.limit = slower(f.limit, have, int(f.limit), int(f.expects))
+		f.limit = slower(f.limit, have, int(f.limit), f.expects())
 	}
 	return true
 }
@@ -99,7 +99,7 @@ func (f *Feed) standInLine(now mono.Time) bool {
 	f.starved = 0
 	got, there := f.share.Await(int(f.needs), f.served)
 	if there {
-		f.granted, f.reserve = int32(got.Bytes), got.Reserve
+		f.granted = int32(got.Bytes)
 		return true
 	}
 	f.state = queued
@@ -116,7 +116,7 @@ func (f *Feed) served(got memory.Grant) {
 	if f.state != queued || got.Err != nil {
 		return
 	}
-	f.granted, f.reserve = int32(got.Bytes), got.Reserve
+	f.granted = int32(got.Bytes)
 	f.state = scheduled
 	f.sched.at(f, 0)
 }
@@ -156,7 +156,7 @@ func (r reading) after(err error, got taken, hungry, parts bool, mean, most int3
 	if err == nil && (hungry || got.bytes > room) {
 		r.limit = portion(limit, most, room, got.records, got.bytes)
 	}
-	if err == nil && got.whole && got.memory > 0 { // else a larger one would not fit
+	if err == nil && got.whole && got.records > 0 && got.memory > 0 { // else a larger one would not fit
 		r.limit = max(1, min(r.limit, fitting(share, got.records, got.memory)))
 	}
 	if got.records > 0 || got.tip {
@@ -193,10 +193,19 @@ func (f *Feed) adapt(err error, got taken) {
 	f.hungry = false
 	switch {
 	case got.tip:
-		f.expects, f.had = 0, 0
+		f.small, f.had = true, 0
 	case got.records > 0:
-		f.expects = int32(min(int64(f.mean)*int64(min(f.limit, most)), math.MaxInt32))
+		f.small = false
 	}
+}
+
+// expects returns how many bytes of memory the next answer will probably need if it is not small. It
+// is called with the lock held.
+func (f *Feed) expects() int {
+	if f.mean == 0 {
+		return window
+	}
+	return int(f.mean) * int(min(f.limit, f.poll.Limit))
 }
 
 // grant makes sure that the next part may take so many bytes. It is called with the lock held.
@@ -222,16 +231,14 @@ func shortage(err error) *codec.NoMemoryError {
 // TryTake takes between least and most bytes, or none. With the reserve it takes most.
 func (f *Feed) TryTake(least, most int) int {
 	f.mu.Lock()
-	n, reserve := min(int(f.granted), most), f.reserve
+	n, line := min(int(f.granted), most), f.needs > 0
 	f.granted -= int32(n)
 	f.mu.Unlock()
 	if n == most {
 		return n
 	}
-	if reserve {
-		if f.share.TryTake(most-n, most-n) > 0 || f.share.Exceed(most-n) {
-			return most
-		}
+	if line && f.share.HasReserve() && (f.share.TryTake(most-n, most-n) > 0 || f.share.Exceed(most-n)) {
+		return most
 	}
 	more := f.share.TryTake(max(least-n, 1), most-n)
 	if n+more < least {
@@ -250,11 +257,9 @@ func (f *Feed) Give(n int) { f.share.Give(n) }
 // ungrant gives back what was waited for and not needed.
 func (f *Feed) ungrant() {
 	f.mu.Lock()
-	n, reserve := f.granted, f.reserve
-	f.granted, f.reserve = 0, false
+	n := f.granted
+	f.granted = 0
 	f.mu.Unlock()
 	f.share.Give(int(n))
-	if reserve {
-		f.share.Done()
-	}
+	f.share.Done()
 }

@@ -196,9 +196,9 @@ func (f *Feed) request(l *lane) wire.Request {
 	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, int(f.granted)), &l.line
 	if f.needs > 0 {
 		r.Limit = 1
-	}
-	if f.reserve { // as large as the answer is
-		r.Window = codec.MostBody
+		if f.share.HasReserve() { // the window is as large as the answer
+			r.Window = codec.MostBody
+		}
 	}
 	return r
 }
