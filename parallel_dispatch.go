@@ -114,7 +114,7 @@ func (s *dispatcher) add(run []source.Record, behind time.Duration, upTo Positio
 	}
 	err := s.await(func() bool { return s.roomFor(len(run), bytes) })
 	if err == nil {
-		err = s.share.Take(s.l.term.Reading(), bytes)
+		err = s.share.Keep(s.l.term.Reading(), bytes)
 	}
 	if err != nil {
 		return err

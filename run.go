@@ -86,31 +86,32 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 // run is one Run of a consumer: what its shards share.
 type run struct {
 	*Consumer
-	opts      Options      // with the logger and what is told through the queue
-	repeats   *slog.Logger // the same logger, which limits repeated lines
-	queue     *notify.Queue
-	tell      hooks
-	dropping  atomic.Bool    // events are, and that was told
-	gone      sync.Map       // streams by name, and when it was logged that they do not exist
-	panics    sync.Map       // of PanicError.Who: its text at the last panic whose stack was logged
-	handler   Handler        // of all shards; nil with
-	shards    *ShardHandlers // … which make one for each term
-	lineage   *lineage
-	values    context.Context // Run's, without its end
-	poison    bool            // whether handlers write into Data is looked at
-	caller    *wire.Caller
-	scheduler polling.Scheduler
-	budget    *memory.Budget
-	givingUp  givingUp
-	holds     holds
-	places    places // of handlers, with Options.Parallel
-	turns     turns
-	consumers *fanout.Consumers // nil when it polls
-	streams   streams.Set
-	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks
-	setups    sync.Map   // source.Stream to *source.Setup
-	catalog   streams.Catalog
-	sampler   *sampler // nil if nothing is kept of how shards stood
+	opts       Options      // with the logger and what is told through the queue
+	repeats    *slog.Logger // the same logger, which limits repeated lines
+	queue      *notify.Queue
+	tell       hooks
+	dropping   atomic.Bool    // events are, and that was told
+	gone       sync.Map       // streams by name, and when it was logged that they do not exist
+	panics     sync.Map       // of PanicError.Who: its text at the last panic whose stack was logged
+	handler    Handler        // of all shards; nil with
+	shards     *ShardHandlers // … which make one for each term
+	lineage    *lineage
+	values     context.Context // Run's, without its end
+	poison     bool            // whether handlers write into Data is looked at
+	caller     *wire.Caller
+	scheduler  polling.Scheduler
+	toldMemory time.Time // when a log line last said that shards wait for memory; of the beat loop
+	budget     *memory.Budget
+	givingUp   givingUp
+	holds      holds
+	places     places // of handlers, with Options.Parallel
+	turns      turns
+	consumers  *fanout.Consumers // nil when it polls
+	streams    streams.Set
+	asked      chan named // the call of Options.StreamsFunc that is under way; of whoever asks
+	setups     sync.Map   // source.Stream to *source.Setup
+	catalog    streams.Catalog
+	sampler    *sampler // nil if nothing is kept of how shards stood
 
 	probes     sync.WaitGroup
 	startProbe func(n int) // is called by the beat loop

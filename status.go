@@ -31,8 +31,9 @@ const (
 	// ShardAwaitingHandler: records wait for the handler, and no more are read before it has taken
 	// them.
 	ShardAwaitingHandler ShardState = "waiting for the handler"
-	// ShardAwaitingMemory: the next record is larger than this shard's share of Options.MaxMemory,
-	// which other shards use.
+	// ShardAwaitingMemory: Options.MaxMemory has no room for the next records. It lasts until other
+	// shards' handlers give memory back and the shards that asked before were served. Err says how
+	// much is in use.
 	ShardAwaitingMemory ShardState = "waiting for memory"
 	// ShardBackingOff: a read failed, see Err, and is tried again after 10 s or so at most.
 	ShardBackingOff ShardState = "backing off"
@@ -151,6 +152,9 @@ func (l *shardLoop) status() ShardStatus {
 	if from := l.pagesNow(); from != nil {
 		r = from.Status()
 		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
+		if s.Err == nil {
+			s.Err = r.Lacks
+		}
 		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince

@@ -61,7 +61,10 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	if l.failure != nil {
 		s.Err, s.Failing, s.FailingAt = l.failure.err, l.failure.since.Time(), l.failure.at
 	} else if l.state == "" {
-		s.Err = r.Err
+		s.Err = cmp.Or(r.Err, r.Lacks)
+	}
+	if r.Lacks != nil {
+		s.Lacks, s.LacksSince = r.Lacks, r.Since
 	}
 	if beside.state != "" {
 		s.Parallel = true
@@ -84,6 +87,10 @@ func (r *run) Troubles() []lease.Trouble {
 		acts     []func() // what is left to do without the lock
 		changes  []supervise.Change
 		evidence supervise.Evidence
+
+		lacking      error // why a shard waits for memory for long
+		lackingKey   lease.Key
+		lackingSince time.Time
 	)
 	r.mu.Lock()
 	r.looked = now
@@ -110,6 +117,10 @@ func (r *run) Troubles() []lease.Trouble {
 			l.note(func(n *notes) { n.toldFails = c.Err != nil })
 			changes = append(changes, c)
 		}
+		if lacking == nil && s.LacksMemory(now) {
+			lacking = s.Lacks
+			lackingKey, lackingSince = key, s.LacksSince
+		}
 		evidence.Add(&s, now, suspect)
 		r.sampler.see(key, &s)
 		if what, since := s.Judge(now, limits); what != supervise.Sound {
@@ -133,6 +144,12 @@ func (r *run) Troubles() []lease.Trouble {
 	if len(changes) > 0 {
 		r.tellReading(changes, now)
 	}
+	if lacking != nil && now.Sub(r.toldMemory) >= memoryAgain {
+		r.toldMemory = now
+		r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers keep others",
+			"stream", lackingKey.Stream, "shard", lackingKey.Shard, "for", now.Sub(lackingSince).Round(time.Second),
+			"max_memory", r.opts.MaxMemory, "err", lacking)
+	}
 	if probe {
 		r.startProbe(n)
 	}
@@ -143,6 +160,9 @@ func (r *run) Troubles() []lease.Trouble {
 	}
 	return troubles
 }
+
+// memoryAgain is how often a log line says that shards wait for memory.
+const memoryAgain = 10 * time.Minute
 
 // sortTroubles has the longest ones be first.
 func sortTroubles(all []lease.Trouble) {

@@ -19,7 +19,6 @@ type Shard struct {
 	At            shard.Position // where reading began
 	in            *Stream
 	started, done bool
-	crowded       atomic.Bool   // it waits for memory
 	feed          *polling.Feed // nil while it is not polled
 	lost          error         // that it has left the stream
 

@@ -91,9 +91,11 @@ type WaitingMemory interface {
 	Take(ctx context.Context, n int) error
 }
 
-// NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given up;
-// asking for fewer records may help.
-type NoMemoryError struct{ Bytes int } // that would have been needed at least
+// NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given up.
+type NoMemoryError struct {
+	Bytes int  // that were needed at least
+	One   bool // a single record needs them, so asking for fewer records does not help
+}
 
 // Error says how many bytes.
 func (e *NoMemoryError) Error() string {
@@ -181,17 +183,18 @@ func (rd *Bodies) Read(r io.Reader, length int64, p *Page) ([]byte, error) {
 			}
 			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, rd.Most)
 		default:
-			if b, err = rd.larger(b, b, p); err != nil {
+			if b, err = rd.larger(2*len(b), b, p); err != nil {
 				return nil, err
 			}
 		}
 	}
 }
 
-// larger returns twice the room of b, which begins with what is still needed of b.
-func (rd *Bodies) larger(b, needed []byte, p *Page) ([]byte, error) {
+// larger returns room for n bytes in place of what the page has. It begins with what is still needed
+// of that.
+func (rd *Bodies) larger(n int, needed []byte, p *Page) ([]byte, error) {
 	had, lent, held := p.memory, p.lent, p.held
-	n := min(2*len(b), rd.Most)
+	n = min(n, rd.Most)
 	next, err := rd.Room(n, n, p)
 	if err != nil {
 		return nil, err
@@ -212,7 +215,7 @@ func (rd *Bodies) Room(least, most int, p *Page) ([]byte, error) {
 	if p.Memory != nil {
 		got := p.Memory.TryTake(max(rd.size(least), 1), max(rd.size(most), 1))
 		if got == 0 {
-			return nil, &NoMemoryError{rd.size(least)}
+			return nil, &NoMemoryError{Bytes: rd.size(least)}
 		}
 		p.held += got
 		if got < rd.size(most) {

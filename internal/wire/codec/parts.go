@@ -109,7 +109,10 @@ func (pr *Parts) part(p *Page) error {
 				return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.Bodies.Most)
 			}
 			n = len(rest)
-			if b, err = pr.Bodies.larger(b, rest, p); err != nil {
+			if b, err = pr.Bodies.larger(pr.larger(d, n), rest, p); err != nil {
+				if short := (*NoMemoryError)(nil); errors.As(err, &short) {
+					short.One = true
+				}
 				return err
 			}
 		} else {
@@ -118,12 +121,28 @@ func (pr *Parts) part(p *Page) error {
 	}
 }
 
+// larger returns how large a window has to be that begins with the record of which this one of n
+// bytes holds the beginning: as large as the record says, or else twice as large.
+func (pr *Parts) larger(d *cborReader, n int) int {
+	size := 2 * n
+	if end := d.reach(); end > 0 {
+		size = end + recordRest
+	}
+	if pr.Left >= 0 {
+		size = min(size, n+int(pr.Left))
+	}
+	return max(size, n+1)
+}
+
+// recordRest is room for the members of a record that may follow its data.
+const recordRest = 2 << 10
+
 // keep carries b over to the next part. Without memory for that, this part is good and the next one
 // fails.
 func (pr *Parts) keep(b []byte, p *Page) {
 	if more := len(b) - cap(pr.carry); more > 0 && p.Memory != nil {
 		if p.Memory.TryTake(more, more) == 0 {
-			pr.failed = &NoMemoryError{more}
+			pr.failed = &NoMemoryError{Bytes: more}
 			return
 		}
 		pr.memory, pr.held = p.Memory, pr.held+more
