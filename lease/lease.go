@@ -197,7 +197,8 @@ type Leader struct {
 	Term uint64
 	// Beat is the beat count of Session. Whether the leader lives is whether this moves.
 	Beat uint64
-	// Streams are the [Worker.Streams] of Session. Stores without [NoteStreams] leave it out.
+	// Streams are the [Worker.Streams] of Session. Only answers to beats that ask for Others have
+	// them, and only those of stores with [NoteStreams].
 	Streams Streams
 }
 
