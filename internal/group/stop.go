@@ -2,7 +2,10 @@ package group
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/weir-go/weir/lease"
 )
 
 // stop begins an orderly end of Run.
@@ -55,7 +58,7 @@ func (w *worker) leave(ctx context.Context) {
 	for {
 		report, _ := w.report()
 		err := w.cfg.Store.Leave(ctx, w.cfg.App, report)
-		if w.first {
+		if w.first || errors.Is(err, lease.ErrFormat) {
 			return
 		}
 		if err == nil {

@@ -29,6 +29,17 @@ type worker struct {
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
 	lead    *leadership // nil while this worker neither leads nor campaigns
+	deputy  *deputy     // nil while the leader lists all streams that this worker reads
+
+	names       []string             // the streams that it reads, sorted; nil stands for all
+	listed      *listedStreams       // shared
+	unlisted    map[string]time.Time // since when the leader has not listed a stream of names
+	foreign     []lease.Progress     // leases of other streams, as given back
+	toldForeign map[string]bool      // streams of such leases, of which the log has a line
+	leaderLists lease.Streams        // what the leader lists, as of the last look at that
+	said        lease.Streams        // of names and listed; "" to make it again
+	saidAt      int64
+	differ      bool // the leader reads other streams
 
 	outage     time.Time // when the store's answers stopped, zero while they come
 	failures   int
@@ -42,6 +53,8 @@ type worker struct {
 	fatal     error
 	cancelled bool // the stop timeout is over and the readers were told
 
+	newer bool // the store has a format that this version does not know
+
 	again bool // when the stop is over the worker begins another session
 
 	notLeading time.Time // it stepped down: until then it leaves leading to others
@@ -53,13 +66,14 @@ type worker struct {
 }
 
 func newWorker(cfg Config) *worker {
-	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}, expected: map[lease.Key]time.Time{}}
+	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}, listed: &listedStreams{}, expected: map[lease.Key]time.Time{}}
 	w.newSession()
 	return w
 }
 
 func (w *worker) newSession() {
 	w.session, w.first, w.follow = jitter.Name(w.cfg.Worker), true, lease.Follow{}
+	w.foreign, w.unlisted = nil, nil
 	w.holds, w.unread, w.vacant, w.resigns, w.unheard = 0, nil, time.Time{}, 0, 0
 	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
 	clear(w.expected)
@@ -109,6 +123,7 @@ func (w *worker) run(ctx context.Context) error {
 		next := w.beat(goOn)
 		if !w.stopping.IsZero() && w.stopped() {
 			w.endLeadership()
+			w.endDeputy()
 			w.leave(goOn)
 			if !w.again || w.fatal != nil {
 				return cmp.Or(w.fatal, w.neverBegan())
@@ -139,7 +154,12 @@ func (w *worker) findFatal() error {
 		}
 	}
 	if w.lead != nil {
-		return w.lead.failed()
+		if err := w.lead.failed(); err != nil {
+			return err
+		}
+	}
+	if w.deputy != nil {
+		return w.deputy.failed()
 	}
 	return nil
 }
@@ -178,6 +198,8 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	w.cfg.Host.BeatAnswered(began)
 	w.take(orders, sent, time.Since(began))
 	wait := w.followLeader(orders, report, began)
+	w.deputize(orders.Leader, time.Now())
+	w.compareStreams(orders.Leader)
 	if w.lead != nil && (report.Leaving || slices.ContainsFunc(report.Progress, changesTerms)) {
 		w.lead.look()
 	}
@@ -197,9 +219,13 @@ func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.D
 	w.holds = lease.Fingerprint(o.Held)
 	w.settle(o.Held, sent, took)
 	w.startTerms(o.Held)
-	w.unread = nil
+	w.unread, w.foreign = nil, nil
 	for _, l := range o.Held {
-		if w.terms[l.Key] == nil {
+		switch {
+		case w.terms[l.Key] != nil:
+		case !w.reads(l.Stream):
+			w.giveBack(l)
+		default:
 			w.unread = append(w.unread, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true})
 		}
 	}
@@ -207,7 +233,9 @@ func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.D
 
 // report collects what is to be said, and remembers what was said of which term, if anything was.
 func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
+	w.refresh()
 	r := lease.Report{
+		Streams: w.streams(),
 		Session: w.session, Name: w.cfg.Worker, First: w.first, Leaving: !w.stopping.IsZero(),
 		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: w.holds, Times: w.cfg.Times,
 		Others: true, Resigns: w.resigns,
@@ -224,6 +252,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 			sent[t] = p
 		}
 	}
+	r.Progress = append(r.Progress, w.foreign...)
 	if !w.stopping.IsZero() {
 		// What was given to us after the stop began goes back unread.
 		r.Progress = append(r.Progress, w.unread...)
@@ -269,7 +298,7 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 			// Trust had run out, and the lease is still ours: it goes on where its handler stopped,
 			// unless Run stops.
 			w.drop(t)
-			if w.stopping.IsZero() {
+			if w.stopping.IsZero() && w.reads(l.Stream) {
 				l.Position = t.At()
 				w.startTerm(l)
 			}
@@ -330,7 +359,7 @@ func (w *worker) startTerms(held []lease.Lease) {
 		return
 	}
 	for _, l := range held {
-		if w.terms[l.Key] != nil || l.Finished() {
+		if w.terms[l.Key] != nil || l.Finished() || !w.reads(l.Stream) {
 			continue
 		}
 		w.startTerm(l)
@@ -354,6 +383,7 @@ func (w *worker) startTerm(l lease.Lease) {
 func (w *worker) endSession() {
 	w.trust.end(ErrLeaseLost)
 	w.endLeadership()
+	w.endDeputy()
 	for _, t := range sorted(w.terms) {
 		t.lose()
 	}
@@ -361,8 +391,12 @@ func (w *worker) endSession() {
 }
 
 func (w *worker) beatFailed(err error) time.Duration {
-	if errors.Is(err, lease.ErrSetup) && w.first && w.stopping.IsZero() {
-		// No outage: the store answers, and Run ends with what it is missing.
+	if errors.Is(err, lease.ErrFormat) {
+		w.newer = true
+	}
+	if (errors.Is(err, lease.ErrSetup) && w.first || w.newer) && w.stopping.IsZero() {
+		// No outage: the store answers, and Run ends with what it is missing, or with what the store
+		// has become.
 		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
 		return 0
 	}
