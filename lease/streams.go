@@ -1,8 +1,10 @@
 package lease
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -168,4 +170,45 @@ func StreamsDiffer(v View) bool {
 		}
 	}
 	return false
+}
+
+// DescribeStreams returns sentences for people about a view whose live workers read different
+// streams, and about streams with leases that no live worker reads. It returns none if all is well.
+func DescribeStreams(v View) (sentences []string) {
+	if StreamsDiffer(v) {
+		var each []string
+		said := map[Streams]bool{}
+		for i := range v.Workers {
+			w := &v.Workers[i]
+			if text := w.Streams.unmarked(); !w.Ended && !w.Leaving && w.Streams.Known() && !said[text] {
+				said[text] = true
+				each = append(each, cmp.Or(w.Name, w.Session)+" reads "+w.Streams.describe())
+			}
+		}
+		slices.Sort(each)
+		more := ""
+		if len(each) > 4 {
+			each, more = each[:4], "; others read others"
+		}
+		sentences = append(sentences, "workers read different streams, and each gets shards of its own only: "+strings.Join(each, "; ")+more)
+	}
+	for _, name := range Unread(v) {
+		sentences = append(sentences, "no live worker reads the stream "+name+", of which the application has leases")
+	}
+	return sentences
+}
+
+// describe names the streams, or some of them if there are many.
+func (s Streams) describe() string {
+	names, all := s.Names()
+	switch {
+	case !all:
+		return "many streams"
+	case len(names) == 0:
+		return "no stream"
+	case len(names) > 5:
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	default:
+		return strings.Join(names, ", ")
+	}
 }

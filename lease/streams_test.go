@@ -60,3 +60,27 @@ func TestStreamsThatAreNotKnown(t *testing.T) {
 		t.Error("Same does not compare the names alone")
 	}
 }
+
+func TestDescribeStreams(t *testing.T) {
+	orders, logs := StreamsOf([]string{"orders"}, nil), StreamsOf([]string{"logs"}, func(string) bool { return true })
+	worker := func(name string, s Streams) Worker { return Worker{Session: name + "-1", Name: name, Streams: s} }
+	leases := []Lease{{Key: Key{"orders", "1"}}, {Key: Key{"logs", "1"}}, {Key: Key{"gone", "1"}}, {Key: Key{"gone", "2"}}}
+	const gone = "no live worker reads the stream gone, of which the application has leases"
+	ended := worker("cid", logs)
+	ended.Ended = true
+	for name, c := range map[string]struct {
+		view View
+		want []string
+	}{
+		"all is well":               {View{Workers: []Worker{worker("ann", orders), worker("bob", orders)}, Leases: leases[:1]}, nil},
+		"a worker that has ended":   {View{Workers: []Worker{worker("ann", orders), ended}, Leases: leases[:1]}, nil},
+		"a worker that did not say": {View{Workers: []Worker{worker("ann", orders), worker("old", "")}, Leases: leases}, nil},
+		"no worker":                 {View{Leases: leases}, nil},
+		"workers differ": {View{Workers: []Worker{worker("bob", logs), worker("ann", orders)}, Leases: leases},
+			[]string{"workers read different streams, and each gets shards of its own only: ann reads orders; bob reads logs", gone}},
+	} {
+		if got := DescribeStreams(c.view); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
