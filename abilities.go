@@ -21,6 +21,7 @@ var features = []feature{
 	{name: "group describe and doctor say at which records handlers fail, and what was given up", needs: lease.NoteFailures},
 	{name: "records that kill one worker after the other are noticed, and what is done beyond the checkpoint with keys in parallel goes along in a hand-off", needs: lease.NoteDeaths},
 	{name: "the page shows how shards stood before it was started", needs: lease.KeepHistory},
+	{name: "workers that read different streams get shards of their own streams only, and list them", needs: lease.NoteStreams},
 }
 
 // judgeAbilities says what a store of these abilities cannot do that the options ask for, and which

@@ -66,6 +66,10 @@ func (w *worker) leave(ctx context.Context) error {
 			unsaved := append(w.unsaved, w.notSaved()...)
 			w.dropAll()
 			return w.stopError(unsaved, nil, errSessionEnded)
+		case errors.Is(err, lease.ErrFormat): // asking again changes nothing
+			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
+			w.dropAll()
+			return w.stopError(unsaved, held, err)
 		case err == nil:
 			w.dropAll()
 			return w.stopError(w.unsaved, nil, errSessionEnded)
