@@ -117,6 +117,22 @@ func suspicious(d lease.Deaths, after int) bool {
 // kills reports whether it is known which record the owners have died of.
 func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= after }
 
+// clears reports whether a record before the one that the owners died of is handled without being
+// noted: they had handled it. It comes again when the position of a sink is before it, and what is
+// noted of the later record stays. When the record that they died of is not there any more, because
+// it has expired, its deaths are not held against the next one.
+func (t *trial) clears(record Position) bool {
+	d := &t.deaths
+	if d.Alone == 0 || d.Record.IsZero() {
+		return false
+	}
+	order := record.Compare(d.Record)
+	if order > 0 {
+		d.Tried, d.Alone = 0, 0
+	}
+	return order < 0
+}
+
 // newTrial is nil for terms that need none: nearly all.
 func (l *shardLoop) newTrial() *trial {
 	d := l.term.Deaths()
@@ -160,16 +176,9 @@ func (l *shardLoop) alone(d *delivery) error {
 		if at := l.term.At(); at != t.deaths.At {
 			t.next(at)
 		}
-		if !d.pulled && t.deaths.Alone > 0 && !t.deaths.Record.IsZero() {
-			switch order := record.Compare(t.deaths.Record); {
-			case order < 0:
-				// The owner that died of a later record had handled this one. It comes again when the
-				// sink's position is behind it, and what is noted of the later record stays.
-				d.single()
-				return nil
-			case order > 0: // the record that they died of is not here any more
-				t.deaths.Tried, t.deaths.Alone = 0, 0
-			}
+		if !d.pulled && t.clears(record) {
+			d.single()
+			return nil
 		}
 		if t.records <= 0 || time.Since(t.began) >= trialLasts {
 			h.trial = nil

@@ -72,6 +72,10 @@ type ShardHandlers struct {
 	// zero Position of a shard with an ancestor that the sink knows says the same as [Oldest]: that
 	// it has none of its records. Where it knows no ancestor either, the lease's word counts: the
 	// sink is new, or removes what it knew of shards that have ended.
+	//
+	// With [Options].GiveUp the sink has to keep [shard.End] when it handles a batch with
+	// [Batch].End: a record that was given up at the end of a shard is not in the sink, and without
+	// the end the shard is read again and again.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
 
 	// KeepsRecords is true if the handlers use records of a batch after they have asked for the

@@ -101,7 +101,7 @@ func (w *world) goesOn(c *call, h *handling) {
 	took := d.often(0, time.Second)
 	v := verdict{kind: f, bad: bad}
 	if f == HandlerSlow {
-		took, v.kind = d.span(time.Second, longestHandler), ""
+		took, v.kind, v.bad = d.span(time.Second, longestHandler), "", w.badAt(h.judge.IDs)
 		w.judge.Fault(l.who, w.wall().Add(took))
 	}
 	w.after(took, func() {

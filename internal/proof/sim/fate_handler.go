@@ -192,8 +192,9 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)
-		// A function that pulls says later what is done. A loop does not hear that its term is over.
-		if !c.life.pulls && (!w.isLoop() || h.judge.Alive()) {
+		// A function that pulls says later what is done. A loop does not hear that its term is over,
+		// and has begun again since.
+		if !c.life.pulls && (!w.isLoop() || h.judge.Alive() && c.life.fromStore() < c.sent) {
 			w.judge.Acked(h.judge, n)
 		}
 	case c.life.pulls: // it asks the sink again

@@ -253,6 +253,7 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 	sh := o.st.now.Shards[i]
 	kept := b.kept[sh.Name]
 	var skipped, wanted []judge.ID
+	reached := false // the first record of the time, with which reading begins
 	b.passed[sh.Name] = len(kept)
 	for n, c := range kept {
 		before := len(c.ids)
@@ -260,7 +261,8 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 		case shard.First:
 			before = 0
 		case shard.Time:
-			if !sh.Records[n].Arrival.Before(to.Time()) {
+			// a record may be dated before the one ahead of it
+			if reached = reached || !sh.Records[n].Arrival.Before(to.Time()); reached {
 				before = 0
 			}
 		case shard.Sequence:

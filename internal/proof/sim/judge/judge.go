@@ -429,7 +429,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 		same = false // its term may have begun anew, at the mark
 	}
 	switch {
-	case same && !r.letter:
+	case same && !r.letter && r.acked: // else it may not have been told
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
 	case same && !again:
 		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
