@@ -18,6 +18,14 @@ func (w *world) deaf(l *life, b *weir.Batch) bool {
 	return d.chance(p)
 }
 
+// countsDeaf adds a call of a handler to the expected number of HandlerIgnores. The driver counts,
+// because handlers decide concurrently.
+func (w *world) countsDeaf() {
+	if !w.calm.Load() {
+		w.due[HandlerIgnores] += w.profile.Rates[HandlerIgnores]
+	}
+}
+
 // ofHandler is what may strike a handler; the last only one that has several records.
 var ofHandler = []Fault{HandlerSlow, HandlerFails, HandlerPanics, CrashInHandler, HandlerStops, Checkpoints}
 
@@ -97,6 +105,7 @@ func (w *world) admitHandling(c *call, h *handling) {
 		took = d.often(0, 30*time.Millisecond)
 	}
 	v := verdict{}
+	w.countsDeaf()
 	kinds := ofHandler[:len(ofHandler)-1]
 	if len(b.Records) > 1 && (w.crosses == nil || w.crosses.has(featProgressed)) {
 		kinds = ofHandler

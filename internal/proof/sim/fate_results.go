@@ -27,6 +27,7 @@ func (w *world) admitEmission(c *call, e *emission) {
 	took := d.often(0, 300*time.Millisecond)
 	before, after := w.crashes(c)
 	f := Fault("")
+	w.countsDeaf()
 	if c.deaf {
 		if w.strikes(HandlerIgnores, c.id(HandlerIgnores)) {
 			f = HandlerIgnores

@@ -31,6 +31,7 @@ func (w *world) script() {
 		}
 		d := roll(w.seed, "script "+string(f))
 		at := time.Duration(0)
+		w.due[f] += rate * w.settings.lasts.Hours()
 		for n := 1; ; n++ {
 			u := (float64(d.next()>>11) + 1) / (1<<53 + 1)
 			at += time.Duration(-math.Log(u) * float64(time.Hour) / rate)
@@ -45,7 +46,6 @@ func (w *world) script() {
 
 // happens lets a scripted fault happen, if there is somebody or something for it.
 func (w *world) happens(f Fault, id string) {
-	w.due[f]++
 	d := roll(w.seed, id)
 	var living []*life
 	for _, wk := range w.workers {
