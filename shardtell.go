@@ -145,8 +145,8 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	expired := streams.Code(err) == "ExpiredIteratorException"
 	l.note(func(n *notes) { n.forAll = known || n.forAll && expired })
 	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
-	// With another policy Expired tells where reading goes on. A stream that was made anew under its
-	// name refuses positions too, until the leader has listed it and taken the leases.
+	// With another policy Expired tells where reading goes on. A stream that was made anew under
+	// its name refuses positions too, until the leader has listed it and taken the leases.
 	if refused && l.in.opts.Expired == FailExpired && l.needsReset(time.Now()) {
 		level = l.in.opts.Logger.Error // once: a person is needed
 		what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`
@@ -176,8 +176,8 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	}
 }
 
-// needsReset reports once that a position has been refused for longer than it takes to find out that
-// the stream was made anew.
+// needsReset reports once that a position has been refused for longer than it takes to find out
+// that the stream was made anew.
 func (l *shardLoop) needsReset(now time.Time) bool {
 	if l.refusedSince == 0 {
 		l.refusedSince = mono.Of(now)

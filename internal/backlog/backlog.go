@@ -84,9 +84,9 @@ const Unknown time.Duration = -1
 type Lags struct{ Read, Handled, Saved time.Duration }
 
 // Now are the lags of a shard whose reading stands as r. What the last answer said grows while no
-// other comes. While reads fail before the first answer, the lag is at least the time for which they
-// have failed. undone and unsaved are when the oldest record arrived that is not handled, or whose
-// progress is not saved; zero when there is none.
+// other comes. While reads fail before the first answer, the lag is at least the time for which
+// they have failed. undone and unsaved are when the oldest record arrived that is not handled, or
+// whose progress is not saved; zero when there is none.
 func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 	lags := Lags{Unknown, Unknown, Unknown}
 	if r.Behind >= 0 {
