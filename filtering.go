@@ -210,8 +210,8 @@ func (d *delivery) cutFailed() {
 	}
 }
 
-// passesNow reports whether the handler gets a batch. It does not get a batch of one record that the
-// filter failed at before, and fails at again or drops now.
+// passesNow reports whether the handler gets a batch. It does not get a batch of one record that
+// the filter failed at before, and fails at again or drops now.
 func (d *delivery) passesNow(b *Batch) (bool, error) {
 	if len(b.Records) != 1 || !b.Records[0].failed {
 		return true, nil

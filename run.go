@@ -122,6 +122,7 @@ type run struct {
 	stopping  time.Time
 	isolation supervise.Isolation
 	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
+	unlisted  map[string]time.Time           // streams that this worker fails to list, and since when
 	abandoned map[lease.Key]*shardLoop       // whose handlers ignore that their contexts have ended
 }
 

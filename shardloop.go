@@ -39,8 +39,9 @@ type shardLoop struct {
 	begun      bool            // of whoever runs it, as is
 	absent     uint8           // reads in a row that were told that the stream does not exist
 	// that the service refuses a position was logged; of whoever reads, as is
-	refused bool
-	stays   bool // that it is the checkpoint was told; set by whoever reads
+	refused      bool
+	refusedSince mono.Time // when it was refused first; zero before
+	stays        bool      // that it is the checkpoint was told; set by whoever reads
 	notes
 }
 

@@ -94,9 +94,10 @@ type ShardStatus struct {
 	Buffered int           // records that were read and wait to be handled
 	// How far the shard is behind the tip of the stream now, negative when that is not known, as
 	// before the first answer. ReadLag is what the last answer said, and grows while no other
-	// comes. HandledLag is the age of the oldest record that was read and is not handled, SavedLag
-	// of the oldest whose progress is not saved; both are too large by what the records of one page
-	// lie apart at most, and neither is less than the one before.
+	// comes; while reads fail before the first answer it is how long they have failed, which is the
+	// least that it can be. HandledLag is the age of the oldest record that was read and is not
+	// handled, SavedLag of the oldest whose progress is not saved; both are too large by what the
+	// records of one page lie apart at most, and neither is less than the one before.
 	ReadLag, HandledLag, SavedLag time.Duration
 	// Expired says that the service refuses At, whose records have left the stream, and that the
 	// shard stays there; see [FailExpired].

@@ -19,9 +19,9 @@ import (
 	"github.com/weir-go/weir/internal/proof/longform"
 )
 
-// A worker stops in order however the signal comes: from timeout(1), which sends it to its child and
-// to the child's group, from a shell, from a parent that forwards what its group got already, and as
-// PID 1 of a container.
+// A worker stops in order however the signal comes: from timeout(1), which sends it to its child
+// and to the child's group, from a shell, from a parent that forwards what its group got already,
+// and as PID 1 of a container.
 func TestConsumeStopsInOrderHoweverItIsWrapped(t *testing.T) {
 	longform.Only(t)
 	const forwards = `trap 'kill -TERM $child; sleep 0.02; kill -TERM $child' TERM INT

@@ -167,7 +167,7 @@ func (w *world) listens(c *call) {
 
 // What may strike a call to the store, and which only some.
 var (
-	ofStore = []Fault{StoreFails, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
+	ofStore = []Fault{StoreFails, StorePanics, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
 	ofView  = append(slices.Clone(ofStore), TornView)
 	ofApply = append(slices.Clone(ofStore), TornApply, ApplyBreaks)
 )
@@ -217,6 +217,8 @@ func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration
 	switch f {
 	case StoreFails:
 		w.after(there, func() { w.answer(c, reply{err: errStore}) })
+	case StorePanics:
+		w.after(there, func() { w.answer(c, reply{err: errPanics}) })
 	case AnswerLost:
 		w.after(there, func() { effect(); answer(reply{err: errStore}) })
 	case StoreSilent:

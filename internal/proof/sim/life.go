@@ -55,6 +55,8 @@ type life struct {
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
 	session  string // as the store knows it
+	farewell bool   // the last call of Leave succeeded
+	unheard  bool   // … or failed
 	heard    bool   // a beat of it was answered
 	hindered hindered
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
@@ -245,13 +247,36 @@ func (w *world) returned(l *life, err error) {
 		}
 	}
 	l.trusted = trusted{}
+	if l.unheard && !errors.Is(err, weir.ErrNotReleased) && !errors.Is(err, weir.ErrNotSaved) {
+		w.holdsNothing(l, err)
+	}
 	switch {
 	case err != nil && !l.heard && strings.Contains(err.Error(), "stopped before the store had answered"):
+	case errors.Is(err, weir.ErrNotSaved), errors.Is(err, weir.ErrNotReleased): // the store did not answer its last call
+		if l.farewell && errors.Is(err, weir.ErrNotReleased) {
+			w.breaks("Run of %s has returned %v although the store took in its farewell", l.who, err)
+		}
 	case err == nil, errors.Is(err, errStop), w.profile.Rates[HandlerExits] > 0 && strings.Contains(err.Error(), "ended its goroutine"), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
 	default:
 		w.breaks("Run of %s has returned %v", l.who, err)
 	}
 	w.ends(l)
+}
+
+// holdsNothing breaks if Run returned without an error about its leases, and the store still has
+// some as its.
+func (w *world) holdsNothing(l *life, err error) {
+	v, failed := w.store.View(context.Background(), "app", "")
+	if failed != nil {
+		w.breaks("looking at the store: %v", failed)
+		return
+	}
+	for _, lease := range v.Leases {
+		if l.session != "" && lease.Owner == l.session {
+			w.breaks("Run of %s has returned %v, and the store has %s as its", l.who, err, lease.Key)
+			return
+		}
+	}
 }
 
 var errStop = errors.New("sim: a handler asked to stop")
@@ -303,6 +328,16 @@ func (l *life) names(app string) {
 	}
 }
 
+var errPanics = errors.New("sim: the store panics")
+
+// unlessPanics returns err, unless that says that the store panics.
+func unlessPanics(err error) error {
+	if errors.Is(err, errPanics) {
+		panic(err)
+	}
+	return err
+}
+
 // The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is
 // over.
 
@@ -313,7 +348,7 @@ func (s store) Beat(ctx context.Context, app string, report lease.Report) (lease
 	b := s.l.w.gate.newBeat()
 	b.report, b.call = report, call{life: s.l, op: "beat", ctx: ctx, body: b, deaf: true}
 	r := s.l.w.gate.wait(&b.call)
-	o, err := b.answered(r), r.err
+	o, err := b.answered(r), unlessPanics(r.err)
 	if b.spent {
 		s.l.w.gate.freeBeat(b)
 	}
@@ -325,17 +360,20 @@ func (s store) Beat(ctx context.Context, app string, report lease.Report) (lease
 
 func (s store) View(ctx context.Context, app, since string) (lease.View, error) {
 	s.l.names(app)
-	return ask[lease.View](ctx, s, "view", viewCall{since})
+	v, err := ask[lease.View](ctx, s, "view", viewCall{since})
+	return v, unlessPanics(err)
 }
 
 func (s store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
 	s.l.names(app)
-	return ask[[]bool](ctx, s, "apply", applyCall{actions})
+	v, err := ask[[]bool](ctx, s, "apply", applyCall{actions})
+	return v, unlessPanics(err)
 }
 
 func (s store) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
 	s.l.names(app)
-	return ask[bool](ctx, s, "lead", leadCall{session, term})
+	v, err := ask[bool](ctx, s, "lead", leadCall{session, term})
+	return v, unlessPanics(err)
 }
 
 func (s store) Leave(ctx context.Context, app string, r lease.Report) error {
@@ -344,7 +382,8 @@ func (s store) Leave(ctx context.Context, app string, r lease.Report) error {
 	if errors.Is(err, errDead) {
 		return nil
 	}
-	return err
+	s.l.farewell, s.l.unheard = err == nil, err != nil
+	return unlessPanics(err)
 }
 
 func (l *life) String() string { return fmt.Sprint(l.who) }

@@ -41,7 +41,7 @@ type Profile struct {
 }
 
 var storeFaults = map[Fault]float64{
-	StoreFails: .01, AnswerLost: .01, StoreSilent: .003, StoreSlow: .01, StoreTwice: .01, TornView: .05, TornApply: .05, ApplyBreaks: .03,
+	StoreFails: .01, StorePanics: .003, AnswerLost: .01, StoreSilent: .003, StoreSlow: .01, StoreTwice: .01, TornView: .05, TornApply: .05, ApplyBreaks: .03,
 }
 
 var serviceFaults = map[Fault]float64{
