@@ -150,7 +150,7 @@ func reasons(err error) []string {
 func (r *run) stands() *supervise.Worker {
 	w := supervise.Worker{Looked: r.looked, Answered: r.answered, Stopping: r.stopping, Abandoned: make(map[lease.Key]time.Time, len(r.abandoned))}
 	for key, l := range r.abandoned {
-		w.Abandoned[key] = l.ended.Time()
+		w.Abandoned[key] = l.endedAt().Time()
 	}
 	return &w
 }
