@@ -106,13 +106,13 @@ type run struct {
 	probes     sync.WaitGroup
 	startProbe func(n int) // is called by the beat loop
 
-	isolation supervise.Isolation // of the beat loop
-	looks     []*shardLoop        // of the beat loop: memory for what it looks at
+	looks []*shardLoop // of the beat loop: memory for what it looks at
 
 	// With the consumer's lock.
 	looked    time.Time // when the beat loop last came by; zero before it does
 	answered  time.Time // when the last beat that was answered was sent
 	stopping  time.Time
+	isolation supervise.Isolation
 	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
 	abandoned map[lease.Key]*shardLoop       // whose handlers ignore that their contexts have ended
 }

@@ -133,9 +133,9 @@ func (r *run) Troubles() []lease.Trouble {
 	}
 	r.mu.Lock()
 	maps.DeleteFunc(r.stalls, func(_ lease.Key, s supervise.Stalls) bool { return s.Counting(now, r.opts.StallAfter) == 0 })
-	r.mu.Unlock()
 	probe, n := r.isolation.Observe(now, evidence, r.opts.BeatInterval), r.isolation.Probes
 	own, cutOff := r.isolation.Trouble(now)
+	r.mu.Unlock()
 	for _, act := range acts {
 		act()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/internal/proof/sim/model"
 	"github.com/weir-go/weir/store/memstore"
@@ -126,6 +127,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	if reuses := roll(seed, "reuses"); reuses.chance(w.profile.Reuses) {
 		w.reuses = true
 	}
+	lock.Violations() // those of the seeds before
 	w.prepare(o)
 	w.drive()
 	w.end()
@@ -251,6 +253,7 @@ func (w *world) drive() {
 		if w.planted != nil && w.wrong == "" {
 			w.wrong = w.planted(w.struck)
 		}
+		w.checkInside()
 		if w.wrong != "" || w.judge.Wrong() != "" {
 			w.note(nil, "BROKEN", "", 0, w.wrong+w.judge.Wrong())
 			return
