@@ -153,7 +153,7 @@ func (r *run) stands() *supervise.Worker {
 	w := supervise.Worker{Looked: r.looked, Answered: r.answered, Stopping: r.stopping, Abandoned: make(map[lease.Key]time.Time, len(r.abandoned)), Unlisted: maps.Clone(r.unlisted)}
 	maps.DeleteFunc(w.Unlisted, func(name string, _ time.Time) bool { return !slices.Contains(r.streams.Names(), name) })
 	for key, l := range r.abandoned {
-		w.Abandoned[key] = l.ended.Time()
+		w.Abandoned[key] = l.endedAt().Time()
 	}
 	return &w
 }

@@ -207,8 +207,7 @@ func (s *sampler) samples(now time.Time) (session string, all []history.Sample) 
 	s.noted, s.looks = map[lease.Key]noted{}, 0
 	s.mu.Unlock()
 
-	s.in.mu.Lock()
-	for l := range s.in.loops {
+	for _, l := range s.in.running(nil) {
 		if l.in != s.in {
 			continue
 		}
@@ -216,7 +215,6 @@ func (s *sampler) samples(now time.Time) (session string, all []history.Sample) 
 		delete(seen, l.term.Lease.Key)
 		all = append(all, l.sampled(n, looks, now))
 	}
-	s.in.mu.Unlock()
 	for key, n := range seen { // whose terms have ended
 		all = append(all, history.Sample{Key: key, Minute: minuteOf(now), Lag: -1, Age: ageOf(n.at, now), Busy: percent(n.busy, looks), Throttled: throttledOf(n.throttled), Marks: n.marks})
 	}

@@ -19,7 +19,7 @@ import (
 // handled now, and the handler is called by goroutines that go on with another key when they are
 // done with one, and end when none may begin.
 //
-// The term's lock is taken before its own, so nothing asks the term with that.
+// The term asks it for its mark, so it never calls the term with its mutex held; see package lock.
 type dispatcher struct {
 	l        *shardLoop
 	share    memory.Share
@@ -119,11 +119,12 @@ func (s *dispatcher) add(run []source.Record, behind time.Duration, upTo Positio
 	if err != nil {
 		return err
 	}
+	known := s.l.known() // asks the term
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind = behind
 	before := s.span.Bytes()
-	if skipped := s.span.Add(run, bytes, upTo, mono.Now(), s.l.known()); skipped > 0 {
+	if skipped := s.span.Add(run, bytes, upTo, mono.Now(), known); skipped > 0 {
 		s.l.in.counted.recordsSkipped.Add(uint64(skipped))
 		s.share.Give(before + bytes - s.span.Bytes())
 	}

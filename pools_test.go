@@ -22,7 +22,7 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 		l := &shardLoop{in: &run{values: context.Background()}, term: new(group.Term), handles: &handling{from: &origin{Shard: "a"}}}
 		s := &dispatcher{l: l}
 		b := s.newKeyDelivery()
-		// The constructor sets these for good. They are compared too, so a reset may not change them.
+		// The constructor sets these for good. They are compared, so a reset may not change them.
 		identity := []string{"loop", "from", "parallel", "ctx", "of", "end", "idle", "tip", "until", "pulled", "puller", "use"}
 		pooled.Fill(b, identity...)
 		b.attempt, b.calls = 0, 1 // as after a call in which no record failed

@@ -103,7 +103,6 @@ type run struct {
 	toldMemory time.Time // when a log line last said that shards wait for memory; of the beat loop
 	budget     *memory.Budget
 	givingUp   givingUp
-	holds      holds
 	places     places // of handlers, with Options.Parallel
 	turns      turns
 	consumers  *fanout.Consumers // nil when it polls
@@ -115,6 +114,8 @@ type run struct {
 
 	probes     sync.WaitGroup
 	startProbe func(n int) // is called by the beat loop
+
+	looks []*shardLoop // of the beat loop: memory for what it looks at
 
 	// With the consumer's lock.
 	looked    time.Time // when the beat loop last came by; zero before it does

@@ -218,7 +218,7 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 		}
 	}
 	t := Term{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, From: start}
-	made, err := h.open(ctx, t, l.term, &l.in.holds)
+	made, err := h.open(ctx, t, l.term)
 	if err != nil {
 		return false, err
 	}
@@ -231,9 +231,9 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 }
 
 // open makes the handler of a term.
-func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term, holds *holds) (*handling, error) {
+func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*handling, error) {
 	if h.Pull != nil {
-		pull := startPull(ctx, h.Pull, t, of, holds)
+		pull := startPull(ctx, h.Pull, t, of)
 		return &handling{ShardHandler: pull, pull: pull}, nil
 	}
 	var made ShardHandler
@@ -286,7 +286,6 @@ func (l *shardLoop) close(err error) {
 		l.handles.Close(&handlerContext{l.term.Context(), l.in.values}, why)
 		return nil
 	})
-	l.in.holds.set(l.term.Lease.Key, "")
 	l.handles.gathered.close()
 	l.handles.idle.stop()
 	l.handledBy(nil)

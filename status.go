@@ -114,15 +114,26 @@ type ShardStatus struct {
 // Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none
 // when it does not run. It may be called at any time, concurrently with [Consumer.Run].
 func (c *Consumer) Shards() []ShardStatus {
-	c.mu.Lock()
-	all := make([]ShardStatus, 0, len(c.loops))
-	for l := range c.loops {
+	loops := c.running(nil)
+	all := make([]ShardStatus, 0, len(loops))
+	for _, l := range loops {
 		all = append(all, l.status())
 	}
-	c.mu.Unlock()
 	slices.SortFunc(all, func(a, b ShardStatus) int {
 		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Epoch, b.Epoch))
 	})
+	return all
+}
+
+// running appends the loops that run to all. How they stand is asked without the consumer's mutex,
+// for which Live, Ready, Shards and Health wait.
+func (c *Consumer) running(all []*shardLoop) []*shardLoop {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all = slices.Grow(all, len(c.loops))
+	for l := range c.loops {
+		all = append(all, l)
+	}
 	return all
 }
 
@@ -160,7 +171,7 @@ func (l *shardLoop) status() ShardStatus {
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
 	l.lags(&s, &r)
-	if h := l.in.holds.get(l.term.Lease.Key); h.why != "" {
+	if h := l.held(); h.why != "" {
 		s.Held, s.HeldSince = h.why, h.since.Time()
 	}
 	beside := l.lookAtDispatch()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -95,8 +96,12 @@ func (r *run) Troubles() []lease.Trouble {
 	r.mu.Lock()
 	r.looked = now
 	limits := r.limits(now)
+	stalled := len(r.stalls) > 0
+	r.mu.Unlock()
+	r.looks = r.running(r.looks[:0])
+	defer clear(r.looks)
 	r.sampler.look()
-	for l := range r.loops {
+	for _, l := range r.looks {
 		if l.in != r {
 			continue
 		}
@@ -106,8 +111,8 @@ func (r *run) Troubles() []lease.Trouble {
 			l.note(func(n *notes) { n.ended = cmp.Or(n.ended, mono.Of(now)) })
 		}
 		s, well := l.snapshot()
-		if well && len(r.stalls) > 0 {
-			delete(r.stalls, key)
+		if well && stalled {
+			r.forgetStalls(key)
 			l.note(func(n *notes) { n.stalls = 0 })
 		}
 		if s.Handling == "" && s.Reading == supervise.AtTip && !l.isGathering() {
@@ -124,7 +129,9 @@ func (r *run) Troubles() []lease.Trouble {
 		evidence.Add(&s, now, suspect)
 		r.sampler.see(key, &s)
 		if what, since := s.Judge(now, limits); what != supervise.Sound {
-			acts = append(acts, r.act(l, s, what, since, now))
+			if act := r.act(l, s, what, since, now); act != nil {
+				acts = append(acts, act)
+			}
 		}
 		if t, some := s.Trouble(now, limits); some {
 			t.Key = key
@@ -135,6 +142,8 @@ func (r *run) Troubles() []lease.Trouble {
 		evidence.Reads = false
 		evidence.AddInVain(since)
 	}
+	r.mu.Lock()
+	maps.DeleteFunc(r.stalls, func(_ lease.Key, s supervise.Stalls) bool { return s.Counting(now, r.opts.StallAfter) == 0 })
 	probe, n := r.isolation.Observe(now, evidence, r.opts.BeatInterval), r.isolation.Probes
 	own, cutOff := r.isolation.Trouble(now)
 	r.mu.Unlock()
@@ -154,7 +163,7 @@ func (r *run) Troubles() []lease.Trouble {
 		r.startProbe(n)
 	}
 	sortTroubles(troubles)
-	troubles = r.holds.tell(r.givingUp.tell(troubles, now), now)
+	troubles = r.holdsOf(r.looks).tell(r.givingUp.tell(troubles, now), now)
 	if cutOff {
 		return slices.Insert(troubles, 0, own)
 	}
@@ -163,6 +172,20 @@ func (r *run) Troubles() []lease.Trouble {
 
 // memoryAgain is how often a log line says that shards wait for memory.
 const memoryAgain = 10 * time.Minute
+
+// forgetStalls forgets that a shard has stalled.
+func (r *run) forgetStalls(key lease.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.stalls, key)
+}
+
+// endedAt is when the term's context was seen to have ended.
+func (l *shardLoop) endedAt() mono.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
 
 // sortTroubles has the longest ones be first.
 func sortTroubles(all []lease.Trouble) {
@@ -182,12 +205,18 @@ func (r *run) limits(now time.Time) supervise.Limits {
 }
 
 // act notes what becomes of a shard that is not sound, and returns what is left to do about it
-// without the lock. (A look at ten thousand sound shards makes nothing on the heap; this does.)
+// without the lock, nil for a shard that is not read any more. (A look at ten thousand sound shards
+// makes nothing on the heap; this does.)
 func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since, now time.Time) func() {
 	key := l.term.Lease.Key
 	e := Stalled{
 		Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch,
 		Stage: ShardState(cmp.Or(s.Handling, s.Reading)), Since: since, Err: s.Err,
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, here := r.loops[l]; !here { // it has ended since this look began
+		return nil
 	}
 	switch what {
 	case supervise.Slow:
@@ -283,7 +312,7 @@ func (r *run) outlast(deadline time.Time) error {
 		var names []string
 		for key, l := range r.abandoned {
 			one = l
-			names = append(names, fmt.Sprintf("%s (told %v ago)", key, mono.Since(l.ended).Round(time.Second)))
+			names = append(names, fmt.Sprintf("%s (told %v ago)", key, mono.Since(l.endedAt()).Round(time.Second)))
 		}
 		r.mu.Unlock()
 		if one == nil {

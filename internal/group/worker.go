@@ -21,6 +21,7 @@ type worker struct {
 	poked   chan struct{}  // shared: beat now
 	trust   *trust         // shared
 	running sync.WaitGroup // readers and leaderships
+	calls   calls          // of its terms
 
 	session string
 	first   bool             // no beat of the session has been answered
@@ -69,6 +70,7 @@ type worker struct {
 
 func newWorker(cfg Config) *worker {
 	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}, listed: &listedStreams{}, expected: map[lease.Key]time.Time{}}
+	w.calls = calls{w.poke, w.running.Done}
 	w.newSession()
 	return w
 }
@@ -377,7 +379,7 @@ func (w *worker) startTerm(l lease.Lease) {
 	delete(w.expected, l.Key)
 	w.cfg.Host.LeaseTaken(t)
 	w.running.Add(1)
-	t.gone = w.running.Done
+	t.calls = &w.calls
 	go t.run(func() error { return w.cfg.Host.Read(t) })
 }
 

@@ -18,14 +18,15 @@ import (
 
 // begin takes what the read needs. It reports whether there is one.
 func (f *Feed) begin(l *lane) bool {
+	owner := f.owner()
+	ended := owner.Context().Err() != nil // the owner has a mutex of its own
 	f.mu.Lock()
 	if f.held || f.state != scheduled {
 		f.mu.Unlock()
 		f.ungrant()
 		return false
 	}
-	owner := f.owner()
-	if owner.Context().Err() != nil { // though its handler may not know yet
+	if ended { // though its handler may not know yet
 		f.state, f.held = parked, true
 		f.rouse()
 		f.mu.Unlock()
@@ -71,11 +72,11 @@ func (f *Feed) finish(l *lane) {
 		wait, err = f.judge(ctx, err)
 	}
 
+	// The owner has a mutex of its own. If this comes too early, the next turn sees it.
+	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := mono.Now()
-	// else the next turn sees it
-	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil
 	// it is the next turn's, whoever has that
 	f.end = nil
 	if f.state == turning {

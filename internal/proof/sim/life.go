@@ -31,16 +31,18 @@ type worker struct {
 
 // life is one start of a worker, until Run returns or it crashes.
 type life struct {
-	w      *world
-	of     *worker
-	index  int // of all lives, in order
-	who    judge.Worker
-	began  int64
-	ctx    context.Context
-	cancel context.CancelFunc
-	dead   atomic.Bool
-	counts map[string][]counted // calls, by what they are about
-	parked []*call              // in no order
+	w        *world
+	of       *worker
+	index    int // of all lives, in order
+	who      judge.Worker
+	began    int64
+	ctx      context.Context
+	cancel   context.CancelFunc
+	dead     atomic.Bool
+	consumer *weir.Consumer
+	counted  weir.Counts          // as of the last step
+	counts   map[string][]counted // calls, by what they are about
+	parked   []*call              // in no order
 
 	stopping bool
 	goodbye  bool          // it says goodbye, or has: it beats no more
@@ -143,6 +145,7 @@ func (w *world) start(of *worker) {
 		}),
 	})
 	c, err := weir.New(client, st, w.options(of, l))
+	l.consumer = c
 	if err != nil {
 		w.breaks("the options of a worker are refused: %v", err)
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/internal/proof/sim/model"
 	"github.com/weir-go/weir/store/memstore"
@@ -140,6 +141,7 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	for _, w := range all.apps {
 		w.prepare(o)
 	}
+	lock.Violations() // those of the seeds before
 	w := all.apps[0]
 	w.after(w.firstPut, w.put)
 	for _, w := range all.apps {
@@ -317,6 +319,7 @@ func (w *world) drive() {
 		if w.planted != nil && w.wrong == "" {
 			w.wrong = w.planted(w.struck)
 		}
+		lock.Violations() // those of the seeds before
 		if wrong := w.isWrong(); wrong != "" {
 			w.note(nil, "BROKEN", "", 0, wrong)
 			return
