@@ -250,6 +250,9 @@ func (w *world) write(st *stream, d *dice) {
 	size := d.below(60)
 	if w.profile.Large {
 		size = largeRecord
+		if d.chance(.03) {
+			size = hugeRecord
+		}
 	}
 	many := 1
 	if d.chance(.15) {
