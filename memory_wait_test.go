@@ -96,8 +96,8 @@ func TestRecordsLargerThanAShareAreRead(t *testing.T) {
 	}
 }
 
-// Records of any size are read with any legal MaxMemory, over each Wire and by fan-out. The long form
-// draws many more settings, with up to 2,000 shards.
+// Records of any size are read with any legal MaxMemory, over each Wire and by fan-out. The long
+// form draws many more settings, with up to 2,000 shards.
 func TestRecordsOfAnySizeAreReadWithAnyMemory(t *testing.T) {
 	seed, runs, most := uint64(1), 4, 12
 	if longform.On() {

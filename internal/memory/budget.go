@@ -16,16 +16,16 @@ import (
 //
 // Half of it is common: any shard takes from it, up to 2 MiB each. The other half is guaranteed in
 // equal shares, one for each shard that is read, so that a slow or hung handler stops its own shard
-// only. A shard that opens makes the guarantee of every shard smaller. What a shard holds beyond its
-// guarantee is not taken away; the others wait until it is given back.
+// only. A shard that opens makes the guarantee of every shard smaller. What a shard holds beyond
+// its guarantee is not taken away; the others wait until it is given back.
 //
-// A page that is larger than a share can be needs the reserve, which is room for one page of any size
-// beyond the budget. One share at a time has the reserve, from before the read until the page is given
-// back, and shares wait for it in the order in which they asked. So every page is read after those
-// that were asked for before it, and the budget is exceeded by one page. A share that keeps the
-// reserve for longer than OverKept, because its handler is slow or hangs, does not stop the others:
-// the next share in line gets it too, and further ones while all of them together hold no more than
-// half of the budget.
+// A page that is larger than a share can be needs the reserve, which is room for one page of any
+// size beyond the budget. One share at a time has the reserve, from before the read until the page
+// is given back, and shares wait for it in the order in which they asked. So every page is read
+// after those that were asked for before it, and the budget is exceeded by one page. A share that
+// keeps the reserve for longer than OverKept, because its handler is slow or hangs, does not stop
+// the others: the next share in line gets it too, and further ones while all of them together hold
+// no more than half of the budget.
 //
 // A Budget may be used concurrently.
 type Budget struct {

@@ -391,6 +391,9 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		if w.reading == weir.FanOut {
 			may += 20 * time.Second
 		}
+		if w.profile.Large { // shards wait in line for huge records, and the service paces answers of 9 MiB
+			may += 30 * time.Second
+		}
 		w.within(at, may+w.held(), what, say)
 	}
 }
