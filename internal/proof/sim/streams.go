@@ -6,7 +6,6 @@ import (
 	"iter"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -35,44 +34,15 @@ func (w *world) makeStreams(shards int) {
 	if more := w.profile.Streams[1] - n; more > 0 {
 		n += d.below(more + 1)
 	}
-	if !w.isFirst() {
-		w.streams = append(w.streams, w.apps[0].streams[0])
-		w.birth(w.streams[0])
-	}
-	for i := len(w.streams); i < n; i++ {
+	for i := range n {
 		st := &stream{name: firstStream, named: true, since: math.MinInt64}
 		if i > 0 {
 			st.name = fmt.Sprintf("%s%d", firstStream, i)
 			st.named = d.chance(.7)
 		}
-		if i > 0 && len(w.apps) > 1 { // the application's own, which it names throughout
-			st.name, st.named = firstStream+w.app, true
-		}
 		w.streams = append(w.streams, st)
 		w.create(st, max(1, shards/n))
 	}
-}
-
-// reads returns the applications that read a stream.
-func (s *shared) reads(st *stream) (all []*world) {
-	for _, x := range s.apps {
-		if slices.Contains(x.streams, st) {
-			all = append(all, x)
-		}
-	}
-	return all
-}
-
-// allStreams returns the streams of all applications.
-func (s *shared) allStreams() (all []*stream) {
-	for _, x := range s.apps {
-		for _, st := range x.streams {
-			if !slices.Contains(all, st) {
-				all = append(all, st)
-			}
-		}
-	}
-	return all
 }
 
 const firstStream = "s"
@@ -139,10 +109,9 @@ func (w *world) learned(st *stream) int64 {
 
 // reshapes changes a stream.
 func (w *world) reshapes(f Fault, id string, d *dice) {
-	all := w.allStreams()
-	st := all[0]
-	if n := len(all); n > 1 {
-		st = all[d.below(n)]
+	st := w.streams[0]
+	if n := len(w.streams); n > 1 {
+		st = w.streams[d.below(n)]
 	}
 	if f == Renames {
 		if st != w.streams[0] && w.strikes(f, id) {
@@ -199,13 +168,10 @@ func (w *world) reshapes(f Fault, id string, d *dice) {
 // expires has the judge know that a record has left the stream.
 func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
 	number := model.Number(r.Seq)
-	for _, x := range w.reads(st) {
-		for _, c := range x.books.kept[sh.Name] {
-			if c.number == number {
-				for _, id := range c.ids {
-					x.books.expired[id] = true
-					x.judge.Exempt(id)
-				}
+	for _, c := range w.books.kept[sh.Name] {
+		if c.number == number {
+			for _, id := range c.ids {
+				w.judge.Exempt(id)
 			}
 		}
 	}
@@ -246,15 +212,8 @@ func (w *world) forgets(st *stream) {
 	}
 }
 
-// born notes the shards of a stream for the applications that read it.
+// born tells the judge of shards.
 func (w *world) born(st *stream) {
-	for _, x := range w.reads(st) {
-		x.birth(st)
-	}
-}
-
-// birth notes the shards of a stream for the judge.
-func (w *world) birth(st *stream) {
 	if st.now == nil {
 		return
 	}
@@ -271,10 +230,9 @@ func (w *world) birth(st *stream) {
 func (w *world) put() {
 	d := roll(w.seed, "put", uint64(w.now()))
 	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+stillPutting {
-		all := w.allStreams()
-		st := all[0]
-		if n := len(all); n > 1 {
-			st = all[d.below(n)]
+		st := w.streams[0]
+		if n := len(w.streams); n > 1 {
+			st = w.streams[d.below(n)]
 		}
 		if st.now != nil && (w.stage < settling || st.named) {
 			for range 1 + d.below(5) {
@@ -294,7 +252,7 @@ func (w *world) write(st *stream, d *dice) {
 		size = largeRecord
 	}
 	many := 1
-	if d.chance(w.packed()) {
+	if d.chance(.15) {
 		many = 2 + d.below(5)
 		if w.profile.Large && d.chance(.8) { // few records are larger than a part of an answer
 			size /= many
@@ -315,31 +273,18 @@ func (w *world) write(st *stream, d *dice) {
 	}
 	at := w.arrives(d)
 	sh, r := w.service.Put(st.now, key, data, rest, at)
-	for _, x := range w.reads(st) {
-		x.noteContainer(sh.Name, container{model.Number(r.Seq), ids, w.now()}, r.Arrival, at)
-	}
-	w.note(nil, "put", sh.Name, 0, ids[0].String()+" "+model.Number(r.Seq))
-}
-
-// noteContainer notes a record of a stream that the application reads.
-func (w *world) noteContainer(name string, c container, arrival, at time.Time) {
-	rest := c.ids[len(c.ids):]
-	if w.crosses.has(featKeepPacked) { // the first one stands for all, which come as one
-		c.ids, rest = c.ids[:1], c.ids[1:]
-	}
-	w.books.kept[name] = append(w.books.kept[name], c)
-	for _, id := range c.ids {
+	name, number := sh.Name, model.Number(r.Seq)
+	w.books.kept[name] = append(w.books.kept[name], container{number, ids, w.now()})
+	for _, id := range ids {
 		w.books.home[id] = name
 		w.putFiltered(id, name)
-		if w.starts.Kind() == shard.Time && arrival.Before(w.starts.Time()) {
+		if w.starts.Kind() == shard.Time && r.Arrival.Before(w.starts.Time()) {
 			w.judge.Exempt(id)
 			w.books.early[id] = true
 		}
 	}
-	for _, id := range rest {
-		w.judge.PutDropped(id, name)
-	}
-	w.putInWindow(c.ids, name, c.number, at)
+	w.putInWindow(ids, name, number, at)
+	w.note(nil, "put", name, 0, ids[0].String()+" "+number)
 }
 
 // settleStreams has every stream be there, and nobody expect anything of those that are not named.
