@@ -96,10 +96,10 @@ func TestRecordsLargerThanAShareAreRead(t *testing.T) {
 	}
 }
 
-// Records of any size are read with any legal MaxMemory, over each Wire and by fan-out. The long form
-// draws many more settings, with up to 2,000 shards.
+// Records of any size are read with any legal MaxMemory, over each Wire and by fan-out. The long
+// form draws many more settings, with up to 2,000 shards.
 func TestRecordsOfAnySizeAreReadWithAnyMemory(t *testing.T) {
-	seed, runs, most := uint64(1), 12, 12
+	seed, runs, most := uint64(1), 4, 12
 	if longform.On() {
 		seed, runs, most = uint64(time.Now().UnixNano()), 60, 2000
 	}
@@ -126,8 +126,11 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 	bubbleWith(t, kinesistest.Config{MaxBytes: -1}, shards, func(t *testing.T, srv *kinesistest.Server) {
 		allowLarge(t, srv)
 		keys := keysOf(shards)
-		want, bytes := 0, 0
-		for want == 0 || want < 24 && bytes < 64<<20 {
+		want, bytes, total := 0, 0, 12<<20
+		if longform.On() {
+			total = 64 << 20
+		}
+		for want == 0 || want < 24 && bytes < total {
 			size := min(max(edges[dice.IntN(len(edges))]+dice.IntN(601)-300, 1), 10<<20-300)
 			srv.Put("s", keys[dice.IntN(min(shards, 8))], make([]byte, size))
 			want++
@@ -151,8 +154,8 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 	})
 }
 
-// A shard that waits for memory says so in its status and in the log, and is not taken for one that
-// makes no progress without a reason.
+// A shard that waits for memory says so in its status and in the log, and is not taken for one
+// that makes no progress without a reason.
 func TestAShardThatWaitsForMemorySaysSo(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{}, 3, func(t *testing.T, srv *kinesistest.Server) {
 		allowLarge(t, srv)

@@ -89,9 +89,9 @@ func (r *run) Troubles() []lease.Trouble {
 		changes  []supervise.Change
 		evidence supervise.Evidence
 
-		lacking      error // why a shard waits for memory for long
-		lackingKey   lease.Key
-		lackingSince time.Time
+		shortage   error // why a shard waits for memory for long
+		shortKey   lease.Key
+		shortSince time.Time
 	)
 	r.mu.Lock()
 	r.looked = now
@@ -122,9 +122,9 @@ func (r *run) Troubles() []lease.Trouble {
 			l.note(func(n *notes) { n.toldFails = c.Err != nil })
 			changes = append(changes, c)
 		}
-		if lacking == nil && s.LacksMemory(now) {
-			lacking = s.Lacks
-			lackingKey, lackingSince = key, s.LacksSince
+		if shortage == nil && s.LacksMemory(now) {
+			shortage = s.Lacks
+			shortKey, shortSince = key, s.LacksSince
 		}
 		evidence.Add(&s, now, suspect)
 		r.sampler.see(key, &s)
@@ -153,11 +153,11 @@ func (r *run) Troubles() []lease.Trouble {
 	if len(changes) > 0 {
 		r.tellReading(changes, now)
 	}
-	if lacking != nil && now.Sub(r.toldMemory) >= memoryAgain {
+	if shortage != nil && now.Sub(r.toldMemory) >= memoryAgain {
 		r.toldMemory = now
 		r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers keep others",
-			"stream", lackingKey.Stream, "shard", lackingKey.Shard, "for", now.Sub(lackingSince).Round(time.Second),
-			"max_memory", r.opts.MaxMemory, "err", lacking)
+			"stream", shortKey.Stream, "shard", shortKey.Shard, "for", now.Sub(shortSince).Round(time.Second),
+			"max_memory", r.opts.MaxMemory, "err", shortage)
 	}
 	if probe {
 		r.startProbe(n)

@@ -12,21 +12,21 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// Budget bounds the bytes of records that a process has read and not yet handled, for any number of
-// shards.
+// Budget bounds the bytes of records that a process has read and not yet handled, for any number
+// of shards.
 //
-// Half of it is common: any shard takes from it, up to 2 MiB each. The other half is guaranteed in
-// equal shares, one for each shard that is read, so that a slow or hung handler stops its own shard
-// only. A shard that opens makes the guarantee of every shard smaller. What a shard holds beyond its
-// guarantee is not taken away; the others wait until it is given back.
+// Half of it is common: any shard takes from it, up to 2 MiB each. The other half is guaranteed
+// in equal shares, one for each shard that is read, so that a slow or hung handler stops its own
+// shard only. A shard that opens makes the guarantee of every shard smaller. What a shard holds
+// beyond its guarantee is not taken away; the others wait until it is given back.
 //
-// A page that is larger than a share can be needs the reserve, which is room for one page of any size
-// beyond the budget. One share at a time has the reserve, from before the read until the page is given
-// back, and shares wait for it in the order in which they asked. So every page is read after those
-// that were asked for before it, and the budget is exceeded by one page. A share that keeps the
-// reserve for longer than OverKept, because its handler is slow or hangs, does not stop the others:
-// the next share in line gets it too, and further ones while all of them together hold no more than
-// half of the budget.
+// A page that is larger than a share can be needs the reserve, which is room for one page of any
+// size beyond the budget. One share at a time has the reserve, from before the read until the
+// page is given back, and shares wait for it in the order in which they asked. So every page is
+// read after those that were asked for before it, and the budget is exceeded by one page. A share
+// that keeps the reserve for longer than OverKept, because its handler is slow or hangs, does not
+// stop the others: the next share in line gets it too, and further ones while all of them
+// together hold no more than half of the budget.
 //
 // A Budget may be used concurrently.
 type Budget struct {
@@ -45,8 +45,8 @@ type Budget struct {
 	again    *time.Timer
 }
 
-// OverKept is how long a share that keeps the reserve delays the next one. It must be shorter than
-// any wait for memory that ends by itself.
+// OverKept is how long a share that keeps the reserve delays the next one. It must be shorter
+// than any wait for memory that ends by itself.
 const OverKept = 5 * time.Second
 
 const (
@@ -74,8 +74,8 @@ func (b *Budget) InUse() int {
 
 func (b *Budget) inUse() int { return b.reserved + b.common + b.over }
 
-// Lack returns an error that wraps [ErrNoMemory] and says how much of the budget is in use and how
-// many reads wait.
+// Lack returns an error that wraps [ErrNoMemory] and says how much of the budget is in use and
+// how many reads wait.
 func (b *Budget) Lack() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,24 +145,24 @@ func (s *Share) Close() {
 	b.unlock()
 }
 
-// TryTake takes as much as there is, between least and most bytes, without waiting and without the
-// reserve. It returns how much it took, 0 if there is less than least.
+// TryTake takes as much as there is, between least and most bytes, without waiting and without
+// the reserve. It returns how much it took, 0 if there is less than least.
 func (s *Share) TryTake(least, most int) int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return s.take(least, most)
 }
 
-// Most returns how many bytes the share can have without the reserve, when no other shard uses the
-// common half.
+// Most returns how many bytes the share can have without the reserve, when no other shard uses
+// the common half.
 func (s *Share) Most() int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return s.most()
 }
 
-// Take takes n bytes, from the reserve if a share cannot have so many, and waits for them until ctx
-// ends. Its errors wrap [ErrNoMemory] and ctx's cause.
+// Take takes n bytes, from the reserve if a share cannot have so many, and waits for them until
+// ctx ends. Its errors wrap [ErrNoMemory] and ctx's cause.
 func (s *Share) Take(ctx context.Context, n int) error {
 	_, err := s.wait(ctx, n, false)
 	return err
@@ -234,8 +234,8 @@ func (s *Share) HasReserve() bool {
 	return s.reserve
 }
 
-// Exceed takes n bytes beyond the budget and reports whether it did, which it does if the share has
-// the reserve.
+// Exceed takes n bytes beyond the budget and reports whether it did, which it does if the share
+// has the reserve.
 func (s *Share) Exceed(n int) bool {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -246,8 +246,8 @@ func (s *Share) Exceed(n int) bool {
 	return true
 }
 
-// Done ends the right to exceed the budget. The reserve goes back with the last byte that was taken
-// from it, or now if none was.
+// Done ends the right to exceed the budget. The reserve goes back with the last byte that was
+// taken from it, or now if none was.
 func (s *Share) Done() {
 	b := s.b
 	b.mu.Lock()
@@ -259,8 +259,8 @@ func (s *Share) Done() {
 	b.unlock()
 }
 
-// TakeExcess counts n bytes that are in memory already. What the share cannot have counts as taken
-// from the reserve.
+// TakeExcess counts n bytes that are in memory already. What the share cannot have counts as
+// taken from the reserve.
 func (s *Share) TakeExcess(n int) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -269,9 +269,9 @@ func (s *Share) TakeExcess(n int) {
 	}
 }
 
-// Keep takes n bytes for records that are in memory already and belong to another share of the same
-// shard, which gives them back after that. It waits as Take does, except where they are more than
-// this share can have: then the other one has them from the reserve, and goes on having it.
+// Keep takes n bytes for records that are in memory already and belong to another share of the
+// same shard, which gives them back after that. It waits as Take does, except where they are more
+// than this share can have: then the other one has them from the reserve, and goes on having it.
 func (s *Share) Keep(ctx context.Context, n int) error {
 	if n > s.Most() {
 		s.TakeExcess(n)
@@ -316,8 +316,8 @@ func (s *Share) take(least, most int) int {
 	return n
 }
 
-// grant serves a share that wants n bytes: from its share, or else with the reserve. It returns the
-// zero Grant if neither has room.
+// grant serves a share that wants n bytes: from its share, or else with the reserve. It returns
+// the zero Grant if neither has room.
 func (s *Share) grant(n int, open bool) Grant {
 	if n > 0 && s.take(n, n) > 0 {
 		return Grant{Bytes: n}

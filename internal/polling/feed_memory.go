@@ -10,10 +10,10 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A read takes the memory that its answer will probably need before it asks for the answer. How much
-// that is follows from the answers before. A read that lacked memory is not repeated as it was:
-// either it asks for fewer records, or the feed waits in line until its share or the reserve of the
-// budget has room for one record of any size.
+// A read takes the memory that its answer will probably need before it asks for the answer. How
+// much that is follows from the answers before. A read that lacked memory is not repeated as it
+// was: either it asks for fewer records, or the feed waits in line until its share or the reserve
+// of the budget has room for one record of any size.
 
 // mostAnswer is how many bytes of records the service puts into an answer at most.
 const mostAnswer = 10 << 20
@@ -28,9 +28,9 @@ const (
 	waitsInLine                  // the share waits in line for the memory of one record
 )
 
-// admissionOf decides what follows when a turn begins and had bytes could be taken for it. parts are
-// pages of the shard that its handler has. fits says that a share can have as much as one record
-// needs, late that the feed has tried later for long enough.
+// admissionOf decides what follows when a turn begins and had bytes could be taken for it. parts
+// are pages of the shard that its handler has. fits says that a share can have as much as one
+// record needs, late that the feed has tried later for long enough.
 func admissionOf(had, parts int, fits, late bool) admission {
 	switch {
 	case had > 0:
@@ -43,8 +43,8 @@ func admissionOf(had, parts int, fits, late bool) admission {
 	return tryLater
 }
 
-// admit takes the memory for the next read. It reports false if the read has to wait. It is called
-// with the lock held.
+// admit takes the memory for the next read. It reports false if the read has to wait. It is
+// called with the lock held.
 func (f *Feed) admit(now mono.Time) bool {
 	record := int(f.mean) + int(f.mean)/4 // records differ
 	want := 0
@@ -93,8 +93,8 @@ func (f *Feed) admit(now mono.Time) bool {
 	return true
 }
 
-// standInLine waits in line for the memory of one record, without a goroutine and a connection. It
-// reports whether the memory is there already. It is called with the lock held.
+// standInLine waits in line for the memory of one record, without a goroutine and a connection.
+// It reports whether the memory is there already. It is called with the lock held.
 func (f *Feed) standInLine(now mono.Time) bool {
 	f.starved = 0
 	got, there := f.share.Await(int(f.needs), f.served)
@@ -108,8 +108,8 @@ func (f *Feed) standInLine(now mono.Time) bool {
 	return false
 }
 
-// served has the next read begin when the share was served. It does nothing while the feed is being
-// closed: then the share gives everything back.
+// served has the next read begin when the share was served. It does nothing while the feed is
+// being closed: then the share gives everything back.
 func (f *Feed) served(got memory.Grant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,10 +146,10 @@ type reading struct {
 	short bool  // … too
 }
 
-// after returns how the next read asks after one that brought got and failed with err. hungry says
-// that the handler waited for it, parts that the handler still has pages of the shard. mean is the
-// memory of a record, 0 if it is not known. room is how many bytes an answer should have at most,
-// share how many the share can have.
+// after returns how the next read asks after one that brought got and failed with err. hungry
+// says that the handler waited for it, parts that the handler still has pages of the shard. mean
+// is the memory of a record, 0 if it is not known. room is how many bytes an answer should have
+// at most, share how many the share can have.
 func (r reading) after(err error, got taken, hungry, parts bool, mean, most int32, room, share int) reading {
 	limit := min(r.limit, most)
 	short := shortage(err)
@@ -199,8 +199,8 @@ func (f *Feed) adapt(err error, got taken) {
 	}
 }
 
-// expects returns how many bytes of memory the next answer will probably need if it is not small. It
-// is called with the lock held.
+// expects returns how many bytes of memory the next answer will probably need if it is not small.
+// It is called with the lock held.
 func (f *Feed) expects() int {
 	if f.mean == 0 {
 		return window

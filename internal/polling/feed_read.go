@@ -12,9 +12,9 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The scheduler
-// calls them, with what the turn needs for a call; the one that finishes may be another goroutine
-// than the one that began.
+// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The
+// scheduler calls them, with what the turn needs for a call; the one that finishes may be another
+// goroutine than the one that began.
 
 // begin takes what the read needs. It reports whether there is one.
 func (f *Feed) begin(l *lane) bool {
@@ -258,9 +258,9 @@ func (f *Feed) deliver(p *part, last bool) {
 	f.mu.Unlock()
 }
 
-// await waits for room in the queue and for memory for the next part of an answer, of which so many
-// bytes are left (-1 for unknown). It does not let an answer hang on its connection for long, nor
-// others wait for it.
+// await waits for room in the queue and for memory for the next part of an answer, of which so
+// many bytes are left (-1 for unknown). It does not let an answer hang on its connection for
+// long, nor others wait for it.
 func (f *Feed) await(ctx context.Context, left int64) error {
 	need := window
 	if left >= 0 { // and what is carried over, and rounding
@@ -313,8 +313,8 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 	}
 }
 
-// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure: adapt
-// has decided what the next read waits for.
+// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure:
+// adapt has decided what the next read waits for.
 func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 	short := shortage(failed)
 	if short == nil {

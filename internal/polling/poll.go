@@ -68,12 +68,12 @@ type whole struct {
 // can help; its errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (source.Page, error) { return p.next(ctx, false) }
 
-// Once is Next, but it returns an empty page after a read that lacked memory: the caller then waits
-// for as much as Needs says.
+// Once is Next, but it returns an empty page after a read that lacked memory: the caller then
+// waits for as much as Needs says.
 func (p *Poll) Once(ctx context.Context) (source.Page, error) { return p.next(ctx, true) }
 
-// Needs returns how many bytes of memory the next read needs to bring a record, 0 if it is not known
-// that it lacks them. That read asks for one record.
+// Needs returns how many bytes of memory the next read needs to bring a record, 0 if it is not
+// known that it lacks them. That read asks for one record.
 func (p *Poll) Needs() int { return int(p.whole().needs) }
 
 func (p *Poll) next(ctx context.Context, once bool) (source.Page, error) {
@@ -216,7 +216,8 @@ func (p *Poll) UseMemory(m codec.Memory, most int) { p.whole().Memory, p.page.mo
 // Forget has the next read begin at From, wherever that was moved to.
 func (p *Poll) Forget() { p.iterator = "" }
 
-// retried notes that a call was made a second time: the next read keeps its distance from that one.
+// retried notes that a call was made a second time: the next read keeps its distance from that
+// one.
 func (p *Poll) retried(r *wire.Retry) bool {
 	if r.At.IsZero() {
 		return false

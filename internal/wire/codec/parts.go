@@ -9,9 +9,9 @@ import (
 )
 
 // Parts reads a CBOR answer part by part: as many whole records as a window of the answer holds,
-// then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB. What a
-// window ends in the middle of is carried over to the next one. A window is filled piece by piece,
-// and each piece decoded while it is in the processor's cache. Not for concurrent use.
+// then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB. What
+// a window ends in the middle of is carried over to the next one. A window is filled piece by
+// piece, and each piece decoded while it is in the processor's cache. Not for concurrent use.
 type Parts struct {
 	Body   io.Reader
 	Left   int64 // bytes of the answer that were not read; -1 when its length is not known
@@ -137,8 +137,8 @@ func (pr *Parts) larger(d *cborReader, n int) int {
 // recordRest is room for the members of a record that may follow its data.
 const recordRest = 2 << 10
 
-// keep carries b over to the next part. Without memory for that, this part is good and the next one
-// fails.
+// keep carries b over to the next part. Without memory for that, this part is good and the next
+// one fails.
 func (pr *Parts) keep(b []byte, p *Page) {
 	if more := len(b) - cap(pr.carry); more > 0 && p.Memory != nil {
 		if p.Memory.TryTake(more, more) == 0 {
