@@ -34,6 +34,9 @@ var errHandler = errors.New("sim: the handler failed")
 
 // handle is every worker's handler. It does what the driver says.
 func (l *life) handle(ctx context.Context, b *weir.Batch) error {
+	if !l.reads(b.Stream) {
+		l.w.gate.tell(&call{life: l, op: "strays", ctx: l.ctx, body: b.Stream})
+	}
 	h := &handling{batch: b, wrong: l.kept.changed()}
 	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: l.w.deaf(l, b)}
 	r := l.w.gate.wait(c)
