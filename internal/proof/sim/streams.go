@@ -57,8 +57,8 @@ func (l *life) named(ctx context.Context) ([]string, error) {
 
 type namesCall struct{}
 
-// reads reports whether a life reads a stream, if that is named. The first worker reads all streams.
-// A life of the version before does too: it would handle shards of any.
+// reads reports whether a life reads a stream, if that is named. The first worker reads all
+// streams, and so does a life of the version before, because it would handle shards of any.
 func (l *life) reads(name string) bool {
 	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
 		return true
