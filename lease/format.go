@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// Format is the number of the form in which this version of weir stores what it stores. Rows without
-// a number have format 1, and so have all rows that versions without the number write. A version
-// that stores something in a form that others cannot work with has a higher number, and stores it
-// only after [Store] rows carry that number.
+// Format is the number of the form in which this version of weir keeps state. Rows without a number
+// have format 1, and versions that do not know the number write such rows. A version that keeps
+// state in a form that others cannot work with has a higher number, and writes the number first.
 const Format = 1
 
 // ErrFormat is wrapped by errors about stored state of a newer [Format]. They wrap [ErrSetup] too.
@@ -24,8 +23,8 @@ func CheckFormat(format uint64) error {
 	return NewerFormat(fmt.Sprintf("it has format %d, and this program knows formats up to %d", format, Format))
 }
 
-// NewerFormat returns the error of [CheckFormat] for a store that has numbers of its own, which text
-// states.
+// NewerFormat returns the error of [CheckFormat] for a store that has numbers of its own, which
+// text states.
 func NewerFormat(text string) error {
 	return fmt.Errorf("%w: %w: %s. A newer version of weir has changed it: replace this program by one of that version", ErrSetup, ErrFormat, text)
 }

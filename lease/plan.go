@@ -37,8 +37,8 @@ const defaultMovesInFlight = 256
 //
 // A session gets leases only of streams that it reads ([Worker.Streams]). One that did not say what
 // it reads keeps what it has, and otherwise gets leases only of streams that the leader reads
-// (f.Streams). The leases of a stream that no active session reads are in nobody's share; whoever
-// holds them is to give them back to [Nobody], unless it is leaving and reads them.
+// (f.Streams). The leases of a stream that no active session reads are in nobody's share. An owner
+// hands them to [Nobody], unless it is leaving and reads them.
 //
 // Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are
 // asked to hand them to [Nobody], those of sessions that are over are revoked, which nobody has to

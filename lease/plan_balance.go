@@ -104,7 +104,7 @@ func (p *planner) setRooms() {
 	p.setShares()
 	for _, h := range p.active {
 		h.room = h.share - h.claims
-		if p.mixed && h.room > 0 { // what it has of other parts fills it, whatever is to become of it
+		if p.mixed && h.room > 0 { // its leases of other parts fill it until it has given them back
 			h.room = max(0, min(h.room, h.limit-h.outside-h.idle-h.going-h.claims))
 		}
 	}

@@ -183,8 +183,8 @@ func (p *planner) setShares() {
 	for _, h := range p.active {
 		h.share = 0
 	}
-	// One lease after the other, each to the session that then has least for its weight, with what it
-	// has of the parts before. Among equal ones it stays where it is.
+	// One lease after the other, each to the session that then has least for its weight, with what
+	// it has of the parts before. Among equal ones it stays where it is.
 	for range p.withWork {
 		var best *holder
 		for _, h := range p.active {

@@ -219,8 +219,8 @@ func (s *listings) complete(interval time.Duration) map[string]bool {
 }
 
 // departed returns finished leases for parents that have left their stream and that shards wait
-// for. A leader knows such parents from its listings ([lease.Facts].Gone); it has none of a deputy's
-// streams.
+// for. A leader knows such parents from its own listings ([lease.Facts].Gone), and a deputy's
+// streams are not among them.
 func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	if len(s.gone) == 0 {
 		return nil
@@ -239,9 +239,10 @@ func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	return actions
 }
 
-// atOnce makes the actions of [Renew] ones that need no second look: a lease is taken from its owner
-// and replaced in one call, because the leader could give it away between two calls. The new lease
-// keeps the owner as revoked, so no session gets it before the owner cannot trust it any more.
+// atOnce makes the actions of [Renew] ones that need no second look: a lease is taken from its
+// owner and replaced in one call, because the leader could give it away between two calls. The new
+// lease keeps the owner as revoked, so no session gets it before the owner cannot trust it any
+// more.
 func atOnce(renewed []lease.Action, existing []lease.Lease, listing Listing) (actions []lease.Action) {
 	for _, a := range renewed {
 		actions = append(actions, a)

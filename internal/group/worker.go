@@ -402,8 +402,8 @@ func (w *worker) beatFailed(err error) time.Duration {
 		w.newer = true
 	}
 	if (errors.Is(err, lease.ErrSetup) && w.first || w.newer) && w.stopping.IsZero() {
-		// No outage: the store answers, and Run ends with what it is missing, or with what the store
-		// has become.
+		// No outage: the store answers, and Run ends with what it is missing, or with what the
+		// store has become.
 		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
 		return 0
 	}

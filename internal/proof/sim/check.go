@@ -373,6 +373,11 @@ func (w *world) well() string {
 	if err != nil {
 		return err.Error()
 	}
+	if w.profile.Apart && w.profile.Older > 0 {
+		// A leader of the version before gives shards to workers that do not read them, again and
+		// again.
+		return ""
+	}
 	shares := map[*life]int{}
 	for _, wk := range w.workers {
 		if wk.life == nil || wk.life.stopping {
@@ -415,7 +420,7 @@ func (w *world) well() string {
 	for _, n := range shares {
 		least, most = min(least, n), max(most, n)
 	}
-	if most-least > 1 && w.counts[ReaderStuck] == 0 && !w.opensLess() { // such a one is given less
+	if most-least > 1 && !w.profile.Apart && w.counts[ReaderStuck] == 0 && !w.opensLess() { // such a one is given less
 		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
 	}
 	for _, s := range v.Workers {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -177,6 +178,8 @@ func (w *world) overdue() {
 	}
 	for _, st := range w.streams {
 		switch {
+		case w.profile.Apart && w.apart(st):
+			maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
 		case !st.named:
 			w.unnamed(st, led)
 		case w.now() >= w.learned(st):

@@ -46,6 +46,9 @@ var errHandler = errors.New("sim: the handler failed")
 
 // handle is every worker's handler. It does what the driver says.
 func (l *life) handle(ctx context.Context, b *weir.Batch) error {
+	if !l.reads(b.Stream) {
+		l.w.gate.tell(&call{life: l, op: "strays", ctx: l.ctx, body: b.Stream})
+	}
 	h := &handling{batch: b, wrong: l.kept.changed()}
 	if l.w.sink != nil {
 		h.positions, h.about = positionsOf(b.Records), about(b.Stream, b.Shard)

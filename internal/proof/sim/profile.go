@@ -36,6 +36,7 @@ type Profile struct {
 	Apps    int // how many applications there are, one if 0
 	// how many there are; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
+	Apart   bool // some workers read only some of them
 	Records time.Duration
 	Idle    [2]time.Duration
 }
@@ -108,6 +109,16 @@ var long = []Profile{
 	{
 		Name: "streams", Streams: [2]int{2, 4}, Pushed: .3, Rates: all(workerFaults, map[Fault]float64{
 			Renames: 60, NamesFail: .1, NamesSilent: .03, Recreate: 10, Split: 40, Merge: 20, StoreFails: .01, ServerError: .01, Throttled: .02, Silent: .003,
+		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
+	},
+	{
+		Name: "apart", Streams: [2]int{2, 4}, Apart: true, Pushed: .3, Rates: all(workerFaults, map[Fault]float64{
+			NamesFail: .05, Split: 40, Merge: 20, StoreFails: .01, ServerError: .01, Throttled: .02, Silent: .003,
+		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
+	},
+	{
+		Name: "apart-rolling", Streams: [2]int{2, 4}, Apart: true, Older: .4, Rates: all(workerFaults, map[Fault]float64{
+			Split: 40, Merge: 20, StoreFails: .01, Leaves: 120,
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
 	},
 	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{1, 6}, Lasts: [2]time.Duration{8 * time.Minute, 24 * time.Minute}},

@@ -418,6 +418,10 @@ func (w *world) admit(c *call) {
 		w.returned(l, err)
 		return
 	}
+	if c.op == "strays" {
+		w.breaks("%s handles records of %v, a stream that it does not read", l.who, c.body)
+		return
+	}
 	if l.dead.Load() {
 		c.answer(reply{err: errDead})
 		w.stirred = true
