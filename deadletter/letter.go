@@ -50,8 +50,8 @@ type Letter struct {
 }
 
 // ID returns the ID of the letter of a record that an application gave up. record is what
-// weir.Record.ID returns. The application comes first, with "%25" for a percent sign and "%2F" for a
-// slash, and then a slash and the record. ID returns record alone if app is empty.
+// weir.Record.ID returns. The application comes first, with "%25" for a percent sign and "%2F" for
+// a slash, and then a slash and the record. ID returns record alone if app is empty.
 func ID(app, record string) string {
 	if app == "" {
 		return record

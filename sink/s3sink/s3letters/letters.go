@@ -30,10 +30,11 @@ import (
 //	PREFIX/billing/orders/shardId-000000000007/4959….json
 //
 // (letters of earlier versions have no application in their key, and are read as well). If that is
-// longer than a key of S3 may be, the key is PREFIX/%HASH.json with the SHA-256 of the ID. So a letter takes the place of one about the same record. An object is the letter's JSON, with
-// what became of it in the members "state", "since" and "marked_by". Letters are written for the
-// worker to go on, so nothing but whole letters is ever there; a letter that is put again is Kept
-// again, whatever became of it before.
+// longer than a key of S3 may be, the key is PREFIX/%HASH.json with the SHA-256 of the ID. A letter
+// takes the place of one with the same ID. An object is the letter's JSON, with what became of it
+// in the members "state", "since" and "marked_by". Letters are written for the worker to go on, so
+// nothing but whole letters is ever there; a letter that is put again is Kept again, whatever
+// became of it before.
 //
 // Two people do not get one letter unawares: what a Box has yielded it marks only if nobody has
 // changed it since. Of two that list the same letters and hand them out, the one whose mark comes
