@@ -73,7 +73,7 @@ const (
 	ending  = ".json"
 	atOnce  = 8
 	mostKey = 1024
-	mostID  = 1024 // bytes of an ID: an application of 255 bytes has at most 765 in it
+	mostID  = 2048 // bytes of an ID: an application of 255 bytes has at most 765 in it
 	// mostLetter bounds a letter: a record of 10 MiB in base64, and what is said about it.
 	mostLetter = 16 << 20
 )
