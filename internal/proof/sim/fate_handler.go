@@ -201,8 +201,8 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)
-		// A function that pulls says later what is done. A loop does not hear that its term is over,
-		// and has begun again since.
+		// A function that pulls reports later what is done. A loop does not learn that its term is
+		// over, and has started again since.
 		if !c.life.pulls && (!w.isLoop() || h.judge.Alive() && c.life.fromStore() < c.sent) {
 			w.judge.Acked(h.judge, n)
 		}
