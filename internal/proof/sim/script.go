@@ -321,7 +321,10 @@ func (w *world) emptied() {
 			continue
 		}
 		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {
-			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session]
+			// a session that was ended holds nothing, and its leases of a stream that no other reads
+			// stay as they are
+			over := s.Ended && w.profile.Apart
+			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session] && !over
 		}) {
 			w.breaks("everybody has stopped, and this lease is not free: %s", l)
 		}

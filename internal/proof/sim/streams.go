@@ -96,6 +96,12 @@ func (l *life) reads(name string) bool {
 	return d.chance(.5)
 }
 
+// loose reports whether no bound holds for when a stream is read: a leader of the version before
+// gives its shards to workers that do not read it, and they give them back.
+func (w *world) loose(st *stream) bool {
+	return w.profile.Apart && w.profile.Older > 0 && st != w.streams[0]
+}
+
 // apart reports whether some workers do not read a stream. Whether it is read in time then depends
 // on which workers run, so that is only asked at the end.
 func (w *world) apart(st *stream) bool {
@@ -292,7 +298,7 @@ func (w *world) put() {
 		if n := len(all); n > 1 {
 			st = all[d.below(n)]
 		}
-		if st.now != nil && (w.stage < settling || st.named) {
+		if st.now != nil && (w.stage < settling || st.named && !w.loose(st)) {
 			for range 1 + d.below(5) {
 				w.write(st, &d)
 			}
@@ -364,7 +370,7 @@ func (w *world) settleStreams() {
 		if st.now == nil {
 			w.create(st, 1)
 		}
-		if !st.named {
+		if !st.named || w.loose(st) {
 			w.forgets(st)
 		}
 	}
