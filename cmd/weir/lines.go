@@ -107,8 +107,8 @@ func keyOf(line []byte, field string) (string, error) {
 	default:
 		key = string(raw)
 	}
-	// Decoding has replaced bytes that are not UTF-8 and halves of surrogate pairs by U+FFFD, so that
-	// different keys would become one.
+	// Decoding replaces bytes that are not UTF-8, and halves of surrogate pairs, by U+FFFD.
+	// Different keys would become one.
 	if !utf8.Valid(raw) || strings.Count(key, "\uFFFD") != bytes.Count(raw, []byte("\uFFFD"))+replacementEscapes(raw) {
 		return "", fmt.Errorf("its field %q is not valid Unicode, so it cannot be a partition key", field)
 	}
