@@ -321,8 +321,8 @@ func (w *world) emptied() {
 			continue
 		}
 		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {
-			// a session that was ended holds nothing, and its leases of a stream that no other reads
-			// stay as they are
+			// a session that was ended holds nothing, and its leases of a stream that no other
+			// reads stay as they are
 			over := s.Ended && w.profile.Apart
 			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session] && !over
 		}) {
