@@ -217,7 +217,7 @@ func (d *delivery) letters(v verdictOf, failure error) []deadletter.Letter {
 	letters := make([]deadletter.Letter, v.records)
 	for i, r := range whole(d.kept.records[v.from:v.until]) {
 		letters[i] = of
-		letters[i].ID, letters[i].Stream, letters[i].Shard = r.ID(), d.from.Stream, d.from.Shard
+		letters[i].ID, letters[i].Stream, letters[i].Shard = deadletter.ID(opts.App, r.ID()), d.from.Stream, d.from.Shard
 		letters[i].SequenceNumber, letters[i].Position, letters[i].PartitionKey = r.SequenceNumber, r.Position().String(), r.PartitionKey
 		letters[i].Data = bytes.Clone(r.Data) // the destination may keep it
 		if r.arrival != 0 {
@@ -261,7 +261,7 @@ func (l *shardLoop) tellGivenUp(d *delivery, v verdictOf, letters []deadletter.L
 	l.in.givingUp.noteGivenUp(l.term.Lease.Key, len(letters), letters[len(letters)-1].Position, letters[0].Error, time.Now())
 	if f := l.in.tell.GivenUp; f != nil {
 		f(GivenUp{
-			Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].ID, Reason: v.reason, Attempts: letters[0].Attempts, Err: failure,
+			Stream: d.from.Stream, Shard: d.from.Shard, Records: len(letters), First: letters[0].RecordID(), Reason: v.reason, Attempts: letters[0].Attempts, Err: failure,
 		})
 	}
 }

@@ -202,7 +202,7 @@ func TestOnlyWhatFailsIsGivenUp(t *testing.T) {
 						l.FirstFailure.After(l.LastFailure) || l.LastFailure.After(l.GivenUp) {
 						t.Errorf("%+v", l)
 					}
-					if e := given[i]; e.First != l.ID || e.Records != 1 || e.Reason != l.Reason || e.Attempts != l.Attempts || !errors.Is(e.Err, errOnceMore) && !strings.Contains(e.Err.Error(), "panicked") {
+					if e := given[i]; e.First != l.RecordID() || e.Records != 1 || e.Reason != l.Reason || e.Attempts != l.Attempts || !errors.Is(e.Err, errOnceMore) && !strings.Contains(e.Err.Error(), "panicked") {
 						t.Errorf("told of %+v, with the letter %+v", e, l)
 					}
 				}

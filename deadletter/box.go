@@ -46,7 +46,8 @@ var ErrChanged = errors.New("weir: somebody else has changed the letter")
 
 // Filter chooses letters. The zero Filter chooses all; of several members all have to hold.
 type Filter struct {
-	IDs          []string // any of them; nil is every letter
+	IDs          []string // IDs of letters, or of their records; nil selects every letter
+	App          string   // the application that gave the record up
 	Stream       string
 	Shard        string // by its whole ID
 	Key          string // partition key
@@ -59,7 +60,8 @@ type Filter struct {
 // Matches reports whether the filter chooses a letter.
 func (f *Filter) Matches(i *Item) bool {
 	switch {
-	case f.IDs != nil && !slices.Contains(f.IDs, i.ID),
+	case f.IDs != nil && !slices.Contains(f.IDs, i.ID) && !slices.Contains(f.IDs, i.RecordID()),
+		f.App != "" && f.App != i.App,
 		f.Stream != "" && f.Stream != i.Stream,
 		f.Shard != "" && f.Shard != i.Shard,
 		f.Key != "" && f.Key != i.PartitionKey,

@@ -17,8 +17,10 @@ import (
 type Letter struct {
 	// Version of this form: 1.
 	Version int `json:"weir_letter"`
-	// ID is the record's: stream, shard and position, as weir.Record.ID says. A record that is
-	// given up again, because its worker ended before that was saved, has the same.
+	// ID identifies the letter in a destination: the application, stream, shard and position, as
+	// [ID] puts them together. A record that the application gives up again, because its worker
+	// ended before that was saved, has the same ID. The ID of a letter that an earlier version
+	// put has no application.
 	ID             string `json:"id"`
 	Stream         string `json:"stream"`
 	Shard          string `json:"shard"`
@@ -46,6 +48,22 @@ type Letter struct {
 	// not say which of them it was and Bisect was off.
 	Together int `json:"together"`
 }
+
+// ID returns the ID of the letter of a record that an application gave up. record is what
+// weir.Record.ID returns. The application comes first, with "%25" for a percent sign and "%2F" for
+// a slash, and then a slash and the record. ID returns record alone if app is empty.
+func ID(app, record string) string {
+	if app == "" {
+		return record
+	}
+	return escapeApp.Replace(app) + "/" + record
+}
+
+var escapeApp = strings.NewReplacer("%", "%25", "/", "%2F")
+
+// RecordID returns what weir.Record.ID returned for the record: its stream, shard and position. It
+// is the same for each application that gave the record up.
+func (l *Letter) RecordID() string { return l.Stream + "/" + l.Shard + "/" + l.Position }
 
 // Version is the form of letters that this package writes.
 const Version = 1

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -29,7 +30,10 @@ one whose outcome nobody knows, because handling it was interrupted: "weir dead 
 
 A stream (--dead kinesis:STREAM) keeps no such marks and removes nothing before its retention is over: all its letters are
 kept, also those that were handled again, and what is retried twice is handled twice. A queue (--dead sqs:URL) cannot be
-listed: "weir dead peek" shows some of its letters, and "weir dead retry" deletes those that were handled.`,
+listed: "weir dead peek" shows some of its letters, and "weir dead retry" deletes those that were handled.
+
+Applications may share a place. --app chooses the letters of one; "weir dead retry" and "weir dead drop" need it where there
+are letters of several.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -53,6 +57,7 @@ var letterStates = []deadletter.State{deadletter.Kept, deadletter.Begun, deadlet
 func (l *letterFlags) register(cmd *cobra.Command, states string) {
 	l.registerPlace(cmd)
 	f := cmd.Flags()
+	registerLetterApp(cmd, &l.filter.App)
 	f.StringVar(&l.filter.Stream, "stream", "", "letters of this stream only, by `NAME`")
 	f.StringVar(&l.shard, "shard", "", "letters of this shard only, by `ID` "+shardHelp)
 	f.StringVar(&l.filter.Key, "key", "", "letters with this partition `KEY` only")
@@ -63,6 +68,12 @@ func (l *letterFlags) register(cmd *cobra.Command, states string) {
 	f.StringArrayVar(&l.states, "state", nil, "letters in this `STATE` only: kept, begun, done or dropped; may be repeated (default "+states+")")
 	mustComplete(cmd, "reason", "rejected\tit can never succeed", "attempts\tit failed as often as it may", "age\tit failed, and was too old", "killed\tworkers died of it")
 	mustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
+}
+
+// registerLetterApp registers --app. It does not take the place of another filter: retry and drop
+// still need one, or --all.
+func registerLetterApp(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "app", "", "letters of this application only, by `NAME`; retry and drop need it where there are several")
 }
 
 func (l *letterFlags) registerPlace(cmd *cobra.Command) {
@@ -143,9 +154,10 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 	return narrowed, nil
 }
 
-// chosen are the letters that the flags choose. What cannot be read is told, and counted.
-func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetters) (items []deadletter.Item, unread int, err error) {
-	known := map[string]bool{}
+// chosen returns the letters that the flags choose. It reports what cannot be read, and counts it.
+// With one, it refuses letters of several applications unless --app chooses one of them.
+func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetters, one bool) (items []deadletter.Item, unread int, err error) {
+	known, apps := map[string]bool{}, map[string]bool{}
 	for i, err := range letters.box.Items(ctx) {
 		if err != nil {
 			if ctx.Err() != nil {
@@ -158,7 +170,11 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 		if letters.unmarked && known[i.ID] {
 			continue // put twice
 		}
+		apps[i.App] = true
 		known[i.ID] = true
+		if l.filter.App == "" || l.filter.App == i.App {
+			known[i.RecordID()] = true
+		}
 		if l.filter.Matches(&i) {
 			items = append(items, i)
 		}
@@ -168,7 +184,19 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 			return nil, unread, fmt.Errorf("there is no letter %.200q", id)
 		}
 	}
+	if one && l.filter.App == "" && len(apps) > 1 {
+		return nil, unread, severalApps(letters.place, apps)
+	}
 	return items, unread, nil
+}
+
+// severalApps is the error of a command that changes letters of one application only.
+func severalApps(place letterPlace, apps map[string]bool) error {
+	var names []string
+	for _, app := range slices.Sorted(maps.Keys(apps)) {
+		names = append(names, fmt.Sprintf("%q", app))
+	}
+	return usagef("%s has letters of %s: choose one with --app (%s)", place, some(len(names), "application"), strings.Join(names, ", "))
 }
 
 // said is an error of a place without the name of its package.
@@ -201,7 +229,7 @@ them. Those that were handled again or dropped are shown with --state done and -
 A line of a file, or another letter, that cannot be read is told on standard error, and the exit code is 1 then.`,
 		Example: `  weir dead list --dead file:dead.ndjson
   weir dead list --dead file:dead.ndjson --error timeout --since 2h
-  weir dead list --dead s3://my-bucket/dead --stream flights
+  weir dead list --dead s3://my-bucket/dead --app billing --stream flights
   weir dead list --dead postgres://weir@db/shop
   weir dead list --dead file:dead.ndjson -o json | jq -r '.id'`,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
@@ -213,7 +241,7 @@ A line of a file, or another letter, that cannot be read is told on standard err
 				return err
 			}
 			defer func() { err = errors.Join(err, letters.Close()) }()
-			items, unread, err := l.chosen(cmd.Context(), t, letters)
+			items, unread, err := l.chosen(cmd.Context(), t, letters, false)
 			if err != nil {
 				return err
 			}
@@ -244,9 +272,9 @@ func lettersText(items []deadletter.Item) string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "GIVEN UP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
+	fmt.Fprintln(w, "GIVEN UP\tAPP\tSTATE\tREASON\tATTEMPTS\tBYTES\tERROR\tID")
 	for _, i := range items {
-		_ = textf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
+		_ = textf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", i.GivenUp.UTC().Format(time.RFC3339), i.App, i.State, i.Reason, i.Attempts, len(i.Data), shortened(i.Error), i.ID)
 	}
 	_ = w.Flush() // into memory
 	return b.String()
@@ -267,7 +295,8 @@ func deadShowCommand(t terminal) *cobra.Command {
 		Use:   "show --dead PLACE ID",
 		Short: "Show one letter, whole",
 		Long: `Shows a letter as an indented JSON object, with the record's key and its payload in base64, whatever became of it; or,
-with --data, the payload alone, as it is.`,
+with --data, the payload alone, as it is. ID is the letter's, or that of its record (stream/shard/position); --app chooses
+one of several applications that gave the record up.`,
 		Example: `  weir dead show --dead file:dead.ndjson flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898
   weir dead show --dead file:dead.ndjson --data flights/shardId-000000000000/49590338271490256608559692538361571095921575989136588898 > record`,
 		RunE: func(cmd *cobra.Command, ids []string) (err error) {
@@ -282,9 +311,18 @@ with --data, the payload alone, as it is.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, letters.Close()) }()
-			items, _, err := l.chosen(cmd.Context(), t, letters)
+			items, _, err := l.chosen(cmd.Context(), t, letters, false)
 			if err != nil {
 				return err
+			}
+			if len(items) > 1 { // of one record, which was named
+				apps := map[string]bool{}
+				for _, i := range items {
+					apps[i.App] = true
+				}
+				if len(apps) > 1 {
+					return severalApps(letters.place, apps)
+				}
 			}
 			if payload {
 				_, err = t.out.Write(items[0].Data)
@@ -296,6 +334,7 @@ with --data, the payload alone, as it is.`,
 		},
 	}
 	l.registerPlace(cmd)
+	registerLetterApp(cmd, &l.filter.App)
 	cmd.Flags().BoolVar(&payload, "data", false, "the payload alone, as it is")
 	return cmd
 }

@@ -70,7 +70,7 @@ func (c *letterChange) run(ctx context.Context, cmd *cobra.Command, t terminal, 
 		return err
 	}
 	defer func() { err = errors.Join(err, letters.Close()) }()
-	items, unread, err := c.chosen(ctx, t, letters)
+	items, unread, err := c.chosen(ctx, t, letters, true)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,8 @@ func deadDropCommand(t terminal) *cobra.Command {
 		Long: `Marks letters as dropped: nothing handles them again, and "weir dead list" shows them only with --state dropped. They stay where
 they are, with their payload.
 
-It shows which letters it is about, and asks.`,
+It shows which letters it is about, and asks. Where there are letters of several applications it refuses, unless --app
+chooses one.`,
 		Example: `  weir dead drop --dead file:dead.ndjson --error "unknown currency" --dry-run
   weir dead drop --dead file:dead.ndjson --all --yes`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
@@ -203,7 +204,9 @@ filter chooses, is given back at the end. Nobody else receives it meanwhile, and
 --to-stream puts the records into a stream instead, by their keys. Every application that reads the stream gets them again
 then, behind all that has arrived meanwhile, so the order of their keys is lost.
 
-It shows which letters it is about, and asks.`,
+It shows which letters it is about, and asks. Where there are letters of several applications it refuses, unless --app
+chooses one. A queue cannot be listed beforehand: without --app, weir handles the letters of the application that it receives
+first, gives all others back, and then names their applications and exits with an error.`,
 		Example: `  weir dead retry --dead file:dead.ndjson --all --exec ./handle --dry-run
   weir dead retry --dead file:dead.ndjson --error timeout --exec ./handle
   weir dead retry --dead file:dead.ndjson --stream flights --to-stream flights-again`,

@@ -125,11 +125,25 @@ func (c *letterChange) fromQueue(ctx context.Context, cmd *cobra.Command, t term
 	if err != nil {
 		return err
 	}
-	tried := 0
-	wants := func(i deadletter.Item) bool { return c.filter.Matches(&i) }
+	tried, of, apps := 0, c.filter, map[string]bool{}
+	wants := func(i deadletter.Item) bool {
+		if c.filter.App == "" {
+			if len(apps) == 0 {
+				of.App = i.App
+			}
+			apps[i.App] = true
+			if i.App != of.App { // also where both have no name
+				return false
+			}
+		}
+		return of.Matches(&i)
+	}
 	o, err := letters.queue.Retry(ctx, wants, func(ctx context.Context, i deadletter.Item) error {
 		tried++
 		return handle.told(ctx, t, i)
 	})
+	if len(apps) > 1 {
+		err = errors.Join(err, severalApps(letters.place, apps))
+	}
 	return errors.Join(c.tell(t, tried, o), err)
 }

@@ -287,3 +287,36 @@ func TestThePlaceOfLettersMayComeFromTheEnvironment(t *testing.T) {
 	c.out.await(t, "a record", func(s string) bool { return strings.Contains(s, "dead at .") })
 	orderlyEnd(t, c)
 }
+
+func TestLettersOfSeveralApplications(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dead.ndjson")
+	dead, record := "--dead=file:"+path, "s/shardId-000000000000/1"
+	var all []deadletter.Letter
+	for _, app := range []string{"one", "two"} {
+		all = append(all, deadletter.Letter{
+			Version: deadletter.Version, ID: deadletter.ID(app, record), App: app, Stream: "s", Shard: "shardId-000000000000", Position: "1",
+			Data: []byte("of " + app), GivenUp: time.Now(), Reason: deadletter.Attempts,
+		})
+	}
+	if err := deadletter.File(path).Put(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"retry", "--all", "--yes", "--exec=cat"}, {"drop", "--stream=s", "--yes"}, {"show", record}} {
+		_, said := refused(t, exitUsage, append([]string{"dead", args[0], dead}, args[1:]...)...)
+		if !strings.Contains(said, `has letters of 2 applications: choose one with --app ("one", "two")`) {
+			t.Errorf("%q: %s", args, said)
+		}
+	}
+	if got := mustRun(t, "", "dead", "list", dead); strings.Count(got, "\n") != 3 {
+		t.Errorf("%s", got)
+	}
+	if got := mustRun(t, "", "dead", "show", dead, "--app=two", "--data", record); got != "of two" {
+		t.Errorf("%q", got)
+	}
+	if got := mustRun(t, "", "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=cat"); got != "of one\n1 of 1 letter handled.\n" {
+		t.Errorf("%q", got)
+	}
+	if got := mustRun(t, "", "dead", "list", dead, "-o=json"); !strings.Contains(got, `"app":"two"`) || strings.Contains(got, `"app":"one"`) {
+		t.Errorf("%s", got)
+	}
+}

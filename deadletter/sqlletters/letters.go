@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 // Dialect names the database behind the *sql.DB.
@@ -41,6 +42,7 @@ type Box struct {
 	put    string
 	page   string
 	look   string
+	probe  string // finds the table, and no rows
 	mark   string // of a letter that was not yielded
 	markIf string
 	by     string
@@ -76,6 +78,7 @@ func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 		&b.schema: b.schema,
 		&b.put:    "INSERT INTO {table} (id, state, since, marked_by, letter) VALUES (?, 'kept', 0, '', ?) " + upsert,
 		&b.page:   fmt.Sprintf("SELECT seq, state, since, marked_by, letter FROM {table} WHERE seq > ? ORDER BY seq LIMIT %d", perPage),
+		&b.probe:  "SELECT seq, id, state, since, marked_by, letter FROM {table} WHERE 1 = 0",
 		&b.look:   "SELECT state, marked_by FROM {table} WHERE id = ?",
 		&b.mark:   "UPDATE {table} SET state = ?, since = ?, marked_by = ? WHERE id = ?",
 		&b.markIf: "UPDATE {table} SET state = ?, since = ?, marked_by = ? WHERE id = ? AND (marked_by = ? OR marked_by = ?)",
@@ -117,8 +120,13 @@ const perPage = 8
 // Schema is the statement with which [Box.Create] makes the table, for who makes tables otherwise.
 func (b *Box) Schema() string { return b.schema }
 
-// Create makes the table if it does not exist.
-func (b *Box) Create(ctx context.Context) error { return b.do(ctx, "making the table", b.schema) }
+// Create makes the table if it does not exist. Any number of processes may call it at once.
+func (b *Box) Create(ctx context.Context) error {
+	if err := sqltable.Make(ctx, b.db, b.schema, b.probe); err != nil {
+		return fmt.Errorf("sqlletters: making the table: %w", err)
+	}
+	return nil
+}
 
 // Put writes letters one after the other. See [deadletter.Destination].
 func (b *Box) Put(ctx context.Context, letters []deadletter.Letter) error {
@@ -160,9 +168,9 @@ func (b *Box) exec(ctx context.Context, what, statement string, args ...any) (ro
 }
 
 // collided reports whether an error is one that databases end a statement with when it would wait
-// for another that waits for it, or, in Postgres, when two make one table.
+// for another that waits for it.
 func collided(err error) bool {
-	for _, text := range []string{"SQLSTATE 40P01", "SQLSTATE 40001", "Error 1213", "pg_type_typname_nsp_index", "pg_class_relname_nsp_index"} {
+	for _, text := range []string{"SQLSTATE 40P01", "SQLSTATE 40001", "Error 1213"} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}

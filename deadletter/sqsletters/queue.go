@@ -28,7 +28,8 @@ import (
 // cannot be listed, keeps no marks, and gives every message to one reader at a time, so it is no
 // [deadletter.Box]: see [Queue.Peek] and [Queue.Retry].
 //
-// In a FIFO queue letters about one key of a shard are in one group and so keep their order, and a
+// In a FIFO queue the letters of an application about one key of a shard are in one group and so
+// keep their order. The deduplication ID is made of the letter's ID, which has the application: a
 // letter that is put again within five minutes is there once. In a standard queue it is there
 // twice, with the same ID, and there is no order.
 //
@@ -148,7 +149,7 @@ func (q *Queue) Put(ctx context.Context, letters []deadletter.Letter) error {
 			return fmt.Errorf("%w: letter %s has %d bytes, and a message %d at most: use S3 for records of this size", ErrTooLarge, l.ID, len(m.text), mostMessage)
 		}
 		if q.fifo {
-			m.group, m.dedup = hashOf(l.Stream, l.Shard, l.PartitionKey), hashOf(l.ID)
+			m.group, m.dedup = groupOf(l), hashOf(l.ID)
 		}
 		left = append(left, m)
 	}
@@ -187,6 +188,16 @@ func (q *Queue) put(ctx context.Context, left []message) error {
 func allowed(text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte("\uFFFE"), []byte(`\ufffe`))
 	return bytes.ReplaceAll(text, []byte("\uFFFF"), []byte(`\uffff`))
+}
+
+// groupOf returns the message group of a letter. Each application has groups of its own, so that
+// the letters of one never wait for those of another.
+func groupOf(l *deadletter.Letter) string {
+	parts := []string{l.Stream, l.Shard, l.PartitionKey}
+	if l.App != "" {
+		parts = append([]string{l.App}, parts...)
+	}
+	return hashOf(parts...)
 }
 
 // hashOf is made of what a group and a deduplication ID may have, whatever is in a key.

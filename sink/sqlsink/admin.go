@@ -2,9 +2,10 @@ package sqlsink
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weir-go/weir/internal/sqltable"
 )
 
 // Schema returns the statement that makes the table, for people who let nobody but themselves
@@ -13,14 +14,9 @@ func (s *Sink) Schema() string { return s.named(s.dialect.table) + ";\n" }
 
 // Migrate makes the table, unless it is there. It is never run unasked. Several may run it at once.
 func (s *Sink) Migrate(ctx context.Context) error {
-	_, made := s.db.ExecContext(ctx, s.named(s.dialect.table))
-	// Who may not make tables may find one, and of several who make it at once some may fail.
-	rows, err := s.db.QueryContext(ctx, s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0"))
-	if err == nil {
-		err = errors.Join(rows.Err(), rows.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("sqlsink: the table %s cannot be made, or is not one of positions: %w", s.table, errors.Join(made, err))
+	probe := s.named("SELECT app, stream, shard, epoch, position, ended, updated FROM {table} WHERE 1 = 0")
+	if err := sqltable.Make(ctx, s.db, s.named(s.dialect.table), probe); err != nil {
+		return fmt.Errorf("sqlsink: the table %s cannot be made, or is not one of positions: %w", s.table, err)
 	}
 	return nil
 }

@@ -37,8 +37,9 @@ var rows = []row{
 		pkg: "deadletter/kinesisletters", why: "letters in another stream",
 		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest"}, sdk: true,
 	},
+	{pkg: "internal/sqltable", why: "makes tables that several processes may make at once"},
 	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter"}, sdk: true},
-	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter"}, tests: []string{"."}},
+	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
 	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
@@ -123,7 +124,7 @@ var rows = []row{
 	},
 	{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
-		ours: []string{".", "shard", "deadletter"},
+		ours: []string{".", "shard", "deadletter", "internal/sqltable"},
 	},
 	{pkg: "lambda", why: "functions of AWS Lambda as handlers: their events, answers, windows and runtime API; on the public API", ours: []string{".", "internal/retry"}, tests: []string{"deadletter", "kinesistest", "lease", "store/memstore"}},
 	{

@@ -4,6 +4,8 @@ package s3letters
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,15 +24,17 @@ import (
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
 
-// Box is a [deadletter.Box] in a bucket. Letters of several applications may share a prefix if they
-// read different streams: the ID of a letter is its key,
+// Box is a [deadletter.Box] in a bucket. Applications may share a prefix, also when they read one
+// stream: the ID of a letter, which begins with the application, is its key,
 //
-//	PREFIX/orders/shardId-000000000007/4959….json
+//	PREFIX/billing/orders/shardId-000000000007/4959….json
 //
-// so a letter takes the place of one about the same record. An object is the letter's JSON, with
-// what became of it in the members "state", "since" and "marked_by". Letters are written for the
-// worker to go on, so nothing but whole letters is ever there; a letter that is put again is Kept
-// again, whatever became of it before.
+// (letters of earlier versions have no application in their key, and are read as well). If that is
+// longer than a key of S3 may be, the key is PREFIX/%HASH.json with the SHA-256 of the ID. A letter
+// takes the place of one with the same ID. An object is the letter's JSON, with what became of it
+// in the members "state", "since" and "marked_by". Letters are written for the worker to go on, so
+// nothing but whole letters is ever there; a letter that is put again is Kept again, whatever
+// became of it before.
 //
 // Two people do not get one letter unawares: what a Box has yielded it marks only if nobody has
 // changed it since. Of two that list the same letters and hand them out, the one whose mark comes
@@ -69,6 +73,7 @@ const (
 	ending  = ".json"
 	atOnce  = 8
 	mostKey = 1024
+	mostID  = 2048 // bytes of an ID: an application of 255 bytes has at most 765 in it
 	// mostLetter bounds a letter: a record of 10 MiB in base64, and what is said about it.
 	mostLetter = 16 << 20
 )
@@ -98,7 +103,11 @@ func (b *Box) key(id string) (string, error) {
 		parts = append(parts, name)
 	}
 	key := b.prefix + strings.Join(parts, "/") + ending
-	if id == "" || len(key) > mostKey {
+	if len(key) > mostKey { // the name of an application can be that long
+		sum := sha256.Sum256([]byte(id))
+		key = b.prefix + "%" + hex.EncodeToString(sum[:]) + ending
+	}
+	if id == "" || len(id) > mostID {
 		return "", fmt.Errorf("s3letters: the letter's ID %.300q makes no key of S3", id)
 	}
 	return key, nil

@@ -125,7 +125,7 @@ func TestABucketKeepsLettersAndWhatBecameOfThem(t *testing.T) {
 func TestKeysOfLetters(t *testing.T) {
 	bucket := fakes3.New()
 	b := box(t, bucket)
-	ids := []string{"a/b/17", "a/b/17+1", "a/b/x", "a//b", "a/%/b", "a/%25/b", "../../x", "/", ".", "a/b", "ä/\x01", "a/b/17.json", "a/b/latest", "a/b/17+01", strings.Repeat("x", 900)}
+	ids := []string{"a/b/17", "a/b/17+1", "a/b/x", "a//b", "a/%/b", "a/%25/b", "../../x", "/", ".", "a/b", "ä/\x01", "a/b/17.json", "a/b/latest", "a/b/17+01", strings.Repeat("x", 900), strings.Repeat("x", 1024), deadletter.ID(strings.Repeat("/", 255), "s/shardId-000000000000/1")}
 	for _, id := range ids {
 		if err := b.Put(t.Context(), []deadletter.Letter{{Version: 1, ID: id}}); err != nil {
 			t.Error(err)
@@ -146,7 +146,7 @@ func TestKeysOfLetters(t *testing.T) {
 			t.Errorf("a key is %q", key)
 		}
 	}
-	for _, id := range []string{"", strings.Repeat("x", 1024)} {
+	for _, id := range []string{"", strings.Repeat("x", 2049)} {
 		if err := b.Put(t.Context(), []deadletter.Letter{{Version: 1, ID: id}}); err == nil || !strings.Contains(err.Error(), "makes no key") {
 			t.Errorf("%.20q: %v", id, err)
 		}

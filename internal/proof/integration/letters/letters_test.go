@@ -4,8 +4,10 @@ package letters_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
@@ -41,6 +43,29 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 		t.Helper()
 		b, _ := open(t, name)
 		return b
+	})
+	t.Run("many make the table at once", func(t *testing.T) {
+		for round := range 5 {
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					db, err := sql.Open(driver, dsn)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer db.Close()
+					b, err := sqlletters.New(db, d, fmt.Sprintf("at_once_%d", round))
+					if err == nil {
+						err = b.Create(t.Context())
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		}
 	})
 	t.Run("a place is looked at beforehand", func(t *testing.T) {
 		b, db := open(t, "trial")
