@@ -74,7 +74,7 @@ race-possible:
 
 .PHONY: race
 race: race-possible ## All tests under the race detector (needs a C compiler)
-	$(RUNTESTS) -timeout 90m -race $(TAGS) -shuffle=on $(TESTED)
+	$(RUNTESTS) -timeout 90m -race -tags lockranks -shuffle=on $(TESTED)
 
 # The packages of the library that start goroutines, which leaves out what takes long to build or
 # to run under the race detector; make race has everything.
@@ -83,7 +83,7 @@ RACED = $$($(GO) list ./... ./store/redisstore/... ./sink/s3sink/... ./deadlette
 
 .PHONY: race-short
 race-short: race-possible ## The quick part of the concurrent packages' tests under the race detector
-	$(RUNTESTS) -timeout 30m -race $(TAGS) -short -shuffle=on $(RACED)
+	$(RUNTESTS) -timeout 30m -race -tags lockranks -short -shuffle=on $(RACED)
 
 # The releases of Go at both ends of what README.md promises; go.work has the one between.
 OLDEST = go1.25.5

@@ -21,6 +21,7 @@ var features = []feature{
 	{name: "group describe and doctor say at which records handlers fail, and what was given up", needs: lease.NoteFailures},
 	{name: "records that kill one worker after the other are noticed, and what is done beyond the checkpoint with keys in parallel goes along in a hand-off", needs: lease.NoteDeaths},
 	{name: "the page shows how shards stood before it was started", needs: lease.KeepHistory},
+	{name: "workers that read different streams get shards of their own streams only, and list them", needs: lease.NoteStreams},
 }
 
 // judgeAbilities says what a store of these abilities cannot do that the options ask for, and which
@@ -43,7 +44,7 @@ func (r *run) logAbilities() {
 	for _, f := range r.off {
 		r.opts.Logger.Info("a feature is off, because the store lacks an ability", "feature", f.name, "missing", r.store.Abilities().Missing(f.needs).String())
 	}
-	if _, can := r.store.(lease.Historian); !can && r.store.Abilities().Has(lease.KeepHistory) && !r.opts.NoHistory {
+	if r.store.Abilities().Has(lease.KeepHistory) && !r.store.keepsHistory() && !r.opts.NoHistory {
 		r.opts.Logger.Info("the page shows nothing of before it was started: what wraps the store does not pass lease.Historian on")
 	}
 }

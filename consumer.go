@@ -3,10 +3,11 @@ package weir
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
@@ -14,7 +15,7 @@ import (
 // Consumer is one worker of an application.
 type Consumer struct {
 	client  *kinesis.Client
-	store   lease.Store
+	store   *guarded
 	opts    Options
 	off     []feature        // that the store cannot serve
 	streams []streams.Stream // at first
@@ -22,7 +23,7 @@ type Consumer struct {
 	counted counters
 	judge   judge
 
-	mu       sync.Mutex
+	mu       lock.Mutex[lock.Consumer]
 	loops    map[*shardLoop]struct{} // that run
 	runs     map[*run]struct{}       // that have not returned
 	returned bool                    // one has
@@ -37,17 +38,24 @@ func New(client *kinesis.Client, store lease.Store, opts Options) (*Consumer, er
 
 func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []feature) (*Consumer, error) {
 	checked, named, err := opts.checked(client, store)
-	var off []feature
+	var (
+		off  []feature
+		safe *guarded
+	)
 	if store != nil {
+		var failed error
+		if safe, failed = guardStore(store); failed != nil {
+			return nil, errors.Join(fmt.Errorf("weir: asking the store for its abilities: %w", failed), err)
+		}
 		var missing []error
-		if missing, off = judgeAbilities(store.Abilities(), checked, all); missing != nil {
+		if missing, off = judgeAbilities(safe.Abilities(), checked, all); missing != nil {
 			err = errors.Join(append(missing, err)...)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{client: client, store: store, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
+	return &Consumer{client: guardClient(client), store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
 }
 
 // poisonVariable in the environment has reused buffers filled with nonsense once they are released;
@@ -55,17 +63,24 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 const poisonVariable = "WEIR_POISON"
 
 // Run joins the application and handles the shards that fall to this worker, until ctx ends, the
-// handler returns [Stop], or something fails that no retry mends. It returns nil after an orderly
-// stop: handlers have finished their batches (or were told to stop after Options.StopTimeout),
-// progress is saved, the leases are with others or free, and every goroutine has ended. Otherwise
-// it stops in the same way and returns what the handler gave to Stop, an error that wraps
-// [ErrStreamNotFound], or one that wraps [lease.ErrSetup] and says what the store is missing. A
-// handler that does not return although its context has ended is left behind, 7 s after
-// Options.StopTimeout: then the error wraps [ErrAbandoned]. If ctx ends before the store has
-// answered for the first time, the error is what its calls failed with.
+// handler returns [Stop], or something fails that no retry mends. Then it stops: handlers finish
+// their batches, or see their contexts end after Options.StopTimeout, progress is saved, the leases
+// go to other workers or become free, and every goroutine ends. Run returns nil if ctx ended and
+// all of that was done. The error says what Run stopped for and what it could not do, and errors.Is
+// finds each of these in it:
 //
-// A store or stream that fails for a while, however long, does not end Run. Several calls of Run,
-// also of one Consumer, are workers of their own.
+//   - what the handler gave to Stop;
+//   - [ErrStreamNotFound], and [lease.ErrSetup] with what the store is missing;
+//   - [ErrNotSaved], if the store may lack progress. It is tried for Options.FailoverAfter after
+//     the handlers have returned;
+//   - [ErrNotReleased], if the store may still count leases as this worker's;
+//   - [ErrAbandoned], if a handler did not return although its context had ended: it is left behind
+//     7 s after Options.StopTimeout;
+//   - what the calls of the store failed with, if ctx ended before the store had answered once.
+//
+// A store or stream that fails for a while, however long, does not end Run. A lease that another
+// worker took while Run stopped breaks no promise: what was not saved of it is handled again there.
+// Several calls of Run, also of one Consumer, are workers of their own.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/longform"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -24,15 +25,26 @@ import (
 
 var (
 	daySeed     = flag.Uint64("day.seed", 0, "seed of the day of faults, 0 for a new one")
-	dayHours    = flag.Int("day.hours", 24, "virtual hours of the day of faults")
+	dayHours    = flag.Int("day.hours", 0, "virtual hours of the day of faults, 0 for 24 in the long form and 5 otherwise")
 	fanOutHours = flag.Int("day.fanout", 4, "virtual hours of the day of faults by fan-out")
 )
 
-// TestADayOfFaults runs three workers for 24 virtual hours while workers crash and come back, hang
+// TestADayOfFaults runs three workers for 24 virtual hours in the long form, and for five in the
+// ordinary form, while workers crash and come back, hang
 // for longer than the failover time in the middle of a batch, lose the store, lose answers of the
 // store, and the store fails for all; while Kinesis throttles, fails and cuts connections; while
 // shards are split and merged. The sink judges: nothing lost, order kept, one owner, parents first.
-func TestADayOfFaults(t *testing.T) { aDayOfFaults(t, weir.Polling, *dayHours) }
+func TestADayOfFaults(t *testing.T) {
+	hours := *dayHours
+	switch {
+	case hours > 0:
+	case longform.On():
+		hours = 24
+	default:
+		hours = 5
+	}
+	aDayOfFaults(t, weir.Polling, hours)
+}
 
 // TestADayOfFaultsByFanOut is the same on subscriptions, which break, end and go silent too; four
 // hours of it unless told otherwise.

@@ -3,10 +3,10 @@ package weir
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
@@ -50,7 +50,7 @@ const (
 // turns are those of a process: of several records that were tried at once nobody knows which
 // killed it.
 type turns struct {
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Turns]
 	taken   int // in all
 	single  bool
 	waiting int           // for one with nothing beside it
@@ -117,6 +117,22 @@ func suspicious(d lease.Deaths, after int) bool {
 // kills reports whether it is known which record the owners have died of.
 func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= after }
 
+// clears reports whether a record before the one that the owners died of is handled without being
+// noted: they had handled it. It comes again when the position of a sink is before it, and what is
+// noted of the later record stays. When the record that they died of is not there any more, because
+// it has expired, its deaths are not held against the next one.
+func (t *trial) clears(record Position) bool {
+	d := &t.deaths
+	if d.Alone == 0 || d.Record.IsZero() {
+		return false
+	}
+	order := record.Compare(d.Record)
+	if order > 0 {
+		d.Tried, d.Alone = 0, 0
+	}
+	return order < 0
+}
+
 // newTrial is nil for terms that need none: nearly all.
 func (l *shardLoop) newTrial() *trial {
 	d := l.term.Deaths()
@@ -159,6 +175,10 @@ func (l *shardLoop) alone(d *delivery) error {
 		}
 		if at := l.term.At(); at != t.deaths.At {
 			t.next(at)
+		}
+		if !d.pulled && t.clears(record) {
+			d.single()
+			return nil
 		}
 		if t.records <= 0 || time.Since(t.began) >= trialLasts {
 			h.trial = nil
@@ -208,7 +228,7 @@ func (l *shardLoop) tried(d *delivery, err error) {
 	}
 	t := l.handles.trial
 	switch {
-	case t.deaths.Trial == 0:
+	case t.turn == noTurn: // the record was not begun as one that may kill
 	case err == nil:
 		// The next beat has to say both: should the worker die before the next record is begun, its
 		// successor goes on trying.

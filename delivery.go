@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
 )
@@ -32,7 +33,7 @@ type delivery struct {
 	parallel *keyDelivery   // what it is among those of other keys; nil if they are handled one after the other
 
 	attempts
-	mu sync.Mutex
+	mu lock.Mutex[lock.Delivery]
 	progress
 	use uint64 // how often it was used before: what a Batch says of an earlier use is over
 }
@@ -251,8 +252,10 @@ func (d *delivery) close() {
 	defer d.mu.Unlock()
 	d.over, d.first = true, nil
 	d.kept.release()
-	if d.copies != nil && !d.loop.in.poison { // else whoever keeps them would not see nonsense
+	if d.copies != nil && !d.loop.in.poison { // in that mode a handler that kept them must see nonsense
+		emptied(d.copies)
 		copiesPool.Put(d.copies)
+		d.copies = nil // they belong to another delivery now
 	}
 }
 
@@ -380,7 +383,7 @@ func (d *delivery) fingerprint(seed maphash.Seed) uint64 {
 // call calls the handler. Where WEIR_POISON is set it ends Run when the handler has written into
 // Data.
 func (d *delivery) call(b *Batch) error {
-	if err := d.filterFailed(b); err != nil {
+	if passes, err := d.passesNow(b); !passes {
 		return err
 	}
 	if !d.loop.in.poison {

@@ -26,6 +26,15 @@ var (
 	// contexts have ended, with the shards' names. Their leases were given up; their goroutines go
 	// on.
 	ErrAbandoned = errors.New("weir: handlers ignore that their contexts have ended")
+	// ErrNotSaved is wrapped by the error of Run when records were handled and their progress could
+	// not be saved before Run returned, because the store did not answer while Run stopped, or
+	// because other workers had ended this worker's session meanwhile. The text names the shards.
+	// Their last records are handled again.
+	ErrNotSaved = group.ErrNotSaved
+	// ErrNotReleased is wrapped by the error of Run when leases could not be given back before Run
+	// returned, because the store did not answer while Run stopped. The text names the shards.
+	// Other workers take them over after Options.FailoverAfter.
+	ErrNotReleased = group.ErrNotReleased
 	// ErrStreamNotFound is wrapped by the error of Run when a configured stream does not exist.
 	ErrStreamNotFound = errors.New("weir: the stream does not exist")
 	// ErrNoConsumer is wrapped by the error of a [Reader] that is to read by fan-out through a

@@ -141,9 +141,9 @@ func (l *shardLoop) readingChanged(why error) {
 	e := ReadingChanged{Stream: key.Stream, Shard: key.Shard, Reading: FanOut, Err: why}
 	if why != nil {
 		e.Reading = Polling
-		l.log().Warn("no fan-out; polling meanwhile, and trying again every minute", "err", why)
+		l.repeated().Warn("no fan-out; polling meanwhile, and trying again every minute", "err", why)
 	} else {
-		l.log().Info("fan-out is back")
+		l.repeated().Info("fan-out is back")
 	}
 	if f := l.in.tell.ReadingChanged; f != nil {
 		f(e)
@@ -159,7 +159,7 @@ func (r *run) removeConsumers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeWithin)
 	defer cancel()
 	logger := r.opts.Logger.With("consumer", r.opts.FanOutName)
-	v, err := guarded{r.store}.View(ctx, r.opts.App, "")
+	v, err := r.store.View(ctx, r.opts.App, "")
 	if err != nil {
 		logger.Warn("the fan-out consumer stays registered and goes on costing money: the store does not say whether another worker lives", "err", err)
 		return

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +27,9 @@ type Filter struct {
 type Matcher interface {
 	// Match reports whether a record is to be handled. isJSON is false if that cannot be told,
 	// because the payload is not JSON and the answer depends on it. It is called concurrently, and
-	// must neither keep nor change data. It has to give the same answer each time. If it panics,
-	// that is a failure of the handler at that record; a function that pulls gets the record.
+	// must neither keep nor change data. It has to give the same answer each time. A panic is a
+	// failure of the handler at that record, and Match is called again for the next attempt; a
+	// function that pulls gets the record.
 	Match(data []byte, partitionKey string, arrival time.Time) (matches, isJSON bool)
 }
 
@@ -85,7 +85,7 @@ func (f *filtering) passes(r *source.Record) bool {
 	matches, isJSON, err := f.loop.in.opts.Filter.match(r)
 	switch {
 	case err != nil:
-		f.loop.in.logPanic(f.loop.log(), "the filter of a record failed; the record fails as by the handler, or goes to the function that pulls", err)
+		f.loop.in.logPanic(f.loop.repeated(), "the filter of a record failed; the record fails as by the handler, or goes to the function that pulls", err)
 		r.Failed = !f.loop.pulls()
 	case isJSON:
 		if pass = matches; !pass {
@@ -136,16 +136,19 @@ func (f *Filter) match(r *source.Record) (matches, isJSON bool, err error) {
 	return matches, isJSON, nil
 }
 
-// failure is why a record is not handed to the handler.
-func (f *Filter) failure(r *source.Record) error {
+// again asks the filter once more about a record that it failed at, and reports whether the handler
+// gets the record now. The error is why the record fails again.
+func (f *Filter) again(r *source.Record) (passes bool, err error) {
 	matches, isJSON, err := f.match(r)
 	switch {
 	case err != nil:
-		return err
-	case !isJSON:
-		return Reject(errNotJSON)
+		return false, err
+	case isJSON:
+		return matches, nil
+	case f.NotJSON == FailNotJSON:
+		return false, Reject(errNotJSON)
 	}
-	return fmt.Errorf("weir: Options.Filter has two answers about one record, and now it is %v", matches)
+	return f.NotJSON == PassNotJSON, nil
 }
 
 // detach copies what the records of a run refer to, if they are a small part of what was read, so
@@ -207,13 +210,13 @@ func (d *delivery) cutFailed() {
 	}
 }
 
-// filterFailed is the failure of a batch of one record that the handler must not get; nil for all
-// others.
-func (d *delivery) filterFailed(b *Batch) error {
+// passesNow reports whether the handler gets a batch. It does not get a batch of one record that
+// the filter failed at before, and fails at again or drops now.
+func (d *delivery) passesNow(b *Batch) (bool, error) {
 	if len(b.Records) != 1 || !b.Records[0].failed {
-		return nil
+		return true, nil
 	}
-	return d.loop.in.opts.Filter.failure(&d.kept.records[d.head])
+	return d.loop.in.opts.Filter.again(&d.kept.records[d.head])
 }
 
 // passed notes that everything before a position is done when what was read before it is: handled,

@@ -343,6 +343,43 @@ func TestAFilterThatPanicsLosesNothing(t *testing.T) {
 	})
 }
 
+// A filter that panics once about a record decides about it at the next attempt.
+func TestAFilterThatPanicsOnceDecidesLater(t *testing.T) {
+	for _, notJSON := range []weir.NotJSON{weir.PassNotJSON, weir.DropNotJSON} {
+		bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+			for i := range 10 {
+				srv.Put("s", "key", kept(i))
+			}
+			got, asked := &collector{}, map[string]int{}
+			by := matcher(func(data []byte) (bool, bool) {
+				if asked[string(data)]++; asked[string(data)] == 1 {
+					panic("a bug")
+				}
+				switch string(data) {
+				case string(kept(3)):
+					return false, true
+				case string(kept(4)):
+					return false, false
+				}
+				return true, true
+			})
+			store := memstore.New()
+			stop := start(t, srv.Client(), store, weir.Options{Filter: weir.Filter{By: by, NotJSON: notJSON}}, got.handle)
+			time.Sleep(time.Minute)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			want := 9
+			if notJSON == weir.DropNotJSON {
+				want = 8
+			}
+			if data := got.data(); len(data) != want || slices.Contains(data, string(kept(3))) {
+				t.Errorf("with %v handled %q", notJSON, data)
+			}
+		})
+	}
+}
+
 func TestAFilterThatFailsRecordsCannotBePulled(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		stop := startShards(t, srv, memstore.New(), weir.Options{Filter: weir.Filter{By: wanted, NotJSON: weir.FailNotJSON}}, weir.ShardHandlers{Pull: new(collector).pull})

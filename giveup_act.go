@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/lease"
@@ -17,7 +17,7 @@ import (
 
 // givingUp is what the shards of a run share about giving records up.
 type givingUp struct {
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Failures]
 	worked  time.Time // when the last call of a handler began that succeeded
 	allowed allowance
 	gaveUp  map[lease.Key]gaveUp // lately; nil before there is any
@@ -237,7 +237,7 @@ func (l *shardLoop) tellWaits(d *delivery, v verdictOf) {
 	if v.do == waitForRoom {
 		why = "that would be too many a minute"
 	}
-	l.log().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.reason, "why", why)
+	l.repeated().Warn("a record is not given up yet; it is handled again meanwhile", "seq", l.term.At(), "reason", v.reason, "why", why)
 	if f := l.in.tell.GiveUpHeld; f != nil {
 		f(GiveUpHeld{Stream: d.from.Stream, Shard: d.from.Shard, Records: v.records, Reason: v.reason, Why: why})
 	}
@@ -245,7 +245,7 @@ func (l *shardLoop) tellWaits(d *delivery, v verdictOf) {
 
 // lettersFailed tells that letters could not be put.
 func (l *shardLoop) lettersFailed(d *delivery, letters []deadletter.Letter, err error, attempt int, pause time.Duration) {
-	l.log().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",
+	l.repeated().Error("the letters of records that are given up could not be put; it is tried again, and the shard waits for that",
 		"records", len(letters), "first", letters[0].ID, "attempt", attempt, "next", pause.Round(time.Millisecond), "err", err)
 	d.enter(ShardRetrying, attempt, err)
 	l.failsHere(d, true)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,6 +81,86 @@ func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The delivery of a key is used again for another key. What the first key's handler left out must
+// not change what is handled, dead-lettered or counted of the second one.
+func TestWhatWasLeftOutOfOneKeySaysNothingOfTheNext(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		srv.Put("s", "slow", []byte("slow")) // has one of the two slots, so that the others share a delivery
+		for i := range 10 {
+			srv.Put("s", "old", fmt.Appendf(nil, "old %d", i))
+		}
+		for i := range 10 {
+			srv.Put("s", "new", fmt.Appendf(nil, "new %d", i))
+		}
+		box := &letterbox{}
+		opts := weir.Options{App: "app", Stream: "s", Logger: quiet, Batch: 10, Parallel: weir.Parallel{Keys: 2}, RetryMin: time.Second, RetryMax: time.Second,
+			GiveUp: weir.GiveUp{To: box, Attempts: 1, Patience: -1}}
+		var mu sync.Mutex // guards handled and records
+		var handled []string
+		records := 0
+		opts.Events.BatchHandled = func(_ context.Context, e weir.BatchHandled) {
+			mu.Lock()
+			defer mu.Unlock()
+			if records += e.Records; e.Records < 0 {
+				t.Errorf("BatchHandled.Records is %d", e.Records)
+			}
+		}
+		c, err := weir.New(srv.Client(), memstore.New(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		h := func(_ context.Context, b *weir.Batch) error {
+			if b.Records[0].PartitionKey == "slow" {
+				time.Sleep(5 * time.Second)
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, r := range b.Records {
+				switch {
+				case b.Records[0].PartitionKey == "old" && i == 5:
+					return weir.TooOld(r, 5, nil)
+				case string(r.Data) == "new 3":
+					return weir.FailedAt(r, errOnceMore)
+				}
+				handled = append(handled, string(r.Data))
+			}
+			return nil
+		}
+		go func() { done <- c.Run(ctx, weir.HandlerFunc(h)) }()
+		time.Sleep(15 * time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		var want, letters, wantLetters []string
+		for i := range 10 {
+			if i < 5 {
+				want = append(want, fmt.Sprint("old ", i))
+			} else {
+				wantLetters = append(wantLetters, fmt.Sprint("old ", i))
+			}
+		}
+		for i := range 10 {
+			if i != 3 {
+				want = append(want, fmt.Sprint("new ", i))
+			}
+		}
+		wantLetters = append(wantLetters, "new 3")
+		for _, l := range box.letters() {
+			letters = append(letters, string(l.Data))
+		}
+		if !slices.Equal(handled, want) || !slices.Equal(letters, wantLetters) {
+			t.Errorf("handled %q, dead-lettered %q", handled, letters)
+		}
+		if n := c.Counts().RecordsHandled; n != 15 || records != 15 {
+			t.Errorf("%d records are counted and %d reported, want 15", n, records)
+		}
+	})
 }
 
 // A record that failed and is left out later says so in its letter.

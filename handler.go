@@ -11,8 +11,10 @@ import (
 // Handle is called by one goroutine at a time for each shard, by many for different shards.
 // Returning nil means that all records of the batch are done: the checkpoint may pass them. Any
 // other error, and a panic, means that what is not done is handled again after a pause: the whole
-// batch, or what follows the last record that [Batch.Done] or [Batch.Checkpoint] named. Nothing is
-// ever skipped. [Stop] ends Run instead.
+// batch, or what follows the last record that [Batch.Done] or [Batch.Checkpoint] named. A record is
+// skipped only if the options say so: [Options].GiveUp puts a dead letter in its place,
+// [Options].Filter drops it, and [Options].Expired says what follows if it has left the stream.
+// [Stop] ends Run.
 //
 // ctx ends when the worker must not go on with the shard: its cause is then [ErrLeaseLost],
 // [ErrStopping] or [ErrStalled]. A handler should return soon after that; another worker may handle

@@ -3,8 +3,10 @@ package weir
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/health"
@@ -32,8 +34,8 @@ func (c *Consumer) Live() error {
 }
 
 // Ready returns nil while this worker takes part in its application: it has joined, does not stop,
-// and the store has answered within Options.FailoverAfter. Otherwise the error says what is
-// missing.
+// the store has answered within Options.FailoverAfter, and, while this worker leads, it has not
+// failed for a minute to list the shards of a stream. Otherwise the error says what is missing.
 func (c *Consumer) Ready() error {
 	now := time.Now()
 	c.mu.Lock()
@@ -148,9 +150,10 @@ func reasons(err error) []string {
 
 // stands is how the worker stands. It is called with the consumer's lock.
 func (r *run) stands() *supervise.Worker {
-	w := supervise.Worker{Looked: r.looked, Answered: r.answered, Stopping: r.stopping, Abandoned: make(map[lease.Key]time.Time, len(r.abandoned))}
+	w := supervise.Worker{Looked: r.looked, Answered: r.answered, Stopping: r.stopping, Abandoned: make(map[lease.Key]time.Time, len(r.abandoned)), Unlisted: maps.Clone(r.unlisted)}
+	maps.DeleteFunc(w.Unlisted, func(name string, _ time.Time) bool { return !slices.Contains(r.streams.Names(), name) })
 	for key, l := range r.abandoned {
-		w.Abandoned[key] = l.ended.Time()
+		w.Abandoned[key] = l.endedAt().Time()
 	}
 	return &w
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/history"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/seqtime"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
@@ -26,12 +27,11 @@ const (
 // so a store that is slow at it holds up no beat. A nil sampler does nothing.
 type sampler struct {
 	in     *run
-	store  lease.Historian
 	failed bool // the last chunk could not be put; of whoever reports, as is
 	writer *history.Writer
 	writes string // the session that writer is for
 
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Sampler]
 	session string // "" before the first beat was answered
 	looks   int    // in this minute
 	noted   map[lease.Key]noted
@@ -49,11 +49,10 @@ type noted struct {
 // sample starts reporting, and returns what ends it with a last report. It does nothing if the
 // store cannot keep it, or the options do not want it.
 func (r *run) sample(ctx context.Context) (end func()) {
-	store, can := r.store.(lease.Historian)
-	if !can || r.opts.NoHistory || !r.store.Abilities().Has(lease.KeepHistory) {
+	if r.opts.NoHistory || !r.store.keepsHistory() {
 		return func() {}
 	}
-	s := &sampler{in: r, store: store, noted: map[lease.Key]noted{}}
+	s := &sampler{in: r, noted: map[lease.Key]noted{}}
 	r.sampler = s
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var reporting sync.WaitGroup
@@ -189,7 +188,7 @@ func (s *sampler) report(ctx context.Context, now time.Time, bound time.Duration
 	c.Since, c.Data = s.writer.Add(samples[0].Minute, samples)
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	err := contained(theStore, func() error { return s.store.PutHistory(ctx, s.in.opts.App, c) })
+	err := s.in.store.PutHistory(ctx, s.in.opts.App, c)
 	if failed := err != nil; failed != s.failed {
 		s.failed = failed
 		if failed {
@@ -208,8 +207,7 @@ func (s *sampler) samples(now time.Time) (session string, all []history.Sample) 
 	s.noted, s.looks = map[lease.Key]noted{}, 0
 	s.mu.Unlock()
 
-	s.in.mu.Lock()
-	for l := range s.in.loops {
+	for _, l := range s.in.running(nil) {
 		if l.in != s.in {
 			continue
 		}
@@ -217,7 +215,6 @@ func (s *sampler) samples(now time.Time) (session string, all []history.Sample) 
 		delete(seen, l.term.Lease.Key)
 		all = append(all, l.sampled(n, looks, now))
 	}
-	s.in.mu.Unlock()
 	for key, n := range seen { // whose terms have ended
 		all = append(all, history.Sample{Key: key, Minute: minuteOf(now), Lag: -1, Age: ageOf(n.at, now), Busy: percent(n.busy, looks), Throttled: throttledOf(n.throttled), Marks: n.marks})
 	}

@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/internal/mono"
@@ -22,43 +21,59 @@ type hold struct {
 	since mono.Time
 }
 
-// holds are those of a worker, by shard. The zero value has none.
-type holds struct {
-	mu sync.Mutex
-	of map[lease.Key]hold
-}
-
 // Hold says that the shard's checkpoint is kept where it is on purpose, from now on, and why, such
 // as "by an open window"; "" says that it is not any more. It changes nothing but what
 // [Consumer.Shards] and, after a while, the store tell of the shard, so that people do not take it
-// for stuck. It may be called by several goroutines at a time.
-func (s *Shard) Hold(why string) { s.holds.set(lease.Key{Stream: s.Stream, Shard: s.Shard}, why) }
+// for stuck. A hold ends with the call of Pull that got the Shard; later calls of Hold have no
+// effect. It may be called by several goroutines at a time.
+func (s *Shard) Hold(why string) { s.pull.hold(why) }
 
-func (h *holds) set(key lease.Key, why string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if why == "" {
-		delete(h.of, key)
-		return
+func (p *puller) hold(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held = (hold{}); why != "" {
+		p.held = hold{why, mono.Now()}
 	}
-	if h.of == nil {
-		h.of = map[lease.Key]hold{}
-	}
-	h.of[key] = hold{why, mono.Now()}
 }
 
-func (h *holds) get(key lease.Key) hold {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.of[key]
+// held is why the checkpoint is kept where it is. It is read from the handler that the term has
+// now, so a hold cannot outlast its term. An abandoned handler holds nothing, because its lease is
+// given up.
+func (l *shardLoop) held() hold {
+	l.mu.Lock()
+	h, left := l.handles, l.left != nil
+	l.mu.Unlock()
+	if h == nil || h.pull == nil || left {
+		return hold{}
+	}
+	h.pull.mu.Lock()
+	defer h.pull.mu.Unlock()
+	return h.pull.held
+}
+
+// holds are the holds of a worker's shards.
+type holds map[lease.Key]hold
+
+// holdsOf returns what is held of some shards, nil for nothing.
+func (r *run) holdsOf(loops []*shardLoop) (all holds) {
+	if r.shards == nil || r.shards.Pull == nil {
+		return nil
+	}
+	for _, l := range loops {
+		if h := l.held(); l.in == r && h.why != "" {
+			if all == nil {
+				all = holds{}
+			}
+			all[l.term.Lease.Key] = h
+		}
+	}
+	return all
 }
 
 // tell adds what is held on purpose to what is not well, behind it: shard by shard while they are
 // few, else in one sum. A shard that is not well is left out.
-func (h *holds) tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.of) == 0 {
+func (h holds) tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
+	if len(h) == 0 {
 		return troubles
 	}
 	unwell := map[lease.Key]bool{}
@@ -67,7 +82,7 @@ func (h *holds) tell(troubles []lease.Trouble, now time.Time) []lease.Trouble {
 	}
 	sum := lease.Trouble{State: lease.OnPurpose}
 	n, all := 0, len(troubles)
-	for key, of := range h.of {
+	for key, of := range h {
 		since := now.Sub(of.since.Time()).Truncate(time.Second)
 		if since < holdTold || unwell[key] {
 			continue

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -26,12 +27,10 @@ func TestHeldCheckpointsAreTold(t *testing.T) {
 			"of a shard that is not well":   {1, time.Minute, []lease.Trouble{{Key: key(0), State: "x"}}, 0, false},
 			"beside a shard that fails too": {1, time.Minute, []lease.Trouble{{Key: key(9), State: "x"}}, 1, false},
 		} {
-			var h holds
+			h := holds{}
 			for n := range c.held {
-				h.set(key(n), "by an open window")
+				h[key(n)] = hold{"by an open window", mono.Now()}
 			}
-			h.set(key(20), "by mistake")
-			h.set(key(20), "")
 			time.Sleep(c.wait)
 			told := h.tell(c.bad, time.Now())[len(c.bad):]
 			if len(told) != c.want {

@@ -25,10 +25,26 @@ func (r *run) Read(t *group.Term) error {
 // stream.
 func (r *run) List(ctx context.Context, name string, start Position) (group.Listing, error) {
 	listing, err := r.catalog.List(ctx, r.streams.Stream(name), start)
+	r.listed(name, err, time.Now())
 	if errors.Is(err, streams.ErrNoStream) {
 		err = fmt.Errorf("stream %s: %w", name, errors.Join(group.ErrNoStream, err))
 	}
 	return group.Listing(listing), err
+}
+
+// listed notes what came of listing a stream.
+func (r *run) listed(name string, err error, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch _, fails := r.unlisted[name]; {
+	case err == nil:
+		delete(r.unlisted, name)
+	case !fails && !errors.Is(err, context.Canceled):
+		if r.unlisted == nil {
+			r.unlisted = map[string]time.Time{}
+		}
+		r.unlisted[name] = now
+	}
 }
 
 // LeaseTaken tells that a term has begun.
@@ -75,6 +91,11 @@ func (r *run) CallFailed(op string, err error, since time.Time) {
 
 // Leading tells that this worker leads, or does not any more.
 func (r *run) Leading(leads bool, term uint64) {
+	if !leads { // others list them
+		r.mu.Lock()
+		r.unlisted = nil
+		r.mu.Unlock()
+	}
 	if f := r.tell.Leading; f != nil {
 		f(Leading{Leads: leads, Term: term})
 	}

@@ -3,16 +3,16 @@ package weir
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/health"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/lease"
 )
 
 // judge keeps what was seen of a consumer's shards for long enough to judge them.
 type judge struct {
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Judge]
 	windows map[holding]*health.Window
 }
 

@@ -57,8 +57,15 @@ func (k *kept) handler(all []Record, from, to int) []Record {
 // release lets go of everything.
 func (k *kept) release() {
 	if k.pooled != nil {
-		clear(*k.pooled) // they must not keep their page in memory
+		emptied(k.pooled)
 		keptPool.Put(k.pooled)
 	}
 	*k = kept{}
+}
+
+// emptied makes a pooled slice as good as new, except that it keeps its memory. What it held must
+// not keep a page in memory.
+func emptied[T any](pooled *[]T) {
+	clear(*pooled)
+	*pooled = (*pooled)[:0]
 }

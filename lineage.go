@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
@@ -21,7 +21,7 @@ type lineage struct {
 	seen    time.Time                         // when the leases were read
 	firsts  map[lease.Key]firstNumbers        // by stream
 
-	mu        sync.Mutex
+	mu        lock.Mutex[lock.Lineage]
 	inquiries map[inquiry]*answered
 	failing   time.Time // since when the store does not say which leases there are; zero when it did the last time
 }

@@ -20,9 +20,9 @@ import (
 // the last pair is no record but its error.
 //
 // Shards take turns by batches: [Options].Batch says how many records of one come before another's.
-// HandlerTimeout and HandoffTimeout are about batches, also while they wait for their turn. What is
-// for handlers, such as GiveUp, is without effect. The loop is not for concurrent use; each one is
-// a worker.
+// HandlerTimeout and HandoffTimeout are about batches, also while they wait for their turn. The
+// loop has no failures of records, so it yields an error if [Options].GiveUp is set, or
+// [Filter].NotJSON is [FailNotJSON]. It is not for concurrent use; each loop is a worker.
 func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		running, stop := context.WithCancel(ctx)

@@ -67,9 +67,9 @@ type Options struct {
 	// StreamsFunc names streams to read beside Stream and Streams, by name or ARN. It is asked when
 	// Run begins, which waits for its first answer, and then every ListInterval; an error keeps
 	// what it said before. It has to return when ctx ends, 30 s or a ListInterval later at most.
-	// What the leader's function says counts for the application: the shards of a stream that it
-	// does not name are read by nobody, and keep their progress for when it is named again. So give
-	// all workers the same function.
+	// A worker gets shards only of streams that it names, and gives back those of streams that it
+	// does not name any more. They keep their progress. Workers that name different streams log a
+	// warning.
 	StreamsFunc func(ctx context.Context) ([]string, error)
 	// Worker names this worker for people. Defaults to host name and process ID. At most 200 bytes.
 	Worker string

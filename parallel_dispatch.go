@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/lanes"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/source"
@@ -18,7 +19,7 @@ import (
 // handled now, and the handler is called by goroutines that go on with another key when they are
 // done with one, and end when none may begin.
 //
-// The term's lock is taken before its own, so nothing asks the term with that.
+// The term asks it for its mark, so it never calls the term with its mutex held; see package lock.
 type dispatcher struct {
 	l        *shardLoop
 	share    memory.Share
@@ -28,7 +29,7 @@ type dispatcher struct {
 	changed  chan struct{} // sent to when there is more room and the loop waits for it
 	waits    bool          // for a place; with the lock of those
 
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Runner]
 	span    *lanes.Span
 	paused  pauses
 	timer   *time.Timer    // until the first pause is over
@@ -113,16 +114,17 @@ func (s *dispatcher) add(run []source.Record, behind time.Duration, upTo Positio
 	}
 	err := s.await(func() bool { return s.roomFor(len(run), bytes) })
 	if err == nil {
-		err = s.share.Take(s.l.term.Reading(), bytes)
+		err = s.share.Keep(s.l.term.Reading(), bytes)
 	}
 	if err != nil {
 		return err
 	}
+	known := s.l.known() // asks the term
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind = behind
 	before := s.span.Bytes()
-	if skipped := s.span.Add(run, bytes, upTo, mono.Now(), s.l.known()); skipped > 0 {
+	if skipped := s.span.Add(run, bytes, upTo, mono.Now(), known); skipped > 0 {
 		s.l.in.counted.recordsSkipped.Add(uint64(skipped))
 		s.share.Give(before + bytes - s.span.Bytes())
 	}
@@ -258,15 +260,13 @@ func (s *dispatcher) mayBegin(has bool) *keyDelivery {
 func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
 	last := len(s.spare) - 1
 	if last < 0 {
-		l := s.l
-		b := &keyDelivery{of: s}
-		b.loop, b.from, b.parallel, b.ctx = l, l.handles.from, b, handlerContext{l.term.Context(), l.in.values}
+		b := s.newKeyDelivery()
 		s.all, s.spare, last = append(s.all, b), append(s.spare, b), 0
 	}
 	b := s.spare[last]
 	s.spare = s.spare[:last]
 	b.mu.Lock()
-	b.reuse()
+	b.reset()
 	b.kept.records = lane.Records
 	b.mu.Unlock()
 	b.lane, lane.Of = lane, b
@@ -278,12 +278,19 @@ func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
 	return b
 }
 
-// reuse makes it one for other records. It is called with both locks held.
-func (b *keyDelivery) reuse() {
-	if b.calls > 1 || b.attempt > 0 { // seldom: much may have been noted of failures
-		b.attempts, b.progress, b.keyCall = attempts{}, progress{}, keyCall{}
-	}
-	b.calls, b.bytes, b.done, b.over, b.whole, b.noted, b.resting = 0, 0, 0, false, false, 0, 0
+// newKeyDelivery returns a delivery that can be used for one batch after the other of the shard.
+func (s *dispatcher) newKeyDelivery() *keyDelivery {
+	l := s.l
+	b := &keyDelivery{of: s}
+	b.loop, b.from, b.parallel, b.ctx = l, l.handles.from, b, handlerContext{l.term.Context(), l.in.values}
+	return b
+}
+
+// reset makes b as good as new, whatever became of its records. Only the fields that
+// newKeyDelivery sets stay, because a handler that kept an old batch may read them at any time. It
+// is called with both locks held, and nothing else may prepare b for other records.
+func (b *keyDelivery) reset() {
+	b.attempts, b.progress, b.keyCall = attempts{}, progress{}, keyCall{}
 	b.use++
 }
 

@@ -1,14 +1,15 @@
 package weir
 
 import (
-	"sync"
 	"sync/atomic"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
 // calls are the places of a worker for calls of the handler, beside those for the oldest record of
 // each shard, with Options.Parallel.
 type places struct {
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Slots]
 	free    int
 	waiting []*dispatcher // shards that had something to handle when no place was free, each once
 	waits   atomic.Int32

@@ -5,19 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"sync/atomic"
 
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/retry"
 )
 
 // Shard is a shard for one term, as [ShardHandlers].Pull gets it.
 type Shard struct {
 	Term
-	pull  *puller
-	term  *group.Term
-	holds *holds
+	pull *puller
+	term *group.Term
 }
 
 // Batches yields the batches of the shard, in order, until the term ends. Nothing is done because
@@ -72,8 +71,9 @@ type puller struct {
 	done    chan struct{} // closed when the function has returned, with
 	err     error
 
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Puller]
 	yielded Position // after the last record that was handed over
+	held    hold     // why the checkpoint stays where it is
 
 	handed Position              // after the last record that the function got; of the shard's goroutine
 	trail  atomic.Pointer[trail] // what was dropped after that; nil if nothing was
@@ -99,7 +99,7 @@ func (e *pullEnded) Unwrap() error { return e.err }
 var errPulled = errors.New("weir: the next batch is asked for")
 
 // startPull starts the function of a term, which is woken when it has returned.
-func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Term, of *group.Term, holds *holds) *puller {
+func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Term, of *group.Term) *puller {
 	p := &puller{batches: make(chan *Batch), asks: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		p.err = errGoexit
@@ -107,7 +107,7 @@ func startPull(ctx context.Context, f func(context.Context, *Shard) error, t Ter
 			close(p.done)
 			of.Wake()
 		}()
-		p.err = contained("ShardHandlers.Pull", func() error { return f(ctx, &Shard{t, p, of, holds}) })
+		p.err = contained("ShardHandlers.Pull", func() error { return f(ctx, &Shard{t, p, of}) })
 	}()
 	return p
 }

@@ -129,7 +129,7 @@ func NewReader(client *kinesis.Client, opts ReaderOptions) (*Reader, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return &Reader{client: client, opts: opts, source: s}, nil
+	return &Reader{client: guardClient(client), opts: opts, source: s}, nil
 }
 
 // Records yields the records of all shards: in order inside a shard, parents before children,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -54,16 +55,22 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 	defer r.sample(ctx)()
 	r.streams.Replace(c.streams)
 	r.catalog = streams.Catalog{Client: c.client, Refused: r.creationUntold, Spread: r.spread}
-	err = r.join(ctx, group.Config{
-		Store: guarded{c.store}, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
+	errOfGroup := r.join(ctx, group.Config{
+		Store: c.store, App: c.opts.App, Worker: c.opts.Worker, Weight: c.opts.Weight, MaxLeases: c.opts.MaxLeases,
 		Times: c.opts.times(), Stop: c.opts.StopTimeout, Streams: r.streams.Names(), Named: r.named(), Start: c.opts.Start, ListInterval: c.opts.ListInterval,
 		Host: r, Log: r.opts.Logger,
 	})
 	r.rests()
-	var stop *stopError
+	err = errOfGroup
+	var (
+		stop   *stopError
+		broken *group.StopError
+	)
 	switch {
 	case errors.As(err, &stop):
-		err = stop.err
+		if err = stop.err; errors.As(errOfGroup, &broken) {
+			err = errors.Join(err, broken)
+		}
 	case errors.Is(err, group.ErrNoStream):
 		err = fmt.Errorf("%w: %w", ErrStreamNotFound, err)
 	}
@@ -79,33 +86,36 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 // run is one Run of a consumer: what its shards share.
 type run struct {
 	*Consumer
-	opts      Options // with the logger and what is told through the queue
-	queue     *notify.Queue
-	tell      hooks
-	dropping  atomic.Bool    // events are, and that was told
-	gone      sync.Map       // streams by name, and when it was logged that they do not exist
-	panics    sync.Map       // of PanicError.Who: its text at the last panic whose stack was logged
-	handler   Handler        // of all shards; nil with
-	shards    *ShardHandlers // … which make one for each term
-	lineage   *lineage
-	values    context.Context // Run's, without its end
-	poison    bool            // whether handlers write into Data is looked at
-	caller    *wire.Caller
-	scheduler polling.Scheduler
-	budget    *memory.Budget
-	givingUp  givingUp
-	holds     holds
-	places    places // of handlers, with Options.Parallel
-	turns     turns
-	consumers *fanout.Consumers // nil when it polls
-	streams   streams.Set
-	asked     chan named // the call of Options.StreamsFunc that is under way; of whoever asks
-	setups    sync.Map   // source.Stream to *source.Setup
-	catalog   streams.Catalog
-	sampler   *sampler // nil if nothing is kept of how shards stood
+	opts       Options      // with the logger and what is told through the queue
+	repeats    *slog.Logger // the same logger, which limits repeated lines
+	queue      *notify.Queue
+	tell       hooks
+	dropping   atomic.Bool    // events are, and that was told
+	gone       sync.Map       // streams by name, and when it was logged that they do not exist
+	panics     sync.Map       // of PanicError.Who: its text at the last panic whose stack was logged
+	handler    Handler        // of all shards; nil with
+	shards     *ShardHandlers // … which make one for each term
+	lineage    *lineage
+	values     context.Context // Run's, without its end
+	poison     bool            // whether handlers write into Data is looked at
+	caller     *wire.Caller
+	scheduler  polling.Scheduler
+	toldMemory time.Time // when a log line last said that shards wait for memory; of the beat loop
+	budget     *memory.Budget
+	givingUp   givingUp
+	places     places // of handlers, with Options.Parallel
+	turns      turns
+	consumers  *fanout.Consumers // nil when it polls
+	streams    streams.Set
+	asked      chan named // the call of Options.StreamsFunc that is under way; of whoever asks
+	setups     sync.Map   // source.Stream to *source.Setup
+	catalog    streams.Catalog
+	sampler    *sampler // nil if nothing is kept of how shards stood
 
 	probes     sync.WaitGroup
 	startProbe func(n int) // is called by the beat loop
+
+	looks []*shardLoop // of the beat loop: memory for what it looks at
 
 	// With the consumer's lock.
 	looked    time.Time // when the beat loop last came by; zero before it does
@@ -113,6 +123,7 @@ type run struct {
 	stopping  time.Time
 	isolation supervise.Isolation
 	stalls    map[lease.Key]supervise.Stalls // of shards that stalled
+	unlisted  map[string]time.Time           // streams that this worker fails to list, and since when
 	abandoned map[lease.Key]*shardLoop       // whose handlers ignore that their contexts have ended
 }
 

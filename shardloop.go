@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/weir-go/weir/internal/group"
 	"github.com/weir-go/weir/internal/jitter"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
@@ -28,7 +28,7 @@ type shardLoop struct {
 	term   *group.Term
 	source pages
 
-	mu         sync.Mutex
+	mu         lock.Mutex[lock.Shard]
 	state      ShardState // of handling; empty when there is nothing to handle
 	since      mono.Time
 	rate       supervise.Rate  // of what is handled
@@ -39,8 +39,9 @@ type shardLoop struct {
 	begun      bool            // of whoever runs it, as is
 	absent     uint8           // reads in a row that were told that the stream does not exist
 	// that the service refuses a position was logged; of whoever reads, as is
-	refused bool
-	stays   bool // that it is the checkpoint was told; set by whoever reads
+	refused      bool
+	refusedSince mono.Time // when it was refused first; zero before
+	stays        bool      // that it is the checkpoint was told; set by whoever reads
 	notes
 }
 
@@ -412,6 +413,7 @@ func panicked(who string, p any) error { return &PanicError{who, p, string(debug
 // contained turns a panic of the user's code into an error, so that it is retried like one and
 // cannot take the process down.
 func contained(who string, f func() error) (err error) {
+	lock.Free(who)
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(who, p)

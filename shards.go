@@ -72,7 +72,16 @@ type ShardHandlers struct {
 	// zero Position of a shard with an ancestor that the sink knows says the same as [Oldest]: that
 	// it has none of its records. Where it knows no ancestor either, the lease's word counts: the
 	// sink is new, or removes what it knew of shards that have ended.
+	//
+	// With [Options].GiveUp the sink has to keep [shard.End] when it handles a batch with
+	// [Batch].End: a record that was given up at the end of a shard is not in the sink, and without
+	// the end the shard is read again and again.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
+
+	// KeepsRecords is true if the handlers use records of a batch after they have asked for the
+	// next one or returned. RunShards then refuses [Options].ReuseBuffers, which would change these
+	// records. Defaults to false.
+	KeepsRecords bool
 }
 
 // RunShards is [Consumer.Run] with a handler of its own for each term.
@@ -82,6 +91,9 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 	}
 	if err := h.check(); err != nil {
 		return err
+	}
+	if h.KeepsRecords && c.opts.ReuseBuffers {
+		return errors.New("weir: RunShards with handlers that keep records (ShardHandlers.KeepsRecords) would write changed records with Options.ReuseBuffers: leave it out")
 	}
 	if h.Pull != nil && c.opts.Filter.NotJSON == FailNotJSON {
 		return errors.New("weir: RunShards with ShardHandlers.Pull has no failures of records: Options.Filter.NotJSON must be PassNotJSON or DropNotJSON")
@@ -206,7 +218,7 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 		}
 	}
 	t := Term{Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch, From: start}
-	made, err := h.open(ctx, t, l.term, &l.in.holds)
+	made, err := h.open(ctx, t, l.term)
 	if err != nil {
 		return false, err
 	}
@@ -219,9 +231,9 @@ func (l *shardLoop) tryOpen(began time.Time) (behind bool, err error) {
 }
 
 // open makes the handler of a term.
-func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term, holds *holds) (*handling, error) {
+func (h *ShardHandlers) open(ctx context.Context, t Term, of *group.Term) (*handling, error) {
 	if h.Pull != nil {
-		pull := startPull(ctx, h.Pull, t, of, holds)
+		pull := startPull(ctx, h.Pull, t, of)
 		return &handling{ShardHandler: pull, pull: pull}, nil
 	}
 	var made ShardHandler
@@ -274,7 +286,6 @@ func (l *shardLoop) close(err error) {
 		l.handles.Close(&handlerContext{l.term.Context(), l.in.values}, why)
 		return nil
 	})
-	l.in.holds.set(l.term.Lease.Key, "")
 	l.handles.gathered.close()
 	l.handles.idle.stop()
 	l.handledBy(nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/streams"
@@ -119,7 +120,7 @@ func (l *shardLoop) tellFailure(what string, f *failing, e HandlerFailed) {
 		f.stack = true
 		args = append(args, "stack", panicked.Stack)
 	}
-	l.log().Warn(what, args...)
+	l.repeated().Warn(what, args...)
 	if f := l.in.tell.HandlerFailed; f != nil {
 		f(e)
 	}
@@ -144,9 +145,9 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	expired := streams.Code(err) == "ExpiredIteratorException"
 	l.note(func(n *notes) { n.forAll = known || n.forAll && expired })
 	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
-	// else Expired tells where it goes on
-	if refused && l.in.opts.Expired == FailExpired && !l.refused {
-		l.refused = true
+	// With another policy Expired tells where reading goes on. A stream that was made anew under
+	// its name refuses positions too, until the leader has listed it and taken the leases.
+	if refused && l.in.opts.Expired == FailExpired && l.needsReset(time.Now()) {
 		level = l.in.opts.Logger.Error // once: a person is needed
 		what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`
 	}
@@ -173,6 +174,19 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
 		}
 	}
+}
+
+// needsReset reports once that a position has been refused for longer than it takes to find out
+// that the stream was made anew.
+func (l *shardLoop) needsReset(now time.Time) bool {
+	if l.refusedSince == 0 {
+		l.refusedSince = mono.Of(now)
+	}
+	if l.refused || now.Sub(l.refusedSince.Time()) < l.in.opts.ListInterval {
+		return false
+	}
+	l.refused = true
+	return true
 }
 
 // refusedAt is the position that the service refuses, if it refuses one: the sink's, where reading

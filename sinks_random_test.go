@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/longform"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/store/memstore"
@@ -101,9 +102,12 @@ func (f *flaky) handlers(pull bool) weir.ShardHandlers {
 // back to a backup while nobody works, each record has its effect exactly once, and those of a key
 // come in order.
 func TestSinksThatAreSetBackAtRandom(t *testing.T) {
-	seeds := uint64(20)
-	if testing.Short() {
+	seeds := uint64(6)
+	switch {
+	case testing.Short():
 		seeds = 4
+	case longform.On():
+		seeds = 20
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -31,8 +31,9 @@ const (
 	// ShardAwaitingHandler: records wait for the handler, and no more are read before it has taken
 	// them.
 	ShardAwaitingHandler ShardState = "waiting for the handler"
-	// ShardAwaitingMemory: the next record is larger than this shard's share of Options.MaxMemory,
-	// which other shards use.
+	// ShardAwaitingMemory: Options.MaxMemory has no room for the next records. It lasts until other
+	// shards' handlers give memory back and the shards that asked before were served. Err says how
+	// much is in use.
 	ShardAwaitingMemory ShardState = "waiting for memory"
 	// ShardBackingOff: a read failed, see Err, and is tried again after 10 s or so at most.
 	ShardBackingOff ShardState = "backing off"
@@ -93,9 +94,10 @@ type ShardStatus struct {
 	Buffered int           // records that were read and wait to be handled
 	// How far the shard is behind the tip of the stream now, negative when that is not known, as
 	// before the first answer. ReadLag is what the last answer said, and grows while no other
-	// comes. HandledLag is the age of the oldest record that was read and is not handled, SavedLag
-	// of the oldest whose progress is not saved; both are too large by what the records of one page
-	// lie apart at most, and neither is less than the one before.
+	// comes; while reads fail before the first answer it is how long they have failed, which is the
+	// least that it can be. HandledLag is the age of the oldest record that was read and is not
+	// handled, SavedLag of the oldest whose progress is not saved; both are too large by what the
+	// records of one page lie apart at most, and neither is less than the one before.
 	ReadLag, HandledLag, SavedLag time.Duration
 	// Expired says that the service refuses At, whose records have left the stream, and that the
 	// shard stays there; see [FailExpired].
@@ -112,15 +114,26 @@ type ShardStatus struct {
 // Shards returns how each shard that this consumer holds stands, sorted by stream and shard; none
 // when it does not run. It may be called at any time, concurrently with [Consumer.Run].
 func (c *Consumer) Shards() []ShardStatus {
-	c.mu.Lock()
-	all := make([]ShardStatus, 0, len(c.loops))
-	for l := range c.loops {
+	loops := c.running(nil)
+	all := make([]ShardStatus, 0, len(loops))
+	for _, l := range loops {
 		all = append(all, l.status())
 	}
-	c.mu.Unlock()
 	slices.SortFunc(all, func(a, b ShardStatus) int {
 		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Epoch, b.Epoch))
 	})
+	return all
+}
+
+// running appends the loops that run to all. How they stand is asked without the consumer's mutex,
+// for which Live, Ready, Shards and Health wait.
+func (c *Consumer) running(all []*shardLoop) []*shardLoop {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all = slices.Grow(all, len(c.loops))
+	for l := range c.loops {
+		all = append(all, l)
+	}
 	return all
 }
 
@@ -151,11 +164,14 @@ func (l *shardLoop) status() ShardStatus {
 	if from := l.pagesNow(); from != nil {
 		r = from.Status()
 		s.Reading, s.ReadingSince, s.Attempt, s.Err = ShardState(r.Doing.String()), r.Since, r.Attempt, r.Err
+		if s.Err == nil {
+			s.Err = r.Lacks
+		}
 		s.Behind, s.Buffered, s.Throttled, s.Failed, s.Retried = r.Behind, r.Buffered, r.Throttled, r.Failed, r.Retried
 	}
 	s.State, s.Since = s.Reading, s.ReadingSince
 	l.lags(&s, &r)
-	if h := l.in.holds.get(l.term.Lease.Key); h.why != "" {
+	if h := l.held(); h.why != "" {
 		s.Held, s.HeldSince = h.why, h.since.Time()
 	}
 	beside := l.lookAtDispatch()

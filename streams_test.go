@@ -123,40 +123,6 @@ func TestStreamsComeAndGoAtRunTime(t *testing.T) {
 	})
 }
 
-// Workers with different lists do not fight: what the leader's says counts, whoever reads.
-func TestTheLeadersListCounts(t *testing.T) {
-	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
-		srv.CreateStream("a", 4)
-		srv.CreateStream("b", 4)
-		var one, other names
-		one.set(nil, "a")
-		other.set(nil, "a", "b")
-		store, s := memstore.New(), &seen{data: map[string]int{}}
-		var taken told
-		stopOne := start(t, srv.Client(), store, weir.Options{Worker: "one", StreamsFunc: one.ask, Events: taken.events()}, s.handle)
-		until(t, "a is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
-		stopOther := start(t, srv.Client(), store, weir.Options{Worker: "other", StreamsFunc: other.ask}, s.handle)
-		time.Sleep(10 * time.Minute)
-		if streams := owned(t, store); !slices.Equal(streams, []string{"a"}) {
-			t.Errorf("%v are read", streams)
-		}
-		if err := stopOne(); err != nil {
-			t.Error(err)
-		}
-		until(t, "b is read too", 10*time.Second, func() bool { return len(owned(t, store)) == 2 })
-		stopOne = start(t, srv.Client(), store, weir.Options{Worker: "one", StreamsFunc: one.ask, Events: taken.events()}, s.handle)
-		until(t, "one helps", 20*time.Second, func() bool { return len(holders(t, store)) == 2 })
-		before := taken.reasons()
-		time.Sleep(10 * time.Minute)
-		if streams := owned(t, store); len(streams) != 2 || !slices.Equal(taken.reasons(), before) {
-			t.Errorf("%v are read; leases ended: %v", streams, taken.reasons())
-		}
-		if err := errors.Join(stopOther(), stopOne()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestAStreamThatIsMadeAnewIsReadFromItsBeginning(t *testing.T) {
 	for name, away := range map[string]time.Duration{"at once": 0, "later": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {

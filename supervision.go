@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +62,10 @@ func (l *shardLoop) snapshot() (s supervise.Shard, well bool) {
 	if l.failure != nil {
 		s.Err, s.Failing, s.FailingAt = l.failure.err, l.failure.since.Time(), l.failure.at
 	} else if l.state == "" {
-		s.Err = r.Err
+		s.Err = cmp.Or(r.Err, r.Lacks)
+	}
+	if r.Lacks != nil {
+		s.Lacks, s.LacksSince = r.Lacks, r.Since
 	}
 	if beside.state != "" {
 		s.Parallel = true
@@ -84,12 +88,20 @@ func (r *run) Troubles() []lease.Trouble {
 		acts     []func() // what is left to do without the lock
 		changes  []supervise.Change
 		evidence supervise.Evidence
+
+		shortage   error // why a shard waits for memory for long
+		shortKey   lease.Key
+		shortSince time.Time
 	)
 	r.mu.Lock()
 	r.looked = now
 	limits := r.limits(now)
+	stalled := len(r.stalls) > 0
+	r.mu.Unlock()
+	r.looks = r.running(r.looks[:0])
+	defer clear(r.looks)
 	r.sampler.look()
-	for l := range r.loops {
+	for _, l := range r.looks {
 		if l.in != r {
 			continue
 		}
@@ -99,8 +111,8 @@ func (r *run) Troubles() []lease.Trouble {
 			l.note(func(n *notes) { n.ended = cmp.Or(n.ended, mono.Of(now)) })
 		}
 		s, well := l.snapshot()
-		if well && len(r.stalls) > 0 {
-			delete(r.stalls, key)
+		if well && stalled {
+			r.forgetStalls(key)
 			l.note(func(n *notes) { n.stalls = 0 })
 		}
 		if s.Handling == "" && s.Reading == supervise.AtTip && !l.isGathering() {
@@ -110,10 +122,16 @@ func (r *run) Troubles() []lease.Trouble {
 			l.note(func(n *notes) { n.toldFails = c.Err != nil })
 			changes = append(changes, c)
 		}
+		if shortage == nil && s.LacksMemory(now) {
+			shortage = s.Lacks
+			shortKey, shortSince = key, s.LacksSince
+		}
 		evidence.Add(&s, now, suspect)
 		r.sampler.see(key, &s)
 		if what, since := s.Judge(now, limits); what != supervise.Sound {
-			acts = append(acts, r.act(l, s, what, since, now))
+			if act := r.act(l, s, what, since, now); act != nil {
+				acts = append(acts, act)
+			}
 		}
 		if t, some := s.Trouble(now, limits); some {
 			t.Key = key
@@ -124,6 +142,8 @@ func (r *run) Troubles() []lease.Trouble {
 		evidence.Reads = false
 		evidence.AddInVain(since)
 	}
+	r.mu.Lock()
+	maps.DeleteFunc(r.stalls, func(_ lease.Key, s supervise.Stalls) bool { return s.Counting(now, r.opts.StallAfter) == 0 })
 	probe, n := r.isolation.Observe(now, evidence, r.opts.BeatInterval), r.isolation.Probes
 	own, cutOff := r.isolation.Trouble(now)
 	r.mu.Unlock()
@@ -133,15 +153,38 @@ func (r *run) Troubles() []lease.Trouble {
 	if len(changes) > 0 {
 		r.tellReading(changes, now)
 	}
+	if shortage != nil && now.Sub(r.toldMemory) >= memoryAgain {
+		r.toldMemory = now
+		r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers keep others",
+			"stream", shortKey.Stream, "shard", shortKey.Shard, "for", now.Sub(shortSince).Round(time.Second),
+			"max_memory", r.opts.MaxMemory, "err", shortage)
+	}
 	if probe {
 		r.startProbe(n)
 	}
 	sortTroubles(troubles)
-	troubles = r.holds.tell(r.givingUp.tell(troubles, now), now)
+	troubles = r.holdsOf(r.looks).tell(r.givingUp.tell(troubles, now), now)
 	if cutOff {
 		return slices.Insert(troubles, 0, own)
 	}
 	return troubles
+}
+
+// memoryAgain is how often a log line says that shards wait for memory.
+const memoryAgain = 10 * time.Minute
+
+// forgetStalls forgets that a shard has stalled.
+func (r *run) forgetStalls(key lease.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.stalls, key)
+}
+
+// endedAt is when the term's context was seen to have ended.
+func (l *shardLoop) endedAt() mono.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
 }
 
 // sortTroubles has the longest ones be first.
@@ -162,18 +205,24 @@ func (r *run) limits(now time.Time) supervise.Limits {
 }
 
 // act notes what becomes of a shard that is not sound, and returns what is left to do about it
-// without the lock. (A look at ten thousand sound shards makes nothing on the heap; this does.)
+// without the lock, nil for a shard that is not read any more. (A look at ten thousand sound shards
+// makes nothing on the heap; this does.)
 func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since, now time.Time) func() {
 	key := l.term.Lease.Key
 	e := Stalled{
 		Stream: key.Stream, Shard: key.Shard, Epoch: l.term.Lease.Epoch,
 		Stage: ShardState(cmp.Or(s.Handling, s.Reading)), Since: since, Err: s.Err,
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, here := r.loops[l]; !here { // it has ended since this look began
+		return nil
+	}
 	switch what {
 	case supervise.Slow:
 		l.note(func(n *notes) { n.toldSlow = true })
 		return func() {
-			l.log().Warn("a handler has been at work for long; only Options.HandlerTimeout ends it", "since", since)
+			l.repeated().Warn("a handler has been at work for long; only Options.HandlerTimeout ends it", "since", since)
 		}
 	case supervise.Stalled:
 		r.stalls[key] = supervise.Stalls{Count: s.Stalls + 1, Last: now}
@@ -188,7 +237,7 @@ func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since
 }
 
 func (r *run) giveUp(l *shardLoop, e Stalled) {
-	l.log().Error("a shard makes no progress; its lease is given up",
+	l.repeated().Error("a shard makes no progress; its lease is given up",
 		"stage", e.Stage, "since", e.Since, "seq", l.term.At(), "err", e.Err)
 	l.term.GiveUp(ErrStalled)
 	r.sampler.mark(l.term.Lease.Key, history.Stalled)
@@ -263,7 +312,7 @@ func (r *run) outlast(deadline time.Time) error {
 		var names []string
 		for key, l := range r.abandoned {
 			one = l
-			names = append(names, fmt.Sprintf("%s (told %v ago)", key, mono.Since(l.ended).Round(time.Second)))
+			names = append(names, fmt.Sprintf("%s (told %v ago)", key, mono.Since(l.endedAt()).Round(time.Second)))
 		}
 		r.mu.Unlock()
 		if one == nil {

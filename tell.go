@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/internal/notify"
 )
 
@@ -68,10 +69,12 @@ func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	r.queue = notify.New(queueRoom)
 	to := r.opts.Logger
 	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler()).With("app", r.opts.App, "worker", r.opts.Worker)
+	r.repeats = r.queue.Repeats(r.opts.Logger)
 	r.tell = r.hooks(values)
 	go r.queue.Run(func(err error) { r.hookPanicked(to, err) })
 	return func() error {
 		defer end()
+		r.queue.Flush()
 		made := r.queue.Close(hooksMayTake)
 		missed := r.queue.Counts()
 		r.counted.eventsDropped.Add(missed.Dropped)
@@ -103,6 +106,13 @@ func (l *shardLoop) log() *slog.Logger {
 	return l.in.opts.Logger.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
 }
 
+// repeated is log for lines that many shards, or many attempts, log for one cause: of those that
+// repeat only some are logged, with their number.
+func (l *shardLoop) repeated() *slog.Logger {
+	of := l.term.Lease
+	return l.in.repeats.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
+}
+
 // logPanic logs an error of the user's code; of a panic with the stack, unless the one before was
 // the same.
 func (r *run) logPanic(to *slog.Logger, what string, err error, args ...any) {
@@ -117,7 +127,9 @@ func (r *run) logPanic(to *slog.Logger, what string, err error, args ...any) {
 // another text.
 func (r *run) newStack(err error) string {
 	var p *PanicError
-	if !errors.As(err, &p) {
+	if inner := (*guard.Panic)(nil); errors.As(err, &inner) { // on a goroutine of a store's own, say
+		p = &PanicError{err.Error(), inner.Value, inner.Stack}
+	} else if !errors.As(err, &p) {
 		return ""
 	}
 	text := p.Error()

@@ -48,20 +48,28 @@ var unpackers = sync.Pool{New: func() any { return new(unpacker) }}
 // newUnpacker prepares one for a shard. Give it back with release.
 func newUnpacker(mode Aggregates, stream, shardID string, own shard.HashRange, resume Position) *unpacker {
 	u := unpackers.Get().(*unpacker)
-	u.mode, u.from, u.resume, u.count = mode, origin{Stream: stream, Shard: shardID}, resume, Unpacked{}
+	u.mode, u.from, u.resume = mode, origin{Stream: stream, Shard: shardID}, resume
 	u.own = aggregate.HashRange{
 		Start: aggregate.HashKey{Hi: own.Start.Hi, Lo: own.Start.Lo}, End: aggregate.HashKey{Hi: own.End.Hi, Lo: own.End.Lo},
 	}
 	return u
 }
 
-// release gives the unpacker back. Its runs must not keep a page in memory that is not needed.
+// release gives the unpacker back.
 func (u *unpacker) release() {
-	for _, run := range u.spare {
-		clear(run[:cap(run)])
-	}
-	u.filter = nil
+	u.reset()
 	unpackers.Put(u)
+}
+
+// reset makes u as good as new, except that it keeps its memory. Its runs must not keep a page in
+// memory.
+func (u *unpacker) reset() {
+	for i, run := range u.spare {
+		clear(run[:cap(run)])
+		u.spare[i] = run[:0]
+	}
+	u.parsed.Reset()
+	*u = unpacker{spare: u.spare, parsed: u.parsed}
 }
 
 // unpacks reports whether there is something to unpack in a page, or to drop.

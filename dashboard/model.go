@@ -19,6 +19,7 @@ type application struct {
 	Workers  []workerInfo
 	Leader   string // "" when nobody leads
 	Streams  []string
+	Notes    []string // about workers that read different streams
 	Open     int     // shards that are not finished
 	Living   int     // workers that are not known to be dead
 	Load     float64 // bytes a second that they handle
@@ -59,7 +60,7 @@ type workerInfo struct {
 
 // assess makes what is shown from what was seen.
 func assess(name string, s sighting, now time.Time) application {
-	a := application{Name: name, Seen: s.at, Trouble: s.err, LagErr: s.lagErr, Streams: streamsOf(s.view.Leases)}
+	a := application{Name: name, Seen: s.at, Trouble: s.err, LagErr: s.lagErr, Streams: streamsOf(s.view.Leases), Notes: lease.DescribeStreams(s.view)}
 	workers := a.addWorkers(s)
 	judged := map[lease.Key]int{}
 	for i, v := range s.judged {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
 )
@@ -91,7 +92,8 @@ func (h *handler) lookAtAll(ctx context.Context, names []string) ([]application,
 		looks.Go(func() {
 			defer func() { <-turns }()
 			var s sighting
-			if s, errs[i] = h.observer.look(ctx, name, appsPoll); errs[i] == nil {
+			errs[i] = guard.Call(func() (err error) { s, err = h.observer.look(ctx, name, appsPoll); return err })
+			if errs[i] == nil {
 				all[i] = assess(name, s, time.Now())
 			}
 		})

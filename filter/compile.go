@@ -233,7 +233,7 @@ func leaf(e element, at *place) (v *values, absent bool, err error) {
 		case anObject:
 			gone, err = v.operator(item, at)
 		default:
-			err = v.equal(item, at)
+			v.equal(item)
 		}
 		if err != nil {
 			return nil, false, err
@@ -256,26 +256,26 @@ func leaf(e element, at *place) (v *values, absent bool, err error) {
 }
 
 // equal adds a value that the field may equal.
-func (v *values) equal(e element, at *place) error {
+func (v *values) equal(e element) {
 	switch e.is {
 	case aString:
 		v.texts = append(v.texts, e.text)
 	case aNumber:
-		n, err := numberOf(e, at)
-		if err != nil {
-			return err
+		if n, ok := comparable(unsafeBytes(e.text)); ok {
+			v.numbers = append(v.numbers, n)
 		}
-		v.instants = append(v.instants, n)
+		if n, err := strconv.ParseFloat(e.text, 64); err == nil {
+			v.instants = append(v.instants, n)
+		}
 		v.literals = append(v.literals, e.text)
 	default:
 		v.literals = append(v.literals, e.text)
 	}
-	return nil
 }
 
 func numberOf(e element, at *place) (float64, error) {
-	n, err := strconv.ParseFloat(e.text, 64)
-	if err != nil {
+	n, ok := comparable(unsafeBytes(e.text))
+	if !ok {
 		return 0, at.bad("%.40s is no number of double precision", e.text)
 	}
 	return n, nil

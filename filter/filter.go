@@ -10,7 +10,7 @@
 // record has to match one of the patterns; of a pattern all fields have to match, and of a field
 // one of the values in its array:
 //
-//	"x" 5 true null                       equal; numbers by their text, so 5 is not 5.0
+//	"x" 5 true null                       equal; numbers by value, so 5 is 5.0
 //	{"equals-ignore-case": "x"}
 //	{"prefix": "x"} {"suffix": "x"}       also with {"equals-ignore-case": "x"} in place of "x"
 //	{"wildcard": "a*b"}                   * is anything; \* and \\ are * and \ themselves

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/big"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -205,7 +206,9 @@ func anyMatches(values []any, x any) bool {
 func modelEqual(v, x any) bool {
 	op, is := v.(map[string]any)
 	if !is {
-		return v == x
+		a, isNumber := v.(json.Number)
+		b, alsoNumber := x.(json.Number)
+		return v == x || isNumber && alsoNumber && modelDouble(a) && modelDouble(b) && modelWithin([]any{"=", a}, b)
 	}
 	s, isText := x.(string)
 	for name, of := range op {
@@ -234,7 +237,7 @@ func modelEqual(v, x any) bool {
 			return !anyMatches(some, x)
 		case "numeric":
 			n, is := x.(json.Number)
-			return is && modelWithin(of.([]any), n)
+			return is && modelDouble(n) && modelWithin(of.([]any), n)
 		case "equals-ignore-case":
 			return isText && strings.EqualFold(s, of.(string))
 		case "prefix", "suffix":
@@ -281,6 +284,24 @@ func modelEqual(v, x any) bool {
 }
 
 func wildcardOf(form string) *regexp.Regexp { return regexp.MustCompile(`^(?s:` + form + `)$`) }
+
+// modelDouble reports whether the shortest text of a number's double is equal to the number.
+func modelDouble(x json.Number) bool {
+	n, err := strconv.ParseFloat(x.String(), 64)
+	if err != nil {
+		return false
+	}
+	if n == 0 {
+		mantissa, _, _ := strings.Cut(strings.ToLower(x.String()), "e")
+		return !strings.ContainsAny(mantissa, "123456789")
+	}
+	if len(x) > 1000 { // which big.Rat would take long for
+		return !strings.ContainsAny(x.String(), "123456789") || len(strings.Trim(x.String(), "-0.")) <= 17
+	}
+	a, _ := new(big.Rat).SetString(x.String())
+	b, _ := new(big.Rat).SetString(strconv.FormatFloat(n, 'e', -1, 64))
+	return a != nil && b != nil && a.Cmp(b) == 0
+}
 
 func modelWithin(of []any, x json.Number) bool {
 	n, _ := strconv.ParseFloat(x.String(), 64)

@@ -64,9 +64,6 @@ func textOf(name string, e element, at *place) (t test, err error) {
 		if t.op = prefix; name == "suffix" {
 			t.op = suffix
 		}
-		if t.text == "" {
-			return t, at.bad("it is empty, so it would match each string; {\"exists\": true} says that a field is there")
-		}
 	case "equals-ignore-case":
 		t.op = equalFold
 	case "wildcard":
@@ -135,9 +132,15 @@ func anythingButOf(e element, at *place) (*values, error) {
 			if of.is == anArray {
 				at = at.index(i)
 			}
+			if item.is == anObject {
+				return nil, at.bad("it is an object and must be a string: anything-but has prefix and suffix, and equals-ignore-case, each by itself")
+			}
 			t, err := textOf(name, item, at)
 			if err != nil {
 				return nil, err
+			}
+			if t.text == "" && (t.op == prefix || t.op == suffix) {
+				return nil, at.bad("it is empty, so no string would match")
 			}
 			not.tests = append(not.tests, t)
 		}
@@ -153,9 +156,12 @@ func anythingButOf(e element, at *place) (*values, error) {
 		if item.is != aString && item.is != aNumber || item.is != e.items[0].is {
 			return nil, at.bad("it must be strings alone or numbers alone, and has %v", item.is)
 		}
-		if err := not.equal(item, at); err != nil {
-			return nil, err
+		if item.is == aNumber {
+			if _, err := numberOf(item, at); err != nil {
+				return nil, err
+			}
 		}
+		not.equal(item)
 	}
 	return not, nil
 }

@@ -3,7 +3,7 @@ package filter
 import (
 	"bytes"
 	"net/netip"
-	"strconv"
+	"slices"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -31,7 +31,8 @@ type values struct {
 	texts    []string            // that it may equal
 	many     map[string]struct{} // … where they are many
 	literals []string            // numbers, true, false and null that it may equal
-	instants []float64           // the numbers again
+	numbers  []float64           // those of the numbers that are equal by value
+	instants []float64           // all numbers, for times
 	tests    []test
 }
 
@@ -95,6 +96,11 @@ func (v *values) match(x value) bool {
 				return true
 			}
 		}
+		if x.kind == number && len(v.numbers) > 0 {
+			if n, ok := comparable(x.bytes); ok && slices.Contains(v.numbers, n) {
+				return true
+			}
+		}
 	case instant:
 		for _, n := range v.instants {
 			if n == x.number {
@@ -148,7 +154,10 @@ func (t *test) match(x value) bool {
 func (t *test) within(x value) bool {
 	n := x.number
 	if x.kind == number {
-		n, _ = strconv.ParseFloat(unsafeString(x.bytes), 64) // infinite when it is too large
+		var ok bool
+		if n, ok = comparable(x.bytes); !ok {
+			return false
+		}
 	}
 	if t.hasLeast && (n < t.least || t.openLow && n == t.least) {
 		return false

@@ -18,11 +18,16 @@ const keepScratch = 64 << 10
 
 // release gives the machine back.
 func (m *machine) release() {
-	m.f, m.data = nil, nil
+	m.forget()
+	machines.Put(m)
+}
+
+// forget makes m as good as new, except that it keeps its memory.
+func (m *machine) forget() {
 	if cap(m.scratch) > keepScratch {
 		m.scratch = nil
 	}
-	machines.Put(m)
+	*m = machine{state: m.state[:0], scratch: m.scratch[:0]}
 }
 
 // walk goes through a payload. It reports whether that is JSON.

@@ -31,12 +31,15 @@ const (
 	// KeepHistory is to keep how shards stood over time, for people who look later. A store that
 	// names it implements [Historian]; one that is hidden by a wrapper keeps none.
 	KeepHistory
+	// NoteStreams is to keep [Report].Streams with the session, and to answer beats with
+	// [Leader].Streams, so that workers only get shards of streams that they read.
+	NoteStreams
 
 	// AllAbilities are all that this version of weir has names for.
 	AllAbilities Abilities = 1<<iota - 1
 )
 
-var abilityNames = [...]string{"watch beats", "resign by beat", "note failures", "note deaths", "keep history"}
+var abilityNames = [...]string{"watch beats", "resign by beat", "note failures", "note deaths", "keep history", "note streams"}
 
 // Has reports whether all of wanted are in a.
 func (a Abilities) Has(wanted Abilities) bool { return a.Missing(wanted) == 0 }

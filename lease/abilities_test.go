@@ -17,7 +17,7 @@ func TestAbilities(t *testing.T) {
 		{"a store that has none lacks what is wanted", 0, WatchBeats, WatchBeats, "none"},
 		{"what is there is not missing", WatchBeats, WatchBeats, 0, "watch beats"},
 		{"of two that are wanted one is missing", ResignByBeat, WatchBeats | ResignByBeat, WatchBeats, "resign by beat"},
-		{"more than is wanted", AllAbilities, ResignByBeat, 0, "watch beats, resign by beat, note failures, note deaths, keep history"},
+		{"more than is wanted", AllAbilities, ResignByBeat, 0, "watch beats, resign by beat, note failures, note deaths, keep history, note streams"},
 		{"what this version does not know has a number", WatchBeats | 1<<63, WatchBeats, 0, "watch beats, ability 63"},
 	} {
 		if got := c.has.Missing(c.wanted); got != c.missing || c.has.Has(c.wanted) != (c.missing == 0) {

@@ -46,7 +46,7 @@ func (r Report) Check() (Report, error) {
 		r.Weight = 1
 	}
 	r.MaxLeases = max(r.MaxLeases, 0)
-	r.Times = clipTimes(r.Times)
+	r.Times, r.Streams = clipTimes(r.Times), clipStreams(r.Streams)
 	for _, p := range r.Progress {
 		if err := p.check(); err != nil {
 			return r, err

@@ -18,6 +18,8 @@ const (
 	whyBack
 	whyHeirless
 	whyOverdue
+	whyUnread
+	whyNotItsOwn
 )
 
 // Explain says for each action of [Plan] what it is and why, in the same order, one sentence each.
@@ -84,6 +86,10 @@ func (e *entry) because() string {
 		return "its stream is paused"
 	case whyOver:
 		return "its stream is paused, and that worker has ended"
+	case whyUnread:
+		return "no live worker reads its stream"
+	case whyNotItsOwn:
+		return fmt.Sprintf("%s does not read its stream", e.owner.session)
 	case whyBack:
 		return fmt.Sprintf("%s has its share without it", e.heir.session)
 	case whyHeirless:

@@ -30,6 +30,9 @@ type Facts struct {
 	// Recent are the leases, with their epochs, that changed hands or were finished within the last
 	// beat interval.
 	Recent map[Key]uint64
+	// Streams are the streams that the leader reads. The zero value stands for those that the view
+	// has of the leader.
+	Streams Streams
 }
 
 // Any reports whether there is any fact that calls for a plan by itself.

@@ -117,6 +117,9 @@ type Worker struct {
 	// Times are those that the session's first beat reported, zero when it did not. They are for
 	// people and their tools: a leader judges by its own.
 	Times Times
+	// Streams are the streams that the worker reads, as of its last beat. [Plan] gives it shards of
+	// no other. The zero value means that it did not say.
+	Streams Streams
 	// Troubles are what the last beat said, nil when all goes well.
 	Troubles []Trouble
 }
@@ -194,6 +197,9 @@ type Leader struct {
 	Term uint64
 	// Beat is the beat count of Session. Whether the leader lives is whether this moves.
 	Beat uint64
+	// Streams are the [Worker.Streams] of Session. Only answers to beats that ask for Others have
+	// them, and only those of stores with [NoteStreams].
+	Streams Streams
 }
 
 // Fingerprint condenses which leases a session holds, with their epochs, into a number. It does not

@@ -35,6 +35,11 @@ const defaultMovesInFlight = 256
 // not: its share is at most what it has. It keeps that until it gives it back itself. When all are
 // cut off they are equally bad, and it makes no difference.
 //
+// A session gets leases only of streams that it reads ([Worker.Streams]). One that did not say what
+// it reads keeps what it has, and otherwise gets leases only of streams that the leader reads
+// (f.Streams). The leases of a stream that no active session reads are in nobody's share. An owner
+// hands them to [Nobody], unless it is leaving and reads them.
+//
 // Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are
 // asked to hand them to [Nobody], those of sessions that are over are revoked, which nobody has to
 // acknowledge, and they count in nobody's share.
@@ -75,18 +80,37 @@ const defaultMovesInFlight = 256
 // # Load
 //
 // Once everybody has its share, leases are exchanged for lighter ones to even out what they bring
-// ([Lease.Load], or f.Loads where that has it), see evenLoads. That changes no share.
+// ([Lease.Load], or f.Loads where that has it), see evenLoads. That changes no share. While active
+// sessions read different streams, nothing is exchanged.
 func Plan(v View, f Facts, lim Limits) []Action { return decide(v, f, lim).actions(f) }
 
 // decide makes all of a plan's decisions.
 func decide(v View, f Facts, lim Limits) *planner {
 	p := survey(v, f)
-	p.movesLeft = lim.MovesInFlight - p.movesInFlight
-	if lim.MovesInFlight <= 0 {
-		p.movesLeft = defaultMovesInFlight - p.movesInFlight
+	parts := p.split(v, f)
+	left := lim.MovesInFlight
+	if left <= 0 {
+		left = defaultMovesInFlight
 	}
-	p.balance()
-	p.evenLoads(f)
+	read := 0 // parts that a session reads
+	for _, part := range parts {
+		for _, e := range part.entries {
+			part.count(e, f)
+		}
+		left -= part.movesInFlight
+		if len(part.active) > 0 {
+			read++
+		}
+	}
+	for i, part := range parts {
+		part.movesLeft = left
+		part.crowd(parts, i)
+		part.balance()
+		if read == 1 && len(part.active) == len(p.active) {
+			part.evenLoads(f)
+		}
+		left = part.movesLeft
+	}
 	return p
 }
 
@@ -111,6 +135,16 @@ type holder struct {
 	limit    int  // Worker.MaxLeases
 	drain    bool // it is leaving only because an operator wants it emptied
 	cutOff   bool // and others are not
+	streams  Streams
+
+	// in a part of a plan, see split
+	may       byte // what it may do with the leases of the part
+	elsewhere bool // it is leaving only because it does not read these streams
+	outside   int  // leases of other parts that it holds, or is about to get
+	beyond    int  // of those, the ones that count in no share
+	base      int  // its shares of the parts before
+	leaves    int  // leases that it is to give up, and that have no heir yet
+	took      int  // leases that this plan gives it
 
 	idle int // leases without work that it holds, or is heir of
 	// leases that it is giving up: asked to hand to an active heir, or revoked but still trusted
@@ -160,9 +194,14 @@ type planner struct {
 	trials        map[string]int // see mourn; nil until somebody died
 	recent        map[Key]uint64 // Facts.Recent
 	cooling       map[Key]uint64 // Facts.Cooling
+
+	// of a part
+	readers int  // active sessions that read its streams
+	unread  bool // there are active sessions, and none of them reads its streams
+	mixed   bool // there are other parts
 }
 
-// survey sorts out who is who, which leases have work, and for whom each of them counts.
+// survey makes the holders, and the entries of the leases that are not finished.
 func survey(v View, f Facts) *planner {
 	p := &planner{leases: newLineage(v.Leases, f.Gone), paused: make(map[string]bool, len(v.Paused)), recent: f.Recent, cooling: f.Cooling}
 	for _, stream := range v.Paused {
@@ -191,7 +230,6 @@ func survey(v View, f Facts) *planner {
 			e := &entries[i]
 			e.Lease = l
 			p.entries = append(p.entries, e)
-			p.count(e, f)
 		}
 	}
 	return p
@@ -212,7 +250,7 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 		if p.sessions[w.Session] != nil {
 			continue
 		}
-		h := &holder{session: w.Session, beat: w.Beat, weight: w.Weight, limit: w.MaxLeases, cutOff: w.CutOff()}
+		h := &holder{session: w.Session, beat: w.Beat, weight: w.Weight, limit: w.MaxLeases, cutOff: w.CutOff(), streams: w.Streams}
 		if !(w.Weight > 0) || math.IsInf(w.Weight, 1) {
 			h.weight = 1
 		}
@@ -255,7 +293,11 @@ func (p *planner) admit(workers []Worker, dead map[string]uint64) {
 func (p *planner) count(e *entry, f Facts) {
 	owner := p.sessions[e.Owner]
 	if p.paused[""] || p.paused[e.Stream] {
-		p.retire(e, owner, f)
+		p.retire(e, owner, f, whyPaused)
+		return
+	}
+	if p.unread && owner != nil && owner.elsewhere {
+		p.retire(e, owner, f, whyUnread)
 		return
 	}
 	waits := p.leases.waits(e.Lease)
@@ -302,6 +344,7 @@ func (p *planner) count(e *entry, f Facts) {
 		e.heir.incoming = append(e.heir.incoming, e)
 		owner.fill(waits)
 	case owner.standing == leaving:
+		owner.leaves++
 		p.leaving = append(p.leaving, e)
 	default:
 		owner.kept++
@@ -314,8 +357,9 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 }
 
-// retire sees to it that nobody holds a paused lease.
-func (p *planner) retire(e *entry, owner *holder, f Facts) {
+// retire decides what takes a lease from its owner that no session is to hold. why is the reason
+// for an owner that lives.
+func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 	switch {
 	case e.Owner != "" && (owner == nil || owner.standing == over):
 		e.decision, e.why = Revoke, whyOver
@@ -326,7 +370,7 @@ func (p *planner) retire(e *entry, owner *holder, f Facts) {
 		}
 		return
 	case e.Heir != Nobody:
-		e.decision, e.rest, e.why = Handoff, true, whyPaused
+		e.decision, e.rest, e.why = Handoff, true, why
 	case current(f.Overdue, e.Lease):
 		e.decision, e.why = Revoke, whyOverdue
 	}
@@ -413,5 +457,6 @@ func compareWorkers(a, b *Worker) int {
 		cmp.Compare(number(b.Drain), number(a.Drain)),
 		cmp.Compare(a.Weight, b.Weight),
 		cmp.Compare(a.MaxLeases, b.MaxLeases),
+		cmp.Compare(a.Streams, b.Streams),
 	)
 }

@@ -35,6 +35,7 @@ func (p *planner) balance() {
 		if h := p.elsewhere(below, e); h != nil {
 			e.decision, e.to, e.why = Assign, h, whyShunned
 			h.room--
+			h.took++
 		} else if h := below.take(p.avoided(e)); h != nil {
 			e.decision, e.to, e.why = Assign, h, whyBelow
 		}
@@ -48,9 +49,15 @@ func (p *planner) balance() {
 			break
 		}
 		e.decision, e.to, e.why = Handoff, h, whyLeaving
+		if e.owner.elsewhere {
+			e.why = whyNotItsOwn
+		}
 		if e.owner.drain {
 			p.movesLeft--
 		}
+	}
+	if p.mixed {
+		p.fillIn()
 	}
 	p.redirectWishes(&below)
 	p.shed(&below)
@@ -71,7 +78,7 @@ func (p *planner) adopt() {
 			if h == nil || h.standing != active || h.cutOff {
 				continue
 			}
-			room := h.claims < h.limit-h.idle-h.going
+			room := h.claims < h.limit-h.idle-h.going-h.outside
 			if room && (heir == nil || h.claims < heir.claims) {
 				heir = h
 			}
@@ -88,15 +95,18 @@ func (p *planner) setRooms() {
 	for _, h := range p.active {
 		// What is on its way out fills the worker until it is gone. That takes nothing away from a
 		// worker which is above its cap already.
-		limit := max(h.limit-h.idle, 0)
+		limit := max(h.limit-h.idle-h.beyond-h.base, 0)
 		h.cap = max(limit-h.going, min(limit, h.kept))
 		if h.cutOff {
 			h.cap = min(h.cap, h.kept)
 		}
 	}
-	setShares(p.active, p.withWork)
+	p.setShares()
 	for _, h := range p.active {
 		h.room = h.share - h.claims
+		if p.mixed && h.room > 0 { // its leases of other parts fill it until it has given them back
+			h.room = max(0, min(h.room, h.limit-h.outside-h.idle-h.going-h.claims))
+		}
 	}
 }
 
@@ -149,7 +159,7 @@ func (h *holder) spare() int {
 	if h.cutOff {
 		return 0
 	}
-	return h.limit - h.idle - h.going - max(h.claims, h.claims+h.room, h.share-h.room)
+	return h.limit - h.outside - h.idle - h.going - max(h.claims, h.claims+h.room, h.share-h.room)
 }
 
 // withdraw lets the owner keep the lease that it was asked to hand to an active heir.
@@ -176,6 +186,7 @@ func (p *planner) preferFormer() {
 		if e.decision == 0 && h != nil && h.room > 0 && session != e.Revoked && session != e.Shunned {
 			e.decision, e.to, e.why = Assign, h, why
 			h.room--
+			h.took++
 		}
 	}
 	for _, e := range p.free {
@@ -296,6 +307,7 @@ func (n *needy) take(avoid *holder) *holder {
 		}
 	}
 	h := q[at]
+	h.took++
 	if h.room--; h.room == 0 {
 		heap.Remove(n, at)
 	} else {

@@ -150,6 +150,15 @@ func (s *scenario) run(out *strings.Builder, words []string) error {
 			fmt.Fprintln(out, why)
 		}
 		return nil
+	case "reads":
+		if len(args) < 1 || s.workers[args[0]] == nil {
+			return fmt.Errorf("wants a worker and streams")
+		}
+		s.workers[args[0]].Streams = lease.StreamsOf(args[1:], nil)
+		return nil
+	case "leader-reads":
+		s.facts.Streams = lease.StreamsOf(args, nil)
+		return nil
 	case "pause":
 		s.paused = slices.Sorted(slices.Values(append(s.paused, args...)))
 		return nil
@@ -269,6 +278,8 @@ func (s *scenario) addWorker(names []string, options map[string]string) error {
 				w.Weight, err = strconv.ParseFloat(value, 64)
 			case "cap":
 				w.MaxLeases, err = strconv.Atoi(value)
+			case "reads":
+				w.Streams = lease.StreamsOf(splitList(value), nil)
 			default:
 				err = fmt.Errorf("a worker has no %q", key)
 			}

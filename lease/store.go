@@ -100,6 +100,8 @@ type Report struct {
 	Holds     uint64  // see [Worker.Holds]
 	Times     Times   // see [Worker.Times]; of a beat that is First, all others leave them
 	Progress  []Progress
+	// see [Worker.Streams]; a store without [NoteStreams] ignores it
+	Streams Streams
 	// see [Worker.Troubles]; the worst first: what is beyond [MaxTroubles] or 3 KiB is cut
 	Troubles []Trouble
 	// Others asks for [Orders.Others]. A store without [WatchBeats] ignores it.

@@ -1,8 +1,11 @@
 package promweir
 
 import (
+	"fmt"
+	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -72,8 +75,13 @@ var (
 
 // New makes the metrics of the consumer that is made with options, and adds to options.Events what
 // they need; what is set there already is called after it. Call it before [weir.New], and
-// [Metrics.Watch] after. The options of one consumer can be given to it once.
+// [Metrics.Watch] after. The options of one consumer can be given to it once. If Options.Worker is
+// empty, New sets it to the same default as weir.New: the host name and the process ID.
 func New(options *weir.Options, c Config) *Metrics {
+	if options.Worker == "" { // weir.New would choose it later, and the labels are fixed here
+		host, _ := os.Hostname()
+		options.Worker = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, "_"), os.Getpid())
+	}
 	app := prometheus.Labels{"app": options.App}
 	m := &Metrics{
 		shardLabel: c.ShardLabel, described: describe(app, options.Worker, version(c.Version), c.ShardLabel),

@@ -258,3 +258,14 @@ func TestTheHandlerIsForReadingAndAnswersToNoNamesOverLoopback(t *testing.T) {
 		}
 	}
 }
+
+// weir_build_info has the worker's name also where weir.New would have chosen it.
+func TestTheDefaultWorkerIsNamed(t *testing.T) {
+	t.Parallel()
+	options := weir.Options{App: "a"}
+	m := promweir.New(&options, promweir.Config{Version: "v1"})
+	if options.Worker == "" {
+		t.Error("Options.Worker is empty")
+	}
+	expect(t, scrape(t, m), map[string]float64{`weir_build_info{app="a",version="v1",worker="` + options.Worker + `"}`: 1})
+}

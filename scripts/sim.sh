@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 time=${1:-60s} seed=${2:-$(( $(date +%s) * 1000 ))} profiles=${3:-}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-"${GO:-go}" test -c -o "$dir/sim.test" ./internal/proof/sim
+"${GO:-go}" test -c -tags lockranks -o "$dir/sim.test" ./internal/proof/sim
 limit=(-sim.time="$time")
 case $time in *x) limit=(-sim.seeds=$(((${time%x} + 1) / 2))) ;; esac
 pids=()

@@ -86,7 +86,8 @@ source sends: its account is that of --stream by ARN, or 000000000000, and its f
 Ctrl-C, SIGTERM and a closed standard output (as by "| head") end the worker in order: it finishes its batches,
 saves its progress and gives its shards to the others. What is not finished after --stop-timeout is interrupted and named
 on standard error; it will be handled again. 20 s after that time at the latest the worker has ended.
-A second Ctrl-C or SIGTERM ends it at once.
+A second Ctrl-C or SIGTERM, a second or more after the first, ends it at once. If the store does not answer while it
+stops, so that progress may not be saved, it says so and exits with 1.
 
 Standard output has records alone. What happens is told on standard error, a line each: when, how bad, of which application,
 worker, stream and shard. A failure names the first and the last sequence number of what will be handled again.
@@ -250,18 +251,35 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	healthy.Store(consumer)
 	told.watch(consumer)
 	speakThrough(t, log, o.app, o.worker) // what came before is for who started it
-	err = store.trouble(to.run(ctx, consumer))
+	return ended(t, store, to.run(ctx, consumer))
+}
+
+// ended is the error of a command whose worker has returned err.
+func ended(t terminal, store openStore, err error) error {
+	broken := notKept(err)
 	if errors.Is(err, syscall.EPIPE) {
 		t.note("standard output was closed: stopped; what was not read from it will be handled again")
-		return nil
+		return broken
 	}
-	return err
+	if broken != nil {
+		return broken
+	}
+	return store.trouble(err)
+}
+
+// notKept returns err in its own words if it says that the worker could not save its progress or
+// give its shards back, and else nil.
+func notKept(err error) error {
+	if errors.Is(err, weir.ErrNotSaved) || errors.Is(err, weir.ErrNotReleased) {
+		return plainError{strings.TrimPrefix(ourPackages.Replace(oneLine(err.Error())), "weir: "), err}
+	}
+	return nil
 }
 
 // orderly is the error of a command that is meant to be interrupted: being interrupted, at whatever
 // moment, is none.
 func orderly(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && notKept(err) == nil {
 		return nil
 	}
 	return err

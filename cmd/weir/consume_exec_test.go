@@ -72,6 +72,7 @@ func TestACommandEndsWithTheLease(t *testing.T) {
 }
 
 func TestACommandThatDoesNotListenIsKilled(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, handled := newOutput(), make(chan error, 1)
 	go func() {

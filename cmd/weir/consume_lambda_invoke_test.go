@@ -82,6 +82,7 @@ func TestAnEmulatorsFunctionIsInvoked(t *testing.T) {
 }
 
 func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("x"))

@@ -91,6 +91,7 @@ func sums(t *testing.T, said string) (total int) {
 // A worker that stops in the middle of a window leaves it to the next one, whose function gets its
 // records again: the sums are those of all records.
 func TestAFunctionSumsUpInWindowsAcrossWorkers(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)
 	args := []string{"consume", endpoint, "--stream=s", "--app=a", "--store=sqlite:" + filepath.Join(t.TempDir(), "s.db"),

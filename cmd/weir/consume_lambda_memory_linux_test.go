@@ -110,6 +110,7 @@ func TestTheBoundOfMemoryKillsWhatUsesMore(t *testing.T) {
 
 // A function that takes more and more memory is killed and started again, and its batch handled.
 func TestAFunctionThatLeaksIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte("x"))

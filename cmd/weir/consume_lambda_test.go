@@ -94,6 +94,7 @@ func functionCommand(t *testing.T, kind string) string {
 }
 
 func TestAFunctionThatFailsOnceHandlesAll(t *testing.T) {
+	t.Parallel()
 	for kind, why := range map[string]string{
 		"throws": "ValueError: first time", "dies": "exit status 3", "hangs": "has not answered in time",
 	} {
@@ -125,6 +126,7 @@ func TestAFunctionThatFailsOnceHandlesAll(t *testing.T) {
 }
 
 func TestAProcessThatEndsAfterItsAnswerFailsAtNothing(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)
 	for i := range 10 {

@@ -170,6 +170,7 @@ func TestWrongExecResults(t *testing.T) {
 
 // The programs of the guide's page about failures do what it says, in every language that is there.
 func TestTheGuidesProgramsThatAnswer(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/guide/failures.md")
 	if err != nil {
 		t.Fatal(err)

@@ -80,6 +80,7 @@ func TestABlockedOutputDoesNotHoldAHandlerThatHasToStop(t *testing.T) {
 }
 
 func TestRecordsThatAreNotText(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte{0xff, 0, '\n'})

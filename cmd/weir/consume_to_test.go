@@ -19,6 +19,7 @@ import (
 )
 
 func TestRecordsGoIntoAFile(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)
 	server.Put("s", "k", []byte(`{"n": 1}`))

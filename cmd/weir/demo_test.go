@@ -16,7 +16,6 @@ import (
 
 func smallDemo(t *testing.T) (demo.Options, *output) {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir()) // so that what it leaves behind shows
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -27,6 +26,12 @@ func smallDemo(t *testing.T) (demo.Options, *output) {
 		Command: []string{self, workerCommand}, Beat: 200 * time.Millisecond, Failover: 1500 * time.Millisecond,
 		Show: &demo.Plain{Out: out},
 	}, out
+}
+
+// ownTemp gives the demo a directory for temporary files, where leftovers finds what it leaves.
+func ownTemp(t *testing.T) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
 }
 
 func leftovers(t *testing.T) []string {
@@ -40,6 +45,7 @@ func leftovers(t *testing.T) []string {
 
 // The demo with few flights and quick workers: real processes, a split, a merge, a kill and a stop.
 func TestDemo(t *testing.T) {
+	ownTemp(t)
 	o, said := smallDemo(t)
 	r, err := demo.Run(t.Context(), o)
 	if err != nil {
@@ -75,6 +81,7 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoThatIsInterruptedLeavesNothing(t *testing.T) {
+	ownTemp(t)
 	o, said := smallDemo(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
@@ -93,6 +100,7 @@ func TestDemoThatIsInterruptedLeavesNothing(t *testing.T) {
 }
 
 func TestDemoWhoseWorkersDieSaysWhy(t *testing.T) {
+	ownTemp(t)
 	o, _ := smallDemo(t)
 	o.Command = append(o.Command, "--no-such-flag")
 	_, err := demo.Run(t.Context(), o)
@@ -106,6 +114,7 @@ func TestDemoWhoseWorkersDieSaysWhy(t *testing.T) {
 
 // A worker whose parent is gone, however that came about, ends at once and clears up.
 func TestDemoWorkerDiesWithItsParent(t *testing.T) {
+	ownTemp(t)
 	o, _ := smallDemo(t)
 	dir := filepath.Join(os.Getenv("TMPDIR"), "weir-demo-test")
 	if err := os.Mkdir(dir, 0o700); err != nil {

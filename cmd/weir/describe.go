@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,6 +18,7 @@ type description struct {
 	App     string       `json:"app"`
 	Leader  *leaderInfo  `json:"leader"`           // null when nobody leads, or who did is dead
 	Paused  []string     `json:"paused,omitempty"` // streams; "" stands for all of them
+	Notes   []string     `json:"notes,omitempty"`  // about the streams that workers read
 	Workers []workerInfo `json:"workers"`
 	Leases  []leaseInfo  `json:"leases"`
 
@@ -30,16 +32,18 @@ type leaderInfo struct {
 }
 
 type workerInfo struct {
-	Worker    string  `json:"worker"`
-	Session   string  `json:"session"`
-	State     string  `json:"state"` // beating, silent, unknown, leaving, ended
-	Leader    bool    `json:"leader"`
-	Drain     bool    `json:"drain,omitempty"` // an operator wants it emptied
-	Leases    int     `json:"leases"`
-	Load      int64   `json:"load_bytes_per_s"` // of the leases it holds, about
-	Weight    float64 `json:"weight"`
-	Max       int     `json:"max_leases,omitempty"`
-	timesInfo         // the defaults if it did not say them
+	Worker  string  `json:"worker"`
+	Session string  `json:"session"`
+	State   string  `json:"state"` // beating, silent, unknown, leaving, ended
+	Leader  bool    `json:"leader"`
+	Drain   bool    `json:"drain,omitempty"` // an operator wants it emptied
+	Leases  int     `json:"leases"`
+	Load    int64   `json:"load_bytes_per_s"` // of the leases it holds, about
+	Weight  float64 `json:"weight"`
+	Max     int     `json:"max_leases,omitempty"`
+	// not there if it did not say, or if there are very many
+	Streams   []string `json:"streams,omitempty"`
+	timesInfo          // the defaults if it did not say them
 
 	Troubles []troubleInfo `json:"troubles,omitempty"` // what it says is not going well
 }
@@ -117,7 +121,7 @@ func (d deathsInfo) String() string {
 // describe puts together what was seen. beating are the sessions that were seen to beat in so long,
 // nil when nobody looked.
 func describe(app, stream string, v lease.View, beating map[string]bool, looked time.Duration, lags map[lease.Key]lag) description {
-	d := description{App: app, Paused: v.Paused, Workers: []workerInfo{}, Leases: []leaseInfo{}}
+	d := description{App: app, Paused: v.Paused, Notes: lease.DescribeStreams(v), Workers: []workerInfo{}, Leases: []leaseInfo{}}
 	names := map[string]string{}
 	for _, w := range v.Workers {
 		names[w.Session] = cmp.Or(w.Name, w.Session)
@@ -182,6 +186,7 @@ func describe(app, stream string, v lease.View, beating map[string]bool, looked 
 			Drain: w.Drain, Load: int64(load[w.Session]), Weight: w.Weight, Max: w.MaxLeases}
 		times := w.Times.Or(lease.DefaultTimes)
 		info.timesInfo = infoOf(times)
+		info.Streams, _ = w.Streams.Names()
 		for _, tr := range w.Troubles {
 			if tr.State == lease.OnPurpose {
 				d.hold(w.Session, tr)
@@ -250,6 +255,9 @@ func (d description) text() string {
 		leader = fmt.Sprintf("%s leads (term %d)", d.Leader.Worker, d.Leader.Term)
 	}
 	_ = textf(&b, "Application %s; %s.%s\n\n", d.App, leader, pausedText(d.Paused))
+	for _, note := range d.Notes {
+		_ = textf(&b, "%s%s.\n\n", strings.ToUpper(note[:1]), note[1:])
+	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKER\tSTATE\tLEASES\tLOAD\tBEATS\tFAILOVER\tSESSION")
 	for _, info := range d.Workers {

@@ -189,6 +189,7 @@ func TestIteratorAt(t *testing.T) {
 // The lag of a shard is the age of the first record that is not handled, also when that is the only
 // one.
 func TestAskLags(t *testing.T) {
+	t.Parallel()
 	server, _ := kinesisServer(t)
 	server.CreateStream("s", 1)
 	shardID, first := server.Put("s", "k", []byte("one"))

@@ -16,6 +16,7 @@ import (
 
 // What fan-out leaves behind is seen and removed.
 func TestConsumeByFanOutAndClearUp(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 2)
 	text, lines := numbered(40)
@@ -78,6 +79,7 @@ func TestConsumeByFanOutAndClearUp(t *testing.T) {
 // A consumer that somebody else has registered is read by and stays; one of the application's own
 // is removed by the last worker, when asked.
 func TestConsumeByAGivenConsumerAndRemoveOnesOwn(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)
 	given := server.RegisterConsumer("s", "theirs")
@@ -136,6 +138,7 @@ func TestFanOutFlag(t *testing.T) {
 
 // The demo by fan-out comes to the same verdict.
 func TestDemoByFanOut(t *testing.T) {
+	t.Parallel()
 	o, said := smallDemo(t)
 	o.FanOut = true
 	r, err := demo.Run(t.Context(), o)

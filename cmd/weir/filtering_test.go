@@ -21,6 +21,7 @@ func filtered(t *testing.T) (endpoint string) {
 const justOrders = `{"data":{"kind":["order"]}}`
 
 func TestTailFilters(t *testing.T) {
+	t.Parallel()
 	endpoint := filtered(t)
 	file := filepath.Join(t.TempDir(), "pattern.json")
 	if err := os.WriteFile(file, []byte(`{"Filters": [{"Pattern": "{\"data\":{\"kind\":[{\"prefix\":\"re\"}]}}"}]}`+"\n"), 0o600); err != nil {

@@ -56,6 +56,7 @@ func checkOrder(t *testing.T, got, want []string) {
 
 // What a newcomer does first: put, tail, consume, describe.
 func TestPutTailConsumeDescribe(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")
 	text, lines := numbered(300)
@@ -161,6 +162,7 @@ func TestPutTailConsumeDescribe(t *testing.T) {
 // Two workers, a split and a merge: every line appears, those of each key in order whoever printed
 // them.
 func TestConsumeThroughSplitsAndMerges(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 4)
 	store := "--store=sqlite:" + filepath.Join(t.TempDir(), "leases.db")

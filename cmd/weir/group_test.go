@@ -63,6 +63,7 @@ func codesOf(findings []doctor.Finding) (codes []string) {
 
 // What an operator does while a worker runs.
 func TestGroupWithARunningWorker(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 2)
 	dir := t.TempDir()
@@ -177,6 +178,7 @@ func TestGroupWithARunningWorker(t *testing.T) {
 // After a reset to the oldest record everything comes again, those of each key in order, through
 // splits and merges.
 func TestResetReadsAgainInOrder(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 3)
 	dir := t.TempDir()

@@ -137,6 +137,7 @@ func TestNoFailureOfAPlaceOfLettersShowsAPassword(t *testing.T) {
 }
 
 func TestLettersInAStream(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 2)
 	server.CreateStream("dead", 2)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/weir-go/weir/cmd/weir/internal/put"
@@ -106,8 +107,26 @@ func keyOf(line []byte, field string) (string, error) {
 	default:
 		key = string(raw)
 	}
+	// Decoding replaces bytes that are not UTF-8, and halves of surrogate pairs, by U+FFFD.
+	// Different keys would become one.
+	if !utf8.Valid(raw) || strings.Count(key, "\uFFFD") != bytes.Count(raw, []byte("\uFFFD"))+replacementEscapes(raw) {
+		return "", fmt.Errorf("its field %q is not valid Unicode, so it cannot be a partition key", field)
+	}
 	if n := utf8.RuneCountInString(key); n < 1 || n > 256 {
 		return "", fmt.Errorf("its field %q has %d characters, a partition key 1 to 256", field, n)
 	}
 	return key, nil
+}
+
+// replacementEscapes returns how often a JSON string has U+FFFD written as an escape.
+func replacementEscapes(raw []byte) (n int) {
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if i++; raw[i] == 'u' && i+5 <= len(raw) && strings.EqualFold(string(raw[i+1:i+5]), "fffd") {
+			n++
+		}
+	}
+	return n
 }

@@ -40,17 +40,16 @@ func main() {
 	}
 	quiet := len(os.Args) > 1 && os.Args[1] == workerCommand // the demo speaks for its workers
 	restore := rememberTerminal()
-	go func() {
-		<-requests
+	go heedSignals(requests, func() {
 		if !quiet {
-			t.note("stopping in order; once more to stop at once")
+			t.note("stopping in order; once more, a second from now, to stop at once")
 		}
 		cancel(errInterrupted)
-		<-requests
+	}, func(s os.Signal) {
 		killCommands()
 		restore()
-		os.Exit(130)
-	}()
+		os.Exit(exitCode(s))
+	})
 	os.Exit(run(ctx, os.Args[1:], t))
 }
 

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -46,7 +49,25 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	overlap()
 	os.Exit(leaktest.Run(m))
+}
+
+// leastParallel is how many parallel tests run at the same time at least. They wait for processes
+// and for servers that never answer, so that they need little of the processors.
+const leastParallel = 8
+
+// overlap raises the number of parallel tests to leastParallel, unless -test.parallel is given.
+func overlap() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given || runtime.GOMAXPROCS(0) >= leastParallel {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(leastParallel)); err != nil {
+		panic(err)
+	}
 }
 
 // output is a standard output that tests watch while a command writes to it.

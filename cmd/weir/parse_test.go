@@ -146,6 +146,9 @@ func TestOrderly(t *testing.T) {
 	if err := orderly(ctx, wrapped); err != nil {
 		t.Errorf("interrupted: %v", err)
 	}
+	if err := orderly(ctx, fmt.Errorf("%w: %w", weir.ErrNotSaved, context.Canceled)); !errors.Is(err, weir.ErrNotSaved) {
+		t.Errorf("interrupted, and nothing was saved: %v", err)
+	}
 	other := errors.New("the disk is full")
 	if err := orderly(ctx, other); !errors.Is(err, other) {
 		t.Errorf("another error: %v", err)

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +44,7 @@ func putCommand(t terminal) *cobra.Command {
 are skipped. With --key the lines are JSON objects, and the named field is the partition key; without it each record
 gets a key of its own, which spreads the records evenly over the shards.
 
-A shard takes 1 MiB and 1,000 records a second. What the service refuses beyond that is sent again, until it is taken: put
+A shard takes 1 MiB and 1,000 records a second. What the service refuses, for this or another reason, is sent again until it is taken: put
 is slower then, and nothing is lost. More shards take more. The order of each key is kept, whatever is refused: a
 request carries one record of a key, and the next one follows when that was taken. With few keys this is
 slow; --loose-order sends many records of a key in one request, and lets a refused one be overtaken by the next of its key.
@@ -322,14 +323,25 @@ func (o *putOptions) report(t terminal, sum put.Summary, skipped int64, took tim
 		empty = fmt.Sprintf(", %s skipped", some(skipped, "empty line"))
 	}
 	_, err := fmt.Fprintf(t.out, "%s (%s) put into %s in %s, %s sent again%s%s\n%s", some(sum.Records, "record"),
-		figures.Bytes(sum.Bytes), o.stream, figures.Duration(took), figures.Count(sum.Retries), throttled(sum), empty, shards)
+		figures.Bytes(sum.Bytes), o.stream, figures.Duration(took), figures.Count(sum.Retries), resent(sum), empty, shards)
 	return err
 }
 
-// throttled says that refusals were no failure.
-func throttled(sum put.Summary) string {
-	if sum.Throttled == 0 {
+// resent returns why records were sent again, each reason by itself.
+func resent(sum put.Summary) string {
+	if len(sum.Refusals) == 0 {
 		return ""
 	}
-	return " because a shard takes 1 MiB and 1,000 records a second; nothing was lost"
+	var reasons []string
+	for _, code := range slices.Sorted(maps.Keys(sum.Refusals)) {
+		why := code
+		if code == "ProvisionedThroughputExceededException" {
+			why = "a shard takes 1 MiB and 1,000 records a second"
+		}
+		if len(sum.Refusals) > 1 {
+			why += " (" + figures.Count(sum.Refusals[code]) + ")"
+		}
+		reasons = append(reasons, why)
+	}
+	return " because of: " + strings.Join(reasons, ", ") + "; nothing was lost"
 }

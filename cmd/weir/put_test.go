@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/weir-go/weir/cmd/weir/internal/put"
 	"github.com/weir-go/weir/kinesistest"
 )
 
@@ -40,6 +41,10 @@ func TestLines(t *testing.T) {
 		"a field of null":                {in: `{"k":null}`, field: "k", err: "line 1: its field \"k\" is no text"},
 		"a field of an array":            {in: `{"k":[]}`, field: "k", err: "line 1: its field \"k\" is no text"},
 		"an empty key":                   {in: `{"k":""}`, field: "k", err: "has 0 characters"},
+		"a key that is not UTF-8":        {in: "{\"k\":\"a\xff\"}", field: "k", err: `line 1: its field "k" is not valid Unicode`},
+		"a key with half a surrogate":    {in: `{"k":"a\ud83d"}`, field: "k", err: `line 1: its field "k" is not valid Unicode`},
+		"a key of U+FFFD itself":         {in: `{"k":"\uFFFD\\ufffd�"}`, field: "k", want: []line{{`{"k":"\uFFFD\\ufffd�"}`, "�\\ufffd�", 1}}},
+		"a key with a surrogate pair":    {in: `{"k":"\ud83d\ude00"}`, field: "k", want: []line{{`{"k":"\ud83d\ude00"}`, "😀", 1}}},
 		"a long line that fits":          {in: strings.Repeat("x", 990), want: []line{{strings.Repeat("x", 990), "*", 1}}},
 		"a line that does not fit":       {in: "a\n" + strings.Repeat("x", 1025), want: []line{{"a", "*", 1}}, err: "line 2 is too large"},
 		"a line far beyond what is read": {in: strings.Repeat("x", 1<<20), err: "line 1 is too large"},
@@ -85,6 +90,7 @@ func TestLines(t *testing.T) {
 
 // A stream that refuses records at random still gets each once, those of a key in their order.
 func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 3)
 	var n atomic.Int64
@@ -157,5 +163,19 @@ func TestPutSpreadsRecordsWithoutKey(t *testing.T) {
 	}
 	if len(shards) != 2 {
 		t.Errorf("100 records without a key went to %v", shards)
+	}
+}
+
+// Each reason for which records were sent again is named by itself.
+func TestPutNamesEachReason(t *testing.T) {
+	for want, refusals := range map[string]map[string]int64{
+		"": nil,
+		" because of: InternalFailure; nothing was lost":                                                         {"InternalFailure": 3},
+		" because of: a shard takes 1 MiB and 1,000 records a second; nothing was lost":                          {"ProvisionedThroughputExceededException": 2},
+		" because of: InternalFailure (1), a shard takes 1 MiB and 1,000 records a second (2); nothing was lost": {"ProvisionedThroughputExceededException": 2, "InternalFailure": 1},
+	} {
+		if got := resent(put.Summary{Refusals: refusals}); got != want {
+			t.Errorf("%v: %q, want %q", refusals, got, want)
+		}
 	}
 }

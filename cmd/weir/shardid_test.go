@@ -35,6 +35,7 @@ func TestParseShard(t *testing.T) {
 
 // The shard that one command prints, in whatever way, is one that the others take.
 func TestCommandsTakeTheShardsThatCommandsPrint(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 2)
 	server.CreateStream("other", 1)

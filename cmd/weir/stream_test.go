@@ -10,6 +10,7 @@ import (
 )
 
 func TestStreamCreateMakesAStreamOnce(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	args := []string{"stream", "create", endpoint, "--stream=flights", "--shards=3", "--kms-key=alias/aws/kinesis", "--retention=48h", "--max-record-size=2MiB", "--tag=team=a=b", "--tag=stage=test"}
 	if said := mustRun(t, "", args...); said != "stream flights is made: "+server.StreamARN("flights")+"\n" {

@@ -8,6 +8,7 @@ import (
 // weir tail by fan-out needs the consumer, or to be told to register it, and leaves one behind only
 // when asked.
 func TestTailByFanOut(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 2)
 	text, lines := numbered(40)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestReadShareIsAFlag(t *testing.T) {
+	t.Parallel()
 	server, endpoint := kinesisServer(t)
 	server.CreateStream("s", 1)
 	for range 20 {

@@ -17,6 +17,7 @@ const nobodyID = 65534
 
 // Files and directories that this user may not read or write are named as such.
 func TestWrongInputsWithoutRights(t *testing.T) {
+	t.Parallel()
 	p := newWrongPlace(t)
 	command := p.command()
 	if os.Geteuid() == 0 {

@@ -25,6 +25,7 @@ type wrongPlace struct {
 // Every wrong input gets the right exit code and one sentence, which comes soon, names the thing
 // and says what to do.
 func TestWrongInputs(t *testing.T) {
+	t.Parallel()
 	place := newWrongPlace(t)
 	var inputs []wronginput.Input
 	for _, of := range []func(*wrongPlace) []wronginput.Input{

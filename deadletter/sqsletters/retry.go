@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/guard"
 )
 
 const (
@@ -174,7 +175,7 @@ func (h *holder) keep(ctx context.Context, over <-chan struct{}) {
 	for {
 		select {
 		case <-every.C:
-			_ = h.change(ctx, hidden) // said again soon
+			_ = guard.Call(func() error { return h.change(ctx, hidden) }) // said again soon
 		case <-over:
 			return
 		}

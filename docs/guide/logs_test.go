@@ -34,7 +34,7 @@ func logger(x ast.Expr) bool {
 	case *ast.CallExpr: // l.log()
 		return logger(x.Fun)
 	}
-	return slices.Contains([]string{"Logger", "logger", "Log", "log", "to"}, name)
+	return slices.Contains([]string{"Logger", "logger", "Log", "log", "to", "repeated"}, name)
 }
 
 // literal returns a string that is written out, perhaps in parts.

@@ -84,8 +84,9 @@ const Unknown time.Duration = -1
 type Lags struct{ Read, Handled, Saved time.Duration }
 
 // Now are the lags of a shard whose reading stands as r. What the last answer said grows while no
-// other comes. undone and unsaved are when the oldest record arrived that is not handled, or whose
-// progress is not saved; zero when there is none.
+// other comes. While reads fail before the first answer, the lag is at least the time for which
+// they have failed. undone and unsaved are when the oldest record arrived that is not handled, or
+// whose progress is not saved; zero when there is none.
 func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 	lags := Lags{Unknown, Unknown, Unknown}
 	if r.Behind >= 0 {
@@ -93,6 +94,10 @@ func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 		if r.Doing != source.AtTip && r.Doing != source.Subscribed && !r.Trying.IsZero() {
 			lags.Read += max(0, now.Sub(r.Trying))
 		}
+	}
+	// Before the first answer nothing is known but that what has come since then is not read.
+	if r.Behind < 0 && r.Err != nil && !r.Trying.IsZero() {
+		lags.Read = max(0, now.Sub(r.Trying))
 	}
 	age := func(oldest time.Time) time.Duration {
 		if oldest.IsZero() {

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/retry"
 	"github.com/weir-go/weir/internal/streams"
 )
@@ -33,7 +33,7 @@ type Consumers struct {
 
 	calls turns // of SubscribeToShard
 
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.FanOut]
 	streams map[streams.Stream]*consumer
 }
 

@@ -124,7 +124,6 @@ func (f *Reader) judge(ctx context.Context, err error) (time.Duration, error) {
 // fall begins to poll.
 func (f *Reader) fall(why error) {
 	f.polling, f.due = true, time.Now().Add(fallbackPause())
-	f.Poll.Limit = f.limit
 	f.Poll.Forget() // the position has moved since it was made
 	if f.Changed != nil {
 		f.Changed(why)

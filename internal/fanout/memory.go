@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/memory"
-	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire/codec"
 )
@@ -49,26 +48,30 @@ var errCrowded = errors.New("other shards' records leave no memory for an event"
 // memoryPatience is how long memory is waited for before something else is tried.
 const memoryPatience = 2 * memory.OverKept
 
-// pageMemory is the memory of the pages of a shard that is polled meanwhile. What a single record
-// needs is waited for, though not for as long as a call may take; where more was asked for, less is
-// asked for instead.
+// pageMemory is the memory of the pages of a shard that is polled meanwhile: what was waited for
+// before the read, and then what there is.
 type pageMemory struct {
-	share *memory.Share
-	ctx   context.Context
-	poll  *polling.Poll
+	share   *memory.Share
+	granted int // bytes that were taken before
 }
 
-// TryTake takes between least and most bytes, or none.
+// TryTake takes between least and most bytes, or none. With the reserve it takes most.
 func (m *pageMemory) TryTake(least, most int) int {
-	if n := m.share.TryTake(least, most); n > 0 || m.poll.Limit > 1 {
+	n := min(m.granted, most)
+	m.granted -= n
+	if n == most {
 		return n
 	}
-	ctx, cancel := context.WithTimeout(m.ctx, memoryPatience)
-	defer cancel()
-	if m.share.Take(ctx, least) != nil {
-		return 0
+	if more := m.share.TryTake(max(least-n, 1), most-n); more > 0 && n+more >= least {
+		return n + more
+	} else if more > 0 {
+		m.share.Give(more)
 	}
-	return least
+	if m.share.Exceed(most - n) {
+		return most
+	}
+	m.share.Give(n)
+	return 0
 }
 
 // TakeExcess takes what is there already.
@@ -77,22 +80,34 @@ func (m *pageMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 // Give gives back.
 func (m *pageMemory) Give(n int) { m.share.Give(n) }
 
-// askForLess has the fallback poll fewer records at a time when there is no memory for an answer,
-// until fan-out is back.
-func (f *Reader) askForLess() {
-	f.limit = f.Poll.Limit
-	f.Poll.Listener = &askForLessListener{f.Poll.Listener, f}
+// done gives back what was waited for and not needed.
+func (m *pageMemory) done() {
+	m.share.Give(m.granted)
+	m.granted = 0
+	m.share.Done()
 }
 
-// askForLessListener is what askForLess has hear of failures.
-type askForLessListener struct {
+// waitInLine waits for the memory of one record, without a connection, if the last read by polling
+// lacked that.
+func (f *Reader) waitInLine(ctx context.Context, m *pageMemory) error {
+	n := f.Poll.Needs()
+	if n == 0 {
+		return nil
+	}
+	f.doing(source.AwaitingMemory)
+	got, err := f.Share.AwaitRead(ctx, n)
+	m.granted = got.Bytes
+	return err
+}
+
+// muteListener is the listener of the fallback: a lack of memory is no failure.
+type muteListener struct {
 	source.Listener // may be nil
 	f               *Reader
 }
 
-func (m *askForLessListener) Failed(err error, throttled bool, next time.Duration) {
-	if short := (*codec.NoMemoryError)(nil); errors.As(err, &short) && m.f.Poll.Limit > 1 {
-		m.f.Poll.Limit = max(m.f.Poll.Limit/4, 1)
+func (m *muteListener) Failed(err error, throttled bool, next time.Duration) {
+	if short := (*codec.NoMemoryError)(nil); errors.As(err, &short) {
 		m.f.doing(source.AwaitingMemory)
 		return
 	}
@@ -105,7 +120,7 @@ func (m *askForLessListener) Failed(err error, throttled bool, next time.Duratio
 	}
 }
 
-func (m *askForLessListener) Expired(e source.Expiry) {
+func (m *muteListener) Expired(e source.Expiry) {
 	if m.Listener != nil {
 		m.Listener.Expired(e)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/retry"
@@ -41,10 +41,9 @@ type Reader struct {
 	refused      time.Time // since when others are in the way; zero when they are not
 	polling      bool
 	due          time.Time    // while polling: the next subscription to try
-	limit        int32        // of Poll, at first
 	rest         source.Doing // while polling: what the wait for the next read is
 
-	mu     sync.Mutex
+	mu     lock.Mutex[lock.Reader]
 	status source.Status
 	live   *subscription // that Status describes
 }
@@ -87,7 +86,7 @@ func (f *Reader) Next(ctx context.Context) (source.Page, error) {
 	if f.backoff.High == 0 {
 		f.backoff = retry.Backoff{Low: time.Second, High: 10 * time.Second}
 		f.behind(-1)
-		f.askForLess()
+		f.Poll.Listener = &muteListener{f.Poll.Listener, f}
 	}
 	for {
 		if f.polling && f.sub == nil && time.Now().Before(f.due) {
@@ -125,7 +124,9 @@ func (f *Reader) Last(ctx context.Context) (source.Page, error) {
 	}
 	if f.sub == nil {
 		if f.polling {
-			f.Poll.UseMemory(&pageMemory{f.Share, ctx, &f.Poll})
+			m := &pageMemory{share: f.Share}
+			f.Poll.UseMemory(m, f.Share.Most())
+			defer m.done()
 			return f.Poll.Last(ctx)
 		}
 		return source.Page{}, errNothing
@@ -156,14 +157,20 @@ func (f *Reader) end() {
 func (f *Reader) poll(ctx context.Context) (page source.Page, due bool, err error) {
 	until, cancel := context.WithDeadline(ctx, f.due)
 	defer cancel()
-	f.Poll.UseMemory(&pageMemory{f.Share, until, &f.Poll})
+	m := &pageMemory{share: f.Share}
+	f.Poll.UseMemory(m, f.Share.Most())
+	defer m.done()
 	wait := f.Poll.DueIn()
 	if wait > 0 {
 		f.doing(f.waits())
 	}
 	if err = retry.Wait(until, wait); err == nil {
+		// It keeps its place in line although a subscription would be due.
+		err = f.waitInLine(ctx, m)
+	}
+	if err == nil {
 		f.doing(source.Reading)
-		page, err = f.Poll.Next(until)
+		page, err = f.Poll.Once(until)
 	}
 	if err == nil {
 		f.failing(nil)

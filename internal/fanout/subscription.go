@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/wire"
@@ -38,7 +38,7 @@ type subscription struct {
 	waited bool // for room for it; of the goroutine
 	taken  int  // events; of who takes them
 
-	mu     sync.Mutex
+	mu     lock.Mutex[lock.Subscription]
 	queue  []*event
 	bytes  int   // of the memory of what is queued
 	err    error // the end, behind the queue

@@ -34,7 +34,6 @@ type Stream struct {
 	ready     readyShards
 	running   sync.WaitGroup
 	lost      waitQueue // shards that have left the stream, whose children are not known yet
-	crowded   waitQueue // shards whose next record needs more memory than there was
 }
 
 // Place is where reading a shard begins.
@@ -146,7 +145,7 @@ func (r *Stream) next() (Read, error) {
 			}
 		case told != nil:
 			return *told, nil
-		case s.feed != nil && !s.crowded.Load():
+		case s.feed != nil:
 			if got, some := r.take(s); some {
 				return got, nil
 			}
@@ -157,15 +156,12 @@ func (r *Stream) next() (Read, error) {
 // take takes what has been read of a shard that is polled. It does not wait.
 func (r *Stream) take(s *Shard) (got Read, some bool) {
 	got.Shard = s
-	page, err := s.feed.Try(r.ctx)
+	page, err := s.feed.Next(r.ctx)
 	switch {
 	case err == nil:
 		got.Page, got.Last = page, r.over(page)
 		return got, true
 	case errors.Is(err, source.ErrEmpty): // the feed wakes it
-	case errors.Is(err, memory.ErrNoMemory):
-		s.crowded.Store(true)
-		r.crowded.add(r, s, r.awaitMemory)
 	case errors.Is(err, streams.ErrNoShard):
 		r.lose(s, err)
 	case r.ctx.Err() == nil:
@@ -179,15 +175,6 @@ func (r *Stream) take(s *Shard) (got Read, some bool) {
 // shard may say that it ends on the page after its last records.
 func (r *Stream) over(page source.Page) bool {
 	return page.End || (r.UntilTip && page.Behind <= 0 && len(page.Records) == 0)
-}
-
-// awaitMemory waits for the memory of shards, one after the other.
-func (r *Stream) awaitMemory(crowded []*Shard) {
-	for _, s := range crowded {
-		_ = s.feed.AwaitMemory(r.ctx) // it fails with ctx only
-		s.crowded.Store(false)
-		r.ready.push(s)
-	}
 }
 
 // end notes that a shard was read to its end, or is gone, and learns of its children, which are

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/polling"
 	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/shard"
@@ -19,7 +18,6 @@ type Shard struct {
 	At            shard.Position // where reading began
 	in            *Stream
 	started, done bool
-	crowded       atomic.Bool   // it waits for memory
 	feed          *polling.Feed // nil while it is not polled
 	lost          error         // that it has left the stream
 
@@ -39,7 +37,7 @@ func (s *Shard) stop() {
 
 // readyShards are those that may have something, in line.
 type readyShards struct {
-	mu          sync.Mutex
+	mu          lock.Mutex[lock.Line]
 	first, last *Shard
 	poke        chan struct{} // has one element when there is somebody in line
 }
@@ -94,7 +92,7 @@ func (q *readyShards) pop() (s *Shard, told *Read) {
 // waitQueue is what has to be waited for, for some shards, by one goroutine, which is there as long
 // as there are any.
 type waitQueue struct {
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Waits]
 	waiting []*Shard
 	busy    bool
 }

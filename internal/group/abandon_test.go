@@ -71,10 +71,4 @@ func TestStreamsAreNamedAnew(t *testing.T) {
 	if err := s.take(result{stream: "a", err: ErrNoStream, fresh: true}, Config{Host: new(HostFuncs)}); err != nil {
 		t.Errorf("what is not named any more ended the run: %v", err)
 	}
-	leases := []lease.Lease{{Key: lease.Key{Stream: "a"}}, {Key: lease.Key{Stream: "c"}}, {Key: lease.Key{Stream: "a", Shard: "2"}}}
-	paused := []string{"c"}
-	got := withheld(lease.View{Leases: leases, Paused: paused}, []string{"b", "c"})
-	if len(got) != 2 || got[0] != "a" || got[1] != "c" || len(paused) != 1 {
-		t.Errorf("withheld are %v", got)
-	}
 }

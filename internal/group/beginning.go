@@ -100,13 +100,35 @@ func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
 
-// unlisted adds to those that nobody is to hold the streams that have not begun and of which this
-// leader has not listed the shards and seen all of their leases: as long as nobody reads them,
-// where they are to begin shows in the leases that there are.
-func (s *listings) unlisted(paused []string) []string {
+// begins returns the beginnings of the streams whose start depends on when it is first listed. For
+// streams that others list, that is not known here, and it counts as if it did.
+func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string]*beginning {
+	others := false
+	for name := range s.known {
+		others = others || s.streams[name] == nil
+	}
+	if !pinned(start) && !others {
+		return nil
+	}
+	all := beginnings(leases)
+	for name := range all {
+		if !pinned(start) && s.streams[name] != nil {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// unlisted adds to the paused streams those that have not begun and whose leases may not all be
+// there yet. As long as no session reads them, where they are to begin shows in the leases that
+// there are. A stream is complete when this leader, or another worker that reads it, has listed its
+// shards and seen all of their leases.
+func (s *listings) unlisted(paused []string, workers []lease.Worker) []string {
 	all := paused
 	for name := range s.beginnings {
-		if l := s.streams[name]; l != nil && (l.latest == nil || !l.fresh || l.making) {
+		l := s.streams[name]
+		own := l != nil && l.latest != nil && l.fresh && !l.making
+		if !own && !slices.ContainsFunc(workers, func(w lease.Worker) bool { return !w.Ended && w.Streams.Listed(name) }) {
 			all = append(slices.Clip(all), name)
 		}
 	}

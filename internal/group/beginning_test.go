@@ -399,13 +399,13 @@ func TestNobodyBeginsBeforeAllLeasesAreMade(t *testing.T) {
 			if len(got) != 1 || got[0].Lease.Shard != want {
 				t.Fatalf("look %d: %v", i, got)
 			}
-			if off := s.unlisted(nil); i > 0 && !slices.Equal(off, []string{"s"}) {
+			if off := s.unlisted(nil, nil); i > 0 && !slices.Equal(off, []string{"s"}) {
 				t.Errorf("look %d: %q are nobody's to hold", i, off)
 			}
 			view.Leases = append(view.Leases, got[0].Lease)
 			s.made(got[0].Lease)
 		}
-		if off := s.unlisted(nil); len(off) > 0 {
+		if off := s.unlisted(nil, nil); len(off) > 0 {
 			t.Errorf("when all are there %q are nobody's to hold", off)
 		}
 	})

@@ -79,7 +79,7 @@ func TestWhoseClaimItIs(t *testing.T) {
 		if got := s.actions(made, lease.Facts{}, cfg); (len(got) == 1 && got[0].Lease.Shard == "2") != tt.goes || !tt.goes && len(got) > 0 {
 			t.Errorf("%s: %v", tt.name, got)
 		}
-		if off := s.unlisted(nil); len(off) != 1 {
+		if off := s.unlisted(nil, nil); len(off) != 1 {
 			t.Errorf("%s: it is given out", tt.name)
 		}
 	}
@@ -191,7 +191,7 @@ func (h *lateLeaders) leads(who int, last bool) {
 		s.begin(h.t.Context(), v, cfg)
 		synctest.Wait()
 		actions := s.actions(v, lease.Facts{}, cfg)
-		if len(v.Leases) > 0 && len(s.unlisted(nil)) == 0 {
+		if len(v.Leases) > 0 && len(s.unlisted(nil, nil)) == 0 {
 			h.begins()
 			return
 		}

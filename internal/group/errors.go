@@ -1,10 +1,78 @@
 package group
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
 
 var (
 	// ErrLeaseLost ends the context of a term whose lease this worker cannot trust any more.
 	ErrLeaseLost = errors.New("weir: the lease is lost")
 	// ErrStopping ends the context of a term whose handler did not finish within the stop timeout.
 	ErrStopping = errors.New("weir: the worker stops")
+	// ErrNotSaved is wrapped by a [StopError] that names shards whose progress may not be saved.
+	ErrNotSaved = errors.New("weir: progress was not saved")
+	// ErrNotReleased is wrapped by a [StopError] that names leases that may still be held.
+	ErrNotReleased = errors.New("weir: leases were not released")
 )
+
+// StopError is an error of [Run] that stopped without the store having taken in its last report.
+type StopError struct {
+	App      string
+	Failover time.Duration // after which others take the leases over
+	Unsaved  []lease.Key   // shards that were handled further than the store knows
+	Held     []lease.Key   // leases that the store may still count as this worker's
+	Err      error         // of the last call of the store
+}
+
+func (e *StopError) Error() string {
+	var said []string
+	if len(e.Unsaved) > 0 {
+		said = append(said, "progress was not saved of "+some(e.Unsaved)+", whose last records are handled again")
+	}
+	if len(e.Held) > 0 {
+		said = append(said, fmt.Sprintf("leases were not released of %s, which other workers take over after %v", some(e.Held), e.Failover))
+	}
+	return fmt.Sprintf("weir: application %s: the worker stopped without the store: %s: %v", e.App, strings.Join(said, "; "), e.Err)
+}
+
+// Unwrap returns the sentinels that hold, and the store's error.
+func (e *StopError) Unwrap() (all []error) {
+	if len(e.Unsaved) > 0 {
+		all = append(all, ErrNotSaved)
+	}
+	if len(e.Held) > 0 {
+		all = append(all, ErrNotReleased)
+	}
+	return append(all, e.Err)
+}
+
+// some names the first of several shards.
+func some(keys []lease.Key) string {
+	const most = 5
+	var names []string
+	for _, k := range keys[:min(len(keys), most)] {
+		names = append(names, k.String())
+	}
+	if more := len(keys) - most; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// stopError returns the error of a stop that ended with err of the store; nil if it kept what Run
+// promises.
+func (w *worker) stopError(unsaved, held []lease.Key, err error) error {
+	if len(unsaved) == 0 && len(held) == 0 {
+		return nil
+	}
+	byKey := func(a, b lease.Key) int { return a.Compare(b) }
+	slices.SortFunc(unsaved, byKey)
+	slices.SortFunc(held, byKey)
+	return &StopError{w.cfg.App, w.cfg.Times.Failover, slices.Compact(unsaved), slices.Compact(held), err}
+}

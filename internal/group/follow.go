@@ -155,7 +155,7 @@ func (w *worker) startLeadership(term uint64, won bool, suspect lease.Leader) {
 	w.lead = &leadership{
 		cfg: w.cfg, session: w.session, term: term, won: won, wakeUp: w.poke,
 		cancel: cancel, looked: make(chan struct{}, 1), done: make(chan struct{}), lastOK: time.Now(),
-		watch: w.follow.Watch(w.cfg.Times, suspect), streams: newListings(w.cfg.streams()),
+		watch: w.follow.Watch(w.cfg.Times, suspect), streams: newListings(w.cfg.streams()), results: w.listed,
 	}
 	l := w.lead
 	w.running.Go(func() { l.run(ctx) })
@@ -168,6 +168,7 @@ func (w *worker) endLeadership() {
 		return
 	}
 	w.lead.cancel()
+	w.listed.set(nil)
 	if err := w.lead.failed(); err != nil && w.fatal == nil {
 		w.fatal = err
 	}

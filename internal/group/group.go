@@ -6,6 +6,7 @@
 //
 //	beat loop    Run itself; owns the session and the terms; nothing slow runs in it but the beat
 //	reader       one for each term, while it has something to do: Config.Read. Not waited for once it was abandoned
+//	deputy       at most one; lists streams that the leader does not list
 //	leadership   at most one; campaigns, then owns the Watch and the listings
 //	listing      at most eight, owned by leadership
 package group
@@ -31,9 +32,9 @@ type Config struct {
 	Stop      time.Duration // how long readers may take to return when Run stops
 
 	Streams []string
-	// Named returns the streams of now, in place of Streams, and must not block. A leader of which
-	// it is set holds the leases of all other streams back, as if they were paused. The slice is
-	// not changed.
+	// Named returns the streams of now, in place of Streams, and must not block. The slice is
+	// sorted and not changed. A worker reads no other streams. Without Named, nil Streams stand for
+	// all.
 	Named        func() []string
 	Start        shard.Position // for streams the application has not seen
 	ListInterval time.Duration
@@ -45,7 +46,8 @@ type Config struct {
 
 // Run takes part in the application until ctx ends or something fails for good. It returns nil
 // after an orderly stop: by then every reader has returned, progress is saved and the leases are
-// free, as far as the store answered.
+// with other workers or free. A stop that the store does not answer returns a [*StopError], joined
+// with the error that Run stopped for.
 func Run(ctx context.Context, cfg Config) error {
 	w := newWorker(cfg)
 	return w.run(ctx)

@@ -228,7 +228,7 @@ func (f *fleet) end() {
 		m.stop()
 	}
 	for _, m := range f.workers {
-		if err := <-m.done; err != nil {
+		if err := <-m.done; err != nil && !(m.link.killed() && errors.As(err, new(*StopError))) {
 			f.t.Errorf("Run of %s: %v", m.name, err)
 		}
 		m.done <- nil

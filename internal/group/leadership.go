@@ -3,9 +3,9 @@ package group
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -22,7 +22,7 @@ type leadership struct {
 	looked chan struct{} // look now
 	done   chan struct{} // closed when run has returned
 
-	mu     sync.Mutex
+	mu     lock.Mutex[lock.Leadership]
 	won    bool
 	alone  bool // the last view showed nobody who could take over
 	fatal  error
@@ -37,6 +37,11 @@ type leadership struct {
 	rounds   int
 	settled  bool   // the last plan found nothing to do
 	planned  roster // what it was made for, beside the leases
+	results  *listedStreams
+	names    []string      // the streams that it reads, and
+	own      lease.Streams // as a plan takes them
+	differ   bool          // live workers read different streams
+	unread   []string      // streams with leases that no live worker reads
 }
 
 // look makes the leadership look at the store at once. Safe for concurrent use, as are the next
@@ -195,29 +200,33 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 		l.reread = began
 	}
 	l.leases, l.revision = view.Leases, view.Revision
-	if l.cfg.Named != nil {
-		names := l.cfg.Named()
-		l.streams.name(names)
-		view.Paused = withheld(view, names)
-	}
+	names := l.cfg.streams()
+	l.streams.name(names)
 	facts := l.watch.See(view, began, ended)
+	if names != nil && !(l.own.Known() && slices.Equal(names, l.names)) {
+		l.names, l.own = names, lease.StreamsOf(names, nil)
+	}
+	facts.Streams = l.own
 	if l.streams.begin(ctx, view, l.cfg) {
 		l.settled = false
 	}
 	facts.Gone = l.streams.gone
 	paused := view.Paused
-	view.Paused = l.streams.unlisted(paused)
+	view.Paused = l.streams.unlisted(paused, view.Workers)
 	l.noteAlone(view, facts)
 
 	// In steady state a look costs nothing but the look: what led to no action before leads to none
 	// now.
 	var actions []lease.Action
-	if !l.settled || facts.Any() || !l.planned.is(view) {
+	if !l.settled || facts.Any() || !l.planned.is(view) || l.planned.streams != facts.Streams {
 		actions = l.streams.actions(view, facts, l.cfg)
-		view.Paused = l.streams.unlisted(paused) // of some it has just seen all leases
+		view.Paused = l.streams.unlisted(paused, view.Workers) // of some it has just seen all leases
 		l.planned = rosterOf(view)
+		l.planned.streams = facts.Streams
+		l.compareStreams(view)
 		actions = append(actions, lease.Plan(view, facts, lease.Limits{})...)
 	}
+	l.results.set(l.streams.complete(l.cfg.ListInterval))
 	if len(actions) == 0 {
 		l.settled = len(facts.Recent) == 0 // which the plan may have waited for
 		l.mu.Lock()
@@ -233,6 +242,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 type roster struct {
 	workers []lease.Worker
 	paused  []string
+	streams lease.Streams // of the leader
 }
 
 func rosterOf(v lease.View) roster {
@@ -244,14 +254,14 @@ func rosterOf(v lease.View) roster {
 			who[i].Troubles = []lease.Trouble{{State: lease.CutOff}}
 		}
 	}
-	return roster{who, v.Paused}
+	return roster{workers: who, paused: v.Paused}
 }
 
 // is reports whether a view has this roster. It is asked at each look, and makes nothing.
 func (r *roster) is(v lease.View) bool {
 	return slices.Equal(r.paused, v.Paused) && slices.EqualFunc(r.workers, v.Workers, func(a, b lease.Worker) bool {
 		return a.Session == b.Session && a.Name == b.Name && a.Ended == b.Ended && a.Leaving == b.Leaving && a.Drain == b.Drain &&
-			a.Weight == b.Weight && a.MaxLeases == b.MaxLeases && a.Times == b.Times && a.CutOff() == b.CutOff()
+			a.Weight == b.Weight && a.MaxLeases == b.MaxLeases && a.Times == b.Times && a.Streams == b.Streams && a.CutOff() == b.CutOff()
 	})
 }
 

@@ -53,6 +53,7 @@ type listings struct {
 	// that is.
 	beginnings map[string]*beginning
 	news       bool // a listing has come since the last begin
+	deputy     bool // these are of a deputy, which has no facts of a leader
 	results    chan result
 	running    sync.WaitGroup
 	slots      chan struct{}
@@ -134,24 +135,6 @@ func (s *listings) name(streams []string) {
 	}
 }
 
-// withheld are the streams of a view that nobody is to hold: those that are paused, and those that
-// are not named.
-func withheld(v lease.View, names []string) []string {
-	here := make(map[string]bool, len(names))
-	for _, name := range names {
-		here[name] = true
-	}
-	all := slices.Clone(v.Paused)
-	for _, l := range v.Leases {
-		if !here[l.Stream] {
-			here[l.Stream] = true
-			all = append(all, l.Stream)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 func (s *listings) wait() { s.running.Wait() }
 
 // begin starts the listings that are due: of streams never listed, listed too long ago, or with
@@ -162,9 +145,7 @@ func (s *listings) begin(ctx context.Context, v lease.View, cfg Config) (changed
 	changed, s.news = !v.Same || s.news, false
 	if changed {
 		s.know(v, now)
-		if s.beginnings = nil; pinned(cfg.Start) {
-			s.beginnings = beginnings(v.Leases)
-		}
+		s.beginnings = s.begins(v.Leases, cfg.Start)
 	}
 	due := map[string]bool{}
 	for parent, since := range s.unknown {
@@ -346,6 +327,9 @@ func (s *listings) actions(v lease.View, f lease.Facts, cfg Config) []lease.Acti
 		}
 		listing := *l.latest
 		renewed, anew := Renew(listing, byStream[name], v.Workers, f.Ripe)
+		if s.deputy {
+			renewed = atOnce(renewed, byStream[name], listing)
+		}
 		if anew {
 			// shards that the old stream did not have are read from their beginning too
 			listing.Begin = nil

@@ -52,7 +52,7 @@ func (t *Term) NoteSoon(d lease.Deaths) {
 func (t *Term) NoteParked(d lease.Deaths) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.reader == readerParked {
+	if t.reader.Load() == readerParked {
 		t.setNote(d, nil)
 	}
 }

@@ -9,10 +9,9 @@ import (
 // A reader whose shard has nothing to handle needs no goroutine: it parks, and is begun again when
 // there is something, or when it has to return. Ten thousand idle shards would otherwise cost as
 // many stacks.
-type readerState uint8
-
 const (
-	readerRuns readerState = iota
+	readerRuns  uint32 = iota
+	readerWoken        // it runs, and is not to be parked the next time
 	readerParked
 	readerDone
 )
@@ -33,24 +32,27 @@ type Resumer interface {
 // in its place, as late as possible: when Wake was called, or when Reading ends. A Wake since the
 // reader began or went on counts.
 func (t *Term) Park(next Resumer) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.next = next
 	return errParked
 }
 
 // Wake has a parked reader go on; one that runs does not park the next time. Safe for concurrent
-// use; it does not block.
+// use. It takes no mutex, so it may be called with any of them held.
 func (t *Term) Wake() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch t.reader {
-	case readerRuns:
-		t.woken = true
-	case readerParked:
-		t.reader = readerRuns
-		go t.goOn()
-	case readerDone:
+	for {
+		switch now := t.reader.Load(); now {
+		case readerRuns:
+			if t.reader.CompareAndSwap(now, readerWoken) {
+				return
+			}
+		case readerParked:
+			if t.reader.CompareAndSwap(now, readerRuns) {
+				go t.goOn()
+				return
+			}
+		default:
+			return
+		}
 	}
 }
 
@@ -62,9 +64,7 @@ func (t *Term) run(read func() error) {
 	err := errGone
 	defer func() {
 		if !errors.Is(err, errParked) {
-			t.mu.Lock()
-			t.reader = readerDone
-			t.mu.Unlock()
+			t.reader.Store(readerDone)
 			t.over(err)
 		}
 	}()
@@ -86,14 +86,19 @@ func (t *Term) park(err error) (next Resumer) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.woken || t.isOver() {
-		t.woken = false
+	if t.isOver() {
+		t.reader.Store(readerRuns)
 		return t.next
 	}
-	t.reader = readerParked
-	if t.reading != nil {
-		t.reading.end(nil)
-		t.reading = nil
+	reading := t.reading
+	t.reading = nil // the reader may run again as soon as it is parked
+	if !t.reader.CompareAndSwap(readerRuns, readerParked) {
+		t.reading = reading
+		t.reader.Store(readerRuns)
+		return t.next
+	}
+	if reading != nil {
+		reading.end(nil)
 	}
 	return nil
 }
@@ -181,14 +186,15 @@ func (c *termContext) context() context.Context {
 	t := (*Term)(c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.waits == nil {
+	r := t.rarely()
+	if r.waits == nil {
 		from := t.stretch
 		if t.ended { // first, and with its own cause
 			from = context.WithoutCancel(from)
 		}
-		if t.waits = await(from); t.ended {
-			t.waits.end(t.seldom().why)
+		if r.waits = await(from); t.ended {
+			r.waits.end(r.why)
 		}
 	}
-	return t.waits
+	return r.waits
 }

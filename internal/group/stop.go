@@ -2,7 +2,10 @@ package group
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/weir-go/weir/lease"
 )
 
 // stop begins an orderly end of Run.
@@ -41,9 +44,10 @@ func (w *worker) stopped() bool {
 	return true // what the readers did and the store does not know yet goes into the farewell
 }
 
-// leave tells the store that the session is over. It tries for the failover time at most: after
-// that the others see a dead session, and nothing is lost but a little time.
-func (w *worker) leave(ctx context.Context) {
+// leave ends the session at the store, with the progress that the store does not have yet. It tries
+// for the failover time: after that the other workers count the session as dead. It returns a
+// [*StopError] if the store may lack progress, or may still count leases as this worker's.
+func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
 	// the store never answered: there is no session, or one that would be given leases until it is
 	// seen to be dead
@@ -54,33 +58,82 @@ func (w *worker) leave(ctx context.Context) {
 	defer cancel()
 	for {
 		report, _ := w.report()
-		err := w.cfg.Store.Leave(ctx, w.cfg.App, report)
-		if w.first {
-			return
-		}
-		if err == nil {
-			for _, t := range sorted(w.terms) {
-				w.drop(t)
-			}
-			return
+		err := w.farewell(ctx, report)
+		switch {
+		case w.first:
+			return w.stopError(w.unsaved, nil, errSessionEnded)
+		case errors.Is(err, lease.ErrSessionOver):
+			unsaved := append(w.unsaved, w.notSaved()...)
+			w.dropAll()
+			return w.stopError(unsaved, nil, errSessionEnded)
+		case errors.Is(err, lease.ErrFormat): // asking again changes nothing
+			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
+			w.dropAll()
+			return w.stopError(unsaved, held, err)
+		case err == nil:
+			w.dropAll()
+			return w.stopError(w.unsaved, nil, errSessionEnded)
 		}
 		w.cfg.Host.CallFailed("leave", err, time.Now())
 		select {
 		case <-ctx.Done():
 			w.cfg.Log.Warn("could not say goodbye to the store; the leases are taken over after the failover time",
 				"err", err)
-			for _, t := range sorted(w.terms) { // over all the same
-				w.drop(t)
-			}
-			return
+			unsaved, held := append(w.unsaved, w.notSaved()...), w.held()
+			w.dropAll()
+			return w.stopError(unsaved, held, err)
 		case <-time.After(early(w.cfg.Times.Beat / 4)):
 		}
 	}
 }
 
+var errSessionEnded = errors.New("the session was ended before, and its leases are with other workers")
+
+// farewell ends the session. After an outage it beats first: a session that was ended meanwhile can
+// leave without an error, and its progress is refused.
+func (w *worker) farewell(ctx context.Context, report lease.Report) error {
+	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
+		if _, err := w.cfg.Store.Beat(ctx, w.cfg.App, report); err != nil {
+			return err
+		}
+		w.outage = time.Time{}
+	}
+	return w.cfg.Store.Leave(ctx, w.cfg.App, report)
+}
+
+// notSaved are the shards of terms that were handled further than the store is known to know.
+func (w *worker) notSaved() (keys []lease.Key) {
+	for key, t := range w.terms {
+		if t.unsaved() {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// held are the leases that the store may count as this worker's.
+func (w *worker) held() (keys []lease.Key) {
+	for key, t := range w.terms {
+		if !t.state().lost {
+			keys = append(keys, key)
+		}
+	}
+	for _, p := range w.unread {
+		keys = append(keys, p.Key)
+	}
+	return keys
+}
+
+// dropAll ends every term.
+func (w *worker) dropAll() {
+	for _, t := range sorted(w.terms) {
+		w.drop(t)
+	}
+}
+
 // startAgain begins a new session after one that ended in order while Run goes on.
 func (w *worker) startAgain() {
-	w.stopping, w.cancelled, w.again = time.Time{}, false, false
+	w.stopping, w.cancelled, w.again, w.unsaved = time.Time{}, false, false, nil
 	w.endSession()
 	w.notLeading = time.Now().Add(2 * w.cfg.Times.Failover)
 }

@@ -3,9 +3,10 @@ package group
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/lease"
 	"github.com/weir-go/weir/shard"
@@ -19,30 +20,42 @@ type Term struct {
 
 	stretch context.Context // of trust
 	trust   *trust
-	poke    func() // makes the beat loop beat at once
-	gone    func() // hears once that nobody waits for the reader any more
+	*calls
 
-	mu       sync.Mutex
-	reader   readerState
-	woken    bool       // while it runs: not to be parked
-	ended    bool       // Context has, before trust; why says with what
-	draining bool       // nothing new is to be begun
-	finished bool       // at is End; children may be set
-	returned bool       // the reader has returned
-	wanted   bool       // … because the lease was wanted back
-	lost     bool       // the store says that the lease is not ours any more, at this epoch
-	stalled  bool       // the reader gave the lease up
-	left     bool       // … and was left behind
-	load     lease.Load // what the shard brings
-	told     lease.Load // … as the store knows it
+	mu       lock.Mutex[lock.Term]
+	reader   atomic.Uint32 // runs, parked or over; Wake takes no mutex
+	fixed    bool          // at changes no more; with far
+	ended    bool          // Context has, before trust; why says with what
+	draining bool          // nothing new is to be begun
+	finished bool          // at is End; children may be set
+	returned bool          // the reader has returned
+	wanted   bool          // … because the lease was wanted back
+	lost     bool          // the store says that the lease is not ours any more, at this epoch
+	stalled  bool          // the reader gave the lease up
+	left     bool          // … and was left behind
+	load     lease.Load    // what the shard brings
+	told     lease.Load    // … as the store knows it
 	toldAt   mono.Time
 
-	next    Resumer        // what a parked reader goes on with
-	waits   *awaited       // nil until somebody waits with Context
-	reading *awaited       // nil until the reader waits with Reading, and while it is parked
-	at      shard.Position // done by the handler
-	saved   shard.Position // in the store
-	rare    *rare          // nil for most
+	next    Resumer  // what a parked reader goes on with; of the reader
+	reading *awaited // nil until the reader waits with Reading, and while it is parked
+	rare    *rare    // nil for most
+
+	// far guards at, saved, mark and fixed. It is apart from mu so that At and Saved wait for
+	// nothing that needs the term.
+	far   lock.Mutex[lock.Progress]
+	at    shard.Position // done by the handler
+	saved shard.Position // in the store
+	mark  *marked        // nil before a handler was at work
+}
+
+// marked is the mark of the handler that is at work, nil while none is.
+type marked struct{ of Mark }
+
+// calls are functions that a term calls.
+type calls struct {
+	poke func() // makes the beat loop beat at once
+	gone func() // is called once, when Run need not wait for the reader any more
 }
 
 // Held is what a reader has to know of the lease that it holds, as of the start of the term.
@@ -56,9 +69,9 @@ type Held struct {
 
 // rare is what few terms have at a time.
 type rare struct {
-	why      error // that Context has ended with; may be nil
-	mark     Mark  // nil while no handler is at work
-	err      error // that the reader returned
+	why      error    // that Context has ended with; may be nil
+	waits    *awaited // nil until something waits with Context
+	err      error    // that the reader returned
 	children []shard.Shard
 	waiters  []waiter
 	deaths   lease.Deaths // of owners at the position where the term began, or as it noted
@@ -107,7 +120,7 @@ type waiter struct {
 func newTerm(l lease.Lease, tr *trust, poke func()) *Term {
 	t := &Term{
 		Lease: Held{l.Key, l.Range, l.Position, l.Epoch, l.Load},
-		trust: tr, poke: poke, gone: func() {}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
+		trust: tr, calls: &calls{poke, func() {}}, at: l.Position, saved: l.Position, told: l.Load, toldAt: mono.Now(),
 	}
 	if d := l.DeathsHere(); d != (lease.Deaths{}) {
 		t.rarely().deaths = d
@@ -159,18 +172,21 @@ type Mark interface {
 // SetMark has each beat ask m how far the handler has got; nil ends that, and keeps what m says
 // now.
 func (t *Term) SetMark(m Mark) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.far.Lock()
+	defer t.far.Unlock()
 	t.moveToMark()
-	t.rarely().mark = m
+	if t.mark == nil {
+		t.mark = new(marked)
+	}
+	t.mark.of = m
 }
 
-// moveToMark takes in how far the handler has got. It is called with the lock held.
+// moveToMark takes in how far the handler has got. It is called with far held.
 func (t *Term) moveToMark() {
-	if t.rare == nil || t.rare.mark == nil || t.finished || t.left {
+	if t.mark == nil || t.mark.of == nil || t.fixed {
 		return
 	}
-	if p := t.rare.mark.Mark(); p.Compare(t.at) > 0 {
+	if p := t.mark.of.Mark(); p.Compare(t.at) > 0 {
 		t.at = p
 	}
 }
@@ -178,9 +194,9 @@ func (t *Term) moveToMark() {
 // Advance notes that everything before p is done. The next beat saves it. Positions that go back
 // are ignored.
 func (t *Term) Advance(p shard.Position) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.finished && !t.left && p.Compare(t.at) > 0 {
+	t.far.Lock()
+	defer t.far.Unlock()
+	if !t.fixed && p.Compare(t.at) > 0 {
 		t.at = p
 	}
 }
@@ -200,7 +216,10 @@ func (t *Term) AwaitSaved(ctx context.Context, p shard.Position) error { return 
 func (t *Term) Finish(ctx context.Context, children []shard.Shard) error {
 	t.mu.Lock()
 	if !t.left {
-		t.at, t.finished, t.rarely().children = shard.End, true, children
+		t.finished, t.rarely().children = true, children
+		t.far.Lock()
+		t.at, t.fixed = shard.End, true
+		t.far.Unlock()
 	}
 	t.mu.Unlock()
 	return t.wait(ctx, shard.End)
@@ -213,7 +232,7 @@ func (t *Term) wait(ctx context.Context, p shard.Position) error {
 		t.mu.Unlock()
 		return ErrLeaseLost
 	}
-	if p.Compare(t.saved) <= 0 {
+	if p.Compare(t.Saved()) <= 0 {
 		t.mu.Unlock()
 		return nil
 	}
@@ -277,25 +296,37 @@ func (t *Term) Fail(err error) {
 // writes elsewhere only the epoch can fence.
 func (t *Term) Abandon() {
 	t.mu.Lock()
-	t.moveToMark()
 	t.stalled, t.left = true, true
+	t.far.Lock()
+	t.moveToMark()
+	t.fixed = true
+	t.far.Unlock()
 	t.mu.Unlock()
 	t.over(nil)
 }
 
-// At is what the handler has done.
+// At is what the handler has done. It waits for nothing that needs the term.
 func (t *Term) At() shard.Position {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.far.Lock()
+	defer t.far.Unlock()
 	t.moveToMark()
 	return t.at
 }
 
-// Saved is what the store has of it.
+// Saved is what the store has of it. It waits for nothing that needs the term.
 func (t *Term) Saved() shard.Position {
+	t.far.Lock()
+	defer t.far.Unlock()
+	return t.saved
+}
+
+// unsaved reports whether the shard was handled further than the store is known to know, by a term
+// that still counts.
+func (t *Term) unsaved() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.saved
+	t.moveToMark()
+	return !t.lost && t.at.Compare(t.saved) > 0
 }
 
 // What follows is for the beat loop.
@@ -326,8 +357,8 @@ func (t *Term) cancel(cause error) {
 			t.rarely().why = cause
 		}
 	}
-	if t.waits != nil {
-		t.waits.end(cause)
+	if t.rare != nil && t.rare.waits != nil {
+		t.rare.waits.end(cause)
 	}
 	t.mu.Unlock()
 	t.ends()
@@ -360,9 +391,8 @@ func (t *Term) progress() (lease.Progress, bool) {
 		p.Release = t.returned // acknowledges a revocation, if there was one
 		return p, p.Release
 	}
-	t.moveToMark()
-	if t.at.Compare(t.saved) > 0 {
-		p.Position, p.Children = t.at, t.seldom().children
+	if at, saved := t.At(), t.Saved(); at.Compare(saved) > 0 {
+		p.Position, p.Children = at, t.seldom().children
 	}
 	// A reader that returned because trust ran out has not given the lease back: the store may
 	// still say it is ours.
@@ -388,27 +418,32 @@ func (t *Term) tellLoad(now mono.Time) bool {
 // whether p's position is saved now.
 func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	t.mu.Lock()
-	before := t.saved
+	before := t.Saved()
 	if held && p.Load != 0 {
 		t.told, t.toldAt = p.Load, mono.Now()
 	}
-	if held && p.Position.Compare(t.saved) > 0 {
-		t.saved = p.Position
+	now := before
+	if held && p.Position.Compare(now) > 0 {
+		now = p.Position
 	}
 	// Given back, or finished: by this report, or by one before, if the reader had not returned by
 	// then.
-	gone := !held && (p.Position.IsEnd() || p.Release || (t.finished && t.saved.IsEnd()))
-	if gone && !p.Position.IsZero() && p.Position.Compare(t.saved) > 0 {
-		t.saved = p.Position
+	gone := !held && (p.Position.IsEnd() || p.Release || (t.finished && now.IsEnd()))
+	if gone && !p.Position.IsZero() && p.Position.Compare(now) > 0 {
+		now = p.Position
+	}
+	if saved = now != before; saved {
+		t.far.Lock()
+		t.saved = now
+		t.far.Unlock()
 	}
 	if !held && !gone {
 		t.lost = true
 	}
 	lost := t.lost
-	t.answer(lost || gone)
+	t.answer(now, lost || gone)
 	t.noted(p.Deaths, held, lost || gone)
 	returned := t.returned
-	saved = t.saved != before
 	t.mu.Unlock()
 	if lost {
 		t.cancel(ErrLeaseLost)
@@ -416,15 +451,16 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	return gone && returned, saved
 }
 
-// answer tells those who wait what has become of their positions. It is called with the lock held.
-func (t *Term) answer(lost bool) {
+// answer answers calls that wait for a position up to saved, and all if the lease is lost. It is
+// called with the lock held.
+func (t *Term) answer(saved shard.Position, lost bool) {
 	if len(t.seldom().waiters) == 0 {
 		return
 	}
 	kept := t.rare.waiters[:0]
 	for _, w := range t.rare.waiters {
 		switch {
-		case w.at.Compare(t.saved) <= 0:
+		case w.at.Compare(saved) <= 0:
 			w.done <- nil
 		case lost:
 			w.done <- ErrLeaseLost

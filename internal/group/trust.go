@@ -4,9 +4,10 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
 // trust is how long this worker may believe what the store last told it. Each successful beat
@@ -19,7 +20,7 @@ type trust struct {
 	// lock, and read without by whoever is about to handle something.
 	sent atomic.Pointer[time.Time]
 
-	mu     sync.Mutex
+	mu     lock.Mutex[lock.Trust]
 	timer  *time.Timer
 	ctx    context.Context
 	cancel context.CancelCauseFunc

@@ -21,6 +21,7 @@ type worker struct {
 	poked   chan struct{}  // shared: beat now
 	trust   *trust         // shared
 	running sync.WaitGroup // readers and leaderships
+	calls   calls          // of its terms
 
 	session string
 	first   bool             // no beat of the session has been answered
@@ -29,6 +30,17 @@ type worker struct {
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
 	lead    *leadership // nil while this worker neither leads nor campaigns
+	deputy  *deputy     // nil while the leader lists all streams that this worker reads
+
+	names       []string             // the streams that it reads, sorted; nil stands for all
+	listed      *listedStreams       // shared
+	unlisted    map[string]time.Time // since when the leader has not listed a stream of names
+	foreign     []lease.Progress     // leases of other streams, as given back
+	toldForeign map[string]bool      // streams of such leases, of which the log has a line
+	leaderLists lease.Streams        // what the leader lists, as of the last look at that
+	said        lease.Streams        // of names and listed; "" to make it again
+	saidAt      int64
+	differ      bool // the leader reads other streams
 
 	outage     time.Time // when the store's answers stopped, zero while they come
 	failures   int
@@ -41,6 +53,10 @@ type worker struct {
 	stopping  time.Time // when the stop began
 	fatal     error
 	cancelled bool // the stop timeout is over and the readers were told
+	// shards whose progress was not saved when the session was ended during the stop
+	unsaved []lease.Key
+
+	newer bool // the store has a format that this version does not know
 
 	again bool // when the stop is over the worker begins another session
 
@@ -53,13 +69,15 @@ type worker struct {
 }
 
 func newWorker(cfg Config) *worker {
-	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}, expected: map[lease.Key]time.Time{}}
+	w := &worker{cfg: cfg, poked: make(chan struct{}, 1), trust: newTrust(cfg.Times.Failover), terms: map[lease.Key]*Term{}, listed: &listedStreams{}, expected: map[lease.Key]time.Time{}}
+	w.calls = calls{w.poke, w.running.Done}
 	w.newSession()
 	return w
 }
 
 func (w *worker) newSession() {
 	w.session, w.first, w.follow = jitter.Name(w.cfg.Worker), true, lease.Follow{}
+	w.foreign, w.unlisted = nil, nil
 	w.holds, w.unread, w.vacant, w.resigns, w.unheard = 0, nil, time.Time{}, 0, 0
 	w.hurryUntil = time.Now().Add(2 * w.cfg.Times.Beat)
 	clear(w.expected)
@@ -109,9 +127,10 @@ func (w *worker) run(ctx context.Context) error {
 		next := w.beat(goOn)
 		if !w.stopping.IsZero() && w.stopped() {
 			w.endLeadership()
-			w.leave(goOn)
+			w.endDeputy()
+			left := w.leave(goOn)
 			if !w.again || w.fatal != nil {
-				return cmp.Or(w.fatal, w.neverBegan())
+				return errors.Join(cmp.Or(w.fatal, w.neverBegan()), left)
 			}
 			w.startAgain()
 			next = 0
@@ -139,7 +158,12 @@ func (w *worker) findFatal() error {
 		}
 	}
 	if w.lead != nil {
-		return w.lead.failed()
+		if err := w.lead.failed(); err != nil {
+			return err
+		}
+	}
+	if w.deputy != nil {
+		return w.deputy.failed()
 	}
 	return nil
 }
@@ -178,6 +202,8 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	w.cfg.Host.BeatAnswered(began)
 	w.take(orders, sent, time.Since(began))
 	wait := w.followLeader(orders, report, began)
+	w.deputize(orders.Leader, time.Now())
+	w.compareStreams(orders.Leader)
 	if w.lead != nil && (report.Leaving || slices.ContainsFunc(report.Progress, changesTerms)) {
 		w.lead.look()
 	}
@@ -197,9 +223,13 @@ func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.D
 	w.holds = lease.Fingerprint(o.Held)
 	w.settle(o.Held, sent, took)
 	w.startTerms(o.Held)
-	w.unread = nil
+	w.unread, w.foreign = nil, nil
 	for _, l := range o.Held {
-		if w.terms[l.Key] == nil {
+		switch {
+		case w.terms[l.Key] != nil:
+		case !w.reads(l.Stream):
+			w.giveBack(l)
+		default:
 			w.unread = append(w.unread, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true})
 		}
 	}
@@ -207,7 +237,9 @@ func (w *worker) take(o lease.Orders, sent map[*Term]lease.Progress, took time.D
 
 // report collects what is to be said, and remembers what was said of which term, if anything was.
 func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
+	w.refresh()
 	r := lease.Report{
+		Streams: w.streams(),
 		Session: w.session, Name: w.cfg.Worker, First: w.first, Leaving: !w.stopping.IsZero(),
 		Weight: w.cfg.Weight, MaxLeases: w.cfg.MaxLeases, Holds: w.holds, Times: w.cfg.Times,
 		Others: true, Resigns: w.resigns,
@@ -224,6 +256,7 @@ func (w *worker) report() (lease.Report, map[*Term]lease.Progress) {
 			sent[t] = p
 		}
 	}
+	r.Progress = append(r.Progress, w.foreign...)
 	if !w.stopping.IsZero() {
 		// What was given to us after the stop began goes back unread.
 		r.Progress = append(r.Progress, w.unread...)
@@ -269,7 +302,7 @@ func (w *worker) settle(held []lease.Lease, sent map[*Term]lease.Progress, took 
 			// Trust had run out, and the lease is still ours: it goes on where its handler stopped,
 			// unless Run stops.
 			w.drop(t)
-			if w.stopping.IsZero() {
+			if w.stopping.IsZero() && w.reads(l.Stream) {
 				l.Position = t.At()
 				w.startTerm(l)
 			}
@@ -330,7 +363,7 @@ func (w *worker) startTerms(held []lease.Lease) {
 		return
 	}
 	for _, l := range held {
-		if w.terms[l.Key] != nil || l.Finished() {
+		if w.terms[l.Key] != nil || l.Finished() || !w.reads(l.Stream) {
 			continue
 		}
 		w.startTerm(l)
@@ -346,7 +379,7 @@ func (w *worker) startTerm(l lease.Lease) {
 	delete(w.expected, l.Key)
 	w.cfg.Host.LeaseTaken(t)
 	w.running.Add(1)
-	t.gone = w.running.Done
+	t.calls = &w.calls
 	go t.run(func() error { return w.cfg.Host.Read(t) })
 }
 
@@ -354,6 +387,10 @@ func (w *worker) startTerm(l lease.Lease) {
 func (w *worker) endSession() {
 	w.trust.end(ErrLeaseLost)
 	w.endLeadership()
+	w.endDeputy()
+	if !w.stopping.IsZero() {
+		w.unsaved = append(w.unsaved, w.notSaved()...)
+	}
 	for _, t := range sorted(w.terms) {
 		t.lose()
 	}
@@ -361,8 +398,12 @@ func (w *worker) endSession() {
 }
 
 func (w *worker) beatFailed(err error) time.Duration {
-	if errors.Is(err, lease.ErrSetup) && w.first && w.stopping.IsZero() {
-		// No outage: the store answers, and Run ends with what it is missing.
+	if errors.Is(err, lease.ErrFormat) {
+		w.newer = true
+	}
+	if (errors.Is(err, lease.ErrSetup) && w.first || w.newer) && w.stopping.IsZero() {
+		// No outage: the store answers, and Run ends with what it is missing, or with what the
+		// store has become.
 		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
 		return 0
 	}

@@ -5,8 +5,9 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
 // Options of a [Client].
@@ -43,7 +44,7 @@ const (
 type Client struct {
 	opts  Options
 	born  time.Time
-	mu    sync.Mutex
+	mu    lock.Mutex[lock.Client]
 	hosts map[string]*Host
 }
 

@@ -5,9 +5,10 @@ import (
 	"context"
 	"crypto/tls"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
 // Host is one of a client's hosts, with the connections to it. It may be used concurrently.
@@ -16,7 +17,7 @@ type Host struct {
 	addr   string
 	tls    *tls.Config // nil without TLS
 
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Host]
 	idle    []*conn // the one that was used last at the end
 	open    int     // connections: idle, in use, or being made
 	waiting list.List

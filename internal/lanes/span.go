@@ -267,8 +267,8 @@ func (s *Span) Return(l *Lane) {
 		s.gathered = append(s.gathered, l.Records[:0])
 		l.gathered = false
 	}
-	l.works, l.taken, l.till, l.Records, l.Of = false, nil, nil, nil, nil
 	if l.head != nil {
+		l.works, l.taken, l.till, l.Records, l.Of = false, nil, nil, nil, nil
 		s.enqueue(l)
 		return
 	}
@@ -276,8 +276,8 @@ func (s *Span) Return(l *Lane) {
 		s.lanes.remove(l)
 	}
 	s.live--
-	l.alone = false // and the rest of it is as it was at first
-	s.spare, l.next = l, s.spare
+	*l = Lane{next: s.spare}
+	s.spare = l
 }
 
 // pop lets go of chunks that are done.

@@ -7,43 +7,55 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
-// Budget bounds the bytes of records that a process has read and not yet handled, whatever the
-// number of shards.
+// Budget bounds the bytes of records that a process has read and not yet handled, for any number
+// of shards.
 //
-// Half of it is common: whoever is fast takes from it, 2 MiB a shard at most. The other half is
-// guaranteed in equal shares, one for each shard that is read, so that handlers that are slow or
-// hang stop their own shards only, however many they are. A single record may be larger than a
-// share and what is left in common: one shard at a time may take such a record all the same, so
-// that the budget is exceeded by one page at most. Whoever keeps that for longer than OverKept,
-// with a handler that hangs perhaps, does not hold the others up: another shard may take such a
-// record then, and more as long as they are no more together than the common half. While shares are
-// opened the guarantee of each becomes less; what a shard holds beyond it is not taken away, but
-// waited for.
+// Half of it is common: any shard takes from it, up to 2 MiB each. The other half is guaranteed
+// in equal shares, one for each shard that is read, so that a slow or hung handler stops its own
+// shard only. A shard that opens makes the guarantee of every shard smaller. What a shard holds
+// beyond its guarantee is not taken away; the others wait until it is given back.
 //
-// It may be used concurrently.
+// A page that is larger than a share can be needs the reserve, which is room for one page of any
+// size beyond the budget. One share at a time has the reserve, from before the read until the
+// page is given back, and shares wait for it in the order in which they asked. So every page is
+// read after those that were asked for before it, and the budget is exceeded by one page. A share
+// that keeps the reserve for longer than OverKept, because its handler is slow or hangs, does not
+// stop the others: the next share in line gets it too, and further ones while all of them
+// together hold no more than half of the budget.
+//
+// A Budget may be used concurrently.
 type Budget struct {
-	mu       sync.Mutex
+	// mu guards the fields below and those of every Share. Functions that a waiting share is served
+	// with are called without it.
+	mu       lock.Mutex[lock.Budget]
 	half     int
 	shares   int
-	reserved int       // in use, of the guaranteed half
-	common   int       // in use, of the common half
-	over     int       // in use beyond both
-	overs    int       // shares that have some of that
-	overAt   time.Time // when the last of them got it
-	waiting  []*taker
-	again    *time.Timer // wakes those who wait when OverKept has passed; nil until it is needed
+	reserved int       // bytes in use, of the guaranteed half
+	common   int       // bytes in use, of the common half
+	over     int       // bytes in use beyond both
+	overs    int       // shares that have the reserve or bytes from it
+	overAt   time.Time // when a share got the reserve last
+	served   time.Time // when a share that had waited was served last
+	waiting  []*waiter // in the order in which they asked
+	again    *time.Timer
 }
 
-// OverKept is how long a record that exceeds the budget keeps others like it waiting. It has to be
-// less than what anybody waits for memory before trying something else.
+// OverKept is how long a share that keeps the reserve delays the next one. It must be shorter
+// than any wait for memory that ends by itself.
 const OverKept = 5 * time.Second
 
-// commonMost is how much of the common half one shard may have: two windows and some room.
-const commonMost = 2 << 20
+const (
+	// commonMost bounds what one shard takes from the common half: two windows and some room.
+	commonMost = 2 << 20
+	// largestPage is the size that a page read with the reserve has at most: the service's largest
+	// record. It counts while the size is not known.
+	largestPage = 10 << 20
+)
 
 // ErrNoMemory is wrapped when the budget does not allow to take more.
 var ErrNoMemory = errors.New("no memory is free for more records")
@@ -53,35 +65,61 @@ var errShareClosed = errors.New("the share of the memory budget is closed")
 // New makes a budget of so many bytes.
 func New(bytes int) *Budget { return &Budget{half: bytes / 2} }
 
-// InUse is how many bytes are taken.
+// InUse returns how many bytes are taken.
 func (b *Budget) InUse() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.reserved + b.common + b.over
+	return b.inUse()
 }
 
-// Share is what one shard takes from a budget. Several goroutines may use it.
+func (b *Budget) inUse() int { return b.reserved + b.common + b.over }
+
+// Lack returns an error that wraps [ErrNoMemory] and says how much of the budget is in use and
+// how many reads wait.
+func (b *Budget) Lack() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return fmt.Errorf("%w: %d of the %d bytes of MaxMemory are in use, and %d shards wait in line", ErrNoMemory, b.inUse(), 2*b.half, len(b.waiting))
+}
+
+// LastServed returns when a share that had waited got its memory last; zero if none has waited.
+func (b *Budget) LastServed() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.served
+}
+
+// Share is what one shard takes from a budget. It may be used concurrently.
 type Share struct {
 	b                 *Budget
-	own, common, over int32 // in use
+	own, common, over int32 // bytes in use
+	reserve           bool  // it may exceed the budget until Done
 	closed            bool
 }
 
-// taker waits for n bytes.
-type taker struct {
-	s    *Share
-	n    int
-	done chan error
+// waiter is a share that waits for n bytes or the reserve.
+type waiter struct {
+	s     *Share
+	n     int
+	open  bool // the reserve is wanted for a page whose size is not known
+	ready func(Grant)
 }
 
-// Share opens a share, which costs nothing until something is taken. It has to be closed.
+// Grant is what a share that waits is served with.
+type Grant struct {
+	Bytes   int   // that were taken
+	Reserve bool  // the share has the reserve, and may exceed the budget until [Share.Done]
+	Err     error // the share was closed
+}
+
+// Share opens a share, which costs nothing until something is taken. It must be closed.
 func (b *Budget) Share() *Share {
 	s := new(Share)
 	b.Open(s)
 	return s
 }
 
-// Open makes s a share, which has to be closed.
+// Open makes s a share, which must be closed.
 func (b *Budget) Open(s *Share) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,97 +127,177 @@ func (b *Budget) Open(s *Share) {
 	*s = Share{b: b}
 }
 
-// Close gives back all that the share still holds, and fails who waits for it.
+// Budget returns the budget that s is a share of.
+func (s *Share) Budget() *Budget { return s.b }
+
+// Close gives back everything that the share holds, and ends its waits.
 func (s *Share) Close() {
 	b := s.b
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if s.closed {
+		b.mu.Unlock()
 		return
 	}
+	s.done()
 	s.give(int(s.own) + int(s.common) + int(s.over))
 	s.closed = true
 	b.shares--
-	b.wake()
+	b.unlock()
 }
 
-// TryTake takes as much as there is without waiting, between least and most bytes, and returns how
-// much; 0 if there is not as much as least, or if that needs what only [Share.Take] may do: exceed
-// the budget.
+// TryTake takes as much as there is, between least and most bytes, without waiting and without
+// the reserve. It returns how much it took, 0 if there is less than least.
 func (s *Share) TryTake(least, most int) int {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	return s.take(least, most)
 }
 
-// Take takes n bytes and waits for them as long as ctx lasts. Those who wait are served in order,
-// as far as what they wait for allows. Its errors wrap [ErrNoMemory] and ctx's cause.
+// Most returns how many bytes the share can have without the reserve, when no other shard uses
+// the common half.
+func (s *Share) Most() int {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return s.most()
+}
+
+// Take takes n bytes, from the reserve if a share cannot have so many, and waits for them until
+// ctx ends. Its errors wrap [ErrNoMemory] and ctx's cause.
 func (s *Share) Take(ctx context.Context, n int) error {
+	_, err := s.wait(ctx, n, false)
+	return err
+}
+
+// AwaitRead is Await for a caller that can wait until ctx ends. Its errors are those of Take.
+func (s *Share) AwaitRead(ctx context.Context, n int) (Grant, error) { return s.wait(ctx, n, true) }
+
+// Await takes n bytes for a page whose size is not known exactly, or the reserve, and reports
+// whether it did. If not, the share waits in line: ready is called once with what it got, by a
+// goroutine that gives memory back, by Close, or by a timer. It must not block. A share with the
+// reserve must call Done when it has read.
+func (s *Share) Await(n int, ready func(Grant)) (Grant, bool) {
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g := s.grant(n, true); g != (Grant{}) {
+		return g, true
+	}
+	b.waiting = append(b.waiting, &waiter{s, n, true, ready})
+	b.wakeLater()
+	return Grant{}, false
+}
+
+func (s *Share) wait(ctx context.Context, n int, open bool) (Grant, error) {
 	if n <= 0 {
-		return nil
+		return Grant{}, nil
 	}
 	b := s.b
 	b.mu.Lock()
-	t := &taker{s: s, n: n}
-	if s.grant(n) || s.closed {
-		defer b.mu.Unlock()
+	if g := s.grant(n, open); g != (Grant{}) || s.closed {
+		b.mu.Unlock()
 		if s.closed {
-			return errShareClosed
+			return Grant{}, errShareClosed
 		}
-		return nil
+		return g, nil
 	}
-	t.done = make(chan error, 1)
-	b.waiting = append(b.waiting, t)
+	done := make(chan Grant, 1)
+	w := &waiter{s, n, open, func(g Grant) { done <- g }}
+	b.waiting = append(b.waiting, w)
 	b.wakeLater()
 	b.mu.Unlock()
 	select {
-	case err := <-t.done:
-		return err
+	case g := <-done:
+		return g, g.Err
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	i := slices.Index(b.waiting, t)
-	if i < 0 { // served in the same moment
-		if err := <-t.done; err != nil {
-			return err
-		}
-		s.give(n)
-		b.wake()
-	} else {
+	i := slices.Index(b.waiting, w)
+	if i >= 0 {
 		b.waiting = slices.Delete(b.waiting, i, i+1)
 	}
-	return fmt.Errorf("%w: %d bytes: %w", ErrNoMemory, n, context.Cause(ctx))
+	b.mu.Unlock()
+	if i < 0 { // it was served at the same moment
+		g := <-done
+		if g.Err != nil {
+			return g, g.Err
+		}
+		s.Give(g.Bytes)
+		s.Done()
+	}
+	return Grant{}, fmt.Errorf("%w: %d bytes: %w", ErrNoMemory, n, context.Cause(ctx))
 }
 
-// TakeExcess counts n bytes that are there already, in excess of the budget if it must be.
+// HasReserve reports whether the share may exceed the budget.
+func (s *Share) HasReserve() bool {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return s.reserve
+}
+
+// Exceed takes n bytes beyond the budget and reports whether it did, which it does if the share
+// has the reserve.
+func (s *Share) Exceed(n int) bool {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	if !s.reserve || s.closed || n > math.MaxInt32-int(s.over) {
+		return false
+	}
+	s.exceed(n)
+	return true
+}
+
+// Done ends the right to exceed the budget. The reserve goes back with the last byte that was
+// taken from it, or now if none was.
+func (s *Share) Done() {
+	b := s.b
+	b.mu.Lock()
+	if !s.reserve {
+		b.mu.Unlock()
+		return
+	}
+	s.done()
+	b.unlock()
+}
+
+// TakeExcess counts n bytes that are in memory already. What the share cannot have counts as
+// taken from the reserve.
 func (s *Share) TakeExcess(n int) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
-	if n <= 0 || s.closed {
-		return
+	if n > 0 && !s.closed && s.take(n, n) == 0 {
+		s.exceed(n)
 	}
-	if s.take(n, n) == 0 {
-		s.common += int32(n)
-		s.b.common += n
+}
+
+// Keep takes n bytes for records that are in memory already and belong to another share of the
+// same shard, which gives them back after that. It waits as Take does, except where they are more
+// than this share can have: then the other one has them from the reserve, and goes on having it.
+func (s *Share) Keep(ctx context.Context, n int) error {
+	if n > s.Most() {
+		s.TakeExcess(n)
+		return nil
 	}
+	return s.Take(ctx, n)
 }
 
 // Give gives n bytes back. More than was taken counts as all.
 func (s *Share) Give(n int) {
 	b := s.b
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n > 0 && !s.closed {
-		s.give(n)
-		b.wake()
+	if n <= 0 || s.closed {
+		b.mu.Unlock()
+		return
 	}
+	s.give(n)
+	b.unlock()
 }
 
-// What follows is called with the lock held.
+// The functions below are called with the lock held.
 
-// guarantee is what each share may have whatever the others do.
+// guarantee returns what each share can have at any time.
 func (b *Budget) guarantee() int { return b.half / max(b.shares, 1) }
+
+func (s *Share) most() int { return s.b.guarantee() + min(commonMost, s.b.half) }
 
 func (s *Share) take(least, most int) int {
 	b := s.b
@@ -198,30 +316,61 @@ func (s *Share) take(least, most int) int {
 	return n
 }
 
-// grant takes n bytes, in excess of the budget if they are more than a share can have and nobody
-// else is in the way.
-func (s *Share) grant(n int) bool {
-	if s.take(n, n) > 0 {
-		return true
+// grant serves a share that wants n bytes: from its share, or else with the reserve. It returns
+// the zero Grant if neither has room.
+func (s *Share) grant(n int, open bool) Grant {
+	if n > 0 && s.take(n, n) > 0 {
+		return Grant{Bytes: n}
 	}
 	b := s.b
-	if s.closed || s.over > 0 || n > math.MaxInt32 || !b.mayExceed(n, time.Now()) || (n <= b.guarantee() && s.own+s.common > 0) {
-		return false
+	large := n
+	if open {
+		large = max(n, largestPage)
 	}
-	s.over = int32(n)
-	b.over, b.overs, b.overAt = b.over+n, b.overs+1, time.Now()
-	return true
+	switch {
+	case s.closed, s.reserve, s.over > 0, n > math.MaxInt32:
+		return Grant{}
+	case n <= b.guarantee() && s.own+s.common > 0: // its own handler gives that back
+		return Grant{}
+	case !mayExceed(b.overs, b.over+large, b.half, time.Since(b.overAt)):
+		return Grant{}
+	}
+	if open {
+		s.reserve = true
+		b.overs, b.overAt = b.overs+1, time.Now()
+		return Grant{Reserve: true}
+	}
+	s.exceed(n)
+	return Grant{Bytes: n}
 }
 
-// mayExceed reports whether n bytes may be taken beyond what there is.
-func (b *Budget) mayExceed(n int, now time.Time) bool {
+// mayExceed decides whether one more share may have the reserve: overs shares have it, after that
+// they would have so many bytes together, and the last of them got it some time ago.
+func mayExceed(overs, together, half int, ago time.Duration) bool {
 	switch {
-	case b.overs == 0:
+	case overs == 0:
 		return true
-	case now.Sub(b.overAt) < OverKept:
+	case ago < OverKept:
 		return false
 	}
-	return b.overs == 1 || b.over+n <= b.half
+	return overs == 1 || together <= half
+}
+
+// exceed takes n bytes from the reserve.
+func (s *Share) exceed(n int) {
+	if s.over == 0 && !s.reserve {
+		s.b.overs++
+		s.b.overAt = time.Now()
+	}
+	s.over, s.b.over = s.over+int32(n), s.b.over+n
+}
+
+// done ends the right to exceed the budget.
+func (s *Share) done() {
+	if s.reserve && s.over == 0 {
+		s.b.overs--
+	}
+	s.reserve = false
 }
 
 func (s *Share) give(n int) {
@@ -232,34 +381,44 @@ func (s *Share) give(n int) {
 	s.common, b.common = s.common-int32(common), b.common-common
 	s.own, b.reserved = s.own-int32(own), b.reserved-own
 	s.over, b.over = s.over-int32(over), b.over-over
-	if over > 0 && s.over == 0 {
+	if over > 0 && s.over == 0 && !s.reserve {
 		b.overs--
 	}
 }
 
-// wake serves those who wait and can be served now.
-func (b *Budget) wake() {
+// unlock unlocks and serves the shares that wait and can be served now.
+func (b *Budget) unlock() {
 	if len(b.waiting) == 0 {
+		b.mu.Unlock()
 		return
 	}
+	type served struct {
+		*waiter
+		Grant
+	}
+	var all []served
 	kept := b.waiting[:0]
-	for _, t := range b.waiting {
-		switch {
-		case t.s.closed:
-			t.done <- errShareClosed
-		case t.s.grant(t.n):
-			t.done <- nil
+	for _, w := range b.waiting {
+		switch g := w.s.grant(w.n, w.open); {
+		case w.s.closed:
+			all = append(all, served{w, Grant{Err: errShareClosed}})
+		case g != (Grant{}):
+			b.served = time.Now()
+			all = append(all, served{w, g})
 		default:
-			kept = append(kept, t)
+			kept = append(kept, w)
 		}
 	}
 	clear(b.waiting[len(kept):])
 	b.waiting = kept
 	b.wakeLater()
+	b.mu.Unlock()
+	for _, w := range all {
+		w.ready(w.Grant)
+	}
 }
 
-// wakeLater has those who wait for somebody who exceeds the budget looked at when that has been so
-// for long.
+// wakeLater looks at the shares that wait again when the reserve has been kept for long.
 func (b *Budget) wakeLater() {
 	left := time.Until(b.overAt.Add(OverKept))
 	if len(b.waiting) == 0 || b.overs == 0 || left <= 0 {
@@ -271,7 +430,6 @@ func (b *Budget) wakeLater() {
 	}
 	b.again = time.AfterFunc(left, func() {
 		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.wake()
+		b.unlock()
 	})
 }

@@ -12,13 +12,15 @@ import (
 )
 
 // Logger returns a logger whose records reach h through the queue, with the time at which they were
-// made. h is the user's code, so nothing of it is called by those who log, [slog.Handler.Enabled]
-// included: that is asked here, and again by the queue's goroutine whenever a record comes and the
-// last answer is older than a second. A level that is switched on is noticed with the next record
-// of another level that was on already, or at LevelError. ctx is what h is called with.
+// made. h is the user's code, so only the goroutine of the queue calls it, also
+// [slog.Handler.Enabled]: first of all, and again when a record comes and the last answer is older
+// than a second. Until the first answer every level counts as on, and records of a level that turns
+// out to be off are dropped. A level that is switched on is noticed with the next record of another
+// level that was on already, or at LevelError. ctx is what h is called with.
 func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 	l := &levels{}
-	l.ask(ctx, h)
+	l.on.Store(^uint32(0))
+	q.Add(Important, nil, func() { l.ask(ctx, h) })
 	return slog.New(&handler{queue: q, ctx: ctx, inner: func() slog.Handler { return h }, levels: l})
 }
 
@@ -71,6 +73,7 @@ type handler struct {
 	ctx    context.Context
 	inner  func() slog.Handler // of the queue's goroutine
 	levels *levels
+	limit  *limiter // nil where each line is logged
 }
 
 func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return h.levels.enabled(level) }
@@ -86,7 +89,13 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 			if time.Since(h.levels.asked) >= time.Second {
 				h.levels.ask(h.ctx, inner)
 			}
-			_ = inner.Handle(h.ctx, r) // a logger that fails has nobody to tell
+			switch {
+			case !inner.Enabled(h.ctx, r.Level):
+			case h.limit == nil:
+				handleNow(h.ctx, inner, r, 1)
+			default:
+				h.limit.pass(causeOf(r), time.Now(), func(repeated int) { handleNow(h.ctx, inner, r, repeated) })
+			}
 		}); err != nil {
 			h.levels.panicked(err)
 		}
@@ -104,6 +113,12 @@ func (h *handler) WithGroup(name string) slog.Handler {
 
 func (h *handler) with(change func(slog.Handler) slog.Handler) slog.Handler {
 	derived, before := *h, h.inner
-	derived.inner = sync.OnceValue(func() slog.Handler { return change(before()) })
+	var made slog.Handler // a panic leaves it nil, so the next record tries again
+	derived.inner = func() slog.Handler {
+		if made == nil {
+			made = change(before())
+		}
+		return made
+	}
 	return &derived
 }

@@ -6,8 +6,9 @@ package notify
 import (
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
 // Class says what becomes of a call for which there is no room.
@@ -33,11 +34,12 @@ type Counts struct {
 // Queue holds calls that are to be made. They are made in the order in which they were added. Its
 // methods may be called concurrently.
 type Queue struct {
-	limit int
-	wake  chan struct{} // has one element when there is something to do
-	done  chan struct{} // closed when Run has returned
+	limit  int
+	limits []*limiter    // of Repeats, which is called before anything is logged
+	wake   chan struct{} // has one element when there is something to do
+	done   chan struct{} // closed when Run has returned
 
-	mu          sync.Mutex
+	mu          lock.Mutex[lock.Queue]
 	first, last *call
 	n           int
 	states      map[any]*call // that wait, by key
@@ -157,6 +159,7 @@ type Panic struct {
 func (p *Panic) Error() string { return fmt.Sprintf("panicked: %v", p.Value) }
 
 func contained(do func()) (err error) {
+	lock.Free("a hook or the logger")
 	defer func() {
 		if p := recover(); p != nil {
 			err = &Panic{p, string(debug.Stack())}

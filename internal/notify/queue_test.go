@@ -168,6 +168,7 @@ func TestTheLoggerIsNeverWaitedFor(t *testing.T) {
 		q := New(4)
 		log := q.Logger(t.Context(), inner).With("app", "a").WithGroup("g")
 		go q.Run(func(err error) { t.Error(err) })
+		synctest.Wait() // the handler has said which levels are on
 		inner.hold = make(chan struct{})
 		made := time.Now()
 		log.Info("one", "k", "v")
@@ -189,6 +190,19 @@ func TestTheLoggerIsNeverWaitedFor(t *testing.T) {
 		if len(lines) != 3 || !strings.Contains(lines[0], "time="+made.Format("2006-01-02T15:04:05.000Z07:00")) ||
 			!strings.HasSuffix(lines[0], "msg=one app=a g.k=v") || !strings.Contains(lines[2], "three") {
 			t.Errorf("%q", lines)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // held up from the first question on
+		var out strings.Builder
+		inner := &blocking{Handler: slog.NewTextHandler(&out, nil), hold: make(chan struct{})}
+		q := New(4)
+		log := q.Logger(t.Context(), inner)
+		go q.Run(func(err error) { t.Error(err) })
+		log.Debug("off")
+		log.Info("on")
+		close(inner.hold)
+		if !q.Close(time.Minute) || strings.Contains(out.String(), "off") || !strings.Contains(out.String(), "on") {
+			t.Errorf("logged %q", out.String())
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

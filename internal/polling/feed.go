@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/memory"
 	"github.com/weir-go/weir/internal/mono"
 	"github.com/weir-go/weir/internal/retry"
@@ -17,12 +18,12 @@ import (
 // hands over what they brought. While the handler has something to do at most one more part waits
 // for it; an answer that brought nothing wakes nobody.
 //
-// Next, Try, AwaitMemory, Last and Close are for one goroutine at a time.
+// Next, Last and Close are for one goroutine at a time.
 //
 // Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are
 // small.
 type Feed struct {
-	mu sync.Mutex // guards what is not said to be somebody else's
+	mu lock.Mutex[lock.Feed] // guards what is not said to be somebody else's
 
 	sched *Scheduler
 	share memory.Share
@@ -34,10 +35,10 @@ type Feed struct {
 
 	parts   int32 // queued, or handed over and not released
 	bytes   int32 // … of memory
-	needs   int32 // bytes that the next read waits for
+	needs   int32 // bytes without which the next read cannot bring a record; 0 while it can
 	granted int32 // bytes that it may take
-	// bytes of memory that the next answer will probably need; 0 when it will probably be small
-	expects int32
+	// bytes of memory that a record of the last answer with records needed, on average; 0 before it
+	mean int32
 	// bytes that the last reservation got, if it was less than it should have been; 0 if not
 	had int32
 
@@ -48,6 +49,7 @@ type Feed struct {
 	hungry bool // Next had nothing to hand over since the last read
 	asleep bool // whoever takes pages wants to be woken
 	short  bool // the last read lacked memory: the next one waits until everything was handled
+	small  bool // the next answer will probably be small, because the last one reached the tip
 	// the next one will probably bring nothing, and soon; not changed while the feed is in a list
 	// of the scheduler
 	light bool
@@ -62,7 +64,7 @@ type Feed struct {
 	since   mono.Time     // it is doing that
 	trying  mono.Time     // see [Status]
 	behind  time.Duration // see [Status]
-	starved mono.Time     // since when it waits for needs, with nothing of its own to be handled
+	starved mono.Time     // since when it has waited for what expects returns, with nothing of its own to be handled
 	queue   *part
 	fault   *fault             // nil while all has been well
 	wake    chan struct{}      // not nil once somebody waits instead of being called
@@ -98,6 +100,7 @@ type feedState uint8
 
 const (
 	parked    feedState = iota // until Next asks, or there is room
+	queued                     // its share waits in line for the memory of a record
 	scheduled                  // its turn comes
 	turning                    // its turn is
 	over                       // the shard has ended
@@ -138,7 +141,7 @@ var (
 // NewFeed makes a feed that begins to read with the first Next. What poll says holds, but that it
 // is the owner who hears of it; memory is taken from a share of the budget of its own.
 func NewFeed(owner Owner, poll Poll, sched *Scheduler, budget *memory.Budget) *Feed {
-	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), expects: window, since: mono.Now(), behind: -1}
+	f := &Feed{sched: sched, poll: poll, limit: firstLimit(poll.readShare(), poll.Limit), since: mono.Now(), behind: -1}
 	f.poll.Listener = owner
 	budget.Open(&f.share)
 	return f
@@ -149,28 +152,7 @@ func (f *Feed) owner() Owner { return f.poll.Listener.(Owner) }
 // Next waits for the next page that has records or ends the shard, or a part of one, and hands it
 // over; it counts as delivered then. The errors are ctx's cause, ones that wrap [ErrNoShard] or
 // [ErrNoStream], and [source.ErrEmpty].
-func (f *Feed) Next(ctx context.Context) (source.Page, error) { return f.next(ctx, true) }
-
-// Try is Next for who takes from many feeds, and must not wait for the memory that one of them
-// lacks: it fails with [ErrNoMemory] instead. Then the feed goes on with the first Try after
-// AwaitMemory.
-func (f *Feed) Try(ctx context.Context) (source.Page, error) { return f.next(ctx, false) }
-
-// AwaitMemory waits for the memory that Try lacked. Its errors wrap [ErrNoMemory].
-func (f *Feed) AwaitMemory(ctx context.Context) error {
-	f.mu.Lock()
-	needs := f.needs
-	f.mu.Unlock()
-	if err := f.share.Take(ctx, int(needs)); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	f.needs, f.granted = 0, needs
-	f.mu.Unlock()
-	return nil
-}
-
-func (f *Feed) next(ctx context.Context, waits bool) (source.Page, error) {
+func (f *Feed) Next(ctx context.Context) (source.Page, error) {
 	for {
 		if ctx.Err() != nil {
 			return source.Page{}, context.Cause(ctx)
@@ -183,16 +165,6 @@ func (f *Feed) next(ctx context.Context, waits bool) (source.Page, error) {
 			f.fault.ends = nil
 			f.mu.Unlock()
 			return source.Page{}, err
-		}
-		if f.needs > 0 {
-			f.mu.Unlock()
-			if !waits {
-				return source.Page{}, memory.ErrNoMemory
-			}
-			if err := f.AwaitMemory(ctx); err != nil {
-				return source.Page{}, err
-			}
-			f.mu.Lock()
 		}
 		f.hungry, f.asleep = true, true
 		f.resume()
@@ -286,6 +258,12 @@ func (f *Feed) Status() source.Status {
 		s.Attempt, s.Err = int(f.fault.attempt), f.fault.last
 		s.Throttled, s.Failed, s.Retried = int(f.fault.throttled), int(f.fault.failed), int(f.fault.retried)
 	}
+	if s.Doing == source.AwaitingMemory { // it is not in vain while the line moves
+		if served := f.share.Budget().LastServed(); !s.Trying.IsZero() && served.After(s.Trying) {
+			s.Trying = served
+		}
+		s.Lacks = f.share.Budget().Lack()
+	}
 	for p := f.queue; p != nil; p = p.next {
 		s.Buffer(p.Records)
 	}
@@ -307,9 +285,7 @@ func (p *part) Return() {
 	if f == nil {
 		return
 	}
-	p.wire.Reset()
-	*p = part{wire: p.wire}
-	p.wire.Memory = nil
+	p.reset()
 	partPool.Put(p)
 	f.mu.Lock()
 	f.parts--
@@ -318,12 +294,19 @@ func (p *part) Return() {
 	f.mu.Unlock()
 }
 
+// reset makes p as good as new, except that it keeps the slice of its records.
+func (p *part) reset() {
+	p.wire.Reset()
+	*p = part{wire: p.wire}
+	p.wire.Memory = nil
+}
+
 // What follows is called with the lock held.
 
 // roomy reports whether there is room for another part: nothing waits to be handled, or too little
 // to be worth waiting for.
 func (f *Feed) roomy() bool {
-	if f.short {
+	if f.short || f.needs > 0 {
 		return f.parts == 0
 	}
 	return f.queue == nil && f.parts <= 1 || f.bytes < window/2 && f.parts < 8
@@ -340,7 +323,7 @@ func (f *Feed) roomier() {
 		default:
 		}
 	}
-	if f.roomy() && f.needs == 0 && f.ends() == nil {
+	if f.roomy() && f.ends() == nil {
 		f.resume()
 	}
 }

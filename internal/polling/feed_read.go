@@ -3,7 +3,6 @@ package polling
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/weir-go/weir/internal/mono"
@@ -13,30 +12,35 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The scheduler
-// calls them, with what the turn needs for a call; the one that finishes may be another goroutine
-// than the one that began.
+// A turn is one read: begin, then ask if others are asked for meanwhile, then finish. The
+// scheduler calls them, with what the turn needs for a call; the one that finishes may be another
+// goroutine than the one that began.
 
 // begin takes what the read needs. It reports whether there is one.
 func (f *Feed) begin(l *lane) bool {
+	owner := f.owner()
+	ended := owner.Context().Err() != nil // the owner has a mutex of its own
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.held || f.state != scheduled {
+		f.mu.Unlock()
+		f.ungrant()
 		return false
 	}
-	owner := f.owner()
-	if owner.Context().Err() != nil { // though its handler may not know yet
+	if ended { // though its handler may not know yet
 		f.state, f.held = parked, true
 		f.rouse()
+		f.mu.Unlock()
+		f.ungrant()
 		return false
 	}
+	defer f.mu.Unlock()
 	now := mono.Now()
 	// further ahead than the wheel goes
 	if due := f.poll.due; !due.IsZero() && due.Sub(now) > tick {
 		f.sched.at(f, due)
 		return false
 	}
-	if !f.reserve(now) {
+	if !f.admit(now) {
 		return false
 	}
 	f.state, f.short = turning, false
@@ -68,11 +72,11 @@ func (f *Feed) finish(l *lane) {
 		wait, err = f.judge(ctx, err)
 	}
 
+	// The owner has a mutex of its own. If this comes too early, the next turn sees it.
+	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := mono.Now()
-	// else the next turn sees it
-	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil
 	// it is the next turn's, whoever has that
 	f.end = nil
 	if f.state == turning {
@@ -93,66 +97,22 @@ func (f *Feed) finish(l *lane) {
 		f.from(source.BackingOff, now)
 	case f.state == over:
 		f.from(source.Ended, now)
-	case f.needs > 0:
-		f.from(source.AwaitingMemory, now)
 	case !f.roomy():
 		f.from(source.AwaitingHandler, now)
+	case f.needs > 0:
+		f.from(source.AwaitingMemory, now)
 	case tip:
 		f.from(source.AtTip, now)
 		f.light = now.Sub(f.poll.began) < slow && f.poll.Caller.Splits()
 	default:
 		f.from(source.Pacing, now)
 	}
-	if f.state == parked && f.ends() == nil && f.needs == 0 {
+	if f.state == parked && f.ends() == nil {
 		f.resume()
 	}
-	if f.held || f.ends() != nil || (f.needs > 0 && f.queue == nil) {
+	if f.held || f.ends() != nil {
 		f.rouse()
 	}
-}
-
-// reserve takes the memory that the next answer will probably need, so that it need not be given up
-// when half of it has come. As long as there is less it puts the turn off: others give it back.
-// That has an end, after which as much is asked for as there is memory, and from then on not less
-// than that is waited for. It is called with the lock held.
-func (f *Feed) reserve(now mono.Time) bool {
-	want := min(int(f.expects), ahead)
-	if want == 0 || f.granted > 0 || f.limit == 1 {
-		return true
-	}
-	least := want
-	if f.had > 0 {
-		least = min(want, int(f.had))
-	}
-	have := f.share.TryTake(least, want)
-	switch {
-	case have > 0:
-	case f.parts > 0: // its own handler has what it needs
-		f.short, f.state = true, parked
-		f.from(source.AwaitingHandler, now)
-		return false
-	case f.starved.IsZero() || now.Sub(f.starved) < shortageWait:
-		if f.starved.IsZero() {
-			f.starved = now
-		}
-		f.from(source.AwaitingMemory, now)
-		if f.trying.IsZero() {
-			f.trying = now
-		}
-		f.sched.at(f, now.Add(haste))
-		return false
-	default:
-		have = f.share.TryTake(1, want)
-	}
-	f.starved, f.granted = 0, int32(have)
-	switch {
-	case have == want:
-		f.had = 0
-	case have > 0:
-		f.had = int32(have)
-		f.limit = slower(f.limit, have, int(f.limit), int(f.expects))
-	}
-	return true
 }
 
 // read reads an answer, part by part, and puts what it brings into the queue.
@@ -170,9 +130,10 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 		f.mu.Unlock()
 	}
 	next := f.part()
-	rest, err := p.Caller.Read(ctx, f.request(l), &next.wire)
+	request := f.request(l)
+	rest, err := p.Caller.Read(ctx, request, &next.wire)
 	f.retried(l)
-	size, memory, records, begun := 0, 0, 0, p.From
+	got, begun := taken{asked: request.Limit, whole: rest == nil}, p.From
 	for err == nil {
 		next.Page, err = p.check(ctx, &next.wire)
 		if err == nil {
@@ -182,15 +143,16 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 			break
 		}
 		last := next.wire.Last
-		size += next.Bytes
-		records += len(next.Records)
-		memory += max(next.wire.Held(), next.Bytes)
+		got.bytes += next.Bytes
+		got.records += len(next.Records)
+		got.memory += max(next.wire.Held(), next.Bytes)
 		page := next.Page
 		f.deliver(next, last)
 		next = nil
 		if last {
-			tip = p.schedule(size, page)
-			f.adapt(nil, records, size, memory, tip)
+			tip = p.schedule(got.bytes, page)
+			got.tip = tip
+			f.adapt(nil, got)
 			return tip, nil
 		}
 		if err = f.await(ctx, rest.Left()); err == nil {
@@ -207,10 +169,11 @@ func (f *Feed) read(ctx context.Context, l *lane) (tip bool, err error) {
 			p.iterator = "" // it is one of the beginning of the answer
 		}
 	}
-	f.adapt(err, records, size, memory, false)
+	f.adapt(err, got)
 	// The service counts all of the answer, and perhaps one that did not come.
+	size := got.bytes
 	if rest != nil {
-		size = max(size, int(min(rest.Size(), 10<<20)))
+		size = max(size, int(min(rest.Size(), mostAnswer)))
 	}
 	p.due = p.began.Add(p.spacing(size))
 	if errors.Is(err, errSlow) {
@@ -232,6 +195,12 @@ func (f *Feed) retried(l *lane) {
 func (f *Feed) request(l *lane) wire.Request {
 	r := f.poll.request(&l.retry)
 	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, int(f.granted)), &l.line
+	if f.needs > 0 {
+		r.Limit = 1
+		if f.share.HasReserve() { // the window is as large as the answer
+			r.Window = codec.MostBody
+		}
+	}
 	return r
 }
 
@@ -289,9 +258,9 @@ func (f *Feed) deliver(p *part, last bool) {
 	f.mu.Unlock()
 }
 
-// await waits for room in the queue and for memory for the next part of an answer, of which so many
-// bytes are left (-1 for unknown). It does not let an answer hang on its connection for long, nor
-// others wait for it.
+// await waits for room in the queue and for memory for the next part of an answer, of which so
+// many bytes are left (-1 for unknown). It does not let an answer hang on its connection for
+// long, nor others wait for it.
 func (f *Feed) await(ctx context.Context, left int64) error {
 	need := window
 	if left >= 0 { // and what is carried over, and rounding
@@ -344,55 +313,8 @@ func (f *Feed) await(ctx context.Context, left int64) error {
 	}
 }
 
-// grant makes sure that the next part may take so many bytes. It is called with the lock held.
-func (f *Feed) grant(need int) bool {
-	if more := need - int(f.granted); more > 0 {
-		f.granted += int32(f.share.TryTake(more, more))
-	}
-	return int(f.granted) >= need
-}
-
-// adapt sets the limit of the next read, and how much memory it expects to need, by what became of
-// this one, which needed so much.
-func (f *Feed) adapt(err error, records, bytes, memory int, tip bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	most := f.poll.Limit
-	limit := min(f.limit, most)
-	short, room := shortage(err), answerRoom(f.poll.readShare())
-	switch {
-	case err == nil && (f.hungry || bytes > room):
-		f.limit = portion(limit, most, room, records, bytes)
-	case errors.Is(err, errSlow):
-		f.limit = slower(limit, window*7/8, records, bytes)
-	case short != nil && records > 0:
-		f.limit = slower(limit, window/4, records, bytes)
-	case short != nil && limit > 1:
-		have := f.share.TryTake(1, short.Bytes)
-		f.share.Give(have)
-		f.limit = slower(limit, have, int(limit), short.Bytes)
-	}
-	f.hungry = false
-	switch {
-	case tip:
-		f.expects, f.had = 0, 0
-	case records > 0:
-		f.expects = int32(min(int64(memory)*int64(min(f.limit, most))/int64(records), math.MaxInt32))
-	}
-}
-
-// shortage is the lack of memory that err is about, nil if it is about something else.
-func shortage(err error) *codec.NoMemoryError {
-	if err == nil {
-		return nil
-	}
-	short := (*codec.NoMemoryError)(nil)
-	errors.As(err, &short)
-	return short
-}
-
-// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure, but
-// waited for: for the handler, if that has something, else for other shards.
+// judge decides what a failed read means, as [Poll.judge] does. A lack of memory is no failure:
+// adapt has decided what the next read waits for.
 func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 	short := shortage(failed)
 	if short == nil {
@@ -408,49 +330,7 @@ func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 		f.mu.Unlock()
 		return f.poll.judge(ctx, failed)
 	}
-	f.poll.due = later(f.poll.due, f.poll.began.Add(f.poll.spacing(short.Bytes)))
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case f.parts > 0:
-		f.short = true
-	case f.limit == 1 || short.Bytes <= 64<<10: // asking for less does not help
-		f.limit = 1
-		f.needs = int32(short.Bytes)
-	}
+	// The service counts the answer, too.
+	f.poll.due = later(f.poll.due, f.poll.began.Add(f.poll.spacing(min(short.Bytes, mostAnswer))))
 	return 0, nil
-}
-
-// The feed is its pages' [codec.Memory]: what was waited for is taken first.
-
-// TryTake takes between least and most bytes, or none.
-func (f *Feed) TryTake(least, most int) int {
-	f.mu.Lock()
-	n := min(int(f.granted), most)
-	f.granted -= int32(n)
-	f.mu.Unlock()
-	if n == most {
-		return n
-	}
-	more := f.share.TryTake(max(least-n, 1), most-n)
-	if n+more < least {
-		f.share.Give(n)
-		return 0
-	}
-	return n + more
-}
-
-// TakeExcess takes what is there already.
-func (f *Feed) TakeExcess(n int) { f.share.TakeExcess(n) }
-
-// Give gives back.
-func (f *Feed) Give(n int) { f.share.Give(n) }
-
-// ungrant gives back what was waited for and not needed.
-func (f *Feed) ungrant() {
-	f.mu.Lock()
-	n := f.granted
-	f.granted = 0
-	f.mu.Unlock()
-	f.share.Give(int(n))
 }

@@ -28,6 +28,12 @@ func (l *lane) context(calls context.Context) (context.Context, context.CancelFu
 	return l.ctx, l.end
 }
 
+// reset makes l as good as new, except that it keeps its connection and its context, and notes when
+// it was last used.
+func (l *lane) reset(used int) {
+	*l = lane{used: used, line: l.line, calls: l.calls, ctx: l.ctx, end: l.end}
+}
+
 // close ends the context, too.
 func (l *lane) close() {
 	l.line.Park()

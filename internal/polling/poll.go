@@ -1,6 +1,7 @@
 package polling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,13 +58,25 @@ func (p *Poll) spacing(bytes int) time.Duration { return spacing(bytes, p.readSh
 // have.
 type whole struct {
 	codec.Page
-	limit int32
+	reading
+	mean  int32 // bytes of memory of a record, 0 if not known
+	most  int   // bytes that an answer may take, 0 for any
 	retry wire.Retry
 }
 
 // Next returns the next page, empty ones included, when it is due. It tries for as long as trying
 // can help; its errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
-func (p *Poll) Next(ctx context.Context) (source.Page, error) {
+func (p *Poll) Next(ctx context.Context) (source.Page, error) { return p.next(ctx, false) }
+
+// Once is Next, but it returns an empty page after a read that lacked memory: the caller then
+// waits for as much as Needs says.
+func (p *Poll) Once(ctx context.Context) (source.Page, error) { return p.next(ctx, true) }
+
+// Needs returns how many bytes of memory the next read needs to bring a record, 0 if it is not
+// known that it lacks them. That read asks for one record.
+func (p *Poll) Needs() int { return int(p.whole().needs) }
+
+func (p *Poll) next(ctx context.Context, once bool) (source.Page, error) {
 	for {
 		if err := retry.Wait(ctx, mono.Until(p.due)); err != nil {
 			return source.Page{}, err
@@ -76,11 +89,15 @@ func (p *Poll) Next(ctx context.Context) (source.Page, error) {
 		if ctx.Err() != nil {
 			return source.Page{}, context.Cause(ctx)
 		}
+		lacked := shortage(err) != nil
 		wait, err := p.judge(ctx, err)
 		if err != nil {
 			return source.Page{}, err
 		}
 		p.due = later(p.due, mono.Now().Add(wait))
+		if once && lacked {
+			return source.Page{Behind: -1}, nil
+		}
 	}
 }
 
@@ -153,10 +170,15 @@ func (p *Poll) read(ctx context.Context) (source.Page, error) {
 	p.due = p.began.Add(p.spacing(0)) // also should it fail: the service may have counted it
 	w, request := &all.Page, p.request(&all.retry)
 	request.Limit = int(min(all.limit, p.Limit))
+	if all.needs > 0 {
+		request.Limit = 1
+	}
 	err := p.Caller.GetRecords(ctx, request, w)
 	p.retried(&all.retry)
+	room, most := answerRoom(p.readShare()), cmp.Or(all.most, anyRoom)
 	if err != nil {
 		p.due = p.began.Add(p.spacing(0))
+		all.reading = all.after(err, taken{asked: request.Limit}, false, false, all.mean, p.Limit, room, most)
 		return source.Page{}, err
 	}
 	p.due = p.began.Add(p.spacing(w.Bytes))
@@ -168,15 +190,19 @@ func (p *Poll) read(ctx context.Context) (source.Page, error) {
 		w.Release()
 		return source.Page{}, err
 	}
-	all.limit = portion(int32(request.Limit), p.Limit, answerRoom(p.readShare()), len(w.Records), w.Bytes)
+	tip := p.schedule(page.Bytes, page)
+	got := taken{asked: request.Limit, records: len(w.Records), bytes: w.Bytes, memory: max(w.Held(), w.Bytes), whole: true, tip: tip}
+	if got.records > 0 {
+		all.mean = int32(min(got.memory/got.records, math.MaxInt32/2))
+	}
+	all.reading = all.after(nil, got, true, false, all.mean, p.Limit, room, most)
 	page.Wire = w
-	p.schedule(page.Bytes, page)
 	return page, nil
 }
 
 func (p *Poll) whole() *whole {
 	if p.page == nil {
-		p.page = &whole{limit: firstLimit(p.readShare(), p.Limit)}
+		p.page = &whole{reading: reading{limit: firstLimit(p.readShare(), p.Limit)}}
 	}
 	return p.page
 }
@@ -184,13 +210,14 @@ func (p *Poll) whole() *whole {
 // DueIn is how long it is until the next read is due.
 func (p *Poll) DueIn() time.Duration { return mono.Until(p.due) }
 
-// UseMemory has m asked for the memory of the pages to come.
-func (p *Poll) UseMemory(m codec.Memory) { p.whole().Memory = m }
+// UseMemory takes the memory of the pages to come from m, which can have most bytes.
+func (p *Poll) UseMemory(m codec.Memory, most int) { p.whole().Memory, p.page.most = m, most }
 
 // Forget has the next read begin at From, wherever that was moved to.
 func (p *Poll) Forget() { p.iterator = "" }
 
-// retried notes that a call was made a second time: the next read keeps its distance from that one.
+// retried notes that a call was made a second time: the next read keeps its distance from that
+// one.
 func (p *Poll) retried(r *wire.Retry) bool {
 	if r.At.IsZero() {
 		return false

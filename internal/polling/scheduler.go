@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/mono"
 )
 
@@ -15,7 +16,7 @@ import (
 //
 // The zero Scheduler is ready. Close it at the end, after its feeds.
 type Scheduler struct {
-	mu      sync.Mutex
+	mu      lock.Mutex[lock.Scheduler]
 	running sync.WaitGroup
 	began   mono.Time
 	closed  bool

@@ -161,7 +161,6 @@ func (s *Scheduler) take(w *wave) bool {
 	w.feeds[i], w.lanes[i] = nil, nil
 	w.moved = s.tickOf(now)
 	if w.left--; w.left == 0 {
-		w.size, w.taken = 0, 0
 		s.land(w)
 		return false
 	}
@@ -170,6 +169,7 @@ func (s *Scheduler) take(w *wave) bool {
 
 // land keeps a wave that is over for the next.
 func (s *Scheduler) land(w *wave) {
+	*w = wave{}
 	s.waves = append(s.waves, w)
 	if i := slices.Index(s.underWay, w); i >= 0 {
 		s.underWay = slices.Delete(s.underWay, i, i+1)
@@ -190,7 +190,7 @@ func (s *Scheduler) lane() *lane {
 
 // free keeps a lane for the next read.
 func (s *Scheduler) free(l *lane, now mono.Time) {
-	l.used = s.tickOf(now)
+	l.reset(s.tickOf(now))
 	s.lanes = append(s.lanes, l)
 }
 

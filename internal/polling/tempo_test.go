@@ -189,11 +189,11 @@ func TestABusyFeedKeepsToTheShare(t *testing.T) {
 	feeding(t, kinesistest.Config{}, 1, 64*mib, func(s *fed) {
 		f := s.feed(0, func(p *Poll) { p.ReadShare = .5 })
 		f.limit, f.hungry = 1000, false
-		f.adapt(nil, 1000, 4<<20, 4<<20, false)
+		f.adapt(nil, taken{asked: 1000, records: 1000, bytes: 4 << 20, memory: 4 << 20})
 		if f.limit != 250 {
 			t.Errorf("a limit of %d after an answer that was four times too large", f.limit)
 		}
-		f.adapt(nil, 250, 250_000, 250_000, false)
+		f.adapt(nil, taken{asked: 250, records: 250, bytes: 250_000, memory: 250_000})
 		if f.limit != 250 {
 			t.Errorf("a limit of %d although nobody waits for more", f.limit)
 		}

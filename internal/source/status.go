@@ -19,8 +19,8 @@ const (
 	Reading
 	// AwaitingHandler: what was read waits for the handler, and there is no room for more.
 	AwaitingHandler
-	// AwaitingMemory: the budget allows no more records. It lasts until other shards' handlers have
-	// let go of some.
+	// AwaitingMemory: the budget has no room for the next records. It lasts until other shards'
+	// handlers give memory back and those that asked before were served.
 	AwaitingMemory
 	// BackingOff: a read failed and is going to be tried again. Bounded by 10 s or so.
 	BackingOff
@@ -49,6 +49,8 @@ type Status struct {
 	// to be read, or not yet.
 	Trying time.Time
 	Err    error // why the last of them did; nil when the last read succeeded
+	// Lacks says how much memory is in use while Doing is AwaitingMemory; else nil.
+	Lacks error
 	// Throttled is how many calls were throttled, and Failed how many failed otherwise, since the
 	// beginning.
 	Throttled, Failed int

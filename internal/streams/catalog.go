@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -25,7 +25,7 @@ type Catalog struct {
 	// when they are not any more. It may be nil.
 	Spread func(s Stream, auto bool)
 
-	mu    sync.Mutex
+	mu    lock.Mutex[lock.Catalog]
 	known map[string]creation // by the stream's name
 	told  bool                // Refused was
 }

@@ -50,6 +50,9 @@ type Shard struct {
 	ForAll    bool      // the last read failed, as it would on every worker
 	ToldFails bool      // that reading fails was told
 
+	Lacks      error     // why reading waits for memory, nil if it does not
+	LacksSince time.Time // when that wait began
+
 	FailingAt lease.Failing // at what the handler fails; nothing if that is not known
 }
 
@@ -151,10 +154,17 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 		report(s.Handling, s.Since, limits.Stall)
 	case s.Handling == Blocked, s.Handling == Opening, s.Handling == Closing:
 		report(s.Handling, s.Since, troubleAfter)
+	case s.Handling == "" && s.Lacks != nil:
+		report(AwaitingMemory, s.LacksSince, troubleAfter)
 	case s.Handling == "" && !s.Trying.IsZero() && (s.Err != nil || s.Reading == AwaitingMemory):
 		report(s.Reading, later(s.Trying, s.Since), troubleAfter)
 	}
 	return t, some
+}
+
+// LacksMemory reports whether reading has waited for memory for so long that it is to be told.
+func (s *Shard) LacksMemory(now time.Time) bool {
+	return s.Lacks != nil && now.Sub(s.LacksSince) >= troubleAfter
 }
 
 // plain is a text without control characters: it is shown at terminals.

@@ -3,6 +3,8 @@ package supervise
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weir-go/weir/lease"
@@ -14,7 +16,13 @@ type Worker struct {
 	Answered  time.Time // when the last beat that was answered was sent
 	Stopping  time.Time // when the stop began
 	Abandoned map[lease.Key]time.Time
+	// Unlisted are the streams that this worker leads and cannot list, and since when.
+	Unlisted map[string]time.Time
 }
+
+// listPatience is how long listing the shards of a stream may fail until the worker that lists them
+// is not ready: new shards are not found, and a new stream is not read.
+const listPatience = time.Minute
 
 // Dead says what a restart of the process would mend.
 func (w *Worker) Dead(now time.Time, times lease.Times) (why []error) {
@@ -37,6 +45,11 @@ func (w *Worker) Unready(now time.Time, times lease.Times) (why []error) {
 		why = append(why, errors.New("it has not joined the application yet"))
 	case silent > times.Failover:
 		why = append(why, fmt.Errorf("the store has not answered for %v", silent.Round(time.Second)))
+	}
+	for _, stream := range slices.Sorted(maps.Keys(w.Unlisted)) {
+		if since := now.Sub(w.Unlisted[stream]); since >= listPatience && w.Stopping.IsZero() {
+			why = append(why, fmt.Errorf("the shards of stream %s could not be listed for %v", stream, since.Round(time.Second)))
+		}
 	}
 	return why
 }

@@ -113,10 +113,10 @@ type Caller struct {
 	slow        error        // why a call is given up
 	held        atomic.Int32 // answers that are read in parts
 
-	resolving sync.Mutex
+	resolving chan struct{}            // has one element while an endpoint is resolved
 	endpoints sync.Map                 // endpointKey to *endpoint
 	resolved  atomic.Pointer[resolved] // the last of them: most programs read one stream
-	known     int                      // endpoints, guarded by resolving
+	known     int                      // endpoints; of the goroutine that resolves one
 
 	choices sync.Map // stream ARN to *formatChoice, for calls through the SDK
 
@@ -172,7 +172,7 @@ func NewCaller(client *kinesis.Client, opts Options) (*Caller, error) {
 		opts.MaxConns = defaultMaxConns
 	}
 	c := &Caller{
-		client: client, opts: opts, path: opts.Path, closeIdle: func() {},
+		client: client, opts: opts, path: opts.Path, closeIdle: func() {}, resolving: make(chan struct{}, 1),
 		bodies: codec.Bodies{Reuse: opts.Reuse, Poison: opts.Poison, Most: opts.MaxBody},
 		slow:   fmt.Errorf("no whole answer within %v: %w", opts.Timeout, context.DeadlineExceeded),
 	}

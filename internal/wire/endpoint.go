@@ -60,10 +60,14 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	// One at a time: thousands of shards start at once. Nothing in here waits for anything but the
-	// processor.
-	c.resolving.Lock()
-	defer c.resolving.Unlock()
+	// One at a time, because thousands of shards start at once. The client's options may bring code
+	// of the user's, so this is no mutex.
+	select {
+	case c.resolving <- struct{}{}:
+		defer func() { <-c.resolving }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}

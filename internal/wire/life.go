@@ -3,12 +3,12 @@ package wire
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/weir-go/weir/internal/http1"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/mono"
 )
 
@@ -47,7 +47,7 @@ type life struct {
 	asked bool        // the answer waits on line
 	deaf  bool        // silence is somebody else's business
 
-	mu     sync.Mutex
+	mu     lock.Mutex[lock.Call]
 	bound  bound
 	answer *http1.Response // nil where net/http makes the call, or nothing was answered yet
 	inner  context.Context // nil until somebody asks for Done
@@ -73,6 +73,7 @@ type bound struct {
 // live begins the life of a call, which ends after d with a cause, or returns that of the one that
 // was asked. It has to be ended.
 func live(ctx context.Context, req *Request, d time.Duration, cause error) *life {
+	lock.Free("the service")
 	if req.Line != nil && req.Line.asked != nil {
 		l := req.Line.asked
 		req.Line.asked = nil

@@ -81,7 +81,11 @@ func notPlain(o *kinesis.Options) string {
 	switch o.HTTPClient.(type) {
 	case *awshttp.BuildableClient, *http.Client:
 	default:
-		return fmt.Sprintf("it has an HTTP client of its own (%T)", o.HTTPClient)
+		of := any(o.HTTPClient)
+		if guard, ok := of.(interface{ Unwrap() any }); ok {
+			of = guard.Unwrap()
+		}
+		return fmt.Sprintf("it has an HTTP client of its own (%T)", of)
 	}
 	if _, ok := o.Protocol.(*awsjson.Protocol); !ok {
 		return fmt.Sprintf("it has a protocol of its own (%T)", o.Protocol)

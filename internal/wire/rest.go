@@ -71,9 +71,13 @@ func (c *Caller) inParts(l *life, a *answer) bool {
 
 // begin reads the first part of an answer into p, and returns the rest, nil if that was all.
 func (c *Caller) begin(l *life, a *answer, p *codec.Page) (*Rest, error) {
+	window := l.window
+	if a.length < 0 { // no more is taken than there may be
+		window = min(window, c.opts.Window)
+	}
 	r := &Rest{
 		c: c, life: l, a: *a, id: a.requestID(), learn: func(error) {},
-		parts: codec.Parts{Body: a.body, Left: a.length, Window: l.window, Bodies: &c.bodies},
+		parts: codec.Parts{Body: a.body, Left: a.length, Window: window, Bodies: &c.bodies},
 	}
 	err := r.parts.Next(p)
 	if err != nil || p.Last {

@@ -2,9 +2,10 @@ package wire
 
 import (
 	"math/bits"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-go/weir/internal/lock"
 )
 
 const (
@@ -32,7 +33,7 @@ type silence struct {
 	endpoint string
 	after    atomic.Int64 // what judge said last
 
-	mu     sync.Mutex
+	mu     lock.Mutex[lock.Silence]
 	first  firstBytes
 	tries  tries
 	told   time.Time // when somebody was last told; zero for never

@@ -122,11 +122,11 @@ func within[T int | time.Duration](bad func(string, ...any), name string, is *T,
 	}
 }
 
-// Handlers are for [weir.Consumer.RunShards]. They work as they are: not with another Position, and
-// not with [weir.Options].ReuseBuffers. Nothing is given up: a write that fails is tried again
-// until it succeeds, and RunShards refuses [weir.Options].GiveUp.
+// Handlers are for [weir.Consumer.RunShards]. They work as they are, and not with another Position.
+// Records wait for their object, so RunShards refuses [weir.Options].ReuseBuffers. A write that
+// fails is repeated until it succeeds, so RunShards also refuses [weir.Options].GiveUp.
 func (s *Sink) Handlers() weir.ShardHandlers {
-	return weir.ShardHandlers{Position: s.Position, Pull: s.pull}
+	return weir.ShardHandlers{Position: s.Position, Pull: s.pull, KeepsRecords: true}
 }
 
 // Position is how far the objects of a shard go: the zero Position if there are none. It takes

@@ -308,3 +308,18 @@ func TestAnOutageGivesNothingUp(t *testing.T) {
 		}
 	})
 }
+
+// Records wait for their object, so their memory must not be reused.
+func TestReusedBuffersAreRefused(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server) {
+		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "a", Stream: "s", ReuseBuffers: true, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := c.RunShards(ctx, sink(t, bucket, s3sink.Options{}).Handlers()); err == nil || !strings.Contains(err.Error(), "ReuseBuffers") {
+			t.Errorf("RunShards returned %v", err)
+		}
+	})
+}

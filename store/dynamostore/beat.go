@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/lease"
 )
 
@@ -47,8 +48,22 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		wg        sync.WaitGroup
 	)
 	read := func() {
-		if leader, others, leaderErr = s.readBeats(ctx, app, r.Session); !r.Others {
+		leaderErr = guard.Call(func() (err error) {
+			if r.Resigns != 0 {
+				s.resign(ctx, app, r.Session, r.Resigns)
+			}
+			leader, others, err = s.readBeats(ctx, app, r.Session)
+			return err
+		})
+		if !r.Others {
 			others = nil
+		}
+	}
+	if r.First {
+		// Nothing is written before the format of what is stored is known. Another worker can lead
+		// by the time of the answer, so who leads is read again.
+		if read(); leaderErr != nil {
+			return lease.Orders{}, leaderErr
 		}
 	}
 	if r.Resigns == 0 {
@@ -57,7 +72,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	row, err := s.touch(ctx, app, r)
 	if err == nil {
 		if r.Resigns != 0 {
-			wg.Go(func() { s.resign(ctx, app, r.Session, r.Resigns); read() })
+			wg.Go(read)
 		}
 		s.saw(key, row)
 		var p progress
@@ -85,7 +100,10 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		return lease.Orders{}, err
 	}
 	if leader.Session == r.Session {
-		leader.Beat = row.Beat
+		leader.Beat, leader.Streams = row.Beat, r.Streams
+	}
+	if !r.Others {
+		leader.Streams = ""
 	}
 
 	o := lease.Orders{Leader: leader, Others: others}
@@ -142,7 +160,7 @@ func (s *Store) touch(ctx context.Context, app string, r lease.Report) (workerRo
 	c := newChange(app, workerRowKey(r.Session)).count(attrBeat).
 		setText(attrName, r.Name).setFlag(attrLeaving, r.Leaving).set(attrWeight, text(strconv.FormatFloat(r.Weight, 'g', -1, 64))).
 		set(attrMaxLeases, number(uint64(r.MaxLeases))).set(attrHolds, number(r.Holds)).
-		setText(attrTroubles, string(troubles)).absent(attrEnded)
+		setText(attrTroubles, string(troubles)).setText(attrStreams, string(r.Streams)).absent(attrEnded)
 	if r.First {
 		// A row that is made anew under an old name must not repeat values that some Store still
 		// remembers orders by.

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/weir-go/weir/internal/guard"
 )
 
 const (
@@ -185,7 +187,7 @@ func parallel(n int, do func(i int) error) error {
 				if i >= n {
 					return
 				}
-				if err := do(i); err != nil {
+				if err := guard.Call(func() error { return do(i) }); err != nil {
 					once.Do(func() { first = err })
 					stop.Store(true)
 				}

@@ -354,3 +354,21 @@ func must(b []byte, err error) []byte {
 	}
 	return b
 }
+
+// A client of the user's that panics on a goroutine of the store's is a call that failed; on the
+// caller's goroutine the caller sees the panic.
+func TestAClientMayPanicOnAnyGoroutine(t *testing.T) {
+	s := server(func(_ context.Context, operation string, _ map[string]any) (int, string) {
+		if operation == "UpdateItem" { // of the beat itself; its reads are on another goroutine
+			return 400, `{"__type":"ConditionalCheckFailedException"}`
+		}
+		panic("a bug in an HTTP client")
+	}).store("t")
+	if _, err := s.Beat(t.Context(), "app", lease.Report{Session: "one", Name: "one"}); err == nil {
+		t.Error("the beat succeeded")
+	}
+	err := parallel(3, func(int) error { panic("a bug in an HTTP client") })
+	if err == nil || !strings.Contains(err.Error(), "a bug in an HTTP client") {
+		t.Errorf("calls made in parallel returned %v", err)
+	}
+}

@@ -37,8 +37,9 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 		return lease.Leader{}, nil, err
 	}
 	var (
-		leads  leaderRow
-		others = make([]lease.SessionBeat, 0, len(items))
+		leads   leaderRow
+		streams = map[string]lease.Streams{}
+		others  = make([]lease.SessionBeat, 0, len(items))
 	)
 	for _, it := range items {
 		r := reader{it: it}
@@ -53,6 +54,7 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 			// The leader says what is wrong with a row that cannot be read. It is not to stop
 			// everybody's beats.
 			beat, ended := r.number(attrBeat, true), r.bool(attrEnded)
+			streams[session] = lease.Streams(r.text(attrStreams))
 			if session != self && r.err == nil && !ended {
 				others = append(others, lease.SessionBeat{Session: session, Beat: beat})
 			}
@@ -66,6 +68,9 @@ func (s *Store) readBeats(ctx context.Context, app, self string) (lease.Leader, 
 	}
 	if leads.session == self { // its beat is the one under way
 		leader.Session = self
+	}
+	if leader.Session != "" {
+		leader.Streams = streams[leader.Session]
 	}
 	return leader, others, nil
 }

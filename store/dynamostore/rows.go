@@ -49,6 +49,7 @@ const (
 	attrHolds     = "holds"
 	attrDrain     = "drain"
 	attrTimes     = "times"     // as lease.Times has them
+	attrStreams   = "streams"   // as lease.Streams has them
 	attrTroubles  = "troubles"  // as JSON
 	attrTold      = "told"      // moves after the session's assignment changed
 	attrNews      = "news"      // the leases that changed when told moved last
@@ -63,6 +64,7 @@ const (
 	// tells changes from those of an application of the same name that was removed
 	attrToken  = "token"
 	attrPaused = "paused" // a set of streams, each after pausedMark: a set holds no empty text
+	attrFormat = "format" // lease.Format; absent for 1
 
 	// Of a chunk of history.
 	attrData = "data"
@@ -218,7 +220,7 @@ func decodeWorker(it item) (workerRow, error) {
 	}
 	times, err := lease.ParseTimes(r.text(attrTimes))
 	r.fail(attrTimes, err)
-	w.Times = times
+	w.Times, w.Streams = times, lease.Streams(r.text(attrStreams))
 	if s := r.text(attrTroubles); s != "" {
 		r.fail(attrTroubles, json.Unmarshal([]byte(s), &w.Troubles))
 	}
@@ -231,12 +233,16 @@ type leaderRow struct {
 	changes uint64
 	token   string
 	paused  []string // sorted
+	format  uint64   // lease.Format; 0 stands for 1
 }
 
 func decodeLeader(it item) (leaderRow, error) {
 	r := reader{it: it}
 	l := leaderRow{session: r.text(attrSession), term: r.number(attrTerm, false), changes: r.number(attrChanges, false),
-		token: r.text(attrToken), paused: r.set(attrPaused)}
+		token: r.text(attrToken), paused: r.set(attrPaused), format: r.number(attrFormat, false)}
+	if err := lease.CheckFormat(l.format); err != nil {
+		return leaderRow{}, fmt.Errorf("dynamostore: %w", err)
+	}
 	for i, stream := range l.paused {
 		l.paused[i] = strings.TrimPrefix(stream, pausedMark)
 	}

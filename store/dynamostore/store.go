@@ -72,7 +72,7 @@ func New(client *dynamodb.Client, opts Options) *Store {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
 type orderKey struct{ app, session string }

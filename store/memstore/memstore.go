@@ -61,7 +61,7 @@ func (s *Store) app(name string) *application {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
 // Beat implements [lease.Store].
@@ -86,6 +86,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	}
 	w.Beat++
 	w.Name, w.Leaving, w.Weight, w.MaxLeases, w.Holds, w.Troubles = r.Name, r.Leaving, r.Weight, r.MaxLeases, r.Holds, r.Troubles
+	w.Streams = r.Streams
 	for _, p := range r.Progress {
 		a.progress(r.Session, p)
 	}
@@ -95,6 +96,9 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	o := lease.Orders{Held: a.list(r.Session), Leader: a.leads()}
 	if r.Others {
 		o.Others = a.others(r.Session)
+		if o.Leader.Session != "" {
+			o.Leader.Streams = a.sessions[o.Leader.Session].Streams
+		}
 	}
 	return o, nil
 }

@@ -192,6 +192,9 @@ func explain(ctx context.Context, err error) error {
 	if before, _, quotes := strings.Cut(text, argumentsOf); quotes {
 		err = discreet{before + argumentsOf + " …", err}
 	}
+	if _, format, newer := strings.Cut(text, "WEIRFORMAT "); newer && isReply(err) {
+		return lease.NewerFormat(fmt.Sprintf("it has format %.20s, and this program knows formats up to %d", format, lease.Format))
+	}
 	for _, h := range [...]struct{ reply, what string }{
 		{"NOAUTH", "the server wants a password: give the client one"},
 		{"WRONGPASS", "the server does not take the user and password"},

@@ -44,7 +44,10 @@ type storedSession struct {
 	Ended string `json:"e"`
 	Drain string `json:"d"`
 	Times string `json:"t"` // as lease.Times has it; absent where nobody said them
-	Rest  string `json:"x"` // a reportedRow, as JSON
+	// Streams is as lease.Streams has it; absent if the worker did not say. A worker of the version
+	// before that changes the row of another session leaves it as it is.
+	Streams string `json:"s"`
+	Rest    string `json:"x"` // a reportedRow, as JSON
 }
 
 // reportedRow is what a report says of its session.
@@ -262,7 +265,7 @@ func decodeSession(session, value string) (lease.Worker, error) {
 	if err != nil {
 		return lease.Worker{}, fmt.Errorf("redisstore: session %.300q is not to be understood: %w", session, err)
 	}
-	w := lease.Worker{Session: session, Times: times, Name: r.Name, Beat: beats, Ended: s.Ended == "1", Drain: s.Drain == "1", Leaving: r.Leaving, Weight: r.Weight,
+	w := lease.Worker{Session: session, Times: times, Streams: lease.Streams(s.Streams), Name: r.Name, Beat: beats, Ended: s.Ended == "1", Drain: s.Drain == "1", Leaving: r.Leaving, Weight: r.Weight,
 		MaxLeases: r.MaxLeases, Holds: r.Holds}
 	if w.Weight == 0 {
 		w.Weight = 1

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-go/weir/internal/guard"
 )
 
 const (
@@ -44,7 +46,7 @@ func (s *Store) lookAtConns(ctx context.Context) {
 	look := func(ctx context.Context, c *redis.Client) error {
 		var looks sync.WaitGroup
 		for range min(c.PoolStats().IdleConns, mostLooked) {
-			looks.Go(func() { c.Ping(ctx) })
+			looks.Go(func() { _ = guard.Call(func() error { return c.Ping(ctx).Err() }) })
 		}
 		looks.Wait()
 		return nil

@@ -97,7 +97,7 @@ func (s *Store) keys(app string) []string {
 
 // Abilities implements [lease.Store].
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
 // Beat implements [lease.Store].
@@ -110,7 +110,7 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 	if err != nil {
 		return lease.Orders{}, err
 	}
-	a, err := s.run(ctx, beatScript, app, r.Session, flag(r.First), row, progress, r.Times.String(), flag(r.Others), count(r.Resigns))
+	a, err := s.run(ctx, beatScript, app, r.Session, flag(r.First), row, progress, r.Times.String(), flag(r.Others), count(r.Resigns), string(r.Streams))
 	if err != nil {
 		return lease.Orders{}, err
 	}
@@ -119,6 +119,9 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		return lease.Orders{}, lease.ErrSessionOver
 	}
 	o := lease.Orders{Leader: d.leader()}
+	if streams := d.text(); r.Others {
+		o.Leader.Streams = lease.Streams(streams)
+	}
 	others := d.inner()
 	o.Held = d.leases()
 	if r.Others {

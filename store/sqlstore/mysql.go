@@ -71,6 +71,9 @@ var mysql = &dialect{
   data BLOB NOT NULL,
   PRIMARY KEY (app, since, session)
 ) ENGINE = InnoDB`,
+	}, {
+		// The streams that a worker reads, as lease.Streams writes them, '' if it did not say.
+		`ALTER TABLE {sessions} ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT GET_LOCK(LEFT(SHA2(?, 256), 40), 20)",
 	migrated:  "SELECT RELEASE_LOCK(LEFT(SHA2(?, 256), 40))",
@@ -139,7 +142,7 @@ func hopelessMySQL(err error, fresh bool) string {
 // count before can end it any more; each checkpoint is conditional on owner, epoch and place; and
 // the last reads what is true afterwards.
 var (
-	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?
+	countMySQL = `UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?, streams = ?
 WHERE app = ? AND session = ? AND ended = 0`
 	ordersMySQL = `SELECT me.beat, a.leader, a.term, s.beat, s.ended, ` + heldColumns + ` FROM {sessions} me
 LEFT JOIN {applications} a ON a.app = me.app LEFT JOIN {sessions} s ON s.app = me.app AND s.session = a.leader
@@ -149,7 +152,7 @@ WHERE me.app = ? AND me.session = ? AND me.ended = 0`
 
 func quickBeatMySQL(t *tx, q quickBeat) error {
 	r := q.report
-	n, err := t.exec(countMySQL, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles, t.app, r.Session)
+	n, err := t.exec(countMySQL, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles, string(r.Streams), t.app, r.Session)
 	if err != nil || n == 0 {
 		return err // no orders: the session is over
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/guard"
 )
 
 const (
@@ -54,14 +56,17 @@ func (s *Store) lookAtConns(ctx context.Context) {
 	var looks sync.WaitGroup
 	for i := range conns {
 		looks.Go(func() {
-			c, err := s.db.Conn(ctx)
-			if err != nil {
-				return
-			}
-			if c.PingContext(ctx) != nil {
-				_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closes it
-			}
-			conns[i] = c
+			_ = guard.Call(func() error { // what fails fails again when it is needed
+				c, err := s.db.Conn(ctx)
+				if err != nil {
+					return err
+				}
+				conns[i] = c
+				if c.PingContext(ctx) != nil {
+					_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closes it
+				}
+				return nil
+			})
 		})
 	}
 	looks.Wait()

@@ -72,6 +72,9 @@ var postgres = &dialect{
   data BYTEA NOT NULL,
   PRIMARY KEY (app, since, session)
 )`,
+	}, {
+		// The streams that a worker reads, as lease.Streams writes them, '' if it did not say.
+		`ALTER TABLE {sessions} ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT ''`,
 	}},
 	migrating: "SELECT pg_advisory_xact_lock(hashtext(?))",
 	replacing: func(columns []string) string {
@@ -135,7 +138,7 @@ func hopelessPostgres(err error, fresh bool) string {
 // held, and so that the position is saved: errCollided has them read again.
 var (
 	countPostgres = `WITH me AS (
-  UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8
+  UPDATE {sessions} SET beat = beat + 1, name = $3, leaving = $4, weight = $5, max_leases = $6, holds = $7, troubles = $8, streams = $9
   WHERE app = $1 AND session = $2 AND ended = 0 RETURNING beat
 )`
 	advancePostgres = `, moved AS (
@@ -144,7 +147,7 @@ var (
   FROM ` + stepsPostgres + ` AND EXISTS (SELECT 1 FROM me) RETURNING 1
 )`
 	// stepsPostgres are the steps that take effect.
-	stepsPostgres = `json_to_recordset(CAST($9 AS json)) AS v (stream text COLLATE "C", shard text COLLATE "C", epoch bigint, position text,
+	stepsPostgres = `json_to_recordset(CAST($10 AS json)) AS v (stream text COLLATE "C", shard text COLLATE "C", epoch bigint, position text,
     place text COLLATE "C", load smallint)
   WHERE l.app = $1 AND l.stream = v.stream AND l.shard = v.shard AND l.owner = $2 AND l.epoch = v.epoch
     AND (l.place < v.place OR v.load > 0 AND v.load <> l.load_class)`
@@ -156,7 +159,7 @@ LEFT JOIN {leases} l ON l.app = $1 AND l.owner = $2`
 
 func quickBeatPostgres(t *tx, q quickBeat) error {
 	r := q.report
-	args := []any{t.app, r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles}
+	args := []any{t.app, r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), q.troubles, string(r.Streams)}
 	columns := ` SELECT me.beat, a.leader, a.term, s.beat, s.ended, ` + heldColumns
 	others := func(more string) string {
 		if !r.Others {

@@ -17,9 +17,9 @@ import (
 // heldColumns are leaseColumns of the table l, for a join.
 var heldColumns = "l." + strings.ReplaceAll(leaseColumns, ", ", ", l.")
 
-// othersColumns are those of a row of orders that stands for another session: its beat and its
-// name, and no term.
-var othersColumns = "o.beat, o.session" + strings.Repeat(", NULL", ordersCount-2)
+// othersColumns are those of a row of orders that stands for another session: its beat, its name,
+// no term, and in place of a lease's stream the streams of a leader.
+var othersColumns = "o.beat, o.session, NULL, NULL, NULL, " + streamsOfLeader + strings.Repeat(", NULL", ordersCount-6)
 
 // ordersCount is how many columns a row of orders has: the session's beat, the application's leader
 // and term, the leader's beat and whether it has ended, and a lease. Where there is no application,
@@ -92,7 +92,7 @@ func steps(progress []lease.Progress) (all []step, quick bool) {
 
 // beatQuickly carries out a report that begins and ends nothing. It reports whether it was one.
 func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o lease.Orders, quick bool, err error) {
-	if s.dialect.quickBeat == nil || r.First || r.Resigns != 0 || !s.checked.Load() {
+	if s.dialect.quickBeat == nil || r.First || r.Resigns != 0 || !s.isChecked() {
 		return lease.Orders{}, false, nil
 	}
 	q := quickBeat{report: r}
@@ -108,7 +108,7 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 	err = s.insist(ctx, func(ctx context.Context) error {
 		return s.onConn(ctx, func(c *sql.Conn) error {
 			t := &tx{Store: s, ctx: ctx, conn: c, app: app}
-			over := true
+			over, streams := true, lease.Streams("")
 			o = lease.Orders{}
 			if r.Others {
 				o.Others = []lease.SessionBeat{}
@@ -117,6 +117,9 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 			q.orders = func(values []any) error {
 				if values[1] != nil && values[2] == nil {
 					o.Others = appendBeat(o.Others, values[:2])
+					if d := (decoder{row: values[5:]}); values[5] != nil {
+						streams = lease.Streams(d.text("streams"))
+					}
 					return nil
 				}
 				over = false
@@ -127,6 +130,13 @@ func (s *Store) beatQuickly(ctx context.Context, app string, r lease.Report) (o 
 			}
 			if over {
 				return lease.ErrSessionOver
+			}
+			switch {
+			case !r.Others || o.Leader.Session == "":
+			case o.Leader.Session == r.Session:
+				o.Leader.Streams = r.Streams
+			default:
+				o.Leader.Streams = streams
 			}
 			return nil
 		})

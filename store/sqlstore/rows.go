@@ -16,7 +16,7 @@ import (
 
 const leaseColumns = "stream, shard, parents, range_start, range_end, epoch, owner, heir, revoked, last_owner, shunned, position, load_class, born, deaths"
 
-const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds, drain, troubles, times"
+const sessionColumns = "session, name, beat, ended, leaving, weight, max_leases, holds, drain, troubles, times, streams"
 
 // encodeLease returns the values of leaseColumns. It refuses what decodeLease would not give back.
 func encodeLease(l lease.Lease) ([]any, error) {
@@ -100,6 +100,7 @@ func decodeSession(row []any) (lease.Worker, error) {
 	}
 	troubles, times := d.text("troubles"), d.text("times")
 	d.try("times", func() (err error) { w.Times, err = lease.ParseTimes(times); return err })
+	w.Streams = lease.Streams(d.text("streams"))
 	if troubles != "" {
 		d.try("troubles", func() error { return json.Unmarshal([]byte(troubles), &w.Troubles) })
 	}

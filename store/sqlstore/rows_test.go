@@ -55,13 +55,13 @@ func TestLeasesAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 func TestSessionsAreReadInAllForms(t *testing.T) {
-	want := lease.Worker{Session: "a", Name: "alpha", Beat: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64, Drain: true, Times: lease.Times{Beat: time.Second, Failover: time.Minute, Handoff: 90 * time.Second},
+	want := lease.Worker{Session: "a", Name: "alpha", Streams: "1:orders", Beat: 3, Ended: true, Weight: 2, MaxLeases: 5, Holds: math.MaxUint64, Drain: true, Times: lease.Times{Beat: time.Second, Failover: time.Minute, Handoff: 90 * time.Second},
 		Troubles: []lease.Trouble{{Key: lease.Key{Stream: "s", Shard: "1"}, State: "stalled", For: time.Second, Why: "w"}}}
 	const troubles = `[{"Stream":"s","Shard":"1","State":"stalled","For":1000000000,"Why":"w"}]`
 	for _, row := range [][]any{
-		{"a", "alpha", int64(3), int64(1), int64(0), 2.0, int64(5), int64(-1), int64(1), troubles, "1s/1m0s/1m30s"},
-		{[]byte("a"), []byte("alpha"), []byte("3"), true, false, []byte("2"), []byte("5"), []byte("-1"), true, []byte(troubles), []byte("1s/1m0s/1m30s")},
-		{"a", "alpha", int64(3), []byte("1"), []byte("0"), int64(2), int64(5), int64(-1), []byte("1"), troubles, "1s/1m0s/1m30s"},
+		{"a", "alpha", int64(3), int64(1), int64(0), 2.0, int64(5), int64(-1), int64(1), troubles, "1s/1m0s/1m30s", "1:orders"},
+		{[]byte("a"), []byte("alpha"), []byte("3"), true, false, []byte("2"), []byte("5"), []byte("-1"), true, []byte(troubles), []byte("1s/1m0s/1m30s"), []byte("1:orders")},
+		{"a", "alpha", int64(3), []byte("1"), []byte("0"), int64(2), int64(5), int64(-1), []byte("1"), troubles, "1s/1m0s/1m30s", "1:orders"},
 	} {
 		got, err := decodeSession(row)
 		if err != nil || !reflect.DeepEqual(got, want) || len(row) != sessionCount {
@@ -127,11 +127,11 @@ func TestWhichTablesSuit(t *testing.T) {
 func TestSchemaSince(t *testing.T) {
 	for d, want := range map[Dialect]string{
 		SQLite: "ALTER TABLE a_sessions ADD COLUMN times TEXT NOT NULL DEFAULT '';\nALTER TABLE a_leases ADD COLUMN deaths TEXT NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE a_history (\n  app TEXT NOT NULL,\n  since INTEGER NOT NULL,    -- a minute\n  session TEXT NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) WITHOUT ROWID;\nUPDATE a_schema SET version = 4;\n",
+			"CREATE TABLE a_history (\n  app TEXT NOT NULL,\n  since INTEGER NOT NULL,    -- a minute\n  session TEXT NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) WITHOUT ROWID;\nALTER TABLE a_sessions ADD COLUMN streams TEXT NOT NULL DEFAULT '';\nUPDATE a_schema SET version = 5;\n",
 		Postgres: "ALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS times TEXT NOT NULL DEFAULT '';\nALTER TABLE \"b\".a_leases ADD COLUMN IF NOT EXISTS deaths TEXT NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE IF NOT EXISTS \"b\".a_history (\n  app TEXT COLLATE \"C\" NOT NULL,\n  since BIGINT NOT NULL,            -- a minute\n  session TEXT COLLATE \"C\" NOT NULL,\n  data BYTEA NOT NULL,\n  PRIMARY KEY (app, since, session)\n);\nUPDATE \"b\".a_schema SET version = 4;\n",
+			"CREATE TABLE IF NOT EXISTS \"b\".a_history (\n  app TEXT COLLATE \"C\" NOT NULL,\n  since BIGINT NOT NULL,            -- a minute\n  session TEXT COLLATE \"C\" NOT NULL,\n  data BYTEA NOT NULL,\n  PRIMARY KEY (app, since, session)\n);\nALTER TABLE \"b\".a_sessions ADD COLUMN IF NOT EXISTS streams TEXT NOT NULL DEFAULT '';\nUPDATE \"b\".a_schema SET version = 5;\n",
 		MySQL: "ALTER TABLE `b`.a_sessions ADD COLUMN times VARBINARY(60) NOT NULL DEFAULT '';\nALTER TABLE `b`.a_leases ADD COLUMN deaths VARBINARY(400) NOT NULL DEFAULT '';\n" +
-			"CREATE TABLE IF NOT EXISTS `b`.a_history (\n  app VARBINARY(255) NOT NULL,\n  since BIGINT NOT NULL,          -- a minute\n  session VARBINARY(100) NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) ENGINE = InnoDB;\nUPDATE `b`.a_schema SET version = 4;\n",
+			"CREATE TABLE IF NOT EXISTS `b`.a_history (\n  app VARBINARY(255) NOT NULL,\n  since BIGINT NOT NULL,          -- a minute\n  session VARBINARY(100) NOT NULL,\n  data BLOB NOT NULL,\n  PRIMARY KEY (app, since, session)\n) ENGINE = InnoDB;\nALTER TABLE `b`.a_sessions ADD COLUMN streams VARBINARY(16384) NOT NULL DEFAULT '';\nUPDATE `b`.a_schema SET version = 5;\n",
 	} {
 		o := Options{Dialect: d, Prefix: "a_"}
 		if d != SQLite {
@@ -144,7 +144,7 @@ func TestSchemaSince(t *testing.T) {
 		if got, err := s.SchemaSince(1); got != want || err != nil {
 			t.Errorf("%v: %q, %v", d, got, err)
 		}
-		for _, version := range []int{-1, 0, 4, 5} {
+		for _, version := range []int{-1, 0, 5, 6} {
 			if got, err := s.SchemaSince(version); got != "" || err == nil {
 				t.Errorf("%v: since %d: %q, %v", d, version, got, err)
 			}

@@ -194,6 +194,6 @@ func (s *Store) byHand(version int64) string {
 }
 
 func (s *Store) tooNew(version int64) error {
-	return fmt.Errorf("%w: the tables have version %d, this program knows %d: they were made by a newer version of weir, use that one",
-		lease.ErrSetup, version, s.version())
+	return fmt.Errorf("sqlstore: %w", lease.NewerFormat(fmt.Sprintf("the tables have version %d, and this program works with versions %d to %d",
+		version, s.version(), s.version()/generation*generation+generation-1)))
 }

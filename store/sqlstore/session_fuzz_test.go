@@ -16,7 +16,7 @@ func FuzzDecodeSession(f *testing.F) {
 	}
 	f.Add("s", "n", int64(1), int64(0), int64(0), 1.0, "", int64(-1), int64(0), "", "1s/5s/30s", uint8(0))
 	f.Fuzz(func(t *testing.T, session, name string, beat, ended, leaving int64, weight float64, weightText string, most, holds int64, troubles, times string, form uint8) {
-		row := []any{session, name, beat, ended, leaving, weight, most, holds, ended, troubles, times}
+		row := []any{session, name, beat, ended, leaving, weight, most, holds, ended, troubles, times, "1:orders"}
 		switch form % 5 {
 		case 1:
 			row[5] = []byte(weightText)
@@ -25,7 +25,7 @@ func FuzzDecodeSession(f *testing.F) {
 		case 3:
 			row[3], row[4], row[8] = ended > 0, leaving > 0, nil
 		case 4:
-			row = row[:int(uint64(beat)%11)]
+			row = row[:int(uint64(beat)%12)]
 		}
 		w, err := decodeSession(row)
 		if err != nil {

@@ -69,6 +69,9 @@ var sqlite = &dialect{
   data BLOB NOT NULL,
   PRIMARY KEY (app, since, session)
 ) WITHOUT ROWID`,
+	}, {
+		// The streams that a worker reads, as lease.Streams writes them, '' if it did not say.
+		`ALTER TABLE {prefix}sessions ADD COLUMN streams TEXT NOT NULL DEFAULT ''`,
 	}},
 	// else it prefers the primary key, and reads all of the application's
 	byOwner:  " INDEXED BY {prefix}leases_owner",

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-go/weir/lease"
 )
@@ -36,11 +37,14 @@ type Store struct {
 	prefix  string
 	names   *strings.Replacer
 	// held by the writer of this process, where the database has but one; else nil
-	turn    chan struct{}
-	file    *file       // nil but for SQLite
-	worked  atomic.Bool // some transaction has succeeded
-	wrote   atomic.Bool // … one that writes
-	checked atomic.Bool // the schema is one that this code can work with
+	turn   chan struct{}
+	file   *file       // nil but for SQLite
+	worked atomic.Bool // some transaction has succeeded
+	wrote  atomic.Bool // … one that writes
+	born   time.Time
+	// when the schema was last read and is one that this code can work with, in nanoseconds since
+	// born, plus 1; 0 before that
+	checked atomic.Int64
 	doubt   atomic.Bool // a call was not answered in time, and no connection was looked at since
 }
 
@@ -75,7 +79,7 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	if o.Schema != "" {
 		place, said = d.quote(o.Schema)+"."+o.Prefix, o.Schema+"."+o.Prefix
 	}
-	s := &Store{db: db, dialect: d, prefix: said, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", place+"schema",
+	s := &Store{db: db, born: time.Now(), dialect: d, prefix: said, names: strings.NewReplacer("{prefix}", o.Prefix, "{schema}", place+"schema",
 		"{applications}", place+"applications", "{sessions}", place+"sessions", "{leases}", place+"leases", "{history}", place+"history")}
 	if d.oneWriter {
 		s.turn, s.file = make(chan struct{}, 1), new(file)
@@ -104,7 +108,7 @@ func (s *Store) named(query string) string {
 
 // Abilities implements [lease.Store]. They are the same for all dialects.
 func (s *Store) Abilities() lease.Abilities {
-	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory
+	return lease.WatchBeats | lease.ResignByBeat | lease.NoteFailures | lease.NoteDeaths | lease.KeepHistory | lease.NoteStreams
 }
 
 // Beat implements [lease.Store], in one transaction. On a server an ordinary beat is one statement,
@@ -134,7 +138,10 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		leader, err := t.leads()
 		o = lease.Orders{Held: t.sorted(func(l *lease.Lease) bool { return l.Owner == r.Session }), Leader: leader}
 		if err == nil && r.Others {
-			o.Others, err = t.others(r.Session)
+			o.Others, o.Leader.Streams, err = t.others(r, leader)
+			if leader.Session == "" {
+				o.Leader.Streams = ""
+			}
 		}
 		return err
 	})
@@ -154,8 +161,8 @@ func (t *tx) countBeat(r lease.Report) error {
 	if err != nil {
 		return err
 	}
-	set := "UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?"
-	args := []any{r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles}
+	set := "UPDATE {sessions} SET beat = beat + 1, name = ?, leaving = ?, weight = ?, max_leases = ?, holds = ?, troubles = ?, streams = ?"
+	args := []any{r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, string(r.Streams)}
 	if r.First {
 		set, args = set+", times = ?", append(args, r.Times.String())
 	}
@@ -172,8 +179,8 @@ func (t *tx) countBeat(r lease.Report) error {
 	case there || !r.First:
 		return lease.ErrSessionOver
 	}
-	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?, ?)",
-		r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, r.Times.String(), t.app)
+	_, err = t.exec("INSERT INTO {sessions} ("+sessionColumns+", app) VALUES (?, ?, 1, 0, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
+		r.Session, r.Name, flag(r.Leaving), r.Weight, int64(r.MaxLeases), int64(r.Holds), troubles, r.Times.String(), string(r.Streams), t.app)
 	return err
 }
 
@@ -189,15 +196,25 @@ func (t *tx) resign(r lease.Report) error {
 	return err
 }
 
-// others reads the beat counts of all sessions that live but one.
-func (t *tx) others(session string) ([]lease.SessionBeat, error) {
-	others := []lease.SessionBeat{}
-	err := t.query("SELECT o.beat, o.session"+fromOthers+" ORDER BY o.session", 2, func(values []any) error {
-		others = appendBeat(others, values)
+// others reads the beat counts of all live sessions except the reporting one, and the streams of
+// the leader.
+func (t *tx) others(r lease.Report, leader lease.Leader) ([]lease.SessionBeat, lease.Streams, error) {
+	others, streams := []lease.SessionBeat{}, lease.Streams("")
+	if leader.Session == r.Session {
+		streams = r.Streams
+	}
+	err := t.query("SELECT o.beat, o.session, "+streamsOfLeader+fromOthers+" ORDER BY o.session", 3, func(values []any) error {
+		others = appendBeat(others, values[:2])
+		if d := (decoder{row: values[2:]}); values[2] != nil {
+			streams = lease.Streams(d.text("streams"))
+		}
 		return nil
-	}, t.app, session)
-	return others, err
+	}, t.app, r.Session)
+	return others, streams, err
 }
+
+// streamsOfLeader is the column streams of the session o if it leads, and otherwise NULL.
+const streamsOfLeader = "CASE WHEN o.session = (SELECT a.leader FROM {applications} a WHERE a.app = o.app) THEN o.streams END"
 
 // fromOthers are the sessions o of an application that live but one.
 const fromOthers = " FROM {sessions} o WHERE o.app = ? AND o.session <> ? AND o.ended = 0"

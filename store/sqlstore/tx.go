@@ -23,8 +23,17 @@ const patience = 30 * time.Second
 // server.
 var errCollided = errors.New("sqlstore: somebody else was faster")
 
-// inTx is transact on tables of a version that this code can work with, which it makes sure of
-// once.
+// checkAgain is after how long a Store reads the version of the tables again. Programs of a later
+// version may have changed it, and then this one has to stop.
+const checkAgain = 15 * time.Second
+
+// isChecked reports whether the Store has read lately that it can work with the tables.
+func (s *Store) isChecked() bool {
+	at := s.checked.Load()
+	return at != 0 && int64(time.Since(s.born)) < at+int64(checkAgain)
+}
+
+// inTx is transact on tables of a version that this code can work with.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err
@@ -34,11 +43,11 @@ func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) e
 
 func (s *Store) inTxOf(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	return s.transact(ctx, app, write, func(t *tx) error {
-		if !s.checked.Load() {
+		if !s.isChecked() {
 			if err := t.checkVersion(); err != nil {
 				return err
 			}
-			s.checked.Store(true)
+			s.checked.Store(int64(time.Since(s.born)) + 1)
 		}
 		if write && s.dialect.server {
 			// Whoever may change what a view must not hide takes the application's row first, so

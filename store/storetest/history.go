@@ -315,6 +315,9 @@ func (h *history) report(session string) lease.Report {
 	r := lease.Report{Session: session, Name: pick(h, oddNames), Leaving: h.chance(10), Weight: float64(h.rng.IntN(4)) / 2,
 		MaxLeases: h.rng.IntN(3), Holds: h.rng.Uint64(),
 		Times: lease.Times{Beat: time.Duration(h.rng.IntN(3)) * time.Second, Failover: 5 * time.Second, Handoff: time.Duration(1+h.rng.IntN(1e6)) * time.Millisecond}}
+	if h.store.Abilities().Has(lease.NoteStreams) {
+		r.Streams = lease.Streams(pick(h, []string{"", "1:", "1:orders", "1:logs +orders"}))
+	}
 	if h.chance(10) && h.store.Abilities().Has(lease.ResignByBeat) {
 		r.Resigns = h.view.Leader.Term
 	}

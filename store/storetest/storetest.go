@@ -68,6 +68,7 @@ func Run(t *testing.T, h Harness) {
 		{"view", viewCases, false},
 		{"wish", wishCases, false},
 		{"deaths", deathCases, false},
+		{"streams", streamCases, false},
 		{"admin", adminCases, false},
 		{"chunks", chunkCases, false},
 		{"name", nameCases, false},

@@ -21,12 +21,12 @@ type row struct {
 var rows = []row{
 	{
 		pkg: ".", why: "the consumer: one held lease from source to checkpoint",
-		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/history", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
-		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/proof/benchserver"}, sdk: true,
+		ours:  []string{"aggregate", "deadletter", "health", "lease", "shard", "internal/backlog", "internal/fanout", "internal/follow", "internal/group", "internal/guard", "internal/history", "internal/hostcheck", "internal/jitter", "internal/lanes", "internal/lock", "internal/memory", "internal/mono", "internal/notify", "internal/polling", "internal/retry", "internal/seqtime", "internal/source", "internal/streams", "internal/supervise", "internal/wire", "internal/wire/codec"},
+		tests: []string{"filter", "kinesistest", "weirtest", "store/...", "internal/previous", "internal/proof/benchserver"}, sdk: true,
 	},
 	{
 		pkg: "dashboard", why: "the page: what state applications are in, and their shards over time",
-		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/history", "internal/hostcheck", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
+		ours: []string{"deadletter", "health", "lease", "shard", "internal/change", "internal/dump", "internal/guard", "internal/history", "internal/hostcheck", "internal/observe", "internal/operate", "internal/seqtime", "internal/streams"}, tests: []string{".", "kinesistest", "store/memstore"}, sdk: true,
 	},
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
@@ -38,7 +38,7 @@ var rows = []row{
 		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/sqltable", why: "makes tables that several processes may make at once"},
-	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter"}, sdk: true},
+	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -46,7 +46,7 @@ var rows = []row{
 	{pkg: "aggregate", why: "the KPL's aggregation format", pure: true},
 	{
 		pkg: "internal/group", why: "the acting half of lease: beats, leadership, terms; it sees no record and no AWS",
-		ours: []string{"shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
+		ours: []string{"internal/lock", "shard", "lease", "internal/jitter", "internal/mono"}, tests: []string{"store/memstore", "store/storetest"},
 	},
 	{
 		pkg: "internal/proof/protocol", why: "the coordination protocol as a model of which every state is visited; it has no use but its tests",
@@ -58,20 +58,21 @@ var rows = []row{
 	{pkg: "internal/backlog", why: "how old the oldest record is that is not handled, or not saved", ours: []string{"internal/source", "shard"}, pure: true},
 	{pkg: "internal/supervise", why: "decides whether a shard, a worker and its reading are well", ours: []string{"lease", "internal/mono"}, pure: true},
 	{pkg: "internal/lanes", why: "which records of a shard may be handled now, key by key, and before which all is done", ours: []string{"internal/mono", "internal/source", "shard"}},
-	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled"},
+	{pkg: "internal/memory", why: "bounds the memory of what was read and not yet handled", ours: []string{"internal/lock"}},
 	{pkg: "internal/change", why: "what a reset or an import of checkpoints changes in a store, and in which order", ours: []string{"lease", "shard"}, tests: []string{"store/memstore"}, pure: true},
 	{pkg: "internal/dump", why: "an application's progress as a file", ours: []string{"lease", "shard"}},
 	{pkg: "internal/operate", why: "what operators do to an application, for the command and the page", ours: []string{"lease", "internal/change", "internal/streams"}, tests: []string{"shard", "kinesistest", "store/memstore"}, sdk: true},
 	{pkg: "internal/hostcheck", why: "which hosts may be asked for of what listens on this machine alone"},
+	{pkg: "internal/guard", why: "turns panics of user code into errors, on goroutines that weir starts"},
 	{pkg: "internal/retry", why: "pauses between tries", ours: []string{"internal/jitter"}},
 	{pkg: "internal/jitter", why: "all that is left to chance, in one place, so that a simulation can decide it"},
-	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it"},
+	{pkg: "internal/notify", why: "what happens is told to the user's code without waiting for it", ours: []string{"internal/lock"}},
 	{pkg: "emfweir", why: "metrics of a consumer as lines for CloudWatch Logs; on the public API", ours: []string{"."}, tests: []string{"kinesistest", "lease", "store/memstore"}, sdk: true},
 	{pkg: "promweir", why: "metrics of a consumer for Prometheus; on the public API", ours: []string{".", "deadletter", "health", "internal/hostcheck"}, tests: []string{"kinesistest", "lease", "shard", "store/memstore"}, sdk: true},
 	{pkg: "internal/mono", why: "points in time in eight bytes, of which each of thousands of shards keeps many"},
 	{
 		pkg: "internal/streams", why: "what is known of streams: names, shards, when they were created, whether they can be read",
-		ours: []string{"shard", "internal/retry", "internal/wire", "internal/wire/codec"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{"internal/lock", "shard", "internal/retry", "internal/wire", "internal/wire/codec"}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{pkg: "internal/change", why: "what operators' writes change in a store, decided for the command and for the simulation's operator; pure", ours: []string{"shard", "lease"}, tests: []string{"store/memstore"}},
 	{
@@ -80,23 +81,23 @@ var rows = []row{
 	},
 	{
 		pkg: "internal/polling", why: "reads shards with GetRecords",
-		ours:  []string{"shard", "internal/jitter", "internal/memory", "internal/mono", "internal/retry", "internal/source", "internal/streams", "internal/wire", "internal/wire/codec"},
+		ours:  []string{"internal/lock", "shard", "internal/jitter", "internal/memory", "internal/mono", "internal/retry", "internal/source", "internal/streams", "internal/wire", "internal/wire/codec"},
 		tests: []string{"kinesistest"}, sdk: true,
 	},
 	{
 		pkg: "internal/fanout", why: "reads shards by subscriptions",
-		ours: []string{
+		ours: []string{"internal/lock",
 			"shard", "internal/jitter", "internal/memory", "internal/polling", "internal/retry", "internal/source", "internal/streams", "internal/wire", "internal/wire/codec",
 		}, tests: []string{"kinesistest"}, sdk: true,
 	},
 	{
 		pkg: "internal/follow", why: "all shards of a stream for one who remembers nothing; it sees no lease",
-		ours: []string{"shard", "internal/fanout", "internal/memory", "internal/polling", "internal/retry", "internal/source", "internal/streams"}, sdk: true,
+		ours: []string{"internal/lock", "shard", "internal/fanout", "internal/memory", "internal/polling", "internal/retry", "internal/source", "internal/streams"}, sdk: true,
 	},
-	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it"},
+	{pkg: "internal/http1", why: "speaks HTTP/1.1 to few hosts at the cost of the system calls; only the wire needs it", ours: []string{"internal/lock"}},
 	{
 		pkg: "internal/wire", why: "calls to Kinesis at little more than the cost of receiving the answers",
-		ours: []string{"internal/http1", "internal/mono", "internal/wire/codec"}, tests: []string{"kinesistest", "shard", "internal/proof/answers"}, sdk: true,
+		ours: []string{"internal/lock", "internal/http1", "internal/mono", "internal/wire/codec"}, tests: []string{"kinesistest", "shard", "internal/proof/answers"}, sdk: true,
 	},
 	{
 		pkg: "internal/wire/codec", why: "answers of Kinesis decoded without copying; it makes no calls",
@@ -112,15 +113,15 @@ var rows = []row{
 	},
 	{
 		pkg: "store/sqlstore", why: "leases in SQL databases; the caller brings the driver",
-		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"},
 	},
 	{
 		pkg: "store/dynamostore", why: "leases in a DynamoDB table of our own shape",
-		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"}, sdk: true,
+		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"}, sdk: true,
 	},
 	{
 		pkg: "store/redisstore", why: "leases in Redis, a script for each call",
-		ours: []string{"shard", "lease"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"},
 	},
 	{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
@@ -133,7 +134,7 @@ var rows = []row{
 	},
 	{
 		pkg: "sink/s3sink/s3letters", why: "letters of records that were given up, in S3",
-		ours: []string{"deadletter", "shard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3"}, sdk: true,
+		ours: []string{"deadletter", "shard", "internal/guard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3"}, sdk: true,
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
@@ -189,7 +190,7 @@ var rows = []row{
 	},
 	{
 		pkg: "internal/proof/sim", why: "whole applications in virtual time, step by step from a seed, with faults",
-		ours: []string{"deadletter", ".", "shard", "lease", "internal/change", "internal/jitter", "internal/proof/sim/...", "store/memstore", "internal/previous", "window"}, sdk: true,
+		ours: []string{"internal/lock", "deadletter", ".", "shard", "lease", "internal/change", "internal/jitter", "internal/proof/sim/...", "store/memstore", "internal/previous", "window"}, sdk: true,
 	},
 	{pkg: "internal/proof/sim/model", why: "a Kinesis for the simulation; sharing code would share misunderstandings"},
 	{pkg: "internal/proof/sim/judge", why: "says what is wrong with what handlers did; it shares nothing with what it judges"},
@@ -209,6 +210,8 @@ var rows = []row{
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},
 	{pkg: "internal/proof/longform", why: "tells the tests of every change from those of the night; any test may import it"},
+	{pkg: "internal/lock", why: "the mutexes of the engine, and the order in which they may be taken"},
+	{pkg: "internal/proof/pooled", why: "compares objects that are used again with new ones; any test may import it"},
 	{pkg: "internal/proof/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/internal/proof/sim/model"
 	"github.com/weir-go/weir/lease"
@@ -14,16 +15,17 @@ import (
 
 // books are what the checks after each step compare with.
 type books struct {
-	home   map[judge.ID]string       // where each record was put
-	kept   map[string][]container    // what was put into each shard, in order
-	passed map[string]int            // how many of these the checkpoint has passed
-	at     map[epochOf]string        // which shard a lease was of, at an epoch
-	last   map[lease.Key]lease.Lease // as of the last look
-	view   leases                    // the same, in order
-	of     map[string]*life          // whose session is whose
-	ghosts map[string]bool           // sessions of which a beat came when their workers had gone
-	early  map[judge.ID]bool         // put before the application's start
-	pinned map[int64]bool            // the lives of streams in which it has started
+	home    map[judge.ID]string       // where each record was put
+	kept    map[string][]container    // what was put into each shard, in order
+	passed  map[string]int            // how many of these the checkpoint has passed
+	at      map[epochOf]string        // which shard a lease was of, at an epoch
+	last    map[lease.Key]lease.Lease // as of the last look
+	view    leases                    // the same, in order
+	of      map[string]*life          // whose session is whose
+	ghosts  map[string]bool           // sessions of which a beat came when their workers had gone
+	expired map[judge.ID]bool         // they have left the stream
+	early   map[judge.ID]bool         // put before the application's start
+	pinned  map[int64]bool            // the lives of streams in which it has started
 }
 
 // container is one record of the stream, which may hold many.
@@ -41,7 +43,7 @@ type epochOf struct {
 func newBooks() books {
 	return books{
 		home: map[judge.ID]string{}, kept: map[string][]container{}, passed: map[string]int{}, at: map[epochOf]string{},
-		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, ghosts: map[string]bool{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
+		last: map[lease.Key]lease.Lease{}, of: map[string]*life{}, ghosts: map[string]bool{}, expired: map[judge.ID]bool{}, early: map[judge.ID]bool{}, pinned: map[int64]bool{},
 	}
 }
 
@@ -87,6 +89,11 @@ func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 	if l.session != r.Session {
 		w.books.of[r.Session] = l
 	}
+	if w.isLoop() {
+		for i := range o.Held {
+			l.epochs[o.Held[i].Key] = o.Held[i].Epoch
+		}
+	}
 	limit := int64(float64(w.settings.failover) / l.of.rate * .9)
 	now := w.now()
 	if sent+limit <= now {
@@ -116,12 +123,23 @@ func (w *world) trusts(l *life, sent int64, r *lease.Report, o lease.Orders) {
 	l.trusted = t
 }
 
+// trusts reports whether the life may trust the lease of a batch.
+func (l *life) trusts(b *weir.Batch, now int64) bool {
+	epoch, held := l.trusted.held[lease.Key{Stream: b.Stream, Shard: b.Shard}]
+	return held && epoch == b.Epoch && l.trusted.until > now
+}
+
 // look compares the store with how it was.
 func (w *world) look(changed bool) {
 	if !changed {
 		return
 	}
-	v, err := w.store.View(context.Background(), "app", "")
+	for _, x := range w.apps {
+		if x != w {
+			x.unchangedBy(w)
+		}
+	}
+	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
 		w.breaks("the store cannot be looked at: %v", err)
 		return
@@ -149,6 +167,24 @@ func (w *world) look(changed bool) {
 				w.removed(w.books.last[key])
 				delete(w.books.last, key)
 			}
+		}
+	}
+}
+
+// unchangedBy checks that a call of another application has changed no lease of this one.
+func (w *world) unchangedBy(other *world) {
+	v, err := w.store.View(context.Background(), w.app, "")
+	if err != nil {
+		w.breaks("the store cannot be looked at: %v", err)
+		return
+	}
+	if len(v.Leases) != len(w.books.view) {
+		w.breaks("a call of %s leaves %s with %d leases of %d", other.app, w.app, len(v.Leases), len(w.books.view))
+		return
+	}
+	for i := range v.Leases {
+		if was := &w.books.view[i]; v.Leases[i].Key != was.Key || !same(was, &v.Leases[i]) {
+			w.breaks("a call of %s changes the lease %s of %s into %s", other.app, was, w.app, &v.Leases[i])
 		}
 	}
 }
@@ -200,7 +236,7 @@ func (w *world) overran(l *life, about string) {
 		return
 	}
 	for _, c := range l.parked {
-		if c.isUsers() && c.about == about && !c.gone.Load() {
+		if c.isUsers() && (c.about == about || w.isLoop()) && !c.gone.Load() {
 			w.judge.Fault(l.who, w.wall())
 			return
 		}
@@ -333,9 +369,14 @@ func (w *world) well() string {
 	if name := w.unpassed(); name != "" {
 		return fmt.Sprintf("the checkpoint of %s is not after its last record", name)
 	}
-	v, err := w.store.View(context.Background(), "app", "")
+	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
 		return err.Error()
+	}
+	if w.profile.Apart && w.profile.Older > 0 {
+		// A leader of the version before gives shards to workers that do not read them, again and
+		// again.
+		return ""
 	}
 	shares := map[*life]int{}
 	for _, wk := range w.workers {
@@ -379,7 +420,7 @@ func (w *world) well() string {
 	for _, n := range shares {
 		least, most = min(least, n), max(most, n)
 	}
-	if most-least > 1 && w.counts[ReaderStuck] == 0 && !w.opensLess() { // such a one is given less
+	if most-least > 1 && !w.profile.Apart && w.counts[ReaderStuck] == 0 && !w.opensLess() { // such a one is given less
 		return fmt.Sprintf("one worker has %d leases and another %d", most, least)
 	}
 	for _, s := range v.Workers {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -177,6 +178,8 @@ func (w *world) overdue() {
 	}
 	for _, st := range w.streams {
 		switch {
+		case w.profile.Apart && w.apart(st):
+			maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
 		case !st.named:
 			w.unnamed(st, led)
 		case w.now() >= w.learned(st):
@@ -373,19 +376,28 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		w.within(silent, s.failover+2*s.beat, what, say)
 	case "wished":
 		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
-		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)]), 3*s.beat, "wish, idle", say)
+		worked := owner.hindered.handles[about(l.Stream, l.Shard)]
+		if w.isLoop() { // what waits for its turn is not given up before that
+			for _, at := range owner.hindered.handles {
+				worked = max(worked, at)
+			}
+		}
+		w.within(max(d.since, owner.fromStore(), w.outage, owner.hindered.sink, worked), 3*s.beat, "wish, idle", say)
 	case "read":
 		since, left := w.judge.Waits(sh.Name)
 		if left == 0 || owner.stopping {
 			return
 		}
 		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
-		may := 2*s.beat + s.idle + retryMax + 2*time.Second
-		if w.killers != nil { // what others of the process try is waited for, and what nobody survives
+		may := 2*s.beat + s.idle + retryMax + 2*time.Second + w.crosses.waits()
+		if w.killers != nil || w.isLoop() { // what others of the process try is waited for, and what nobody survives
 			for _, worked := range owner.hindered.handles {
 				at = max(at, worked)
 			}
 			may += w.patience()
+			if w.killers != nil && w.letters == nil {
+				may += killerPause
+			}
 		}
 		// a consumer to find, a subscription that another has, and one that is refused for a while
 		if w.reading == weir.FanOut {
@@ -422,12 +434,19 @@ func (w *world) unsettled(wrong string) {
 			since = max(since, wk.life.began)
 		}
 	}
-	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience() + w.held()
+	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience() + w.held() + w.crosses.waits()
+	if w.killers != nil && w.letters == nil { // what has killed its worker is handled again after a pause
+		may += killerPause
+	}
 	if w.counts[ReaderStuck] > 0 || w.opensLess() {
 		may += 2 * s.stall
 	}
 	w.within(since, may, "well", func() string { return wrong })
 }
+
+// killerPause is longer than the pause before a record is handled again that has killed two workers
+// while they handled it by itself.
+const killerPause = 5 * time.Minute
 
 // readable reports whether a shard's parents are done, as far as the leases show.
 func (w *world) readable(l *lease.Lease, sh *model.Shard) bool {

@@ -167,7 +167,7 @@ func (w *world) listens(c *call) {
 
 // What may strike a call to the store, and which only some.
 var (
-	ofStore = []Fault{StoreFails, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
+	ofStore = []Fault{StoreFails, StorePanics, AnswerLost, StoreSilent, StoreSlow, StoreTwice, CrashBefore, CrashAfter}
 	ofView  = append(slices.Clone(ofStore), TornView)
 	ofApply = append(slices.Clone(ofStore), TornApply, ApplyBreaks)
 )
@@ -217,6 +217,8 @@ func (w *world) strikesStore(c *call, d dice, f Fault, there, back time.Duration
 	switch f {
 	case StoreFails:
 		w.after(there, func() { w.answer(c, reply{err: errStore}) })
+	case StorePanics:
+		w.after(there, func() { w.answer(c, reply{err: errPanics}) })
 	case AnswerLost:
 		w.after(there, func() { effect(); answer(reply{err: errStore}) })
 	case StoreSilent:
@@ -248,7 +250,7 @@ func (w *world) effect(c *call) (r reply) {
 	ctx := context.Background()
 	switch b := c.body.(type) {
 	case *beatCall:
-		o, err := w.store.Beat(ctx, "app", b.report)
+		o, err := w.store.Beat(ctx, w.app, b.report)
 		if r.err = err; b.plain {
 			b.orders = o
 		} else {
@@ -273,11 +275,11 @@ func (w *world) effect(c *call) (r reply) {
 			w.untouched(others)
 		}
 	case viewCall:
-		v, err := w.store.View(ctx, "app", b.since)
+		v, err := w.store.View(ctx, w.app, b.since)
 		r = reply{v, err}
 		w.leader = v.Leader.Session
 	case applyCall:
-		did, err := w.store.Apply(ctx, "app", b.actions)
+		did, err := w.store.Apply(ctx, w.app, b.actions)
 		r = reply{did, err}
 		for i, a := range b.actions {
 			if did[i] {
@@ -298,7 +300,7 @@ func (w *world) effect(c *call) (r reply) {
 			clear(w.sink.moved)
 		}
 	case leadCall:
-		won, err := w.store.Lead(ctx, "app", b.session, b.term)
+		won, err := w.store.Lead(ctx, w.app, b.session, b.term)
 		r = reply{won, err}
 		if b.session == "" {
 			c.life.hindered.resigned = w.now() + int64(2*w.settings.failover)
@@ -312,7 +314,7 @@ func (w *world) effect(c *call) (r reply) {
 			}
 		}
 	case leaveCall:
-		r.err = w.store.Leave(ctx, "app", b.report)
+		r.err = w.store.Leave(ctx, w.app, b.report)
 		w.look(true)
 	}
 	w.noteOf(c, " has effect", "")
@@ -335,7 +337,7 @@ func (w *world) tornView(c *call, there, later time.Duration, answer func(reply)
 	w.after(there, func() {
 		first := w.effect(c)
 		w.after(later, func() {
-			second, err := w.store.View(context.Background(), "app", "")
+			second, err := w.store.View(context.Background(), w.app, "")
 			v, ok := first.value.(lease.View)
 			if ok && err == nil {
 				v.Workers, v.Leader, v.Paused = second.Workers, second.Leader, second.Paused

@@ -19,8 +19,12 @@ type leftover struct {
 }
 
 // habitOf decides what a handler does before it succeeds or fails, nil for nothing.
-func (w *world) habitOf(c *call, b *weir.Batch) *habit {
-	if len(b.Records) == 0 {
+func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
+	n := len(ids)
+	if bad := w.badAt(ids); bad != nil {
+		n = bad.index // what comes after it is not done before it is
+	}
+	if n == 0 {
 		return nil
 	}
 	strikes := func(f Fault) bool {
@@ -29,18 +33,21 @@ func (w *world) habitOf(c *call, b *weir.Batch) *habit {
 	}
 	d := w.dice(c, "habit")
 	v := habit{early: d.chance(.5), dice: dice{d.next()}}
-	upTo := 1 + d.below(len(b.Records))
+	upTo := 1 + d.below(n)
 	if d.chance(.3) {
-		upTo = len(b.Records)
+		upTo = n
 	}
 	how, change := d.below(len(noters)), 1+d.below(len(changers)-1)
+	if w.crosses.has(featRecordForm) {
+		how %= 3 // those that do not wait, and cannot fail when the record is done
+	}
 	if strikes(HandlerChanges) {
 		v.change = change
 	}
 	if strikes(HandlerNotes) {
 		v.done, v.how = upTo, how
 	}
-	if strikes(HandlerLeaves) && !w.reuses { // which ends what a record is with the call
+	if strikes(HandlerLeaves) && !w.reuses && w.letters == nil && w.sink == nil { // which ends what a record is with the call
 		v.leaves = upTo
 	}
 	if strikes(HandlerConfuses) {
@@ -71,15 +78,30 @@ func (w *world) goesOn(c *call, h *handling) {
 	if h.saved != nil && f == "" { // as whoever hands it on does
 		f = HandlerFails
 	}
-	w.note(l, "handle goes on", c.about, c.n, string(f))
+	if f == "" && w.badAt(h.judge.IDs) != nil {
+		f = HandlerFails
+	}
+	if f == HandlerExits && l.pulls {
+		f = HandlerPanics
+	}
+	if w.crosses.has(featRecordForm) && h.done() > 0 && (f == HandlerFails || f == HandlerPanics || f == HandlerCancels) {
+		f = "" // or the failure would be one of the next record, which was not handed over
+	}
+	bad := (*badly)(nil)
+	if f == HandlerFails && w.crosses != nil {
+		if bad = w.badAt(h.judge.IDs); bad == nil || d.chance(.5) {
+			bad = w.failsSomewhere(&d, h.judge.IDs)
+		}
+	}
+	w.note(l, "handle goes on", c.about, c.n, string(f)+bad.String())
 	if before, after := w.crashes(c); before || after {
 		w.crash(l, string(CrashWaits))
 		return
 	}
 	took := d.often(0, time.Second)
-	v := verdict{kind: f}
+	v := verdict{kind: f, bad: bad}
 	if f == HandlerSlow {
-		took, v.kind = d.span(time.Second, longestHandler), ""
+		took, v.kind, v.bad = d.span(time.Second, longestHandler), "", w.badAt(h.judge.IDs)
 		w.judge.Fault(l.who, w.wall().Add(took))
 	}
 	w.after(took, func() {
@@ -91,13 +113,14 @@ func (w *world) goesOn(c *call, h *handling) {
 	})
 }
 
-// leaves notes what a call leaves that has failed.
-func (w *world) leaves(c *call, h *handling) {
+// leaves notes what a call leaves that has failed, having named the record before which so many are
+// done.
+func (w *world) leaves(c *call, h *handling, named int) {
 	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End}
 	if left.high = h.upTo; h.saved == nil {
 		left.low = h.upTo
 	}
-	left.low = max(left.low, left.noted(c.life.noted))
+	left.low = max(left.low, named, left.noted(c.life.noted))
 	left.high = max(left.high, left.low)
 	if left.low > 0 {
 		left.attempt = 1 // that failed at what is at the head now
@@ -125,7 +148,7 @@ func (w *world) follows(c *call, h *handling) {
 	delete(l.left, c.about)
 	h.attempt = b.Attempt
 	switch {
-	case len(ids) == 0 && !b.End:
+	case len(ids) == 0 && !b.End && !b.Idle:
 		w.breaks("%s is handed an empty batch of %s that is not its end", l.who, b.Shard)
 	case b.Attempt < 1 || (b.Attempt > 1) == b.FirstFailure.IsZero():
 		w.breaks("%s is handed %s with attempt %d, which failed first at %v", l.who, b.Shard, b.Attempt, b.FirstFailure)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
+	"github.com/weir-go/weir/lease"
 )
 
 // deaf decides whether a handler will ignore its context. It is called by the handler.
@@ -15,6 +16,14 @@ func (w *world) deaf(l *life, b *weir.Batch) bool {
 	}
 	d := roll(w.seed, "deaf "+l.String()+about(b.Stream, b.Shard), b.Epoch, uint64(len(b.Records)), uint64(time.Since(w.began)))
 	return d.chance(p)
+}
+
+// countsDeaf adds a call of a handler to the expected number of HandlerIgnores. The driver counts,
+// because handlers decide concurrently.
+func (w *world) countsDeaf() {
+	if !w.calm.Load() {
+		w.due[HandlerIgnores] += w.profile.Rates[HandlerIgnores]
+	}
 }
 
 // ofHandler is what may strike a handler; the last only one that has several records.
@@ -41,12 +50,13 @@ func (w *world) admitHandling(c *call, h *handling) {
 		if d.chance(.3) {
 			f = HandlerFails
 		}
-		w.note(l, "handle goes on", c.about, c.n, string(f))
+		bad := w.badAt(h.judge.IDs)
+		w.note(l, "handle goes on", c.about, c.n, string(f)+bad.String())
 		if before, after := w.crashes(c); before || after {
 			w.crash(l, string(CrashWaits))
 			return
 		}
-		w.after(d.often(0, time.Second), func() { w.answer(c, reply{value: verdict{kind: f}}) })
+		w.after(d.often(0, time.Second), func() { w.answer(c, reply{value: verdict{kind: f, bad: bad}}) })
 		return
 	}
 	b := h.batch
@@ -64,6 +74,11 @@ func (w *world) admitHandling(c *call, h *handling) {
 		}
 		h.judge.IDs = append(h.judge.IDs, id)
 	}
+	if w.isLoop() {
+		b.Epoch = l.epochs[lease.Key{Stream: b.Stream, Shard: b.Shard}]
+		h.judge.Epoch = b.Epoch
+		h.judge.Alive = func() bool { return !l.dead.Load() && !c.gone.Load() && l.trusts(b, w.now()) }
+	}
 	leased := w.books.shardAt(about(b.Stream, b.Shard), b.Epoch)
 	if len(h.judge.IDs) > 0 {
 		shard = w.books.home[h.judge.IDs[0]]
@@ -74,9 +89,12 @@ func (w *world) admitHandling(c *call, h *handling) {
 	}
 	h.judge.Shard, h.judge.Amid = shard, w.amid()
 	w.judge.Begin(h.judge, w.wall())
-	kills := w.hasInHand(l, c.about, h.judge.IDs)
-	if w.letters == nil && w.judge.Span == 0 { // what is given up, and what is handed over in parts, leaves nothing behind in one way
+	kills := w.hasInHand(l, h.hand(c.about), h.judge.IDs)
+	if w.isFollowed() {
 		w.follows(c, h)
+	}
+	if wrong := w.checkSize(b, w.settings.batch); wrong != "" {
+		w.breaks("%s is handed a batch of %s that %s", l.who, b.Shard, wrong)
 	}
 
 	took := time.Duration(0)
@@ -87,8 +105,9 @@ func (w *world) admitHandling(c *call, h *handling) {
 		took = d.often(0, 30*time.Millisecond)
 	}
 	v := verdict{}
+	w.countsDeaf()
 	kinds := ofHandler[:len(ofHandler)-1]
-	if len(b.Records) > 1 {
+	if len(b.Records) > 1 && (w.crosses == nil || w.crosses.has(featProgressed)) {
 		kinds = ofHandler
 	}
 	f := Fault("")
@@ -106,14 +125,23 @@ func (w *world) admitHandling(c *call, h *handling) {
 		w.judge.Fault(l.who, w.wall().Add(took))
 	case HandlerFails, HandlerPanics, HandlerStops:
 		v.kind = f
+		if f == HandlerFails && w.crosses != nil && len(h.judge.IDs) > 0 {
+			v.bad = w.failsSomewhere(&d, h.judge.IDs)
+		}
 	case Checkpoints:
 		v.checkpoint = 1 + d.below(len(b.Records)-1)
+		if bad := w.badAt(h.judge.IDs); bad != nil && bad.index < v.checkpoint {
+			v.checkpoint, v.bad = 0, bad
+		}
 	}
-	if f == "" {
-		v.habit = w.habitOf(c, b)
+	if f == "" && !w.isLoop() {
+		v.habit = w.habitOf(c, b, h.judge.IDs)
 	}
 	if f == "" || f == HandlerSlow || f == HandlerIgnores {
 		v.bad = w.badAt(h.judge.IDs)
+		if v.habit != nil && w.crosses != nil { // the end of the habit is to fail at it
+			v.bad = nil
+		}
 	}
 	if kills {
 		f, v = CrashInHandler, verdict{}
@@ -125,11 +153,12 @@ func (w *world) admitHandling(c *call, h *handling) {
 	if b.End {
 		what += " END"
 	}
+	what += v.bad.String()
 	w.note(l, "handle", c.about, c.n, what)
 	w.after(took, func() {
 		if f == CrashInHandler {
 			if kills {
-				w.killsOneMore(h.judge.IDs)
+				w.killsOneMore(h)
 			}
 			w.crash(l, string(f))
 			return
@@ -152,28 +181,54 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	case v.habit != nil:
 		if v.habit.done > 0 {
 			w.judge.Noted(h.judge, v.habit.done, w.wall())
+			w.takes(h, v.habit.done)
 		}
 		return // it goes on
+	case v.bad != nil && c.life.pulls: // nobody takes its word for it
 	case v.bad != nil:
+		named := 0
 		if v.bad.named() {
-			w.judge.Noted(h.judge, v.bad.index, w.wall())
+			named = v.bad.index
+			w.judge.Noted(h.judge, named, w.wall())
+			w.takes(h, named)
 		}
 		w.fails(h, v.bad)
+		if w.isFollowed() {
+			w.leaves(c, h, named)
+		}
 	case v.kind == HandlerStops, v.kind == HandlerExits:
 		c.life.stopping = true
 	case v.kind == "":
 		w.judge.Done(h.judge, n, w.wall())
 		w.takes(h, n)
-		if !c.life.pulls { // who says later what is done
+		// A function that pulls reports later what is done. A loop does not learn that its term is
+		// over, and has started again since.
+		if !c.life.pulls && (!w.isLoop() || h.judge.Alive() && c.life.fromStore() < c.sent) {
 			w.judge.Acked(h.judge, n)
 		}
 	case c.life.pulls: // it asks the sink again
 	default:
 		w.fails(h, nil)
 		if w.judge.Span == 0 {
-			w.leaves(c, h)
+			w.leaves(c, h, 0)
 		}
 	}
 	w.judge.Ended(h.judge)
-	w.hasInHand(c.life, c.about, nil)
+	w.hasInHand(c.life, h.hand(c.about), nil)
+}
+
+// hand is what tells the calls of a shard apart whose records are in hand at one time.
+func (h *handling) hand(about string) hand {
+	of := hand{about: about}
+	if len(h.judge.IDs) > 0 {
+		of.key = h.judge.IDs[0].Key
+	}
+	return of
+}
+
+// isFollowed reports whether each call of a handler is held to what the call before it has left.
+// What is given up, and what is handed over in parts or by single records, leaves nothing behind in
+// one way.
+func (w *world) isFollowed() bool {
+	return w.letters == nil && w.judge.Span == 0 && !w.crosses.has(featRecordForm) && !w.isLoop() && !w.crosses.has(featSuspects)
 }

@@ -21,12 +21,13 @@ func (w *world) admitEmission(c *call, e *emission) {
 		w.breaks("%s: %s", l.who, wrong)
 		return
 	}
-	e.judge = &judge.Batch{Worker: l.who, Shard: of, Epoch: r.Term.Epoch, IDs: ids, End: r.End, Unordered: w.windows.payload != nil, Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
+	e.judge = &judge.Batch{Worker: l.who, Shard: of, Epoch: r.Term.Epoch, IDs: ids, End: r.End, Unordered: w.windows.payload != nil, Amid: w.amid(), Alive: func() bool { return !l.dead.Load() && c.ctx.Err() == nil }}
 	w.judge.Begin(e.judge, w.wall())
 
 	took := d.often(0, 300*time.Millisecond)
 	before, after := w.crashes(c)
 	f := Fault("")
+	w.countsDeaf()
 	if c.deaf {
 		if w.strikes(HandlerIgnores, c.id(HandlerIgnores)) {
 			f = HandlerIgnores
@@ -94,7 +95,7 @@ func (w *world) keepResults(c *call, e *emission) error {
 			return errFenced
 		case at.IsEnd(), at.Compare(r.UpTo) >= 0 && at.Compare(r.From) > 0 && !r.End:
 			return nil // it is there already
-		case !at.IsZero() && at.Compare(r.From) < 0:
+		case !at.IsZero() && at.Compare(r.From) < 0 && !w.loosely():
 			w.breaks("%s moves the sink from %s on, which has %s up to %s only", e.judge.Worker, r.From, c.about, at)
 			return errSink
 		case at.Compare(r.From) > 0: // an earlier owner ended in the middle after this one had asked

@@ -6,6 +6,7 @@ type Fault string
 // What may become of a call to the store.
 const (
 	StoreFails  Fault = "store fails"        // with an error, and nothing happened
+	StorePanics Fault = "store panics"       // and nothing happened
 	AnswerLost  Fault = "store answer lost"  // with an error, though it happened
 	StoreSilent Fault = "store silent"       // no answer; it happens late, or never
 	StoreSlow   Fault = "store slow"         // up to 8 s

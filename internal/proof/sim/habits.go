@@ -143,9 +143,9 @@ func inTurn(d *dice, n int, f func(i int) error) error {
 func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit) error {
 	where := about(b.Stream, b.Shard)
 	records, d := slices.Clone(b.Records), v.dice // what the handler works with
-	second := &handling{batch: b, judge: h.judge, habit: v, upTo: v.done, attempt: h.attempt}
+	second := &handling{batch: b, judge: h.judge, habit: v, upTo: v.done, attempt: h.attempt, positions: h.positions, about: h.about}
 	if v.confuses {
-		second.wrong = l.kept.confuse(b)
+		second.wrong = l.kept.confuse(b, l.w.letters != nil || l.w.crosses.has(featSuspects) || l.w.crosses.has(featRecordForm))
 	}
 	if v.keeps {
 		own := records
@@ -171,7 +171,11 @@ func (l *life) follow(ctx context.Context, b *weir.Batch, h *handling, v *habit)
 	if r.err != nil {
 		return r.err
 	}
-	return r.value.(verdict).end()
+	end := r.value.(verdict)
+	if end.bad != nil {
+		return end.bad.fail(records)
+	}
+	return end.end()
 }
 
 // late is the call of a goroutine that a handler has left behind.
@@ -248,7 +252,8 @@ func (k *kept) changed() string {
 }
 
 // confuse notes progress with records that are not of the batch, and says which were accepted.
-func (k *kept) confuse(b *weir.Batch) string {
+// inParts says that an earlier batch may be a part of what this one is a part of.
+func (k *kept) confuse(b *weir.Batch, inParts bool) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	last := b.Records[len(b.Records)-1]
@@ -256,7 +261,7 @@ func (k *kept) confuse(b *weir.Batch) string {
 		switch other := r.Stream() != b.Stream || r.Shard() != b.Shard; {
 		case other && b.Done(r) == nil:
 			return fmt.Sprintf("Done of %s is accepted in a batch of %s", r.ID(), about(b.Stream, b.Shard))
-		case !other && last.Position().Compare(r.Position()) > 0 && k.over[i].Done(last) == nil:
+		case !other && !inParts && last.Position().Compare(r.Position()) > 0 && k.over[i].Done(last) == nil:
 			return fmt.Sprintf("Done of %s is accepted in an earlier batch", last.ID())
 		}
 	}

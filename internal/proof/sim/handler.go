@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/aggregate"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 )
 
@@ -20,6 +21,17 @@ type handling struct {
 	habit   *habit // nil in the first half
 	wrong   string // what the handler has found to be wrong
 	attempt int    // that the batch said, before the handler changed it
+	// of the records, before the handler changed them; only with a sink
+	positions []weir.Position
+	about     string // which shard
+}
+
+// done is how many records the handler has certainly said to be done.
+func (h *handling) done() int {
+	if h.saved != nil {
+		return 0
+	}
+	return h.upTo
 }
 
 // verdict is what a handler is to do.
@@ -34,8 +46,14 @@ var errHandler = errors.New("sim: the handler failed")
 
 // handle is every worker's handler. It does what the driver says.
 func (l *life) handle(ctx context.Context, b *weir.Batch) error {
+	if !l.reads(b.Stream) {
+		l.w.gate.tell(&call{life: l, op: "strays", ctx: l.ctx, body: b.Stream})
+	}
 	h := &handling{batch: b, wrong: l.kept.changed()}
-	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: l.w.deaf(l, b)}
+	if l.w.sink != nil {
+		h.positions, h.about = positionsOf(b.Records), about(b.Stream, b.Shard)
+	}
+	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: !l.w.isLoop() && l.w.deaf(l, b)}
 	r := l.w.gate.wait(c)
 	if r.err != nil {
 		return r.err
@@ -45,15 +63,18 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 		return l.follow(ctx, b, h, v.habit)
 	}
 	if v.bad != nil {
-		return v.bad.err(b.Records)
+		return v.bad.fail(b.Records)
 	}
 	if v.checkpoint > 0 {
 		err := b.Checkpoint(ctx, b.Records[v.checkpoint-1])
-		r = l.w.gate.wait(&call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint, attempt: h.attempt}})
+		r = l.w.gate.wait(&call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: &handling{batch: b, judge: h.judge, saved: err, upTo: v.checkpoint, attempt: h.attempt, positions: h.positions, about: h.about}})
 		if r.err != nil {
 			return r.err
 		}
 		v = r.value.(verdict)
+		if v.bad != nil {
+			return v.bad.fail(b.Records)
+		}
 	}
 	return v.end()
 }
@@ -75,8 +96,22 @@ func (v verdict) end() error {
 	return nil
 }
 
-// idOf reads what Put wrote.
+func positionsOf(records []weir.Record) []weir.Position {
+	all := make([]weir.Position, len(records))
+	for i, r := range records {
+		all[i] = r.Position()
+	}
+	return all
+}
+
+// idOf reads what Put wrote, of an aggregate its first record.
 func idOf(data []byte) (judge.ID, bool) {
+	if len(data) > 0 && data[0] == 0xf3 {
+		var all aggregate.Aggregate
+		if ok, err := all.Parse(data); ok && err == nil && all.Len() > 0 {
+			data = all.Record(0).Data()
+		}
+	}
 	end := strings.IndexByte(string(data[:min(len(data), 64)]), '|')
 	if end < 0 {
 		return judge.ID{}, false

@@ -16,6 +16,7 @@ type killers struct {
 	after  int                 // Options.SuspectAfter
 	inHand map[hand][]judge.ID // what handlers are at work with
 	alone  map[judge.ID]int    // workers that crashed with it alone in hand, of its shard
+	only   judge.ID            // the one record that kills; only with a sink
 	killed map[judge.ID]int    // workers, by the first record of those in hand that kills
 	ended  map[string]bool     // sessions
 	// what workers said that they would try, a record by itself
@@ -30,10 +31,11 @@ type trial struct {
 	record  shard.Position
 }
 
-// hand is a handler of a shard of one life.
+// hand is a call of a handler of one life: of a shard, and of a key of it.
 type hand struct {
 	life  *life
 	about string
+	key   string
 }
 
 func (w *world) makeKillers() {
@@ -58,19 +60,34 @@ func (w *world) kills(id judge.ID) bool {
 	if w.killers == nil {
 		return false
 	}
+	if w.letters == nil && w.killers.killed[id] >= w.killers.after { // or it would do so for ever
+		return false
+	}
 	d := roll(w.seed, "kills "+id.String())
-	return d.chance(.01)
+	if !d.chance(.01) {
+		return false
+	}
+	// With a sink what was given up comes again, and of two such records one after the other none
+	// is known for long enough. Where nothing is given up the pauses grow with each that kills.
+	if w.sink == nil && w.letters != nil {
+		return true
+	}
+	if w.killers.only == (judge.ID{}) {
+		w.killers.only = id
+	}
+	return w.killers.only == id
 }
 
 // hasInHand notes what a handler has in hand, nil when it returns, and reports whether one of these
 // records is to end it.
-func (w *world) hasInHand(l *life, about string, ids []judge.ID) (kills bool) {
+func (w *world) hasInHand(l *life, of hand, ids []judge.ID) (kills bool) {
 	if w.killers == nil {
 		return false
 	}
-	delete(w.killers.inHand, hand{l, about})
+	of.life = l
+	delete(w.killers.inHand, of)
 	if len(ids) > 0 {
-		w.killers.inHand[hand{l, about}] = ids
+		w.killers.inHand[of] = ids
 	}
 	for _, id := range ids {
 		kills = kills || w.kills(id)
@@ -79,7 +96,8 @@ func (w *world) hasInHand(l *life, about string, ids []judge.ID) (kills bool) {
 }
 
 // killsOneMore notes that a worker dies of a record, and that it must not be one too many.
-func (w *world) killsOneMore(ids []judge.ID) {
+func (w *world) killsOneMore(h *handling) {
+	ids := h.judge.IDs
 	i := slices.IndexFunc(ids, w.kills)
 	if i < 0 {
 		return
@@ -88,7 +106,8 @@ func (w *world) killsOneMore(ids []judge.ID) {
 	// Beside those that are to die: each time that the position had not been saved when they did,
 	// others were tried in the same process, or what was noted did not come through.
 	if k.killed[ids[i]]++; k.killed[ids[i]] > k.after+1+mostMore {
-		w.breaks("%s has killed %d workers, and is handed over still", ids[i], k.killed[ids[i]])
+		l := w.books.last[lease.Key{Stream: h.batch.Stream, Shard: h.batch.Shard}]
+		w.breaks("%s has killed %d workers, and is handed over still (%d in a batch): %s is noted of %s", ids[i], k.killed[ids[i]], len(ids), l.Deaths, &l)
 	}
 }
 
@@ -101,9 +120,15 @@ func (w *world) mourn(l *life) {
 	if k == nil {
 		return
 	}
+	others := map[string]int{} // records in hand by shard
 	for h, ids := range k.inHand {
 		if h.life == l {
-			if len(ids) == 1 {
+			others[h.about] += len(ids)
+		}
+	}
+	for h, ids := range k.inHand {
+		if h.life == l {
+			if others[h.about] == 1 {
 				k.alone[ids[0]]++
 			}
 			delete(k.inHand, h)
@@ -133,7 +158,7 @@ func (w *world) trials(l *life, session string, progress []lease.Progress) {
 // diedTrying reports whether a worker crashed that was about to try a record, or was taken for dead
 // because its beats did not come through.
 func (w *world) diedTrying(shardOf, position string) bool {
-	v, err := w.store.View(context.Background(), "app", "")
+	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
 		w.breaks("%v", err)
 	}

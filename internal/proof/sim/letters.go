@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -27,12 +28,14 @@ type owned struct {
 	judge.ID
 }
 
-type failures struct{ head, alone, rejected, all int }
+type failures struct{ head, alone, rejected, all, untried int }
 
 // badly is how a handler fails at a record, and names it or not.
 type badly struct {
 	index int // in the batch
 	how   int
+	n     int // records from index on that are left out because of their age
+	wraps int // how the error is wrapped
 }
 
 // The ways in which a handler fails at a record.
@@ -41,12 +44,58 @@ const (
 	names
 	rejects
 	rejectsByName
-	waysToFail
+	waysToFail // of the profiles that cross no features
+	leavesOut
+)
+
+// The ways in which what a handler returns is wrapped.
+const (
+	bare = iota
+	withText
+	joined
+	joinedLater // with an error that names a later record
+	rejectedInside
+	panicking // the handler panics with the error
+	wraps
 )
 
 var errBad = errors.New("sim: a bad record")
 
-func (f *badly) named() bool { return f.how == names || f.how == rejectsByName }
+func (f *badly) named() bool { return f.how == names || f.how == rejectsByName || f.how == leavesOut }
+
+// String describes the failure for the history.
+func (f *badly) String() string {
+	if f == nil {
+		return ""
+	}
+	how := [...]string{"without a word", "by name", "rejected", "rejected by name", "", "too old"}[f.how]
+	return fmt.Sprintf(" at %d, %s (%d, %d)", f.index, how, f.n, f.wraps)
+}
+
+// rejects reports whether the handler says that the record can never succeed.
+func (f *badly) rejects() bool { return f.how == rejects || f.how == rejectsByName }
+
+// fail ends a handler's call at one of the records that it got.
+func (f *badly) fail(records []weir.Record) error {
+	err := f.err(records)
+	switch f.wraps {
+	case withText:
+		return fmt.Errorf("sim: wrapped: %w", err)
+	case joined:
+		return errors.Join(errHandler, err)
+	case joinedLater:
+		if f.named() && f.index+1 < len(records) {
+			return errors.Join(weir.FailedAt(records[len(records)-1], errBad), err)
+		}
+	case rejectedInside:
+		if f.how == rejectsByName {
+			return weir.FailedAt(records[f.index], fmt.Errorf("sim: %w", weir.Reject(errBad)))
+		}
+	case panicking:
+		panic(err)
+	}
+	return err
+}
 
 // err is what the handler returns, for the records that it got.
 func (f *badly) err(records []weir.Record) error {
@@ -57,6 +106,8 @@ func (f *badly) err(records []weir.Record) error {
 		return weir.Reject(errBad)
 	case rejectsByName:
 		return weir.Reject(weir.FailedAt(r, errBad))
+	case leavesOut:
+		return weir.TooOld(r, f.n, errBad)
 	}
 	return errBad
 }
@@ -70,7 +121,15 @@ func (w *world) makeLetters() {
 	w.letters = &letters{failed: map[owned]*failures{}, ids: map[judge.ID]string{}, again: map[owned]bool{}}
 	p := &w.letters.policy
 	p.Attempts, p.Bisect, p.Patience, p.PerMinute = 1+d.below(4), d.chance(.6), -1, -1
-	if d.chance(.4) {
+	if c := w.crosses; c != nil {
+		p.Bisect = c.has(featBisect)
+		if !c.has(featAttempts) {
+			p.Attempts = 0
+		}
+		if c.has(featMaxAge) {
+			p.MaxAge = d.span(time.Second, time.Minute)
+		}
+	} else if d.chance(.4) {
 		p.MaxAge = d.span(time.Second, time.Minute)
 	}
 	if d.chance(.5) {
@@ -86,7 +145,30 @@ func (w *world) patience() time.Duration {
 	if w.letters == nil {
 		return 0
 	}
-	return max(w.letters.policy.Patience, 0) + retryMax
+	p := &w.letters.policy
+	d := max(p.Patience, 0) + retryMax
+	if p.Attempts == 0 { // nothing but its age has a record given up
+		d += p.MaxAge + w.skewed()
+	}
+	return d
+}
+
+// lastingWays are the ways in which handlers may fail at a record each time: with these it is given
+// up in the end.
+func (w *world) lastingWays() []int {
+	p := &w.letters.policy
+	var ways []int
+	for _, how := range w.crosses.ways {
+		ends := p.Attempts > 0 || p.MaxAge > 0
+		switch how {
+		case rejects, rejectsByName, leavesOut:
+			ends = true
+		}
+		if ends {
+			ways = append(ways, how)
+		}
+	}
+	return ways
 }
 
 // badAt decides whether one of the records is one that handlers always fail at, and how.
@@ -96,27 +178,46 @@ func (w *world) badAt(ids []judge.ID) *badly {
 	}
 	for i, id := range ids {
 		if d := roll(w.seed, "bad "+id.String()); d.chance(.03) {
-			return &badly{i, d.below(waysToFail)}
+			bad := &badly{index: i, how: d.below(waysToFail)}
+			if w.crosses != nil {
+				ways := w.lastingWays()
+				if len(ways) == 0 {
+					return nil
+				}
+				bad.how, bad.wraps, bad.n = ways[d.below(len(ways))], d.below(wraps), 1
+			}
+			return bad
 		}
 	}
 	return nil
 }
 
-// fails notes that a handler's call failed; bad is nil if it did by chance.
+// fails notes that a handler's call failed; bad is nil if the handler says nothing of a record.
 func (w *world) fails(h *handling, bad *badly) {
 	s := w.letters
 	if s == nil || h.judge.Stale {
 		return
 	}
-	from, alone, rejected := 0, len(h.judge.IDs) == 1, false
+	from := h.done()
+	alone, rejected, untried := len(h.judge.IDs)-from == 1, false, 0
 	if bad != nil {
-		rejected = bad.how == rejects || bad.how == rejectsByName
-		if bad.named() {
+		rejected = bad.rejects()
+		if bad.named() && bad.index >= from {
 			from, alone = bad.index, true
+			if bad.how == leavesOut {
+				untried = bad.n
+			}
 		}
 	}
 	for i, id := range h.judge.IDs[from:] {
 		f := s.of(h.judge.Worker, h.judge.Epoch, id)
+		if i < untried {
+			f.untried++
+			continue
+		}
+		if untried > 0 {
+			break
+		}
 		f.all++
 		if rejected {
 			f.rejected++
@@ -218,10 +319,13 @@ func (w *world) checkLetters(l *life, all []deadletter.Letter) {
 			calls = f.alone
 		}
 		switch was, known := s.ids[id]; {
+		case letter.App != w.app:
+			w.breaks("a worker of %s puts a letter of %s", w.app, letter.App)
 		case known && was != letter.ID:
 			w.breaks("the letters of %s have the IDs %s and %s", id, was, letter.ID)
 		case letter.Together != len(all):
 			w.breaks("a letter of %s says that %d were given up together, of %d", id, letter.Together, len(all))
+		case letter.Reason == deadletter.Age && f.untried > 0: // the handler has said so
 		case letter.Attempts > calls || letter.Attempts < 1:
 			w.breaks("the letter of %s says %d attempts, of %d calls that failed at it", id, letter.Attempts, calls)
 		case letter.Reason == deadletter.Attempts && letter.Attempts < p.Attempts:
@@ -244,12 +348,13 @@ func (w *world) skewed() time.Duration { return w.skew.Abs() + time.Second }
 // keepLetters notes that letters are durable, of which their worker has not heard yet.
 func (w *world) keepLetters(l *life, all []deadletter.Letter) {
 	s := w.letters
+	w.judge.Moving = w.amid()
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
 		s.ids[id] = letter.ID
 		s.kept++
 		of := owned{l.who, letter.Epoch, id}
-		w.judge.GivenUp(l.who, letter.Epoch, id, s.again[of], w.wall())
+		w.judge.GivenUp(l.who, letter.Epoch, id, s.again[of] || w.sink != nil, w.wall())
 		s.again[of] = true
 	}
 }
@@ -259,7 +364,9 @@ func (w *world) heardLetters(l *life, all []deadletter.Letter) {
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
 		delete(w.letters.again, owned{l.who, letter.Epoch, id})
-		w.judge.Acked(&judge.Batch{IDs: []judge.ID{id}}, 1)
+		if w.sink == nil { // which has no place for it: its position may be before it
+			w.judge.Acked(&judge.Batch{IDs: []judge.ID{id}}, 1)
+		}
 	}
 }
 
@@ -274,7 +381,7 @@ func (w *world) sawLetters() {
 		}
 	}
 	for id := range w.books.home {
-		if w.filters.drops(id) {
+		if w.filters.drops(id) || w.judge.Exempted(id) {
 			continue
 		}
 		if (w.badAt([]judge.ID{id}) != nil || w.kills(id)) && w.letters.ids[id] == "" {

@@ -31,16 +31,18 @@ type worker struct {
 
 // life is one start of a worker, until Run returns or it crashes.
 type life struct {
-	w      *world
-	of     *worker
-	index  int // of all lives, in order
-	who    judge.Worker
-	began  int64
-	ctx    context.Context
-	cancel context.CancelFunc
-	dead   atomic.Bool
-	counts map[string][]counted // calls, by what they are about
-	parked []*call              // in no order
+	w        *world
+	of       *worker
+	index    int // of all lives, in order
+	who      judge.Worker
+	began    int64
+	ctx      context.Context
+	cancel   context.CancelFunc
+	dead     atomic.Bool
+	consumer *weir.Consumer
+	counted  weir.Counts          // as of the last step
+	counts   map[string][]counted // calls, by what they are about
+	parked   []*call              // in no order
 
 	stopping bool
 	goodbye  bool          // it says goodbye, or has: it beats no more
@@ -55,14 +57,17 @@ type life struct {
 	unread   int64         // and what anybody asks of Kinesis
 	trusted  trusted
 	session  string // as the store knows it
+	farewell bool   // the last call of Leave succeeded
+	unheard  bool   // … or failed
 	heard    bool   // a beat of it was answered
 	hindered hindered
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
 	// records up to which a goroutine noted progress after its call, and at which epoch
-	noted map[judge.ID]uint64
-	kept  kept
-	tries tries
-	pins  map[string]int64 // when it last learned which shards are open, by stream
+	noted  map[judge.ID]uint64
+	kept   kept
+	tries  tries
+	epochs map[lease.Key]uint64 // of the leases that it last held; only where it is a loop
+	pins   map[string]int64     // when it last learned which shards are open, by stream
 }
 
 // retryMax bounds the pause after a failure.
@@ -119,13 +124,14 @@ func (l *life) unparkAll() {
 func (w *world) start(of *worker) {
 	of.lifes++
 	l := &life{
-		w: w, of: of, index: len(w.lives), who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
+		w: w, of: of, index: w.begun, who: judge.Worker{Name: of.name, Life: of.lifes}, began: w.now(),
 		counts: map[string][]counted{}, done: make(chan struct{}), hindered: newHindered(), pins: map[string]int64{},
-		left: map[string]*leftover{}, noted: map[judge.ID]uint64{},
+		left: map[string]*leftover{}, noted: map[judge.ID]uint64{}, epochs: map[lease.Key]uint64{},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	of.life = l
 	w.lives = append(w.lives, l)
+	w.begun++
 	st, version := lease.Store(store{l}), ""
 	if older := roll(w.seed, "version "+l.who.String()); older.chance(w.profile.Older) {
 		l.older = true
@@ -139,6 +145,7 @@ func (w *world) start(of *worker) {
 		}),
 	})
 	c, err := weir.New(client, st, w.options(of, l))
+	l.consumer = c
 	if err != nil {
 		w.breaks("the options of a worker are refused: %v", err)
 		return
@@ -154,9 +161,13 @@ func (w *world) start(of *worker) {
 		}
 		l.pulls = true
 		run = func() error { return c.RunShards(l.ctx, h) }
-	case w.sink != nil:
+	case w.sink != nil, w.crosses.has(featOpenForm), w.crosses.has(featPullForm):
 		h := l.shardHandlers()
 		run = func() error { return c.RunShards(l.ctx, h) }
+	case w.crosses.has(featRecordForm):
+		run = func() error { return c.Run(l.ctx, weir.HandlerFunc(l.eachRecord)) }
+	case w.isLoop():
+		run = func() error { return l.loop(c) }
 	}
 	go func() {
 		err := run()
@@ -181,14 +192,16 @@ func (w *world) options(of *worker, l *life) weir.Options {
 		give = w.letters.policy
 		give.To = deadletter.Func(l.put)
 	}
-	return weir.Options{
-		App: "app", Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
+	opts := weir.Options{
+		App: w.app, Stream: firstStream, StreamsFunc: names, Worker: l.who.String(), Logger: l.logger(),
 		Start: w.starts, Reading: w.reading, ReuseBuffers: w.reuses, Expired: o.expired, Batch: o.batch, MaxMemory: 16 << 20,
 		BeatInterval: by(o.beat), FailoverAfter: by(o.failover), HandoffTimeout: by(o.handoff), StopTimeout: by(o.stop),
 		StallAfter: by(o.stall), HandlerTimeout: by(o.handler), ListInterval: by(o.list), IdleInterval: by(o.idle),
 		RetryMin: by(100 * time.Millisecond), RetryMax: by(retryMax),
 		GiveUp: give, Filter: w.filter(), Parallel: w.parallel, SuspectAfter: w.suspectAfter(), Events: l.hooks(),
 	}
+	w.crosses.options(&opts, by)
+	return opts
 }
 
 // crash ends a life at once: nothing of it reaches anything any more.
@@ -237,13 +250,36 @@ func (w *world) returned(l *life, err error) {
 		}
 	}
 	l.trusted = trusted{}
+	if l.unheard && !errors.Is(err, weir.ErrNotReleased) && !errors.Is(err, weir.ErrNotSaved) {
+		w.holdsNothing(l, err)
+	}
 	switch {
 	case err != nil && !l.heard && strings.Contains(err.Error(), "stopped before the store had answered"):
+	case errors.Is(err, weir.ErrNotSaved), errors.Is(err, weir.ErrNotReleased): // the store did not answer its last call
+		if l.farewell && errors.Is(err, weir.ErrNotReleased) {
+			w.breaks("Run of %s has returned %v although the store took in its farewell", l.who, err)
+		}
 	case err == nil, errors.Is(err, errStop), w.profile.Rates[HandlerExits] > 0 && strings.Contains(err.Error(), "ended its goroutine"), errors.Is(err, weir.ErrAbandoned), errors.Is(err, weir.ErrStreamNotFound) && w.profile.Rates[Recreate] > 0:
 	default:
 		w.breaks("Run of %s has returned %v", l.who, err)
 	}
 	w.ends(l)
+}
+
+// holdsNothing breaks if Run returned without an error about its leases, and the store still has
+// some as its.
+func (w *world) holdsNothing(l *life, err error) {
+	v, failed := w.store.View(context.Background(), "app", "")
+	if failed != nil {
+		w.breaks("looking at the store: %v", failed)
+		return
+	}
+	for _, lease := range v.Leases {
+		if l.session != "" && lease.Owner == l.session {
+			w.breaks("Run of %s has returned %v, and the store has %s as its", l.who, err, lease.Key)
+			return
+		}
+	}
 }
 
 var errStop = errors.New("sim: a handler asked to stop")
@@ -288,16 +324,34 @@ func asked[T any](c *call) (T, error) {
 	return v, r.err
 }
 
+// names notes an application that the life names to the store, if it is not its own.
+func (l *life) names(app string) {
+	if app != l.w.app {
+		l.w.foreign.Store(&app)
+	}
+}
+
+var errPanics = errors.New("sim: the store panics")
+
+// unlessPanics returns err, unless that says that the store panics.
+func unlessPanics(err error) error {
+	if errors.Is(err, errPanics) {
+		panic(err)
+	}
+	return err
+}
+
 // The methods of [lease.Store]. A store that is asked by somebody who has crashed says that all is
 // over.
 
 func (s store) Abilities() lease.Abilities { return s.l.w.store.Abilities() }
 
-func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.Orders, error) {
+func (s store) Beat(ctx context.Context, app string, report lease.Report) (lease.Orders, error) {
+	s.l.names(app)
 	b := s.l.w.gate.newBeat()
 	b.report, b.call = report, call{life: s.l, op: "beat", ctx: ctx, body: b, deaf: true}
 	r := s.l.w.gate.wait(&b.call)
-	o, err := b.answered(r), r.err
+	o, err := b.answered(r), unlessPanics(r.err)
 	if b.spent {
 		s.l.w.gate.freeBeat(b)
 	}
@@ -307,24 +361,32 @@ func (s store) Beat(ctx context.Context, _ string, report lease.Report) (lease.O
 	return o, err
 }
 
-func (s store) View(ctx context.Context, _, since string) (lease.View, error) {
-	return ask[lease.View](ctx, s, "view", viewCall{since})
+func (s store) View(ctx context.Context, app, since string) (lease.View, error) {
+	s.l.names(app)
+	v, err := ask[lease.View](ctx, s, "view", viewCall{since})
+	return v, unlessPanics(err)
 }
 
-func (s store) Apply(ctx context.Context, _ string, actions []lease.Action) ([]bool, error) {
-	return ask[[]bool](ctx, s, "apply", applyCall{actions})
+func (s store) Apply(ctx context.Context, app string, actions []lease.Action) ([]bool, error) {
+	s.l.names(app)
+	v, err := ask[[]bool](ctx, s, "apply", applyCall{actions})
+	return v, unlessPanics(err)
 }
 
-func (s store) Lead(ctx context.Context, _, session string, term uint64) (bool, error) {
-	return ask[bool](ctx, s, "lead", leadCall{session, term})
+func (s store) Lead(ctx context.Context, app, session string, term uint64) (bool, error) {
+	s.l.names(app)
+	v, err := ask[bool](ctx, s, "lead", leadCall{session, term})
+	return v, unlessPanics(err)
 }
 
-func (s store) Leave(ctx context.Context, _ string, r lease.Report) error {
+func (s store) Leave(ctx context.Context, app string, r lease.Report) error {
+	s.l.names(app)
 	_, err := ask[any](ctx, s, "leave", leaveCall{r})
 	if errors.Is(err, errDead) {
 		return nil
 	}
-	return err
+	s.l.farewell, s.l.unheard = err == nil, err != nil
+	return unlessPanics(err)
 }
 
 func (l *life) String() string { return fmt.Sprint(l.who) }

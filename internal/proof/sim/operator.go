@@ -81,11 +81,12 @@ func (w *world) startSoon(of *worker, d time.Duration) {
 // that its parents' leases do not show to be ended.
 func (o *operator) look() {
 	w := o.w
-	view, err := w.store.View(context.Background(), "app", "")
+	view, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
 		w.breaks("the store cannot be looked at: %v", err)
 		return
 	}
+	view.Leases = slices.DeleteFunc(view.Leases, func(l lease.Lease) bool { return l.Stream != o.st.name })
 	if len(view.Leases) == 0 { // the command says so, and ends
 		w.operator = nil
 		return
@@ -100,8 +101,18 @@ func (o *operator) look() {
 			o.choose(view.Leases, listed.Now)
 		}
 		steps, err := change.Reset(listed, view.Leases, o.wish)
+		if err != nil && w.profile.Rates[Trim] > 0 && !slices.ContainsFunc(listed.Shards, func(s shard.Shard) bool { return s.ID == o.wish.Shard }) {
+			w.note(nil, "reset", o.wish.Shard, 0, "its shard has left the stream")
+			w.operator = nil
+			return
+		}
 		if err != nil {
 			w.breaks("a reset to %s is refused: %v", o.wish.To, err)
+			return
+		}
+		if w.sink != nil && slices.ContainsFunc(steps, func(s change.Step) bool { return w.sink.at[about(s.Stream, s.Shard)].IsZero() }) {
+			w.note(nil, "reset", "", 0, "the sink has nothing of a shard, so the checkpoint counts there")
+			w.operator = nil
 			return
 		}
 		o.unchanged(steps, view.Leases)
@@ -211,7 +222,7 @@ func (o *operator) apply(steps []change.Step) (left int) {
 		o.failed++
 		return len(actions)
 	}
-	did, err := w.store.Apply(context.Background(), "app", actions)
+	did, err := w.store.Apply(context.Background(), w.app, actions)
 	if err != nil {
 		w.breaks("the store refuses what a reset comes to: %v", err)
 		return 0
@@ -242,6 +253,7 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 	sh := o.st.now.Shards[i]
 	kept := b.kept[sh.Name]
 	var skipped, wanted []judge.ID
+	reached := false // the first record of the time, with which reading begins
 	b.passed[sh.Name] = len(kept)
 	for n, c := range kept {
 		before := len(c.ids)
@@ -249,7 +261,8 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 		case shard.First:
 			before = 0
 		case shard.Time:
-			if !sh.Records[n].Arrival.Before(to.Time()) {
+			// a record may be dated before the one ahead of it
+			if reached = reached || !sh.Records[n].Arrival.Before(to.Time()); reached {
 				before = 0
 			}
 		case shard.Sequence:
@@ -265,7 +278,25 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 			b.passed[sh.Name] = min(b.passed[sh.Name], n)
 		}
 	}
+	if o.w.killers != nil {
+		for _, id := range wanted { // as often as before
+			delete(o.w.killers.killed, id)
+		}
+	}
+	if o.w.sink != nil { // which says where reading begins, whatever the checkpoint is
+		for _, id := range skipped {
+			o.w.judge.MayPass(id)
+		}
+		o.w.judge.Doubted(sh.Name)
+		o.w.faults(judge.Worker{}, 0)
+		return
+	}
 	o.w.judge.Moved(sh.Name, epoch, skipped, wanted, o.w.wall())
+	for _, id := range wanted {
+		if b.expired[id] {
+			o.w.judge.Exempt(id)
+		}
+	}
 }
 
 // amid reports whether an operator's reset may have come to an ancestor of a shard, and not to the

@@ -31,14 +31,18 @@ type Profile struct {
 	Parallel bool
 	Filters  bool // Options.Filter drops records
 	Windows  bool // handlers are those of package window; in some seeds Options.Filter drops records
+	// the seed draws what is on from the covering list; see [covering]
+	Crosses bool
+	Apps    int // how many applications there are, one if 0
 	// how many there are; with a second number Options.StreamsFunc names all but the first
 	Streams [2]int
+	Apart   bool // some workers read only some of them
 	Records time.Duration
 	Idle    [2]time.Duration
 }
 
 var storeFaults = map[Fault]float64{
-	StoreFails: .01, AnswerLost: .01, StoreSilent: .003, StoreSlow: .01, StoreTwice: .01, TornView: .05, TornApply: .05, ApplyBreaks: .03,
+	StoreFails: .01, StorePanics: .003, AnswerLost: .01, StoreSilent: .003, StoreSlow: .01, StoreTwice: .01, TornView: .05, TornApply: .05, ApplyBreaks: .03,
 }
 
 var serviceFaults = map[Fault]float64{
@@ -105,6 +109,16 @@ var long = []Profile{
 	{
 		Name: "streams", Streams: [2]int{2, 4}, Pushed: .3, Rates: all(workerFaults, map[Fault]float64{
 			Renames: 60, NamesFail: .1, NamesSilent: .03, Recreate: 10, Split: 40, Merge: 20, StoreFails: .01, ServerError: .01, Throttled: .02, Silent: .003,
+		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
+	},
+	{
+		Name: "apart", Streams: [2]int{2, 4}, Apart: true, Pushed: .3, Rates: all(workerFaults, map[Fault]float64{
+			NamesFail: .05, Split: 40, Merge: 20, StoreFails: .01, ServerError: .01, Throttled: .02, Silent: .003,
+		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
+	},
+	{
+		Name: "apart-rolling", Streams: [2]int{2, 4}, Apart: true, Older: .4, Rates: all(workerFaults, map[Fault]float64{
+			Split: 40, Merge: 20, StoreFails: .01, Leaves: 120,
 		}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{4, 12},
 	},
 	{Name: "spare", Rates: all(workerFaults, map[Fault]float64{Crash: 60, LongPause: 40, Isolated: 40, LeaderCutOff: 40, Leaves: 60, StoreFails: .005, StoreSlow: .005, Split: 20, Merge: 15}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{1, 6}, Lasts: [2]time.Duration{8 * time.Minute, 24 * time.Minute}},
@@ -176,6 +190,11 @@ var long = []Profile{
 		Name: "reset-keys", Parallel: true, Pushed: .3, Records: 150 * time.Millisecond, Rates: all(storeFaults, handlerFaults, map[Fault]float64{
 			Resets: 40, HandlerSlow: .03, HandlerIgnores: .01, CrashBefore: .0004, CrashAfter: .0004, Crash: 20, Leaves: 60, LongPause: 10, Throttled: .02, ShortPage: .05, Split: 40, Merge: 20,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
+	},
+	{Name: "crossings", Crosses: true, Records: 400 * time.Millisecond, Rates: allCrossingFaults, Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 4}, Lasts: [2]time.Duration{90 * time.Second, 4 * time.Minute}},
+	{
+		Name: "applications", Crosses: true, Apps: 2, Older: .3, Streams: [2]int{2, 2}, Records: 300 * time.Millisecond, Rates: allCrossingFaults, Repeats: true,
+		Workers: [2]int{1, 3}, Shards: [2]int{2, 6}, Lasts: [2]time.Duration{90 * time.Second, 4 * time.Minute},
 	},
 	{Name: "crowd", Rates: all(workerFaults, storeFaults, map[Fault]float64{Split: 20}), Repeats: true, Workers: [2]int{20, 50}, Shards: [2]int{20, 60}, Idle: [2]time.Duration{4 * time.Second, 30 * time.Second}},
 }

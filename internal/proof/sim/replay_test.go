@@ -12,13 +12,17 @@ import (
 // print has the test of another process print what it gets.
 const print = "WEIR_SIM_PRINT"
 
-// agreed is the history of a seed by two runs, or by two of three: on a machine with too much to do
-// the system may take the processor away for so long that the Go scheduler preempts a goroutine in
-// the middle of a step.
+// mostRuns is how often a seed runs until two runs agree.
+const mostRuns = 10
+
+// agreed returns a history that two runs of a seed have in common. The test tolerates other
+// histories in between, because a few seeds have two or three on a busy machine. The likely reason
+// is that the Go scheduler preempts a goroutine in the middle of a step; that is not proved. The
+// test finds chance that makes most runs differ, and can miss chance between two outcomes.
 func agreed(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 	t.Helper()
 	var runs []string
-	for range 3 {
+	for range mostRuns {
 		now := told(t, seed, p, lasts)
 		for _, before := range runs {
 			if now == before {
@@ -26,10 +30,10 @@ func agreed(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 			}
 		}
 		if runs = append(runs, now); len(runs) == 2 {
-			t.Logf("a third run has to decide between %s and %s", strings.TrimSpace(runs[0]), runs[1])
+			t.Logf("more runs have to decide between %s and %s", strings.TrimSpace(runs[0]), runs[1])
 		}
 	}
-	t.Errorf("three runs, three histories: %s", strings.Join(runs, ""))
+	t.Errorf("%d runs, as many histories: %s", mostRuns, strings.Join(runs, ""))
 	return runs[0]
 }
 
@@ -43,7 +47,7 @@ func told(t *testing.T, seed uint64, p Profile, lasts time.Duration) string {
 func comesTo(t *testing.T, history string, seed uint64, p Profile, lasts time.Duration) bool {
 	t.Helper()
 	t.Logf("more runs have to show whether this happens here, too: %s", history)
-	for range 10 {
+	for range mostRuns {
 		if told(t, seed, p, lasts) == history {
 			return true
 		}

@@ -14,23 +14,31 @@ import (
 // scripted are the faults that come at times of their own, in a fixed order.
 var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets}
 
+// ofStreams are those of them that happen to streams, which applications share.
+var ofStreams = []Fault{Split, Merge, Doubles, Trim, Recreate, Renames}
+
 // script puts them on the calendar.
 func (w *world) script() {
 	w.after(w.settings.beat, w.tick)
+	whose := ""
+	if !w.isFirst() {
+		whose = w.app + ": "
+	}
 	for _, f := range scripted {
 		rate := w.profile.Rates[f]
-		if rate <= 0 {
+		if rate <= 0 || !w.isFirst() && slices.Contains(ofStreams, f) {
 			continue
 		}
 		d := roll(w.seed, "script "+string(f))
 		at := time.Duration(0)
+		w.due[f] += rate * w.settings.lasts.Hours()
 		for n := 1; ; n++ {
 			u := (float64(d.next()>>11) + 1) / (1<<53 + 1)
 			at += time.Duration(-math.Log(u) * float64(time.Hour) / rate)
 			if at >= w.settings.lasts {
 				break
 			}
-			id := fmt.Sprintf("%s#%d", f, n)
+			id := fmt.Sprintf("%s%s#%d", whose, f, n)
 			w.after(at+d.span(0, time.Millisecond), func() { w.happens(f, id) })
 		}
 	}
@@ -38,7 +46,6 @@ func (w *world) script() {
 
 // happens lets a scripted fault happen, if there is somebody or something for it.
 func (w *world) happens(f Fault, id string) {
-	w.due[f]++
 	d := roll(w.seed, id)
 	var living []*life
 	for _, wk := range w.workers {
@@ -141,12 +148,56 @@ func (w *world) befalls(f Fault, l *life, d dice) {
 // stillPutting is how long after the last fault records are still put.
 const stillPutting = 15 * time.Second
 
-// settle begins the part without faults.
+// settle begins the part without faults, for all applications.
 func (w *world) settle() {
 	w.note(nil, "SETTLE", "", 0, "")
-	w.stage, w.duties.settle = settling, w.now()
-	leader, reader := w.stays()
+	w.stage = settling
+	leaders, readers := make([]*life, len(w.apps)), make([]*life, len(w.apps))
+	for i, x := range w.apps {
+		x.duties.settle = w.now()
+		leaders[i], readers[i] = x.stays()
+	}
 	w.calm.Store(true)
+	for i, x := range w.apps {
+		x.calms(leaders[i], readers[i])
+	}
+	began := w.now()
+	var again func()
+	again = func() {
+		wrong := ""
+		passed := time.Duration(w.now() - began)
+		for _, x := range w.apps {
+			now := x.well()
+			if now != "" && wrong == "" {
+				wrong = now
+			}
+			if now != "" || passed <= stillPutting+time.Second {
+				x.unsettled(now)
+			}
+		}
+		if n := len(w.late); wrong != "" && (n == 0 || kind(w.late[n-1]) != kind(wrong)) {
+			w.late = append(w.late, wrong+fmt.Sprintf(" (after %v)", passed))
+		}
+		if wrong != "" || passed <= stillPutting+time.Second {
+			w.after(time.Second, again)
+			return
+		}
+		w.settled = max(int64(passed), 1)
+		w.after(5*time.Second, func() {
+			if w.diedLate() {
+				w.settled = 0
+				again()
+				return
+			}
+			w.leave()
+		})
+	}
+	w.after(time.Second, again)
+}
+
+// calms ends what hinders the workers of an application, except for the leader and the reader that
+// stay cut off.
+func (w *world) calms(leader, reader *life) {
 	w.settleStreams()
 	now := w.now() // when what hinders ends, which counts for what is due afterwards
 	w.outage = min(w.outage, now)
@@ -162,37 +213,20 @@ func (w *world) settle() {
 			l.unread = math.MaxInt64
 		}
 	}
-	began := w.now()
-	var again func()
-	again = func() {
-		wrong := w.well()
-		passed := time.Duration(w.now() - began)
-		if n := len(w.late); wrong != "" && (n == 0 || kind(w.late[n-1]) != kind(wrong)) {
-			w.late = append(w.late, wrong+fmt.Sprintf(" (after %v)", passed))
-		}
-		switch {
-		case wrong == "" && passed > stillPutting+time.Second:
-			w.settled = max(int64(passed), 1)
-			w.after(5*time.Second, func() {
-				if w.diedLate() {
-					w.settled = 0
-					again()
-					return
-				}
-				w.leave()
-			})
-		default:
-			w.unsettled(wrong)
-			w.after(time.Second, again)
-		}
-	}
-	w.after(time.Second, again)
 }
 
 // diedLate reports whether a worker is gone: of a fault of before, such as a crash with a call that
 // a pause held back.
 func (w *world) diedLate() bool {
-	return slices.ContainsFunc(w.workers, func(wk *worker) bool { return wk.life == nil })
+	return slices.ContainsFunc(w.allWorkers(), func(wk *worker) bool { return wk.life == nil })
+}
+
+// allWorkers returns the workers of all applications.
+func (s *shared) allWorkers() (all []*worker) {
+	for _, x := range s.apps {
+		all = append(all, x.workers...)
+	}
+	return all
 }
 
 // stays chooses a leader and a reader that remain as good as cut off, if the seed says so and there
@@ -224,35 +258,41 @@ func (w *world) stays() (leader, reader *life) {
 	return leader, reader
 }
 
-// leave has everybody stop.
+// leave stops all workers of all applications.
 func (w *world) leave() {
 	w.note(nil, "STOP", "", 0, "")
 	w.stage = stopping
-	for _, l := range w.lives {
-		l.leads, l.unread = min(l.leads, w.now()), min(l.unread, w.now())
+	most := time.Duration(0)
+	for _, x := range w.apps {
+		for _, l := range x.lives {
+			l.leads, l.unread = min(l.leads, w.now()), min(l.unread, w.now())
+		}
+		most = max(most, x.settings.stopsWithin())
 	}
-	for _, wk := range w.workers {
+	for _, wk := range w.allWorkers() {
 		if wk.life != nil && !wk.life.stopping {
 			wk.life.stopping = true
 			wk.life.cancel()
 			w.stirred = true
 		}
 	}
-	began, most := w.now(), w.settings.stopsWithin()
+	began := w.now()
 	var again func()
 	again = func() {
 		left := 0
-		for _, wk := range w.workers {
+		for _, wk := range w.allWorkers() {
 			if wk.life != nil {
 				left++
 			}
 		}
 		switch {
 		case left == 0:
-			w.emptied()
-			w.sunk()
-			w.tallied()
-			w.sawLetters()
+			for _, x := range w.apps {
+				x.emptied()
+				x.sunk()
+				x.tallied()
+				x.sawLetters()
+			}
 			w.stage = over
 		case time.Duration(w.now()-began) > most:
 			w.breaks("%v after they were told to stop %d workers still run", most, left)
@@ -268,7 +308,7 @@ func (w *world) emptied() {
 	if n := w.judge.Missing(); n > 0 {
 		w.breaks("everybody has stopped, and %d records are not handled, such as %s", n, w.judge.Lost())
 	}
-	v, err := w.store.View(context.Background(), "app", "")
+	v, err := w.store.View(context.Background(), w.app, "")
 	if err != nil {
 		w.breaks("%v", err)
 	}
@@ -281,7 +321,10 @@ func (w *world) emptied() {
 			continue
 		}
 		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {
-			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session]
+			// a session that was ended holds nothing, and its leases of a stream that no other
+			// reads stay as they are
+			over := s.Ended && w.profile.Apart
+			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session] && !over
 		}) {
 			w.breaks("everybody has stopped, and this lease is not free: %s", l)
 		}

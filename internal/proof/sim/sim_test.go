@@ -25,6 +25,7 @@ var (
 	flagTail    = flag.Int("sim.tail", 50, "how many lines of a broken history to print")
 	flagShrink  = flag.Int("sim.shrink", 150, "in how many runs to look for a shorter history of a broken promise")
 	flagSlow    = flag.Duration("sim.slow", 45*time.Second, "tell of seeds in which it takes longer until all is well again, and why")
+	flagMatrix  = flag.Bool("sim.matrix", false, "print the worker hours of each pair of features, not only the fewest")
 	flagQuick   = flag.Bool("sim.quick", false, "stop at the first broken promise, and do not ask whether every fault happened")
 )
 
@@ -46,6 +47,7 @@ type tally struct {
 	faults                               map[Fault]int
 	due                                  map[Fault]float64
 	worst                                map[string]float64
+	pairs                                *matrix // nil where no features are crossed
 }
 
 // TestSimulations runs seeds of each profile, by default few and the same each time; `make sim`
@@ -104,6 +106,10 @@ func TestSimulations(t *testing.T) {
 	summarize(t, profiles, all, time.Since(began))
 }
 
+// missed reports whether a fault never happened, although it was expected 20 times or more. By
+// chance that happens once in e^20 runs.
+func (a *tally) missed(f Fault) bool { return a.faults[f] == 0 && a.due[f] >= 20 }
+
 func (a *tally) add(r Result, cpu time.Duration) {
 	a.seeds++
 	a.steps += r.Steps
@@ -122,6 +128,12 @@ func (a *tally) add(r Result, cpu time.Duration) {
 	for f, n := range r.Due {
 		a.due[f] += n
 	}
+	for _, c := range r.Crossed {
+		if a.pairs == nil {
+			a.pairs = newMatrix()
+		}
+		a.pairs.add(c)
+	}
 	for kind, part := range r.Worst {
 		a.worst[kind] = max(a.worst[kind], part)
 	}
@@ -131,6 +143,9 @@ func (a *tally) add(r Result, cpu time.Duration) {
 func report(t *testing.T, r Result, p Profile, o Options) {
 	t.Errorf("profile %s, seed %d: %s\nAgain: go test ./internal/proof/sim -run TestSimulations -sim.profile=%s -sim.seed=%d -sim.seeds=1 -sim.quick",
 		p.Name, r.Seed, r.Wrong, p.Name, r.Seed)
+	for _, c := range r.Crossed {
+		fmt.Printf("seed %d of %s had on: %v\n", r.Seed, p.Name, c.On)
+	}
 	if *flagShrink > 0 {
 		before := len(r.Struck)
 		r = Shrink(t, r, p, o, *flagShrink)
@@ -162,7 +177,7 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 		var counted []string
 		for _, f := range slices.Sorted(maps.Keys(p.Rates)) {
 			counted = append(counted, fmt.Sprintf("%s %d", f, a.faults[f]))
-			if a.faults[f] == 0 && (a.due[f] >= 20 || a.due[f] == 0 && p.Rates[f] > 0 && a.seeds >= 40 && f != LeaderStuck && f != ReaderStuck) {
+			if a.missed(f) {
 				t.Errorf("profile %s: %q never happened, and should have %.1f times", p.Name, f, a.due[f])
 			}
 		}
@@ -172,6 +187,13 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 			fmt.Printf(" %s %.0f%%", kind, 100*a.worst[kind])
 		}
 		fmt.Println()
+		if a.pairs != nil {
+			a.pairs.print(os.Stdout, *flagMatrix)
+			// Seeds in a row visit every set of the covering list, whatever the first one is.
+			if missing := a.pairs.missing(); len(missing) > 0 && a.seeds >= len(covering()) {
+				t.Errorf("profile %s: %d pairs of features had no worker, such as %s with %s", p.Name, len(missing), missing[0][0], missing[0][1])
+			}
+		}
 	}
 	fmt.Printf("%.1f worker hours, %d beats, %d steps, %.1f CPU s (%.3f for a worker hour), %d broken promises, in %v\n",
 		hours, beats, steps, cpu, cpu/hours, broken, took.Round(time.Second))

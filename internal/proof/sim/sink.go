@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-go/weir"
@@ -45,6 +46,9 @@ func (w *world) makeSink() {
 		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
 		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{},
 	}
+	if w.profile.Letters { // or what was given up at the end of a shard is read again and again
+		w.sink.ends = true
+	}
 	var again func()
 	again = func() {
 		if w.stage == faulty {
@@ -61,21 +65,20 @@ func (w *world) takes(h *handling, n int) {
 	if s == nil {
 		return
 	}
-	b := h.batch
-	of := about(b.Stream, b.Shard)
-	for i, r := range b.Records[:n] {
-		id, at := h.judge.IDs[i], r.Position()
+	of := h.about
+	for i, at := range h.positions[:n] {
+		id := h.judge.IDs[i]
 		behind := at.Compare(s.at[of]) > 0
 		switch {
 		case behind && s.has[id]:
-			w.breaks("%s of %s is beyond what the sink has of that shard, and yet in it", id, b.Shard)
-		case !behind && !s.has[id]:
-			w.breaks("the sink has %s up to %s, but not %s, which comes before", b.Shard, s.at[of], id)
+			w.breaks("%s of %s is beyond what the sink has of that shard, and yet in it", id, of)
+		case !behind && !s.has[id] && !w.gaveUp(id) && w.operator == nil:
+			w.breaks("the sink has %s up to %s, but not %s, which comes before", of, s.at[of], id)
 		case behind:
 			s.at[of], s.has[id], s.effects = at, true, append(s.effects, id)
 		}
 	}
-	if b.End && n == len(b.Records) && s.ends {
+	if h.judge.End && n == len(h.positions) && s.ends {
 		s.at[of] = shard.End
 	}
 }
@@ -129,6 +132,20 @@ type sinkReply struct {
 // shardHandlers are a worker's that asks the sink.
 func (l *life) shardHandlers() weir.ShardHandlers {
 	h := weir.ShardHandlers{Position: l.position}
+	if c := l.w.crosses; c != nil {
+		if !c.has(featPosition) {
+			h.Position = nil
+		}
+		if c.has(featIdleCalls) {
+			h.Idle = c.idle
+		}
+		if c.has(featPullForm) {
+			h.Pull, l.pulls = l.pull, true
+		} else {
+			h.Open = l.open
+		}
+		return h
+	}
 	if d := roll(l.w.seed, "pulls "+l.String()); d.chance(.4) {
 		h.Pull, l.pulls = l.pull, true
 	} else {
@@ -155,9 +172,11 @@ func (l *life) position(ctx context.Context, stream, id string) (weir.Position, 
 }
 
 func (l *life) open(ctx context.Context, t weir.Term) (weir.ShardHandler, error) {
-	_, err := l.askSink(ctx, &call{op: "open", about: about(t.Stream, t.Shard), body: sinkCall{opens: true}})
-	if err != nil {
-		return nil, err
+	if l.w.sink != nil {
+		_, err := l.askSink(ctx, &call{op: "open", about: about(t.Stream, t.Shard), body: sinkCall{opens: true}})
+		if err != nil {
+			return nil, err
+		}
 	}
 	return openHandler{l}, nil
 }
@@ -172,12 +191,25 @@ func (l *life) pull(ctx context.Context, s *weir.Shard) error {
 		if err != nil {
 			return err
 		}
+		var last weir.Record // the handler may change the batch
+		n := len(b.Records)
+		if n > 0 {
+			last = b.Records[n-1]
+		}
+		d := roll(l.w.seed, "notes "+l.String()+b.Shard, b.Epoch, uint64(n))
 		if err := l.handle(ctx, b); err != nil {
 			return err
 		}
-		d := roll(l.w.seed, "notes "+l.String()+b.Shard, b.Epoch, uint64(len(b.Records)))
-		if n := len(b.Records); n > 0 && d.chance(.7) { // else with a later one
-			if err := b.Done(b.Records[n-1]); err != nil {
+		notes := n > 0 && (d.chance(.7) || l.w.reuses && l.w.crosses != nil) // else with a later one
+		if l.w.crosses.has(featHolds) {
+			why := ""
+			if !notes {
+				why = "by the simulation"
+			}
+			s.Hold(why)
+		}
+		if notes {
+			if err := b.Done(last); err != nil {
 				return err
 			}
 		}
@@ -221,7 +253,7 @@ func (w *world) admitSink(c *call, asked sinkCall) {
 		w.after(there, func() {
 			at := w.sink.says(c.about)
 			if at.IsEnd() && l.pulls { // no place to begin at: what was pulled and not noted comes again, from the checkpoint on
-				w.judge.Doubted(nameOf(w.streams[0].now, c.about))
+				w.judge.Doubted(w.shardAbout(c.about))
 			}
 			if f == SinkLies {
 				at = w.lies(c, &d)
@@ -247,7 +279,7 @@ func (w *world) lies(c *call, d *dice) weir.Position {
 		return weir.Latest
 	case 1:
 		w.sink.doubts = true
-		w.judge.Doubted(nameOf(w.streams[0].now, c.about))
+		w.judge.Doubted(w.shardAbout(c.about))
 		w.faults(judge.Worker{}, 0)
 		return weir.Oldest
 	}
@@ -261,7 +293,7 @@ func (w *world) lies(c *call, d *dice) weir.Position {
 // moves notes that a lease was set back.
 func (w *world) moves(key lease.Key) {
 	switch {
-	case w.sink == nil || !w.sink.doubts:
+	case w.sink == nil || !w.sink.doubts && w.crosses == nil:
 		w.breaks("the lease of %s is set back, and no sink is behind", key)
 	default:
 		w.sink.moved[key], w.sink.reopened[key] = true, true
@@ -270,9 +302,38 @@ func (w *world) moves(key lease.Key) {
 
 // sunk says what is wrong with what the sink has in the end.
 func (w *world) sunk() {
-	if s, all := w.sink, len(w.books.home)-w.droppedRecords()-w.straysTold(); s != nil && len(s.effects) != all {
+	s := w.sink
+	if s != nil && w.crosses != nil {
+		for id := range w.books.home {
+			if !s.has[id] && !w.filters.drops(id) && !w.judge.Exempted(id) && !w.gaveUp(id) && !w.isStray(id) {
+				w.breaks("the sink has not got %s", id)
+			}
+		}
+		return
+	}
+	if all := len(w.books.home) - w.droppedRecords() - w.straysTold(); s != nil && len(s.effects) != all {
 		w.breaks("the sink has %d of %d records", len(s.effects), all)
 	}
+}
+
+// gaveUp reports whether there is a letter of a record.
+func (w *world) gaveUp(id judge.ID) bool { return w.letters != nil && w.letters.ids[id] != "" }
+
+// isStray reports whether a function was told of a record that is in no window.
+func (w *world) isStray(id judge.ID) bool {
+	if w.windows == nil || w.windows.payload == nil {
+		return false
+	}
+	_, told := w.windows.payload.told[id]
+	return told
+}
+
+// shardAbout names the shard that a call is about.
+func (w *world) shardAbout(about string) string {
+	if stream, shard, other := strings.Cut(about, "/"); other {
+		return nameOf(w.streamNamed(stream).now, shard)
+	}
+	return nameOf(w.streams[0].now, about)
 }
 
 // opensLess reports whether a worker cannot look at the leases for good, which sinks' shards need

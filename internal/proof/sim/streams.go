@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,15 +35,44 @@ func (w *world) makeStreams(shards int) {
 	if more := w.profile.Streams[1] - n; more > 0 {
 		n += d.below(more + 1)
 	}
-	for i := range n {
+	if !w.isFirst() {
+		w.streams = append(w.streams, w.apps[0].streams[0])
+		w.birth(w.streams[0])
+	}
+	for i := len(w.streams); i < n; i++ {
 		st := &stream{name: firstStream, named: true, since: math.MinInt64}
 		if i > 0 {
 			st.name = fmt.Sprintf("%s%d", firstStream, i)
 			st.named = d.chance(.7)
 		}
+		if i > 0 && len(w.apps) > 1 { // the application's own, which it names throughout
+			st.name, st.named = firstStream+w.app, true
+		}
 		w.streams = append(w.streams, st)
 		w.create(st, max(1, shards/n))
 	}
+}
+
+// reads returns the applications that read a stream.
+func (s *shared) reads(st *stream) (all []*world) {
+	for _, x := range s.apps {
+		if slices.Contains(x.streams, st) {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// allStreams returns the streams of all applications.
+func (s *shared) allStreams() (all []*stream) {
+	for _, x := range s.apps {
+		for _, st := range x.streams {
+			if !slices.Contains(all, st) {
+				all = append(all, st)
+			}
+		}
+	}
+	return all
 }
 
 const firstStream = "s"
@@ -55,6 +85,28 @@ func (l *life) named(ctx context.Context) ([]string, error) {
 }
 
 type namesCall struct{}
+
+// reads reports whether a life reads a stream, if that is named. The first worker reads all
+// streams, and so does a life of the version before, because it would handle shards of any.
+func (l *life) reads(name string) bool {
+	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
+		return true
+	}
+	d := roll(l.w.seed, "reads "+l.of.name+" "+name)
+	return d.chance(.5)
+}
+
+// loose reports whether no bound holds for when a stream is read: a leader of the version before
+// gives its shards to workers that do not read it, and they give them back.
+func (w *world) loose(st *stream) bool {
+	return w.profile.Apart && w.profile.Older > 0 && st != w.streams[0]
+}
+
+// apart reports whether some workers do not read a stream. Whether it is read in time then depends
+// on which workers run, so that is only asked at the end.
+func (w *world) apart(st *stream) bool {
+	return slices.ContainsFunc(w.workers, func(of *worker) bool { return of.life != nil && !of.life.reads(st.name) })
+}
 
 // admitNames decides what becomes of a call of Options.StreamsFunc.
 func (w *world) admitNames(c *call) {
@@ -72,7 +124,7 @@ func (w *world) admitNames(c *call) {
 		w.after(there, func() {
 			var names []string
 			for _, st := range w.streams[1:] {
-				if st.named {
+				if st.named && c.life.reads(st.name) {
 					names = append(names, st.name)
 				}
 			}
@@ -109,9 +161,10 @@ func (w *world) learned(st *stream) int64 {
 
 // reshapes changes a stream.
 func (w *world) reshapes(f Fault, id string, d *dice) {
-	st := w.streams[0]
-	if n := len(w.streams); n > 1 {
-		st = w.streams[d.below(n)]
+	all := w.allStreams()
+	st := all[0]
+	if n := len(all); n > 1 {
+		st = all[d.below(n)]
 	}
 	if f == Renames {
 		if st != w.streams[0] && w.strikes(f, id) {
@@ -168,10 +221,13 @@ func (w *world) reshapes(f Fault, id string, d *dice) {
 // expires has the judge know that a record has left the stream.
 func (w *world) expires(st *stream, sh *model.Shard, r model.Record) {
 	number := model.Number(r.Seq)
-	for _, c := range w.books.kept[sh.Name] {
-		if c.number == number {
-			for _, id := range c.ids {
-				w.judge.Exempt(id)
+	for _, x := range w.reads(st) {
+		for _, c := range x.books.kept[sh.Name] {
+			if c.number == number {
+				for _, id := range c.ids {
+					x.books.expired[id] = true
+					x.judge.Exempt(id)
+				}
 			}
 		}
 	}
@@ -212,8 +268,15 @@ func (w *world) forgets(st *stream) {
 	}
 }
 
-// born tells the judge of shards.
+// born notes the shards of a stream for the applications that read it.
 func (w *world) born(st *stream) {
+	for _, x := range w.reads(st) {
+		x.birth(st)
+	}
+}
+
+// birth notes the shards of a stream for the judge.
+func (w *world) birth(st *stream) {
 	if st.now == nil {
 		return
 	}
@@ -230,11 +293,12 @@ func (w *world) born(st *stream) {
 func (w *world) put() {
 	d := roll(w.seed, "put", uint64(w.now()))
 	if w.stage < settling || w.stage == settling && time.Duration(w.now()) < w.settings.lasts+stillPutting {
-		st := w.streams[0]
-		if n := len(w.streams); n > 1 {
-			st = w.streams[d.below(n)]
+		all := w.allStreams()
+		st := all[0]
+		if n := len(all); n > 1 {
+			st = all[d.below(n)]
 		}
-		if st.now != nil && (w.stage < settling || st.named) {
+		if st.now != nil && (w.stage < settling || st.named && !w.loose(st)) {
 			for range 1 + d.below(5) {
 				w.write(st, &d)
 			}
@@ -252,7 +316,7 @@ func (w *world) write(st *stream, d *dice) {
 		size = largeRecord
 	}
 	many := 1
-	if d.chance(.15) {
+	if d.chance(w.packed()) {
 		many = 2 + d.below(5)
 		if w.profile.Large && d.chance(.8) { // few records are larger than a part of an answer
 			size /= many
@@ -273,18 +337,31 @@ func (w *world) write(st *stream, d *dice) {
 	}
 	at := w.arrives(d)
 	sh, r := w.service.Put(st.now, key, data, rest, at)
-	name, number := sh.Name, model.Number(r.Seq)
-	w.books.kept[name] = append(w.books.kept[name], container{number, ids, w.now()})
-	for _, id := range ids {
+	for _, x := range w.reads(st) {
+		x.noteContainer(sh.Name, container{model.Number(r.Seq), ids, w.now()}, r.Arrival, at)
+	}
+	w.note(nil, "put", sh.Name, 0, ids[0].String()+" "+model.Number(r.Seq))
+}
+
+// noteContainer notes a record of a stream that the application reads.
+func (w *world) noteContainer(name string, c container, arrival, at time.Time) {
+	rest := c.ids[len(c.ids):]
+	if w.crosses.has(featKeepPacked) { // the first one stands for all, which come as one
+		c.ids, rest = c.ids[:1], c.ids[1:]
+	}
+	w.books.kept[name] = append(w.books.kept[name], c)
+	for _, id := range c.ids {
 		w.books.home[id] = name
 		w.putFiltered(id, name)
-		if w.starts.Kind() == shard.Time && r.Arrival.Before(w.starts.Time()) {
+		if w.starts.Kind() == shard.Time && arrival.Before(w.starts.Time()) {
 			w.judge.Exempt(id)
 			w.books.early[id] = true
 		}
 	}
-	w.putInWindow(ids, name, number, at)
-	w.note(nil, "put", name, 0, ids[0].String()+" "+number)
+	for _, id := range rest {
+		w.judge.PutDropped(id, name)
+	}
+	w.putInWindow(c.ids, name, c.number, at)
 }
 
 // settleStreams has every stream be there, and nobody expect anything of those that are not named.
@@ -293,7 +370,7 @@ func (w *world) settleStreams() {
 		if st.now == nil {
 			w.create(st, 1)
 		}
-		if !st.named {
+		if !st.named || w.loose(st) {
 			w.forgets(st)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/lock"
 	"github.com/weir-go/weir/internal/proof/sim/judge"
 	"github.com/weir-go/weir/internal/proof/sim/model"
 	"github.com/weir-go/weir/store/memstore"
@@ -20,15 +21,12 @@ const (
 	over
 )
 
-// world is one simulation. Only the driver touches it, but for what says otherwise.
-type world struct {
-	seed     uint64
-	profile  Profile
-	allowed  map[string]bool // faults that may happen; nil for all
-	planted  func([]string) string
-	settings settings
+// shared is what all applications of a simulation share. Only the driver touches it, but for what
+// says otherwise.
+type shared struct {
+	allowed map[string]bool // faults that may happen; nil for all
+	planted func([]string) string
 
-	odds     map[oddsKey][]odds // of calls, as far as known
 	gate     gate
 	calendar calendar
 	history  history
@@ -43,6 +41,30 @@ type world struct {
 		second int64
 		text   string
 	}
+	store   *memstore.Store
+	service *model.Service
+	written map[string]int // records by key
+	counts  map[Fault]int
+	due     map[Fault]float64 // how often each should have happened, but for those in odds
+	struck  []string          // the faults that happened
+	wrong   string
+	settled int64    // when all was well again
+	late    []string // what was not, until then
+	begun   int      // lives
+	apps    []*world
+	foreign atomic.Pointer[string] // the name of an application that a worker of another one named
+}
+
+// world is one application of a simulation, and what it shares with the others.
+type world struct {
+	*shared
+	app      string
+	seed     uint64 // that its own draws follow from
+	profile  Profile
+	settings settings
+	crosses  *crossing // nil where the profile alone says what is on
+
+	odds    map[oddsKey][]odds // of calls, as far as known
 	reading weir.Reading
 	reuses  bool // Options.ReuseBuffers
 	starts  weir.Position
@@ -50,8 +72,6 @@ type world struct {
 
 	workers []*worker
 	lives   []*life
-	store   *memstore.Store
-	service *model.Service
 	sink    *sink    // nil where handlers have none
 	letters *letters // nil where nothing is given up
 	killers *killers // nil where no record ends a process
@@ -64,18 +84,12 @@ type world struct {
 	judge    *judge.Judge
 	books    books
 	duties   duties
-	written  map[string]int // records by key
-	leader   string         // the session, by the last look at the store
+	firstPut time.Duration // when records are first put
+	leader   string        // the session, by the last look at the store
 
-	counts  map[Fault]int
-	due     map[Fault]float64 // how often each should have happened, but for those in odds
-	struck  []string          // the faults that happened
-	wrong   string
 	outage  int64 // of the store for everybody, until then
 	outages []stretch
-	lived   int64    // by workers that are over
-	settled int64    // when all was well again
-	late    []string // what was not, until then
+	lived   int64 // by workers that are over
 }
 
 // Result is what came of a simulation.
@@ -96,6 +110,7 @@ type Result struct {
 	Due     map[Fault]float64
 	Struck  []string
 	Worst   map[string]float64 // how much of its bound each kind of duty has taken, at most
+	Crossed []Crossed          // what was on, for each application of a profile that crosses features
 	History []string
 }
 
@@ -112,41 +127,37 @@ type Options struct {
 
 // simulate runs one simulation. It must be called inside of a bubble.
 func simulate(seed uint64, p Profile, o Options) Result {
-	w := &world{
-		seed: seed, profile: p.filled(), allowed: o.Allowed, planted: o.Breaks, began: time.Now(), store: memstore.New(), service: model.New(), judge: judge.New(),
-		counts: map[Fault]int{}, due: map[Fault]float64{}, written: map[string]int{}, books: newBooks(), duties: newDuties(), odds: map[oddsKey][]odds{},
+	all := &shared{
+		allowed: o.Allowed, planted: o.Breaks, began: time.Now(), store: memstore.New(), service: model.New(),
+		counts: map[Fault]int{}, due: map[Fault]float64{}, written: map[string]int{},
 	}
-	w.gate.poke = make(chan struct{}, 1)
-	w.history.all = o.Whole
+	all.gate.poke = make(chan struct{}, 1)
+	all.history.all = o.Whole
 	skew := roll(seed, "skew")
-	w.skew = skew.span(-10*time.Minute, 10*time.Minute)
-	if pushed := roll(seed, "pushed"); pushed.chance(w.profile.Pushed) {
-		w.reading = weir.FanOut
+	all.skew = skew.span(-10*time.Minute, 10*time.Minute)
+	for i := range max(p.Apps, 1) {
+		newWorld(all, seed, i, p.filled())
 	}
-	if reuses := roll(seed, "reuses"); reuses.chance(w.profile.Reuses) {
-		w.reuses = true
+	for _, w := range all.apps {
+		w.prepare(o)
 	}
-	w.prepare(o)
+	lock.Violations() // those of the seeds before
+	w := all.apps[0]
+	w.after(w.firstPut, w.put)
+	for _, w := range all.apps {
+		w.script()
+	}
+	w.after(w.settings.lasts, w.settle)
 	w.drive()
 	w.end()
-	if w.wrong == "" {
-		w.wrong = w.judge.Wrong()
-	}
-	for _, wk := range w.workers {
-		if wk.life != nil {
-			w.lived += w.now() - wk.life.began
-		}
-	}
 	r := Result{
-		Seed: seed, Profile: p.Name, Wrong: w.wrong, Hash: w.history.hash, Steps: w.steps, Events: w.history.count, Beats: w.beats,
-		Lived: time.Duration(w.lived), Settled: time.Duration(w.settled), Late: w.late, Handled: w.judge.Handled, Again: w.judge.Again,
-		Faults: w.counts, Due: w.due, Struck: w.struck, Worst: w.duties.worst,
+		Seed: seed, Profile: p.Name, Steps: w.steps, Settled: time.Duration(w.settled), Late: w.late,
+		Faults: w.counts, Due: w.due, Struck: w.struck, Worst: map[string]float64{},
 	}
-	for _, all := range w.odds {
-		for _, o := range all {
-			r.Due[o.fault] += o.due
-		}
+	for _, w := range all.apps {
+		w.adds(&r)
 	}
+	r.Wrong, r.Hash, r.Events = w.wrong, w.history.hash, w.history.count
 	if w.wrong != "" || o.Whole {
 		for _, m := range w.history.recent {
 			r.History = append(r.History, m.String())
@@ -156,12 +167,67 @@ func simulate(seed uint64, p Profile, o Options) Result {
 	return r
 }
 
-// prepare makes the stream, the workers and the script.
+// newWorld adds the i-th application of a simulation.
+func newWorld(all *shared, seed uint64, i int, p Profile) {
+	w := &world{
+		shared: all, app: "app", seed: seed, profile: p, judge: judge.New(), books: newBooks(), duties: newDuties(), odds: map[oddsKey][]odds{},
+	}
+	if i > 0 {
+		w.app, w.seed = otherApp, mix(seed*golden+uint64(i))
+	}
+	all.apps = append(all.apps, w)
+	w.makeCrossing(seed)
+	if pushed := roll(w.seed, "pushed"); pushed.chance(w.profile.Pushed) {
+		w.reading = weir.FanOut
+	}
+	if reuses := roll(w.seed, "reuses"); reuses.chance(w.profile.Reuses) {
+		w.reuses = true
+	}
+}
+
+// otherApp is the second application of a simulation of two.
+const otherApp = "other"
+
+// isFirst reports whether the world is the first application.
+func (w *world) isFirst() bool { return w == w.apps[0] }
+
+// adds adds what the application came to.
+func (w *world) adds(r *Result) {
+	if w.wrong == "" {
+		w.wrong = w.judge.Wrong()
+	}
+	for _, wk := range w.workers {
+		if wk.life != nil {
+			w.lived += w.now() - wk.life.began
+		}
+	}
+	r.Lived += time.Duration(w.lived)
+	r.Beats += w.beats
+	r.Handled += w.judge.Handled
+	r.Again += w.judge.Again
+	for kind, part := range w.duties.worst {
+		r.Worst[kind] = max(r.Worst[kind], part)
+	}
+	for _, all := range w.odds {
+		for _, o := range all {
+			r.Due[o.fault] += o.due
+		}
+	}
+	if w.crosses != nil {
+		r.Crossed = append(r.Crossed, Crossed{w.crosses.on, time.Duration(w.lived)})
+	}
+}
+
+// prepare makes the streams and the workers.
 func (w *world) prepare(o Options) {
 	d := roll(w.seed, "settings "+w.profile.Name)
 	p := w.profile
 	w.settings = choose(&d, p)
 	s := &w.settings
+	if !w.isFirst() {
+		first := w.apps[0].settings
+		s.lasts, s.keys, s.expired = first.lasts, first.keys, first.expired
+	}
 	w.judge.Grace = s.explains()
 	if o.Lasts > 0 {
 		s.lasts = o.Lasts
@@ -179,15 +245,17 @@ func (w *world) prepare(o Options) {
 	w.makeParallel()
 	w.makeFilters()
 	late := w.begin()
+	name := "w"
+	if !w.isFirst() {
+		name = w.app
+	}
 	for i := range n {
 		// Rates within 4.5 % of true time: any two differ by less than a tenth.
-		wk := &worker{name: fmt.Sprintf("w%d", i), rate: 1 + (float64(d.below(90001))-45000)/1e6}
+		wk := &worker{name: fmt.Sprintf("%s%d", name, i), rate: 1 + (float64(d.below(90001))-45000)/1e6}
 		w.workers = append(w.workers, wk)
 		w.startSoon(wk, late+d.span(0, 10*time.Second))
 	}
-	w.after(d.span(0, time.Second), w.put)
-	w.script()
-	w.after(s.lasts, w.settle)
+	w.firstPut = d.span(0, time.Second)
 }
 
 // now is nanoseconds since the beginning. Time only passes while the driver waits for it.
@@ -245,14 +313,15 @@ func (w *world) drive() {
 			w.stirred = false
 			synctest.Wait()
 			for _, c := range w.gate.take() {
-				w.admit(c)
+				c.life.w.admit(c)
 			}
 		}
 		if w.planted != nil && w.wrong == "" {
 			w.wrong = w.planted(w.struck)
 		}
-		if w.wrong != "" || w.judge.Wrong() != "" {
-			w.note(nil, "BROKEN", "", 0, w.wrong+w.judge.Wrong())
+		lock.Violations() // those of the seeds before
+		if wrong := w.isWrong(); wrong != "" {
+			w.note(nil, "BROKEN", "", 0, wrong)
 			return
 		}
 		if w.steps++; w.steps > mostSteps {
@@ -288,6 +357,19 @@ func (w *world) drive() {
 	}
 }
 
+// isWrong returns the first broken promise of any application, "" while there is none.
+func (w *world) isWrong() string {
+	if app := w.foreign.Load(); app != nil {
+		w.breaks("a worker of another application names the application %q to the store", *app)
+	}
+	for _, x := range w.apps {
+		if w.wrong == "" {
+			w.wrong = x.judge.Wrong()
+		}
+	}
+	return w.wrong
+}
+
 // mostSteps is many times what the largest simulation needs.
 const mostSteps = 20_000_000
 
@@ -295,7 +377,11 @@ const mostSteps = 20_000_000
 func (w *world) end() {
 	w.calm.Store(true)
 	w.stage = over
-	for _, l := range w.lives {
+	var lives []*life
+	for _, x := range w.apps {
+		lives = append(lives, x.lives...)
+	}
+	for _, l := range lives {
 		l.dead.Store(true)
 		l.unparkAll()
 		l.cancel()
@@ -308,7 +394,7 @@ func (w *world) end() {
 			}
 		}
 		left := 0
-		for _, l := range w.lives {
+		for _, l := range lives {
 			select {
 			case <-l.done:
 			default:
@@ -330,6 +416,10 @@ func (w *world) admit(c *call) {
 	if c.op == "returned" {
 		err, _ := c.body.(error)
 		w.returned(l, err)
+		return
+	}
+	if c.op == "strays" {
+		w.breaks("%s handles records of %v, a stream that it does not read", l.who, c.body)
 		return
 	}
 	if l.dead.Load() {

@@ -87,6 +87,28 @@ func (d *cborReader) head() (first byte, arg uint64, err error) {
 	return 0, 0, d.malformed("a first byte that no item has")
 }
 
+// reach returns where the first string ends that goes on after the end of what there is; 0 if there
+// is none, or if it is longer than any answer.
+func (d *cborReader) reach() int {
+	probe := cborReader{b: d.b, i: d.i}
+	for {
+		first, n, err := probe.head()
+		if err != nil {
+			return 0
+		}
+		if major := first & 0xe0; major != cborBytes && major != cborText || first&31 == cborOpen {
+			continue
+		}
+		if n > uint64(len(probe.b)-probe.i) {
+			if n > MostBody {
+				return 0
+			}
+			return probe.i + int(n)
+		}
+		probe.i += int(n)
+	}
+}
+
 // peek steps over tags and returns the first byte of the value behind them.
 func (d *cborReader) peek() (byte, error) {
 	if d.i < len(d.b) && d.b[d.i]&0xe0 != cborTag {

@@ -28,8 +28,8 @@ const (
 	MostBody  = 32 << 20
 )
 
-// memoryClass returns the pool for bodies of n bytes, at most MostBody, and how many bytes those in
-// it have room for.
+// memoryClass returns the pool for bodies of n bytes, at most MostBody, and how many bytes those
+// in it have room for.
 func memoryClass(n int) (class, size int) {
 	n = max(n, LeastBody)
 	low := bits.Len(uint(n-1)) - 3 // all but the three highest bits
@@ -49,8 +49,8 @@ func newMemory(n int, poison bool) *memory {
 	return m
 }
 
-// release gives memory back that was lent as number lent, with the records of the page, whose slice
-// may have grown. It does so once, also if the page was copied and both are released.
+// release gives memory back that was lent as number lent, with the records of the page, whose
+// slice may have grown. It does so once, also if the page was copied and both are released.
 func (m *memory) release(lent uint64, records []Record) {
 	if !m.lent.CompareAndSwap(lent, lent+1) {
 		return
@@ -68,12 +68,12 @@ func (m *memory) release(lent uint64, records []Record) {
 	memories[class].Put(m)
 }
 
-// Poisoned fills the bodies of released pages in the test mode: no text, and as a number large and
-// negative.
+// Poisoned fills the bodies of released pages in the test mode: no text, and as a number large
+// and negative.
 const Poisoned = 0xdb
 
-// Memory is asked before room is made for an answer, and told when that is not needed any more. It
-// may be used concurrently by pages that share it.
+// Memory is asked before room is made for an answer, and told when that is not needed any more.
+// It may be used concurrently by pages that share it.
 type Memory interface {
 	// TryTake takes between least and most bytes, without waiting, and returns how many; 0 if there
 	// are not as many as least.
@@ -91,9 +91,12 @@ type WaitingMemory interface {
 	Take(ctx context.Context, n int) error
 }
 
-// NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given up;
-// asking for fewer records may help.
-type NoMemoryError struct{ Bytes int } // that would have been needed at least
+// NoMemoryError says that [Page.Memory] did not give what an answer needs. The answer was given
+// up.
+type NoMemoryError struct {
+	Bytes int  // that were needed at least
+	One   bool // a single record needs them, so asking for fewer records does not help
+}
 
 // Error says how many bytes.
 func (e *NoMemoryError) Error() string {
@@ -102,8 +105,8 @@ func (e *NoMemoryError) Error() string {
 
 // Release gives the page's memory back when pages are reused ([Bodies.Reuse]): from then on its
 // records, and all copies of them, must not be touched. Otherwise the page only lets go of its
-// records, whoever still has them. The page is ready for the next call either way. Releasing twice
-// is harmless, and a page that is never released is left to the garbage collector.
+// records, whoever still has them. The page is ready for the next call either way. Releasing
+// twice is harmless, and a page that is never released is left to the garbage collector.
 func (p *Page) Release() {
 	if p.memory != nil {
 		p.memory.release(p.lent, p.Records)
@@ -181,17 +184,18 @@ func (rd *Bodies) Read(r io.Reader, length int64, p *Page) ([]byte, error) {
 			}
 			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, rd.Most)
 		default:
-			if b, err = rd.larger(b, b, p); err != nil {
+			if b, err = rd.larger(2*len(b), b, p); err != nil {
 				return nil, err
 			}
 		}
 	}
 }
 
-// larger returns twice the room of b, which begins with what is still needed of b.
-func (rd *Bodies) larger(b, needed []byte, p *Page) ([]byte, error) {
+// larger returns room for n bytes in place of what the page has. It begins with what is still
+// needed of that.
+func (rd *Bodies) larger(n int, needed []byte, p *Page) ([]byte, error) {
 	had, lent, held := p.memory, p.lent, p.held
-	n := min(2*len(b), rd.Most)
+	n = min(n, rd.Most)
 	next, err := rd.Room(n, n, p)
 	if err != nil {
 		return nil, err
@@ -212,7 +216,7 @@ func (rd *Bodies) Room(least, most int, p *Page) ([]byte, error) {
 	if p.Memory != nil {
 		got := p.Memory.TryTake(max(rd.size(least), 1), max(rd.size(most), 1))
 		if got == 0 {
-			return nil, &NoMemoryError{rd.size(least)}
+			return nil, &NoMemoryError{Bytes: rd.size(least)}
 		}
 		p.held += got
 		if got < rd.size(most) {

@@ -9,9 +9,9 @@ import (
 )
 
 // Parts reads a CBOR answer part by part: as many whole records as a window of the answer holds,
-// then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB. What a
-// window ends in the middle of is carried over to the next one. A window is filled piece by piece,
-// and each piece decoded while it is in the processor's cache. Not for concurrent use.
+// then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB. What
+// a window ends in the middle of is carried over to the next one. A window is filled piece by
+// piece, and each piece decoded while it is in the processor's cache. Not for concurrent use.
 type Parts struct {
 	Body   io.Reader
 	Left   int64 // bytes of the answer that were not read; -1 when its length is not known
@@ -109,7 +109,10 @@ func (pr *Parts) part(p *Page) error {
 				return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, pr.Bodies.Most)
 			}
 			n = len(rest)
-			if b, err = pr.Bodies.larger(b, rest, p); err != nil {
+			if b, err = pr.Bodies.larger(pr.larger(d, n), rest, p); err != nil {
+				if short := (*NoMemoryError)(nil); errors.As(err, &short) {
+					short.One = true
+				}
 				return err
 			}
 		} else {
@@ -118,12 +121,28 @@ func (pr *Parts) part(p *Page) error {
 	}
 }
 
-// keep carries b over to the next part. Without memory for that, this part is good and the next one
-// fails.
+// larger returns how large a window has to be that begins with the record of which this one of n
+// bytes holds the beginning: as large as the record says, or else twice as large.
+func (pr *Parts) larger(d *cborReader, n int) int {
+	size := 2 * n
+	if end := d.reach(); end > 0 {
+		size = end + recordRest
+	}
+	if pr.Left >= 0 {
+		size = min(size, n+int(pr.Left))
+	}
+	return max(size, n+1)
+}
+
+// recordRest is room for the members of a record that may follow its data.
+const recordRest = 2 << 10
+
+// keep carries b over to the next part. Without memory for that, this part is good and the next
+// one fails.
 func (pr *Parts) keep(b []byte, p *Page) {
 	if more := len(b) - cap(pr.carry); more > 0 && p.Memory != nil {
 		if p.Memory.TryTake(more, more) == 0 {
-			pr.failed = &NoMemoryError{more}
+			pr.failed = &NoMemoryError{Bytes: more}
 			return
 		}
 		pr.memory, pr.held = p.Memory, pr.held+more

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/internal/guard"
 	"github.com/weir-go/weir/shard"
 	"github.com/weir-go/weir/sink/s3sink/internal/bucket"
 )
@@ -307,7 +308,7 @@ func inParallel(n int, f func(int) error) error {
 		turns <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turns }()
-			err := f(i)
+			err := guard.Call(func() error { return f(i) })
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

@@ -1,10 +1,10 @@
 -- ARGV: nonce, session, whether it is its first beat, the rest of its row, progress as JSON, its times if it is the first, whether it asks
--- for the beat counts of all others, the term of the leadership that it gives up or 0.
+-- for the beat counts of all others, the term of the leadership that it gives up or 0, the streams that it reads.
 local name = ARGV[2]
 local row = session(name)
 if not row and ARGV[3] == '1' then row = {b = '0', e = '0', d = '0'} end
 if not row or row.e == '1' then return {'over'} end
-row.b, row.x = add(row.b, 1), ARGV[4]
+row.b, row.x, row.s = add(row.b, 1), ARGV[4], ARGV[9]
 if ARGV[3] == '1' then row.t = ARGV[6] end
 keep(name, row)
 for _, p in ipairs(cjson.decode(ARGV[5])) do progress(name, p) end
@@ -29,6 +29,8 @@ if ARGV[7] == '1' then
 end
 
 local answer = {'ok', leads()}
+local leader = answer[2] ~= '' and session(answer[2])
+answer[#answer + 1] = leader and leader.s or ''
 answer[#answer + 1] = others
 local members = redis.call('ZRANGEBYLEX', OWNED, '[' .. name .. '\0', '(' .. name .. '\1')
 for i = 1, #members, 1000 do

@@ -1,7 +1,7 @@
 -- What all scripts share. KEYS are those of one application, in one slot; ARGV[1] is a number used once.
 --
 -- A lease is a JSON object of strings: f (what never changes, for the client), e epoch, o owner, h heir, r revoked, l last, u shunned,
--- p position, k its sort key, w load, b born, d deaths (nil: none). A session's is: b beat, e ended, d drain, t times, x (the rest, for the client). Counts are
+-- p position, k its sort key, w load, b born, d deaths (nil: none). A session's is: b beat, e ended, d drain, t times, s streams (nil: it did not say), x (the rest, for the client). Counts are
 -- decimal strings, since numbers here are exact below 2^53 only.
 local APP, LEASES, SESSIONS, OWNED, PAUSED = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local NONCE = ARGV[1]
@@ -23,6 +23,10 @@ do
     for i = 1, #flat, 2 do app[flat[i]] = flat[i + 1] end
   end
 end
+
+-- A later version of weir has changed what is stored: nothing is done with it.
+local FORMAT = 1
+if app and app.format and (tonumber(app.format) or FORMAT + 1) > FORMAT then return redis.error_reply('WEIRFORMAT ' .. app.format) end
 
 -- run names this run of this server: another one after a restart, and on a replica that was promoted. '' where it is hidden.
 local run = redis.call('INFO', 'server'):match('run_id:(%x+)') or ''

@@ -18,6 +18,7 @@ func Diagnose(f Facts) []Finding {
 	p.permissions()
 	p.workers()
 	p.times()
+	p.streams()
 	p.leader()
 	p.given()
 	p.held()

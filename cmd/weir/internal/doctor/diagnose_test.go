@@ -170,6 +170,10 @@ func TestDiagnose(t *testing.T) {
 				w.Times = lease.Times{Beat: 1500 * time.Millisecond, Failover: 5 * time.Second, Handoff: 30 * time.Second}
 			})
 		}, "info times-differ billing", []string{"ann 1 s / 5 s / 30 s, bob 1.5 s / 5 s / 30 s"}},
+		"workers that read different streams": {func(f *Facts) {
+			f.worker("A", func(w *lease.Worker) { w.Streams = "1:s" })
+			f.worker("B", func(w *lease.Worker) { w.Streams = "1:logs s" })
+		}, "warning streams-differ billing", []string{"ann reads s; bob reads logs, s", "the same streams"}},
 		"the times of a dead worker are of the past": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.worker("B", func(w *lease.Worker) {

@@ -73,3 +73,17 @@ func (p *patient) workerOf(session string) lease.Worker {
 func timesText(t lease.Times) string {
 	return figures.Duration(t.Beat) + " / " + figures.Duration(t.Failover) + " / " + figures.Duration(t.Handoff)
 }
+
+// streams looks for workers that read different streams, and for streams that no worker reads.
+func (p *patient) streams() {
+	live := lease.View{Leases: p.Second.Leases}
+	for _, w := range p.Second.Workers {
+		if p.beats(w) || p.unseen(w) {
+			live.Workers = append(live.Workers, w)
+		}
+	}
+	for _, sentence := range lease.DescribeStreams(live) {
+		p.found(Warning, "streams-differ", p.App, "give programs that read different streams different applications, and all workers of one application the same streams; while that is being changed, this passes",
+			"%s", sentence)
+	}
+}

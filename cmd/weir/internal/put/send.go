@@ -45,6 +45,7 @@ type Summary struct {
 	Retries  int64 // records that were sent again
 	// those of them that were beyond what a shard or the stream takes in a second
 	Throttled int64
+	Refusals  map[string]int64 // records that were sent again, by the code of the refusal
 	Shards    map[string]int64 // records by shard
 	Through   int64            // every line up to this one is in the stream
 	Beyond    int64            // records of later lines that are, too
@@ -54,7 +55,7 @@ type Summary struct {
 // the service fails for longer than retrying helps. The summary is right in every case.
 func (s *Sender) Send(ctx context.Context, entries <-chan Entry) (Summary, error) {
 	q := Queue{Loose: s.Loose}
-	sum := Summary{Shards: map[string]int64{}}
+	sum := Summary{Shards: map[string]int64{}, Refusals: map[string]int64{}}
 	patience := s.Patience
 	if patience == 0 {
 		patience = time.Minute
@@ -94,7 +95,7 @@ func (s *Sender) Send(ctx context.Context, entries <-chan Entry) (Summary, error
 		}
 		sum.Retries += int64(len(picked) - took)
 		if waited := time.Since(progress); waited > patience {
-			return finish(fmt.Errorf("the stream took no record for %s (%s): give it more shards or try again later", figures.Duration(waited.Round(time.Second)), refusal))
+			return finish(fmt.Errorf("the stream took no record for %s (%s): %s", figures.Duration(waited.Round(time.Second)), refusal, advice(refusal)))
 		}
 		if took > 0 {
 			failures = min(failures, 2) // it moves: keep the pauses short
@@ -156,6 +157,7 @@ func (s *Sender) request(ctx context.Context, q *Queue, picked []int, sum *Summa
 	var api smithy.APIError
 	if errors.As(err, &api) && isThrottle(api.ErrorCode()) {
 		sum.Throttled += int64(len(picked))
+		sum.Refusals[api.ErrorCode()] += int64(len(picked))
 		return 0, api.ErrorCode() + ": " + api.ErrorMessage(), nil
 	}
 	if err != nil {
@@ -168,6 +170,7 @@ func (s *Sender) request(ctx context.Context, q *Queue, picked []int, sum *Summa
 	for i, r := range out.Records {
 		if r.ErrorCode != nil {
 			refusal = aws.ToString(r.ErrorCode)
+			sum.Refusals[refusal]++
 			if isThrottle(refusal) {
 				sum.Throttled++
 			}
@@ -192,6 +195,18 @@ func (s *Sender) request(ctx context.Context, q *Queue, picked []int, sum *Summa
 
 func isThrottle(code string) bool {
 	return strings.Contains(code, "Throughput") || strings.Contains(code, "Throttl") || code == "LimitExceededException"
+}
+
+// advice returns what to do about a refusal, which begins with its code.
+func advice(refusal string) string {
+	code, _, _ := strings.Cut(refusal, ":")
+	switch {
+	case strings.HasPrefix(code, "KMS"):
+		return "the key that encrypts the stream is the limit; try again later"
+	case isThrottle(code):
+		return "give it more shards or try again later"
+	}
+	return "the service failed, which more shards do not change; try again later"
 }
 
 // pause is how long to wait before the nth attempt in a row that leaves something behind, jitter in

@@ -127,3 +127,22 @@ func TestSendToNoStream(t *testing.T) {
 		}
 	})
 }
+
+// A failure of the service is not explained by the limits of a shard.
+func TestSendNamesWhyNothingWasTaken(t *testing.T) {
+	for code, want := range map[string]string{
+		"InternalFailure":                        "more shards do not change",
+		"KMSThrottlingException":                 "the key that encrypts the stream",
+		"ProvisionedThroughputExceededException": "give it more shards",
+	} {
+		inBubble(t, func(t *testing.T, server *kinesistest.Server, sender *Sender) {
+			server.Control("PutRecords", func(*kinesistest.Call) kinesistest.Fault {
+				return kinesistest.Fault{PartialFailure: func(int) string { return code }}
+			})
+			sum, err := sender.Send(t.Context(), given(2, "a", "b"))
+			if err == nil || !strings.Contains(err.Error(), want) || sum.Refusals[code] == 0 || len(sum.Refusals) != 1 {
+				t.Errorf("%s: %v, %v", code, err, sum.Refusals)
+			}
+		})
+	}
+}

@@ -153,6 +153,20 @@ func TestValuesOfOthersAreNamed(t *testing.T) {
 	}
 }
 
+func TestANewerFormatIsRefused(t *testing.T) {
+	d := servers.Redis(t)
+	s := open(t, d.Addr, redisstore.Options{})
+	scene(t, s)
+	say(t, client(t, d.Addr), "HSET", "weir:{app}:app", "format", "2")
+	_, seen := s.View(t.Context(), "app", "")
+	_, beaten := s.Beat(t.Context(), "app", lease.Report{Session: "new", First: true})
+	for what, err := range map[string]error{"View": seen, "Beat": beaten} {
+		if !errors.Is(err, lease.ErrFormat) || !errors.Is(err, lease.ErrSetup) || !strings.Contains(err.Error(), "format 2") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestEpochsCountWhereNumbersOfScriptsAreNotExact(t *testing.T) {
 	s := open(t, servers.Redis(t).Addr, redisstore.Options{})
 	for _, epoch := range []uint64{0, 9, 999_999_999_999_999, 1_000_000_000_000_000, 1_999_999_999_999_999, 9_007_199_254_740_993,

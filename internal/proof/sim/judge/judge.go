@@ -84,6 +84,10 @@ type Judge struct {
 	// the next one without a reason.
 	Span int
 
+	// Moving says that somebody moves checkpoints, as Batch.Amid does of a batch, when a letter is
+	// put.
+	Moving bool
+
 	Handled, Again int // records
 }
 
@@ -179,6 +183,12 @@ func (j *Judge) Exempt(id ID) {
 		j.shard(r.shard).left--
 		j.advance(id.Key)
 	}
+}
+
+// Exempted reports whether nobody has to handle a record, and nobody has.
+func (j *Judge) Exempted(id ID) bool {
+	r := j.record(id)
+	return r != nil && r.exempt
 }
 
 // Fault notes something that may make what a worker did be done again by another; the zero Worker
@@ -410,17 +420,20 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 		j.breaks("%s gives %s up, which nobody put", by, id)
 		return
 	}
+	if epoch < j.shard(r.shard).counts { // somebody has moved the checkpoint since
+		return
+	}
 	low := j.low[id.Key]
 	same := r.done && r.by == by && r.epoch == epoch
 	if j.Span > 0 && j.faulty(by, r.at.Add(-j.Grace)) {
 		same = false // its term may have begun anew, at the mark
 	}
 	switch {
-	case same && !r.letter:
+	case same && !r.letter && r.acked: // else it may not have been told
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
 	case same && !again:
 		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
-	case id.N > low+1 && !j.follows(nil, id, low):
+	case id.N > low+1 && !j.follows(nil, id, low) && !j.Moving:
 		j.breaks("%s gives %s up although one before it of its key was not handled", by, id)
 	}
 	s := j.shard(r.shard)

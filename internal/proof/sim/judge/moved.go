@@ -6,6 +6,14 @@ import "time"
 // epoch.
 func (j *Judge) Doubted(id string) { j.shard(id).doubted = true }
 
+// MayPass notes that a checkpoint may pass a record that is not handled, because a sink has it
+// handled all the same.
+func (j *Judge) MayPass(id ID) {
+	if r := j.record(id); r != nil {
+		r.undone = true
+	}
+}
+
 // Undone notes that what was done with a record is lost: it is to be handled again.
 func (j *Judge) Undone(id ID, now time.Time) {
 	r := j.record(id)

@@ -212,8 +212,9 @@ func (sh *Shard) place(c Call, w Whim) (after uint64, fail Answer) {
 		}
 		return sh.Start, fail
 	case "AT_TIMESTAMP":
-		i := sort.Search(len(sh.Records), func(i int) bool { return !sh.Records[i].Arrival.Before(c.at) })
-		if i < len(sh.Records) {
+		// a record may be dated before the one ahead of it
+		i := slices.IndexFunc(sh.Records, func(r Record) bool { return !r.Arrival.Before(c.at) })
+		if i >= 0 {
 			return sh.Records[i].Seq - 1, fail
 		} else if n := len(sh.Records); n > 0 {
 			return sh.Records[n-1].Seq, fail

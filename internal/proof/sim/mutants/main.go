@@ -131,7 +131,7 @@ func build(dir, name, overlay string) (binary string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	binary = filepath.Join(dir, name+".test")
-	args := []string{"test", "-c", "-vet=off", "-o", binary}
+	args := []string{"test", "-c", "-vet=off", "-tags", "lockranks", "-o", binary}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}

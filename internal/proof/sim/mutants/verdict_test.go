@@ -41,6 +41,7 @@ func TestWhatCountsAsNoticed(t *testing.T) {
 		{"weir panics", "panic: nil map\n" + frames + inWeir + inCheck, errExit, false, true, "weir panics: panic: nil map"},
 		{"weir cannot go on", "fatal error: concurrent map writes\n" + frames + inWeir, errExit, false, true, "weir panics: fatal error"},
 		{"the simulation panics", "panic: nil map\n" + frames + inCheck + inWeir, errExit, false, false, "not weir but the simulation panics"},
+		{"weir lets a panic of the store through", "panic: sim: the store panics\n" + frames + inCheck + inWeir, errExit, false, true, "a panic of the store ends the process"},
 		{"its own test panics", "panic: no profile\n" + frames + module + "/internal/proof/sim.Run(0x1)\n", errExit, false, false, "not weir but the simulation panics"},
 		{"nobody knows who panics", "panic: nil map\n" + frames, errExit, false, false, "not weir but the simulation panics"},
 		{"the tests took too long", "panic: test timed out after 10m0s\n" + frames + inWeir, errExit, false, false, "not weir but the simulation panics"},

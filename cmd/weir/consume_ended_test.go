@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/weir-go/weir"
+)
+
+// What consume returns, and so exits with 1 for, when its worker has ended.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	notSaved := fmt.Errorf("weir: application a: %w: %w", weir.ErrNotSaved, syscall.ECONNREFUSED)
+	closed := fmt.Errorf("standard output cannot be written: %w", syscall.EPIPE)
+	for _, c := range []struct {
+		name string
+		err  error
+		want string // what its sentence begins with; "" for no error
+	}{
+		{"all was kept", nil, ""},
+		{"progress was not saved", notSaved, "application a: "},
+		{"standard output was closed", closed, ""},
+		{"it was closed, and progress was not saved", errors.Join(closed, notSaved), "standard output cannot be written"},
+		{"another error", io.ErrUnexpectedEOF, "unexpected EOF"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			err := ended(terminal{err: io.Discard, speech: &speech{}}, openStore{}, c.err)
+			if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(explain(err), c.want) {
+				t.Errorf("returned %v", err)
+			}
+			if saved := !errors.Is(c.err, weir.ErrNotSaved); saved == errors.Is(err, weir.ErrNotSaved) {
+				t.Errorf("returned %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,17 @@
+package filter
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir/internal/proof/pooled"
+)
+
+// A machine that is used again is as good as a new one.
+func TestAMachineThatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
+	m := new(machine)
+	pooled.Fill(m)
+	m.forget()
+	for _, d := range pooled.Differences(m, new(machine)) {
+		t.Errorf("%s is not reset", d)
+	}
+}

@@ -1,0 +1,87 @@
+package weir_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/store/memstore"
+)
+
+// TestIllegalPairsAreRefused has a row for each pair of features that do not go together, as the
+// simulation lists them in internal/proof/sim/features.go: New, RunShards or Records refuses it
+// with one sentence, before anything is read.
+func TestIllegalPairsAreRefused(t *testing.T) {
+	keys := weir.Parallel{Keys: 4}
+	gives := weir.GiveUp{To: deadletter.Func(func(context.Context, []deadletter.Letter) error { return nil })}
+	attempts, age, bisect := gives, gives, gives
+	attempts.Attempts, age.MaxAge, bisect.Bisect = 3, time.Hour, true
+	open := func(context.Context, weir.Term) (weir.ShardHandler, error) { return nil, nil }
+	pull := func(context.Context, *weir.Shard) error { return nil }
+	position := func(context.Context, string, string) (weir.Position, error) { return weir.Position{}, nil }
+	notJSON := weir.Filter{By: matchAll{}, NotJSON: weir.FailNotJSON}
+
+	type run func(context.Context, *weir.Consumer) error
+	shards := func(h weir.ShardHandlers) run {
+		return func(ctx context.Context, c *weir.Consumer) error { return c.RunShards(ctx, h) }
+	}
+	records := func(ctx context.Context, c *weir.Consumer) error {
+		for _, err := range c.Records(ctx) {
+			return err
+		}
+		return nil
+	}
+	for _, tt := range []struct {
+		name string
+		opts weir.Options
+		run  run // nil where New refuses
+		says string
+	}{
+		{"Parallel and ReuseBuffers", weir.Options{Parallel: keys, ReuseBuffers: true}, nil, "ReuseBuffers does not go with Parallel"},
+		{"Parallel and BatchWait", weir.Options{Parallel: keys, BatchWait: time.Second}, nil, "BatchWait does not go with Parallel"},
+		{"Parallel and Open", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open}), "or leave that out"},
+		{"Parallel and Pull, windows and Hold", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Pull: pull}), "or leave that out"},
+		{"Parallel and Position", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Position: position}), "or leave that out"},
+		{"Parallel and Idle", weir.Options{Parallel: keys}, shards(weir.ShardHandlers{Open: open, Idle: time.Second}), "or leave that out"},
+		{"Parallel and Records", weir.Options{Parallel: keys}, records, "or leave that out"},
+		{"GiveUp and Pull, windows and Hold", weir.Options{GiveUp: gives}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
+		{"GiveUp.Attempts and Pull", weir.Options{GiveUp: attempts}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
+		{"GiveUp.MaxAge and Pull", weir.Options{GiveUp: age}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
+		{"GiveUp.Bisect and Pull", weir.Options{GiveUp: bisect}, shards(weir.ShardHandlers{Pull: pull}), "leave Options.GiveUp out"},
+		{"GiveUp and Records", weir.Options{GiveUp: attempts}, records, "leave Options.GiveUp out"},
+		{"GiveUp.MaxAge and Records", weir.Options{GiveUp: age}, records, "leave Options.GiveUp out"},
+		{"GiveUp.Bisect and Records", weir.Options{GiveUp: bisect}, records, "leave Options.GiveUp out"},
+		{"Open and Pull", weir.Options{}, shards(weir.ShardHandlers{Open: open, Pull: pull}), "wants one of ShardHandlers.Open and ShardHandlers.Pull"},
+		{"FailNotJSON and Pull, windows and Hold", weir.Options{Filter: notJSON}, shards(weir.ShardHandlers{Pull: pull}), "must be PassNotJSON or DropNotJSON"},
+		{"FailNotJSON and Records", weir.Options{Filter: notJSON}, records, "must be PassNotJSON or DropNotJSON"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := tt.opts
+			opts.App, opts.Stream, opts.Logger = "app", "s", quiet
+			c, err := weir.New(kinesis.New(kinesis.Options{Region: "us-east-1"}), memstore.New(), opts)
+			if tt.run != nil {
+				if err != nil {
+					t.Fatalf("New refuses it: %v", err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel() // what is not refused ends at once
+				err = tt.run(ctx, c)
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("the error is %v, want %q in it", err, tt.says)
+			}
+			if text := err.Error(); !strings.HasPrefix(text, "weir: ") || strings.ContainsAny(text, "\n") {
+				t.Errorf("the error is not one sentence of weir: %q", text)
+			}
+		})
+	}
+}
+
+type matchAll struct{}
+
+func (matchAll) Match([]byte, string, time.Time) (matches, isJSON bool) { return true, true }

@@ -1,0 +1,264 @@
+package group
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+// A deputy lists the streams that its worker reads and that the leader does not list: the leader
+// does not read them, or its listings fail. It makes their leases, and nothing else; the leader
+// hands them out. Each of its writes has a condition, so several deputies may list one stream. A
+// deputy runs in the goroutine of run.
+type deputy struct {
+	cfg     Config
+	names   []string // sorted
+	results *listedStreams
+	wakeUp  func() // makes the beat loop beat
+	cancel  context.CancelFunc
+
+	mu    sync.Mutex // guards fatal
+	fatal error
+
+	// Owned by run.
+	streams  *listings
+	leases   []lease.Lease
+	revision string
+	rounds   int
+}
+
+// listedStreams are the streams that a worker has listed, as leader or as deputy, and of which it
+// has seen all leases. Safe for concurrent use.
+type listedStreams struct {
+	changes atomic.Int64
+	mu      sync.Mutex // guards names
+	names   map[string]bool
+}
+
+func (s *listedStreams) set(names map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !maps.Equal(names, s.names) {
+		s.names = names
+		s.changes.Add(1)
+	}
+}
+
+func (s *listedStreams) has(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names[name]
+}
+
+// deputize starts, ends or replaces the worker's deputy, by which streams the leader lists.
+func (w *worker) deputize(leader lease.Leader, now time.Time) {
+	if w.names == nil || leader.Session == "" {
+		return // another leader comes first
+	}
+	var missing []string
+	switch {
+	case !w.stopping.IsZero() || leader.Session == w.session || w.lead != nil || !leader.Streams.Known():
+		clear(w.unlisted)
+	case leader.Streams == w.leaderLists && len(w.unlisted) == 0 && w.deputy == nil:
+		return // nearly always
+	default:
+		w.leaderLists = leader.Streams
+		if w.unlisted == nil {
+			w.unlisted = map[string]time.Time{}
+		}
+		missing = unlistedFor(w.names, leader.Streams, w.unlisted, now, w.cfg.ListInterval/2)
+	}
+	if w.deputy != nil && slices.Equal(w.deputy.names, missing) {
+		return
+	}
+	w.endDeputy()
+	if len(missing) > 0 {
+		w.startDeputy(missing)
+	}
+}
+
+// unlistedFor returns the streams of names that a worker has to list itself. A leader that reads a
+// stream gets some time to list it. since holds since when it has not; it is updated.
+func unlistedFor(names []string, leader lease.Streams, since map[string]time.Time, now time.Time, patience time.Duration) (missing []string) {
+	for _, name := range names {
+		if leader.Listed(name) {
+			delete(since, name)
+			continue
+		}
+		at, before := since[name]
+		if !before {
+			at = now
+			since[name] = now
+		}
+		if !leader.Has(name) || now.Sub(at) >= patience {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+func (w *worker) startDeputy(names []string) {
+	ctx, cancel := context.WithCancel(w.trust.context(nil))
+	w.cfg.Log.Info("the leader does not list streams that this worker reads; this worker lists them", "streams", names)
+	d := &deputy{cfg: w.cfg, names: names, results: w.listed, wakeUp: w.poke, cancel: cancel, streams: newListings(names)}
+	d.streams.deputy = true
+	w.deputy = d
+	w.running.Go(func() { d.run(ctx) })
+}
+
+// endDeputy makes the deputy end, and does not wait for it.
+func (w *worker) endDeputy() {
+	if w.deputy == nil {
+		return
+	}
+	w.deputy.cancel()
+	if err := w.deputy.failed(); err != nil && w.fatal == nil {
+		w.fatal = err
+	}
+	w.deputy = nil
+	w.listed.set(nil)
+}
+
+// failed returns the error that ends Run. Safe for concurrent use.
+func (d *deputy) failed() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fatal
+}
+
+func (d *deputy) run(ctx context.Context) {
+	defer d.streams.wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case r := <-d.streams.results:
+			if err := d.streams.take(r, d.cfg); err != nil {
+				d.mu.Lock()
+				d.fatal = err
+				d.mu.Unlock()
+				d.wakeUp()
+				return
+			}
+		}
+		timer.Reset(d.step(ctx))
+	}
+}
+
+// step looks at the store, starts the listings that are due, and makes the leases that they ask
+// for. It returns the time until the next look.
+func (d *deputy) step(ctx context.Context) time.Duration {
+	beat := d.cfg.Times.Beat
+	call, cancel := context.WithTimeout(ctx, d.cfg.Times.Failover/2)
+	defer cancel()
+	view, err := d.cfg.Store.View(call, d.cfg.App, d.revision)
+	if err != nil {
+		d.failedCall(ctx, "view", err)
+		return beat
+	}
+	if view.Same {
+		view.Leases = d.leases
+	}
+	d.leases, d.revision = view.Leases, view.Revision
+	d.streams.begin(ctx, view, d.cfg)
+	actions := append(d.streams.actions(view, lease.Facts{}, d.cfg), d.streams.departed(view.Leases)...)
+	if ctx.Err() != nil {
+		return beat
+	}
+	d.results.set(d.streams.complete(d.cfg.ListInterval))
+	if len(actions) == 0 {
+		d.rounds = 0
+		return max(beat, d.cfg.ListInterval/3)
+	}
+	did, err := d.cfg.Store.Apply(call, d.cfg.App, actions)
+	if err != nil {
+		d.revision = ""
+		d.failedCall(ctx, "apply", err)
+		return beat
+	}
+	for i, a := range actions {
+		if did[i] && a.Kind == lease.Create {
+			d.streams.made(a.Lease)
+		}
+		d.cfg.Log.Debug("deputy", "action", a.String(), "done", did[i])
+	}
+	if d.rounds++; d.rounds > 20 || !slices.Contains(did, true) {
+		d.rounds = 0
+		return beat
+	}
+	return 0
+}
+
+func (d *deputy) failedCall(ctx context.Context, op string, err error) {
+	if ctx.Err() == nil {
+		d.cfg.Host.CallFailed(op, err, time.Now())
+	}
+}
+
+// complete returns the streams that were listed lately, and whose leases are all there.
+func (s *listings) complete(interval time.Duration) map[string]bool {
+	all := map[string]bool{}
+	for name, l := range s.streams {
+		late := l.errors > 0 && time.Since(l.began) > interval
+		if l.latest != nil && !l.making && !l.again.After(l.began) && !late {
+			all[name] = true
+		}
+	}
+	return all
+}
+
+// departed returns finished leases for parents that have left their stream and that shards wait
+// for. A leader knows such parents from its own listings ([lease.Facts].Gone), and a deputy's
+// streams are not among them.
+func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
+	if len(s.gone) == 0 {
+		return nil
+	}
+	for _, parent := range lease.Unknown(leases, nil) {
+		if !s.gone[parent] || s.streams[parent.Stream] == nil {
+			continue
+		}
+		i := slices.IndexFunc(leases, func(l lease.Lease) bool {
+			return l.Stream == parent.Stream && slices.Contains(l.Parents, parent.Shard)
+		})
+		actions = append(actions, lease.Action{Kind: lease.Create, Lease: lease.Lease{
+			Key: parent, Range: leases[i].Range, Epoch: 1, Position: shard.End, Born: leases[i].Born,
+		}})
+	}
+	return actions
+}
+
+// atOnce makes the actions of [Renew] ones that need no second look: a lease is taken from its
+// owner and replaced in one call, because the leader could give it away between two calls. The new
+// lease keeps the owner as revoked, so no session gets it before the owner cannot trust it any
+// more.
+func atOnce(renewed []lease.Action, existing []lease.Lease, listing Listing) (actions []lease.Action) {
+	for _, a := range renewed {
+		actions = append(actions, a)
+		if a.Kind != lease.Revoke {
+			continue
+		}
+		i := slices.IndexFunc(existing, func(l lease.Lease) bool { return l.Key == a.Key })
+		replaced := lease.Lease{
+			Key: a.Key, Range: existing[i].Range, Epoch: a.Epoch + 2, Position: shard.End, Born: listing.Born, Revoked: existing[i].Owner, Last: existing[i].Owner,
+		}
+		for _, sh := range listing.Shards {
+			if sh.ID == a.Key.Shard {
+				replaced.Parents, replaced.Range, replaced.Position = sh.Parents, sh.Range, shard.Oldest
+			}
+		}
+		actions = append(actions, lease.Action{Kind: lease.Replace, Key: a.Key, Epoch: a.Epoch + 1, Lease: replaced})
+	}
+	return actions
+}

@@ -1,0 +1,84 @@
+package group
+
+import (
+	"slices"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// refresh takes in which streams the worker reads now. Terms of streams that it does not read any
+// more drain, and their leases go back.
+func (w *worker) refresh() {
+	names := w.cfg.streams()
+	if w.names != nil && slices.Equal(names, w.names) {
+		return
+	}
+	w.names, w.said, w.leaderLists = names, "", ""
+	for _, t := range sorted(w.terms) {
+		if !w.reads(t.Lease.Stream) {
+			t.drain()
+		}
+	}
+}
+
+// reads reports whether the worker reads a stream. One that was told of no streams reads all.
+func (w *worker) reads(stream string) bool { return w.names == nil || slices.Contains(w.names, stream) }
+
+// streams is what beats say of the streams.
+func (w *worker) streams() lease.Streams {
+	if w.names == nil {
+		return ""
+	}
+	if changes := w.listed.changes.Load(); w.said == "" || changes != w.saidAt {
+		w.said, w.saidAt = lease.StreamsOf(w.names, w.listed.has), changes
+	}
+	return w.said
+}
+
+// giveBack has the next beat, which is due at once, give back a lease that a leader gave to this
+// worker although it does not read the stream. The leader is of a version that does not know what
+// workers read, or the worker reads it no more.
+func (w *worker) giveBack(l lease.Lease) {
+	w.foreign = append(w.foreign, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true, Stalled: true})
+	w.poke()
+	if !w.toldForeign[l.Stream] {
+		if w.toldForeign == nil {
+			w.toldForeign = map[string]bool{}
+		}
+		w.toldForeign[l.Stream] = true
+		w.cfg.Log.Warn("this worker was given shards of a stream that it does not read; it gives them back", "stream", l.Stream, "reads", w.names)
+	}
+}
+
+// compareStreams logs once that the leader reads other streams than this worker, and again after
+// that was over.
+func (w *worker) compareStreams(leader lease.Leader) {
+	if leader.Session == "" || w.names == nil {
+		return
+	}
+	differ := !w.streams().Same(leader.Streams)
+	if differ && !w.differ {
+		theirs, _ := leader.Streams.Names()
+		w.cfg.Log.Warn("workers of this application read different streams: each gets shards of its own streams only; give programs that read different streams different applications",
+			"streams", w.names, "leader", leader.Session, "leader_streams", theirs)
+	}
+	w.differ = differ
+}
+
+// compareStreams logs once that live workers read different streams, and that leases are of streams
+// that none of them reads.
+func (l *leadership) compareStreams(v lease.View) {
+	if differ := lease.StreamsDiffer(v); differ != l.differ {
+		if l.differ = differ; differ {
+			l.cfg.Log.Warn("live workers of this application read different streams: each gets shards of its own streams only; give programs that read different streams different applications",
+				"streams", l.cfg.streams())
+		}
+	}
+	unread := lease.Unread(v)
+	for _, name := range unread {
+		if !slices.Contains(l.unread, name) {
+			l.cfg.Log.Warn("no live worker reads a stream of which the application has leases; they stay as they are until one does", "stream", name)
+		}
+	}
+	l.unread = unread
+}

@@ -1,0 +1,49 @@
+package lanes
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/proof/pooled"
+	"github.com/weir-go/weir/internal/source"
+)
+
+// A lane that is used again, and the memory that a closed span leaves to the next one, are as good
+// as new.
+func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
+	s := New(2, 10)
+	records := make([]source.Record, 6)
+	for i, key := range []string{"a", "b", "a", "b", "", "a"} {
+		records[i].Key, records[i].SequenceNumber = key, string(rune('1'+i))
+	}
+	s.Add(records, 60, after(&records[5]), mono.Now(), nil)
+	memory := s.memory
+	for {
+		l, _ := s.MayBegin()
+		if l == nil {
+			break
+		}
+		s.Begin(l)
+		l.Of = "of the user"
+		s.Done(l, len(l.Records))
+		s.Return(l)
+	}
+	for l := s.spare; l != nil; l = l.next {
+		for _, d := range pooled.Differences(l, new(Lane), "next") {
+			t.Errorf("%s of a lane is not reset", d)
+		}
+	}
+	for _, some := range s.gathered {
+		for _, d := range pooled.Differences(&some, new([]source.Record)) {
+			t.Errorf("gathered records are not reset %s", d)
+		}
+	}
+	if s.Close(); memory.lanes.n != 0 || s.memory != nil {
+		t.Errorf("%d lanes are left for the next span", memory.lanes.n)
+	}
+	for _, l := range memory.lanes.lists {
+		if l != nil {
+			t.Error("a lane is left for the next span")
+		}
+	}
+}

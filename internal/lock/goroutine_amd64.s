@@ -1,0 +1,8 @@
+//go:build lockranks
+
+#include "textflag.h"
+
+TEXT ·goroutine(SB),NOSPLIT,$0-8
+	MOVQ (TLS), AX
+	MOVQ AX, ret+0(FP)
+	RET

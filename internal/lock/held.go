@@ -1,0 +1,131 @@
+//go:build lockranks
+
+package lock
+
+// What goroutines hold. The race detector must not see how this is kept: the mutexes of the buckets
+// would order what the code under test leaves unordered, and hide its races. So the functions that
+// touch the table have no instrumentation, and quiet has the detector overlook the mutexes.
+
+import "sync"
+
+const (
+	buckets = 1 << 10
+	// mostHolders is how many goroutines of one bucket may hold something at a time.
+	mostHolders = 64
+	// mostHeld is how many mutexes a goroutine may hold at a time.
+	mostHeld = 12
+)
+
+// holder is a goroutine that holds mutexes: their ranks in the order in which it took them.
+type holder struct {
+	g     uintptr // 0 if there is none
+	n     int
+	ranks [mostHeld]int
+}
+
+type bucket struct {
+	mu  sync.Mutex
+	all [mostHolders]holder
+}
+
+var table [buckets]bucket
+
+// here returns the bucket of this goroutine, locked.
+//
+//go:norace
+func here() (b *bucket, g uintptr) {
+	g = goroutine()
+	b = &table[(g>>6^g>>16)%buckets]
+	quiet()
+	b.mu.Lock()
+	return b, g
+}
+
+//go:norace
+func (b *bucket) leave() {
+	b.mu.Unlock()
+	loud()
+}
+
+// note adds a rank to what this goroutine holds. It returns a rank that the goroutine may not hold
+// meanwhile, negative if there is none.
+//
+//go:norace
+func note(number int) (wrong int) {
+	b, g := here()
+	defer b.leave()
+	var mine, free *holder
+	for i := range b.all {
+		switch h := &b.all[i]; h.g {
+		case g:
+			mine = h
+		case 0:
+			if free == nil {
+				free = h
+			}
+		}
+		if mine != nil {
+			break
+		}
+	}
+	if mine == nil {
+		mine = free
+		mine.g, mine.n = g, 0
+	}
+	wrong = -1
+	for i := 0; i < mine.n; i++ {
+		if mine.ranks[i] <= number {
+			wrong = mine.ranks[i]
+		}
+	}
+	mine.ranks[mine.n] = number
+	mine.n++
+	return wrong
+}
+
+// drop removes a rank from what this goroutine holds.
+//
+//go:norace
+func drop(number int) {
+	b, g := here()
+	defer b.leave()
+	for i := range b.all {
+		h := &b.all[i]
+		if h.g != g {
+			continue
+		}
+		for j := h.n - 1; j >= 0; j-- {
+			if h.ranks[j] != number {
+				continue
+			}
+			for ; j < h.n-1; j++ {
+				h.ranks[j] = h.ranks[j+1]
+			}
+			if h.n--; h.n == 0 {
+				h.g = 0
+			}
+			return
+		}
+	}
+}
+
+// lowest returns the lowest rank that this goroutine holds, negative if it holds none.
+//
+//go:norace
+func lowest() (low int) {
+	b, g := here()
+	defer b.leave()
+	low = -1
+	for i := range b.all {
+		h := &b.all[i]
+		if h.g != g {
+			continue
+		}
+		for j := 0; j < h.n; j++ {
+			if low < 0 || h.ranks[j] < low {
+				low = h.ranks[j]
+			}
+		}
+	}
+	return low
+}

@@ -1,0 +1,96 @@
+//go:build lockranks
+
+package lock
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// Checked reports whether the order is checked.
+const Checked = true
+
+// Mutex is a mutex of a rank.
+type Mutex[R Rank] struct{ mu sync.Mutex }
+
+// Lock locks m, after it has checked the order.
+func (m *Mutex[R]) Lock() {
+	var r R
+	take(r)
+	m.mu.Lock()
+}
+
+// TryLock tries to lock m. It cannot wait, so any order is good, but what is taken next is checked.
+func (m *Mutex[R]) TryLock() bool {
+	if !m.mu.TryLock() {
+		return false
+	}
+	var r R
+	note(r.Number())
+	return true
+}
+
+// Unlock unlocks m.
+func (m *Mutex[R]) Unlock() {
+	var r R
+	m.mu.Unlock()
+	drop(r.Number())
+}
+
+// take notes that the goroutine is about to lock a mutex.
+func take(r Rank) {
+	if held := note(r.Number()); held >= 0 {
+		report(fmt.Sprintf("lock order: %s (%d) is taken by a goroutine that holds %s", Name(r), r.Number(), named(held)))
+	}
+}
+
+// Free reports a goroutine that holds a mutex of this package where it must hold none, because it
+// is about to make the call that what names.
+func Free(what string) {
+	if held := lowest(); held >= 0 {
+		report(fmt.Sprintf("lock order: %s is called by a goroutine that holds %s", what, named(held)))
+	}
+}
+
+func named(number int) string {
+	for _, r := range Ranks {
+		if r.Number() == number {
+			return fmt.Sprintf("%s (%d)", Name(r), number)
+		}
+	}
+	return fmt.Sprint(number)
+}
+
+var (
+	collects   atomic.Bool // Violations was called
+	mu         sync.Mutex  // guards violations
+	violations []string
+)
+
+// Violations returns what was found so far, and has later violations collected instead of ending
+// the process. It returns nil if the order is not checked.
+func Violations() []string {
+	if collects.CompareAndSwap(false, true) {
+		return nil
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	found := violations
+	violations = nil
+	return found
+}
+
+// report collects a violation, or ends the process with it: a panic could be taken for one of the
+// user's code.
+func report(text string) {
+	if !collects.Load() {
+		fmt.Fprintf(os.Stderr, "fatal error: %s\n%s", text, debug.Stack())
+		os.Exit(2)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	violations = append(violations, text)
+}

@@ -1,0 +1,159 @@
+package lock
+
+// The ranks, the highest first. docs/architecture.md says what each mutex guards.
+//
+// What lies below Term may be taken by Consumer.Live, Ready, Shards and Health. A goroutine that
+// holds one of those mutexes cannot take a term's, so these four never wait for a term.
+type (
+	// Leadership guards whether a worker leads.
+	Leadership struct{}
+	// Trust guards how long a worker may believe the store.
+	Trust struct{}
+	// Term guards the state of a term.
+	Term struct{}
+	// Progress guards how far a term is.
+	Progress struct{}
+	// Runner guards which keys of a shard are handled.
+	Runner struct{}
+	// Delivery guards how much of a batch is done.
+	Delivery struct{}
+	// Slots guards the slots of a worker for calls of the handler.
+	Slots struct{}
+	// Feed guards what was read ahead of a shard.
+	Feed struct{}
+	// Line guards which shards of a followed stream have something.
+	Line struct{}
+	// Waits guards which shards of a followed stream wait.
+	Waits struct{}
+	// Scheduler guards which reads are due.
+	Scheduler struct{}
+	// Reader guards the status of a shard that is read by subscriptions.
+	Reader struct{}
+	// Subscription guards the events of a subscription.
+	Subscription struct{}
+	// Budget guards how much memory records take.
+	Budget struct{}
+	// Consumer guards the runs and shards of a consumer.
+	Consumer struct{}
+	// Shard guards the state of a shard.
+	Shard struct{}
+	// Puller guards what a function that pulls was given.
+	Puller struct{}
+	// Judge guards what was seen of shards lately.
+	Judge struct{}
+	// Lineage guards what was asked about ancestors.
+	Lineage struct{}
+	// Sampler guards what is reported about shards.
+	Sampler struct{}
+	// Failures guards what a run knows about failing records.
+	Failures struct{}
+	// Turns guards which records are tried by themselves.
+	Turns struct{}
+	// FanOut guards the registered consumers.
+	FanOut struct{}
+	// Catalog guards when streams were created.
+	Catalog struct{}
+	// Call guards the life of a call.
+	Call struct{}
+	// Silence guards how long answers take.
+	Silence struct{}
+	// Client guards the hosts of an HTTP client.
+	Client struct{}
+	// Host guards the connections to a host.
+	Host struct{}
+	// Queue guards the calls of hooks that wait.
+	Queue struct{}
+)
+
+// Ranks lists all ranks, the highest first.
+var Ranks = []Rank{
+	Leadership{}, Trust{}, Term{}, Progress{}, Runner{}, Delivery{}, Slots{}, Feed{}, Line{}, Waits{}, Scheduler{}, Reader{}, Subscription{}, Budget{},
+	Consumer{}, Shard{}, Puller{}, Judge{}, Lineage{}, Sampler{}, Failures{}, Turns{}, FanOut{}, Catalog{}, Call{}, Silence{}, Client{}, Host{}, Queue{},
+}
+
+// Number is the rank.
+func (Leadership) Number() int { return 29 }
+
+// Number is the rank.
+func (Trust) Number() int { return 28 }
+
+// Number is the rank.
+func (Term) Number() int { return 27 }
+
+// Number is the rank.
+func (Progress) Number() int { return 26 }
+
+// Number is the rank.
+func (Runner) Number() int { return 25 }
+
+// Number is the rank.
+func (Delivery) Number() int { return 24 }
+
+// Number is the rank.
+func (Slots) Number() int { return 23 }
+
+// Number is the rank.
+func (Feed) Number() int { return 22 }
+
+// Number is the rank.
+func (Line) Number() int { return 21 }
+
+// Number is the rank.
+func (Waits) Number() int { return 20 }
+
+// Number is the rank.
+func (Scheduler) Number() int { return 19 }
+
+// Number is the rank.
+func (Reader) Number() int { return 18 }
+
+// Number is the rank.
+func (Subscription) Number() int { return 17 }
+
+// Number is the rank.
+func (Budget) Number() int { return 16 }
+
+// Number is the rank.
+func (Consumer) Number() int { return 15 }
+
+// Number is the rank.
+func (Shard) Number() int { return 14 }
+
+// Number is the rank.
+func (Puller) Number() int { return 13 }
+
+// Number is the rank.
+func (Judge) Number() int { return 12 }
+
+// Number is the rank.
+func (Lineage) Number() int { return 11 }
+
+// Number is the rank.
+func (Sampler) Number() int { return 10 }
+
+// Number is the rank.
+func (Failures) Number() int { return 9 }
+
+// Number is the rank.
+func (Turns) Number() int { return 8 }
+
+// Number is the rank.
+func (FanOut) Number() int { return 7 }
+
+// Number is the rank.
+func (Catalog) Number() int { return 6 }
+
+// Number is the rank.
+func (Call) Number() int { return 5 }
+
+// Number is the rank.
+func (Silence) Number() int { return 4 }
+
+// Number is the rank.
+func (Client) Number() int { return 3 }
+
+// Number is the rank.
+func (Host) Number() int { return 2 }
+
+// Number is the rank.
+func (Queue) Number() int { return 1 }

@@ -1,0 +1,134 @@
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+)
+
+const (
+	// repeatFirst and repeatMost bound the time between two lines of one cause. It doubles while
+	// the cause lasts.
+	repeatFirst = 10 * time.Second
+	repeatMost  = time.Minute
+	// mostCauses bounds the causes that are told apart; all others together count as one.
+	mostCauses = 200
+)
+
+// Repeats returns a logger like to, which [Queue.Logger] made, that limits repeated lines. Lines of
+// one level and message, whose err differs in numbers at most, have one cause. The first line of a
+// cause is logged at once. Those of the next 10 s count as one: the last of them is logged when the
+// time is over, with their number as "repeated". The time doubles up to a minute, and begins again
+// with 10 s when the cause was away for so long. Flush logs what waits.
+func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
+	h, ok := to.Handler().(*handler)
+	if !ok {
+		return to
+	}
+	limited := *h
+	limited.limit = &limiter{queue: q, causes: map[string]*cause{}}
+	q.limits = append(q.limits, limited.limit)
+	return slog.New(&limited)
+}
+
+// limiter is used by the goroutine of the queue alone, because the text of an err is the user's
+// code.
+type limiter struct {
+	queue  *Queue
+	causes map[string]*cause
+}
+
+// cause is what is known of the lines of one cause.
+type cause struct {
+	logged  time.Time // the last line
+	every   time.Duration
+	waiting int // lines since then
+	write   func(repeated int)
+}
+
+// pass calls write, which logs a line and says how many lines it stands for, now or later.
+func (l *limiter) pass(key string, now time.Time, write func(repeated int)) {
+	c := l.causes[key]
+	if c == nil && len(l.causes) >= mostCauses {
+		for k, c := range l.causes {
+			if c.waiting == 0 && now.Sub(c.logged) >= repeatMost {
+				delete(l.causes, k)
+			}
+		}
+		if len(l.causes) >= mostCauses {
+			key = ""
+			c = l.causes[key]
+		}
+	}
+	switch {
+	case c == nil:
+		l.causes[key] = &cause{logged: now, every: repeatFirst}
+		write(1)
+	case c.waiting == 0 && now.Sub(c.logged) >= c.every:
+		*c = cause{logged: now, every: repeatFirst}
+		write(1)
+	default:
+		c.write = write
+		if c.waiting++; c.waiting == 1 {
+			time.AfterFunc(c.logged.Add(c.every).Sub(now), func() {
+				l.queue.Add(Important, nil, func() { c.flush(time.Now()) })
+			})
+		}
+	}
+}
+
+// flush logs the last of the lines that wait.
+func (c *cause) flush(now time.Time) {
+	if c.waiting == 0 {
+		return
+	}
+	n, write := c.waiting, c.write
+	*c = cause{logged: now, every: min(2*c.every, repeatMost)}
+	write(n)
+}
+
+// Flush has the lines logged that loggers of Repeats hold back. It is called before Close.
+func (q *Queue) Flush() {
+	for _, l := range q.limits {
+		q.Add(State, l, func() {
+			for _, c := range l.causes {
+				c.flush(time.Now())
+			}
+		})
+	}
+}
+
+// causeOf names the cause of a line.
+func causeOf(r slog.Record) string {
+	var err string
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "err" {
+			err = a.Value.Resolve().String()
+		}
+		return a.Key != "err"
+	})
+	return r.Level.String() + r.Message + "\x00" + withoutNumbers(err)
+}
+
+// withoutNumbers replaces each word of s that has a digit, so that sequence numbers, IDs and times
+// make no two errors of one.
+func withoutNumbers(s string) string {
+	words := strings.FieldsFunc(s, func(r rune) bool { return r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for i, w := range words {
+		if strings.ContainsFunc(w, unicode.IsDigit) {
+			words[i] = "#"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// handleNow hands a record to the user's handler.
+func handleNow(ctx context.Context, to slog.Handler, r slog.Record, repeated int) {
+	if repeated > 1 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("repeated", repeated))
+	}
+	_ = to.Handle(ctx, r) // nothing is left that an error could be logged with
+}

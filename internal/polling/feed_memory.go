@@ -1,0 +1,265 @@
+package polling
+
+import (
+	"errors"
+	"math"
+
+	"github.com/weir-go/weir/internal/memory"
+	"github.com/weir-go/weir/internal/mono"
+	"github.com/weir-go/weir/internal/source"
+	"github.com/weir-go/weir/internal/wire/codec"
+)
+
+// A read takes the memory that its answer will probably need before it asks for the answer. How
+// much that is follows from the answers before. A read that lacked memory is not repeated as it
+// was: either it asks for fewer records, or the feed waits in line until its share or the reserve
+// of the budget has room for one record of any size.
+
+// mostAnswer is how many bytes of records the service puts into an answer at most.
+const mostAnswer = 10 << 20
+
+// admission is what follows when a turn begins.
+type admission uint8
+
+const (
+	asks        admission = iota // the read has the memory that it will probably need
+	afterOwn                     // the shard's own handler gives memory back first
+	tryLater                     // other shards give memory back soon
+	waitsInLine                  // the share waits in line for the memory of one record
+)
+
+// admissionOf decides what follows when a turn begins and had bytes could be taken for it. parts
+// are pages of the shard that its handler has. fits says that a share can have as much as one
+// record needs, late that the feed has tried later for long enough.
+func admissionOf(had, parts int, fits, late bool) admission {
+	switch {
+	case had > 0:
+		return asks
+	case parts > 0:
+		return afterOwn
+	case !fits, late:
+		return waitsInLine
+	}
+	return tryLater
+}
+
+// admit takes the memory for the next read. It reports false if the read has to wait. It is
+// called with the lock held.
+func (f *Feed) admit(now mono.Time) bool {
+	record := int(f.mean) + int(f.mean)/4 // records differ
+	want := 0
+	if !f.small {
+		want = max(min(f.expects(), ahead), record)
+	}
+	switch {
+	case f.granted > 0 || f.needs > 0 && f.share.HasReserve(): // it has waited in line
+		f.starved = 0
+		return true
+	case f.needs > 0:
+		return f.standInLine(now)
+	case want == 0:
+		return true
+	}
+	least := want
+	if f.had > 0 {
+		least = min(want, max(int(f.had), record))
+	}
+	have := f.share.TryTake(least, want)
+	late := !f.starved.IsZero() && now.Sub(f.starved) >= shortageWait
+	if have == 0 && f.parts == 0 && late {
+		have = f.share.TryTake(max(record, 1), want)
+	}
+	switch admissionOf(have, int(f.parts), record <= f.share.Most(), late) {
+	case afterOwn:
+		f.short, f.state = true, parked
+		f.from(source.AwaitingHandler, now)
+		return false
+	case tryLater:
+		if f.starved.IsZero() {
+			f.starved = now
+		}
+		f.lacks(now)
+		f.sched.at(f, now.Add(haste))
+		return false
+	case waitsInLine:
+		f.needs = int32(max(record, 1))
+		return f.standInLine(now)
+	}
+	f.starved, f.granted = 0, int32(have)
+	if f.had = 0; have < want {
+		f.had = int32(have)
+		f.limit = slower(f.limit, have, int(f.limit), f.expects())
+	}
+	return true
+}
+
+// standInLine waits in line for the memory of one record, without a goroutine and a connection.
+// It reports whether the memory is there already. It is called with the lock held.
+func (f *Feed) standInLine(now mono.Time) bool {
+	f.starved = 0
+	got, there := f.share.Await(int(f.needs), f.served)
+	if there {
+		f.granted = int32(got.Bytes)
+		return true
+	}
+	f.state = queued
+	f.lacks(now)
+	f.rouse() // a batch that waits for more records has memory to give back
+	return false
+}
+
+// served has the next read begin when the share was served. It does nothing while the feed is
+// being closed: then the share gives everything back.
+func (f *Feed) served(got memory.Grant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state != queued || got.Err != nil {
+		return
+	}
+	f.granted = int32(got.Bytes)
+	f.state = scheduled
+	f.sched.at(f, 0)
+}
+
+// lacks notes that the feed waits for memory. It is called with the lock held.
+func (f *Feed) lacks(now mono.Time) {
+	f.from(source.AwaitingMemory, now)
+	if f.trying.IsZero() {
+		f.trying = now
+	}
+}
+
+// taken is what a read brought.
+type taken struct {
+	asked   int // records
+	records int
+	bytes   int  // of data and keys
+	memory  int  // bytes that the records took
+	whole   bool // the answer came in one piece
+	tip     bool // it reached the tip
+}
+
+// reading is how the next read asks, by what became of those before.
+type reading struct {
+	limit int32 // records
+	needs int32 // see [Feed]
+	short bool  // … too
+}
+
+// after returns how the next read asks after one that brought got and failed with err. hungry
+// says that the handler waited for it, parts that the handler still has pages of the shard. mean
+// is the memory of a record, 0 if it is not known. room is how many bytes an answer should have
+// at most, share how many the share can have.
+func (r reading) after(err error, got taken, hungry, parts bool, mean, most int32, room, share int) reading {
+	limit := min(r.limit, most)
+	short := shortage(err)
+	if err == nil && (hungry || got.bytes > room) {
+		r.limit = portion(limit, most, room, got.records, got.bytes)
+	}
+	if err == nil && got.whole && got.records > 0 && got.memory > 0 { // else a larger one would not fit
+		r.limit = max(1, min(r.limit, fitting(share, got.records, got.memory)))
+	}
+	if got.records > 0 || got.tip {
+		r.needs = 0
+	}
+	switch {
+	case errors.Is(err, errSlow):
+		r.limit = slower(limit, window*7/8, got.records, got.bytes)
+	case short == nil:
+	case got.records > 0:
+		r.limit, r.short = slower(limit, window/4, got.records, got.bytes), parts
+	case parts:
+		r.short = true
+	case short.One, got.asked == 1: // asking for less does not help
+		r.needs = int32(min(short.Bytes, math.MaxInt32))
+	case mean == 0:
+		r.limit = 1
+	default:
+		r.limit = max(1, min(limit/2, fitting(share, 1, int(mean))))
+	}
+	return r
+}
+
+// adapt sets how the next read asks, and how much memory it expects to need.
+func (f *Feed) adapt(err error, got taken) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if got.records > 0 {
+		f.mean = int32(min(got.memory/got.records, math.MaxInt32/2))
+	}
+	most := f.poll.Limit
+	next := reading{f.limit, f.needs, f.short}.after(err, got, f.hungry, f.parts > 0, f.mean, most, answerRoom(f.poll.readShare()), f.share.Most())
+	f.limit, f.needs, f.short = next.limit, next.needs, next.short
+	f.hungry = false
+	switch {
+	case got.tip:
+		f.small, f.had = true, 0
+	case got.records > 0:
+		f.small = false
+	}
+}
+
+// expects returns how many bytes of memory the next answer will probably need if it is not small.
+// It is called with the lock held.
+func (f *Feed) expects() int {
+	if f.mean == 0 {
+		return window
+	}
+	return int(f.mean) * int(min(f.limit, f.poll.Limit))
+}
+
+// grant makes sure that the next part may take so many bytes. It is called with the lock held.
+func (f *Feed) grant(need int) bool {
+	if more := need - int(f.granted); more > 0 {
+		f.granted += int32(f.share.TryTake(more, more))
+	}
+	return int(f.granted) >= need
+}
+
+// shortage is the lack of memory that err is about, nil if it is about something else.
+func shortage(err error) *codec.NoMemoryError {
+	if err == nil {
+		return nil
+	}
+	short := (*codec.NoMemoryError)(nil)
+	errors.As(err, &short)
+	return short
+}
+
+// The feed is its pages' [codec.Memory]: what was waited for is taken first.
+
+// TryTake takes between least and most bytes, or none. With the reserve it takes most.
+func (f *Feed) TryTake(least, most int) int {
+	f.mu.Lock()
+	n, line := min(int(f.granted), most), f.needs > 0
+	f.granted -= int32(n)
+	f.mu.Unlock()
+	if n == most {
+		return n
+	}
+	if line && f.share.HasReserve() && (f.share.TryTake(most-n, most-n) > 0 || f.share.Exceed(most-n)) {
+		return most
+	}
+	more := f.share.TryTake(max(least-n, 1), most-n)
+	if n+more < least {
+		f.share.Give(n)
+		return 0
+	}
+	return n + more
+}
+
+// TakeExcess takes what is there already.
+func (f *Feed) TakeExcess(n int) { f.share.TakeExcess(n) }
+
+// Give gives back.
+func (f *Feed) Give(n int) { f.share.Give(n) }
+
+// ungrant gives back what was waited for and not needed.
+func (f *Feed) ungrant() {
+	f.mu.Lock()
+	n := f.granted
+	f.granted = 0
+	f.mu.Unlock()
+	f.share.Give(int(n))
+	f.share.Done()
+}

@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"maps"
+	"time"
+
+	"github.com/weir-go/weir"
+	"github.com/weir-go/weir/internal/proof/sim/judge"
+)
+
+// crossing is the set of features that an application has in a profile that crosses features, and
+// what was drawn for them.
+type crossing struct {
+	on         featureSet
+	batchWait  time.Duration
+	batchBytes int
+	idle       time.Duration
+	ways       []int // in which handlers fail at a record, of those in letters.go
+}
+
+// Crossed is what was on in an application, and for how long its workers lived.
+type Crossed struct {
+	On    featureSet
+	Lived time.Duration
+}
+
+// has reports whether a feature is on.
+func (c *crossing) has(f feature) bool { return c != nil && c.on.has(f) }
+
+// crossingFaults go wrong whatever is on.
+var crossingFaults = map[Fault]float64{
+	HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, CrashInHandler: .004, HandlerStops: .002,
+	CrashBefore: .0005, CrashAfter: .0005, StoreFails: .01, AnswerLost: .01, StoreSlow: .005, TornApply: .05,
+	Throttled: .02, ServerError: .01, ShortPage: .05, Split: 40, Merge: 25, Crash: 15,
+}
+
+// makeCrossing draws the features of an application. The seed alone decides which set of the
+// covering list it has: of as many seeds in a row as the list is long each set comes once. More
+// features that go with the set are added at random.
+func (w *world) makeCrossing(seed uint64) {
+	if !w.profile.Crosses {
+		return
+	}
+	list := covering()
+	d := roll(w.seed, "crossing")
+	place := seed % uint64(len(list))
+	if !w.isFirst() {
+		place = d.next() % uint64(len(list))
+	}
+	s := list[place]
+	for _, f := range d.order(int(features)) {
+		if next := s.with(feature(f)); d.chance(.1) && next.legal() {
+			s = next.whole()
+		}
+	}
+	if !w.isFirst() { // what the streams decide is the same for all
+		ofStreams := setOf(featExpiring, featAggregated)
+		s = s.without(ofStreams) | w.apps[0].crosses.on&ofStreams
+	}
+	c := &crossing{on: s, ways: []int{saysNothing}}
+	w.crosses = c
+	for _, of := range []struct {
+		feature
+		way int
+	}{{featNamed, names}, {featRejected, rejects}, {featTooOld, leavesOut}} {
+		if c.has(of.feature) {
+			c.ways = append(c.ways, of.way)
+		}
+	}
+	if c.has(featNamed) && c.has(featRejected) {
+		c.ways = append(c.ways, rejectsByName)
+	}
+	c.batchWait, c.batchBytes, c.idle = d.often(100*time.Millisecond, 20*time.Second), 1+d.below(400), d.often(300*time.Millisecond, 20*time.Second)
+	p := &w.profile
+	p.Rates = maps.Clone(p.Rates)
+	p.Parallel, p.Letters, p.Filters, p.Killers, p.Windows = c.has(featParallel), s.hasAny(givesUp), c.has(featFiltered), c.has(featSuspects), c.has(featWindowed)
+	p.Sinks = c.has(featPosition) && !c.has(featWindowed)
+	p.Pushed, p.Reuses = share(c.has(featFannedOut)), share(c.has(featReused))
+	if !p.Letters && c.has(featRejected) && !s.hasAny(setOf(featPullForm, featLoopForm)) { // what is rejected is given up if there is a place for it
+		p.Letters = d.chance(.5)
+	}
+	for f, rates := range faultsOf {
+		if !c.has(f) {
+			for fault := range rates {
+				delete(p.Rates, fault)
+			}
+		}
+	}
+	if !p.Letters {
+		for fault := range letterFaults {
+			delete(p.Rates, fault)
+		}
+	}
+	if c.has(featSuspects) { // the version before notes no deaths
+		p.Older = 0
+	}
+	if w.isFirst() {
+		w.skew = d.span(-2*time.Second, 2*time.Second) // or records would be too old for minutes
+	}
+}
+
+// faultsOf are the faults that go wrong only where a feature is on.
+var faultsOf = map[feature]map[Fault]float64{
+	featFannedOut: {EventTwice: .02, EventCut: .01, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03},
+	featExpiring:  {Trim: 60},
+	featPausing:   {ShortPause: 40, LongPause: 20},
+	featDraining:  {Leaves: 60},
+	featResetting: {Resets: 60},
+	featProgressed: {
+		HandlerChanges: .3, HandlerKeeps: .1, HandlerNotes: .3, HandlerConfuses: .05, HandlerLeaves: .05, HandlerCancels: .02, Checkpoints: .05,
+	},
+	featPosition: {SinkFails: .05, SinkHangs: .01, SinkPanics: .02},
+}
+
+// allCrossingFaults are the faults of a profile that crosses features, whatever is on.
+var allCrossingFaults = func() map[Fault]float64 {
+	rates := all(crossingFaults, letterFaults)
+	for _, of := range faultsOf {
+		rates = all(rates, of)
+	}
+	return rates
+}()
+
+// share is the share of the simulations with something that is on or not.
+func share(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// packed is the share of the records that are aggregates.
+func (w *world) packed() float64 {
+	for _, x := range w.apps {
+		if x.crosses.has(featAggregated) || x.crosses.has(featKeepPacked) {
+			return .6
+		}
+	}
+	return .15
+}
+
+// options sets the options of the features that no other part of the simulation sets.
+func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration) {
+	if c == nil {
+		return
+	}
+	if c.has(featBatchWait) {
+		o.BatchWait = by(c.batchWait)
+	}
+	if c.has(featBatchBytes) {
+		o.BatchBytes = c.batchBytes
+	}
+	if c.has(featKeepPacked) {
+		o.Aggregates = weir.KeepPacked
+	}
+}
+
+// waits is how much longer than otherwise a record may wait in a batch.
+func (c *crossing) waits() time.Duration {
+	if !c.has(featBatchWait) {
+		return 0
+	}
+	return c.batchWait + time.Second
+}
+
+// isLoop reports whether the worker's handler is a loop over single records of all shards.
+func (w *world) isLoop() bool { return w.crosses.has(featLoopForm) }
+
+// loosely reports whether results of windows may be of other records when they are made again,
+// because records leave the stream or checkpoints are moved into the middle of windows.
+func (w *world) loosely() bool { return w.crosses.has(featExpiring) || w.crosses.has(featResetting) }
+
+// checkSize says what is wrong with the size of a batch.
+func (w *world) checkSize(b *weir.Batch, most int) string {
+	if w.crosses == nil {
+		return ""
+	}
+	bytes := 0
+	for _, r := range b.Records {
+		bytes += len(r.Data)
+	}
+	switch {
+	case len(b.Records) > most:
+		return "has more records than Options.Batch"
+	case w.crosses.has(featBatchBytes) && len(b.Records) > 1 && bytes > w.crosses.batchBytes:
+		return "has more bytes than Options.BatchBytes"
+	}
+	return ""
+}
+
+// failsSomewhere draws how a handler fails by chance: never beyond a record that it cannot handle.
+func (w *world) failsSomewhere(d *dice, ids []judge.ID) *badly {
+	c := w.crosses
+	bad := &badly{index: d.below(w.handles(ids)), how: c.ways[d.below(len(c.ways))], wraps: d.below(wraps)}
+	bad.n = 1 + d.below(len(ids)-bad.index)
+	if d.chance(.1) && !c.has(featRecordForm) { // more than there are
+		bad.n += len(ids)
+	}
+	return bad
+}
+
+// handles is how many of the records the handler can handle or fail at: up to the first that it
+// always fails at.
+func (w *world) handles(ids []judge.ID) int {
+	if bad := w.badAt(ids); bad != nil {
+		return bad.index + 1
+	}
+	return len(ids)
+}

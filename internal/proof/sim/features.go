@@ -1,0 +1,259 @@
+package sim
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// feature is an option or a way of returning that changes how a shard is handled.
+type feature int
+
+const (
+	featParallel feature = iota
+	featAttempts
+	featMaxAge
+	featBisect
+	featNamed
+	featRejected
+	featTooOld
+	featFiltered
+	featBatchWait
+	featBatchBytes
+	featIdleCalls
+	featOpenForm
+	featPullForm
+	featRecordForm
+	featLoopForm
+	featPosition
+	featWindowed
+	featHolds
+	featReused
+	featAggregated
+	featKeepPacked
+	featProgressed
+	featSuspects
+	featFannedOut
+	featExpiring
+	featPausing
+	featDraining
+	featResetting
+	features // how many there are
+)
+
+// featureNames are the names of the features, and two letters for the columns of a matrix.
+var featureNames = [features]struct{ name, short string }{
+	{"Parallel", "Pa"}, {"GiveUp.Attempts", "At"}, {"GiveUp.MaxAge", "Ag"}, {"GiveUp.Bisect", "Bi"}, {"FailedAt", "FA"}, {"Reject", "Re"},
+	{"TooOld", "TO"}, {"Filter", "Fi"}, {"BatchWait", "BW"}, {"BatchBytes", "BB"}, {"Idle", "Id"}, {"Open", "Op"}, {"Pull", "Pu"}, {"RecordFunc", "RF"},
+	{"Records", "Rs"}, {"Position", "Po"}, {"windows", "Wi"}, {"Hold", "Ho"}, {"ReuseBuffers", "RB"}, {"aggregates", "Ax"}, {"KeepPacked", "KP"},
+	{"Done, Checkpoint", "Do"}, {"SuspectAfter", "Su"}, {"FanOut", "FO"}, {"Expired", "Ex"}, {"pauses", "Ps"}, {"drains", "Dr"}, {"resets", "Rt"},
+}
+
+func (f feature) String() string { return featureNames[f].name }
+
+// featureSet is a set of features.
+type featureSet uint32
+
+func setOf(fs ...feature) (s featureSet) {
+	for _, f := range fs {
+		s |= 1 << f
+	}
+	return s
+}
+
+func (s featureSet) has(f feature) bool              { return s&(1<<f) != 0 }
+func (s featureSet) hasAny(other featureSet) bool    { return s&other != 0 }
+func (s featureSet) with(f feature) featureSet       { return s | 1<<f }
+func (s featureSet) size() int                       { return bits.OnesCount32(uint32(s)) }
+func (s featureSet) without(o featureSet) featureSet { return s &^ o }
+
+// all returns the features of a set in their order.
+func (s featureSet) all() (fs []feature) {
+	for f := range features {
+		if s.has(f) {
+			fs = append(fs, f)
+		}
+	}
+	return fs
+}
+
+var (
+	givesUp = setOf(featAttempts, featMaxAge, featBisect)
+	// what only RunShards has
+	ofShards = setOf(featOpenForm, featPullForm, featWindowed, featHolds, featPosition, featIdleCalls)
+	forms    = setOf(featOpenForm, featPullForm, featRecordForm, featLoopForm, featWindowed)
+)
+
+// pairRule says of pairs of features why there are none.
+type pairRule struct {
+	a, b featureSet
+	why  string
+}
+
+// refusedPairs are the pairs that weir refuses; TestIllegalPairsAreRefused of the root package has
+// a row for each rule.
+var refusedPairs = []pairRule{
+	{setOf(featParallel), ofShards | setOf(featLoopForm), "RunShards and Records refuse Parallel"},
+	{setOf(featParallel), setOf(featReused, featBatchWait), "New refuses it"},
+	{givesUp, setOf(featPullForm, featWindowed, featHolds, featLoopForm), "RunShards with Pull and Records refuse GiveUp"},
+	{setOf(featOpenForm), setOf(featPullForm, featWindowed, featHolds), "RunShards refuses Open together with Pull"},
+}
+
+// unsaidPairs are the pairs that the API has no words for.
+var unsaidPairs = []pairRule{
+	{setOf(featRecordForm), ofShards | setOf(featLoopForm), "a worker has one kind of handler"},
+	{setOf(featLoopForm), ofShards, "a worker has one kind of handler"},
+	{setOf(featLoopForm), setOf(featNamed, featRejected, featTooOld), "the body of a loop returns no error"},
+	{setOf(featLoopForm, featWindowed), setOf(featProgressed), "there is no batch to note progress in"},
+}
+
+// apart returns why two features do not go together, and whether weir refuses them. The reason is
+// empty if they do.
+func apart(a, b feature) (why string, refused bool) {
+	find := func(rules []pairRule) string {
+		for _, r := range rules {
+			if a != b && (r.a.has(a) && r.b.has(b) || r.a.has(b) && r.b.has(a)) {
+				return r.why
+			}
+		}
+		return ""
+	}
+	if why = find(refusedPairs); why != "" {
+		return why, true
+	}
+	return find(unsaidPairs), false
+}
+
+// implied adds what a set cannot be without: windows pull, idle and hold by themselves.
+func (s featureSet) implied() featureSet {
+	if s.has(featWindowed) {
+		s |= setOf(featPullForm, featIdleCalls, featHolds)
+	}
+	if s.has(featHolds) {
+		s |= setOf(featPullForm)
+	}
+	return s
+}
+
+// legal reports whether all features of a set go together.
+func (s featureSet) legal() bool {
+	all := s.implied().all()
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if why, _ := apart(a, b); why != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// whole completes a legal set: it adds what is implied, and a form of handlers that has the
+// features of the set.
+func (s featureSet) whole() featureSet {
+	s = s.implied()
+	if !s.hasAny(forms) && s.hasAny(setOf(featIdleCalls, featPosition)) {
+		s = s.with(featOpenForm)
+	}
+	return s
+}
+
+// String lists the features of a set.
+func (s featureSet) String() string {
+	var names []string
+	for _, f := range s.all() {
+		names = append(names, f.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// pair is two features, the lesser one first.
+type pair [2]feature
+
+// pairs returns the pairs of a set.
+func (s featureSet) pairs() (ps []pair) {
+	all := s.all()
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			ps = append(ps, pair{a, b})
+		}
+	}
+	return ps
+}
+
+// legalPairs returns the pairs of features that go together.
+func legalPairs() (ps []pair) {
+	for a := range features {
+		for b := a + 1; b < features; b++ {
+			if setOf(a, b).legal() {
+				ps = append(ps, pair{a, b})
+			}
+		}
+	}
+	return ps
+}
+
+const (
+	mostFeatures = 7  // of a set of the covering list, before it is completed
+	candidates   = 60 // that are compared for each
+)
+
+// covering returns the covering list: sets of features that hold every legal pair between them. The
+// list is the same in every process. Each next set is the one of some random legal sets with the
+// most pairs that no set before it has.
+var covering = sync.OnceValue(func() (list []featureSet) {
+	left := map[pair]bool{}
+	for _, p := range legalPairs() {
+		left[p] = true
+	}
+	gains := func(s featureSet) (n int) {
+		for _, p := range s.whole().pairs() {
+			if left[p] {
+				n++
+			}
+		}
+		return n
+	}
+	d := roll(1, "covering")
+	for len(left) > 0 {
+		best, most := featureSet(0), 0
+		first := slices.Collect(func(yield func(pair) bool) {
+			for _, p := range legalPairs() {
+				if left[p] && !yield(p) {
+					return
+				}
+			}
+		})
+		for range candidates {
+			p := first[d.below(len(first))]
+			s := setOf(p[0], p[1])
+			for _, f := range d.order(int(features)) {
+				if next := s.with(feature(f)); next.size() <= mostFeatures && next.legal() && gains(next) > gains(s) {
+					s = next
+				}
+			}
+			if n := gains(s); n > most {
+				best, most = s.whole(), n
+			}
+		}
+		for _, p := range best.pairs() {
+			delete(left, p)
+		}
+		list = append(list, best)
+	}
+	return list
+})
+
+// order returns the numbers below n in an order that the dice decide.
+func (d *dice) order(n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	for i := range order {
+		j := i + d.below(n-i)
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
+}

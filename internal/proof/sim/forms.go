@@ -1,0 +1,56 @@
+package sim
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weir-go/weir"
+)
+
+// The forms of handlers that get single records.
+
+// eachRecord is a handler that calls a function for each record, and after the last of a shard one
+// for its end.
+func (l *life) eachRecord(ctx context.Context, b *weir.Batch) error {
+	end := b.End
+	none := *b // of which each call gets a copy, as it may change it
+	none.Records = nil
+	err := weir.RecordFunc(func(ctx context.Context, r weir.Record) error {
+		one := none
+		one.Records, one.End = []weir.Record{r}, false
+		return l.handle(ctx, &one)
+	}).Handle(ctx, b)
+	if err != nil || !end {
+		return err
+	}
+	return l.handle(ctx, &none)
+}
+
+// loop is a worker that ranges over its records. A body that fails tries again.
+func (l *life) loop(c *weir.Consumer) error {
+	for r, err := range c.Records(l.ctx) {
+		if err != nil {
+			return err
+		}
+		for {
+			err := l.handleOne(r)
+			if err == nil {
+				break
+			}
+			if errors.Is(err, errStop) || errors.Is(err, errDead) || l.ctx.Err() != nil {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// handleOne handles a record of a loop.
+func (l *life) handleOne(r weir.Record) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errHandler
+		}
+	}()
+	return l.handle(l.ctx, &weir.Batch{Stream: r.Stream(), Shard: r.Shard(), Records: []weir.Record{r}, Attempt: 1})
+}

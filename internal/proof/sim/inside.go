@@ -1,0 +1,37 @@
+package sim
+
+import (
+	"reflect"
+
+	"github.com/weir-go/weir/internal/lock"
+)
+
+// checkInside checks what a worker must keep at each step, whatever happens outside: mutexes are
+// taken in order, which is known with the tag lockranks, and counters never go backwards.
+func (w *world) checkInside() {
+	for _, found := range lock.Violations() {
+		w.breaks("%s", found)
+	}
+	for _, wk := range w.workers {
+		l := wk.life
+		if l == nil || l.consumer == nil {
+			continue
+		}
+		now := l.consumer.Counts()
+		if name := wentBack(&l.counted, &now); name != "" {
+			w.breaks("%s counts backwards: %s", l.who, name)
+		}
+		l.counted = now
+	}
+}
+
+// wentBack returns the name of a counter that is lower than before, "" if there is none.
+func wentBack(before, now any) string {
+	was, is := reflect.ValueOf(before).Elem(), reflect.ValueOf(now).Elem()
+	for i := range is.NumField() {
+		if f := is.Field(i); f.CanUint() && f.Uint() < was.Field(i).Uint() {
+			return is.Type().Field(i).Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// matrix is for how long each pair of features was on together.
+type matrix struct {
+	hours map[pair]time.Duration
+	seeds map[pair]int // how often, though workers may not have lived
+}
+
+func newMatrix() *matrix { return &matrix{hours: map[pair]time.Duration{}, seeds: map[pair]int{}} }
+
+// add adds what was on in one application.
+func (m *matrix) add(c Crossed) {
+	for _, p := range c.On.pairs() {
+		m.hours[p] += c.Lived
+		m.seeds[p]++
+	}
+}
+
+// missing returns the legal pairs that were never on.
+func (m *matrix) missing() (ps []pair) {
+	for _, p := range legalPairs() {
+		if m.seeds[p] == 0 {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// print writes how many pairs there are, and the ones with the least hours. whole writes all of
+// them, in whole worker hours: "-" is a pair that weir refuses, and "." one that the API has no
+// words for.
+func (m *matrix) print(to io.Writer, whole bool) {
+	legal := legalPairs()
+	refused, unsaid := 0, 0
+	for a := range features {
+		for b := a + 1; b < features; b++ {
+			switch legality(a, b) {
+			case "-":
+				refused++
+			case ".":
+				unsaid++
+			}
+		}
+	}
+	fmt.Fprintf(to, "           pairs of features: %d of %d legal ones had worker hours; weir refuses %d, the API has no words for %d\n",
+		len(legal)-len(m.missing()), len(legal), refused, unsaid)
+	slices.SortStableFunc(legal, func(a, b pair) int { return int(m.hours[a] - m.hours[b]) })
+	var least []string
+	for _, p := range legal[:min(8, len(legal))] {
+		least = append(least, fmt.Sprintf("%s with %s %.2f", p[0], p[1], m.hours[p].Hours()))
+	}
+	fmt.Fprintf(to, "           the fewest worker hours: %s\n", strings.Join(least, ", "))
+	if !whole {
+		return
+	}
+	line := fmt.Sprintf("%-19s", "")
+	for f := range features {
+		line += fmt.Sprintf("%4s", featureNames[f].short)
+	}
+	fmt.Fprintln(to, line)
+	for a := range features {
+		line = fmt.Sprintf("%-16s %s", a, featureNames[a].short)
+		for b := range a {
+			cell := legality(b, a)
+			if cell == "" {
+				cell = fmt.Sprintf("%.0f", m.hours[pair{b, a}].Hours())
+			}
+			line += fmt.Sprintf("%4s", cell)
+		}
+		fmt.Fprintln(to, line)
+	}
+}
+
+// legality is "" for a pair that goes together, "-" for one that weir refuses, and "." for one that
+// the API has no words for.
+func legality(a, b feature) string {
+	if setOf(a, b).legal() {
+		return ""
+	}
+	all := setOf(a, b).implied().all()
+	for i, x := range all {
+		for _, y := range all[i+1:] {
+			if _, refused := apart(x, y); refused {
+				return "-"
+			}
+		}
+	}
+	return "."
+}

@@ -1,0 +1,29 @@
+package codec
+
+import (
+	"testing"
+
+	"github.com/weir-go/weir/internal/proof/pooled"
+)
+
+// What is used again is as good as new.
+func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
+	d := decodings.New().(*decoding)
+	pooled.Fill(d, "member")
+	d.end()
+	for _, diff := range pooled.Differences(d, new(decoding), "member") {
+		t.Errorf("%s of a decoding is not reset", diff)
+	}
+	p := new(Page)
+	pooled.Fill(p, "memory", "lent", "Memory", "held")
+	p.Reset()
+	for _, diff := range pooled.Differences(p, &Page{Behind: -1}) {
+		t.Errorf("%s of a page is not reset", diff)
+	}
+	// What a page lives in keeps its bytes and records; how many of them are valid is the page's.
+	m := &memory{body: make([]byte, LeastBody), records: make([]Record, 3)}
+	m.lent.Store(1)
+	if m.release(1, m.records); len(m.records) != 0 || m.lent.Load() != 2 {
+		t.Errorf("%d records are left of a page, whose number is %d", len(m.records), m.lent.Load())
+	}
+}

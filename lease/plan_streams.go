@@ -1,0 +1,244 @@
+package lease
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// # Streams
+//
+// Sessions may read different streams ([Worker.Streams]). A plan then has parts: the streams that
+// the same sessions read are one part. Each part is planned like an application of its own, by a
+// planner with its own copies of the holders. Parts with few readers come first, and a later part
+// takes into account what its sessions get of the parts before it.
+
+// What an active session may do with the leases of a stream.
+const (
+	mayRead = 'r' // get them
+	mayKeep = 'k' // keep those that it has: it did not say what it reads
+	mayNot  = '-' // neither: it is to give them back
+)
+
+// nameSet is a parsed [Streams].
+type nameSet struct {
+	known, hashed bool
+	names         map[string]bool
+}
+
+func (s Streams) set() nameSet {
+	n := nameSet{known: s.Known(), hashed: strings.HasPrefix(string(s), streamHashes), names: map[string]bool{}}
+	if n.known {
+		for entry := range strings.SplitSeq(string(s[len(streamNames):]), " ") {
+			n.names[strings.TrimPrefix(entry, listedMark)] = true
+		}
+	}
+	return n
+}
+
+func (n nameSet) has(stream string) bool {
+	if n.hashed {
+		stream = hashName(stream)
+	}
+	return n.names[stream] && stream != ""
+}
+
+// leaderStreams are what sessions that did not say it may get: what the leader reads.
+func leaderStreams(v View, f Facts) Streams {
+	if f.Streams.Known() {
+		return f.Streams
+	}
+	for i := range v.Workers {
+		if w := &v.Workers[i]; w.Session == v.Leader.Session && w.Session != "" && !w.Ended {
+			return w.Streams
+		}
+	}
+	return ""
+}
+
+// split returns the parts of the plan, those with the fewest readers first, and gives each entry to
+// its part.
+func (p *planner) split(v View, f Facts) []*planner {
+	texts := map[Streams]int{} // places of distinct Streams of sessions that may hold leases
+	for _, h := range p.sorted {
+		if h.standing == active || h.standing == leaving {
+			texts[h.streams.unmarked()] = 0
+		}
+	}
+	sets := make([]nameSet, 0, len(texts))
+	for text := range texts {
+		texts[text] = len(sets)
+		sets = append(sets, text.set())
+	}
+	leads := leaderStreams(v, f).set()
+	may := func(set nameSet, stream string) byte {
+		switch {
+		case set.known && set.has(stream), !set.known && (!leads.known || leads.has(stream)):
+			return mayRead
+		case !set.known:
+			return mayKeep
+		default:
+			return mayNot
+		}
+	}
+	of := func(signature []byte, h *holder) byte {
+		if place, ok := texts[h.streams.unmarked()]; ok {
+			return signature[place]
+		}
+		return mayNot
+	}
+
+	var parts []*planner
+	bySignature := map[string]*planner{}
+	byStream := map[string]*planner{}
+	signature := make([]byte, len(sets))
+	for _, e := range p.entries {
+		part := byStream[e.Stream]
+		if part == nil {
+			for i, set := range sets {
+				signature[i] = may(set, e.Stream)
+			}
+			if part = bySignature[string(signature)]; part == nil {
+				part = p.part(func(h *holder) byte { return of(signature, h) })
+				bySignature[string(signature)] = part
+				parts = append(parts, part)
+			}
+			byStream[e.Stream] = part
+		}
+		part.entries = append(part.entries, e)
+	}
+	slices.SortStableFunc(parts, func(a, b *planner) int { return cmp.Compare(a.readers, b.readers) })
+	return parts
+}
+
+// part returns a planner for the streams with which a session may do what may returns.
+func (p *planner) part(may func(*holder) byte) *planner {
+	part := &planner{
+		leases: p.leases, paused: p.paused, recent: p.recent, cooling: p.cooling,
+		sessions: make(map[string]*holder, len(p.sorted)), sorted: make([]*holder, 0, len(p.sorted)),
+	}
+	well := false // a reader is not cut off
+	for _, all := range p.sorted {
+		h := *all
+		part.sessions[h.session], part.sorted = &h, append(part.sorted, &h)
+		h.may = may(all)
+		switch {
+		case h.standing != active:
+		case h.may == mayNot:
+			h.standing, h.elsewhere = leaving, true
+		default:
+			part.active = append(part.active, &h)
+			if h.may == mayRead {
+				part.readers++
+				well = well || !h.cutOff
+			}
+		}
+	}
+	if part.readers == 0 {
+		// As with a plan without an active session: no other could take the leases.
+		for _, h := range part.sorted {
+			if h.drain && h.may == mayRead {
+				h.standing, h.drain = active, false
+				part.active = append(part.active, h)
+				part.readers++
+				well = well || !h.cutOff
+			}
+		}
+	}
+	for _, h := range part.active {
+		h.cutOff = h.may == mayKeep || h.cutOff && well
+	}
+	part.unread = len(p.active) > 0 && part.readers == 0
+	return part
+}
+
+// crowd notes what the other parts of a plan leave of each session's cap. before says how many of
+// the parts have been planned.
+func (p *planner) crowd(parts []*planner, before int) {
+	p.mixed = len(parts) > 1
+	if !p.mixed {
+		return
+	}
+	for i, other := range parts {
+		if other == p {
+			continue
+		}
+		for j, o := range other.sorted { // the order is the same in all parts
+			h := p.sorted[j]
+			h.outside += o.idle + o.going + o.leaves + o.claims + o.took
+			h.beyond += o.idle
+			if i < before {
+				h.base += o.share
+			}
+		}
+	}
+}
+
+// setShares sets the shares of a part.
+func (p *planner) setShares() {
+	if !p.mixed {
+		setShares(p.active, p.withWork)
+		return
+	}
+	for _, h := range p.active {
+		h.share = 0
+	}
+	// One lease after the other, each to the session that then has least for its weight, with what
+	// it has of the parts before. Among equal ones it stays where it is.
+	for range p.withWork {
+		var best *holder
+		for _, h := range p.active {
+			if h.share < h.cap && (best == nil || h.before(best)) {
+				best = h
+			}
+		}
+		if best == nil {
+			return
+		}
+		best.share++
+	}
+}
+
+// before reports whether h comes before other when shares are set.
+func (h *holder) before(other *holder) bool {
+	due := func(h *holder) float64 { return float64(h.base+h.share+1) / h.weight }
+	return cmp.Or(
+		cmp.Compare(due(h), due(other)),
+		cmp.Compare(other.claims-other.share, h.claims-h.share),
+		cmp.Compare(len(h.incoming), len(other.incoming)),
+		strings.Compare(h.session, other.session),
+	) < 0
+}
+
+// fillIn gives the leases that are still without an owner or heir to any session that has room
+// below its cap. The session whose share they are part of is full of leases of other parts. It gets
+// them when it has given those up.
+func (p *planner) fillIn() {
+	for _, list := range [][]*entry{p.free, p.leaving} {
+		for _, e := range list {
+			if e.decision != 0 || e.owner != nil && e.owner.drain {
+				continue
+			}
+			var best *holder
+			for _, h := range p.active {
+				room := h.limit - h.outside - h.idle - h.going - h.claims - h.took
+				if room > 0 && !h.cutOff && (best == nil || h.room > best.room) {
+					best = h
+				}
+			}
+			if best == nil {
+				break
+			}
+			best.room--
+			best.took++
+			switch {
+			case e.owner == nil:
+				e.decision, e.to, e.why = Assign, best, whyBelow
+			case e.owner.elsewhere:
+				e.decision, e.to, e.why = Handoff, best, whyNotItsOwn
+			default:
+				e.decision, e.to, e.why = Handoff, best, whyLeaving
+			}
+		}
+	}
+}

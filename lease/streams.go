@@ -1,0 +1,214 @@
+package lease
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Streams says which streams a worker reads, as text that stores keep. The zero value means that
+// the worker did not say, as workers of older versions do not. Make one with [StreamsOf].
+//
+// The text is "1:" and the names with a space between them, or, if that is too long, "2:" and the
+// first six characters of each name's hash. A name that the worker has listed has a "+" before it.
+type Streams string
+
+// MaxStreamsBytes bounds the text of [Streams]. It has room for about 2,300 streams.
+const MaxStreamsBytes = 16 << 10
+
+const (
+	streamNames  = "1:"
+	streamHashes = "2:"
+	listedMark   = "+"
+	// maxStreamNames is the length of the text above which names are hashed.
+	maxStreamNames = 1 << 10
+	hashedName     = 6
+)
+
+// StreamsOf returns the Streams of a worker that reads streams with these names. listed reports
+// whether the worker has a recent listing of a stream's shards, and has seen a lease for each of
+// them; nil means that it has none. The order of names does not matter. StreamsOf returns the zero
+// Streams if there are too many names to keep.
+func StreamsOf(names []string, listed func(name string) bool) Streams {
+	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
+	plain := true
+	mark := func(name string) string {
+		if listed != nil && listed(name) {
+			return listedMark
+		}
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString(streamNames)
+	for i, name := range sorted {
+		plain = plain && plainName(name)
+		if i > 0 {
+			text.WriteByte(' ')
+		}
+		text.WriteString(mark(name) + name)
+	}
+	if !plain || text.Len() > maxStreamNames {
+		text.Reset()
+		text.WriteString(streamHashes)
+		hashes := make([]string, 0, len(sorted))
+		for _, name := range sorted {
+			hashes = append(hashes, mark(name)+hashName(name))
+		}
+		slices.SortFunc(hashes, func(a, b string) int {
+			return strings.Compare(strings.TrimPrefix(a, listedMark), strings.TrimPrefix(b, listedMark))
+		})
+		text.WriteString(strings.Join(slices.Compact(hashes), " "))
+	}
+	if text.Len() > MaxStreamsBytes {
+		return ""
+	}
+	return Streams(text.String())
+}
+
+// plainName reports whether a name can stand in the text as it is. All names of Kinesis can.
+func plainName(name string) bool {
+	return name != "" && !strings.HasPrefix(name, listedMark) && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+func hashName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:hashedName]
+}
+
+// Known reports whether the worker said which streams it reads.
+func (s Streams) Known() bool {
+	return strings.HasPrefix(string(s), streamNames) || strings.HasPrefix(string(s), streamHashes)
+}
+
+// Has reports whether the worker reads a stream. It is false for Streams that are not known.
+func (s Streams) Has(name string) bool { return s.has(name, false) }
+
+// Listed reports whether the worker reads a stream, and has listed its shards.
+func (s Streams) Listed(name string) bool { return s.has(name, true) }
+
+func (s Streams) has(name string, listed bool) bool {
+	if strings.HasPrefix(string(s), streamHashes) {
+		name = hashName(name)
+	} else if !s.Known() {
+		return false
+	}
+	for entry := range strings.SplitSeq(string(s[len(streamNames):]), " ") {
+		rest, marked := strings.CutPrefix(entry, listedMark)
+		if rest == name && rest != "" && (marked || !listed) {
+			return true
+		}
+	}
+	return false
+}
+
+// Names returns the names in sorted order. all is false if the worker did not say, or if there were
+// so many that only their hashes are stored.
+func (s Streams) Names() (names []string, all bool) {
+	list, all := strings.CutPrefix(string(s), streamNames)
+	if !all || list == "" {
+		return nil, all
+	}
+	for entry := range strings.SplitSeq(list, " ") {
+		names = append(names, strings.TrimPrefix(entry, listedMark))
+	}
+	return names, true
+}
+
+// Same reports whether two workers read the same streams, as far as both said.
+func (s Streams) Same(other Streams) bool {
+	return !s.Known() || !other.Known() || s.unmarked() == other.unmarked()
+}
+
+// unmarked is s without what it says of listings.
+func (s Streams) unmarked() Streams { return Streams(strings.ReplaceAll(string(s), listedMark, "")) }
+
+// clipStreams returns s if stores can keep it, and otherwise the zero Streams.
+func clipStreams(s Streams) Streams {
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
+	if len(s) > MaxStreamsBytes || strings.ContainsFunc(string(s), odd) {
+		return ""
+	}
+	return s
+}
+
+// Unread returns, sorted, the streams of a view's unfinished leases that no live worker reads. It
+// returns none while a live worker did not say what it reads.
+func Unread(v View) []string {
+	var unread []string
+	for i := range v.Leases {
+		l := &v.Leases[i]
+		if l.Finished() || slices.Contains(unread, l.Stream) {
+			continue
+		}
+		read := !slices.ContainsFunc(v.Workers, func(w Worker) bool { return !w.Ended })
+		for j := range v.Workers {
+			w := &v.Workers[j]
+			read = read || !w.Ended && (!w.Streams.Known() || w.Streams.Has(l.Stream))
+		}
+		if !read {
+			unread = append(unread, l.Stream)
+		}
+	}
+	slices.Sort(unread)
+	return unread
+}
+
+// StreamsDiffer reports whether two live workers of a view read different streams.
+func StreamsDiffer(v View) bool {
+	var first Streams
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		switch {
+		case w.Ended || w.Leaving || !w.Streams.Known():
+		case first == "":
+			first = w.Streams
+		case !first.Same(w.Streams):
+			return true
+		}
+	}
+	return false
+}
+
+// DescribeStreams returns sentences for people about a view whose live workers read different
+// streams, and about streams with leases that no live worker reads. It returns none if all is well.
+func DescribeStreams(v View) (sentences []string) {
+	if StreamsDiffer(v) {
+		var each []string
+		said := map[Streams]bool{}
+		for i := range v.Workers {
+			w := &v.Workers[i]
+			if text := w.Streams.unmarked(); !w.Ended && !w.Leaving && w.Streams.Known() && !said[text] {
+				said[text] = true
+				each = append(each, cmp.Or(w.Name, w.Session)+" reads "+w.Streams.describe())
+			}
+		}
+		slices.Sort(each)
+		more := ""
+		if len(each) > 4 {
+			each, more = each[:4], "; others read others"
+		}
+		sentences = append(sentences, "workers read different streams, and each gets shards of its own only: "+strings.Join(each, "; ")+more)
+	}
+	for _, name := range Unread(v) {
+		sentences = append(sentences, "no live worker reads the stream "+name+", of which the application has leases")
+	}
+	return sentences
+}
+
+// describe names the streams, or some of them if there are many.
+func (s Streams) describe() string {
+	names, all := s.Names()
+	switch {
+	case !all:
+		return "many streams"
+	case len(names) == 0:
+		return "no stream"
+	case len(names) > 5:
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	default:
+		return strings.Join(names, ", ")
+	}
+}
