@@ -38,10 +38,10 @@ type shardLoop struct {
 	failing    *failing        // nil before the user's code failed; of whoever calls it
 	begun      bool            // of whoever runs it, as is
 	absent     uint8           // reads in a row that were told that the stream does not exist
-	// that the service refuses a position was logged; of whoever reads, as is
-	refused      bool
-	refusedSince mono.Time // when it was refused first; zero before
-	stays        bool      // that it is the checkpoint was told; set by whoever reads
+	// The rest belongs to the reader of the shard, which alone sets it.
+	refused      bool  // whether the refused position was logged
+	stays        bool  // whether PositionExpired was reported for the checkpoint
+	refusedSince int32 // when the position was first refused, in seconds of package mono; zero before
 	notes
 }
 

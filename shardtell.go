@@ -179,10 +179,11 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 // needsReset reports once that a position has been refused for longer than it takes to find out
 // that the stream was made anew.
 func (l *shardLoop) needsReset(now time.Time) bool {
+	at := mono.Of(now)
 	if l.refusedSince == 0 {
-		l.refusedSince = mono.Of(now)
+		l.refusedSince = int32(at / mono.Time(time.Second))
 	}
-	if l.refused || now.Sub(l.refusedSince.Time()) < l.in.opts.ListInterval {
+	if l.refused || at.Sub(mono.Time(l.refusedSince)*mono.Time(time.Second)) < l.in.opts.ListInterval {
 		return false
 	}
 	l.refused = true

@@ -13,7 +13,8 @@ import (
 // of the service is not published, and this one was not verified against the service.
 const mostPrefixes = 300
 
-// checkWildcards returns an error if the wildcards that a pattern has for one field are too complex.
+// checkWildcards returns an error if the wildcards that a pattern has for one field are too
+// complex.
 func checkWildcards(all []clause) error {
 	counts := map[string]int{}
 	seen := map[*values]bool{}      // $or makes clauses that share values

@@ -116,7 +116,7 @@ func TestPutKeepsOrderWhateverIsRefused(t *testing.T) {
 	}
 	checkOrder(t, got, lines)
 	out := mustRun(t, text, "put", endpoint, "--stream=s", "--key=key")
-	if !regexp.MustCompile(`^60 records \([\d,.]+ (B|KiB)\) put into s in .* m?s, \d+ sent again because a shard takes 1 MiB and 1,000 records a second; nothing was lost\n`).MatchString(out) {
+	if !regexp.MustCompile(`^60 records \([\d,.]+ (B|KiB)\) put into s in .* m?s, \d+ sent again because of: a shard takes 1 MiB and 1,000 records a second; nothing was lost\n`).MatchString(out) {
 		t.Errorf("it says %s", out)
 	}
 }

@@ -86,6 +86,7 @@ func (s docStore) Beat(ctx context.Context, app string, r lease.Report) (o lease
 		}
 		w.Beat++
 		w.Name, w.Leaving, w.Weight, w.MaxLeases, w.Holds, w.Troubles = r.Name, r.Leaving, r.Weight, r.MaxLeases, r.Holds, r.Troubles
+		w.Streams = r.Streams
 		for _, p := range r.Progress {
 			a.progress(r.Session, p)
 		}
@@ -97,6 +98,9 @@ func (s docStore) Beat(ctx context.Context, app string, r lease.Report) (o lease
 			if l.Owner == r.Session {
 				o.Held = append(o.Held, l)
 			}
+		}
+		if leader := a.session(o.Leader.Session); r.Others && leader != nil {
+			o.Leader.Streams = leader.Streams
 		}
 		for _, other := range a.Sessions {
 			if r.Others && other.Session != r.Session && !other.Ended {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -268,10 +269,11 @@ func (c *Consumers) register(ctx context.Context, con *consumer) error {
 func (c *Consumers) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
-	var all []error
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s, con := range c.streams {
+	known := maps.Clone(c.streams)
+	c.mu.Unlock()
+	var all []error
+	for s, con := range known {
 		if !con.ours {
 			continue
 		}

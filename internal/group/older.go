@@ -74,7 +74,7 @@ func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	if len(names) > 0 {
 		o.told = append(o.told, names...)
 		cfg.Log.Warn("streams wait: the leader is of an older version, which only reads its own streams; stop the workers of the older version to have these streams read",
-			"streams", names, "leader", o.session)
+			"streams", names, "leader_session", o.session)
 	}
 }
 

@@ -60,7 +60,7 @@ func (w *worker) compareStreams(leader lease.Leader) {
 	if differ && !w.differ {
 		theirs, _ := leader.Streams.Names()
 		w.cfg.Log.Warn("workers of this application read different streams: each gets shards of its own streams only; give programs that read different streams different applications",
-			"streams", w.names, "leader", leader.Session, "leader_streams", theirs)
+			"streams", w.names, "leader_session", leader.Session, "leader_streams", theirs)
 	}
 	w.differ = differ
 }

@@ -27,6 +27,7 @@ func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 		}
 		log.Warn("the handler failed", "err", errors.New("no such table"))
 		time.Sleep(time.Minute)
+		synctest.Wait() // the queue's goroutine has written what it had
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if len(lines) != 3 || strings.Contains(lines[0], "repeated") || !strings.Contains(lines[1], "no such table") || !strings.Contains(lines[2], "shard=221 ") ||
 			!strings.Contains(lines[2], fmt.Sprint("repeated=", 7*222-1)) {
