@@ -36,13 +36,16 @@ type shardLoop struct {
 	handles    *handling       // nil until there is something to handle; set by whoever runs the loop
 	dispatcher *dispatcher     // nil if nothing is handled side by side
 	failing    *failing        // nil before the user's code failed; of whoever calls it
-	begun      bool            // of whoever runs it, as is
-	absent     uint8           // reads in a row that were told that the stream does not exist
-	// The rest belongs to the reader of the shard, which alone sets it.
-	refused      bool  // whether the refused position was logged
-	stays        bool  // whether PositionExpired was reported for the checkpoint
-	refusedSince int32 // when the position was first refused, in seconds of package mono; zero before
+	refusal    *refusal        // nil before a position was refused; set by the goroutine that reads
 	notes
+}
+
+// refusal is what a shardLoop knows of a position that the service refuses.
+type refusal struct {
+	// since and told are used only by the goroutine that reads.
+	since mono.Time // when it was refused first; zero before
+	told  bool      // that it needs a reset was logged
+	stays bool      // that it is the checkpoint was told; the loop's mutex guards it
 }
 
 // handlerFailure is how a handler fails, for those who look at the shard.

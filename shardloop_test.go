@@ -99,7 +99,7 @@ func TestNoHandlerIsCalledWithoutTrust(t *testing.T) {
 					timerOf(t, term).Stop()
 				}
 				page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}, {SequenceNumber: "2", Done: shard.Whole}}}
-				l := &shardLoop{in: r, term: term, source: &onePage{wait: c.wait, page: page}, begun: true}
+				l := &shardLoop{in: r, term: term, source: &onePage{wait: c.wait, page: page}, notes: notes{begun: true}}
 				began := time.Now()
 				if err := ended(l.read()); err != nil {
 					t.Errorf("%s: %v", c.name, err)

@@ -166,9 +166,9 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 			Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Err: err, Throttled: throttled, Next: next,
 		})
 	}
-	if at := l.refusedAt(); refused && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.stays {
+	if at := l.refusedAt(); refused && l.in.opts.Expired == FailExpired && at.Kind() == shard.Sequence && !l.refuses().stays {
 		l.mu.Lock()
-		l.stays = true
+		l.refusal.stays = true
 		l.mu.Unlock()
 		if f := l.in.tell.PositionExpired; f != nil {
 			f(PositionExpired{Stream: l.term.Lease.Stream, Shard: l.term.Lease.Shard, Position: at, Next: at, Err: err})
@@ -179,15 +179,25 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 // needsReset reports once that a position has been refused for longer than it takes to find out
 // that the stream was made anew.
 func (l *shardLoop) needsReset(now time.Time) bool {
-	at := mono.Of(now)
-	if l.refusedSince == 0 {
-		l.refusedSince = int32(at / mono.Time(time.Second))
+	r := l.refuses()
+	if r.since == 0 {
+		r.since = mono.Of(now)
 	}
-	if l.refused || at.Sub(mono.Time(l.refusedSince)*mono.Time(time.Second)) < l.in.opts.ListInterval {
+	if r.told || now.Sub(r.since.Time()) < l.in.opts.ListInterval {
 		return false
 	}
-	l.refused = true
+	r.told = true
 	return true
+}
+
+// refuses returns what is known of a refused position. Only the goroutine that reads calls it.
+func (l *shardLoop) refuses() *refusal {
+	if l.refusal == nil {
+		l.mu.Lock()
+		l.refusal = new(refusal)
+		l.mu.Unlock()
+	}
+	return l.refusal
 }
 
 // refusedAt is the position that the service refuses, if it refuses one: the sink's, where reading

@@ -44,12 +44,12 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- group.Run(ctx, group.Config{
-			Store: memstore.New(), App: "app", Worker: "w", Logger: slog.New(slog.DiscardHandler),
+			Store: memstore.New(), App: "app", Worker: "w", Log: slog.New(slog.DiscardHandler),
 			Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
 			Stop:  10 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &group.HostFuncs{
 				OnRead: func(term *group.Term) error {
 					page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}}}
-					l := &shardLoop{in: r, term: term, source: &onePage{wait: func(context.Context) {}, page: page}, begun: true}
+					l := &shardLoop{in: r, term: term, source: &onePage{wait: func(context.Context) {}, page: page}, notes: notes{begun: true}}
 					c.begin(l)
 					defer c.end(l)
 					terms <- term

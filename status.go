@@ -178,7 +178,7 @@ func (l *shardLoop) status() ShardStatus {
 	s.Keys, s.Calls, s.Span = beside.keys, beside.works, beside.records
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.Expired = l.stays
+	s.Expired = l.refusal != nil && l.refusal.stays
 	if l.state != "" {
 		s.State, s.Since = l.state, l.since.Time()
 		if l.failure != nil {

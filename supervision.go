@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,11 +25,15 @@ import (
 type notes struct {
 	ended     mono.Time     // when the term's context was seen to have ended
 	left      chan struct{} // not nil once the handler was left behind, closed when it returns
-	stalls    int32         // terms of the shard in a row, before this one, that stalled
+	stalls    int16         // terms of the shard in a row, before this one, that stalled
 	forAll    bool          // the last read failed, as it would on every worker
 	well      bool          // the term has brought something, or there was nothing to bring
 	toldSlow  bool          // that the handler takes long was told
 	toldFails bool          // that reading fails was told
+	// The two below are used only by the goroutine that runs the loop. They are here so that a loop
+	// stays small; see TestWhatAShardIsReadWithIsSmall.
+	begun  bool
+	absent uint8 // reads in a row that were told that the stream does not exist
 }
 
 // note changes what l notes.
@@ -285,7 +290,7 @@ func (r *run) await(l *shardLoop) bool {
 	if stalls == 0 && before == nil {
 		return true
 	}
-	l.note(func(n *notes) { n.stalls = int32(stalls) })
+	l.note(func(n *notes) { n.stalls = int16(min(stalls, math.MaxInt16)) })
 	l.enter(ShardBlocked, 0, nil)
 	defer l.enter("", 0, nil)
 	if retry.Wait(l.term.Reading(), retry.Pause(r.opts.RetryMin, min(r.opts.RetryMax, r.opts.StallAfter/2), max(stalls, 1))) != nil {

@@ -399,12 +399,32 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 				may += killerPause
 			}
 		}
+		if w.profile.Huge > 0 { // it waits in line until the handlers of other shards give memory back
+			for _, worked := range owner.hindered.handles {
+				at = max(at, worked)
+			}
+			may += w.inLine(owner)
+		}
 		// a consumer to find, a subscription that another has, and one that is refused for a while
 		if w.reading == weir.FanOut {
 			may += 20 * time.Second
 		}
 		w.within(at, may+w.held(), what, say)
 	}
+}
+
+// inLine is how long a shard of a worker waits for memory at most, while handlers keep none: for 10 s
+// before it gets in line, for two reads that are thrown away, and for each shard before it in line.
+// Each read may need 5 s because of the service's limit, and a page is kept for 5 s at most before
+// the next shard is served.
+func (w *world) inLine(l *life) time.Duration {
+	shards := 0
+	for _, of := range w.books.last {
+		if l != nil && of.Owner == l.session && !of.Finished() {
+			shards++
+		}
+	}
+	return time.Duration(2+shards) * 10 * time.Second
 }
 
 // unsettled: when nothing goes wrong any more, and handlers that began before have returned, and
@@ -437,6 +457,13 @@ func (w *world) unsettled(wrong string) {
 	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience() + w.held() + w.crosses.waits()
 	if w.killers != nil && w.letters == nil { // what has killed its worker is handled again after a pause
 		may += killerPause
+	}
+	if w.profile.Huge > 0 {
+		longest := time.Duration(0)
+		for _, wk := range w.workers {
+			longest = max(longest, w.inLine(wk.life))
+		}
+		may += longest
 	}
 	if w.counts[ReaderStuck] > 0 || w.opensLess() {
 		may += 2 * s.stall

@@ -130,7 +130,7 @@ func payload(id judge.ID, size int) (name, rest []byte) {
 
 // filling is what records consist of.
 var filling = func() []byte {
-	b := make([]byte, largeRecord)
+	b := make([]byte, hugeRecord)
 	for i := range b {
 		b[i] = byte(i)
 	}
@@ -139,3 +139,6 @@ var filling = func() []byte {
 
 // largeRecord is the size of a record where they are large.
 const largeRecord = 160 << 10
+
+// hugeRecord is the size of a record that is larger than any shard's share of the memory.
+const hugeRecord = 9 << 20

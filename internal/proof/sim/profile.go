@@ -17,7 +17,9 @@ type Profile struct {
 	Rates   map[Fault]float64
 	Repeats bool // records may be handled again
 	Large   bool // records of 160 KiB, so that answers come in parts
-	Start   weir.Position
+	// with Large, the part of the records that are larger than any shard's share of the memory
+	Huge  float64
+	Start weir.Position
 	// Options.Start is a time of the stream's first half minute, after which the workers begin
 	Since  bool
 	Pushed float64 // the part of the simulations that read by fan-out
@@ -96,6 +98,11 @@ var long = []Profile{
 	{Name: "retention", Rates: all(serviceFaults, workerFaults, shapeFaults, map[Fault]float64{Trim: 120}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
 	{Name: "recreate", Pushed: .3, Rates: all(workerFaults, map[Fault]float64{Recreate: 15, Split: 20, StoreFails: .01}), Repeats: true, Workers: [2]int{2, 5}, Shards: [2]int{2, 6}},
 	{Name: "large", Large: true, Records: 4 * time.Second, Rates: all(serviceFaults, handlerFaults, map[Fault]float64{Crash: 20, Split: 10}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}},
+	{
+		Name: "huge", Large: true, Huge: .25, Pushed: .3, Records: 4 * time.Second, Rates: all(handlerFaults, map[Fault]float64{
+			Throttled: .02, Silent: .003, ShortPage: .05, Crash: 20, Split: 10,
+		}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{2, 6}, Lasts: [2]time.Duration{time.Minute, 3 * time.Minute},
+	},
 	{
 		Name: "latest", Start: weir.Latest, Pushed: .3, Rates: all(storeFaults, serviceFaults, map[Fault]float64{
 			CrashBefore: .003, CrashAfter: .003, TornApply: .06, ApplyBreaks: .06, Split: 300, Merge: 200, Crash: 60, Leaves: 60,

@@ -315,8 +315,12 @@ func (w *world) write(st *stream, d *dice) {
 	if w.profile.Large {
 		size = largeRecord
 	}
+	huge := w.profile.Huge > 0 && d.chance(w.profile.Huge)
+	if huge {
+		size = hugeRecord
+	}
 	many := 1
-	if d.chance(w.packed()) {
+	if !huge && d.chance(w.packed()) {
 		many = 2 + d.below(5)
 		if w.profile.Large && d.chance(.8) { // few records are larger than a part of an answer
 			size /= many
