@@ -124,8 +124,8 @@ func within[T int | time.Duration](bad func(string, ...any), name string, is *T,
 
 // Handlers returns the handlers for [weir.Consumer.RunShards]. Their Position must not be replaced.
 // The sink keeps records until it writes their object, so RunShards refuses
-// [weir.Options].ReuseBuffers. It repeats a failed write until the write succeeds, so RunShards also
-// refuses [weir.Options].GiveUp.
+// [weir.Options].ReuseBuffers. It repeats a failed write until the write succeeds, so RunShards
+// also refuses [weir.Options].GiveUp.
 func (s *Sink) Handlers() weir.ShardHandlers {
 	return weir.ShardHandlers{Position: s.Position, Pull: s.pull, KeepsRecords: true}
 }
