@@ -78,9 +78,9 @@ type ShardHandlers struct {
 	// the end the shard is read again and again.
 	Position func(ctx context.Context, stream, shard string) (Position, error)
 
-	// KeepsRecords is true if the handlers use records of a batch after they have asked for the
-	// next one or returned. RunShards then refuses [Options].ReuseBuffers, which would change these
-	// records. Defaults to false.
+	// KeepsRecords declares that the handlers use records of a batch after they request the next
+	// batch or return. RunShards then refuses [Options].ReuseBuffers, because weir would overwrite
+	// these records. Defaults to false.
 	KeepsRecords bool
 }
 
@@ -93,7 +93,7 @@ func (c *Consumer) RunShards(ctx context.Context, h ShardHandlers) error {
 		return err
 	}
 	if h.KeepsRecords && c.opts.ReuseBuffers {
-		return errors.New("weir: RunShards with handlers that keep records (ShardHandlers.KeepsRecords) would write changed records with Options.ReuseBuffers: leave it out")
+		return errors.New("weir: RunShards refuses Options.ReuseBuffers for handlers that keep records (ShardHandlers.KeepsRecords), because it overwrites them")
 	}
 	if h.Pull != nil && c.opts.Filter.NotJSON == FailNotJSON {
 		return errors.New("weir: RunShards with ShardHandlers.Pull has no failures of records: Options.Filter.NotJSON must be PassNotJSON or DropNotJSON")

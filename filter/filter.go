@@ -22,12 +22,27 @@
 //	{"exists": true} {"exists": false}    of a field that is no object
 //	"$or": [{…}, {…}]                     in place of a field: one of several objects
 //
+// A dotted name, such as "a.b", names the field b of an object a, in patterns as in payloads.
+//
 // Where a record has an array, one of its elements has to match. Fields below one array have to
 // match in one element; a pattern that asks below it for nothing but absence, in all of them.
 //
 // A payload is read once, without decoding it: values that no pattern names are only passed over.
 // It is read to its end, because of fields that come twice the last counts, and so that what is no
 // JSON is always told from what is.
+//
+// The rules are those of EventBridge, with these differences from event-ruler, the library that
+// Amazon published for its patterns:
+//
+//   - Compile accepts the two comparisons of numeric in either order; event-ruler refuses < or <=
+//     before > or >=.
+//   - A pattern that names a field twice, nested and with a dotted name or inside and outside $or,
+//     requires both; event-ruler uses the last.
+//   - The objects of an array that is the value of a dotted name combine with other dotted names of
+//     the same payload object, but not with nested fields; in event-ruler they do.
+//   - Names of a record's own fields are not dotted: {"data.a": …} is refused.
+//   - The limit for wildcards that are too complex is an example of event-ruler's documentation. It
+//     was not verified against the service.
 package filter
 
 import (

@@ -162,10 +162,19 @@ func objects(v any) (all []map[string]any) {
 	return all
 }
 
-// overlay is what dotted names add to a field. The values of objects are in fields, which is nil if
-// there is no object.
+// overlay is what dotted names add to a field: fields, as those of objects, and other values. Its
+// object is pending until it is combined with one of an array or a nested one.
 type overlay struct {
-	values []any
+	values  []added
+	fields  map[string]*overlay
+	pending bool
+}
+
+// added is a scalar or an array. The objects of an array have the fields that dotted names of the
+// same object, or of one around it, add.
+type added struct {
+	v      any
+	bound  bool
 	fields map[string]*overlay
 }
 
@@ -180,7 +189,21 @@ func with(o map[string]any, over map[string]*overlay) map[string]*overlay {
 			add(all, names, v)
 		}
 	}
+	bind(all)
 	return all
+}
+
+// bind gives new arrays the fields that their objects have.
+func bind(over map[string]*overlay) {
+	for _, ov := range over {
+		bind(ov.fields)
+		for i := range ov.values {
+			if a := &ov.values[i]; !a.bound {
+				a.bound, a.fields = true, ov.clone().fields
+				ov.pending = ov.pending && len(objects(a.v)) == 0
+			}
+		}
+	}
 }
 
 func add(over map[string]*overlay, names []string, v any) {
@@ -189,8 +212,11 @@ func add(over map[string]*overlay, names []string, v any) {
 	}
 	at := over[names[0]]
 	object, is := v.(map[string]any)
-	if (is || len(names) > 1) && at.fields == nil {
-		at.fields = map[string]*overlay{}
+	if is || len(names) > 1 {
+		at.pending = true
+		if at.fields == nil {
+			at.fields = map[string]*overlay{}
+		}
 	}
 	switch {
 	case len(names) > 1:
@@ -200,12 +226,12 @@ func add(over map[string]*overlay, names []string, v any) {
 			add(at.fields, strings.Split(name, "."), x)
 		}
 	default:
-		at.values = append(at.values, v)
+		at.values = append(at.values, added{v: v})
 	}
 }
 
 func (ov *overlay) clone() *overlay {
-	c := &overlay{values: slices.Clone(ov.values)}
+	c := &overlay{values: slices.Clone(ov.values), pending: ov.pending}
 	if ov.fields != nil {
 		c.fields = map[string]*overlay{}
 		for name, f := range ov.fields {
@@ -218,9 +244,12 @@ func (ov *overlay) clone() *overlay {
 // in reports whether a field has what is wanted. Its values are v, if it is there, and those of the
 // overlay.
 func (w *want) in(v any, there bool, ov *overlay) bool {
-	all := ov.values
+	var all []any
+	for _, a := range ov.values {
+		all = append(all, a.v)
+	}
 	if there {
-		all = append(slices.Clone(all), v)
+		all = append(all, v)
 	}
 	for _, l := range w.leaves {
 		of := scalars(all)
@@ -236,15 +265,23 @@ func (w *want) in(v any, there bool, ov *overlay) bool {
 		return true
 	}
 	below := &want{fields: w.fields}
-	of := objects(all)
-	if len(of) == 0 && ov.fields != nil {
-		of = []map[string]any{{}}
+	own := objects(v)
+	if len(own) == 0 && ov.pending {
+		own = []map[string]any{{}}
 	}
-	matches := func(o map[string]any) bool { return below.inObject(o, ov.fields) }
+	var matches []bool
+	for _, o := range own {
+		matches = append(matches, below.inObject(o, ov.fields))
+	}
+	for _, a := range ov.values {
+		for _, o := range objects(a.v) {
+			matches = append(matches, below.inObject(o, a.fields))
+		}
+	}
 	if below.absences() {
-		return !slices.ContainsFunc(of, func(o map[string]any) bool { return !matches(o) })
+		return !slices.Contains(matches, false)
 	}
-	return slices.ContainsFunc(of, matches)
+	return slices.Contains(matches, true)
 }
 
 func (w *want) inObject(o map[string]any, over map[string]*overlay) bool {

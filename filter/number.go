@@ -3,7 +3,7 @@ package filter
 import "strconv"
 
 // comparable returns a JSON number as a double. ok is false if the number is too large, or has more
-// digits than its double keeps: it then equals nothing but the same text.
+// digits than a double keeps. Such a number equals only the same text.
 func comparable(s []byte) (n float64, ok bool) {
 	n, err := strconv.ParseFloat(unsafeString(s), 64)
 	if err != nil {
@@ -18,7 +18,7 @@ func comparable(s []byte) (n float64, ok bool) {
 // decimal is a number without its sign: 0.digits times ten to the power of exponent. Zero is the
 // zero decimal.
 type decimal struct {
-	digits   [17]byte // all that the text of a double has
+	digits   [17]byte // enough for the text of a double
 	count    int
 	exponent int
 }

@@ -133,7 +133,7 @@ func anythingButOf(e element, at *place) (*values, error) {
 				at = at.index(i)
 			}
 			if item.is == anObject {
-				return nil, at.bad("it is an object and must be a string: anything-but has prefix and suffix, and equals-ignore-case, each by itself")
+				return nil, at.bad("it is an object and must be a string: anything-but does not combine prefix or suffix with equals-ignore-case")
 			}
 			t, err := textOf(name, item, at)
 			if err != nil {

@@ -31,8 +31,8 @@ type values struct {
 	texts    []string            // that it may equal
 	many     map[string]struct{} // … where they are many
 	literals []string            // numbers, true, false and null that it may equal
-	numbers  []float64           // those of the numbers that are equal by value
-	instants []float64           // all numbers, for times
+	numbers  []float64           // the numbers to compare by value
+	instants []float64           // the numbers to compare with times
 	tests    []test
 }
 

@@ -118,7 +118,7 @@ func keyOf(line []byte, field string) (string, error) {
 	return key, nil
 }
 
-// replacementEscapes returns how often a JSON string has U+FFFD written as an escape.
+// replacementEscapes counts the escapes of U+FFFD in a JSON string.
 func replacementEscapes(raw []byte) (n int) {
 	for i := 0; i+1 < len(raw); i++ {
 		if raw[i] != '\\' {

@@ -44,8 +44,8 @@ func putCommand(t terminal) *cobra.Command {
 are skipped. With --key the lines are JSON objects, and the named field is the partition key; without it each record
 gets a key of its own, which spreads the records evenly over the shards.
 
-A shard takes 1 MiB and 1,000 records a second. What the service refuses, for this or another reason, is sent again until it is taken: put
-is slower then, and nothing is lost. More shards take more. The order of each key is kept, whatever is refused: a
+A shard takes 1 MiB and 1,000 records a second. put sends a refused record again until the service takes it, whatever the reason: this
+slows put down and loses nothing. More shards take more. The order of each key is kept, whatever is refused: a
 request carries one record of a key, and the next one follows when that was taken. With few keys this is
 slow; --loose-order sends many records of a key in one request, and lets a refused one be overtaken by the next of its key.
 
@@ -327,7 +327,7 @@ func (o *putOptions) report(t terminal, sum put.Summary, skipped int64, took tim
 	return err
 }
 
-// resent returns why records were sent again, each reason by itself.
+// resent returns the reasons for which records were sent again, with counts if there are several.
 func resent(sum put.Summary) string {
 	if len(sum.Refusals) == 0 {
 		return ""

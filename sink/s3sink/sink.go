@@ -122,9 +122,10 @@ func within[T int | time.Duration](bad func(string, ...any), name string, is *T,
 	}
 }
 
-// Handlers are for [weir.Consumer.RunShards]. They work as they are, and not with another Position.
-// Records wait for their object, so RunShards refuses [weir.Options].ReuseBuffers. A write that
-// fails is repeated until it succeeds, so RunShards also refuses [weir.Options].GiveUp.
+// Handlers returns the handlers for [weir.Consumer.RunShards]. Their Position must not be replaced.
+// The sink keeps records until it writes their object, so RunShards refuses
+// [weir.Options].ReuseBuffers. It repeats a failed write until the write succeeds, so RunShards
+// also refuses [weir.Options].GiveUp.
 func (s *Sink) Handlers() weir.ShardHandlers {
 	return weir.ShardHandlers{Position: s.Position, Pull: s.pull, KeepsRecords: true}
 }

@@ -197,7 +197,7 @@ func isThrottle(code string) bool {
 	return strings.Contains(code, "Throughput") || strings.Contains(code, "Throttl") || code == "LimitExceededException"
 }
 
-// advice returns what to do about a refusal, which begins with its code.
+// advice returns the next step for the user after a refusal. A refusal begins with its code.
 func advice(refusal string) string {
 	code, _, _ := strings.Cut(refusal, ":")
 	switch {
@@ -206,7 +206,7 @@ func advice(refusal string) string {
 	case isThrottle(code):
 		return "give it more shards or try again later"
 	}
-	return "the service failed, which more shards do not change; try again later"
+	return "the service failed, and more shards do not help; try again later"
 }
 
 // pause is how long to wait before the nth attempt in a row that leaves something behind, jitter in

@@ -131,7 +131,7 @@ func TestSendToNoStream(t *testing.T) {
 // A failure of the service is not explained by the limits of a shard.
 func TestSendNamesWhyNothingWasTaken(t *testing.T) {
 	for code, want := range map[string]string{
-		"InternalFailure":                        "more shards do not change",
+		"InternalFailure":                        "more shards do not help",
 		"KMSThrottlingException":                 "the key that encrypts the stream",
 		"ProvisionedThroughputExceededException": "give it more shards",
 	} {
