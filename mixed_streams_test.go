@@ -212,6 +212,10 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		fillStream(srv, "a", 0, 100)
 		fillStream(srv, "b", 0, 100)
 		until(t, "a is handled", interval, func() bool { return p.count("old", "a") == 100 })
+		time.Sleep(4 * interval)
+		if n := log.count("streams wait: the leader is of an older version"); n != 1 {
+			t.Errorf("the log has %d warnings about the stream that waits, want 1", n)
+		}
 		if err := old(); err != nil {
 			t.Error(err)
 		}

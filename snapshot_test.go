@@ -1,30 +1,72 @@
 package weir
 
 import (
+	"context"
+	"log/slog"
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
 	"github.com/weir-go/weir/internal/group"
+	"github.com/weir-go/weir/internal/source"
 	"github.com/weir-go/weir/internal/supervise"
 	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+	"github.com/weir-go/weir/store/memstore"
 )
 
 // Live, Ready, Shards and Health answer while the term's mutex is held, as by a beat, and while a
-// handler blocks.
+// handler blocks. The test runs in real time, because virtual time stands still while a goroutine
+// waits for a mutex. It waits for long only if it fails.
 func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &Consumer{loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}
-		r := &run{Consumer: c, lineage: newLineage(), stalls: map[lease.Key]supervise.Stalls{}, abandoned: map[lease.Key]*shardLoop{}}
-		term := group.NewTestTerm(lease.Lease{Key: lease.Key{Stream: "s", Shard: "1"}, Epoch: 2})
-		l := &shardLoop{in: r, term: term}
-		r.register()
-		c.begin(l)
-		l.enter(ShardHandling, 0, nil) // the handler does not return
-		release := group.HoldTestTerm(term)
-		defer release()
-		answered := make(chan int)
+	const patience = 30 * time.Second
+	handling, finish := make(chan struct{}), make(chan struct{})
+	c, err := New(new(kinesis.Client), memstore.New(), Options{
+		Stream: "s", App: "app", Start: Oldest, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{
+		Consumer: c, opts: c.opts, repeats: c.opts.Logger, lineage: newLineage(), stalls: map[lease.Key]supervise.Stalls{},
+		abandoned: map[lease.Key]*shardLoop{}, handler: HandlerFunc(func(context.Context, *Batch) error {
+			close(handling)
+			<-finish
+			return nil
+		}),
+	}
+	r.register()
+	terms := make(chan *group.Term, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- group.Run(ctx, group.Config{
+			Store: memstore.New(), App: "app", Worker: "w", Logger: slog.New(slog.DiscardHandler),
+			Times: lease.Times{Beat: time.Second, Failover: 5 * time.Second, Handoff: 30 * time.Second},
+			Stop:  10 * time.Second, Streams: []string{"s"}, Start: shard.Oldest, ListInterval: time.Minute, Host: &group.HostFuncs{
+				OnRead: func(term *group.Term) error {
+					page := source.Page{Records: []source.Record{{SequenceNumber: "1", Done: shard.Whole}}}
+					l := &shardLoop{in: r, term: term, source: &onePage{wait: func(context.Context) {}, page: page}, begun: true}
+					c.begin(l)
+					defer c.end(l)
+					terms <- term
+					_ = l.read()
+					<-term.Reading().Done()
+					return nil
+				},
+				OnList: func(context.Context, string, shard.Position) (group.Listing, error) {
+					return group.Listing{Shards: []shard.Shard{{ID: "1"}}}, nil
+				},
+			},
+		})
+	}()
+	select {
+	case <-handling:
+		release := group.HoldTestTerm(<-terms)
+		answered := make(chan int, 1)
 		go func() {
 			_, _ = c.Live(), c.Ready()
 			c.Health().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost/readyz", nil))
@@ -35,8 +77,36 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 			if n != 1 {
 				t.Errorf("%d shards", n)
 			}
-		case <-time.After(time.Minute):
-			t.Error("one of them waits")
+			release()
+		case <-time.After(patience):
+			t.Error("one of them waits for the term or the handler")
+			release()
+			<-answered
+		}
+	case <-time.After(patience):
+		t.Error("the handler is not called")
+	}
+	close(finish)
+	stop()
+	<-ended
+}
+
+// A shard that stalled here and went to another worker is forgotten when its stalls do not count
+// any more, although no term of it brings anything here.
+func TestStallsOfShardsThatWentElsewhereAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const after = 2 * time.Minute
+		recent := lease.Key{Stream: "s", Shard: "2"}
+		r := &run{Consumer: &Consumer{loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, lineage: newLineage()}
+		r.opts.StallAfter, r.opts.BeatInterval = after, time.Second
+		r.stalls = map[lease.Key]supervise.Stalls{{Stream: "s", Shard: "1"}: {Count: 1, Last: time.Now()}}
+		if r.Troubles(); len(r.stalls) != 1 {
+			t.Error("a stall is forgotten at once")
+		}
+		time.Sleep(time.Hour)
+		r.stalls[recent] = supervise.Stalls{Count: 1, Last: time.Now()}
+		if r.Troubles(); len(r.stalls) != 1 || r.stalls[recent].Count != 1 {
+			t.Errorf("after an hour the run remembers %v", r.stalls)
 		}
 	})
 }

@@ -20,9 +20,9 @@ type application struct {
 	Leader   string // "" when nobody leads
 	Streams  []string
 	Notes    []string // about workers that read different streams
-	Open     int     // shards that are not finished
-	Living   int     // workers that are not known to be dead
-	Load     float64 // bytes a second that they handle
+	Open     int      // shards that are not finished
+	Living   int      // workers that are not known to be dead
+	Load     float64  // bytes a second that they handle
 	Worst    time.Duration
 	LagKnown bool
 	Recent   recentLag

@@ -14,6 +14,7 @@ func TestWhatDoesNotMatchAllocatesNothing(t *testing.T) {
 	docs["escapes"] = []byte(`{"\u006bind":"\u006frder","o":[{"p":"a"},{"p":"\u0062"}]}`)
 	docs["no address"] = []byte(`{"kind":"10.0.0.0.0","o":{"p":"c"}}`)
 	docs["a number"] = []byte(`{"kind":4.99e0,"o":{"p":"c"}}`)
+	docs["dotted names"] = []byte(`{"kind":"other","o.p":"a","o":[{"p":"b"}],"o.q":[{"r":1}],"o.p":"b"}`)
 	docs["no JSON"] = []byte(`{"kind":"order"`)
 	for name, doc := range docs {
 		if n := testing.AllocsPerRun(1000, func() {

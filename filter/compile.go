@@ -65,7 +65,7 @@ func compile(pattern string) (all []clause, texts []string, err error) {
 	if len(e.fields) == 1 && e.fields[0].name == "Filters" {
 		return compileCriteria(e.fields[0].value)
 	}
-	all, err = record(e, nil)
+	all, err = record(e)
 	return all, []string{pattern}, err
 }
 
@@ -85,7 +85,7 @@ func compileCriteria(e element) (all []clause, texts []string, err error) {
 		if err != nil {
 			return nil, nil, at.field("Pattern").bad("%w", err)
 		}
-		some, err := record(inner, nil)
+		some, err := record(inner)
 		if err != nil {
 			return nil, nil, at.field("Pattern").bad("%w", err)
 		}
@@ -163,8 +163,8 @@ func isOr(e element) bool {
 }
 
 // record compiles a pattern of a record.
-func record(e element, at *place) ([]clause, error) {
-	return fields(e, at, func(name string, e element, at *place) ([]clause, error) {
+func record(e element) ([]clause, error) {
+	all, err := fields(e, nil, func(name string, e element, at *place) ([]clause, error) {
 		switch name {
 		case "data":
 			if e.is != anObject {
@@ -178,12 +178,20 @@ func record(e element, at *place) ([]clause, error) {
 		}
 		return nil, at.bad(`there is no such field; a record has "data", "partitionKey" and "approximateArrivalTimestamp"`)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return all, checkWildcards(all)
 }
 
-// payload compiles a pattern of an object in the payload.
+// payload compiles a pattern of an object in the payload. A name with dots stands for one name at
+// each level.
 func payload(e element, at *place, path []string) ([]clause, error) {
 	return fields(e, at, func(name string, e element, at *place) ([]clause, error) {
-		path := append(slices.Clone(path), name)
+		path := slices.Concat(path, strings.Split(name, "."))
+		if len(path) > mostLevels {
+			return nil, at.bad("it is more than %d levels deep", mostLevels)
+		}
 		if e.is == anObject {
 			return payload(e, at, path)
 		}

@@ -43,6 +43,7 @@ type Filter struct {
 	patterns []string
 	any      []conjunction // of which one has to match
 	root     *node         // of the payload; nil if no pattern is about that
+	nodes    []*node       // of the payload, by ID
 	init     []byte        // of all states
 }
 

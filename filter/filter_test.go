@@ -121,6 +121,34 @@ func TestPatternsMatch(t *testing.T) {
 		{"a string as the payload", `{"f":["a"]}`, `"a"`, no},
 		{"a number as the payload of an absence", `{"f":[{"exists":false}]}`, `5`, yes},
 		{"deep below", `{"a":{"b":{"c":{"d":[1]}}}}`, `{"a":{"b":{"x":{"c":[]},"c":{"d":1}}}}`, yes},
+		{"a dotted name in the pattern", `{"f.g":[1]}`, `{"f":{"g":1}}`, yes},
+		{"a dotted name in the payload", `{"f":{"g":[1]}}`, `{"f.g":1}`, yes},
+		{"a dotted name in both", `{"f.g":[1]}`, `{"f.g":1}`, yes},
+		{"dots at other places", `{"f":{"g.h":[1]}}`, `{"f.g":{"h":1}}`, yes},
+		{"a dotted name of another field", `{"f":{"g":[1]}}`, `{"f.h":1,"f.":1,".g":1,"f..g":1,"f.g.h":1}`, no},
+		{"empty names between dots", `{"f":{"":{"g":[1]}}}`, `{"f..g":1}`, yes},
+		{"a dotted name before an object", `{"f":{"g":[1],"h":[2]}}`, `{"f.g":1,"f":{"h":2}}`, yes},
+		{"a dotted name after an object", `{"f":{"g":[1],"h":[2]}}`, `{"f":{"h":2},"f.g":1}`, yes},
+		{"a dotted name and an array", `{"f":{"g":[1],"h":[2],"i":[3]}}`, `{"f.g":1,"f":[{"h":2},{"h":2,"i":3}]}`, yes},
+		{"… one element has to match", `{"f":{"g":[1],"h":[2],"i":[3]}}`, `{"f.g":1,"f":[{"h":2},{"i":3}]}`, no},
+		{"a dotted name in an element", `{"f":{"g":{"h":[1]},"i":[2]}}`, `{"f":[{"g.h":1},{"i":2}]}`, no},
+		{"… with a field of the element", `{"f":{"g":{"h":[1]},"i":[2]}}`, `{"f":[{"i":2},{"g.h":1,"i":2}]}`, yes},
+		{"… and not of the element before", `{"f":{"g":{"h":[1],"i":[2]}}}`, `{"f":[{"g.h":1},{"g.i":2}]}`, no},
+		{"an object with a dotted name", `{"f":{"g":{"h":[1],"i":[2]}}}`, `{"f.g":{"h":1},"f":{"g":{"i":2}}}`, yes},
+		{"an array of objects with a dotted name", `{"f":{"g":{"h":[1],"i":[2]}}}`, `{"f.g":[{"i":2},{"h":1,"i":2}]}`, yes},
+		{"… one element has to match", `{"f":{"g":{"h":[1],"i":[2]}}}`, `{"f.g":[{"i":2},{"h":1}]}`, no},
+		{"… with a longer dotted name", `{"f":{"g":{"h":[1],"i":[2]}}}`, `{"f.g":[{"i":2}],"f.g.h":1}`, yes},
+		{"absence and a dotted name", `{"f":{"g":[{"exists":false}]}}`, `{"f.g":1}`, no},
+		{"absence and a dotted name before an object", `{"f":{"g":[{"exists":false}]}}`, `{"f.g":1,"f":{}}`, no},
+		{"absence beside a dotted name", `{"f":{"g":[1],"h":[{"exists":false}]}}`, `{"f.g":1}`, yes},
+		{"… that the object has", `{"f":{"g":[1],"h":[{"exists":false}]}}`, `{"f.g":1,"f":{"h":2}}`, no},
+		{"a dotted absence", `{"f.g":[{"exists":false}]}`, `{"f":{"g":1}}`, no},
+		{"the last of two dotted names counts", `{"f":{"g":[1]}}`, `{"f.g":1,"f.g":2}`, no},
+		{"a dotted name and a nested one both count", `{"f":{"g":[1]}}`, `{"f.g":1,"f":{"g":2}}`, yes},
+		{"a dotted name beside a scalar", `{"f":{"g":[1]}}`, `{"f":5,"f.g":1}`, yes},
+		{"an escaped dot", `{"f":{"g":[1]}}`, `{"f\u002eg":1}`, yes},
+		{"a dotted name among many", `{"a":{"x":[1]},"b":{"x":[1]},"c":{"x":[1]},"d":{"x":[1]},"e":{"x":[1]},"f":{"x":[1]},"g":{"x":[1]},"h":{"x":[1]},"i":{"x":[1]}}`,
+			`{"a.x":1,"b.x":1,"c.x":1,"d.x":1,"e.x":1,"f.x":1,"g.x":1,"h.x":1,"i.x":1}`, yes},
 		{"the value's name elsewhere", `{"a":{"b":[1]}}`, `{"b":1,"a":{"c":{"b":1}}}`, no},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -245,6 +273,10 @@ func TestAWrongPatternIsToldWithItsPlace(t *testing.T) {
 		{`{"partitionKey":[{"exists":false}]}`, "partitionKey", "never matches"},
 		{`{"data":` + strings.Repeat(`{"a":`, 100) + `[1]` + strings.Repeat(`}`, 101), "", "64 levels"},
 		{`{"data":{"f":["` + strings.Repeat("a", 70_000) + `"]}}`, "", "bytes"},
+		{`{"data":{"` + strings.Repeat("a.", 70) + `":[1]}}`, "", "64 levels"},
+		{`{"data":{"f":[{"wildcard":"*` + strings.Repeat("a", 299) + `"},{"wildcard":"*b"}]}}`, "data.f", "too complex"},
+		{`{"data":{"$or":[{"f":{"g":[{"wildcard":"` + strings.Repeat("*b", 100) + `"}]}},{"f.g":[{"anything-but":{"wildcard":["` + strings.Repeat("*ab", 100) + `"]}}]}]}}`, "data.f.g", "too complex"},
+		{`{"partitionKey":[{"wildcard":"` + strings.Repeat("*b", 151) + `"}]}`, "partitionKey", "too complex"},
 		{alternatives(11), "data.k09", "1000 alternatives"},
 		{`{"Filters":[]}`, "Filters", "Pattern"},
 		{`{"Filters":[{"Pattern":"{\"data\":{\"f\":\"a\"}}"}]}`, "Filters[0].Pattern: data.f", "array"},
@@ -262,6 +294,17 @@ func TestAWrongPatternIsToldWithItsPlace(t *testing.T) {
 	}
 	if _, err := filter.Compile(); err == nil {
 		t.Error("no pattern is taken")
+	}
+}
+
+// Wildcards up to the bound are accepted, and equal ones count once.
+func TestWildcardsWithinTheBoundAreAccepted(t *testing.T) {
+	t.Parallel()
+	long := `{"wildcard":"*` + strings.Repeat("a", 299) + `"}`
+	for _, values := range []string{long, long + "," + long, `{"wildcard":"` + strings.Repeat("b", 1000) + `"}`, `{"wildcard":"` + strings.Repeat("*b", 150) + `"}`} {
+		if _, err := filter.Compile(`{"data":{"f":[`+values+`],"g":[`+values+`]}}`, `{"data":{"f":[{"wildcard":"*b*"}]}}`); err != nil {
+			t.Errorf("%.40s: %v", values, err)
+		}
 	}
 }
 

@@ -23,6 +23,8 @@ func FuzzMatch(f *testing.F) {
 		{`{"a":[1]}`, strings.Repeat(`[`, 70) + `{"a":1}` + strings.Repeat(`]`, 70)},
 		{`{"a":[1]}`, strings.Repeat(`{"b":[`, 70) + `1` + strings.Repeat(`]}`, 70)},
 		{`{"a":[1]}`, `{"a":01}`},
+		{`{"a.b":{"c":[1],"d":[{"exists":false}]},"a":{"b.c":[{"anything-but":2}]}}`, `{"a":{"b":[{"c":1},{"d":2}]},"a.b.c":1,"a.b":{"d":{}}}`},
+		{`{"a":{"b":{"c":[1],"d":[2]}}}`, `{"a.b":[{"c":1},{"d":2,"c":3}],"a":{"b.c":1},"a.b":[{"d":2}]}`},
 	} {
 		f.Add(c[0], []byte(c[1]))
 	}
@@ -129,13 +131,13 @@ func randomPattern(d *rand.Rand, depth int) string {
 		case depth > 0 && d.IntN(4) == 0:
 			fields = append(fields, fmt.Sprintf(`"$or":[%s,%s]`, randomPattern(d, 0), randomPattern(d, depth-1)))
 		case depth > 0 && d.IntN(3) == 0:
-			fields = append(fields, fmt.Sprintf(`"%s":%s`, oneOf(d, "a", "b", "c"), randomPattern(d, depth-1)))
+			fields = append(fields, fmt.Sprintf(`"%s":%s`, oneOf(d, "a", "b", "c", "a.b"), randomPattern(d, depth-1)))
 		default:
 			var values []string
 			for range 1 + d.IntN(3) {
 				values = append(values, randomValue(d))
 			}
-			fields = append(fields, fmt.Sprintf(`"%s":[%s]`, oneOf(d, "a", "b", "c"), strings.Join(values, ",")))
+			fields = append(fields, fmt.Sprintf(`"%s":[%s]`, oneOf(d, "a", "b", "c", "a.b", "b.c", "a.b.c"), strings.Join(values, ",")))
 		}
 	}
 	return "{" + strings.Join(fields, ",") + "}"
@@ -189,7 +191,7 @@ func randomDocument(d *rand.Rand, depth int) string {
 	}
 	var fields []string
 	for range d.IntN(5) {
-		fields = append(fields, fmt.Sprintf(`"%s": %s`, oneOf(d, "a", "b", "c", `\u0061`, "d"), randomDocument(d, depth-1)))
+		fields = append(fields, fmt.Sprintf(`"%s": %s`, oneOf(d, "a", "b", "c", `\u0061`, "d", "a.b", "b.c", "a.b.c", `a\u002ec`, "b.a.c"), randomDocument(d, depth-1)))
 	}
 	return "{" + strings.Join(fields, ",") + "}"
 }

@@ -48,24 +48,25 @@ type demand struct {
 func modelOf(pattern map[string]any, path string) [][]demand {
 	all := [][]demand{nil}
 	for name, v := range pattern {
+		nested := strings.ReplaceAll(name, ".", "\x00")
 		var some [][]demand
 		if or, is := v.([]any); name == "$or" && is && modelIsOr(or) {
 			for _, item := range or {
 				some = append(some, modelOf(item.(map[string]any), path)...)
 			}
 		} else if object, is := v.(map[string]any); is {
-			some = modelOf(object, path+"\x00"+name)
+			some = modelOf(object, path+"\x00"+nested)
 		} else {
 			var values []any
 			for _, x := range v.([]any) {
 				if op, is := x.(map[string]any); is && op["exists"] == false {
-					some = append(some, []demand{{path + "\x00" + name, absent{}}})
+					some = append(some, []demand{{path + "\x00" + nested, absent{}}})
 				} else {
 					values = append(values, x)
 				}
 			}
 			if len(values) > 0 {
-				some = append(some, []demand{{path + "\x00" + name, values}})
+				some = append(some, []demand{{path + "\x00" + nested, values}})
 			}
 		}
 		var next [][]demand
@@ -112,7 +113,7 @@ func modelMatches(pattern map[string]any, document any) bool {
 			}
 			w.leaves = append(w.leaves, d.leaf)
 		}
-		if tree.in(document) {
+		if tree.in(document, true, &overlay{}) {
 			return true
 		}
 	}
@@ -161,10 +162,68 @@ func objects(v any) (all []map[string]any) {
 	return all
 }
 
-// in reports whether a value that is there has what is wanted.
-func (w *want) in(v any) bool {
+// overlay is what dotted names add to a field. The values of objects are in fields, which is nil if
+// there is no object.
+type overlay struct {
+	values []any
+	fields map[string]*overlay
+}
+
+// with returns the overlays of an object's fields, with those of its own dotted names.
+func with(o map[string]any, over map[string]*overlay) map[string]*overlay {
+	all := (&overlay{fields: over}).clone().fields
+	if all == nil {
+		all = map[string]*overlay{}
+	}
+	for name, v := range o {
+		if names := strings.Split(name, "."); len(names) > 1 {
+			add(all, names, v)
+		}
+	}
+	return all
+}
+
+func add(over map[string]*overlay, names []string, v any) {
+	if over[names[0]] == nil {
+		over[names[0]] = &overlay{}
+	}
+	at := over[names[0]]
+	object, is := v.(map[string]any)
+	if (is || len(names) > 1) && at.fields == nil {
+		at.fields = map[string]*overlay{}
+	}
+	switch {
+	case len(names) > 1:
+		add(at.fields, names[1:], v)
+	case is:
+		for name, x := range object {
+			add(at.fields, strings.Split(name, "."), x)
+		}
+	default:
+		at.values = append(at.values, v)
+	}
+}
+
+func (ov *overlay) clone() *overlay {
+	c := &overlay{values: slices.Clone(ov.values)}
+	if ov.fields != nil {
+		c.fields = map[string]*overlay{}
+		for name, f := range ov.fields {
+			c.fields[name] = f.clone()
+		}
+	}
+	return c
+}
+
+// in reports whether a field has what is wanted. Its values are v, if it is there, and those of the
+// overlay.
+func (w *want) in(v any, there bool, ov *overlay) bool {
+	all := ov.values
+	if there {
+		all = append(slices.Clone(all), v)
+	}
 	for _, l := range w.leaves {
-		of := scalars(v)
+		of := scalars(all)
 		if _, is := l.(absent); is {
 			if len(of) > 0 {
 				return false
@@ -177,21 +236,32 @@ func (w *want) in(v any) bool {
 		return true
 	}
 	below := &want{fields: w.fields}
-	of := objects(v)
-	if below.absences() {
-		return !slices.ContainsFunc(of, func(o map[string]any) bool { return !below.inObject(o) })
+	of := objects(all)
+	if len(of) == 0 && ov.fields != nil {
+		of = []map[string]any{{}}
 	}
-	return slices.ContainsFunc(of, below.inObject)
+	matches := func(o map[string]any) bool { return below.inObject(o, ov.fields) }
+	if below.absences() {
+		return !slices.ContainsFunc(of, func(o map[string]any) bool { return !matches(o) })
+	}
+	return slices.ContainsFunc(of, matches)
 }
 
-func (w *want) inObject(o map[string]any) bool {
+func (w *want) inObject(o map[string]any, over map[string]*overlay) bool {
+	over = with(o, over)
 	for name, f := range w.fields {
 		v, there := o[name]
-		if !there {
+		ov := over[name]
+		if !there && ov == nil {
 			if !f.absences() {
 				return false
 			}
-		} else if !f.in(v) {
+			continue
+		}
+		if ov == nil {
+			ov = &overlay{}
+		}
+		if !f.in(v, there, ov) {
 			return false
 		}
 	}

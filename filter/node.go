@@ -8,13 +8,20 @@ import (
 // node is a field of the payload that patterns name. Its entries, one for each conjunction that
 // names it, have states; those of a node and of all below it lie side by side.
 type node struct {
+	id       int // its index in Filter.nodes; those of its descendants are higher
+	up       *node
 	children []*node
+	deep     []*node // the children that have children
 	name     string
 	byName   map[string]*node // of the children, where there are many
 	leaves   []leafEntry
 	inner    []innerEntry
 
 	begin, below, end int // of the states: its own, those of its children, after both
+
+	// pending is a state of a node with children. It is 1 if names with dots gave the node fields,
+	// and no object of its own was settled with them yet.
+	pending int
 }
 
 // leafEntry is values that a field has to have, or nil when it has to be absent.
@@ -68,6 +75,7 @@ func (f *Filter) build(all []clause) {
 		return
 	}
 	f.root = &node{}
+	f.nodes = []*node{f.root}
 	for _, s := range f.entries(f.root, parts) {
 		f.any[s.of].data = s.state
 	}
@@ -124,9 +132,14 @@ func (f *Filter) entries(n *node, parts []*part) (made []stateOf) {
 			n.inner = append(n.inner, innerEntry{state: entry(p, p.absent()), absent: p.absent()})
 		}
 	}
+	if len(n.inner) > 0 {
+		n.pending = len(f.init)
+		f.init = append(f.init, 0)
+	}
 	n.below = len(f.init)
 	for _, name := range names(parts) {
-		child := &node{name: name}
+		child := &node{id: len(f.nodes), up: n, name: name}
+		f.nodes = append(f.nodes, child)
 		n.children = append(n.children, child)
 		var of []*part
 		for _, p := range parts {
@@ -137,6 +150,9 @@ func (f *Filter) entries(n *node, parts []*part) (made []stateOf) {
 		for _, s := range f.entries(child, of) {
 			in := &n.inner[index[s.of]]
 			in.below = append(in.below, s.state)
+		}
+		if len(child.children) > 0 {
+			n.deep = append(n.deep, child)
 		}
 	}
 	n.end = len(f.init)

@@ -10,11 +10,23 @@ type machine struct {
 	f       *Filter
 	data    []byte
 	state   []byte // 1 where an entry of a node matches
+	base    []byte // the states that reset copies: those of the filter, or changed
 	scratch []byte // for a string with escapes
+
+	// The rest is for names with dots; see dotted.go.
+	reached bool   // a name with dots may lead to a node
+	dotted  bool   // names with dots count
+	changed []byte // the filter's states, changed by names with dots
+	saved   []byte // parts of changed as they were, a stack
+	hits    []hit  // a stack
+	slots   []int  // the last hit of each node
 }
 
-// keepScratch is how much memory a machine keeps for the next payload.
-const keepScratch = 64 << 10
+// What a machine keeps for the next payload at most: bytes of each kind, and hits.
+const (
+	keepScratch = 64 << 10
+	keepHits    = 4 << 10
+)
 
 // release gives the machine back.
 func (m *machine) release() {
@@ -27,19 +39,34 @@ func (m *machine) forget() {
 	if cap(m.scratch) > keepScratch {
 		m.scratch = nil
 	}
-	*m = machine{state: m.state[:0], scratch: m.scratch[:0]}
+	if cap(m.saved) > keepScratch {
+		m.saved = nil
+	}
+	if cap(m.hits) > keepHits {
+		m.hits = nil
+	}
+	*m = machine{
+		state: m.state[:0], scratch: m.scratch[:0],
+		changed: m.changed[:0], saved: m.saved[:0], hits: m.hits[:0], slots: m.slots[:0],
+	}
 }
 
 // walk goes through a payload. It reports whether that is JSON.
 func (m *machine) walk(f *Filter, data []byte) bool {
-	m.f, m.data = f, data
+	m.f, m.data, m.base = f, data, f.init
 	m.state = append(m.state[:0], f.init...)
 	i := m.value(f.root, space(data, 0), 0)
-	return i >= 0 && space(data, i) == len(data)
+	if i < 0 || space(data, i) != len(data) {
+		return false
+	}
+	if m.reached {
+		m.walkDotted()
+	}
+	return true
 }
 
-// reset has nothing match that lies between two states.
-func (m *machine) reset(from, to int) { copy(m.state[from:to], m.f.init[from:to]) }
+// reset sets the states between two indexes to those that a value starts from.
+func (m *machine) reset(from, to int) { copy(m.state[from:to], m.base[from:to]) }
 
 // value takes in the value of a node's field that begins at i, and returns the index after it, or
 // -1 if it is no JSON.
@@ -131,6 +158,10 @@ func (m *machine) object(n *node, i, depth int) int {
 		m.settle(n)
 		return i + 1
 	}
+	saved := -1
+	if m.dotted && len(n.deep) > 0 {
+		saved = m.dots(n, i, depth)
+	}
 	for {
 		at, name, escaped := nameEnd(d, i)
 		if at < 0 {
@@ -140,6 +171,9 @@ func (m *machine) object(n *node, i, depth int) int {
 			name = m.unescape(name)
 		}
 		if child := n.child(name); child == nil {
+			if len(n.deep) > 0 && !m.reached && n.reaches(name) {
+				m.reached = true
+			}
 			i = skip(d, at, depth)
 		} else {
 			m.reset(child.begin, child.end) // of several of a name the last counts
@@ -154,6 +188,9 @@ func (m *machine) object(n *node, i, depth int) int {
 		switch d[i] {
 		case '}':
 			m.settle(n)
+			if saved >= 0 {
+				m.restore(n, saved)
+			}
 			return i + 1
 		case ',':
 			i = space(d, i+1)
@@ -165,6 +202,9 @@ func (m *machine) object(n *node, i, depth int) int {
 
 // settle takes an object in that has ended.
 func (m *machine) settle(n *node) {
+	if m.dotted {
+		m.settlePending(n)
+	}
 	for i := range n.inner {
 		in := &n.inner[i]
 		all := byte(1)

@@ -26,7 +26,7 @@ func TestConsumeAtACheckpointThatIsRefused(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			store := "--store=sqlite:" + filepath.Join(dir, policy+".db")
 			mustRun(t, "", "group", "import", store, "--app=a", "--yes", file)
-			args := []string{"consume", endpoint, store, "--stream=s", "--app=a"}
+			args := []string{"consume", endpoint, store, "--stream=s", "--app=a", "--list-interval=1s"}
 			if policy != "" {
 				args = append(args, "--expired="+policy)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +22,7 @@ type deputy struct {
 	wakeUp  func() // makes the beat loop beat
 	cancel  context.CancelFunc
 
-	mu    sync.Mutex // guards fatal
-	fatal error
+	fatal atomic.Pointer[error]
 
 	// Owned by run.
 	streams  *listings
@@ -37,23 +35,20 @@ type deputy struct {
 // has seen all leases. Safe for concurrent use.
 type listedStreams struct {
 	changes atomic.Int64
-	mu      sync.Mutex // guards names
-	names   map[string]bool
+	names   atomic.Pointer[map[string]bool] // the maps are not changed
 }
 
 func (s *listedStreams) set(names map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !maps.Equal(names, s.names) {
-		s.names = names
-		s.changes.Add(1)
+	before := s.names.Swap(&names)
+	if before == nil && len(names) == 0 || before != nil && maps.Equal(names, *before) {
+		return
 	}
+	s.changes.Add(1)
 }
 
 func (s *listedStreams) has(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.names[name]
+	names := s.names.Load()
+	return names != nil && (*names)[name]
 }
 
 // deputize starts, ends or replaces the worker's deputy, by which streams the leader lists.
@@ -127,9 +122,10 @@ func (w *worker) endDeputy() {
 
 // failed returns the error that ends Run. Safe for concurrent use.
 func (d *deputy) failed() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.fatal
+	if err := d.fatal.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (d *deputy) run(ctx context.Context) {
@@ -145,9 +141,7 @@ func (d *deputy) run(ctx context.Context) {
 		case <-timer.C:
 		case r := <-d.streams.results:
 			if err := d.streams.take(r, d.cfg); err != nil {
-				d.mu.Lock()
-				d.fatal = err
-				d.mu.Unlock()
+				d.fatal.Store(&err)
 				d.wakeUp()
 				return
 			}

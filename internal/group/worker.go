@@ -29,8 +29,9 @@ type worker struct {
 	unread  []lease.Progress // what of it has no term, as given back
 	terms   map[lease.Key]*Term
 	follow  lease.Follow
-	lead    *leadership // nil while this worker neither leads nor campaigns
-	deputy  *deputy     // nil while the leader lists all streams that this worker reads
+	lead    *leadership  // nil while this worker neither leads nor campaigns
+	deputy  *deputy      // nil while the leader lists all streams that this worker reads
+	older   *olderLeader // nil unless a worker of an older version leads
 
 	names       []string             // the streams that it reads, sorted; nil stands for all
 	listed      *listedStreams       // shared
@@ -204,6 +205,7 @@ func (w *worker) beat(ctx context.Context) time.Duration {
 	wait := w.followLeader(orders, report, began)
 	w.deputize(orders.Leader, time.Now())
 	w.compareStreams(orders.Leader)
+	w.watchOlder(orders.Leader, time.Now())
 	if w.lead != nil && (report.Leaving || slices.ContainsFunc(report.Progress, changesTerms)) {
 		w.lead.look()
 	}

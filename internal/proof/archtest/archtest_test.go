@@ -149,6 +149,12 @@ func TestPlantedViolations(t *testing.T) {
 		{"a logger in the core", "shard/x.go", `import _ "log/slog"`, "shard imports log/slog"},
 		{"chance in a test of the core", "shard/x_test.go", `import _ "math/rand/v2"`, ""},
 		{"cgo", "x.go", `import "C"`, "cgo"},
+		{"a mutex without a rank", "internal/group/x.go", `import "sync"; var _ sync.Mutex`, "internal/group uses sync.Mutex"},
+		{"one for readers and writers", "x.go", `import s "sync"; type t struct{ s.RWMutex }`, ". uses sync.RWMutex"},
+		{"one of a part of the wire", "internal/wire/codec/x.go", `import "sync"; var _ sync.Mutex`, "internal/wire/codec uses sync.Mutex"},
+		{"one of a test", "internal/group/x_test.go", `import "sync"; var _ sync.Mutex`, ""},
+		{"one outside of the engine", "kinesistest/x.go", `import "sync"; var _ sync.Mutex`, ""},
+		{"a mutex with a rank", "internal/group/x.go", `import "` + module + `/internal/lock"; var _ lock.Mutex[lock.Term]`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -175,6 +181,7 @@ type file struct {
 	imports []string
 	calls   []string // what it uses of package time
 	spawns  bool     // it starts a goroutine
+	mutexes []string // of package sync
 }
 
 // readRepository parses all Go files, whatever their build constraints, and finds the nested
@@ -223,7 +230,7 @@ func parse(name string, source []byte) (file, error) {
 	if err != nil {
 		return f, err
 	}
-	clock, contexts := "", ""
+	clock, contexts, syncs := "", "", ""
 	for _, spec := range tree.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -239,6 +246,8 @@ func parse(name string, source []byte) (file, error) {
 			clock = name
 		case "context":
 			contexts = name
+		case "sync":
+			syncs = name
 		}
 	}
 	ast.Inspect(tree, func(n ast.Node) bool {
@@ -257,6 +266,9 @@ func parse(name string, source []byte) (file, error) {
 			}
 			if x.Name == clock {
 				f.calls = append(f.calls, n.Sel.Name)
+			}
+			if x.Name == syncs && (n.Sel.Name == "Mutex" || n.Sel.Name == "RWMutex") {
+				f.mutexes = append(f.mutexes, n.Sel.Name)
 			}
 			if n.Sel.Name == "AfterFunc" && (x.Name == clock || x.Name == contexts) {
 				f.spawns = true
@@ -289,6 +301,11 @@ func problems(files []file) []string {
 				report("%s imports %s, %s", f.pkg, strings.TrimPrefix(local(imported), "./"), why)
 			}
 		}
+		if !f.test && slices.ContainsFunc(engine, func(p string) bool { return within(f.pkg, p) }) {
+			for _, name := range f.mutexes {
+				report("%s uses sync.%s (%s), which has no rank; use a mutex of internal/lock", f.pkg, name, f.path)
+			}
+		}
 		if !r.pure || f.test {
 			continue
 		}
@@ -302,6 +319,12 @@ func problems(files []file) []string {
 		}
 	}
 	return found
+}
+
+// engine are the packages whose mutexes have ranks; see internal/lock.
+var engine = []string{
+	".", "internal/group", "internal/lanes", "internal/polling", "internal/fanout", "internal/follow", "internal/supervise", "internal/notify",
+	"internal/memory", "internal/history", "internal/wire/...",
 }
 
 // forbidden says why a file must not import a package, "" when it may.

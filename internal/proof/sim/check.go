@@ -373,11 +373,6 @@ func (w *world) well() string {
 	if err != nil {
 		return err.Error()
 	}
-	if w.profile.Apart && w.profile.Older > 0 {
-		// A leader of the version before gives shards to workers that do not read them, again and
-		// again.
-		return ""
-	}
 	shares := map[*life]int{}
 	for _, wk := range w.workers {
 		if wk.life == nil || wk.life.stopping {
@@ -385,6 +380,9 @@ func (w *world) well() string {
 		}
 		shares[wk.life] = 0
 	}
+	// A leader of the version before gives shards to workers that do not read them, and they give
+	// them back, again and again. But the dead have none.
+	back := w.profile.Apart && w.profile.Older > 0
 	have := map[lease.Key]bool{}
 	for i := range v.Leases {
 		l := &v.Leases[i]
@@ -400,18 +398,27 @@ func (w *world) well() string {
 		}
 		owner := w.books.of[l.Owner]
 		switch {
+		case l.Owner == "" && back:
+			continue
 		case l.Owner == "":
 			return "nobody owns " + l.String()
+		case back && w.isOver(l.Owner) && !w.said(l.Stream):
+			if w.isEnded(v, l.Owner) {
+				continue
+			}
+			return "nobody who lives owns " + l.String()
 		case owner == nil || owner.of.life != owner:
 			return "nobody who lives owns " + l.String()
-		case l.Heir != "":
+		case back && w.isOver(l.Heir):
+			return "its heir is dead: " + l.String()
+		case l.Heir != "" && !back:
 			return "it is on its way: " + l.String()
 		}
 		shares[owner]++
 	}
 	for _, st := range w.streams {
 		for sh := range st.shards() {
-			if st.named && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
+			if st.named && !w.loose(st) && !have[lease.Key{Stream: st.name, Shard: sh.ID}] {
 				return "nobody knows of " + about(st.name, sh.ID)
 			}
 		}
@@ -432,4 +439,26 @@ func (w *world) well() string {
 		// waits here.
 	}
 	return ""
+}
+
+// isOver reports whether a session is one of a worker that has crashed or stopped.
+func (w *world) isOver(session string) bool {
+	l := w.books.of[session]
+	return l != nil && l.of.life != l
+}
+
+// said reports whether a worker that runs reads a stream, and says so. Under a leader that does not
+// read the stream itself, no other worker gets leases of it, and those of the dead stay theirs.
+func (w *world) said(name string) bool {
+	if leader, leads := w.runs(w.leader); !leads || leader.older {
+		return true // such a leader gives them to any worker
+	}
+	return slices.ContainsFunc(w.workers, func(of *worker) bool {
+		return of.life != nil && !of.life.older && of.life.reads(name)
+	})
+}
+
+// isEnded reports whether the store says that a session has ended, or has no row of it.
+func (w *world) isEnded(v lease.View, session string) bool {
+	return !slices.ContainsFunc(v.Workers, func(s lease.Worker) bool { return s.Session == session && !s.Ended })
 }

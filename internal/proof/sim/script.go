@@ -264,6 +264,10 @@ func (w *world) leave() {
 	w.stage = stopping
 	most := time.Duration(0)
 	for _, x := range w.apps {
+		x.unsaid = map[string]bool{}
+		for _, st := range x.streams {
+			x.unsaid[st.name] = !x.said(st.name)
+		}
 		for _, l := range x.lives {
 			l.leads, l.unread = min(l.leads, w.now()), min(l.unread, w.now())
 		}
@@ -321,10 +325,8 @@ func (w *world) emptied() {
 			continue
 		}
 		if slices.ContainsFunc(v.Workers, func(s lease.Worker) bool {
-			// a session that was ended holds nothing, and its leases of a stream that no other reads
-			// stay as they are
-			over := s.Ended && w.profile.Apart
-			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session] && !over
+			left := s.Ended && w.loose(w.streamNamed(l.Stream)) && w.unsaid[l.Stream]
+			return (s.Session == l.Owner || s.Session == l.Revoked) && !w.books.ghosts[s.Session] && !left
 		}) {
 			w.breaks("everybody has stopped, and this lease is not free: %s", l)
 		}

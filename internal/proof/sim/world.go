@@ -82,6 +82,7 @@ type world struct {
 	streams  []*stream
 	operator *operator // nil while none is at work
 	judge    *judge.Judge
+	unsaid   map[string]bool // streams that no worker said it reads when all were told to stop
 	books    books
 	duties   duties
 	firstPut time.Duration // when records are first put

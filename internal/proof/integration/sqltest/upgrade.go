@@ -16,6 +16,7 @@ func first(t *testing.T, k Kind, dsn string) *sql.DB {
 	t.Helper()
 	s, db := k.Migrated(t, dsn)
 	Group(t, s, "old", 3, 2)
+	Exec(t, db, "ALTER TABLE weir_sessions DROP COLUMN streams")
 	Exec(t, db, "ALTER TABLE weir_sessions DROP COLUMN times")
 	Exec(t, db, "ALTER TABLE weir_leases DROP COLUMN deaths")
 	Exec(t, db, "DROP TABLE weir_history")

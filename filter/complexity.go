@@ -1,0 +1,98 @@
+package filter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// mostPrefixes bounds how many prefixes of the wildcards that one pattern has for one field may
+// match a string at once. event-ruler, the library that Amazon published for patterns of
+// EventBridge, counts these prefixes, and its README gives 300 as an example of a limit. The limit
+// of the service is not published, and this one was not verified against the service.
+const mostPrefixes = 300
+
+// checkWildcards returns an error if the wildcards that a pattern has for one field are too complex.
+func checkWildcards(all []clause) error {
+	counts := map[string]int{}
+	seen := map[*values]bool{}      // $or makes clauses that share values
+	counted := map[[2]string]bool{} // a field and one of its wildcards
+	add := func(field string, v *values) {
+		if v == nil || seen[v] {
+			return
+		}
+		seen[v] = true
+		for parts := range v.wildcards {
+			if id := [2]string{field, fmt.Sprintf("%q", parts)}; !counted[id] {
+				counted[id] = true
+				counts[field] += prefixesAtOnce(parts)
+			}
+		}
+	}
+	for _, c := range all {
+		for _, d := range c.data {
+			add("data."+strings.Join(d.path, "."), d.values)
+		}
+		for _, v := range c.key {
+			add("partitionKey", v)
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[field]; n > mostPrefixes {
+			return fmt.Errorf("the wildcards of %.200s are too complex: a string could match %d of their prefixes at once, at most %d are allowed", field, n, mostPrefixes)
+		}
+	}
+	return nil
+}
+
+// wildcards yields the parts of each wildcard in v, anything-but included.
+func (v *values) wildcards(yield func(parts []string) bool) {
+	for _, t := range v.tests {
+		switch {
+		case t.op == wildcard:
+			if !yield(t.parts) {
+				return
+			}
+		case t.op == anythingBut:
+			for _, not := range t.not.tests {
+				if not.op == wildcard && !yield(not.parts) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// prefixesAtOnce returns an upper bound for how many prefixes of a wildcard a string can match at
+// once. Each star counts once, because a prefix that ends with it matches however the string
+// continues. The text after a star adds as many of its prefixes as can end at one character.
+func prefixesAtOnce(parts []string) int {
+	n := 0
+	for _, part := range parts[1:] {
+		n += 1 + endsAtOnce(part)
+	}
+	return max(n, 1)
+}
+
+// endsAtOnce returns how many prefixes of s can end at one character of a text that contains s.
+func endsAtOnce(s string) int {
+	most := 0
+	border := make([]int, len(s)+1) // the longest proper prefix of s[:i] that is also its suffix
+	count := make([]int, len(s)+1)  // the prefixes that end where s[:i] does
+	for i := 1; i <= len(s); i++ {
+		if i > 1 {
+			b := border[i-1]
+			for b > 0 && s[b] != s[i-1] {
+				b = border[b]
+			}
+			if s[b] == s[i-1] {
+				b++
+			}
+			border[i] = b
+		}
+		count[i] = count[border[i]] + 1
+		most = max(most, count[i])
+	}
+	return most
+}

@@ -1,0 +1,96 @@
+package group
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// olderLeader is a leader of a version that does not say which streams it reads. It lists and hands
+// out its own streams only, so other streams wait until another worker leads.
+type olderLeader struct {
+	session string
+	askAt   time.Time
+	asking  atomic.Bool // a goroutine looks for streams that wait
+
+	told []string // streams of which the log has a line; owned by the goroutine that looks
+}
+
+// watchOlder looks once in a ListInterval for streams that wait because of an older leader, while
+// there is one. It asks the store only if this worker holds no lease of one of its streams.
+func (w *worker) watchOlder(leader lease.Leader, now time.Time) {
+	if w.names == nil || leader.Session == "" || leader.Session == w.session || leader.Streams.Known() || w.lead != nil || !w.stopping.IsZero() {
+		w.older = nil
+		return
+	}
+	if w.older == nil || w.older.session != leader.Session {
+		w.older = &olderLeader{session: leader.Session, askAt: now.Add(w.cfg.ListInterval)}
+		return
+	}
+	o := w.older
+	if now.Before(o.askAt) {
+		return
+	}
+	o.askAt = now.Add(w.cfg.ListInterval)
+	names := slices.DeleteFunc(slices.Clone(w.names), w.holdsSome)
+	if len(names) == 0 || !o.asking.CompareAndSwap(false, true) {
+		return
+	}
+	ctx := w.trust.context(nil)
+	w.running.Go(func() {
+		defer o.asking.Store(false)
+		o.look(ctx, names, w.cfg)
+	})
+}
+
+// holdsSome reports whether the worker holds a lease of a stream.
+func (w *worker) holdsSome(stream string) bool {
+	for key := range w.terms {
+		if key.Stream == stream {
+			return true
+		}
+	}
+	return false
+}
+
+// look logs those of the names that wait, each once.
+func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
+	call, cancel := context.WithTimeout(ctx, cfg.Times.Failover/2)
+	defer cancel()
+	view, err := cfg.Store.View(call, cfg.App, "")
+	if err != nil {
+		if ctx.Err() == nil {
+			cfg.Host.CallFailed("view", err, time.Now())
+		}
+		return
+	}
+	if view.Leader.Session != o.session {
+		return
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !waits(name, view.Leases) || slices.Contains(o.told, name) })
+	if len(names) > 0 {
+		o.told = append(o.told, names...)
+		cfg.Log.Warn("streams wait: the leader is of an older version, which only reads its own streams; stop the workers of the older version to have these streams read",
+			"streams", names, "leader", o.session)
+	}
+}
+
+// waits reports whether no worker has a shard of a stream that is not read to its end, or the
+// stream has no lease.
+func waits(stream string, leases []lease.Lease) bool {
+	known, open := false, false
+	for i := range leases {
+		l := &leases[i]
+		if l.Stream != stream {
+			continue
+		}
+		if l.Owner != "" {
+			return false
+		}
+		known, open = true, open || !l.Finished()
+	}
+	return open || !known
+}
