@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir"
 	"github.com/weir-go/weir/internal/proof/fakes3"
+	"github.com/weir-go/weir/internal/proof/longform"
 	"github.com/weir-go/weir/kinesistest"
 	"github.com/weir-go/weir/sink/s3sink"
 	"github.com/weir-go/weir/store/memstore"
@@ -80,9 +81,9 @@ func underFire(t *testing.T, srv *kinesistest.Server, bucket *fakes3.Server, see
 }
 
 func TestSeveralWritersUnderFire(t *testing.T) {
-	seeds := uint64(6)
-	if testing.Short() {
-		seeds = 2
+	seeds := uint64(2)
+	if longform.On() {
+		seeds = 6
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/internal/proof/longform"
 )
 
 var full = flag.Bool("full", false, "also the sizes that take minutes")
@@ -23,8 +25,23 @@ type when uint8
 const (
 	always when = iota
 	unlessShort
+	onlyLong
 	onlyFull
 )
+
+// now reports whether a size is searched in this run. The sizes of the long form repeat, on more
+// states, what smaller sizes and TestPlantedBugsAreFound check.
+func (w when) now() bool {
+	switch w {
+	case unlessShort:
+		return !testing.Short()
+	case onlyLong:
+		return *full || longform.On()
+	case onlyFull:
+		return *full
+	}
+	return true
+}
 
 // coarse has the fewest ticks that tell trust from death, fine one more of each.
 func coarse(m Model) Model { m.Trust, m.Failover = 0, 2; return m }
@@ -49,13 +66,13 @@ var sizes = []size{
 	{"two workers, one lease, two late calls at a time, any number of them", unlessShort, false, coarse(Model{
 		Workers: 2, Sessions: 2, Leases: 1, Faults: Faults{Lost: unlimited, Late: unlimited, Handoffs: unlimited},
 	})},
-	{"two workers and a restart, one lease, and whether all is read again", unlessShort, true, coarse(Model{
+	{"two workers and a restart, one lease, and whether all is read again", onlyLong, true, coarse(Model{
 		Workers: 2, Sessions: 3, Leases: 1, Faults: Faults{Crashes: 1, Lost: 1, Late: 1, Drift: 1, Resigns: 1},
 	})},
-	{"three workers, one lease, a crash, a lost answer, a late write, a drift", unlessShort, false, coarse(Model{
+	{"three workers, one lease, a crash, a lost answer, a late write, a drift", onlyLong, false, coarse(Model{
 		Workers: 3, Sessions: 3, Leases: 1, Faults: Faults{Crashes: 1, Lost: 1, Late: 1, Drift: 1},
 	})},
-	{"two workers, two leases, a crash, a lost answer, a late write, a drift", unlessShort, false, coarse(Model{
+	{"two workers, two leases, a crash, a lost answer, a late write, a drift", onlyLong, false, coarse(Model{
 		Workers: 2, Sessions: 2, Leases: 2, Faults: Faults{Crashes: 1, Lost: 1, Late: 1, Drift: 1},
 	})},
 	{"two workers, two leases, revocations, hand-offs and a drift", unlessShort, false, coarse(Model{
@@ -81,7 +98,7 @@ var sizes = []size{
 func TestTheProtocolKeepsItsPromises(t *testing.T) {
 	for _, s := range sizes {
 		t.Run(s.name, func(t *testing.T) {
-			if s.when == onlyFull && !*full || s.when == unlessShort && testing.Short() {
+			if !s.when.now() {
 				t.Skip("takes too long for this run")
 			}
 			began := time.Now()

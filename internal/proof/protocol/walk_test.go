@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/internal/proof/longform"
 )
 
 var seed = flag.Uint64("seed", 0, "of the first random walk; 0 takes another one each time, and prints it")
@@ -105,10 +107,12 @@ func (m *Model) walk(r *rand.Rand, steps int) (broken string, last []string, ser
 }
 
 func TestRandomWalksOfLargerSizes(t *testing.T) {
-	walks := 150
+	walks := 50
 	switch {
 	case *full:
 		walks = 1000
+	case longform.On():
+		walks = 150
 	case testing.Short():
 		walks = 10
 	}

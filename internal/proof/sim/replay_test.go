@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/internal/proof/longform"
 )
 
 // print has the test of another process print what it gets.
@@ -59,9 +61,9 @@ func TestSeedsReplay(t *testing.T) {
 	if raced {
 		t.Skip("a Go program that looks for races has a scheduler that is random on purpose")
 	}
-	seeds, lasts := 2, 3*time.Minute
-	if testing.Short() {
-		seeds, lasts = 1, time.Minute
+	seeds, lasts := 1, time.Minute
+	if longform.On() {
+		seeds, lasts = 2, 3*time.Minute
 	}
 	var all strings.Builder
 	for _, p := range Profiles {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-go/weir/internal/proof/leaktest"
+	"github.com/weir-go/weir/internal/proof/longform"
 )
 
 var (
@@ -55,9 +56,9 @@ type tally struct {
 func TestSimulations(t *testing.T) {
 	seed, seeds := *flagSeed, *flagSeeds
 	if seeds == 0 && *flagTime == 0 {
-		seed, seeds = max(seed, 1), 2
-		if testing.Short() || raced {
-			seeds = 1
+		seed, seeds = max(seed, 1), 1
+		if longform.On() && !raced {
+			seeds = 2
 		}
 	}
 	if seed == 0 {
