@@ -413,10 +413,10 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 }
 
-// inLine is how long a shard of a worker waits for memory at most, while handlers keep none: for 10 s
-// before it gets in line, for two reads that are thrown away, and for each shard before it in line.
-// Each read may need 5 s because of the service's limit, and a page is kept for 5 s at most before
-// the next shard is served.
+// inLine is how long a shard of a worker waits for memory at most, while handlers keep none: for 10
+// s before it gets in line, for two reads that are thrown away, and for each shard before it in
+// line. Each read may need 5 s because of the service's limit, and a page is kept for 5 s at most
+// before the next shard is served.
 func (w *world) inLine(l *life) time.Duration {
 	shards := 0
 	for _, of := range w.books.last {
