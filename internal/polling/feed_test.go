@@ -220,7 +220,7 @@ func TestManyIdleShards(t *testing.T) {
 		if perSecond := total / 15; perSecond < shards*9/10 || perSecond > shards*5/4 {
 			t.Errorf("%d polls a second of %d shards", perSecond, shards)
 		}
-		if most > 4*shards/40 {
+		if most > shards/4 {
 			t.Errorf("%d of %d polls in one tick", most, shards)
 		}
 	})
