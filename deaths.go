@@ -117,10 +117,10 @@ func suspicious(d lease.Deaths, after int) bool {
 // kills reports whether it is known which record the owners have died of.
 func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= after }
 
-// clears reports whether a record before the one that the owners died of is handled without being
-// noted: they had handled it. It comes again when the position of a sink is before it, and what is
-// noted of the later record stays. When the record that they died of is not there any more, because
-// it has expired, its deaths are not held against the next one.
+// clears reports whether a record comes before the one at which the owners died. They had handled
+// it, so it needs no note. It is read again if the position of a sink is before it, and the deaths
+// noted for the later record stay. If the record at which they died has expired, clears drops its
+// deaths, so that they are not held against the next record.
 func (t *trial) clears(record Position) bool {
 	d := &t.deaths
 	if d.Alone == 0 || d.Record.IsZero() {

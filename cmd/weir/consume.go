@@ -254,7 +254,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	return ended(t, store, to.run(ctx, consumer))
 }
 
-// ended is the error of a command whose worker has returned err.
+// ended returns the error of a command whose worker has returned err.
 func ended(t terminal, store openStore, err error) error {
 	broken := notKept(err)
 	if errors.Is(err, syscall.EPIPE) {
