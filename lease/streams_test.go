@@ -65,7 +65,7 @@ func TestDescribeStreams(t *testing.T) {
 	orders, logs := StreamsOf([]string{"orders"}, nil), StreamsOf([]string{"logs"}, func(string) bool { return true })
 	worker := func(name string, s Streams) Worker { return Worker{Session: name + "-1", Name: name, Streams: s} }
 	leases := []Lease{{Key: Key{"orders", "1"}}, {Key: Key{"logs", "1"}}, {Key: Key{"gone", "1"}}, {Key: Key{"gone", "2"}}}
-	const gone = "no live worker reads the stream gone, of which the application has leases"
+	const gone = "the application has leases for the stream gone, and no live worker reads it"
 	ended := worker("cid", logs)
 	ended.Ended = true
 	for name, c := range map[string]struct {
