@@ -38,9 +38,9 @@ type Store struct {
 	names   *strings.Replacer
 	// held by the writer of this process, where the database has but one; else nil
 	turn   chan struct{}
-	file   *file       // nil but for SQLite
+	file   *file       // nil except for SQLite
 	worked atomic.Bool // some transaction has succeeded
-	wrote  atomic.Bool // … one that writes
+	wrote  atomic.Bool // some transaction that writes has succeeded
 	born   time.Time
 	// when the schema was last read and is one that this code can work with, in nanoseconds since
 	// born, plus 1; 0 before that
