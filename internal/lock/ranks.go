@@ -2,8 +2,8 @@ package lock
 
 // The ranks, the highest first. docs/architecture.md says what each mutex guards.
 //
-// What lies below Term may be taken by Consumer.Live, Ready, Shards and Health. A goroutine that
-// holds one of those mutexes cannot take a term's, so these four never wait for a term.
+// Consumer.Live, Ready, Shards and Health take only mutexes below Term. A goroutine that holds such
+// a mutex cannot take a term's, so these four never wait for a term.
 type (
 	// Leadership guards whether a worker leads.
 	Leadership struct{}
