@@ -21,7 +21,7 @@ const (
 // one level and message, whose err differs in numbers at most, have one cause. The first line of a
 // cause is logged at once. Those of the next 10 s count as one: the last of them is logged when the
 // time is over, with their number as "repeated". The time doubles up to a minute, and is 10 s again
-// after a pause of that length. Flush logs the lines that wait.
+// after the cause was absent for as long. Flush logs the lines that wait.
 func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	h, ok := to.Handler().(*handler)
 	if !ok {

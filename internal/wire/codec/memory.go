@@ -105,9 +105,9 @@ func (e *NoMemoryError) Error() string {
 }
 
 // Release gives the page's memory back when pages are reused ([Bodies.Reuse]): from then on its
-// records, and all copies of them, must not be touched. Otherwise the page only lets go of its
-// records, whoever still has them. The page is ready for the next call either way. Releasing
-// twice is harmless, and a page that is never released is left to the garbage collector.
+// records, and all copies of them, must not be touched. Otherwise the page only drops its records,
+// and copies of them stay valid. The page is ready for the next call either way. Releasing twice is
+// harmless, and a page that is never released is left to the garbage collector.
 func (p *Page) Release() {
 	if p.memory != nil {
 		p.memory.release(p.lent, p.Records)
