@@ -45,7 +45,7 @@ type refusal struct {
 	// Only the goroutine that reads uses the first two.
 	since mono.Time // when it was refused first; zero before
 	told  bool      // a log line said that it needs a reset
-	stays bool      // that it is the checkpoint was told; the loop's mutex guards it
+	stays bool      // PositionExpired was called for it; guarded by the loop's mutex
 }
 
 // handlerFailure is how a handler fails, for those who look at the shard.

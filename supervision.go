@@ -160,7 +160,7 @@ func (r *run) Troubles() []lease.Trouble {
 	}
 	if shortage != nil && now.Sub(r.toldMemory) >= memoryAgain {
 		r.toldMemory = now
-		r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers keep others",
+		r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers hold earlier ones",
 			"stream", shortKey.Stream, "shard", shortKey.Shard, "for", now.Sub(shortSince).Round(time.Second),
 			"max_memory", r.opts.MaxMemory, "err", shortage)
 	}

@@ -188,9 +188,9 @@ func DescribeStreams(v View) (sentences []string) {
 		slices.Sort(each)
 		more := ""
 		if len(each) > 4 {
-			each, more = each[:4], "; others read others"
+			each, more = each[:4], "; more workers read other streams"
 		}
-		sentences = append(sentences, "workers read different streams, and each gets shards of its own only: "+strings.Join(each, "; ")+more)
+		sentences = append(sentences, "workers read different streams, and each gets only shards of its own streams: "+strings.Join(each, "; ")+more)
 	}
 	for _, name := range Unread(v) {
 		sentences = append(sentences, "the application has leases for the stream "+name+", and no live worker reads it")

@@ -77,7 +77,7 @@ func TestDescribeStreams(t *testing.T) {
 		"a worker that did not say": {View{Workers: []Worker{worker("ann", orders), worker("old", "")}, Leases: leases}, nil},
 		"no worker":                 {View{Leases: leases}, nil},
 		"workers differ": {View{Workers: []Worker{worker("bob", logs), worker("ann", orders)}, Leases: leases},
-			[]string{"workers read different streams, and each gets shards of its own only: ann reads orders; bob reads logs", gone}},
+			[]string{"workers read different streams, and each gets only shards of its own streams: ann reads orders; bob reads logs", gone}},
 	} {
 		if got := DescribeStreams(c.view); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
