@@ -75,9 +75,10 @@ func (s *turns) take(ctx context.Context, kind turn) error {
 		case <-changed:
 			s.mu.Lock()
 		case <-ctx.Done():
+			cause := context.Cause(ctx) // before the lock, because it takes the mutex of the term
 			s.mu.Lock()
 			s.wake() // those that waited for this one to have its turn
-			return context.Cause(ctx)
+			return cause
 		}
 	}
 	s.taken++

@@ -192,10 +192,14 @@ func (f *Feed) retried(l *lane) {
 	}
 }
 
-// request is what the read asks for.
+// request is what the read asks for. A turn that begins while Last reads gives the granted bytes
+// back, so they are looked at with the mutex.
 func (f *Feed) request(l *lane) wire.Request {
+	f.mu.Lock()
+	granted := int(f.granted)
+	f.mu.Unlock()
 	r := f.poll.request(&l.retry)
-	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, int(f.granted)), &l.line
+	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, granted), &l.line
 	if f.needs > 0 {
 		r.Limit = 1
 		if f.share.HasReserve() { // the window is as large as the answer
