@@ -135,9 +135,9 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				if took := lead(); took > 20*time.Millisecond {
 					t.Errorf("the next call took %v", took)
 				}
-				// net/http closes a connection whose request was closed before it knew that all of it
-				// was written, which the SDK does as soon as there is an answer. The second call needs
-				// another one then.
+				// net/http closes a connection whose request was closed before it knew that all of
+				// it was written, which the SDK does as soon as there is an answer. The second call
+				// needs another one then.
 				if dials := n.dials - together; dials < 1 || dials > 2 {
 					t.Errorf("%d new connections for two calls", dials)
 				}
