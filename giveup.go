@@ -162,18 +162,18 @@ type blame struct {
 	denied   bool // it failed at a record that it had said was done
 }
 
-// naming is how a record that an error names stands to the call of the handler that returned it.
-type naming uint8
+// placing is how a record that an error names stands to the call of the handler that returned it.
+type placing uint8
 
 const (
-	namedOther naming = iota // the call was not about it
+	namedOther placing = iota // the call was not about it
 	namedDone                // the handler said during the call that it is done
 	namedHere                // it is not done; what is before it is
 )
 
 // place returns how the record with the index named stands to a call about the records from begun
 // to limit, when done records of the delivery are done.
-func place(named, begun, done, limit int) naming {
+func place(named, begun, done, limit int) placing {
 	switch {
 	case named < begun || named >= limit:
 		return namedOther

@@ -78,9 +78,9 @@ func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.T
 	return pause
 }
 
-// afterDenial does what follows a failure at a record that the handler had said is done: it is told,
-// and no record keeps it as an attempt. It returns the pause before the next step. The records that
-// are not done become fewer each time, so the pause need not grow.
+// afterDenial does what follows a failure at a record that the handler had said is done: it is
+// told, and no record keeps it as an attempt. It returns the pause before the next step. The
+// records that are not done become fewer each time, so the pause need not grow.
 func (l *shardLoop) afterDenial(d *delivery, err error) time.Duration {
 	d.noteFailure(err, false)
 	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, 1)

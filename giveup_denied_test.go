@@ -8,7 +8,7 @@ func TestWhereANamedRecordStands(t *testing.T) {
 	for _, c := range []struct {
 		what        string
 		named, done int
-		want        naming
+		want        placing
 	}{
 		{"it was done before the call", 1, 2, namedOther},
 		{"it is the first of the call", 2, 2, namedHere},

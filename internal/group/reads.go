@@ -65,9 +65,9 @@ func (w *worker) compareStreams(leader lease.Leader) {
 	w.differ = differ
 }
 
-// compareStreams logs once that live workers read different streams, that leases are of streams that
-// none of them reads, and that leases wait because workers of an older version do not say what they
-// read.
+// compareStreams logs once that live workers read different streams, that leases are of streams
+// that none of them reads, and that leases wait because workers of an older version do not say what
+// they read.
 func (l *leadership) compareStreams(v lease.View) {
 	if differ := lease.StreamsDiffer(v); differ != l.differ {
 		if l.differ = differ; differ {
