@@ -241,6 +241,50 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 	})
 }
 
+// A new leader gives nothing of a stream to workers of the version before, which do not say what
+// they read, unless it reads the stream itself. It says so, once for each stream.
+func TestAStreamOfOlderWorkersUnderANewLeader(t *testing.T) {
+	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
+		srv.CreateStream("a", 2)
+		srv.CreateStream("b", 2)
+		store, p := memstore.New(), &programs{}
+		waits := "shards of a stream wait: workers of an older version"
+		older := weir.Options{Worker: "old", Stream: "b", ListInterval: interval}
+		old := start(t, srv.Client(), previous.Client(store), older, p.handler("old"))
+		until(t, "b is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
+		var log lines
+		now := start(t, srv.Client(), store, weir.Options{Worker: "new", Stream: "a", ListInterval: interval, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler("new"))
+		time.Sleep(interval)
+		if err := old(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * interval) // the new worker leads by now
+		if n := log.count(waits); n > 0 {
+			t.Errorf("%d warnings while no older worker is there", n)
+		}
+		old = start(t, srv.Client(), previous.Client(store), older, p.handler("old"))
+		time.Sleep(4 * interval)
+		if n := log.count(waits); n != 1 {
+			t.Errorf("the log has %d warnings about the stream that waits, want 1", n)
+		}
+		view, err := store.View(t.Context(), "app", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := strings.Join(lease.DescribeStreams(view), "\n"); !strings.Contains(s, "the stream b, and workers of an older version get no more") {
+			t.Errorf("described as %q", s)
+		}
+		if err := now(); err != nil {
+			t.Error(err)
+		}
+		fillStream(srv, "b", 0, 100)
+		until(t, "b is handled", interval, func() bool { return p.count("old", "b") == 100 })
+		if err := old(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAWorkerStopsWhenTheStoresFormatIsNewer(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		store := &upgraded{Store: memstore.New()}

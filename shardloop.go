@@ -327,6 +327,9 @@ func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause t
 			l.leaveOut(d, err, blame.untried)
 			return after, 0, false, nil
 		}
+		if blame.denied {
+			return after, l.afterDenial(d, err), false, nil
+		}
 		d.noteFailure(err, blame.named)
 		return after, l.afterFailure(d, err, blame, worked), false, nil
 	}

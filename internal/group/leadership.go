@@ -42,6 +42,7 @@ type leadership struct {
 	own      lease.Streams // the same, as a plan takes them
 	differ   bool          // live workers read different streams
 	unread   []string      // streams with leases that no live worker reads
+	withheld []string      // streams with leases that no worker gets, see [lease.Withheld]
 }
 
 // look makes the leadership look at the store at once. Safe for concurrent use, as are the next

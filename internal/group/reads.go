@@ -65,8 +65,9 @@ func (w *worker) compareStreams(leader lease.Leader) {
 	w.differ = differ
 }
 
-// compareStreams logs once that live workers read different streams, and that leases belong to
-// streams that no live worker reads.
+// compareStreams logs once that live workers read different streams, that leases belong to streams
+// that no live worker reads, and that leases wait because only workers of an older version, which
+// do not report their streams, may read them.
 func (l *leadership) compareStreams(v lease.View) {
 	if differ := lease.StreamsDiffer(v); differ != l.differ {
 		if l.differ = differ; differ {
@@ -81,4 +82,11 @@ func (l *leadership) compareStreams(v lease.View) {
 		}
 	}
 	l.unread = unread
+	withheld := lease.Withheld(v)
+	for _, name := range withheld {
+		if !slices.Contains(l.withheld, name) {
+			l.cfg.Log.Warn("shards of a stream wait: workers of an older version do not say which streams they read, and get none of this stream while this worker leads; replace them with workers of this version", "stream", name)
+		}
+	}
+	l.withheld = withheld
 }
