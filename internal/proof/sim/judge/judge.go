@@ -431,7 +431,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	switch {
 	case same && !r.letter && r.acked: // else it may not have been told
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
-	case same && !again:
+	case same && r.letter && !again:
 		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
 	case id.N > low+1 && !j.follows(nil, id, low) && !j.Moving:
 		j.breaks("%s gives %s up although one before it of its key was not handled", by, id)

@@ -211,6 +211,27 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 		{"the end of a shard with its last records", func(c *court) {
 			c.Begin(&Batch{Worker: one, Shard: "parent", Epoch: 1, IDs: []ID{k1, other}, End: true, Alive: yes}, c.now)
 		}, ""},
+		{"a letter of a record whose handler was told that its progress does not count", func(c *court) {
+			c.Noted(c.begins(one, "parent", 1, yes, k1), 1, c.now)
+			c.GivenUp(one, 1, k1, false, c.now)
+		}, ""},
+		{"a letter twice at one epoch", func(c *court) {
+			c.GivenUp(one, 1, k1, false, c.now)
+			c.GivenUp(one, 1, k1, false, c.now)
+		}, "puts the letter of k/1 twice at the same epoch 1"},
+		{"a letter twice after progress that does not count", func(c *court) {
+			c.Noted(c.begins(one, "parent", 1, yes, k1), 1, c.now)
+			c.GivenUp(one, 1, k1, false, c.now)
+			c.GivenUp(one, 1, k1, false, c.now)
+		}, "puts the letter of k/1 twice at the same epoch 1"},
+		{"a letter again, because putting it seemed to fail", func(c *court) {
+			c.GivenUp(one, 1, k1, false, c.now)
+			c.GivenUp(one, 1, k1, true, c.now)
+		}, ""},
+		{"a letter at the next epoch", func(c *court) {
+			c.GivenUp(one, 1, k1, false, c.now)
+			c.GivenUp(two, 2, k1, false, c.now)
+		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := open()
