@@ -119,18 +119,26 @@ func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= af
 
 // clears reports whether a record before the one that the owners died of is handled without being
 // noted: they had handled it. It comes again when the position of a sink is before it, and what is
-// noted of the later record stays. When the record that they died of is not there any more, because
-// it has expired, its deaths are not held against the next one.
-func (t *trial) clears(record Position) bool {
+// noted of the later record stays. That ends when more than after owners have died while none of
+// them tried a record: then a record before it kills too, such as one that was given up for that.
+// Each record is tried again from there. When the record that they died of is not there any more,
+// because it has expired, its deaths are not held against the next one.
+func (t *trial) clears(record Position, after int) bool {
 	d := &t.deaths
 	if d.Alone == 0 || d.Record.IsZero() {
 		return false
 	}
-	order := record.Compare(d.Record)
-	if order > 0 {
+	switch order := record.Compare(d.Record); {
+	case order == 0:
+		return false
+	case order > 0:
 		d.Tried, d.Alone = 0, 0
+		return false
+	case d.Count-d.Tried <= after:
+		return true
 	}
-	return order < 0
+	d.Count, d.Tried, d.Alone = after, 0, 0
+	return false
 }
 
 // newTrial is nil for terms that need none: nearly all.
@@ -176,7 +184,7 @@ func (l *shardLoop) alone(d *delivery) error {
 		if at := l.term.At(); at != t.deaths.At {
 			t.next(at)
 		}
-		if !d.pulled && t.clears(record) {
+		if !d.pulled && t.clears(record, l.in.opts.SuspectAfter) {
 			d.single()
 			return nil
 		}

@@ -49,6 +49,9 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 	innocent := noted
 	innocent.Tried, innocent.Alone = 0, 0
 	untried := lease.Deaths{At: at("10"), Count: 3, Record: at("20")}
+	// more owners died since, and none of them at the record that is noted
+	others := lease.Deaths{At: at("10"), Count: 5, Tried: 2, Alone: 1, Record: at("20")}
+	anew := lease.Deaths{At: at("10"), Count: 2, Record: at("20")}
 	for _, c := range []struct {
 		name   string
 		d      lease.Deaths
@@ -61,10 +64,12 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 		{"one before the checkpoint", noted, at("5"), true, noted},
 		{"one after it, which has expired", noted, at("30"), false, innocent},
 		{"nobody died of the last one that was tried", untried, at("15"), false, untried},
+		{"one before it, of which owners died", others, at("15"), false, anew},
+		{"the record itself, after such deaths", others, at("20"), false, others},
 		{"none was tried", lease.Deaths{Count: 2}, at("15"), false, lease.Deaths{Count: 2}},
 	} {
 		tr := trial{deaths: c.d}
-		if clears := tr.clears(c.record); clears != c.clears || tr.deaths != c.then {
+		if clears := tr.clears(c.record, 2); clears != c.clears || tr.deaths != c.then {
 			t.Errorf("%s: clears %t, then %v, want %t, %v", c.name, clears, tr.deaths, c.clears, c.then)
 		}
 	}

@@ -406,6 +406,9 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 			s.left--
 			s.since = now
 		}
+		if r.by != b.Worker || r.epoch != b.Epoch { // what an earlier owner was told is not about this
+			r.acked = false
+		}
 		r.done, r.letter, r.by, r.epoch, r.at = true, false, b.Worker, b.Epoch, now
 		r.handled++
 		j.advance(id.Key)

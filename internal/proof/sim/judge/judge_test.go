@@ -211,6 +211,18 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 		{"the end of a shard with its last records", func(c *court) {
 			c.Begin(&Batch{Worker: one, Shard: "parent", Epoch: 1, IDs: []ID{k1, other}, End: true, Alive: yes}, c.now)
 		}, ""},
+		{"progress of a later owner that does not count yet, and is handled again", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.Fault(one, c.now)
+			c.Noted(c.begins(two, "parent", 2, no, k1), 1, c.now)
+			c.begins(two, "parent", 2, yes, k1)
+		}, ""},
+		{"… and counts", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.Fault(one, c.now)
+			c.handles(two, "parent", 2, k1)
+			c.begins(two, "parent", 2, yes, k1)
+		}, "again at the same epoch 2"},
 		{"a letter of a record whose handler was told that its progress does not count", func(c *court) {
 			c.Noted(c.begins(one, "parent", 1, yes, k1), 1, c.now)
 			c.GivenUp(one, 1, k1, false, c.now)
