@@ -328,7 +328,7 @@ func (j *Judge) inSpan(b *Batch, id ID, r *record) {
 		s.low++
 	}
 	if ahead := r.place - s.low; ahead >= j.Span {
-		j.breaks("%s is handed %s in %s, which is %d records ahead of the first that was not handled", b.Worker, id, b.Shard, ahead)
+		j.breaks("%s is handed %s in %s, which is %d records ahead of the first that was not handled, %s", b.Worker, id, b.Shard, ahead, s.order[s.low])
 	}
 }
 
