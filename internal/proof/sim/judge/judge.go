@@ -257,6 +257,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	if b.End && s.left > j.count(b) {
 		j.breaks("%s hands the end of %s to its handler while %d records are not handled", b.Worker, b.Shard, s.left)
 	}
+	j.ofOneKey(b)
 	for i, id := range b.IDs {
 		r := j.record(id)
 		switch {
@@ -273,16 +274,6 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 			j.explained(b, id, r)
 		}
 	}
-}
-
-// beside reports whether two batches may be at work at once: of one worker, and of different keys.
-func (j *Judge) beside(a, b *Batch) bool {
-	if j.Span == 0 || a.Worker != b.Worker || a.Epoch != b.Epoch || a.End || b.End {
-		return false
-	}
-	return !slices.ContainsFunc(a.IDs, func(id ID) bool {
-		return slices.ContainsFunc(b.IDs, func(other ID) bool { return id.Key == other.Key })
-	})
 }
 
 // count is how many records of a batch are counted as left.

@@ -47,6 +47,13 @@ func (c *court) handles(w Worker, shard string, epoch uint64, ids ...ID) {
 	c.Ended(b)
 }
 
+// handleEach is a batch of the first record of each key.
+func (c *court) handleEach(w Worker, epoch uint64, keys ...string) {
+	for _, key := range keys {
+		c.handles(w, "solo", epoch, ID{key, 1})
+	}
+}
+
 func TestWhatIsRightAndWrong(t *testing.T) {
 	k1, k2, other := ID{"k", 1}, ID{"k", 2}, ID{"other", 1}
 	for _, tt := range []struct {
@@ -304,14 +311,13 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 		}, ""},
 		{"more than a span ahead", func(c *court) { c.handles(one, "solo", 1, id("d", 1)) }, "3 records ahead"},
 		{"a span again with another owner", func(c *court) {
-			c.handles(one, "solo", 1, id("a", 1), id("b", 1), id("c", 1))
-			c.handles(two, "solo", 2, id("a", 1), id("b", 1))
-			c.handles(two, "solo", 2, id("c", 1))
+			c.handleEach(one, 1, "a", "b", "c")
+			c.handleEach(two, 2, "a", "b", "c")
 		}, ""},
 		{"more than a span again", func(c *court) {
-			c.handles(one, "solo", 1, id("a", 1), id("b", 1), id("c", 1))
+			c.handleEach(one, 1, "a", "b", "c")
 			c.handles(one, "solo", 1, id("d", 1))
-			c.handles(two, "solo", 2, id("a", 1), id("b", 1), id("c", 1), id("d", 1))
+			c.handleEach(two, 2, "a", "b", "c", "d")
 		}, "more than 3 records"},
 		{"again with the same owner", func(c *court) {
 			c.handles(one, "solo", 1, id("a", 1))
@@ -322,6 +328,9 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 			c.Fault(one, c.now)
 			c.handles(one, "solo", 1, id("a", 1))
 		}, ""},
+		{"two keys in one batch", func(c *court) {
+			c.begins(one, "solo", 1, yes, id("a", 1), id("b", 1))
+		}, "which are of two keys"},
 		{"a letter of what was handled", func(c *court) {
 			c.handles(one, "solo", 1, id("a", 1))
 			c.GivenUp(one, 1, id("a", 1), false, c.now)
