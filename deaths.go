@@ -178,6 +178,7 @@ func (l *shardLoop) alone(d *delivery) error {
 	}
 	t := l.trial()
 	if t == nil {
+		l.restOfTrial(d)
 		return nil
 	}
 	if err := l.term.Check(time.Now()); err != nil {
@@ -201,6 +202,7 @@ func (l *shardLoop) alone(d *delivery) error {
 		}
 		if t.records <= 0 || time.Since(t.began) >= trialLasts {
 			h.trial = nil
+			l.restOfTrial(d)
 			return nil
 		}
 		if kills(t.deaths, l.in.opts.SuspectAfter) && (d.pulled || t.deaths.Record == record) {
@@ -215,6 +217,14 @@ func (l *shardLoop) alone(d *delivery) error {
 			}
 		}
 		return l.begin(d, t, record)
+	}
+}
+
+// restOfTrial goes on with single records in the delivery in which a trial ended, if keys are
+// handled side by side: a batch must not have several keys. The next page is handled as usual.
+func (l *shardLoop) restOfTrial(d *delivery) {
+	if l.in.opts.Parallel.on() {
+		d.single()
 	}
 }
 

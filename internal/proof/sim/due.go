@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -99,10 +98,15 @@ func (w *world) runs(session string) (*life, bool) {
 
 // ready is since when somebody could take what is given out, or the lead; none when nobody can.
 func (w *world) ready(lead bool) int64 {
+	return w.readyOf(lead, func(*life) bool { return true })
+}
+
+// readyOf is ready, of the lives for which may returns true.
+func (w *world) readyOf(lead bool, may func(*life) bool) int64 {
 	since := int64(math.MaxInt64)
 	for _, wk := range w.workers {
 		l := wk.life
-		if l == nil || l.stopping || l.session == "" {
+		if l == nil || l.stopping || l.session == "" || !may(l) {
 			continue
 		}
 		at := max(l.hindered.begun+int64(2*w.settings.beat), l.fromStore(), w.outage)
@@ -178,10 +182,10 @@ func (w *world) overdue() {
 	}
 	for _, st := range w.streams {
 		switch {
-		case w.profile.Apart && w.apart(st):
-			maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
 		case !st.named:
 			w.unnamed(st, led)
+		case w.profile.Apart && w.apart(st):
+			w.overdueApart(st, leader, led)
 		case w.now() >= w.learned(st):
 			w.overdueOf(st, led, takers)
 		}
@@ -319,8 +323,11 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	if led == math.MaxInt64 {
 		return
 	}
-	leader := w.books.of[w.leader]
-	w.within(max(d.missing[sh], led, leader.unread, leader.hindered.reads[st.name]), s.list+min(32*s.beat, s.list)+4*s.beat, "listing", say)
+	if leader := w.books.of[w.leader]; leader.reads(st.name) {
+		w.within(max(d.missing[sh], led, leader.unread, leader.hindered.reads[st.name]), s.listedWithin(), "listing", say)
+		return
+	}
+	w.within(max(d.missing[sh], led, w.lists(st)), s.listedWithin(), "listing, apart", say)
 }
 
 // owed is what is due of a lease that is not finished, of a shard that there is.
@@ -353,10 +360,13 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) {
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
-		if w.readable(l, sh) {
-			w.within(ordered, 3*s.beat, what, say)
-		} else {
+		switch leader := w.books.of[w.leader]; {
+		case !w.readable(l, sh):
 			d.since = now
+		case leader != nil && !leader.reads(l.Stream): // nothing is given out before a reader has listed
+			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedWithin()+3*s.beat, "free, apart", say)
+		default:
+			w.within(ordered, 3*s.beat, what, say)
 		}
 	case "revoked":
 		if w.readable(l, sh) {

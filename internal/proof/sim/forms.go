@@ -38,6 +38,7 @@ func (l *life) loop(c *weir.Consumer) error {
 				break
 			}
 			if errors.Is(err, errStop) || errors.Is(err, errDead) || l.ctx.Err() != nil {
+				l.walksOut = true
 				return nil
 			}
 		}
