@@ -320,7 +320,6 @@ func (w *world) drive() {
 		if w.planted != nil && w.wrong == "" {
 			w.wrong = w.planted(w.struck)
 		}
-		lock.Violations() // those of the seeds before
 		if wrong := w.isWrong(); wrong != "" {
 			w.note(nil, "BROKEN", "", 0, wrong)
 			return
@@ -364,6 +363,7 @@ func (w *world) isWrong() string {
 		w.breaks("a worker of another application names the application %q to the store", *app)
 	}
 	for _, x := range w.apps {
+		x.checkInside()
 		if w.wrong == "" {
 			w.wrong = x.judge.Wrong()
 		}
