@@ -100,7 +100,7 @@ var long = []Profile{
 	{Name: "large", Large: true, Records: 4 * time.Second, Rates: all(serviceFaults, handlerFaults, map[Fault]float64{Crash: 20, Split: 10}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}},
 	{
 		Name: "huge", Large: true, Huge: .25, Pushed: .3, Records: 4 * time.Second, Rates: all(handlerFaults, map[Fault]float64{
-			Throttled: .02, Silent: .003, ShortPage: .05, Crash: 20, Split: 10,
+			HandlerSlow: .04, HandlerIgnores: .02, Throttled: .02, Silent: .003, ShortPage: .05, Crash: 20, Split: 10,
 		}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{2, 6}, Lasts: [2]time.Duration{time.Minute, 3 * time.Minute},
 	},
 	{
