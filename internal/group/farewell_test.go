@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,13 +13,12 @@ import (
 // deafOnce is a store that fails beats while it is down, and does not answer the next call.
 type deafOnce struct {
 	lease.Store
-	down, deaf bool
+	down, deaf atomic.Bool
 	op         string // of the call that it does not answer
 }
 
 func (s *deafOnce) silent(ctx context.Context, op string) error {
-	if s.deaf && s.op == op {
-		s.deaf = false
+	if s.op == op && s.deaf.CompareAndSwap(true, false) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -26,7 +26,7 @@ func (s *deafOnce) silent(ctx context.Context, op string) error {
 }
 
 func (s *deafOnce) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
-	if s.down {
+	if s.down.Load() {
 		return lease.Orders{}, errDown
 	}
 	if err := s.silent(ctx, "beat"); err != nil {
@@ -56,18 +56,18 @@ func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 				go func() { done <- w.run(ctx) }()
 				time.Sleep(10 * w.cfg.Times.Beat)
 				synctest.Wait()
-				store.down = op == "beat" // after an outage the farewell begins with a beat
+				store.down.Store(op == "beat") // after an outage the farewell begins with a beat
 				time.Sleep(2 * w.cfg.Times.Beat)
 				synctest.Wait()
 				began := time.Now()
-				store.deaf = true
+				store.deaf.Store(true)
 				cancel()
 				synctest.Wait()
-				store.down = false
+				store.down.Store(false)
 				if err := <-done; err != nil {
 					t.Errorf("Run returned %v", err)
 				}
-				if store.deaf {
+				if store.deaf.Load() {
 					t.Error("no call went without an answer")
 				}
 				if took := time.Since(began); took > w.cfg.Times.Failover*3/4 {
