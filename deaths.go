@@ -75,9 +75,10 @@ func (s *turns) take(ctx context.Context, kind turn) error {
 		case <-changed:
 			s.mu.Lock()
 		case <-ctx.Done():
+			err := context.Cause(ctx) // which asks the term
 			s.mu.Lock()
 			s.wake() // those that waited for this one to have its turn
-			return context.Cause(ctx)
+			return err
 		}
 	}
 	s.taken++
