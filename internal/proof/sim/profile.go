@@ -145,6 +145,11 @@ var long = []Profile{
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
 	},
 	{
+		Name: "restored", Sinks: true, Records: 400 * time.Millisecond, Rates: all(map[Fault]float64{
+			SetBack: 120, Split: 240, Merge: 60, SinkLies: .01, StoreFails: .01, Crash: 20,
+		}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}, Lasts: [2]time.Duration{90 * time.Second, 3 * time.Minute},
+	},
+	{
 		Name: "letters", Letters: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, workerFaults, letterFaults, map[Fault]float64{
 			HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, CrashWaits: .003, Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 60, Merge: 40,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 6},

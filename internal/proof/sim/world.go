@@ -423,6 +423,10 @@ func (w *world) admit(c *call) {
 		w.breaks("%s handles records of %v, a stream that it does not read", l.who, c.body)
 		return
 	}
+	if c.op == "overwritten" {
+		w.breaks("records of %v are overwritten while a handler of %s has them", c.body, l.who)
+		return
+	}
 	if l.dead.Load() {
 		c.answer(reply{err: errDead})
 		w.stirred = true
