@@ -149,3 +149,36 @@ func TestTurns(t *testing.T) {
 		}
 	})
 }
+
+// looksBack is a context that notes whether it is asked for its error with a mutex held.
+type looksBack struct {
+	context.Context
+	of   *turns
+	held bool
+}
+
+func (c *looksBack) Err() error {
+	if c.of.mu.TryLock() {
+		c.of.mu.Unlock()
+	} else {
+		c.held = true
+	}
+	return c.Context.Err()
+}
+
+// The context of a term takes the term's mutex, which ranks above that of the turns.
+func TestTurnsAskTheirContextWithoutTheMutex(t *testing.T) {
+	var s turns
+	if err := s.take(t.Context(), byItself); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	c := &looksBack{Context: ended, of: &s}
+	if err := s.take(c, beside); !errors.Is(err, context.Canceled) {
+		t.Errorf("take returned %v", err)
+	}
+	if c.held {
+		t.Error("the context was asked with the mutex held")
+	}
+}

@@ -45,8 +45,9 @@ func (w *worker) stopped() bool {
 }
 
 // leave ends the session at the store, with the progress that the store does not have yet. It tries
-// for the failover time: after that the other workers count the session as dead. It returns a
-// [*StopError] if the store may lack progress, or may still count leases as this worker's.
+// for the failover time: after that the other workers count the session as dead. One call has half
+// of that time, as every beat has, so that another try follows a call without an answer. It returns
+// a [*StopError] if the store may lack progress, or may still count leases as this worker's.
 func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
 	// the store never answered: there is no session, or one that would be given leases until it is
@@ -93,12 +94,25 @@ var errSessionEnded = errors.New("the session was ended before, and its leases a
 // outage could leave without an error although the store refuses its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
-		if _, err := w.cfg.Store.Beat(ctx, w.cfg.App, report); err != nil {
+		err := w.within(ctx, func(ctx context.Context) error {
+			_, err := w.cfg.Store.Beat(ctx, w.cfg.App, report)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		w.outage = time.Time{}
 	}
-	return w.cfg.Store.Leave(ctx, w.cfg.App, report)
+	return w.within(ctx, func(ctx context.Context) error {
+		return w.cfg.Store.Leave(ctx, w.cfg.App, report)
+	})
+}
+
+// within calls the store with half of the failover time to answer.
+func (w *worker) within(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.Times.Failover/2)
+	defer cancel()
+	return call(ctx)
 }
 
 // notSaved returns the shards whose handled records may be ahead of the store.

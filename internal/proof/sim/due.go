@@ -409,10 +409,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 				may += killerPause
 			}
 		}
-		if w.profile.Huge > 0 { // it waits in line until the handlers of other shards give memory back
-			for _, worked := range owner.hindered.handles {
-				at = max(at, worked)
-			}
+		if w.profile.Huge > 0 {
+			at = max(at, owner.hindered.othersKeep(about(l.Stream, l.Shard)))
 			may += w.inLine(owner)
 		}
 		// a consumer to find, a subscription that another has, and one that is refused for a while
@@ -423,10 +421,26 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 }
 
-// inLine returns how long a shard of a worker waits for memory at most, while handlers keep none:
-// for 10 s before it gets in line, for two reads that are thrown away, and for each shard before it
-// in line. Each read may need 5 s because of the service's limit, and a page is kept for 5 s at
-// most before the next shard is served.
+// othersKeep is until when the handlers of other shards may have kept all memory for large records:
+// when two or more of them were last at work. One that keeps a page for long delays no other shard.
+func (h *hindered) othersKeep(shard string) int64 {
+	last, before := int64(0), int64(0)
+	for of, at := range h.handles {
+		switch {
+		case of == shard || of == "hook":
+		case at > last:
+			last, before = at, last
+		default:
+			before = max(before, at)
+		}
+	}
+	return before
+}
+
+// inLine returns how long a shard of a worker waits for memory at most, while fewer than two
+// handlers keep any: for 10 s before it gets in line, for two reads that are thrown away, and for
+// each shard before it in line. Each read may need 5 s because of the service's limit, and a page
+// is kept for 5 s at most before the next shard is served.
 func (w *world) inLine(l *life) time.Duration {
 	shards := 0
 	for _, of := range w.books.last {
@@ -434,7 +448,7 @@ func (w *world) inLine(l *life) time.Duration {
 			shards++
 		}
 	}
-	return time.Duration(2+shards) * 10 * time.Second
+	return time.Duration(1+max(shards, 1)) * 10 * time.Second
 }
 
 // unsettled: when nothing goes wrong any more, and handlers that began before have returned, and
