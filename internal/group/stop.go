@@ -94,25 +94,22 @@ var errSessionEnded = errors.New("the session was ended before, and its leases a
 // outage could leave without an error although the store refuses its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
-		err := w.within(ctx, func(ctx context.Context) error {
-			_, err := w.cfg.Store.Beat(ctx, w.cfg.App, report)
-			return err
-		})
+		call, cancel := w.within(ctx)
+		_, err := w.cfg.Store.Beat(call, w.cfg.App, report)
+		cancel()
 		if err != nil {
 			return err
 		}
 		w.outage = time.Time{}
 	}
-	return w.within(ctx, func(ctx context.Context) error {
-		return w.cfg.Store.Leave(ctx, w.cfg.App, report)
-	})
+	call, cancel := w.within(ctx)
+	defer cancel()
+	return w.cfg.Store.Leave(call, w.cfg.App, report)
 }
 
-// within calls the store with half of the failover time to answer.
-func (w *worker) within(ctx context.Context, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, w.cfg.Times.Failover/2)
-	defer cancel()
-	return call(ctx)
+// within returns the context of one call, which has half of the failover time.
+func (w *worker) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, w.cfg.Times.Failover/2)
 }
 
 // notSaved returns the shards whose handled records may be ahead of the store.

@@ -38,9 +38,10 @@ type duties struct {
 	former      map[*model.Shard]bool // another had its name, in a stream that was deleted
 	settle      int64                 // when the last fault had happened
 	// when last something of before was still under way, or was got done
-	late  int64
-	done  int                // records less those that are missing, and shards
-	worst map[string]float64 // how much of its bound a duty has taken, at most
+	late   int64
+	places uint64             // a hash of the checkpoints, where records are dropped
+	done   int                // records less those that are missing, and shards
+	worst  map[string]float64 // how much of its bound a duty has taken, at most
 }
 
 func newDuties() duties {
@@ -456,13 +457,17 @@ func (w *world) inLine(l *life) time.Duration {
 func (w *world) unsettled(wrong string) {
 	d, s := &w.duties, w.settings
 	done := -w.judge.Missing()
-	for _, l := range w.books.last {
+	places := uint64(0)
+	for key, l := range w.books.last {
+		if w.filters != nil { // no handler gets what is dropped, but the checkpoint passes it
+			places += stirred(stirred(0, key.String()), l.Position.String())
+		}
 		if l.Finished() {
 			done++
 		}
 	}
-	if done != d.done {
-		d.done, d.late = done, w.now()
+	if done != d.done || places != d.places {
+		d.done, d.places, d.late = done, places, w.now()
 	}
 	since := max(d.settle+int64(stillPutting), d.late)
 	for _, st := range w.streams {
