@@ -76,9 +76,10 @@ func (s *turns) take(ctx context.Context, kind turn) error {
 		case <-changed:
 			s.mu.Lock()
 		case <-ctx.Done():
+			cause := context.Cause(ctx) // before the lock, because it takes the mutex of the term
 			s.mu.Lock()
 			s.wake() // those that waited for this one to have its turn
-			return context.Cause(ctx)
+			return cause
 		}
 	}
 	s.taken++
@@ -126,11 +127,11 @@ func suspicious(d lease.Deaths, after int) bool {
 // kills reports whether it is known which record the owners have died of.
 func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= after }
 
-// clears reports whether a record before the one that the owners died of is handled without being
-// noted: they had handled it. It comes again when the position of a sink is before it, and what is
-// noted of the later record stays. But when more have died than their notes explain, it may be such
-// a record that they die of, and each is noted. When the record that they died of is not there any
-// more, because it has expired, its deaths are not held against the next one.
+// clears reports whether a record comes before the one at which the owners died. They had handled
+// it, so it needs no note. It is read again if the position of a sink is before it, and the deaths
+// noted for the later record stay. If more owners have died than these deaths explain, such a
+// record may have killed them, and it needs a note. If the record at which they died has expired,
+// clears drops its deaths, so that they are not held against the next record.
 func (t *trial) clears(record Position, after int) bool {
 	d := &t.deaths
 	if d.Alone == 0 || d.Record.IsZero() {

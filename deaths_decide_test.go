@@ -35,8 +35,8 @@ func TestWhatDeathsSay(t *testing.T) {
 	}
 }
 
-// TestWhoseDeathsTheyAre: what is noted of a record that killed its workers is neither forgotten
-// for a record before it, which a sink has read again, nor held against the one after it.
+// TestWhoseDeathsTheyAre checks that the deaths of a record are kept while earlier records are read
+// again for a sink, and that they are not held against the record after it.
 func TestWhoseDeathsTheyAre(t *testing.T) {
 	at := func(seq string) Position {
 		p, err := shard.After(seq)
@@ -63,8 +63,8 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 		{"one before the checkpoint", noted, at("5"), true, noted},
 		{"one after it, which has expired", noted, at("30"), false, innocent},
 		{"one before it, but more have died than that explains", unexplained, at("15"), false, unexplained},
-		{"nobody died of the last one that was tried", untried, at("15"), false, untried},
-		{"none was tried", lease.Deaths{Count: 2}, at("15"), false, lease.Deaths{Count: 2}},
+		{"no worker died of the last one that was tried", untried, at("15"), false, untried},
+		{"no record was tried", lease.Deaths{Count: 2}, at("15"), false, lease.Deaths{Count: 2}},
 	} {
 		tr := trial{deaths: c.d}
 		if clears := tr.clears(c.record, 2); clears != c.clears || tr.deaths != c.then {

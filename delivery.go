@@ -255,7 +255,7 @@ func (d *delivery) close() {
 	defer d.mu.Unlock()
 	d.over, d.first = true, nil
 	d.kept.release()
-	if d.copies != nil && !d.loop.in.poison { // in that mode a handler that kept them must see nonsense
+	if d.copies != nil && !d.loop.in.poison { // in that mode a handler that keeps records must see nonsense
 		emptied(d.copies)
 		copiesPool.Put(d.copies)
 		d.copies = nil // they belong to another delivery now

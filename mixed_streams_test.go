@@ -24,7 +24,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// programs are handlers of programs that read different streams in one application.
+// programs counts the records that each of several programs has handled. The programs share an
+// application and read different streams.
 type programs struct {
 	mu      sync.Mutex
 	handled map[string]map[string]int // by program, then by "stream data"
@@ -108,7 +109,7 @@ func TestTwoProgramsOfOneApplicationHandleTheirOwnStreams(t *testing.T) {
 				if p.count("one", "b")+p.count("two", "a") > 0 {
 					t.Error("a program handled records of the other's stream")
 				}
-				// A shard that is split is followed by whoever reads it.
+				// The program that reads a shard also reads its children after a split.
 				for _, stream := range []string{"a", "b"} {
 					srv.Split(stream, "shardId-000000000001")
 					fillStream(srv, stream, 2000, 100)
@@ -152,7 +153,7 @@ func TestARollingDeploymentAddsAndRemovesAStream(t *testing.T) {
 		if p.count("old", "b") > 0 {
 			t.Error("an old worker handled records of the new stream")
 		}
-		// And the other way: the stream goes again.
+		// Then the other way: the stream is removed again.
 		var last []func() error
 		for i := range now {
 			last = append(last, begin("last", fmt.Sprint("last", i), "a"))
@@ -223,7 +224,7 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		if p.count("new", "a") > 0 {
 			t.Error("a worker handled records of a stream that it does not read")
 		}
-		// Now the worker of the version before gets nothing of what it may not know.
+		// A worker of the version before that joins now gets no shards of the other stream.
 		old = start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Stream: "a", ListInterval: interval}, p.handler("old"))
 		fillStream(srv, "b", 100, 100)
 		until(t, "b is handled", interval, func() bool { return p.count("new", "b") == 200 })

@@ -106,8 +106,8 @@ func (l *shardLoop) log() *slog.Logger {
 	return l.in.opts.Logger.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
 }
 
-// repeated is log for lines that many shards, or many attempts, log for one cause: of those that
-// repeat only some are logged, with their number.
+// repeated returns the logger for lines that many shards or attempts log for one cause. It logs
+// only some of the repeated lines, with their number.
 func (l *shardLoop) repeated() *slog.Logger {
 	of := l.term.Lease
 	return l.in.repeats.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
@@ -127,7 +127,7 @@ func (r *run) logPanic(to *slog.Logger, what string, err error, args ...any) {
 // another text.
 func (r *run) newStack(err error) string {
 	var p *PanicError
-	if inner := (*guard.Panic)(nil); errors.As(err, &inner) { // on a goroutine of a store's own, say
+	if inner := (*guard.Panic)(nil); errors.As(err, &inner) { // such as one on a store's goroutine
 		p = &PanicError{err.Error(), inner.Value, inner.Stack}
 	} else if !errors.As(err, &p) {
 		return ""

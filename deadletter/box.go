@@ -36,7 +36,8 @@ type Box interface {
 	Items(ctx context.Context) iter.Seq2[Item, error]
 	// Mark notes what became of letters, durably. It fails with [ErrChanged] for those that this
 	// box has yielded or marked, and that were put again or somebody else has marked since; the
-	// others are marked. Somebody else is whoever has another Box for the same letters.
+	// others are marked. Somebody else is whoever has another Box for the same letters. A box that
+	// has yielded some letters may treat the rest as if it had yielded them, too.
 	Mark(ctx context.Context, to State, ids ...string) error
 }
 

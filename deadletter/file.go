@@ -24,16 +24,19 @@ import (
 // are only ever added, each with one write and on disk before Put or Mark returns, so that
 // processes of one machine can share the file. It is made on first use, for its owner alone to read
 // and write. A line that was cut short by a crash spoils none of the others.
+//
+// The box remembers how the marked letters of the file stand, in some 200 bytes each, and nothing
+// about letters without a mark.
 func File(path string) Box {
-	return &file{path: path, by: strconv.FormatUint(rand.Uint64(), 36), yielded: map[string]standing{}}
+	return &file{path: path, by: strconv.FormatUint(rand.Uint64(), 36)}
 }
 
 type file struct {
 	path string
 	by   string // tells this box from others with the same file
 
-	mu      sync.Mutex
-	yielded map[string]standing // what a mark of this box is made from
+	adding  sync.Mutex // held while lines are added
+	marking sync.Mutex // held while marks are read or made, and before adding
 	marks   marks
 }
 
@@ -70,8 +73,6 @@ func (f *file) Put(ctx context.Context, letters []Letter) error {
 			return fmt.Errorf("weir: letter %s: %w", letters[i].ID, err)
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	return f.add(lines.Bytes())
 }
 
@@ -84,8 +85,8 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	default:
 		return fmt.Errorf("weir: %q is no state of a letter", to)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.marking.Lock()
+	defer f.marking.Unlock()
 	var lines bytes.Buffer
 	write, now := json.NewEncoder(&lines), standing{to, time.Now().UTC(), f.by}
 	for from, some := range f.byStanding(ids) {
@@ -104,23 +105,21 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	}
 	var errs []error
 	for _, id := range ids {
-		if marked[id] {
-			f.yielded[id] = now
-		} else {
+		if !marked[keyOf(id)] {
 			errs = append(errs, fmt.Errorf("%w: %s", ErrChanged, id))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// byStanding yields letters by how they stood when this box yielded them, those that it has not
-// yielded with nil.
+// byStanding groups letters by how this box has seen them, and yields nil with those that it has
+// not. The caller holds marking.
 func (f *file) byStanding(ids []string) iter.Seq2[*standing, []string] {
 	return func(yield func(*standing, []string) bool) {
 		var unknown []string
 		known := map[standing][]string{}
 		for _, id := range ids {
-			if from, ok := f.yielded[id]; ok {
+			if from, ok := f.marks.from(f.by, keyOf(id)); ok {
 				known[from] = append(known[from], id)
 			} else {
 				unknown = append(unknown, id)
@@ -140,8 +139,10 @@ func (f *file) byStanding(ids []string) iter.Seq2[*standing, []string] {
 // idsOfLine keeps a line about many letters far below [mostLine].
 const idsOfLine = 1000
 
-// add appends lines. The caller holds mu.
+// add appends lines.
 func (f *file) add(lines []byte) (err error) {
+	f.adding.Lock()
+	defer f.adding.Unlock()
 	to, err := os.OpenFile(f.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("weir: dead letters: %w", err)
@@ -187,7 +188,7 @@ const mostLine = 16 << 20
 
 func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		last, states, err := f.standing(ctx)
+		last, err := f.index(ctx)
 		if errors.Is(err, fs.ErrNotExist) {
 			return // nothing was given up yet
 		}
@@ -195,15 +196,14 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 		if err == nil {
 			err = f.lines(ctx, func(n int, line []byte) bool {
 				i, some, err := parse(line)
-				switch {
+				switch key := keyOf(i.ID); {
 				case err != nil:
 					stopped = !yield(Item{}, fmt.Errorf("weir: %s, line %d: %w", f.path, n, err))
-				case some && last[i.ID] <= n: // later ones were added meanwhile
+				case some && last[key] <= n: // later ones were added meanwhile
 					i.State = Kept
-					if m, marked := states[i.ID]; marked && m.State != Kept {
-						i.State, i.Since = m.State, m.Since
+					if s := f.see(key); s.State != "" && s.State != Kept {
+						i.State, i.Since = s.State, s.Since
 					}
-					f.noteYielded(i.ID, states[i.ID])
 					stopped = !yield(i, nil)
 				}
 				return !stopped
@@ -213,24 +213,6 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 			yield(Item{}, err)
 		}
 	}
-}
-
-func (f *file) noteYielded(id string, s standing) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.yielded[id] = s
-}
-
-// standing is the line at which each letter stands last, and what became of it below that.
-func (f *file) standing(ctx context.Context) (last map[string]int, states map[string]standing, err error) {
-	last, states = map[string]int{}, map[string]standing{}
-	err = f.lines(ctx, func(n int, line []byte) bool {
-		if put := apply(states, line, nil); put != "" {
-			last[put] = n
-		}
-		return true
-	})
-	return last, states, err
 }
 
 // parse reads a line. It has some letter unless it is about others.

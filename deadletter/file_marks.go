@@ -3,48 +3,159 @@ package deadletter
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 )
 
-// marks is how the letters of a file stand, as far as it was read. It goes on from there, so that
-// many marks one after the other do not read the file each.
+// marks is what a box remembers of a file. Between two listings it is continued from where reading
+// ended, so that many marks one after the other do not read the whole file each.
 type marks struct {
 	of     os.FileInfo // the file that was read
 	read   int64       // up to here, the end of a line
-	states map[string]standing
+	listed bool        // whether the box has yielded letters
+	states map[letterKey]standing
+	// seen is how the box has seen the letters that were changed by others since. It has seen the
+	// rest, if it has listed any, as they stand in states. A letter that was never marked is in
+	// neither map.
+	seen map[letterKey]standing
+}
+
+// letterKey is a hash of the ID of a letter, and shorter than most.
+type letterKey [16]byte
+
+func keyOf(id string) letterKey {
+	sum := sha256.Sum256([]byte(id))
+	return letterKey(sum[:16])
+}
+
+// from returns how the box named by has seen a letter, if it has.
+func (m *marks) from(by string, key letterKey) (standing, bool) {
+	if s, ok := m.seen[key]; ok {
+		return s, true
+	}
+	s := m.states[key]
+	return s, m.listed || s.By == by
+}
+
+// change notes that a letter stands otherwise than before.
+func (m *marks) change(by string, key letterKey, before, now standing) {
+	if now.By == by {
+		delete(m.seen, key)
+		return
+	}
+	if _, ok := m.seen[key]; !ok && (m.listed || before.By == by) {
+		if m.seen == nil {
+			m.seen = map[letterKey]standing{}
+		}
+		m.seen[key] = before
+	}
+}
+
+// replace notes that the whole file was read up to an end, and how its letters stand.
+func (m *marks) replace(by string, of os.FileInfo, read int64, states map[letterKey]standing) {
+	for key, before := range m.states {
+		if now := states[key]; !now.same(before) {
+			m.change(by, key, before, now)
+		}
+	}
+	for key, now := range states {
+		if _, known := m.states[key]; !known {
+			m.change(by, key, standing{}, now)
+		}
+	}
+	m.of, m.read, m.states = of, read, states
+}
+
+// forget removes letters that the file does not have any more, except for those that this box is
+// handling.
+func (m *marks) forget(by string, last map[letterKey]int) {
+	for key, s := range m.seen {
+		if _, there := last[key]; !there && (s.State != Begun || s.By != by) {
+			delete(m.seen, key)
+		}
+	}
+}
+
+// see returns how a letter stands. The box has seen it so.
+func (f *file) see(key letterKey) standing {
+	f.marking.Lock()
+	defer f.marking.Unlock()
+	delete(f.marks.seen, key)
+	return f.marks.states[key]
+}
+
+// open opens the file for reading.
+func (f *file) open() (from *os.File, now os.FileInfo, err error) {
+	if from, err = os.Open(f.path); err == nil {
+		if now, err = from.Stat(); err != nil {
+			_ = from.Close() // it was not read
+		}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("weir: dead letters: %w", err)
+	}
+	return from, now, nil
+}
+
+// index reads the whole file, and returns the line at which each letter stands last.
+func (f *file) index(ctx context.Context) (last map[letterKey]int, err error) {
+	f.marking.Lock()
+	defer f.marking.Unlock()
+	from, now, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.Close() }() // it was only read
+	last, states, read := map[letterKey]int{}, map[letterKey]standing{}, int64(0)
+	err = f.each(ctx, from, func(n int, text []byte) bool {
+		l := decode(text)
+		if l.ID != "" {
+			last[keyOf(l.ID)] = n
+		}
+		l.apply(states, nil)
+		if text[len(text)-1] == '\n' { // otherwise somebody may be writing it: follow reads it again
+			read += int64(len(text))
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.marks.replace(f.by, now, read, states)
+	f.marks.forget(f.by, last)
+	f.marks.listed = true
+	return last, nil
 }
 
 // follow reads what was added to the file, and returns the letters for which a mark of this box in
-// it counts. The caller holds mu.
-func (f *file) follow(ctx context.Context) (marked map[string]bool, err error) {
-	from, err := os.Open(f.path)
+// it counts. The caller holds marking.
+func (f *file) follow(ctx context.Context) (marked map[letterKey]bool, err error) {
+	from, now, err := f.open()
 	if err != nil {
-		return nil, fmt.Errorf("weir: dead letters: %w", err)
+		return nil, err
 	}
 	defer func() { _ = from.Close() }() // it was only read
-	now, err := from.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("weir: dead letters: %w", err)
-	}
 	m := &f.marks
 	if m.of == nil || !os.SameFile(m.of, now) || now.Size() < m.read { // it was put away, or changed by hand
-		*m = marks{of: now, states: map[string]standing{}}
+		m.replace(f.by, now, 0, map[letterKey]standing{})
 	}
 	if _, err := from.Seek(m.read, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("weir: dead letters: %w", err)
 	}
-	marked = map[string]bool{}
-	err = f.each(ctx, from, func(_ int, line []byte) bool {
-		if line[len(line)-1] != '\n' { // somebody is writing it
+	marked = map[letterKey]bool{}
+	err = f.each(ctx, from, func(_ int, text []byte) bool {
+		if text[len(text)-1] != '\n' { // somebody is writing it
 			return false
 		}
-		m.read += int64(len(line))
-		apply(m.states, bytes.TrimSpace(line), func(id, by string) {
-			if by == f.by {
-				marked[id] = true
+		m.read += int64(len(text))
+		l := decode(text)
+		l.apply(m.states, func(key letterKey, before, now standing) {
+			m.change(f.by, key, before, now)
+			if now.By == f.by {
+				marked[key] = true
 			}
 		})
 		return true
@@ -52,28 +163,42 @@ func (f *file) follow(ctx context.Context) (marked map[string]bool, err error) {
 	return marked, err
 }
 
-// apply does to states what a line says, and returns the ID of the letter if the line is one: a
-// letter that was put again was given up again, whatever became of it before. It calls marked, if
-// that is not nil, with each letter for which a mark counts.
-func apply(states map[string]standing, line []byte, marked func(id, by string)) (put string) {
-	var is struct {
-		mark
-		ID string `json:"id"`
+// statement is what a line says about how letters stand: it is a mark, or it has a letter.
+type statement struct {
+	mark
+	ID string `json:"id"`
+}
+
+// decode reads a line. A line that cannot be read says nothing.
+func decode(text []byte) (s statement) {
+	if json.Unmarshal(bytes.TrimSpace(text), &s) != nil {
+		return statement{}
 	}
-	if json.Unmarshal(line, &is) != nil {
-		return ""
+	return s
+}
+
+// apply changes states by what a line says, and calls changed, if that is not nil, with each letter
+// that stands otherwise then. A letter that is put again was given up again, whatever became of it
+// before.
+func (s *statement) apply(states map[letterKey]standing, changed func(key letterKey, before, now standing)) {
+	if s.ID != "" {
+		key := keyOf(s.ID)
+		if before, marked := states[key]; marked {
+			delete(states, key)
+			if changed != nil {
+				changed(key, before, standing{})
+			}
+		}
 	}
-	if is.ID != "" {
-		delete(states, is.ID)
-	}
-	for _, id := range is.IDs {
-		if is.From != nil && !states[id].same(*is.From) {
+	for _, id := range s.IDs {
+		key := keyOf(id)
+		before := states[key]
+		if s.From != nil && !before.same(*s.From) {
 			continue
 		}
-		states[id] = is.standing
-		if marked != nil {
-			marked(id, is.By)
+		states[key] = s.standing
+		if changed != nil {
+			changed(key, before, s.standing)
 		}
 	}
-	return is.ID
 }

@@ -104,8 +104,8 @@ func (s Streams) has(name string, listed bool) bool {
 	return false
 }
 
-// Names returns the names in sorted order. all is false if the worker did not say, or if there were
-// so many that only their hashes are stored.
+// Names returns the names in sorted order. all is false if the worker did not report them, or if
+// there are too many and only their hashes are stored.
 func (s Streams) Names() (names []string, all bool) {
 	list, all := strings.CutPrefix(string(s), streamNames)
 	if !all || list == "" {
@@ -122,7 +122,7 @@ func (s Streams) Same(other Streams) bool {
 	return !s.Known() || !other.Known() || s.unmarked() == other.unmarked()
 }
 
-// unmarked is s without what it says of listings.
+// unmarked returns s without the marks of listings.
 func (s Streams) unmarked() Streams { return Streams(strings.ReplaceAll(string(s), listedMark, "")) }
 
 // clipStreams returns s if stores can keep it, and otherwise the zero Streams.
@@ -225,16 +225,16 @@ func DescribeStreams(v View) (sentences []string) {
 		slices.Sort(each)
 		more := ""
 		if len(each) > 4 {
-			each, more = each[:4], "; others read others"
+			each, more = each[:4], "; more workers read other streams"
 		}
-		sentences = append(sentences, "workers read different streams, and each gets shards of its own only: "+strings.Join(each, "; ")+more)
+		sentences = append(sentences, "workers read different streams, and each gets only shards of its own streams: "+strings.Join(each, "; ")+more)
 	}
 	for _, name := range Withheld(v) {
 		sentences = append(sentences, "no worker that says which streams it reads reads the stream "+name+
 			", and workers of an older version get no more of its shards; replace them with workers of this version")
 	}
 	for _, name := range Unread(v) {
-		sentences = append(sentences, "no live worker reads the stream "+name+", of which the application has leases")
+		sentences = append(sentences, "the application has leases for the stream "+name+", and no live worker reads it")
 	}
 	return sentences
 }

@@ -67,7 +67,7 @@ func TestDescribeStreams(t *testing.T) {
 	orders, logs := StreamsOf([]string{"orders"}, nil), StreamsOf([]string{"logs"}, func(string) bool { return true })
 	worker := func(name string, s Streams) Worker { return Worker{Session: name + "-1", Name: name, Streams: s} }
 	leases := []Lease{{Key: Key{"orders", "1"}}, {Key: Key{"logs", "1"}}, {Key: Key{"gone", "1"}}, {Key: Key{"gone", "2"}}}
-	const gone = "no live worker reads the stream gone, of which the application has leases"
+	const gone = "the application has leases for the stream gone, and no live worker reads it"
 	ended := worker("cid", logs)
 	ended.Ended = true
 	led := func(by string, v View) View { v.Leader.Session = by + "-1"; return v }
@@ -91,7 +91,7 @@ func TestDescribeStreams(t *testing.T) {
 		"a worker that did not say":         {View{Workers: []Worker{worker("ann", orders), worker("old", "")}, Leases: leases}, nil},
 		"no worker":                         {View{Leases: leases}, nil},
 		"workers differ": {View{Workers: []Worker{worker("bob", logs), worker("ann", orders)}, Leases: leases},
-			[]string{"workers read different streams, and each gets shards of its own only: ann reads orders; bob reads logs", gone}},
+			[]string{"workers read different streams, and each gets only shards of its own streams: ann reads orders; bob reads logs", gone}},
 	} {
 		if got := DescribeStreams(c.view); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

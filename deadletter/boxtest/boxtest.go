@@ -185,9 +185,9 @@ func contents(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// Two applications give up the same records: each has its own letters, and a letter that one puts
-// leaves the other's as it is. A letter of the old form, without an application in its ID, is there
-// as well.
+// Two applications dead-letter the same records. Each has separate letters, and a letter that one
+// puts does not change the other's. There is also a letter of the old form, without an application
+// in its ID.
 func applications(t *testing.T, open func() deadletter.Box) {
 	of := func(app string, n int) deadletter.Letter {
 		l := letter(n)

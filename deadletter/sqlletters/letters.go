@@ -36,6 +36,9 @@ const DefaultTable = "weir_letters"
 
 // Box is a [deadletter.Box] in a table. Applications may share one. Its methods may be called
 // concurrently. A letter that is put again keeps its place in the order.
+//
+// The box remembers the marked letters of the table that it has yielded, in some 100 bytes each,
+// and nothing about letters without a mark.
 type Box struct {
 	db     *sql.DB
 	schema string
@@ -47,8 +50,8 @@ type Box struct {
 	markIf string
 	by     string
 
-	mu      sync.Mutex
-	yielded map[string]string // IDs to by whom a letter was marked when this box yielded it
+	mu    sync.Mutex
+	marks marks // guarded by mu
 }
 
 var tableForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
@@ -61,7 +64,7 @@ func New(db *sql.DB, d Dialect, table string) (*Box, error) {
 	if table == "" {
 		table = DefaultTable
 	}
-	b := &Box{db: db, schema: schemas[d], by: rand.Text(), yielded: map[string]string{}}
+	b := &Box{db: db, schema: schemas[d], by: rand.Text()}
 	switch {
 	case db == nil:
 		return nil, errors.New("sqlletters: the database is nil")
@@ -167,8 +170,8 @@ func (b *Box) exec(ctx context.Context, what, statement string, args ...any) (ro
 	}
 }
 
-// collided reports whether an error is one that databases end a statement with when it would wait
-// for another that waits for it.
+// collided reports whether a database ended a statement because of a deadlock or a conflict with
+// another one.
 func collided(err error) bool {
 	for _, text := range []string{"SQLSTATE 40P01", "SQLSTATE 40001", "Error 1213"} {
 		if strings.Contains(err.Error(), text) {
@@ -202,7 +205,7 @@ func (b *Box) Mark(ctx context.Context, to deadletter.State, ids ...string) erro
 
 func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error {
 	b.mu.Lock()
-	from, seen := b.yielded[id]
+	from, seen := b.marks.from(id)
 	b.mu.Unlock()
 	statement, args := b.mark, []any{string(to), time.Now().UnixMicro(), b.by, key(id)}
 	if seen {
@@ -222,20 +225,23 @@ func (b *Box) markOne(ctx context.Context, to deadletter.State, id string) error
 			return fmt.Errorf("%w: %s", deadletter.ErrChanged, id)
 		}
 	}
-	b.noteYielded(id, b.by)
+	b.note(id, b.by)
 	return nil
 }
 
-func (b *Box) noteYielded(id, by string) {
+func (b *Box) note(id, by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.yielded[id] = by
+	b.marks.note(id, by)
 }
 
 // Items reads a few letters at a time, and holds no connection while they are handled. See
 // [deadletter.Box].
 func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
+		b.mu.Lock()
+		pass := b.marks.begin()
+		b.mu.Unlock()
 		for last := int64(0); ; {
 			rows, err := b.readPage(ctx, last)
 			if err != nil {
@@ -246,13 +252,16 @@ func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 				last = r.seq
 				i, err := r.item()
 				if err == nil {
-					b.noteYielded(i.ID, r.by)
+					b.note(i.ID, r.by)
 				}
 				if !yield(i, err) {
 					return
 				}
 			}
 			if len(rows) < perPage {
+				b.mu.Lock()
+				b.marks.end(pass)
+				b.mu.Unlock()
 				return
 			}
 		}

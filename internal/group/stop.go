@@ -89,8 +89,8 @@ func (w *worker) leave(ctx context.Context) error {
 
 var errSessionEnded = errors.New("the session was ended before, and its leases are with other workers")
 
-// farewell ends the session. After an outage it beats first: a session that was ended meanwhile can
-// leave without an error, and its progress is refused.
+// farewell ends the session. After an outage it beats first: a session that was ended during the
+// outage could leave without an error although the store refuses its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
 		if _, err := w.cfg.Store.Beat(ctx, w.cfg.App, report); err != nil {
@@ -101,7 +101,7 @@ func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	return w.cfg.Store.Leave(ctx, w.cfg.App, report)
 }
 
-// notSaved are the shards of terms that were handled further than the store is known to know.
+// notSaved returns the shards whose handled records may be ahead of the store.
 func (w *worker) notSaved() (keys []lease.Key) {
 	for key, t := range w.terms {
 		if t.unsaved() {
@@ -111,7 +111,7 @@ func (w *worker) notSaved() (keys []lease.Key) {
 	return keys
 }
 
-// held are the leases that the store may count as this worker's.
+// held returns the leases that the store may still count as this worker's.
 func (w *worker) held() (keys []lease.Key) {
 	for key, t := range w.terms {
 		if !t.state().lost {

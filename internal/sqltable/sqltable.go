@@ -1,4 +1,4 @@
-// Package sqltable makes tables that several processes may make at once.
+// Package sqltable makes tables, safely while other processes make the same ones.
 package sqltable
 
 import (
@@ -11,10 +11,10 @@ import (
 // process made progress.
 const tries = 5
 
-// Make makes a table with create, a CREATE TABLE IF NOT EXISTS, and returns nil if probe, a query
-// that returns no rows, finds the table afterwards. The error of create alone does not fail it: in
-// Postgres one of several that make a table at once gets an error (SQLSTATE 42P07 or 23505), and a
-// user who may not make tables can still find one. It is safe to call concurrently.
+// Make makes a table with create, a CREATE TABLE IF NOT EXISTS. It returns nil if probe, a query
+// that returns no rows, finds the table afterwards, even if create failed: Postgres can refuse it
+// while another process makes the table (SQLSTATE 42P07 or 23505), and users without the right to
+// make tables may find one. It is safe to call concurrently.
 func Make(ctx context.Context, db *sql.DB, create, probe string) error {
 	var err error
 	for range tries {

@@ -377,7 +377,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	case "wished":
 		w.within(max(ordered, owner.fromStore()), s.handoff+3*s.beat, "wish", say)
 		worked := owner.hindered.handles[about(l.Stream, l.Shard)]
-		if w.isLoop() { // what waits for its turn is not given up before that
+		if w.isLoop() { // a record is not given up before its turn
 			for _, at := range owner.hindered.handles {
 				worked = max(worked, at)
 			}
@@ -390,7 +390,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		}
 		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second + w.crosses.waits()
-		if w.killers != nil || w.isLoop() { // what others of the process try is waited for, and what nobody survives
+		if w.killers != nil || w.isLoop() { // it may wait for records that others of the process try, or that kill every worker
 			for _, worked := range owner.hindered.handles {
 				at = max(at, worked)
 			}
@@ -413,10 +413,10 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 }
 
-// inLine is how long a shard of a worker waits for memory at most, while handlers keep none: for 10
-// s before it gets in line, for two reads that are thrown away, and for each shard before it in
-// line. Each read may need 5 s because of the service's limit, and a page is kept for 5 s at most
-// before the next shard is served.
+// inLine returns how long a shard of a worker waits for memory at most, while handlers keep none:
+// for 10 s before it gets in line, for two reads that are thrown away, and for each shard before it
+// in line. Each read may need 5 s because of the service's limit, and a page is kept for 5 s at
+// most before the next shard is served.
 func (w *world) inLine(l *life) time.Duration {
 	shards := 0
 	for _, of := range w.books.last {
@@ -455,7 +455,7 @@ func (w *world) unsettled(wrong string) {
 		}
 	}
 	may := callWithin + retryMax + s.failover + 4*s.beat + s.idle + w.patience() + w.held() + w.crosses.waits()
-	if w.killers != nil && w.letters == nil { // what has killed its worker is handled again after a pause
+	if w.killers != nil && w.letters == nil { // a record that has killed its worker is handled again after a pause
 		may += killerPause
 	}
 	if w.profile.Huge > 0 {
@@ -471,8 +471,8 @@ func (w *world) unsettled(wrong string) {
 	w.within(since, may, "well", func() string { return wrong })
 }
 
-// killerPause is longer than the pause before a record is handled again that has killed two workers
-// while they handled it by itself.
+// killerPause is longer than the pause after a record has killed two workers that handled it by
+// itself.
 const killerPause = 5 * time.Minute
 
 // readable reports whether a shard's parents are done, as far as the leases show.

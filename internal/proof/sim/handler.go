@@ -26,7 +26,7 @@ type handling struct {
 	about     string // which shard
 }
 
-// done is how many records the handler has certainly said to be done.
+// done returns how many records the handler has certainly reported as done.
 func (h *handling) done() int {
 	if h.saved != nil {
 		return 0
@@ -104,7 +104,7 @@ func positionsOf(records []weir.Record) []weir.Position {
 	return all
 }
 
-// idOf reads what Put wrote, of an aggregate its first record.
+// idOf reads the ID that Put wrote; for an aggregate, that of its first record.
 func idOf(data []byte) (judge.ID, bool) {
 	if len(data) > 0 && data[0] == 0xf3 {
 		var all aggregate.Aggregate

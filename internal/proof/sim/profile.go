@@ -33,7 +33,7 @@ type Profile struct {
 	Parallel bool
 	Filters  bool // Options.Filter drops records
 	Windows  bool // handlers are those of package window; in some seeds Options.Filter drops records
-	// the seed draws what is on from the covering list; see [covering]
+	// the seed draws the features from the covering list; see [covering]
 	Crosses bool
 	Apps    int // how many applications there are, one if 0
 	// how many there are; with a second number Options.StreamsFunc names all but the first

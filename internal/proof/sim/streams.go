@@ -86,8 +86,9 @@ func (l *life) named(ctx context.Context) ([]string, error) {
 
 type namesCall struct{}
 
-// reads reports whether a life reads a stream, if that is named. The first worker reads all
-// streams, and so does a life of the version before, because it would handle shards of any.
+// reads reports whether a life reads a stream when its application names the stream. The first
+// worker reads all streams. So does a life of the version before, because it would handle shards of
+// any stream.
 func (l *life) reads(name string) bool {
 	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
 		return true
@@ -96,8 +97,8 @@ func (l *life) reads(name string) bool {
 	return d.chance(.5)
 }
 
-// loose reports whether no bound holds for when a stream is read: a leader of the version before
-// gives its shards to workers that do not read it, and they give them back.
+// loose reports whether a stream may be read late: a leader of the version before gives its shards
+// to workers that do not read it, and they give them back.
 func (w *world) loose(st *stream) bool {
 	return w.profile.Apart && w.profile.Older > 0 && st != w.streams[0]
 }

@@ -32,24 +32,25 @@ import (
 //
 // (letters of earlier versions have no application in their key, and are read as well). If that is
 // longer than a key of S3 may be, the key is PREFIX/%HASH.json with the SHA-256 of the ID. A letter
-// takes the place of one with the same ID. An object is the letter's JSON, with what became of it
-// in the members "state", "since" and "marked_by". Letters are written for the worker to go on, so
-// nothing but whole letters is ever there; a letter that is put again is Kept again, whatever
-// became of it before.
+// takes the place of one with the same ID. An object is the letter's JSON, with its state in the
+// members "state", "since" and "marked_by". A worker waits until its letters are written, so there
+// are only whole letters. A letter that is put again is Kept again, also if it was handled or
+// dropped before.
 //
 // Two people do not get one letter unawares: what a Box has yielded it marks only if nobody has
 // changed it since. Of two that list the same letters and hand them out, the one whose mark comes
 // second fails with [deadletter.ErrChanged].
 //
-// The box remembers what it has yielded, some 300 bytes for each letter. Its methods may be called
-// concurrently.
+// The box remembers the letters of the bucket that it has yielded, in some 80 bytes each, and
+// forgets those that the next whole listing does not find. It remembers nothing about letters that
+// it only puts. Its methods may be called concurrently.
 type Box struct {
 	bucket bucket.Bucket
 	prefix string
 	by     string // tells the marks of this Box from those of others
 
 	mu   sync.Mutex
-	seen map[string]string // ETags of letters as this box knows them, by key
+	seen versions // guarded by mu
 }
 
 // New makes a box; it makes no call. A slash is put after a prefix that has none; "" is the whole
@@ -66,7 +67,7 @@ func New(client *s3.Client, bucketName, prefix string) (*Box, error) {
 	}
 	return &Box{
 		bucket: bucket.Bucket{Client: client, Name: bucketName, Who: "s3letters"}, prefix: prefix,
-		by: strconv.FormatUint(rand.Uint64(), 36), seen: map[string]string{},
+		by: strconv.FormatUint(rand.Uint64(), 36),
 	}, nil
 }
 
@@ -179,7 +180,7 @@ func (b *Box) mark(ctx context.Context, to deadletter.State, id string) error {
 				return nil
 			}
 		}
-		if known := b.known(key); known != "" && known != etag {
+		if b.changed(key, etag) {
 			return fmt.Errorf("%w: %s, which is %s now", deadletter.ErrChanged, id, now.State)
 		}
 		now.State, now.Since, now.By = to, time.Now().UTC(), b.by
@@ -242,6 +243,9 @@ func (b *Box) parse(key string, text []byte) (content, error) {
 func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
 		after := ""
+		b.mu.Lock()
+		pass := b.seen.begin()
+		b.mu.Unlock()
 		for {
 			keys, err := b.bucket.List(ctx, b.prefix, after, 1000)
 			if err != nil {
@@ -249,6 +253,9 @@ func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 				return
 			}
 			if len(keys) == 0 {
+				b.mu.Lock()
+				b.seen.end(pass)
+				b.mu.Unlock()
 				return
 			}
 			after = keys[len(keys)-1]
@@ -274,9 +281,7 @@ func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.It
 			yield(deadletter.Item{}, context.Cause(ctx))
 			return false
 		}
-		if errs[i] == nil {
-			b.know(key, etags[i])
-		}
+		b.know(key, etags[i]) // or that it is still there, if it could not be read
 		if !yield(items[i].Item, errs[i]) {
 			return false
 		}
@@ -284,16 +289,18 @@ func (b *Box) yield(ctx context.Context, keys []string, yield func(deadletter.It
 	return true
 }
 
+// know notes which version of a letter the box has seen.
 func (b *Box) know(key, etag string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.seen[key] = etag
+	b.seen.note(key, etag)
 }
 
-func (b *Box) known(key string) string {
+// changed reports whether the box has seen another version of a letter.
+func (b *Box) changed(key, etag string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.seen[key]
+	return b.seen.other(key, etag)
 }
 
 // inParallel calls f with 0 to n-1, a few at a time, and joins the first errors.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -337,5 +339,41 @@ func TestAChangeAtTheLastMoment(t *testing.T) {
 	}
 	if err := other.Mark(t.Context(), deadletter.Done, letter("1").ID); err != nil {
 		t.Error(err)
+	}
+}
+
+// A box that lives for months does not remember each letter that was ever there.
+func TestABoxForgetsLettersThatAreGone(t *testing.T) {
+	bucket := fakes3.New()
+	b := box(t, bucket)
+	remembered := func() int { return reflect.ValueOf(b).Elem().FieldByName("seen").FieldByName("of").Len() }
+	for round := range 3 {
+		var positions []string
+		for n := range 10 {
+			positions = append(positions, strconv.Itoa(10*(round+1)+n))
+		}
+		put(t, b, positions...)
+		if all, _ := items(t, b); len(all) != 10 {
+			t.Errorf("%d letters", len(all))
+		}
+		if n := remembered(); n != 10 {
+			t.Errorf("%d letters are remembered of 10", n)
+		}
+		put(t, box(t, bucket), positions[9]) // it has the same content
+		other := letter(positions[8])
+		other.Attempts++
+		if err := box(t, bucket).Put(t.Context(), []deadletter.Letter{other}); err != nil {
+			t.Fatal(err)
+		}
+		err := b.Mark(t.Context(), deadletter.Begun, letter(positions[9]).ID, other.ID)
+		if !errors.Is(err, deadletter.ErrChanged) || strings.Contains(err.Error(), letter(positions[9]).ID) {
+			t.Errorf("%v", err)
+		}
+		for _, key := range bucket.Keys() {
+			bucket.Delete(key)
+		}
+	}
+	if items(t, b); remembered() != 0 {
+		t.Errorf("%d letters are remembered of none", remembered())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +83,33 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 				t.Errorf("the trial left %+v, %v", item, err)
 			}
 			if _, err := db.ExecContext(t.Context(), "DROP TABLE trial"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	t.Run("no more is remembered than the marks in the table", func(t *testing.T) {
+		b, db := open(t, "remembered")
+		remembered := func() int { return reflect.ValueOf(b).Elem().FieldByName("marks").FieldByName("by").Len() }
+		for round := range 2 {
+			for _, id := range []string{"a", "b", "c"} {
+				if err := b.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: fmt.Sprint(id, round)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for marked := range 2 {
+				for _, err := range b.Items(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := remembered(); n != marked {
+					t.Errorf("round %d: %d letters are remembered, of which %d are marked", round, n, marked)
+				}
+				if err := b.Mark(t.Context(), deadletter.Done, fmt.Sprint("b", round)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := db.ExecContext(t.Context(), "DELETE FROM remembered"); err != nil {
 				t.Fatal(err)
 			}
 		}

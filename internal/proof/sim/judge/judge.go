@@ -84,8 +84,8 @@ type Judge struct {
 	// the next one without a reason.
 	Span int
 
-	// Moving says that somebody moves checkpoints, as Batch.Amid does of a batch, when a letter is
-	// put.
+	// Moving says that an operator moves checkpoints while a letter is put, as Batch.Amid does for
+	// a batch.
 	Moving bool
 
 	Handled, Again int // records
@@ -185,7 +185,7 @@ func (j *Judge) Exempt(id ID) {
 	}
 }
 
-// Exempted reports whether nobody has to handle a record, and nobody has.
+// Exempted reports whether a record need not be handled, and was not.
 func (j *Judge) Exempted(id ID) bool {
 	r := j.record(id)
 	return r != nil && r.exempt
@@ -420,7 +420,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 		j.breaks("%s gives %s up, which nobody put", by, id)
 		return
 	}
-	if epoch < j.shard(r.shard).counts { // somebody has moved the checkpoint since
+	if epoch < j.shard(r.shard).counts { // an operator has moved the checkpoint since
 		return
 	}
 	low := j.low[id.Key]
@@ -429,7 +429,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 		same = false // its term may have begun anew, at the mark
 	}
 	switch {
-	case same && !r.letter && r.acked: // else it may not have been told
+	case same && !r.letter && r.acked: // else weir may not know that it is handled
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
 	case same && !again:
 		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)

@@ -1,0 +1,31 @@
+package sqlletters
+
+import "testing"
+
+// A box that lives for months does not remember each letter that was ever there.
+func TestMarksHaveNoEntriesForLettersThatAreUnmarkedOrGone(t *testing.T) {
+	var m marks
+	holds := func(id, want string, wantSeen bool, entries int) {
+		t.Helper()
+		if by, seen := m.from(id); by != want || seen != wantSeen || len(m.by) != entries {
+			t.Errorf("%s was marked by %q (%v), with %d entries; want %q, %v, %d", id, by, seen, len(m.by), want, wantSeen, entries)
+		}
+	}
+	holds("a", "", false, 0)
+	m.note("a", "me")
+	holds("a", "me", true, 1)
+	holds("b", "", false, 1)
+	first := m.begin()
+	m.note("a", "other")
+	m.note("b", "")
+	m.note("c", "me")
+	holds("b", "", true, 2)
+	second := m.begin() // while the first is on its way
+	m.note("a", "")
+	m.note("d", "me")
+	m.end(first)
+	holds("a", "", true, 2)
+	m.end(second)
+	holds("c", "", true, 1)
+	holds("d", "me", true, 1)
+}
