@@ -113,15 +113,15 @@ var rows = []row{
 	},
 	{
 		pkg: "store/sqlstore", why: "leases in SQL databases; the caller brings the driver",
-		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease", "internal/guard", "internal/sqltable"}, tests: []string{"store/storetest"},
 	},
 	{
 		pkg: "store/dynamostore", why: "leases in a DynamoDB table of our own shape",
-		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"}, sdk: true,
+		ours: []string{"shard", "lease", "internal/guard", "internal/sqltable"}, tests: []string{"store/storetest"}, sdk: true,
 	},
 	{
 		pkg: "store/redisstore", why: "leases in Redis, a script for each call",
-		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease", "internal/guard", "internal/sqltable"}, tests: []string{"store/storetest"},
 	},
 	{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
@@ -176,7 +176,7 @@ var rows = []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/previous", "internal/filled", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{
