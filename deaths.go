@@ -129,19 +129,27 @@ func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= af
 
 // clears reports whether a record comes before the one at which the owners died. They had handled
 // it, so it needs no note. It is read again if the position of a sink is before it, and the deaths
-// noted for the later record stay. If more owners have died than these deaths explain, such a
-// record may have killed them, and it needs a note. If the record at which they died has expired,
-// clears drops its deaths, so that they are not held against the next record.
+// noted for the later record stay, also those that came while other shards tried a record. If more
+// owners have died than these deaths explain, such a record may have killed them: clears drops the
+// deaths, and each record is noted again. If the record at which they died has expired, clears
+// drops its deaths, so that they are not held against the next record.
 func (t *trial) clears(record Position, after int) bool {
 	d := &t.deaths
-	if d.Alone == 0 || d.Record.IsZero() {
+	if d.Tried == 0 || d.Record.IsZero() {
 		return false
 	}
-	order := record.Compare(d.Record)
-	if order > 0 {
+	switch order := record.Compare(d.Record); {
+	case order == 0:
+		return false
+	case order > 0:
 		d.Tried, d.Alone = 0, 0
+		return false
+	case d.Count-d.Tried <= after+1:
+		return true
 	}
-	return order < 0 && d.Count-d.Tried <= after+1
+	// What is left of Count is explained, or the next deaths would be dropped as well.
+	d.Count, d.Tried, d.Alone = after, 0, 0
+	return false
 }
 
 // newTrial is nil for terms that need none: nearly all.
