@@ -129,9 +129,9 @@ func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= af
 
 // clears reports whether a record comes before the one at which the owners died. They had handled
 // it, so it needs no note. It is read again if the position of a sink is before it, and the deaths
-// noted for the later record stay. But if more owners have died than the notes explain, they may
-// have died of such an earlier record, and each is noted. If the record at which they died has
-// expired, clears drops its deaths, so that they are not held against the next record.
+// noted for the later record stay. If more owners have died than these deaths explain, such a
+// record may have killed them, and it needs a note. If the record at which they died has expired,
+// clears drops its deaths, so that they are not held against the next record.
 func (t *trial) clears(record Position, after int) bool {
 	d := &t.deaths
 	if d.Alone == 0 || d.Record.IsZero() {

@@ -60,8 +60,12 @@ func (w *world) lists(st *stream) int64 {
 	return since
 }
 
-// listedWithin is how long it may take until shards that no parent's end announced are listed. A
-// worker lists the streams that the leader does not read as often.
+// listedWithin is how long it may take until the leader has listed shards that no parent's end
+// announced.
 func (s *settings) listedWithin() time.Duration {
 	return s.list + min(32*s.beat, s.list) + 4*s.beat
 }
+
+// listedApart is the same for a stream that the leader does not read. The worker that lists it does
+// so at once when it begins, and then looks every third of a listing's time whether one is due.
+func (s *settings) listedApart() time.Duration { return s.list*4/3 + 4*s.beat }

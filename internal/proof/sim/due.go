@@ -328,7 +328,7 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 		w.within(max(d.missing[sh], led, leader.unread, leader.hindered.reads[st.name]), s.listedWithin(), "listing", say)
 		return
 	}
-	w.within(max(d.missing[sh], led, w.lists(st)), s.listedWithin(), "listing, apart", say)
+	w.within(max(d.missing[sh], led, w.lists(st)), s.listedApart(), "listing, apart", say)
 }
 
 // owed is what is due of a lease that is not finished, of a shard that there is.
@@ -365,7 +365,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		case !w.readable(l, sh):
 			d.since = now
 		case leader != nil && !leader.reads(l.Stream): // nothing is given out before a reader has listed
-			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedWithin()+3*s.beat, "free, apart", say)
+			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedApart()+3*s.beat, "free, apart", say)
 		default:
 			w.within(ordered, 3*s.beat, what, say)
 		}
