@@ -2,6 +2,8 @@ package group
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -80,4 +82,49 @@ func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// gives is a store that hands a lease over with each beat once it is told to, and takes no
+// farewell.
+type gives struct {
+	lease.Store
+	down, now atomic.Bool
+	lease     lease.Lease
+}
+
+func (s *gives) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if s.down.Load() {
+		return lease.Orders{}, errDown
+	}
+	o, err := s.Store.Beat(ctx, app, r)
+	if s.now.Load() {
+		o.Held = append(o.Held, s.lease)
+	}
+	return o, err
+}
+
+func (s *gives) Leave(context.Context, string, lease.Report) error { return errDown }
+
+// A lease that the beat of a farewell brings counts as held when the farewell fails.
+func TestAStopNamesLeasesThatItsFarewellBrings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorker()
+		key := lease.Key{Stream: "s", Shard: "1"}
+		store := &gives{Store: w.cfg.Store, lease: lease.Lease{Key: key, Epoch: 2}}
+		w.cfg.Store = store
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.run(ctx) }()
+		time.Sleep(10 * w.cfg.Times.Beat)
+		store.down.Store(true)
+		time.Sleep(2 * w.cfg.Times.Beat)
+		cancel()
+		synctest.Wait()
+		store.down.Store(false)
+		store.now.Store(true)
+		var stopped *StopError
+		if err := <-done; !errors.As(err, &stopped) || !slices.Contains(stopped.Held, key) {
+			t.Errorf("Run returned %v, which does not name %v", err, key)
+		}
+	})
 }

@@ -95,16 +95,28 @@ var errSessionEnded = errors.New("the session was ended before, and its leases a
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
 		call, cancel := w.within(ctx)
-		_, err := w.cfg.Store.Beat(call, w.cfg.App, report)
+		orders, err := w.cfg.Store.Beat(call, w.cfg.App, report)
 		cancel()
 		if err != nil {
 			return err
 		}
 		w.outage = time.Time{}
+		w.given(orders.Held)
 	}
 	call, cancel := w.within(ctx)
 	defer cancel()
 	return w.cfg.Store.Leave(call, w.cfg.App, report)
+}
+
+// given notes the leases that the store counts as this worker's and that have no term, among them
+// those that others handed over meanwhile.
+func (w *worker) given(held []lease.Lease) {
+	w.unread = nil
+	for _, l := range held {
+		if w.terms[l.Key] == nil {
+			w.unread = append(w.unread, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true})
+		}
+	}
 }
 
 // within returns the context of one call, which has half of the failover time.
