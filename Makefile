@@ -76,8 +76,8 @@ race-possible:
 race: race-possible ## All tests under the race detector (needs a C compiler)
 	$(RUNTESTS) -timeout 90m -race -tags lockranks -shuffle=on $(TESTED)
 
-# The packages of the library that start goroutines, which leaves out what takes long to build or
-# to run under the race detector; make race has everything.
+# The packages of the library that start goroutines, except those that take long to build or to run
+# under the race detector; make race has everything.
 RACED = $$($(GO) list ./... ./store/redisstore/... ./sink/s3sink/... ./deadletter/sqsletters/... ./otelweir/... ./promweir/... | \
 	grep -vE '/internal/proof/|/scripts/|/docs/|weir/(aggregate|filter|lease|shard|health|provision)$$')
 
@@ -164,7 +164,7 @@ model: ## The coordination protocol as a model: every state of small sizes, walk
 	GOGC=50 $(GO) test -count=1 -v -timeout 30m ./internal/proof/protocol -full
 
 .PHONY: mutants
-mutants: ## Weir broken on purpose in 143 ways: does the simulation notice? (about half an hour)
+mutants: ## Weir broken on purpose in 150 ways: does the simulation notice? (about half an hour)
 	$(GO) run ./internal/proof/sim/mutants $(MUTANTS)
 
 FUZZTIME ?= 20s

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
@@ -23,10 +24,13 @@ type Consumer struct {
 	counted counters
 	judge   judge
 
-	mu       lock.Mutex[lock.Consumer]
-	loops    map[*shardLoop]struct{} // that run
-	runs     map[*run]struct{}       // that have not returned
-	returned bool                    // one has
+	mu     lock.Mutex[lock.Consumer]
+	loops  map[*shardLoop]struct{}    // that run
+	runs   map[*run]struct{}          // that have not returned
+	queues map[*notify.Queue]struct{} // whose counts are not in eventsMissed
+	// of the queues of runs that have returned
+	eventsMissed notify.Counts
+	returned     bool // one has
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
@@ -55,7 +59,7 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{client: guardClient(client), store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
+	return &Consumer{client: guardClient(client), store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}, queues: map[*notify.Queue]struct{}{}}, nil
 }
 
 // poisonVariable in the environment has reused buffers filled with nonsense once they are released;
@@ -63,24 +67,24 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 const poisonVariable = "WEIR_POISON"
 
 // Run joins the application and handles the shards that fall to this worker, until ctx ends, the
-// handler returns [Stop], or something fails that no retry mends. Then it stops: handlers finish
+// handler returns [Stop], or an error occurs that no retry can fix. Then it stops: handlers finish
 // their batches, or see their contexts end after Options.StopTimeout, progress is saved, the leases
 // go to other workers or become free, and every goroutine ends. Run returns nil if ctx ended and
-// all of that was done. The error says what Run stopped for and what it could not do, and errors.Is
-// finds each of these in it:
+// all of that was done. Otherwise the error says why Run stopped and which of these steps failed.
+// errors.Is finds each of these in it:
 //
-//   - what the handler gave to Stop;
-//   - [ErrStreamNotFound], and [lease.ErrSetup] with what the store is missing;
-//   - [ErrNotSaved], if the store may lack progress. It is tried for Options.FailoverAfter after
-//     the handlers have returned;
+//   - the error that the handler passed to Stop;
+//   - [ErrStreamNotFound], and [lease.ErrSetup], which names the missing part of the store;
+//   - [ErrNotSaved], if the store may lack progress. Run tries to save it for Options.FailoverAfter
+//     after the handlers have returned;
 //   - [ErrNotReleased], if the store may still count leases as this worker's;
-//   - [ErrAbandoned], if a handler did not return although its context had ended: it is left behind
-//     7 s after Options.StopTimeout;
-//   - what the calls of the store failed with, if ctx ended before the store had answered once.
+//   - [ErrAbandoned], if a handler did not return although its context had ended: Run stops waiting
+//     for it 7 s after Options.StopTimeout;
+//   - the error of the store's calls, if ctx ended before the store had answered once.
 //
-// A store or stream that fails for a while, however long, does not end Run. A lease that another
-// worker took while Run stopped breaks no promise: what was not saved of it is handled again there.
-// Several calls of Run, also of one Consumer, are workers of their own.
+// A store or stream that fails for a while, however long, does not end Run. It is no error if
+// another worker takes a lease while Run stops: that worker handles the unsaved records again. Each
+// call of Run is a separate worker, also if several calls share a Consumer.
 func (c *Consumer) Run(ctx context.Context, h Handler) error {
 	if h == nil {
 		return errors.New("weir: Run without a handler")

@@ -36,6 +36,7 @@ type trial struct {
 	records int  // still to be handled by themselves
 	paused  bool // the pause before the record was made
 	turn    turn // what it holds of the process's turns
+	killed  killed
 }
 
 // turn is how a shard tries a record beside others of its process.
@@ -75,9 +76,10 @@ func (s *turns) take(ctx context.Context, kind turn) error {
 		case <-changed:
 			s.mu.Lock()
 		case <-ctx.Done():
+			cause := context.Cause(ctx) // before the lock, because it takes the mutex of the term
 			s.mu.Lock()
 			s.wake() // those that waited for this one to have its turn
-			return context.Cause(ctx)
+			return cause
 		}
 	}
 	s.taken++
@@ -109,19 +111,28 @@ func (t *trial) next(at Position) {
 	t.records--
 }
 
+// furthest returns the position that is further in the shard. A sink may be behind the checkpoint.
+func furthest(a, b Position) Position {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
+}
+
 // suspicious reports whether so many owners have died that the next handles records by themselves.
 func suspicious(d lease.Deaths, after int) bool {
-	return after > 0 && (d.Count >= after || !d.Record.IsZero())
+	return after > 0 && (d.Count >= after || !d.Record.IsZero() || parseKilled(d.Beyond) != nil)
 }
 
 // kills reports whether it is known which record the owners have died of.
 func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= after }
 
-// clears reports whether a record before the one that the owners died of is handled without being
-// noted: they had handled it. It comes again when the position of a sink is before it, and what is
-// noted of the later record stays. When the record that they died of is not there any more, because
-// it has expired, its deaths are not held against the next one.
-func (t *trial) clears(record Position) bool {
+// clears reports whether a record comes before the one at which the owners died. They had handled
+// it, so it needs no note. It is read again if the position of a sink is before it, and the deaths
+// noted for the later record stay. If more owners have died than these deaths explain, such a
+// record may have killed them, and it needs a note. If the record at which they died has expired,
+// clears drops its deaths, so that they are not held against the next record.
+func (t *trial) clears(record Position, after int) bool {
 	d := &t.deaths
 	if d.Alone == 0 || d.Record.IsZero() {
 		return false
@@ -130,7 +141,7 @@ func (t *trial) clears(record Position) bool {
 	if order > 0 {
 		d.Tried, d.Alone = 0, 0
 	}
-	return order < 0
+	return order < 0 && d.Count-d.Tried <= after+1
 }
 
 // newTrial is nil for terms that need none: nearly all.
@@ -139,7 +150,11 @@ func (l *shardLoop) newTrial() *trial {
 	if !suspicious(d, l.in.opts.SuspectAfter) {
 		return nil
 	}
-	return &trial{deaths: d, began: time.Now(), records: trialRecords}
+	t := &trial{deaths: d, began: time.Now(), records: trialRecords}
+	if l.remembers() {
+		t.killed = parseKilled(d.Beyond)
+	}
+	return t
 }
 
 // trial is how this term handles what may have killed the owners before, nil when it did not.
@@ -147,7 +162,7 @@ func (l *shardLoop) trial() *trial {
 	l.needHandler()
 	h := l.handles
 	if !h.judged {
-		if h.judged, h.trial = true, l.newTrial(); h.trial != nil {
+		if h.judged, h.trial = true, l.newTrial(); h.trial != nil && (h.trial.deaths.Count > 0 || !h.trial.deaths.Record.IsZero()) {
 			l.tellSuspected(h.trial, "", 0)
 		}
 	}
@@ -163,6 +178,7 @@ func (l *shardLoop) alone(d *delivery) error {
 	}
 	t := l.trial()
 	if t == nil {
+		l.restOfTrial(d)
 		return nil
 	}
 	if err := l.term.Check(time.Now()); err != nil {
@@ -176,12 +192,17 @@ func (l *shardLoop) alone(d *delivery) error {
 		if at := l.term.At(); at != t.deaths.At {
 			t.next(at)
 		}
-		if !d.pulled && t.clears(record) {
+		if !d.pulled && t.killed.has(record) {
+			l.passOver(d, id)
+			continue
+		}
+		if !d.pulled && t.clears(record, l.in.opts.SuspectAfter) {
 			d.single()
 			return nil
 		}
 		if t.records <= 0 || time.Since(t.began) >= trialLasts {
 			h.trial = nil
+			l.restOfTrial(d)
 			return nil
 		}
 		if kills(t.deaths, l.in.opts.SuspectAfter) && (d.pulled || t.deaths.Record == record) {
@@ -199,9 +220,20 @@ func (l *shardLoop) alone(d *delivery) error {
 	}
 }
 
+// restOfTrial goes on with single records in the delivery in which a trial ended, if keys are
+// handled side by side: a batch must not have several keys. The next page is handled as usual.
+func (l *shardLoop) restOfTrial(d *delivery) {
+	if l.in.opts.Parallel.on() {
+		d.single()
+	}
+}
+
 // begin notes durably which record is handled next.
 func (l *shardLoop) begin(d *delivery, t *trial, record Position) error {
 	l.enter(ShardSuspected, 0, nil)
+	if !d.pulled && t.deaths.Record != record { // what is noted of another record says nothing of this one
+		t.deaths.Tried, t.deaths.Alone = 0, 0
+	}
 	kind := beside
 	if t.deaths.Tried > t.deaths.Alone {
 		kind = byItself
@@ -211,7 +243,7 @@ func (l *shardLoop) begin(d *delivery, t *trial, record Position) error {
 	}
 	t.turn = kind
 	t.deaths.Trial, t.deaths.Record = l.term.Lease.Epoch, record
-	if err := l.term.Note(l.term.Reading(), t.deaths); err != nil {
+	if err := l.term.Note(l.term.Reading(), t.note(l.term.Lease.Epoch)); err != nil {
 		l.tried(d, err)
 		return err
 	}
@@ -232,12 +264,12 @@ func (l *shardLoop) tried(d *delivery, err error) {
 	case err == nil:
 		// The next beat has to say both: should the worker die before the next record is begun, its
 		// successor goes on trying.
-		t.next(t.deaths.Record)
-		l.term.NoteSoon(t.deaths)
+		t.next(furthest(t.deaths.Record, l.term.At()))
+		l.term.NoteSoon(t.note(l.term.Lease.Epoch))
 		l.term.Advance(t.deaths.At)
 	default:
 		t.deaths.Trial = 0
-		l.term.NoteSoon(t.deaths)
+		l.term.NoteSoon(t.note(l.term.Lease.Epoch))
 	}
 	if t.turn != noTurn { // the note of the next comes with what was noted here, or after it
 		t.turn = noTurn
@@ -313,8 +345,11 @@ func (l *shardLoop) giveUpKiller(d *delivery, t *trial, id string) error {
 				return err
 			}
 			t.deaths.Count = 0 // it was this record, so nobody has died of what follows
-			t.next(t.deaths.Record)
-			l.term.NoteSoon(t.deaths)
+			if l.remembers() {
+				t.killed = t.killed.add(t.deaths.Record)
+			}
+			t.next(furthest(t.deaths.Record, l.term.At()))
+			l.term.NoteSoon(t.note(l.term.Lease.Epoch))
 			return nil
 		}
 		l.tellWaits(d, v)
@@ -347,8 +382,12 @@ func (l *shardLoop) acquit() {
 	if from := l.pagesNow(); from == nil || from.Status().Buffered > 0 {
 		return
 	}
+	note := withKilled(lease.Deaths{At: d.At}, parseKilled(d.Beyond), l.term.Lease.Epoch)
+	if note == d {
+		return
+	}
 	// Not while it runs: it may have a record in hand that it has not begun with.
-	l.term.NoteParked(lease.Deaths{At: d.At})
+	l.term.NoteParked(note)
 }
 
 // tellSuspected tells that owners of the shard have died, and of what, if that is known.

@@ -35,8 +35,8 @@ func TestWhatDeathsSay(t *testing.T) {
 	}
 }
 
-// TestWhoseDeathsTheyAre: what is noted of a record that killed its workers is neither forgotten
-// for a record before it, which a sink has read again, nor held against the one after it.
+// TestWhoseDeathsTheyAre checks that the deaths of a record are kept while earlier records are read
+// again for a sink, and that they are not held against the record after it.
 func TestWhoseDeathsTheyAre(t *testing.T) {
 	at := func(seq string) Position {
 		p, err := shard.After(seq)
@@ -48,6 +48,8 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 	noted := lease.Deaths{At: at("10"), Count: 3, Tried: 2, Alone: 1, Record: at("20")}
 	innocent := noted
 	innocent.Tried, innocent.Alone = 0, 0
+	unexplained := noted
+	unexplained.Count = 6
 	untried := lease.Deaths{At: at("10"), Count: 3, Record: at("20")}
 	for _, c := range []struct {
 		name   string
@@ -60,11 +62,12 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 		{"one before it", noted, at("15"), true, noted},
 		{"one before the checkpoint", noted, at("5"), true, noted},
 		{"one after it, which has expired", noted, at("30"), false, innocent},
-		{"nobody died of the last one that was tried", untried, at("15"), false, untried},
-		{"none was tried", lease.Deaths{Count: 2}, at("15"), false, lease.Deaths{Count: 2}},
+		{"one before it, but more have died than that explains", unexplained, at("15"), false, unexplained},
+		{"no worker died of the last one that was tried", untried, at("15"), false, untried},
+		{"no record was tried", lease.Deaths{Count: 2}, at("15"), false, lease.Deaths{Count: 2}},
 	} {
 		tr := trial{deaths: c.d}
-		if clears := tr.clears(c.record); clears != c.clears || tr.deaths != c.then {
+		if clears := tr.clears(c.record, 2); clears != c.clears || tr.deaths != c.then {
 			t.Errorf("%s: clears %t, then %v, want %t, %v", c.name, clears, tr.deaths, c.clears, c.then)
 		}
 	}
@@ -145,4 +148,37 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%+v", &s)
 		}
 	})
+}
+
+// looksBack is a context that notes whether it is asked for its error with a mutex held.
+type looksBack struct {
+	context.Context
+	of   *turns
+	held bool
+}
+
+func (c *looksBack) Err() error {
+	if c.of.mu.TryLock() {
+		c.of.mu.Unlock()
+	} else {
+		c.held = true
+	}
+	return c.Context.Err()
+}
+
+// The context of a term takes the term's mutex, which ranks above that of the turns.
+func TestTurnsAskTheirContextWithoutTheMutex(t *testing.T) {
+	var s turns
+	if err := s.take(t.Context(), byItself); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	c := &looksBack{Context: ended, of: &s}
+	if err := s.take(c, beside); !errors.Is(err, context.Canceled) {
+		t.Errorf("take returned %v", err)
+	}
+	if c.held {
+		t.Error("the context was asked with the mutex held")
+	}
 }

@@ -138,8 +138,9 @@ func (d *delivery) markDone(b *Batch, r Record) error {
 	}
 	// A delivery is used for other records only when all of these are done.
 	found, over, whole, done := false, true, true, 0
+	held := b.end == nil || r.Position().Compare(*b.end) <= 0
 	d.mu.Lock()
-	if b.use == d.use {
+	if b.use == d.use && held {
 		var i int
 		if i, found = d.find(r); found {
 			d.done = max(d.done, i+1)
@@ -148,6 +149,8 @@ func (d *delivery) markDone(b *Batch, r Record) error {
 		if d.whole {
 			found = r.Position().Compare(d.upTo) <= 0
 		}
+	}
+	if b.use == d.use {
 		over, whole, done = d.over, d.whole, d.done
 	}
 	d.mu.Unlock()
@@ -252,7 +255,7 @@ func (d *delivery) close() {
 	defer d.mu.Unlock()
 	d.over, d.first = true, nil
 	d.kept.release()
-	if d.copies != nil && !d.loop.in.poison { // in that mode a handler that kept them must see nonsense
+	if d.copies != nil && !d.loop.in.poison { // in that mode a handler that keeps records must see nonsense
 		emptied(d.copies)
 		copiesPool.Put(d.copies)
 		d.copies = nil // they belong to another delivery now
@@ -321,6 +324,11 @@ func (d *delivery) next() *Batch {
 	}
 	if d.parallel != nil {
 		b.given = b.Records
+	}
+	if limit := d.limit(); limit < len(d.kept.records) {
+		last := &d.kept.records[limit-1]
+		end := positionAfter(last.SequenceNumber, last.Done)
+		b.end = &end
 	}
 	return b
 }

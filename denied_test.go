@@ -19,7 +19,8 @@ func denied(*kinesistest.Call) kinesistest.Fault {
 	return kinesistest.Fault{Err: &kinesistest.Error{Code: "AccessDeniedException", Message: "no", Status: http.StatusBadRequest}}
 }
 
-// While the leader may not list its stream, it is not ready after a minute, and says which.
+// A leader that may not list its stream is not ready after a minute, and its error names the
+// stream.
 func TestAWorkerThatMayNotListIsNotReady(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		c, err := weir.New(srv.Client(), memstore.New(), weir.Options{App: "app", Stream: "s", Logger: quiet})
@@ -50,7 +51,7 @@ func TestAWorkerThatMayNotListIsNotReady(t *testing.T) {
 	})
 }
 
-// While reads are denied from the beginning, the lag is at least the time for which they are.
+// If reads are denied from the beginning, the lag is at least the time since then.
 func TestTheLagIsKnownWhileReadsAreDenied(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Control("GetShardIterator", denied)
@@ -72,7 +73,8 @@ func TestTheLagIsKnownWhileReadsAreDenied(t *testing.T) {
 	})
 }
 
-// A stream that is made anew refuses its old positions for a moment, for which no person is needed.
+// A stream that was deleted and created again refuses its old positions for a moment. Workers
+// recover by themselves, so the log asks for no reset.
 func TestAStreamThatIsMadeAnewNeedsNoReset(t *testing.T) {
 	bubble(t, 2, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 20 {
@@ -95,7 +97,7 @@ func TestAStreamThatIsMadeAnewNeedsNoReset(t *testing.T) {
 	})
 }
 
-// Two hundred shards whose handlers fail for seven seconds are told of in a few lines.
+// If the handlers of two hundred shards fail for seven seconds, the log has a few lines about it.
 func TestAnOutageOfWhatHandlersNeedIsLoggedInAFewLines(t *testing.T) {
 	bubble(t, 200, func(t *testing.T, srv *kinesistest.Server) {
 		for i := range 2000 {

@@ -85,7 +85,7 @@ func (f *filtering) passes(r *source.Record) bool {
 	matches, isJSON, err := f.loop.in.opts.Filter.match(r)
 	switch {
 	case err != nil:
-		f.loop.in.logPanic(f.loop.repeated(), "the filter of a record failed; the record fails as by the handler, or goes to the function that pulls", err)
+		f.loop.in.logPanic(f.loop.repeated(), "the filter of a record failed; the record fails as if the handler had failed, or goes to the function that pulls", err)
 		r.Failed = !f.loop.pulls()
 	case isJSON:
 		if pass = matches; !pass {
@@ -136,8 +136,8 @@ func (f *Filter) match(r *source.Record) (matches, isJSON bool, err error) {
 	return matches, isJSON, nil
 }
 
-// again asks the filter once more about a record that it failed at, and reports whether the handler
-// gets the record now. The error is why the record fails again.
+// again calls the filter once more for a record at which it failed, and reports whether the handler
+// gets the record now. It returns an error if the record fails again.
 func (f *Filter) again(r *source.Record) (passes bool, err error) {
 	matches, isJSON, err := f.match(r)
 	switch {
@@ -210,8 +210,8 @@ func (d *delivery) cutFailed() {
 	}
 }
 
-// passesNow reports whether the handler gets a batch. It does not get a batch of one record that
-// the filter failed at before, and fails at again or drops now.
+// passesNow reports whether the handler gets a batch. It does not get a batch of a single record at
+// which the filter failed before, if the filter now fails again or drops the record.
 func (d *delivery) passesNow(b *Batch) (bool, error) {
 	if len(b.Records) != 1 || !b.Records[0].failed {
 		return true, nil

@@ -97,7 +97,10 @@ func (e *rejectError) Unwrap() error { return e.err }
 
 // FailedAt is returned by a handler that failed at r, one of the batch's records, and has done all
 // before it, as [Batch.Done] would say. Handling goes on with r. Of several that are joined the
-// first record counts.
+// first record counts. If [Batch.Done] said in the same call that r is done, r stays done: what
+// follows r is handled again after a pause, and the failure is logged with this contradiction and
+// counts as an attempt of no record. A record that was not in the batch says nothing of where the
+// handler failed.
 func FailedAt(r Record, err error) error {
 	if err == nil {
 		err = errors.New("weir: the handler failed without an error")
@@ -146,13 +149,38 @@ type failedAtError struct {
 func (e *failedAtError) Error() string { return e.err.Error() }
 func (e *failedAtError) Unwrap() error { return e.err }
 
-var errNamedOther = errors.New("weir: FailedAt named a record that is not in the batch")
+var (
+	errNamedOther = errors.New("weir: FailedAt named a record that is not in the batch")
+	errNamedDone  = errors.New("weir: FailedAt named a record that Batch.Done had noted as done; it stays done, and the failure counts as an attempt of no record")
+)
 
 // blame is what an error of a handler says about the records that it got.
 type blame struct {
 	named    bool // it failed at the first that is not done
 	rejected bool // what it failed at can never succeed
 	untried  int  // so many, from the first that is not done, were left out because of their age
+	denied   bool // it failed at a record that it had said was done
+}
+
+// placing is how a record that an error names stands to the call of the handler that returned it.
+type placing uint8
+
+const (
+	namedOther placing = iota // the call was not about it
+	namedDone                 // the handler said during the call that it is done
+	namedHere                 // it is not done; what is before it is
+)
+
+// place returns how the record with the index named stands to a call about the records from begun
+// to limit, when done records of the delivery are done.
+func place(named, begun, done, limit int) placing {
+	switch {
+	case named < begun || named >= limit:
+		return namedOther
+	case named < done:
+		return namedDone
+	}
+	return namedHere
 }
 
 // blamed is a record that an error names.
@@ -198,15 +226,15 @@ func (d *delivery) where(err error) (blame, error) {
 	first, of := len(d.kept.records), blame{named: true}
 	for _, r := range all {
 		i, found := d.find(r.Record)
-		if r.from == nil || !r.from.Same(d.from) || !found || i >= d.limit() {
+		if r.from == nil || !r.from.Same(d.from) || !found || place(i, d.head, d.done, d.limit()) == namedOther {
 			return blame{}, fmt.Errorf("%w: %w", errNamedOther, err)
 		}
 		if i < first {
 			first, of.rejected, of.untried = i, r.rejected, min(r.untried, d.limit()-i)
 		}
 	}
-	if first < d.done { // Done said more
-		return blame{}, err
+	if place(first, d.head, d.done, d.limit()) == namedDone {
+		return blame{denied: true}, fmt.Errorf("%w: %w", errNamedDone, err)
 	}
 	d.done = first
 	return of, err

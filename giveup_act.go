@@ -78,6 +78,18 @@ func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.T
 	return pause
 }
 
+// afterDenial does what follows a failure at a record that the handler had said is done: it is
+// told, and no record keeps it as an attempt. It returns the pause before the next step. The
+// records that are not done become fewer each time, so the pause need not grow.
+func (l *shardLoop) afterDenial(d *delivery, err error) time.Duration {
+	d.noteFailure(err, false)
+	pause := retry.Pause(l.in.opts.RetryMin, l.in.opts.RetryMax, 1)
+	d.enter(ShardRetrying, d.attempt, err)
+	l.handlerFailed(d, failedAgain, err, pause)
+	d.noneFailed()
+	return pause
+}
+
 // leaveOut gives up what the handler has left untried because of its age.
 func (l *shardLoop) leaveOut(d *delivery, err error, n int) {
 	d.mu.Lock()

@@ -83,8 +83,8 @@ func TestWhatIsLeftOutForItsAgeHasNoBrake(t *testing.T) {
 	}
 }
 
-// The delivery of a key is used again for another key. What the first key's handler left out must
-// not change what is handled, dead-lettered or counted of the second one.
+// The delivery of one key is reused for another key. Records that the handler of the first key left
+// out must not change which records of the second key are handled, dead-lettered or counted.
 func TestWhatWasLeftOutOfOneKeySaysNothingOfTheNext(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		srv.Put("s", "slow", []byte("slow")) // has one of the two slots, so that the others share a delivery

@@ -8,8 +8,8 @@ import (
 )
 
 // guarded calls the user's store and returns a panic as an error. New makes it, and nothing else in
-// this package or in package group holds the store itself. It embeds nothing, so that a method that
-// [lease.Store] gains does not reach the store by promotion.
+// this package or in package group holds the store itself. It embeds nothing, so a new method of
+// [lease.Store] cannot reach the store by promotion.
 type guarded struct {
 	to   lease.Store
 	keep lease.Historian // nil if the store is not one
@@ -18,8 +18,8 @@ type guarded struct {
 
 const theStore = "the store"
 
-// guardStore returns a store whose panics are errors. It fails if the store cannot say what its
-// abilities are.
+// guardStore returns a store whose panics are errors. It returns an error if the store panics when
+// it is asked for its abilities.
 func guardStore(store lease.Store) (*guarded, error) {
 	s := &guarded{to: store}
 	s.keep, _ = store.(lease.Historian)
@@ -40,7 +40,7 @@ func (s *guarded) View(ctx context.Context, app, since string) (v lease.View, er
 	return v, err
 }
 
-// Apply also fails if the store does not say of each action whether it took effect.
+// Apply also returns an error if the store does not report for each action whether it took effect.
 func (s *guarded) Apply(ctx context.Context, app string, actions []lease.Action) (did []bool, err error) {
 	err = contained(theStore, func() (err error) { did, err = s.to.Apply(ctx, app, actions); return err })
 	if err == nil && len(did) != len(actions) {
@@ -61,7 +61,7 @@ func (s *guarded) Leave(ctx context.Context, app string, r lease.Report) error {
 // keepsHistory reports whether PutHistory may be called.
 func (s *guarded) keepsHistory() bool { return s.keep != nil && s.has.Has(lease.KeepHistory) }
 
-// PutHistory is that of [lease.Historian].
+// PutHistory implements [lease.Historian].
 func (s *guarded) PutHistory(ctx context.Context, app string, c lease.HistoryChunk) error {
 	return contained(theStore, func() error { return s.keep.PutHistory(ctx, app, c) })
 }

@@ -45,7 +45,7 @@ func (g guardedCredentials) IsCredentialsProvider(target aws.CredentialsProvider
 	return aws.IsCredentialsProvider(g.to, target)
 }
 
-// ProviderSources is that of [aws.CredentialProviderSource].
+// ProviderSources implements [aws.CredentialProviderSource].
 func (g guardedCredentials) ProviderSources() []aws.CredentialSource {
 	if of, ok := g.to.(aws.CredentialProviderSource); ok {
 		return of.ProviderSources()

@@ -32,8 +32,8 @@ func (tr *trips) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (tr *trips) Do(r *http.Request) (*http.Response, error) { return tr.RoundTrip(r) }
 
-// Half of the calls of a credentials provider, of a transport or of an HTTP client panic. Each is a
-// call that failed, in a Consumer and in a Reader, in each way to read.
+// Half of the calls of a credentials provider, a transport or an HTTP client panic. A Consumer and
+// a Reader take each panic for a failed call, in each way to read.
 func TestCredentialsAndHTTPClientsMayPanic(t *testing.T) {
 	for name, with := range map[string]func(o *kinesis.Options, before func(), to *http.Transport){
 		"the credentials provider": func(o *kinesis.Options, before func(), _ *http.Transport) {

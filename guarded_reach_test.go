@@ -8,8 +8,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Only a guarded value holds the user's store: no field of a run, or of anything that it refers to,
-// has the type of one.
+// Only a guarded value holds the user's store: no other field that a run can reach has the type of
+// a store.
 func TestARunReachesItsStoreOnlyThroughTheGuard(t *testing.T) {
 	t.Parallel()
 	store, historian := reflect.TypeFor[lease.Store](), reflect.TypeFor[lease.Historian]()

@@ -25,8 +25,8 @@ import (
 )
 
 // spied is a store that calls a function before each method, with the method's name and the place
-// in weir that called it. It embeds nothing, so a method that a contract gains has to be added here
-// before the package compiles again.
+// in weir that called it. It embeds nothing, so a new method of an interface has to be added here
+// before the package compiles.
 type spied struct {
 	to   *memstore.Store
 	call func(method, site string)
@@ -97,10 +97,10 @@ func callSite() string {
 	}
 }
 
-// storeLife takes a store through everything for which a worker calls one: it leads, reads by
-// fan-out for a sink that was set back across a split, keeps history for two minutes, stops, and
-// removes its consumer. helped starts a second worker, which has no spied store. It returns what
-// Run returned.
+// storeLife runs a worker that calls its store in every way: it leads, reads by fan-out for a sink
+// that was set back across a split, keeps history for two minutes, stops, and removes its consumer.
+// helped also starts a second worker, whose store is not spied on. storeLife returns the error of
+// Run.
 func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(method, site string)) error {
 	t.Helper()
 	store, db := memstore.New(), newDatabase()
@@ -150,7 +150,7 @@ func storeLife(t *testing.T, srv *kinesistest.Server, helped bool, call func(met
 	return <-done
 }
 
-// sites returns the places that storeLife calls the store from, as "method site".
+// sites returns the places from which storeLife calls the store, as "method site".
 func sites(t *testing.T) []string {
 	t.Helper()
 	seen := map[string]bool{}
@@ -177,7 +177,7 @@ func storeMethods() (all []string) {
 	return all
 }
 
-// Every place in the source that calls a store is one that the tests below make fail.
+// The tests below make the store fail at every place in the source that calls it.
 func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	known := sites(t)
 	called := map[string]bool{}
@@ -200,7 +200,7 @@ func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 					continue
 				}
 				ast.Inspect(fn, func(n ast.Node) bool {
-					if method := calledOfStore(n); method != "" && method != "Abilities" { // which is answered once, when a worker is made
+					if method := calledOfStore(n); method != "" && method != "Abilities" { // New calls it, once
 						called[method+" "+siteOf(f.Name.Name, fn)] = true
 					}
 					return true
@@ -211,7 +211,7 @@ func TestEveryCallOfAStoreIsKnownToTheTests(t *testing.T) {
 	if len(called) < 8 {
 		t.Errorf("the source calls a store from %v only", called)
 	}
-	// These are not reached by the life of one worker: a store without lease.ResignByBeat that has
+	// The life of one worker does not reach these: a store without lease.ResignByBeat that has
 	// failed its leader for long, a stop after an outage, and workers that read different streams
 	// or are of another version.
 	for _, site := range []string{
@@ -266,8 +266,7 @@ func siteOf(pkg string, fn *ast.FuncDecl) string {
 	}
 }
 
-// A store that panics three times at one place, whichever it is, is a store that failed three
-// times.
+// A store may panic three times at any one place that calls it: that counts as three failed calls.
 func TestAStoreMayPanicWhereverItIsCalled(t *testing.T) {
 	for _, at := range sites(t) {
 		t.Run(at, func(t *testing.T) {
@@ -298,12 +297,12 @@ func TestAStoreMayPanicWhereverItIsCalled(t *testing.T) {
 	}
 }
 
-// A call of a store that does not return, whatever its context says, stops the worker that made it
-// at most: another one handles the records, and Run returns when the call has.
+// A call of a store that ignores its context and does not return stops at most the worker that made
+// it. Another worker handles the records, and Run returns after the call does.
 func TestAStoreMayBlockWhereverItIsCalled(t *testing.T) {
 	longform.Only(t)
 	for _, at := range sites(t) {
-		if strings.HasPrefix(at, "Abilities ") { // of New, which the caller waits for
+		if strings.HasPrefix(at, "Abilities ") { // New makes this call, and the caller waits for it
 			continue
 		}
 		t.Run(at, func(t *testing.T) {

@@ -24,8 +24,8 @@ import (
 // before is called with the name of a function or method of the user's before it does its work.
 type before func(name string)
 
-// Doubles of what users implement. They embed nothing, so a method that an interface gains has to
-// be added here before the package compiles again.
+// Doubles of the interfaces that users implement. They embed nothing, so a new method of an
+// interface has to be added here before the package compiles.
 
 type spiedLog struct {
 	before before
@@ -97,8 +97,9 @@ func spiedEvents(do before) (e weir.Events) {
 // errBad is the handler's error for the record that is given up.
 var errBad = errors.New("bad")
 
-// userLife runs a worker, in one of three ways, that uses everything that a user can give. It
-// returns what Run returned, and fails the test unless each record was handled or given up.
+// userLife runs a worker in one of three ways, with every function and interface that a user can
+// supply. It returns the error of Run, and fails the test unless each record was handled or given
+// up.
 func userLife(t *testing.T, srv *kinesistest.Server, way string, do before) error {
 	t.Helper()
 	var mu sync.Mutex
@@ -191,7 +192,7 @@ var errNotAll = errors.New("not all was handled")
 
 var userWays = []string{"Run", "Open", "Pull"}
 
-// usersCode returns the functions of the user's that userLife calls, by way.
+// usersCode returns the user's functions that userLife calls, by way.
 func usersCode(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -212,8 +213,8 @@ func usersCode(t *testing.T) map[string][]string {
 	return all
 }
 
-// Each function and each method of an interface that Options and ShardHandlers have is one that the
-// tests below make fail. (Hooks go through one queue, so some of them stand for all.)
+// The tests below make every function in Options and ShardHandlers fail, and every method of their
+// interfaces. (Hooks go through one queue, so some of them stand for all.)
 func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	var known []string
 	for _, names := range usersCode(t) {
@@ -251,8 +252,8 @@ func TestEveryFunctionOfTheUserIsKnownToTheTests(t *testing.T) {
 	}
 }
 
-// Whatever a user gives may panic three times: the records are handled all the same, and Run
-// returns nil.
+// Each function of the user may panic three times: all records are still handled, and Run returns
+// nil.
 func TestWhatAUserGivesMayPanic(t *testing.T) {
 	for way, names := range usersCode(t) {
 		for _, at := range names {
@@ -276,7 +277,7 @@ func TestWhatAUserGivesMayPanic(t *testing.T) {
 	}
 }
 
-// Whatever a user gives may not return: Run then returns all the same, with an error that wraps
+// A function of the user may never return: Run still returns, with an error that wraps
 // ErrAbandoned.
 func TestWhatAUserGivesMayBlock(t *testing.T) {
 	longform.Only(t)

@@ -105,15 +105,18 @@ type Batch struct {
 	delivery *delivery // nil in a batch of a Reader, or of a test
 	use      uint64    // of the delivery
 	given    []Record  // with Parallel: the records, which the delivery forgets when they are done
+	end      *Position // after the last record, in a part of the delivery; else nil
 }
 
 var errNoDelivery = errors.New("weir: progress in a batch that did not come from a consumer")
 
 // Done notes that every record of the batch up to and including r is done. It does not wait: the
 // progress is saved with the worker's next beat. After a failure handling goes on with the record
-// after r. r must be a record of this batch. Done of a record before the last one that is done
-// changes nothing. It fails with [ErrLeaseLost] when the shard belongs to somebody else now.
-// It may be called by several goroutines at a time, also after Handle has returned.
+// after r. r must be a record of this batch, as it was handed over: Done fails for a record that
+// was read with it and is in a later batch. Done of a record before the last one that is done
+// changes nothing. It fails with [ErrLeaseLost] when the shard belongs to somebody else now. It may
+// be called by several goroutines at a time, also after Handle has returned. What is done stays
+// done, also if the call then fails with [FailedAt] such a record.
 func (b *Batch) Done(r Record) error {
 	if b.delivery == nil {
 		return errNoDelivery

@@ -34,8 +34,8 @@ func (c *Consumer) Live() error {
 }
 
 // Ready returns nil while this worker takes part in its application: it has joined, does not stop,
-// the store has answered within Options.FailoverAfter, and, while this worker leads, it has not
-// failed for a minute to list the shards of a stream. Otherwise the error says what is missing.
+// the store has answered within Options.FailoverAfter, and, if this worker leads, it has not failed
+// for a minute to list the shards of any stream. Otherwise the error says what is missing.
 func (c *Consumer) Ready() error {
 	now := time.Now()
 	c.mu.Lock()

@@ -36,9 +36,9 @@ func (p *puller) hold(why string) {
 	}
 }
 
-// held is why the checkpoint is kept where it is. It is read from the handler that the term has
-// now, so a hold cannot outlast its term. An abandoned handler holds nothing, because its lease is
-// given up.
+// held returns the reason for which the checkpoint is kept in place. It reads the term's current
+// handler, so a hold cannot outlast its term. An abandoned handler holds nothing, because its lease
+// is given up.
 func (l *shardLoop) held() hold {
 	l.mu.Lock()
 	h, left := l.handles, l.left != nil
@@ -54,7 +54,7 @@ func (l *shardLoop) held() hold {
 // holds are the holds of a worker's shards.
 type holds map[lease.Key]hold
 
-// holdsOf returns what is held of some shards, nil for nothing.
+// holdsOf returns the holds of some shards, nil if there are none.
 func (r *run) holdsOf(loops []*shardLoop) (all holds) {
 	if r.shards == nil || r.shards.Pull == nil {
 		return nil

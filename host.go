@@ -32,7 +32,7 @@ func (r *run) List(ctx context.Context, name string, start Position) (group.List
 	return group.Listing(listing), err
 }
 
-// listed notes what came of listing a stream.
+// listed notes the outcome of listing a stream.
 func (r *run) listed(name string, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -69,7 +69,7 @@ func TestIllegalPairsAreRefused(t *testing.T) {
 					t.Fatalf("New refuses it: %v", err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				cancel() // what is not refused ends at once
+				cancel() // a pair that is not refused ends at once
 				err = tt.run(ctx, c)
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.says) {

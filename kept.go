@@ -63,8 +63,8 @@ func (k *kept) release() {
 	*k = kept{}
 }
 
-// emptied makes a pooled slice as good as new, except that it keeps its memory. What it held must
-// not keep a page in memory.
+// emptied makes a pooled slice as good as new, except that it keeps its memory. It clears the
+// elements, because they would keep a page in memory.
 func emptied[T any](pooled *[]T) {
 	clear(*pooled)
 	*pooled = (*pooled)[:0]

@@ -154,8 +154,8 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 	})
 }
 
-// A shard that waits for memory says so in its status and in the log, and is not taken for one
-// that makes no progress without a reason.
+// A shard that waits for memory says so in its status and in the log. The line about shards without
+// progress gives it as the reason.
 func TestAShardThatWaitsForMemorySaysSo(t *testing.T) {
 	bubbleWith(t, kinesistest.Config{}, 3, func(t *testing.T, srv *kinesistest.Server) {
 		allowLarge(t, srv)

@@ -24,7 +24,8 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// programs are handlers of programs that read different streams in one application.
+// programs counts the records that each of several programs has handled. The programs share an
+// application and read different streams.
 type programs struct {
 	mu      sync.Mutex
 	handled map[string]map[string]int // by program, then by "stream data"
@@ -108,7 +109,7 @@ func TestTwoProgramsOfOneApplicationHandleTheirOwnStreams(t *testing.T) {
 				if p.count("one", "b")+p.count("two", "a") > 0 {
 					t.Error("a program handled records of the other's stream")
 				}
-				// A shard that is split is followed by whoever reads it.
+				// The program that reads a shard also reads its children after a split.
 				for _, stream := range []string{"a", "b"} {
 					srv.Split(stream, "shardId-000000000001")
 					fillStream(srv, stream, 2000, 100)
@@ -152,7 +153,7 @@ func TestARollingDeploymentAddsAndRemovesAStream(t *testing.T) {
 		if p.count("old", "b") > 0 {
 			t.Error("an old worker handled records of the new stream")
 		}
-		// And the other way: the stream goes again.
+		// Then the other way: the stream is removed again.
 		var last []func() error
 		for i := range now {
 			last = append(last, begin("last", fmt.Sprint("last", i), "a"))
@@ -223,7 +224,7 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		if p.count("new", "a") > 0 {
 			t.Error("a worker handled records of a stream that it does not read")
 		}
-		// Now the worker of the version before gets nothing of what it may not know.
+		// A worker of the version before that joins now gets no shards of the other stream.
 		old = start(t, srv.Client(), previous.Client(store), weir.Options{Worker: "old", Stream: "a", ListInterval: interval}, p.handler("old"))
 		fillStream(srv, "b", 100, 100)
 		until(t, "b is handled", interval, func() bool { return p.count("new", "b") == 200 })
@@ -234,6 +235,50 @@ func TestANewWorkerUnderALeaderOfTheVersionBefore(t *testing.T) {
 		if err := now(); err != nil {
 			t.Error(err)
 		}
+		if err := old(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A new leader gives nothing of a stream to workers of the version before, which do not say what
+// they read, unless it reads the stream itself. It says so, once for each stream.
+func TestAStreamOfOlderWorkersUnderANewLeader(t *testing.T) {
+	bubble(t, 0, func(t *testing.T, srv *kinesistest.Server) {
+		srv.CreateStream("a", 2)
+		srv.CreateStream("b", 2)
+		store, p := memstore.New(), &programs{}
+		waits := "shards of a stream wait: workers of an older version"
+		older := weir.Options{Worker: "old", Stream: "b", ListInterval: interval}
+		old := start(t, srv.Client(), previous.Client(store), older, p.handler("old"))
+		until(t, "b is read", 10*time.Second, func() bool { return len(owned(t, store)) == 1 })
+		var log lines
+		now := start(t, srv.Client(), store, weir.Options{Worker: "new", Stream: "a", ListInterval: interval, Logger: slog.New(slog.NewTextHandler(&log, nil))}, p.handler("new"))
+		time.Sleep(interval)
+		if err := old(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * interval) // the new worker leads by now
+		if n := log.count(waits); n > 0 {
+			t.Errorf("%d warnings while no older worker is there", n)
+		}
+		old = start(t, srv.Client(), previous.Client(store), older, p.handler("old"))
+		time.Sleep(4 * interval)
+		if n := log.count(waits); n != 1 {
+			t.Errorf("the log has %d warnings about the stream that waits, want 1", n)
+		}
+		view, err := store.View(t.Context(), "app", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := strings.Join(lease.DescribeStreams(view), "\n"); !strings.Contains(s, "the stream b, and workers of an older version get no more") {
+			t.Errorf("described as %q", s)
+		}
+		if err := now(); err != nil {
+			t.Error(err)
+		}
+		fillStream(srv, "b", 0, 100)
+		until(t, "b is handled", interval, func() bool { return p.count("old", "b") == 100 })
 		if err := old(); err != nil {
 			t.Error(err)
 		}

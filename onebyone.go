@@ -20,9 +20,10 @@ import (
 // the last pair is no record but its error.
 //
 // Shards take turns by batches: [Options].Batch says how many records of one come before another's.
-// HandlerTimeout and HandoffTimeout are about batches, also while they wait for their turn. The
-// loop has no failures of records, so it yields an error if [Options].GiveUp is set, or
-// [Filter].NotJSON is [FailNotJSON]. It is not for concurrent use; each loop is a worker.
+// HandlerTimeout and HandoffTimeout apply to batches, including the time in which they wait for
+// their turn. The body of the loop cannot report a failed record, so the loop yields an error if
+// [Options].GiveUp is set, or [Filter].NotJSON is [FailNotJSON]. It is not for concurrent use; each
+// loop is a worker.
 func (c *Consumer) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		running, stop := context.WithCancel(ctx)

@@ -278,7 +278,7 @@ func (s *dispatcher) delivery(lane *lanes.Lane) *keyDelivery {
 	return b
 }
 
-// newKeyDelivery returns a delivery that can be used for one batch after the other of the shard.
+// newKeyDelivery returns a delivery that is reused for the shard's batches, one after the other.
 func (s *dispatcher) newKeyDelivery() *keyDelivery {
 	l := s.l
 	b := &keyDelivery{of: s}
@@ -286,9 +286,9 @@ func (s *dispatcher) newKeyDelivery() *keyDelivery {
 	return b
 }
 
-// reset makes b as good as new, whatever became of its records. Only the fields that
-// newKeyDelivery sets stay, because a handler that kept an old batch may read them at any time. It
-// is called with both locks held, and nothing else may prepare b for other records.
+// reset makes b as good as new, however its last batch ended. Only the fields that newKeyDelivery
+// sets stay, because a handler that kept an old batch may read them at any time. It is called with
+// both locks held, and nothing else may prepare b for other records.
 func (b *keyDelivery) reset() {
 	b.attempts, b.progress, b.keyCall = attempts{}, progress{}, keyCall{}
 	b.use++

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-go/weir/internal/source"
 )
 
-// An object that is used again is as good as a new one: each of these fills every field, has the
-// object reset and compares it with a new one.
+// A reused object is as good as a new one: each subtest fills every field, resets the object and
+// compares it with a new one.
 func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	complain := func(t *testing.T, differences []string) {
 		t.Helper()

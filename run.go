@@ -86,18 +86,18 @@ func (c *Consumer) run(ctx context.Context, h Handler, shards *ShardHandlers) (e
 // run is one Run of a consumer: what its shards share.
 type run struct {
 	*Consumer
-	opts       Options      // with the logger and what is told through the queue
+	opts       Options      // with the logger and the hooks that go through the queue
 	repeats    *slog.Logger // the same logger, which limits repeated lines
 	queue      *notify.Queue
 	tell       hooks
-	dropping   atomic.Bool    // events are, and that was told
+	dropping   atomic.Bool    // events are being dropped, and a log line said so
 	gone       sync.Map       // streams by name, and when it was logged that they do not exist
-	panics     sync.Map       // of PanicError.Who: its text at the last panic whose stack was logged
-	handler    Handler        // of all shards; nil with
-	shards     *ShardHandlers // … which make one for each term
+	panics     sync.Map       // by PanicError.Who, the text of the last panic whose stack was logged
+	handler    Handler        // of all shards; nil if shards is set
+	shards     *ShardHandlers // make a handler for each term; nil if handler is set
 	lineage    *lineage
 	values     context.Context // Run's, without its end
-	poison     bool            // whether handlers write into Data is looked at
+	poison     bool            // check whether handlers write into Data
 	caller     *wire.Caller
 	scheduler  polling.Scheduler
 	toldMemory time.Time // when a log line last said that shards wait for memory; of the beat loop
@@ -107,15 +107,15 @@ type run struct {
 	turns      turns
 	consumers  *fanout.Consumers // nil when it polls
 	streams    streams.Set
-	asked      chan named // the call of Options.StreamsFunc that is under way; of whoever asks
+	asked      chan named // the pending call of Options.StreamsFunc; owned by its caller
 	setups     sync.Map   // source.Stream to *source.Setup
 	catalog    streams.Catalog
-	sampler    *sampler // nil if nothing is kept of how shards stood
+	sampler    *sampler // nil if no history is kept
 
 	probes     sync.WaitGroup
 	startProbe func(n int) // is called by the beat loop
 
-	looks []*shardLoop // of the beat loop: memory for what it looks at
+	looks []*shardLoop // scratch memory of the beat loop
 
 	// With the consumer's lock.
 	looked    time.Time // when the beat loop last came by; zero before it does

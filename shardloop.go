@@ -40,12 +40,12 @@ type shardLoop struct {
 	notes
 }
 
-// refusal is what a shardLoop knows of a position that the service refuses.
+// refusal describes a position that the service refuses.
 type refusal struct {
-	// since and told are used only by the goroutine that reads.
+	// Only the goroutine that reads uses the first two.
 	since mono.Time // when it was refused first; zero before
-	told  bool      // that it needs a reset was logged
-	stays bool      // that it is the checkpoint was told; the loop's mutex guards it
+	told  bool      // a log line said that it needs a reset
+	stays bool      // PositionExpired was called for it; guarded by the loop's mutex
 }
 
 // handlerFailure is how a handler fails, for those who look at the shard.
@@ -326,6 +326,9 @@ func (l *shardLoop) step(d *delivery, began time.Time) (after time.Time, pause t
 		if blame.untried > 0 && gives {
 			l.leaveOut(d, err, blame.untried)
 			return after, 0, false, nil
+		}
+		if blame.denied {
+			return after, l.afterDenial(d, err), false, nil
 		}
 		d.noteFailure(err, blame.named)
 		return after, l.afterFailure(d, err, blame, worked), false, nil

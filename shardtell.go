@@ -145,8 +145,9 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	expired := streams.Code(err) == "ExpiredIteratorException"
 	l.note(func(n *notes) { n.forAll = known || n.forAll && expired })
 	level, what := l.in.opts.Logger.Debug, "reading failed; trying again"
-	// With another policy Expired tells where reading goes on. A stream that was made anew under
-	// its name refuses positions too, until the leader has listed it and taken the leases.
+	// With another policy, Expired names the position at which reading continues. A stream that was
+	// deleted and created again also refuses positions, until the leader has listed it and taken
+	// the leases.
 	if refused && l.in.opts.Expired == FailExpired && l.needsReset(time.Now()) {
 		level = l.in.opts.Logger.Error // once: a person is needed
 		what = `the service refuses the position of a shard, which stays there: "weir group reset" moves it, or Options.Expired says where to go on`
@@ -176,8 +177,8 @@ func (l *shardLoop) Failed(err error, throttled bool, next time.Duration) {
 	}
 }
 
-// needsReset reports once that a position has been refused for longer than it takes to find out
-// that the stream was made anew.
+// needsReset reports once that a position has been refused for longer than the leader needs to
+// notice a stream that was deleted and created again.
 func (l *shardLoop) needsReset(now time.Time) bool {
 	r := l.refuses()
 	if r.since == 0 {
@@ -190,7 +191,8 @@ func (l *shardLoop) needsReset(now time.Time) bool {
 	return true
 }
 
-// refuses returns what is known of a refused position. Only the goroutine that reads calls it.
+// refuses returns the loop's refusal and makes it first if there is none. Only the goroutine that
+// reads calls it.
 func (l *shardLoop) refuses() *refusal {
 	if l.refusal == nil {
 		l.mu.Lock()

@@ -91,8 +91,8 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	<-ended
 }
 
-// A shard that stalled here and went to another worker is forgotten when its stalls do not count
-// any more, although no term of it brings anything here.
+// A run forgets the stalls of a shard that went to another worker once they no longer count,
+// although the shard has no term here.
 func TestStallsOfShardsThatWentElsewhereAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = 2 * time.Minute

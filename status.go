@@ -93,11 +93,11 @@ type ShardStatus struct {
 	Behind   time.Duration // of the last answer; negative when not known
 	Buffered int           // records that were read and wait to be handled
 	// How far the shard is behind the tip of the stream now, negative when that is not known, as
-	// before the first answer. ReadLag is what the last answer said, and grows while no other
-	// comes; while reads fail before the first answer it is how long they have failed, which is the
-	// least that it can be. HandledLag is the age of the oldest record that was read and is not
-	// handled, SavedLag of the oldest whose progress is not saved; both are too large by what the
-	// records of one page lie apart at most, and neither is less than the one before.
+	// before the first answer. ReadLag is the lag in the last answer, plus the time since then. If
+	// reads fail before the first answer, it is the time for which they have failed, a lower bound.
+	// HandledLag is the age of the oldest record that was read and is not handled, SavedLag of the
+	// oldest whose progress is not saved; both are too large by what the records of one page lie
+	// apart at most, and neither is less than the one before.
 	ReadLag, HandledLag, SavedLag time.Duration
 	// Expired says that the service refuses At, whose records have left the stream, and that the
 	// shard stays there; see [FailExpired].
@@ -125,8 +125,8 @@ func (c *Consumer) Shards() []ShardStatus {
 	return all
 }
 
-// running appends the loops that run to all. How they stand is asked without the consumer's mutex,
-// for which Live, Ready, Shards and Health wait.
+// running appends the running loops to all. Their status is read without the consumer's mutex,
+// because Live, Ready, Shards and Health wait for it.
 func (c *Consumer) running(all []*shardLoop) []*shardLoop {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,13 +15,14 @@ import (
 
 var errMine = errors.New("the handler's own")
 
-// What Run returns when it stops, by what the store and the handler do meanwhile.
+// TestRunReturnsWhatItDidNotKeep stops Run while the store or the handler fails, and checks its
+// error.
 func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// handle is what the handler does with a record that is put while the store is down.
+		// handle handles a record that is put while the store is down.
 		handle   func(ctx context.Context, store *faultyStore) error
-		back     time.Duration // the store answers again so long after it went down; 0 for never
+		back     time.Duration // how long the store is down; 0 for ever
 		stopLate time.Duration // how long after the store went down Run is stopped
 		other    bool          // another worker lives, whose store answers
 		is, not  []error
@@ -112,7 +113,7 @@ func TestRunReturnsWhatItDidNotKeep(t *testing.T) {
 				if err != nil && len(c.is) == 0 || !strings.Contains(errors.Join(errors.New(""), err).Error(), c.says) {
 					t.Errorf("Run returned %v, want %q in it", err, c.says)
 				}
-				time.Sleep(11 * time.Minute) // handlers that were left behind
+				time.Sleep(11 * time.Minute) // until abandoned handlers have returned
 			})
 		})
 	}

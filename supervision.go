@@ -33,7 +33,7 @@ type notes struct {
 	// The two below are used only by the goroutine that runs the loop. They are here so that a loop
 	// stays small; see TestWhatAShardIsReadWithIsSmall.
 	begun  bool
-	absent uint8 // reads in a row that were told that the stream does not exist
+	absent uint8 // reads in a row that failed because the stream does not exist
 }
 
 // note changes what l notes.
@@ -94,7 +94,7 @@ func (r *run) Troubles() []lease.Trouble {
 		changes  []supervise.Change
 		evidence supervise.Evidence
 
-		shortage   error // why a shard waits for memory for long
+		shortage   error // why a shard has waited for memory for long
 		shortKey   lease.Key
 		shortSince time.Time
 	)
@@ -160,7 +160,7 @@ func (r *run) Troubles() []lease.Trouble {
 	}
 	if shortage != nil && now.Sub(r.toldMemory) >= memoryAgain {
 		r.toldMemory = now
-		r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers keep others",
+		r.opts.Logger.Warn("a shard waits for memory: Options.MaxMemory has no room for its next records while handlers hold earlier ones",
 			"stream", shortKey.Stream, "shard", shortKey.Shard, "for", now.Sub(shortSince).Round(time.Second),
 			"max_memory", r.opts.MaxMemory, "err", shortage)
 	}
@@ -209,9 +209,9 @@ func (r *run) limits(now time.Time) supervise.Limits {
 	return limits
 }
 
-// act notes what becomes of a shard that is not sound, and returns what is left to do about it
-// without the lock, nil for a shard that is not read any more. (A look at ten thousand sound shards
-// makes nothing on the heap; this does.)
+// act notes the verdict on a shard that is not sound, and returns a function that does the rest
+// without the lock; nil if the shard is no longer read. (A look at ten thousand sound shards
+// allocates nothing; this does.)
 func (r *run) act(l *shardLoop, s supervise.Shard, what supervise.Verdict, since, now time.Time) func() {
 	key := l.term.Lease.Key
 	e := Stalled{

@@ -67,6 +67,9 @@ func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stam
 func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.queue = notify.New(queueRoom)
+	r.mu.Lock()
+	r.queues[r.queue] = struct{}{}
+	r.mu.Unlock()
 	to := r.opts.Logger
 	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler()).With("app", r.opts.App, "worker", r.opts.Worker)
 	r.repeats = r.queue.Repeats(r.opts.Logger)
@@ -76,10 +79,10 @@ func (r *run) startTelling(ctx context.Context) (stop func() error) {
 		defer end()
 		r.queue.Flush()
 		made := r.queue.Close(hooksMayTake)
-		missed := r.queue.Counts()
-		r.counted.eventsDropped.Add(missed.Dropped)
-		r.counted.eventsCoalesced.Add(missed.Coalesced)
-		r.counted.eventsPanicked.Add(missed.Panicked)
+		r.mu.Lock()
+		r.eventsMissed.Add(r.queue.Counts())
+		delete(r.queues, r.queue)
+		r.mu.Unlock()
 		if !made {
 			return fmt.Errorf("%w: a function of Options.Events, or the logger, does not return", ErrAbandoned)
 		}
@@ -106,8 +109,8 @@ func (l *shardLoop) log() *slog.Logger {
 	return l.in.opts.Logger.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
 }
 
-// repeated is log for lines that many shards, or many attempts, log for one cause: of those that
-// repeat only some are logged, with their number.
+// repeated returns the logger for lines that many shards or attempts log for one cause. It logs
+// only some of the repeated lines, with their number.
 func (l *shardLoop) repeated() *slog.Logger {
 	of := l.term.Lease
 	return l.in.repeats.With("stream", of.Stream, "shard", of.Shard, "epoch", of.Epoch)
@@ -127,7 +130,7 @@ func (r *run) logPanic(to *slog.Logger, what string, err error, args ...any) {
 // another text.
 func (r *run) newStack(err error) string {
 	var p *PanicError
-	if inner := (*guard.Panic)(nil); errors.As(err, &inner) { // on a goroutine of a store's own, say
+	if inner := (*guard.Panic)(nil); errors.As(err, &inner) { // such as one on a store's goroutine
 		p = &PanicError{err.Error(), inner.Value, inner.Stack}
 	} else if !errors.As(err, &p) {
 		return ""

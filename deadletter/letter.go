@@ -18,9 +18,9 @@ type Letter struct {
 	// Version of this form: 1.
 	Version int `json:"weir_letter"`
 	// ID identifies the letter in a destination: the application, stream, shard and position, as
-	// [ID] puts them together. A record that the application gives up again, because its worker
-	// ended before that was saved, has the same ID. The ID of a letter that an earlier version
-	// put has no application.
+	// [ID] puts them together. If the application gives the record up again, because its worker
+	// ended before progress was saved, the letter has the same ID. The ID of a letter that an
+	// earlier version put has no application.
 	ID             string `json:"id"`
 	Stream         string `json:"stream"`
 	Shard          string `json:"shard"`
@@ -49,9 +49,10 @@ type Letter struct {
 	Together int `json:"together"`
 }
 
-// ID returns the ID of the letter of a record that an application gave up. record is what
-// weir.Record.ID returns. The application comes first, with "%25" for a percent sign and "%2F" for
-// a slash, and then a slash and the record. ID returns record alone if app is empty.
+// ID returns the ID of the letter of a record that an application gave up. record is the ID of the
+// record, from weir.Record.ID. The result is the application, a slash and the record. In the
+// application, "%25" stands for a percent sign and "%2F" for a slash. ID returns record alone if
+// app is empty.
 func ID(app, record string) string {
 	if app == "" {
 		return record

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// A name with dots in a payload, such as a.b, is the field b of the object a. Such a name can stand
-// before or after the object a, and a can be an array of objects that each have the field then. So
-// the first walk through a payload ignores names with dots, and reports whether one leads to a
-// field of the patterns. Only then a second walk handles, in each object, the names with dots
-// first. Their results are the states that the other names start from.
+// A name with dots in a payload, such as a.b, is the field b of the object a. It can stand before
+// or after the object a. If a is an array of objects, each of them has the field. So the first walk
+// through a payload ignores names with dots, and reports whether one leads to a field of the
+// patterns. Only then a second walk handles, in each object, the names with dots first. Their
+// results are the states that the other names start from.
 
 // hit is a value of a payload whose name leads to a node.
 type hit struct {

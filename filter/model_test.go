@@ -162,23 +162,23 @@ func objects(v any) (all []map[string]any) {
 	return all
 }
 
-// overlay is what dotted names add to a field: fields, as those of objects, and other values. Its
-// object is pending until it is combined with one of an array or a nested one.
+// overlay holds the values that dotted names give a field, and the fields that they add to its
+// object. This object is pending until it is combined with a nested object or with one of an array.
 type overlay struct {
 	values  []added
 	fields  map[string]*overlay
 	pending bool
 }
 
-// added is a scalar or an array. The objects of an array have the fields that dotted names of the
-// same object, or of one around it, add.
+// added is a scalar or an array. The objects of an array also have the fields that dotted names
+// add, in the same object or in one around it.
 type added struct {
 	v      any
 	bound  bool
 	fields map[string]*overlay
 }
 
-// with returns the overlays of an object's fields, with those of its own dotted names.
+// with adds the dotted names of an object to the overlays of its fields, and returns the result.
 func with(o map[string]any, over map[string]*overlay) map[string]*overlay {
 	all := (&overlay{fields: over}).clone().fields
 	if all == nil {
@@ -402,7 +402,7 @@ func modelDouble(x json.Number) bool {
 		mantissa, _, _ := strings.Cut(strings.ToLower(x.String()), "e")
 		return !strings.ContainsAny(mantissa, "123456789")
 	}
-	if len(x) > 1000 { // which big.Rat would take long for
+	if len(x) > 1000 { // big.Rat would take too long
 		return !strings.ContainsAny(x.String(), "123456789") || len(strings.Trim(x.String(), "-0.")) <= 17
 	}
 	a, _ := new(big.Rat).SetString(x.String())

@@ -20,7 +20,7 @@ type node struct {
 	begin, below, end int // of the states: its own, those of its children, after both
 
 	// pending is a state of a node with children. It is 1 if names with dots gave the node fields,
-	// and no object of its own was settled with them yet.
+	// and no nested object was combined with them yet.
 	pending int
 }
 

@@ -22,7 +22,7 @@ type machine struct {
 	slots   []int  // the last hit of each node
 }
 
-// What a machine keeps for the next payload at most: bytes of each kind, and hits.
+// These bound the memory that a machine keeps for the next payload: bytes of each kind, and hits.
 const (
 	keepScratch = 64 << 10
 	keepHits    = 4 << 10

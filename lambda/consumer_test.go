@@ -49,7 +49,7 @@ func worker(t *testing.T, srv *kinesistest.Server, store lease.Store, run func(c
 	go func() { done <- run(ctx, c) }()
 	return func() {
 		cancel()
-		// A worker whose session was ended meanwhile cannot save what it did.
+		// A worker whose session was ended meanwhile cannot save its progress.
 		if err := <-done; err != nil && !errors.Is(err, weir.ErrNotSaved) {
 			t.Error(err)
 		}

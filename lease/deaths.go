@@ -32,7 +32,8 @@ type Deaths struct {
 	Given uint64
 	// Record is the position after the record that was tried last, zero before one was.
 	Record shard.Position
-	// Beyond says which records after At are done, with keys handled in parallel; "" when none is,
+	// Beyond says which records after At are done, with keys handled in parallel, or which records
+	// before At were given up because they killed their workers, with a sink; "" when none is,
 	// or nobody knows. Workers write and read it; at most [Deaths.RoomBeyond] of [a-zA-Z0-9_-]. It
 	// is no death, but true for as long as deaths count: until the position is written by anybody.
 	Beyond string

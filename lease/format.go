@@ -10,7 +10,7 @@ import (
 // state in a form that others cannot work with has a higher number, and writes the number first.
 const Format = 1
 
-// ErrFormat is wrapped by errors about stored state of a newer [Format]. They wrap [ErrSetup] too.
+// ErrFormat is wrapped by errors about stored state of a newer [Format]. They also wrap [ErrSetup].
 // A worker that receives one stops.
 var ErrFormat = errors.New("lease: the stored state has a newer format")
 
@@ -23,8 +23,8 @@ func CheckFormat(format uint64) error {
 	return NewerFormat(fmt.Sprintf("it has format %d, and this program knows formats up to %d", format, Format))
 }
 
-// NewerFormat returns the error of [CheckFormat] for a store that has numbers of its own, which
-// text states.
+// NewerFormat returns the error of [CheckFormat] for a store with another numbering. text states
+// the numbers.
 func NewerFormat(text string) error {
-	return fmt.Errorf("%w: %w: %s. A newer version of weir has changed it: replace this program by one of that version", ErrSetup, ErrFormat, text)
+	return fmt.Errorf("%w: %w: %s. A newer version of weir has changed it: replace this program with that version", ErrSetup, ErrFormat, text)
 }

@@ -117,8 +117,8 @@ type Worker struct {
 	// Times are those that the session's first beat reported, zero when it did not. They are for
 	// people and their tools: a leader judges by its own.
 	Times Times
-	// Streams are the streams that the worker reads, as of its last beat. [Plan] gives it shards of
-	// no other. The zero value means that it did not say.
+	// Streams are the streams that the worker reads, as of its last beat. [Plan] gives it no shards
+	// of other streams. The zero value means that the worker did not report them.
 	Streams Streams
 	// Troubles are what the last beat said, nil when all goes well.
 	Troubles []Trouble

@@ -35,9 +35,9 @@ const defaultMovesInFlight = 256
 // not: its share is at most what it has. It keeps that until it gives it back itself. When all are
 // cut off they are equally bad, and it makes no difference.
 //
-// A session gets leases only of streams that it reads ([Worker.Streams]). One that did not say what
-// it reads keeps what it has, and otherwise gets leases only of streams that the leader reads
-// (f.Streams). The leases of a stream that no active session reads are in nobody's share. An owner
+// A session gets leases only of streams that it reads ([Worker.Streams]). A session that did not
+// report its streams keeps its leases, and otherwise gets leases only of streams that the leader
+// reads (f.Streams). The leases of a stream that no active session reads are in no share. An owner
 // hands them to [Nobody], unless it is leaving and reads them.
 //
 // Nobody is to hold the leases of paused streams (v.Paused): they are not given out, owners are
@@ -138,10 +138,10 @@ type holder struct {
 	streams  Streams
 
 	// in a part of a plan, see split
-	may       byte // what it may do with the leases of the part
+	may       byte // mayRead, mayKeep or mayNot, for the leases of the part
 	elsewhere bool // it is leaving only because it does not read these streams
 	outside   int  // leases of other parts that it holds, or is about to get
-	beyond    int  // of those, the ones that count in no share
+	beyond    int  // leases in outside that count in no share
 	base      int  // its shares of the parts before
 	leaves    int  // leases that it is to give up, and that have no heir yet
 	took      int  // leases that this plan gives it
@@ -357,8 +357,8 @@ func (p *planner) count(e *entry, f Facts) {
 	}
 }
 
-// retire decides what takes a lease from its owner that no session is to hold. why is the reason
-// for an owner that lives.
+// retire decides how a lease that no session may hold is taken from its owner. why is the reason if
+// the owner lives.
 func (p *planner) retire(e *entry, owner *holder, f Facts, why reason) {
 	switch {
 	case e.Owner != "" && (owner == nil || owner.standing == over):

@@ -9,11 +9,11 @@ import (
 // # Streams
 //
 // Sessions may read different streams ([Worker.Streams]). A plan then has parts: the streams that
-// the same sessions read are one part. Each part is planned like an application of its own, by a
+// the same sessions read are one part. Each part is planned like a separate application, by a
 // planner with its own copies of the holders. Parts with few readers come first, and a later part
 // takes into account what its sessions get of the parts before it.
 
-// What an active session may do with the leases of a stream.
+// These constants say how an active session may treat the leases of a stream.
 const (
 	mayRead = 'r' // get them
 	mayKeep = 'k' // keep those that it has: it did not say what it reads
@@ -43,7 +43,8 @@ func (n nameSet) has(stream string) bool {
 	return n.names[stream] && stream != ""
 }
 
-// leaderStreams are what sessions that did not say it may get: what the leader reads.
+// leaderStreams returns the streams that the leader reads. A session that did not report its
+// streams may get these.
 func leaderStreams(v View, f Facts) Streams {
 	if f.Streams.Known() {
 		return f.Streams
@@ -183,8 +184,8 @@ func (p *planner) setShares() {
 	for _, h := range p.active {
 		h.share = 0
 	}
-	// One lease after the other, each to the session that then has least for its weight, with what
-	// it has of the parts before. Among equal ones it stays where it is.
+	// Each lease in turn goes to the session that then has the least for its weight, counting the
+	// parts before. Among equal sessions it stays with its owner.
 	for range p.withWork {
 		var best *holder
 		for _, h := range p.active {

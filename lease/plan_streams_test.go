@@ -90,7 +90,8 @@ func TestPlanGivesNoWorkerAStreamThatItDoesNotRead(t *testing.T) {
 				return // room is kept for it until it is acknowledged or ripe
 			}
 		}
-		// What can be read is read, and no worker keeps what it said that it does not read.
+		// Every stream that a worker reads is read, and no worker keeps a stream that it reported
+		// not to read.
 		waiting := lease.Waiting(m.view(nil).Leases, m.facts.Gone)
 		held := m.counts()
 		for _, l := range m.leases {

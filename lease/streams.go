@@ -104,8 +104,8 @@ func (s Streams) has(name string, listed bool) bool {
 	return false
 }
 
-// Names returns the names in sorted order. all is false if the worker did not say, or if there were
-// so many that only their hashes are stored.
+// Names returns the names in sorted order. all is false if the worker did not report them, or if
+// there are too many and only their hashes are stored.
 func (s Streams) Names() (names []string, all bool) {
 	list, all := strings.CutPrefix(string(s), streamNames)
 	if !all || list == "" {
@@ -122,7 +122,7 @@ func (s Streams) Same(other Streams) bool {
 	return !s.Known() || !other.Known() || s.unmarked() == other.unmarked()
 }
 
-// unmarked is s without what it says of listings.
+// unmarked returns s without the marks of listings.
 func (s Streams) unmarked() Streams { return Streams(strings.ReplaceAll(string(s), listedMark, "")) }
 
 // clipStreams returns s if stores can keep it, and otherwise the zero Streams.
@@ -156,6 +156,42 @@ func Unread(v View) []string {
 	return unread
 }
 
+// Withheld returns, sorted, the streams with leases that no worker gets because of a rolling
+// upgrade: no live worker says that it reads the stream, and the leader gives nothing of it to
+// workers of an older version, which do not say what they read.
+func Withheld(v View) []string {
+	older, leads := false, false
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		if w.Ended {
+			continue
+		}
+		older = older || !w.Leaving && !w.Streams.Known()
+		leads = leads || w.Session == v.Leader.Session && w.Streams.Known()
+	}
+	if !older || !leads {
+		return nil
+	}
+	reads := func(stream string) bool {
+		return slices.ContainsFunc(v.Workers, func(w Worker) bool { return !w.Ended && w.Streams.Has(stream) })
+	}
+	open := map[Key]bool{}
+	for i := range v.Leases {
+		open[v.Leases[i].Key] = !v.Leases[i].Finished()
+	}
+	var withheld []string
+	for i := range v.Leases {
+		l := &v.Leases[i]
+		waits := slices.ContainsFunc(l.Parents, func(id string) bool { return open[Key{Stream: l.Stream, Shard: id}] })
+		if l.Owner != "" || l.Finished() || waits || slices.Contains(v.Paused, l.Stream) || slices.Contains(withheld, l.Stream) || reads(l.Stream) {
+			continue
+		}
+		withheld = append(withheld, l.Stream)
+	}
+	slices.Sort(withheld)
+	return withheld
+}
+
 // StreamsDiffer reports whether two live workers of a view read different streams.
 func StreamsDiffer(v View) bool {
 	var first Streams
@@ -173,7 +209,8 @@ func StreamsDiffer(v View) bool {
 }
 
 // DescribeStreams returns sentences for people about a view whose live workers read different
-// streams, and about streams with leases that no live worker reads. It returns none if all is well.
+// streams, and about streams whose leases no live worker reads or gets. It returns none if all is
+// well.
 func DescribeStreams(v View) (sentences []string) {
 	if StreamsDiffer(v) {
 		var each []string
@@ -188,12 +225,16 @@ func DescribeStreams(v View) (sentences []string) {
 		slices.Sort(each)
 		more := ""
 		if len(each) > 4 {
-			each, more = each[:4], "; others read others"
+			each, more = each[:4], "; more workers read other streams"
 		}
-		sentences = append(sentences, "workers read different streams, and each gets shards of its own only: "+strings.Join(each, "; ")+more)
+		sentences = append(sentences, "workers read different streams, and each gets only shards of its own streams: "+strings.Join(each, "; ")+more)
+	}
+	for _, name := range Withheld(v) {
+		sentences = append(sentences, "no worker that says which streams it reads reads the stream "+name+
+			", and workers of an older version get no more of its shards; replace them with workers of this version")
 	}
 	for _, name := range Unread(v) {
-		sentences = append(sentences, "no live worker reads the stream "+name+", of which the application has leases")
+		sentences = append(sentences, "the application has leases for the stream "+name+", and no live worker reads it")
 	}
 	return sentences
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weir-go/weir/shard"
 )
 
 func TestStreamsText(t *testing.T) {
@@ -65,19 +67,31 @@ func TestDescribeStreams(t *testing.T) {
 	orders, logs := StreamsOf([]string{"orders"}, nil), StreamsOf([]string{"logs"}, func(string) bool { return true })
 	worker := func(name string, s Streams) Worker { return Worker{Session: name + "-1", Name: name, Streams: s} }
 	leases := []Lease{{Key: Key{"orders", "1"}}, {Key: Key{"logs", "1"}}, {Key: Key{"gone", "1"}}, {Key: Key{"gone", "2"}}}
-	const gone = "no live worker reads the stream gone, of which the application has leases"
+	const gone = "the application has leases for the stream gone, and no live worker reads it"
 	ended := worker("cid", logs)
 	ended.Ended = true
+	led := func(by string, v View) View { v.Leader.Session = by + "-1"; return v }
+	withheld := func(name string) string {
+		return "no worker that says which streams it reads reads the stream " + name + ", and workers of an older version get no more of its shards; replace them with workers of this version"
+	}
+	held, child, over := Lease{Key: Key{"logs", "1"}, Owner: "old-1"}, Lease{Key: Key{"logs", "2"}}, Lease{Key: Key{"logs", "1"}, Position: shard.End}
+	child.Parents = []string{"1"}
+	mixed := []Worker{worker("ann", orders), worker("old", "")}
 	for name, c := range map[string]struct {
 		view View
 		want []string
 	}{
-		"all is well":               {View{Workers: []Worker{worker("ann", orders), worker("bob", orders)}, Leases: leases[:1]}, nil},
-		"a worker that has ended":   {View{Workers: []Worker{worker("ann", orders), ended}, Leases: leases[:1]}, nil},
-		"a worker that did not say": {View{Workers: []Worker{worker("ann", orders), worker("old", "")}, Leases: leases}, nil},
-		"no worker":                 {View{Leases: leases}, nil},
+		"a newer worker leads an older one": {led("ann", View{Workers: mixed, Leases: leases}), []string{withheld("gone"), withheld("logs")}},
+		"an older worker leads":             {led("old", View{Workers: mixed, Leases: leases}), nil},
+		"the older worker keeps its shards": {led("ann", View{Workers: mixed, Leases: []Lease{leases[0], held, child}}), nil},
+		"… and does not get their children": {led("ann", View{Workers: mixed, Leases: []Lease{leases[0], over, child}}), []string{withheld("logs")}},
+		"the stream is paused":              {led("ann", View{Workers: mixed, Leases: leases[:2], Paused: []string{"logs"}}), nil},
+		"all is well":                       {View{Workers: []Worker{worker("ann", orders), worker("bob", orders)}, Leases: leases[:1]}, nil},
+		"a worker that has ended":           {View{Workers: []Worker{worker("ann", orders), ended}, Leases: leases[:1]}, nil},
+		"a worker that did not say":         {View{Workers: []Worker{worker("ann", orders), worker("old", "")}, Leases: leases}, nil},
+		"no worker":                         {View{Leases: leases}, nil},
 		"workers differ": {View{Workers: []Worker{worker("bob", logs), worker("ann", orders)}, Leases: leases},
-			[]string{"workers read different streams, and each gets shards of its own only: ann reads orders; bob reads logs", gone}},
+			[]string{"workers read different streams, and each gets only shards of its own streams: ann reads orders; bob reads logs", gone}},
 	} {
 		if got := DescribeStreams(c.view); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -259,7 +259,7 @@ func TestTheHandlerIsForReadingAndAnswersToNoNamesOverLoopback(t *testing.T) {
 	}
 }
 
-// weir_build_info has the worker's name also where weir.New would have chosen it.
+// weir_build_info has the worker's name also if Options.Worker is empty.
 func TestTheDefaultWorkerIsNamed(t *testing.T) {
 	t.Parallel()
 	options := weir.Options{App: "a"}

@@ -319,7 +319,7 @@ fetch_releases() {
 				rm -rf "${deps:?}/$folder"
 				mv "$deps/$folder.$$" "$deps/$folder"
 			else
-				echo "fetch-servers: $package is not to be had, its tests are skipped: $said" >&2
+				echo "fetch-servers: $package is not available, so its tests are skipped: $said" >&2
 				rm -rf "$deps/$folder.$$" "${deps:?}/$folder"
 				mkdir -p "$deps/$folder"
 				echo "$said" >"$deps/$folder/.missing"

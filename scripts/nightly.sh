@@ -2,7 +2,7 @@
 # Runs the complete proof in stages and keeps the outcome of each in internal/proof/NIGHTLY.md.
 #
 #   scripts/nightly.sh              the stages that have no good row for this commit, so that a run
-#                                   that was stopped goes on where it ended
+#                                   that was stopped continues
 #   scripts/nightly.sh STAGE...     these stages
 #   scripts/nightly.sh --list       prints the stages with the make targets that they run
 #

@@ -254,7 +254,7 @@ func (o *consumeOptions) run(ctx context.Context, t terminal, url storeURL, from
 	return ended(t, store, to.run(ctx, consumer))
 }
 
-// ended is the error of a command whose worker has returned err.
+// ended returns the error of a command whose worker has returned err.
 func ended(t terminal, store openStore, err error) error {
 	broken := notKept(err)
 	if errors.Is(err, syscall.EPIPE) {
@@ -267,8 +267,8 @@ func ended(t terminal, store openStore, err error) error {
 	return store.trouble(err)
 }
 
-// notKept returns err in its own words if it says that the worker could not save its progress or
-// give its shards back, and else nil.
+// notKept returns an error with the plain text of err if the worker could not save its progress or
+// give its shards back, and otherwise nil.
 func notKept(err error) error {
 	if errors.Is(err, weir.ErrNotSaved) || errors.Is(err, weir.ErrNotReleased) {
 		return plainError{strings.TrimPrefix(ourPackages.Replace(oneLine(err.Error())), "weir: "), err}

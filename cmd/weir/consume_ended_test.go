@@ -11,7 +11,7 @@ import (
 	"github.com/weir-go/weir"
 )
 
-// What consume returns, and so exits with 1 for, when its worker has ended.
+// TestEnded checks the error that consume returns, with exit code 1, when its worker has ended.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	notSaved := fmt.Errorf("weir: application a: %w: %w", weir.ErrNotSaved, syscall.ECONNREFUSED)
@@ -19,7 +19,7 @@ func TestEnded(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		err  error
-		want string // what its sentence begins with; "" for no error
+		want string // how the error begins; "" for no error
 	}{
 		{"all was kept", nil, ""},
 		{"progress was not saved", notSaved, "application a: "},

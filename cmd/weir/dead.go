@@ -70,8 +70,8 @@ func (l *letterFlags) register(cmd *cobra.Command, states string) {
 	mustComplete(cmd, "state", "kept\tnothing was done about it yet", "begun\thandling it was interrupted", "done\tit was handled again", "dropped\ta person dropped it")
 }
 
-// registerLetterApp registers --app. It does not take the place of another filter: retry and drop
-// still need one, or --all.
+// registerLetterApp registers --app. It alone is not enough for retry and drop: they still need
+// another filter, or --all.
 func registerLetterApp(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "app", "", "letters of this application only, by `NAME`; retry and drop need it where there are several")
 }
@@ -154,8 +154,9 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 	return narrowed, nil
 }
 
-// chosen returns the letters that the flags choose. It reports what cannot be read, and counts it.
-// With one, it refuses letters of several applications unless --app chooses one of them.
+// chosen returns the letters that the flags choose. It reports and counts the letters that it
+// cannot read. If one is set, it refuses letters of several applications unless --app chooses an
+// application.
 func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetters, one bool) (items []deadletter.Item, unread int, err error) {
 	known, apps := map[string]bool{}, map[string]bool{}
 	for i, err := range letters.box.Items(ctx) {
@@ -190,7 +191,7 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 	return items, unread, nil
 }
 
-// severalApps is the error of a command that changes letters of one application only.
+// severalApps returns the error of a command that changes letters of one application only.
 func severalApps(place letterPlace, apps map[string]bool) error {
 	var names []string
 	for _, app := range slices.Sorted(maps.Keys(apps)) {
@@ -315,7 +316,7 @@ one of several applications that gave the record up.`,
 			if err != nil {
 				return err
 			}
-			if len(items) > 1 { // of one record, which was named
+			if len(items) > 1 { // of the one record that was named
 				apps := map[string]bool{}
 				for _, i := range items {
 					apps[i.App] = true

@@ -36,14 +36,14 @@ type workerInfo struct {
 	Session string  `json:"session"`
 	State   string  `json:"state"` // beating, silent, unknown, leaving, ended
 	Leader  bool    `json:"leader"`
-	Drain   bool    `json:"drain,omitempty"` // an operator wants it emptied
+	Drain   bool    `json:"drain,omitempty"` // an operator drains it
 	Leases  int     `json:"leases"`
-	Load    int64   `json:"load_bytes_per_s"` // of the leases it holds, about
+	Load    int64   `json:"load_bytes_per_s"` // of the leases it holds, estimated
 	Weight  float64 `json:"weight"`
 	Max     int     `json:"max_leases,omitempty"`
-	// not there if it did not say, or if there are very many
+	// absent if it did not report them, or if there are very many
 	Streams   []string `json:"streams,omitempty"`
-	timesInfo          // the defaults if it did not say them
+	timesInfo          // the defaults if it did not report them
 
 	Troubles []troubleInfo `json:"troubles,omitempty"` // what it says is not going well
 }

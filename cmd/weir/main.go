@@ -42,7 +42,7 @@ func main() {
 	restore := rememberTerminal()
 	go heedSignals(requests, func() {
 		if !quiet {
-			t.note("stopping in order; once more, a second from now, to stop at once")
+			t.note("stopping in order; a signal after one second stops at once")
 		}
 		cancel(errInterrupted)
 	}, func(s os.Signal) {

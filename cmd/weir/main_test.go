@@ -53,8 +53,8 @@ func TestMain(m *testing.M) {
 	os.Exit(leaktest.Run(m))
 }
 
-// leastParallel is how many parallel tests run at the same time at least. They wait for processes
-// and for servers that never answer, so that they need little of the processors.
+// leastParallel is the least number of tests that run in parallel. They mostly wait for processes
+// and for servers that never answer, so they use little processor time.
 const leastParallel = 8
 
 // overlap raises the number of parallel tests to leastParallel, unless -test.parallel is given.

@@ -26,7 +26,7 @@ func heedSignals(signals <-chan os.Signal, stop func(), atOnce func(os.Signal)) 
 	}
 }
 
-// exitCode is that of a process which a signal ended at once, as shells report it.
+// exitCode returns the code that shells report for a process that a signal ended.
 func exitCode(s os.Signal) int {
 	if s == syscall.SIGTERM {
 		return 143

@@ -20,8 +20,8 @@ import (
 )
 
 // A worker stops in order however the signal comes: from timeout(1), which sends it to its child
-// and to the child's group, from a shell, from a parent that forwards what its group got already,
-// and as PID 1 of a container.
+// and to the child's group, from a shell, from a parent that forwards a signal that its group
+// already got, and as PID 1 of a container.
 func TestConsumeStopsInOrderHoweverItIsWrapped(t *testing.T) {
 	longform.Only(t)
 	const forwards = `trap 'kill -TERM $child; sleep 0.02; kill -TERM $child' TERM INT
@@ -33,8 +33,8 @@ wait $child`
 		name string
 		wrap []string // before the command
 		code int
-		send func(p *os.Process) error // nil where the wrapper does it
-		of   string                    // what has to be there, "" for nothing
+		send func(p *os.Process) error // nil if the wrapper sends the signal
+		of   string                    // a program that must be installed, "" for none
 	}{
 		{name: "plain timeout", wrap: []string{"timeout", "3"}, code: 124, of: "timeout"},
 		{name: "timeout that keeps the status", wrap: []string{"timeout", "--preserve-status", "3"}, of: "timeout"},

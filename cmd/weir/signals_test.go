@@ -20,8 +20,8 @@ func TestHeedSignals(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sent []at
-		stop time.Duration // when the stop began, negative for not at all
-		code int           // of the end at once, 0 for none
+		stop time.Duration // when the stop began, negative if it did not
+		code int           // exit code of an immediate end, 0 for none
 		when time.Duration
 	}{
 		{"no signal", nil, -1, 0, 0},
@@ -64,7 +64,7 @@ func TestHeedSignals(t *testing.T) {
 	}
 }
 
-// Every signal of main goes through the helper, whatever the command.
+// Only main.go receives signals, for every command.
 func TestOnlyOneFileListensToSignals(t *testing.T) {
 	t.Parallel()
 	if found := filesWith(t, "signal.Notify", "signal.NotifyContext"); !slices.Equal(found, []string{"main.go"}) {
@@ -72,8 +72,8 @@ func TestOnlyOneFileListensToSignals(t *testing.T) {
 	}
 }
 
-// filesWith returns the files of the command, tests and programs below internal aside, that have
-// one of the texts.
+// filesWith returns the files of the command that contain one of the texts. It skips tests and the
+// packages below internal.
 func filesWith(t *testing.T, texts ...string) (found []string) {
 	t.Helper()
 	names, err := filepath.Glob("*.go")

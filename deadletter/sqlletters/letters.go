@@ -170,8 +170,8 @@ func (b *Box) exec(ctx context.Context, what, statement string, args ...any) (ro
 	}
 }
 
-// collided reports whether an error is one that databases end a statement with when it would wait
-// for another that waits for it.
+// collided reports whether a database ended a statement because of a deadlock or a conflict with
+// another one.
 func collided(err error) bool {
 	for _, text := range []string{"SQLSTATE 40P01", "SQLSTATE 40001", "Error 1213"} {
 		if strings.Contains(err.Error(), text) {

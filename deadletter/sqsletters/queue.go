@@ -190,8 +190,8 @@ func allowed(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte("\uFFFF"), []byte(`\uffff`))
 }
 
-// groupOf returns the message group of a letter. Each application has groups of its own, so that
-// the letters of one never wait for those of another.
+// groupOf returns the message group of a letter. Applications share no groups, so the letters of
+// one never wait for those of another.
 func groupOf(l *deadletter.Letter) string {
 	parts := []string{l.Stream, l.Shard, l.PartitionKey}
 	if l.App != "" {

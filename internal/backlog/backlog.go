@@ -83,10 +83,10 @@ const Unknown time.Duration = -1
 // Lags are how far a shard is behind the tip of the stream, each [Unknown] when that is not known.
 type Lags struct{ Read, Handled, Saved time.Duration }
 
-// Now are the lags of a shard whose reading stands as r. What the last answer said grows while no
-// other comes. While reads fail before the first answer, the lag is at least the time for which
-// they have failed. undone and unsaved are when the oldest record arrived that is not handled, or
-// whose progress is not saved; zero when there is none.
+// Now returns the lags of a shard with the reading status r. The lag in the last answer grows until
+// the next one. If reads fail before the first answer, the lag is at least the time for which they
+// have failed. undone and unsaved are the arrival times of the oldest record that is not handled,
+// and of the oldest one whose progress is not saved; zero if there is no such record.
 func Now(r source.Status, undone, unsaved, now time.Time) Lags {
 	lags := Lags{Unknown, Unknown, Unknown}
 	if r.Behind >= 0 {

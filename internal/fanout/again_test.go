@@ -75,7 +75,7 @@ func TestFanOutForgetsTroubles(t *testing.T) {
 	}
 }
 
-// A shard that is polled for the second time is polled from where it has come to.
+// When a shard is polled for the second time, polling begins at its current position.
 func TestFanOutFallsBackAgain(t *testing.T) {
 	fanOut(t, kinesistest.Config{}, func(t *testing.T, p *fanned) {
 		p.faulty(-1, refusal("AccessDeniedException"))

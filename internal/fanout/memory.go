@@ -48,8 +48,8 @@ var errCrowded = errors.New("other shards' records leave no memory for an event"
 // memoryPatience is how long memory is waited for before something else is tried.
 const memoryPatience = 2 * memory.OverKept
 
-// pageMemory is the memory of the pages of a shard that is polled meanwhile: what was waited for
-// before the read, and then what there is.
+// pageMemory supplies the memory of pages while a shard is polled: first the bytes that were taken
+// before the read, then free bytes.
 type pageMemory struct {
 	share   *memory.Share
 	granted int // bytes that were taken before
@@ -80,7 +80,7 @@ func (m *pageMemory) TakeExcess(n int) { m.share.TakeExcess(n) }
 // Give gives back.
 func (m *pageMemory) Give(n int) { m.share.Give(n) }
 
-// done gives back what was waited for and not needed.
+// done gives back the bytes that were taken before the read and not needed.
 func (m *pageMemory) done() {
 	m.share.Give(m.granted)
 	m.granted = 0
@@ -88,7 +88,7 @@ func (m *pageMemory) done() {
 }
 
 // waitInLine waits for the memory of one record, without a connection, if the last read by polling
-// lacked that.
+// lacked it.
 func (f *Reader) waitInLine(ctx context.Context, m *pageMemory) error {
 	n := f.Poll.Needs()
 	if n == 0 {

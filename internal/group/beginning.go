@@ -100,8 +100,8 @@ func pinned(start shard.Position) bool {
 	return start.Kind() == shard.Tip || start.Kind() == shard.Time
 }
 
-// begins returns the beginnings of the streams whose start depends on when it is first listed. For
-// streams that others list, that is not known here, and it counts as if it did.
+// begins returns the beginnings of the streams whose start depends on the time of the first
+// listing. That includes streams that others list, because this worker does not know it for them.
 func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string]*beginning {
 	others := false
 	for name := range s.known {
@@ -119,10 +119,9 @@ func (s *listings) begins(leases []lease.Lease, start shard.Position) map[string
 	return all
 }
 
-// unlisted adds to the paused streams those that have not begun and whose leases may not all be
-// there yet. As long as no session reads them, where they are to begin shows in the leases that
-// there are. A stream is complete when this leader, or another worker that reads it, has listed its
-// shards and seen all of their leases.
+// unlisted adds to the paused streams those that have not begun and may still lack leases. Until a
+// session reads such a stream, its existing leases show where it begins. A stream is complete when
+// this leader, or another worker that reads it, has listed its shards and seen all of their leases.
 func (s *listings) unlisted(paused []string, workers []lease.Worker) []string {
 	all := paused
 	for name := range s.beginnings {

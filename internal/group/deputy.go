@@ -31,8 +31,8 @@ type deputy struct {
 	rounds   int
 }
 
-// listedStreams are the streams that a worker has listed, as leader or as deputy, and of which it
-// has seen all leases. Safe for concurrent use.
+// listedStreams holds the streams that a worker has listed, as leader or as deputy, and whose
+// leases it has seen completely. Safe for concurrent use.
 type listedStreams struct {
 	changes atomic.Int64
 	names   atomic.Pointer[map[string]bool] // the maps are not changed
@@ -51,7 +51,8 @@ func (s *listedStreams) has(name string) bool {
 	return names != nil && (*names)[name]
 }
 
-// deputize starts, ends or replaces the worker's deputy, by which streams the leader lists.
+// deputize starts, ends or replaces the worker's deputy, depending on which streams the leader
+// lists.
 func (w *worker) deputize(leader lease.Leader, now time.Time) {
 	if w.names == nil || leader.Session == "" {
 		return // another leader comes first
@@ -79,7 +80,8 @@ func (w *worker) deputize(leader lease.Leader, now time.Time) {
 }
 
 // unlistedFor returns the streams of names that a worker has to list itself. A leader that reads a
-// stream gets some time to list it. since holds since when it has not; it is updated.
+// stream gets some time to list it. since holds the time from which the leader was not listing a
+// stream; unlistedFor updates it.
 func unlistedFor(names []string, leader lease.Streams, since map[string]time.Time, now time.Time, patience time.Duration) (missing []string) {
 	for _, name := range names {
 		if leader.Listed(name) {
@@ -212,9 +214,9 @@ func (s *listings) complete(interval time.Duration) map[string]bool {
 	return all
 }
 
-// departed returns finished leases for parents that have left their stream and that shards wait
-// for. A leader knows such parents from its own listings ([lease.Facts].Gone), and a deputy's
-// streams are not among them.
+// departed returns actions that create finished leases for parents that have left their stream
+// while children wait for them. A leader knows such parents from its own listings
+// ([lease.Facts].Gone), which do not cover the streams of a deputy.
 func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	if len(s.gone) == 0 {
 		return nil
@@ -233,10 +235,9 @@ func (s *listings) departed(leases []lease.Lease) (actions []lease.Action) {
 	return actions
 }
 
-// atOnce makes the actions of [Renew] ones that need no second look: a lease is taken from its
-// owner and replaced in one call, because the leader could give it away between two calls. The new
-// lease keeps the owner as revoked, so no session gets it before the owner cannot trust it any
-// more.
+// atOnce changes the actions of [Renew] so that a single call takes a lease from its owner and
+// replaces it. Between two calls the leader could give it away. The new lease names the owner as
+// revoked, so no session gets it until the owner can no longer trust it.
 func atOnce(renewed []lease.Action, existing []lease.Lease, listing Listing) (actions []lease.Action) {
 	for _, a := range renewed {
 		actions = append(actions, a)

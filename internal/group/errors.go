@@ -21,7 +21,7 @@ var (
 	ErrNotReleased = errors.New("weir: leases were not released")
 )
 
-// StopError is an error of [Run] that stopped without the store having taken in its last report.
+// StopError is the error of [Run] if it stopped and the store did not accept its last report.
 type StopError struct {
 	App      string
 	Failover time.Duration // after which others take the leases over
@@ -33,15 +33,15 @@ type StopError struct {
 func (e *StopError) Error() string {
 	var said []string
 	if len(e.Unsaved) > 0 {
-		said = append(said, "progress was not saved of "+some(e.Unsaved)+", whose last records are handled again")
+		said = append(said, "the progress of "+some(e.Unsaved)+" was not saved, and the last records there are handled again")
 	}
 	if len(e.Held) > 0 {
-		said = append(said, fmt.Sprintf("leases were not released of %s, which other workers take over after %v", some(e.Held), e.Failover))
+		said = append(said, fmt.Sprintf("the leases of %s were not released, and other workers take them over after %v", some(e.Held), e.Failover))
 	}
 	return fmt.Sprintf("weir: application %s: the worker stopped without the store: %s: %v", e.App, strings.Join(said, "; "), e.Err)
 }
 
-// Unwrap returns the sentinels that hold, and the store's error.
+// Unwrap returns the sentinels that apply, and the store's error.
 func (e *StopError) Unwrap() (all []error) {
 	if len(e.Unsaved) > 0 {
 		all = append(all, ErrNotSaved)
@@ -65,8 +65,8 @@ func some(keys []lease.Key) string {
 	return strings.Join(names, ", ")
 }
 
-// stopError returns the error of a stop that ended with err of the store; nil if it kept what Run
-// promises.
+// stopError returns the error of a stop whose last call of the store failed with err, or nil if Run
+// kept its promises.
 func (w *worker) stopError(unsaved, held []lease.Key, err error) error {
 	if len(unsaved) == 0 && len(held) == 0 {
 		return nil

@@ -32,9 +32,9 @@ type Config struct {
 	Stop      time.Duration // how long readers may take to return when Run stops
 
 	Streams []string
-	// Named returns the streams of now, in place of Streams, and must not block. The slice is
-	// sorted and not changed. A worker reads no other streams. Without Named, nil Streams stand for
-	// all.
+	// Named returns the current streams, in place of Streams, and must not block. The slice is
+	// sorted and never changed. A worker reads no other streams. If Named is nil, nil Streams stand
+	// for all.
 	Named        func() []string
 	Start        shard.Position // for streams the application has not seen
 	ListInterval time.Duration

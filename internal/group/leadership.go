@@ -38,10 +38,11 @@ type leadership struct {
 	settled  bool   // the last plan found nothing to do
 	planned  roster // what it was made for, beside the leases
 	results  *listedStreams
-	names    []string      // the streams that it reads, and
-	own      lease.Streams // as a plan takes them
+	names    []string      // the streams that it reads
+	own      lease.Streams // the same, as a plan takes them
 	differ   bool          // live workers read different streams
 	unread   []string      // streams with leases that no live worker reads
+	withheld []string      // streams with leases that no worker gets, see [lease.Withheld]
 }
 
 // look makes the leadership look at the store at once. Safe for concurrent use, as are the next
@@ -220,7 +221,7 @@ func (l *leadership) step(ctx context.Context) (next time.Duration, leads bool) 
 	var actions []lease.Action
 	if !l.settled || facts.Any() || !l.planned.is(view) || l.planned.streams != facts.Streams {
 		actions = l.streams.actions(view, facts, l.cfg)
-		view.Paused = l.streams.unlisted(paused, view.Workers) // of some it has just seen all leases
+		view.Paused = l.streams.unlisted(paused, view.Workers) // the view may complete some
 		l.planned = rosterOf(view)
 		l.planned.streams = facts.Streams
 		l.compareStreams(view)

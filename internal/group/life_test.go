@@ -338,8 +338,8 @@ func TestBirths(t *testing.T) {
 	}
 }
 
-// Leases of a stream that no worker reads, finished ones too, are neither deleted nor replaced nor
-// given out.
+// Leases of a stream that no worker reads are not deleted, replaced or assigned, not even finished
+// ones.
 func TestStreamsOfOthersStayAsTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 2)

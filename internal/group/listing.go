@@ -53,7 +53,7 @@ type listings struct {
 	// that is.
 	beginnings map[string]*beginning
 	news       bool // a listing has come since the last begin
-	deputy     bool // these are of a deputy, which has no facts of a leader
+	deputy     bool // these belong to a deputy, which lacks a leader's facts
 	results    chan result
 	running    sync.WaitGroup
 	slots      chan struct{}

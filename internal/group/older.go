@@ -16,7 +16,7 @@ type olderLeader struct {
 	askAt   time.Time
 	asking  atomic.Bool // a goroutine looks for streams that wait
 
-	told []string // streams of which the log has a line; owned by the goroutine that looks
+	told []string // streams that were logged; owned by the goroutine that looks
 }
 
 // watchOlder looks once in a ListInterval for streams that wait because of an older leader, while
@@ -56,7 +56,7 @@ func (w *worker) holdsSome(stream string) bool {
 	return false
 }
 
-// look logs those of the names that wait, each once.
+// look logs the streams of names that wait, each once.
 func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	call, cancel := context.WithTimeout(ctx, cfg.Times.Failover/2)
 	defer cancel()
@@ -78,8 +78,8 @@ func (o *olderLeader) look(ctx context.Context, names []string, cfg Config) {
 	}
 }
 
-// waits reports whether no worker has a shard of a stream that is not read to its end, or the
-// stream has no lease.
+// waits reports whether a stream waits: it has no lease, or it has unfinished shards and no worker
+// holds one.
 func waits(stream string, leases []lease.Lease) bool {
 	known, open := false, false
 	for i := range leases {

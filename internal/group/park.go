@@ -36,8 +36,8 @@ func (t *Term) Park(next Resumer) error {
 	return errParked
 }
 
-// Wake has a parked reader go on; one that runs does not park the next time. Safe for concurrent
-// use. It takes no mutex, so it may be called with any of them held.
+// Wake makes a parked reader continue; a running one does not park the next time. Safe for
+// concurrent use. It takes no mutex, so it may be called with any of them held.
 func (t *Term) Wake() {
 	for {
 		switch now := t.reader.Load(); now {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// refresh takes in which streams the worker reads now. Terms of streams that it does not read any
-// more drain, and their leases go back.
+// refresh updates the streams that the worker reads. Terms of streams that it no longer reads
+// drain, and their leases go back.
 func (w *worker) refresh() {
 	names := w.cfg.streams()
 	if w.names != nil && slices.Equal(names, w.names) {
@@ -21,10 +21,10 @@ func (w *worker) refresh() {
 	}
 }
 
-// reads reports whether the worker reads a stream. One that was told of no streams reads all.
+// reads reports whether the worker reads a stream. A worker without a list of streams reads all.
 func (w *worker) reads(stream string) bool { return w.names == nil || slices.Contains(w.names, stream) }
 
-// streams is what beats say of the streams.
+// streams returns the streams as beats report them.
 func (w *worker) streams() lease.Streams {
 	if w.names == nil {
 		return ""
@@ -35,9 +35,9 @@ func (w *worker) streams() lease.Streams {
 	return w.said
 }
 
-// giveBack has the next beat, which is due at once, give back a lease that a leader gave to this
-// worker although it does not read the stream. The leader is of a version that does not know what
-// workers read, or the worker reads it no more.
+// giveBack makes a beat due at once, which gives back a lease of a stream that this worker does not
+// read. Either the leader's version does not know the streams of workers, or the worker has just
+// stopped reading the stream.
 func (w *worker) giveBack(l lease.Lease) {
 	w.foreign = append(w.foreign, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true, Stalled: true})
 	w.poke()
@@ -50,8 +50,8 @@ func (w *worker) giveBack(l lease.Lease) {
 	}
 }
 
-// compareStreams logs once that the leader reads other streams than this worker, and again after
-// that was over.
+// compareStreams logs that the leader reads other streams than this worker, once each time that
+// this begins.
 func (w *worker) compareStreams(leader lease.Leader) {
 	if leader.Session == "" || w.names == nil {
 		return
@@ -65,8 +65,9 @@ func (w *worker) compareStreams(leader lease.Leader) {
 	w.differ = differ
 }
 
-// compareStreams logs once that live workers read different streams, and that leases are of streams
-// that none of them reads.
+// compareStreams logs once that live workers read different streams, that leases belong to streams
+// that no live worker reads, and that shards wait because workers of an older version do not report
+// their streams.
 func (l *leadership) compareStreams(v lease.View) {
 	if differ := lease.StreamsDiffer(v); differ != l.differ {
 		if l.differ = differ; differ {
@@ -77,8 +78,15 @@ func (l *leadership) compareStreams(v lease.View) {
 	unread := lease.Unread(v)
 	for _, name := range unread {
 		if !slices.Contains(l.unread, name) {
-			l.cfg.Log.Warn("no live worker reads a stream of which the application has leases; they stay as they are until one does", "stream", name)
+			l.cfg.Log.Warn("no live worker reads a stream although the application has leases for it; they stay as they are until a worker reads it", "stream", name)
 		}
 	}
 	l.unread = unread
+	withheld := lease.Withheld(v)
+	for _, name := range withheld {
+		if !slices.Contains(l.withheld, name) {
+			l.cfg.Log.Warn("shards of a stream wait: workers of an older version do not say which streams they read, and get none of this stream while this worker leads; replace them with workers of this version", "stream", name)
+		}
+	}
+	l.withheld = withheld
 }

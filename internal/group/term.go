@@ -24,32 +24,32 @@ type Term struct {
 
 	mu       lock.Mutex[lock.Term]
 	reader   atomic.Uint32 // runs, parked or over; Wake takes no mutex
-	fixed    bool          // at changes no more; with far
-	ended    bool          // Context has, before trust; why says with what
+	fixed    bool          // at no longer changes; guarded by far
+	ended    bool          // Context has ended, before trust; why is its cause
 	draining bool          // nothing new is to be begun
 	finished bool          // at is End; children may be set
 	returned bool          // the reader has returned
-	wanted   bool          // … because the lease was wanted back
+	wanted   bool          // the reader returned because the lease was wanted back
 	lost     bool          // the store says that the lease is not ours any more, at this epoch
 	stalled  bool          // the reader gave the lease up
-	left     bool          // … and was left behind
-	load     lease.Load    // what the shard brings
-	told     lease.Load    // … as the store knows it
+	left     bool          // the reader gave the lease up and was abandoned
+	load     lease.Load    // the load of the shard
+	told     lease.Load    // load as the store has it
 	toldAt   mono.Time
 
-	next    Resumer  // what a parked reader goes on with; of the reader
+	next    Resumer  // where a parked reader continues; owned by the reader
 	reading *awaited // nil until the reader waits with Reading, and while it is parked
 	rare    *rare    // nil for most
 
-	// far guards at, saved, mark and fixed. It is apart from mu so that At and Saved wait for
-	// nothing that needs the term.
+	// far guards at, saved, mark and fixed. It is separate from mu so that At and Saved never wait
+	// for mu.
 	far   lock.Mutex[lock.Progress]
 	at    shard.Position // done by the handler
 	saved shard.Position // in the store
 	mark  *marked        // nil before a handler was at work
 }
 
-// marked is the mark of the handler that is at work, nil while none is.
+// marked holds the mark of the handler at work, nil while no handler works.
 type marked struct{ of Mark }
 
 // calls are functions that a term calls.
@@ -69,7 +69,7 @@ type Held struct {
 
 // rare is what few terms have at a time.
 type rare struct {
-	why      error    // that Context has ended with; may be nil
+	why      error    // the cause with which Context has ended; may be nil
 	waits    *awaited // nil until something waits with Context
 	err      error    // that the reader returned
 	children []shard.Shard
@@ -181,7 +181,7 @@ func (t *Term) SetMark(m Mark) {
 	t.mark.of = m
 }
 
-// moveToMark takes in how far the handler has got. It is called with far held.
+// moveToMark moves at to the handler's mark. The caller holds far.
 func (t *Term) moveToMark() {
 	if t.mark == nil || t.mark.of == nil || t.fixed {
 		return
@@ -305,7 +305,7 @@ func (t *Term) Abandon() {
 	t.over(nil)
 }
 
-// At is what the handler has done. It waits for nothing that needs the term.
+// At returns the position up to which the handler is done. It never waits for mu.
 func (t *Term) At() shard.Position {
 	t.far.Lock()
 	defer t.far.Unlock()
@@ -313,18 +313,19 @@ func (t *Term) At() shard.Position {
 	return t.at
 }
 
-// Saved is what the store has of it. It waits for nothing that needs the term.
+// Saved returns the position that the store has. It never waits for mu.
 func (t *Term) Saved() shard.Position {
 	t.far.Lock()
 	defer t.far.Unlock()
 	return t.saved
 }
 
-// unsaved reports whether the shard was handled further than the store is known to know, by a term
-// that still counts.
+// unsaved reports whether the term still counts and its handler may be ahead of the store.
 func (t *Term) unsaved() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.far.Lock()
+	defer t.far.Unlock()
 	t.moveToMark()
 	return !t.lost && t.at.Compare(t.saved) > 0
 }
@@ -451,8 +452,8 @@ func (t *Term) settle(p lease.Progress, held bool) (over, saved bool) {
 	return gone && returned, saved
 }
 
-// answer answers calls that wait for a position up to saved, and all if the lease is lost. It is
-// called with the lock held.
+// answer ends the calls that wait for a position up to saved, or all if the lease is lost. The
+// caller holds the lock.
 func (t *Term) answer(saved shard.Position, lost bool) {
 	if len(t.seldom().waiters) == 0 {
 		return

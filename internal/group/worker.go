@@ -35,11 +35,11 @@ type worker struct {
 
 	names       []string             // the streams that it reads, sorted; nil stands for all
 	listed      *listedStreams       // shared
-	unlisted    map[string]time.Time // since when the leader has not listed a stream of names
+	unlisted    map[string]time.Time // by stream of names: when the leader was first seen not to list it
 	foreign     []lease.Progress     // leases of other streams, as given back
-	toldForeign map[string]bool      // streams of such leases, of which the log has a line
-	leaderLists lease.Streams        // what the leader lists, as of the last look at that
-	said        lease.Streams        // of names and listed; "" to make it again
+	toldForeign map[string]bool      // streams of foreign leases that were logged
+	leaderLists lease.Streams        // the streams that the leader lists, as last seen
+	said        lease.Streams        // made from names and listed; "" to make it again
 	saidAt      int64
 	differ      bool // the leader reads other streams
 
@@ -404,8 +404,8 @@ func (w *worker) beatFailed(err error) time.Duration {
 		w.newer = true
 	}
 	if (errors.Is(err, lease.ErrSetup) && w.first || w.newer) && w.stopping.IsZero() {
-		// No outage: the store answers, and Run ends with what it is missing, or with what the
-		// store has become.
+		// This is no outage: the store answers, but it is not set up or has a newer format. Run
+		// ends with that error.
 		w.stop(fmt.Errorf("weir: application %s: %w", w.cfg.App, err))
 		return 0
 	}

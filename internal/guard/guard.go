@@ -1,5 +1,5 @@
-// Package guard turns panics into errors where weir calls code that a user gave it on a goroutine
-// that weir started: a panic there would end the process.
+// Package guard turns panics of user code into errors where that code runs on a goroutine that weir
+// started. A panic there would end the process.
 package guard
 
 import (
@@ -9,7 +9,7 @@ import (
 
 // Panic is a recovered panic, as an error.
 type Panic struct {
-	Value any    // what was passed to panic
+	Value any    // the argument of panic
 	Stack string // of the goroutine, as [debug.Stack] returns it
 }
 

@@ -2,9 +2,10 @@
 
 package lock
 
-// What goroutines hold. The race detector must not see how this is kept: the mutexes of the buckets
-// would order what the code under test leaves unordered, and hide its races. So the functions that
-// touch the table have no instrumentation, and quiet has the detector overlook the mutexes.
+// This file records which mutexes each goroutine holds. The race detector must not see these
+// records: the mutexes of the buckets would order events that the code under test leaves unordered,
+// and hide its races. So the functions that touch the table have no instrumentation, and quiet
+// hides the mutexes from the detector.
 
 import "sync"
 
@@ -18,7 +19,7 @@ const (
 
 // holder is a goroutine that holds mutexes: their ranks in the order in which it took them.
 type holder struct {
-	g     uintptr // 0 if there is none
+	g     uintptr // 0 for a free entry
 	n     int
 	ranks [mostHeld]int
 }
@@ -47,8 +48,8 @@ func (b *bucket) leave() {
 	loud()
 }
 
-// note adds a rank to what this goroutine holds. It returns a rank that the goroutine may not hold
-// meanwhile, negative if there is none.
+// note adds a rank to those that this goroutine holds. It returns a held rank that is not higher,
+// and a negative number if all are.
 //
 //go:norace
 func note(number int) (wrong int) {
@@ -83,7 +84,7 @@ func note(number int) (wrong int) {
 	return wrong
 }
 
-// drop removes a rank from what this goroutine holds.
+// drop removes a rank from those that this goroutine holds.
 //
 //go:norace
 func drop(number int) {

@@ -23,7 +23,8 @@ func (m *Mutex[R]) Lock() {
 	m.mu.Lock()
 }
 
-// TryLock tries to lock m. It cannot wait, so any order is good, but what is taken next is checked.
+// TryLock tries to lock m. It does not wait, so any order is allowed. The mutexes that are locked
+// after it are checked.
 func (m *Mutex[R]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
@@ -47,8 +48,8 @@ func take(r Rank) {
 	}
 }
 
-// Free reports a goroutine that holds a mutex of this package where it must hold none, because it
-// is about to make the call that what names.
+// Free reports a violation if the goroutine holds a mutex of this package. Callers use it before a
+// call that needs all mutexes free; the argument names that call.
 func Free(what string) {
 	if held := lowest(); held >= 0 {
 		report(fmt.Sprintf("lock order: %s is called by a goroutine that holds %s", what, named(held)))
@@ -70,8 +71,8 @@ var (
 	violations []string
 )
 
-// Violations returns what was found so far, and has later violations collected instead of ending
-// the process. It returns nil if the order is not checked.
+// Violations returns the violations so far. After the first call, later ones are collected and no
+// longer end the process. It returns nil if the order is not checked.
 func Violations() []string {
 	if collects.CompareAndSwap(false, true) {
 		return nil

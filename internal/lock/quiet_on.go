@@ -4,6 +4,6 @@ package lock
 
 import "runtime"
 
-// quiet has the race detector overlook what this goroutine synchronizes with, until loud.
+// quiet hides this goroutine's synchronization from the race detector until loud is called.
 func quiet() { runtime.RaceDisable() }
 func loud()  { runtime.RaceEnable() }

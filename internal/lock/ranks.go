@@ -2,8 +2,8 @@ package lock
 
 // The ranks, the highest first. docs/architecture.md says what each mutex guards.
 //
-// What lies below Term may be taken by Consumer.Live, Ready, Shards and Health. A goroutine that
-// holds one of those mutexes cannot take a term's, so these four never wait for a term.
+// Consumer.Live, Ready, Shards and Health take only mutexes below Term. A goroutine that holds such
+// a mutex cannot take a term's, so these four never wait for a term.
 type (
 	// Leadership guards whether a worker leads.
 	Leadership struct{}
@@ -11,7 +11,7 @@ type (
 	Trust struct{}
 	// Term guards the state of a term.
 	Term struct{}
-	// Progress guards how far a term is.
+	// Progress guards the progress of a term.
 	Progress struct{}
 	// Runner guards which keys of a shard are handled.
 	Runner struct{}
@@ -19,9 +19,9 @@ type (
 	Delivery struct{}
 	// Slots guards the slots of a worker for calls of the handler.
 	Slots struct{}
-	// Feed guards what was read ahead of a shard.
+	// Feed guards the pages that were read ahead of a shard.
 	Feed struct{}
-	// Line guards which shards of a followed stream have something.
+	// Line guards which shards of a followed stream may have records.
 	Line struct{}
 	// Waits guards which shards of a followed stream wait.
 	Waits struct{}
@@ -37,15 +37,15 @@ type (
 	Consumer struct{}
 	// Shard guards the state of a shard.
 	Shard struct{}
-	// Puller guards what a function that pulls was given.
+	// Puller guards the progress and the hold of a function that pulls.
 	Puller struct{}
-	// Judge guards what was seen of shards lately.
+	// Judge guards recent observations of shards.
 	Judge struct{}
-	// Lineage guards what was asked about ancestors.
+	// Lineage guards the questions about ancestors and their answers.
 	Lineage struct{}
-	// Sampler guards what is reported about shards.
+	// Sampler guards the samples of shards for the history.
 	Sampler struct{}
-	// Failures guards what a run knows about failing records.
+	// Failures guards the state from which a run decides to give records up.
 	Failures struct{}
 	// Turns guards which records are tried by themselves.
 	Turns struct{}
@@ -61,7 +61,7 @@ type (
 	Client struct{}
 	// Host guards the connections to a host.
 	Host struct{}
-	// Queue guards the calls of hooks that wait.
+	// Queue guards the waiting calls of hooks.
 	Queue struct{}
 )
 

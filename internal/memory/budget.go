@@ -17,8 +17,8 @@ import (
 //
 // Half of it is common: any shard takes from it, up to 2 MiB each. The other half is guaranteed
 // in equal shares, one for each shard that is read, so that a slow or hung handler stops its own
-// shard only. A shard that opens makes the guarantee of every shard smaller. What a shard holds
-// beyond its guarantee is not taken away; the others wait until it is given back.
+// shard only. A shard that opens makes the guarantee of every shard smaller. A shard keeps its
+// bytes beyond the guarantee until it gives them back; the others wait.
 //
 // A page that is larger than a share can be needs the reserve, which is room for one page of any
 // size beyond the budget. One share at a time has the reserve, from before the read until the
@@ -30,8 +30,8 @@ import (
 //
 // A Budget may be used concurrently.
 type Budget struct {
-	// mu guards the fields below and those of every Share. Functions that a waiting share is served
-	// with are called without it.
+	// mu guards the fields below and those of every Share. The ready functions of waiting shares
+	// are called without it.
 	mu       lock.Mutex[lock.Budget]
 	half     int
 	shares   int
@@ -89,7 +89,7 @@ func (b *Budget) LastServed() time.Time {
 	return b.served
 }
 
-// Share is what one shard takes from a budget. It may be used concurrently.
+// Share is the part of a budget that one shard uses. It may be used concurrently.
 type Share struct {
 	b                 *Budget
 	own, common, over int32 // bytes in use
@@ -105,7 +105,7 @@ type waiter struct {
 	ready func(Grant)
 }
 
-// Grant is what a share that waits is served with.
+// Grant is the memory that a waiting share gets.
 type Grant struct {
 	Bytes   int   // that were taken
 	Reserve bool  // the share has the reserve, and may exceed the budget until [Share.Done]
@@ -161,8 +161,8 @@ func (s *Share) Most() int {
 	return s.most()
 }
 
-// Take takes n bytes, from the reserve if a share cannot have so many, and waits for them until
-// ctx ends. Its errors wrap [ErrNoMemory] and ctx's cause.
+// Take takes n bytes and waits for them until ctx ends. They come from the reserve if the share
+// cannot have that many. Its errors wrap [ErrNoMemory] and ctx's cause.
 func (s *Share) Take(ctx context.Context, n int) error {
 	_, err := s.wait(ctx, n, false)
 	return err
@@ -172,7 +172,7 @@ func (s *Share) Take(ctx context.Context, n int) error {
 func (s *Share) AwaitRead(ctx context.Context, n int) (Grant, error) { return s.wait(ctx, n, true) }
 
 // Await takes n bytes for a page whose size is not known exactly, or the reserve, and reports
-// whether it did. If not, the share waits in line: ready is called once with what it got, by a
+// whether it did. If not, the share waits in line: ready is called once with the Grant, by a
 // goroutine that gives memory back, by Close, or by a timer. It must not block. A share with the
 // reserve must call Done when it has read.
 func (s *Share) Await(n int, ready func(Grant)) (Grant, bool) {
@@ -234,8 +234,7 @@ func (s *Share) HasReserve() bool {
 	return s.reserve
 }
 
-// Exceed takes n bytes beyond the budget and reports whether it did, which it does if the share
-// has the reserve.
+// Exceed takes n bytes beyond the budget if the share has the reserve, and reports whether it did.
 func (s *Share) Exceed(n int) bool {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -259,7 +258,7 @@ func (s *Share) Done() {
 	b.unlock()
 }
 
-// TakeExcess counts n bytes that are in memory already. What the share cannot have counts as
+// TakeExcess counts n bytes that are in memory already. Bytes that the share cannot have count as
 // taken from the reserve.
 func (s *Share) TakeExcess(n int) {
 	s.b.mu.Lock()
@@ -269,9 +268,9 @@ func (s *Share) TakeExcess(n int) {
 	}
 }
 
-// Keep takes n bytes for records that are in memory already and belong to another share of the
-// same shard, which gives them back after that. It waits as Take does, except where they are more
-// than this share can have: then the other one has them from the reserve, and goes on having it.
+// Keep takes n bytes for records that are in memory already. Another share of the same shard holds
+// them until then, and gives them back afterwards. Keep waits as Take does, unless n is more than
+// this share can have: then the other share has the reserve, and this one takes it over at once.
 func (s *Share) Keep(ctx context.Context, n int) error {
 	if n > s.Most() {
 		s.TakeExcess(n)
@@ -330,7 +329,7 @@ func (s *Share) grant(n int, open bool) Grant {
 	switch {
 	case s.closed, s.reserve, s.over > 0, n > math.MaxInt32:
 		return Grant{}
-	case n <= b.guarantee() && s.own+s.common > 0: // its own handler gives that back
+	case n <= b.guarantee() && s.own+s.common > 0: // the shard's handler gives bytes back
 		return Grant{}
 	case !mayExceed(b.overs, b.over+large, b.half, time.Since(b.overAt)):
 		return Grant{}
@@ -344,8 +343,8 @@ func (s *Share) grant(n int, open bool) Grant {
 	return Grant{Bytes: n}
 }
 
-// mayExceed decides whether one more share may have the reserve: overs shares have it, after that
-// they would have so many bytes together, and the last of them got it some time ago.
+// mayExceed decides whether one more share may have the reserve. overs is how many shares have it,
+// together is how many bytes they would then hold, and ago is how long the last one has had it.
 func mayExceed(overs, together, half int, ago time.Duration) bool {
 	switch {
 	case overs == 0:
@@ -418,7 +417,8 @@ func (b *Budget) unlock() {
 	}
 }
 
-// wakeLater looks at the shares that wait again when the reserve has been kept for long.
+// wakeLater sets a timer that serves the waiting shares once the reserve has been kept for
+// OverKept.
 func (b *Budget) wakeLater() {
 	left := time.Until(b.overAt.Add(OverKept))
 	if len(b.waiting) == 0 || b.overs == 0 || left <= 0 {

@@ -12,11 +12,11 @@ import (
 )
 
 // Logger returns a logger whose records reach h through the queue, with the time at which they were
-// made. h is the user's code, so only the goroutine of the queue calls it, also
-// [slog.Handler.Enabled]: first of all, and again when a record comes and the last answer is older
+// made. h is the user's code, so only the queue's goroutine calls it. It calls
+// [slog.Handler.Enabled] at the start, and again when a record comes and the last answer is older
 // than a second. Until the first answer every level counts as on, and records of a level that turns
 // out to be off are dropped. A level that is switched on is noticed with the next record of another
-// level that was on already, or at LevelError. ctx is what h is called with.
+// level that was on already, or at LevelError. h is called with ctx.
 func (q *Queue) Logger(ctx context.Context, h slog.Handler) *slog.Logger {
 	l := &levels{}
 	l.on.Store(^uint32(0))
@@ -73,7 +73,7 @@ type handler struct {
 	ctx    context.Context
 	inner  func() slog.Handler // of the queue's goroutine
 	levels *levels
-	limit  *limiter // nil where each line is logged
+	limit  *limiter // nil if each line is logged
 }
 
 func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return h.levels.enabled(level) }

@@ -13,15 +13,15 @@ const (
 	// the cause lasts.
 	repeatFirst = 10 * time.Second
 	repeatMost  = time.Minute
-	// mostCauses bounds the causes that are told apart; all others together count as one.
+	// mostCauses bounds the number of separate causes; all further ones count as one cause.
 	mostCauses = 200
 )
 
 // Repeats returns a logger like to, which [Queue.Logger] made, that limits repeated lines. Lines of
 // one level and message, whose err differs in numbers at most, have one cause. The first line of a
 // cause is logged at once. Those of the next 10 s count as one: the last of them is logged when the
-// time is over, with their number as "repeated". The time doubles up to a minute, and begins again
-// with 10 s when the cause was away for so long. Flush logs what waits.
+// time is over, with their number as "repeated". The time doubles up to a minute, and is 10 s again
+// after the cause was absent for as long. Flush logs the lines that wait.
 func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	h, ok := to.Handler().(*handler)
 	if !ok {
@@ -33,14 +33,13 @@ func (q *Queue) Repeats(to *slog.Logger) *slog.Logger {
 	return slog.New(&limited)
 }
 
-// limiter is used by the goroutine of the queue alone, because the text of an err is the user's
-// code.
+// Only the queue's goroutine uses a limiter, because the text of an err comes from the user's code.
 type limiter struct {
 	queue  *Queue
 	causes map[string]*cause
 }
 
-// cause is what is known of the lines of one cause.
+// cause describes the lines of one cause.
 type cause struct {
 	logged  time.Time // the last line
 	every   time.Duration
@@ -48,7 +47,7 @@ type cause struct {
 	write   func(repeated int)
 }
 
-// pass calls write, which logs a line and says how many lines it stands for, now or later.
+// pass calls write now or later. write logs a line, with the number of lines for which it stands.
 func (l *limiter) pass(key string, now time.Time, write func(repeated int)) {
 	c := l.causes[key]
 	if c == nil && len(l.causes) >= mostCauses {
@@ -89,7 +88,7 @@ func (c *cause) flush(now time.Time) {
 	write(n)
 }
 
-// Flush has the lines logged that loggers of Repeats hold back. It is called before Close.
+// Flush logs the lines that loggers of Repeats hold back. It is called before Close.
 func (q *Queue) Flush() {
 	for _, l := range q.limits {
 		q.Add(State, l, func() {
@@ -112,8 +111,8 @@ func causeOf(r slog.Record) string {
 	return r.Level.String() + r.Message + "\x00" + withoutNumbers(err)
 }
 
-// withoutNumbers replaces each word of s that has a digit, so that sequence numbers, IDs and times
-// make no two errors of one.
+// withoutNumbers replaces each word of s that has a digit, so that errors are equal if they differ
+// only in sequence numbers, IDs or times.
 func withoutNumbers(s string) string {
 	words := strings.FieldsFunc(s, func(r rune) bool { return r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	for i, w := range words {

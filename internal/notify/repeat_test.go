@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An outage of seven seconds in which each of 222 shards fails seven times is told in two lines,
+// An outage of seven seconds in which each of 222 shards fails seven times is logged in two lines,
 // and the number of lines that they stand for is exact.
 func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -49,11 +49,11 @@ func TestRepeatedLinesOfOneCauseAreLimited(t *testing.T) {
 		if at := strings.LastIndex(strings.TrimSpace(out.String()), "\n"); !strings.Contains(out.String()[at:], "repeated=") {
 			t.Errorf("the last lines are not logged: %s", out.String()[at:])
 		}
-		time.Sleep(repeatMost) // what a timer adds to a closed queue is dropped
+		time.Sleep(repeatMost) // a closed queue drops the calls of timers
 	})
 }
 
-// Causes are told apart up to a number, and forgotten when they are over.
+// The number of separate causes is bounded, and causes are forgotten when they are over.
 func TestCausesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &limiter{queue: New(4), causes: map[string]*cause{}}

@@ -23,7 +23,7 @@ import (
 // Thousands of feeds idle: what only a busy one needs is kept elsewhere, and times and counts are
 // small.
 type Feed struct {
-	mu lock.Mutex[lock.Feed] // guards what is not said to be somebody else's
+	mu lock.Mutex[lock.Feed] // guards the fields without another owner
 
 	sched *Scheduler
 	share memory.Share
@@ -64,7 +64,7 @@ type Feed struct {
 	since   mono.Time     // it is doing that
 	trying  mono.Time     // see [Status]
 	behind  time.Duration // see [Status]
-	starved mono.Time     // since when it has waited for what expects returns, with nothing of its own to be handled
+	starved mono.Time     // since when it has waited for the bytes of expects, while its handler has nothing to do
 	queue   *part
 	fault   *fault             // nil while all has been well
 	wake    chan struct{}      // not nil once somebody waits instead of being called
@@ -258,7 +258,7 @@ func (f *Feed) Status() source.Status {
 		s.Attempt, s.Err = int(f.fault.attempt), f.fault.last
 		s.Throttled, s.Failed, s.Retried = int(f.fault.throttled), int(f.fault.failed), int(f.fault.retried)
 	}
-	if s.Doing == source.AwaitingMemory { // it is not in vain while the line moves
+	if s.Doing == source.AwaitingMemory { // it is no stall while the line moves
 		if served := f.share.Budget().LastServed(); !s.Trying.IsZero() && served.After(s.Trying) {
 			s.Trying = served
 		}

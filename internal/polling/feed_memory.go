@@ -10,15 +10,15 @@ import (
 	"github.com/weir-go/weir/internal/wire/codec"
 )
 
-// A read takes the memory that its answer will probably need before it asks for the answer. How
-// much that is follows from the answers before. A read that lacked memory is not repeated as it
-// was: either it asks for fewer records, or the feed waits in line until its share or the reserve
-// of the budget has room for one record of any size.
+// A read takes the memory that its answer will probably need before it asks for the answer. It
+// estimates the amount from earlier answers. A read that lacked memory is not repeated unchanged:
+// either it asks for fewer records, or the feed waits in line until its share or the reserve of the
+// budget has room for one record of any size.
 
 // mostAnswer is how many bytes of records the service puts into an answer at most.
 const mostAnswer = 10 << 20
 
-// admission is what follows when a turn begins.
+// admission is the decision at the beginning of a turn.
 type admission uint8
 
 const (
@@ -28,9 +28,9 @@ const (
 	waitsInLine                  // the share waits in line for the memory of one record
 )
 
-// admissionOf decides what follows when a turn begins and had bytes could be taken for it. parts
-// are pages of the shard that its handler has. fits says that a share can have as much as one
-// record needs, late that the feed has tried later for long enough.
+// admissionOf decides at the beginning of a turn, for which had bytes could be taken. parts is how
+// many pages of the shard its handler has. fits says that a share can hold one record, late that
+// the feed has retried for long enough.
 func admissionOf(had, parts int, fits, late bool) admission {
 	switch {
 	case had > 0:
@@ -108,8 +108,8 @@ func (f *Feed) standInLine(now mono.Time) bool {
 	return false
 }
 
-// served has the next read begin when the share was served. It does nothing while the feed is
-// being closed: then the share gives everything back.
+// served starts the next read after the share was served. It does nothing while the feed is being
+// closed: then the share gives everything back.
 func (f *Feed) served(got memory.Grant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +129,7 @@ func (f *Feed) lacks(now mono.Time) {
 	}
 }
 
-// taken is what a read brought.
+// taken is the result of a read.
 type taken struct {
 	asked   int // records
 	records int
@@ -139,17 +139,17 @@ type taken struct {
 	tip     bool // it reached the tip
 }
 
-// reading is how the next read asks, by what became of those before.
+// reading says how the next read asks. It depends on the results of earlier reads.
 type reading struct {
 	limit int32 // records
 	needs int32 // see [Feed]
-	short bool  // … too
+	short bool  // see [Feed]
 }
 
-// after returns how the next read asks after one that brought got and failed with err. hungry
-// says that the handler waited for it, parts that the handler still has pages of the shard. mean
-// is the memory of a record, 0 if it is not known. room is how many bytes an answer should have
-// at most, share how many the share can have.
+// after returns how the next read asks, after one with the result got and the error err. hungry
+// says that the handler waited for it, parts that the handler still has pages of the shard. mean is
+// the memory of a record, 0 if it is not known. room is how many bytes an answer should have at
+// most, share how many the share can have.
 func (r reading) after(err error, got taken, hungry, parts bool, mean, most int32, room, share int) reading {
 	limit := min(r.limit, most)
 	short := shortage(err)
@@ -208,7 +208,7 @@ func (f *Feed) expects() int {
 	return int(f.mean) * int(min(f.limit, f.poll.Limit))
 }
 
-// grant makes sure that the next part may take so many bytes. It is called with the lock held.
+// grant makes sure that the next part may take need bytes. It is called with the lock held.
 func (f *Feed) grant(need int) bool {
 	if more := need - int(f.granted); more > 0 {
 		f.granted += int32(f.share.TryTake(more, more))
@@ -216,7 +216,7 @@ func (f *Feed) grant(need int) bool {
 	return int(f.granted) >= need
 }
 
-// shortage is the lack of memory that err is about, nil if it is about something else.
+// shortage returns the lack of memory that err reports, nil if it reports something else.
 func shortage(err error) *codec.NoMemoryError {
 	if err == nil {
 		return nil
@@ -226,7 +226,7 @@ func shortage(err error) *codec.NoMemoryError {
 	return short
 }
 
-// The feed is its pages' [codec.Memory]: what was waited for is taken first.
+// The feed is the [codec.Memory] of its pages. The bytes that it was granted are taken first.
 
 // TryTake takes between least and most bytes, or none. With the reserve it takes most.
 func (f *Feed) TryTake(least, most int) int {
@@ -248,13 +248,13 @@ func (f *Feed) TryTake(least, most int) int {
 	return n + more
 }
 
-// TakeExcess takes what is there already.
+// TakeExcess counts n bytes that are in memory already.
 func (f *Feed) TakeExcess(n int) { f.share.TakeExcess(n) }
 
-// Give gives back.
+// Give gives n bytes back.
 func (f *Feed) Give(n int) { f.share.Give(n) }
 
-// ungrant gives back what was waited for and not needed.
+// ungrant gives back the granted bytes that were not needed.
 func (f *Feed) ungrant() {
 	f.mu.Lock()
 	n := f.granted

@@ -19,7 +19,7 @@ import (
 // begin takes what the read needs. It reports whether there is one.
 func (f *Feed) begin(l *lane) bool {
 	owner := f.owner()
-	ended := owner.Context().Err() != nil // the owner has a mutex of its own
+	ended := owner.Context().Err() != nil // this takes the owner's mutex
 	f.mu.Lock()
 	if f.held || f.state != scheduled {
 		f.mu.Unlock()
@@ -72,7 +72,8 @@ func (f *Feed) finish(l *lane) {
 		wait, err = f.judge(ctx, err)
 	}
 
-	// The owner has a mutex of its own. If this comes too early, the next turn sees it.
+	// This takes the owner's mutex, so it comes before f.mu. If it comes too early, the next turn
+	// sees the end.
 	ended := ctx.Err() != nil || !tip && f.owner().Context().Err() != nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,10 +192,14 @@ func (f *Feed) retried(l *lane) {
 	}
 }
 
-// request is what the read asks for.
+// request is what the read asks for. A turn that begins while Last reads gives the granted bytes
+// back, so they are looked at with the mutex.
 func (f *Feed) request(l *lane) wire.Request {
+	f.mu.Lock()
+	granted := int(f.granted)
+	f.mu.Unlock()
 	r := f.poll.request(&l.retry)
-	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, int(f.granted)), &l.line
+	r.Limit, r.Window, r.Line = int(min(f.limit, f.poll.Limit)), max(window, granted), &l.line
 	if f.needs > 0 {
 		r.Limit = 1
 		if f.share.HasReserve() { // the window is as large as the answer
@@ -258,9 +263,9 @@ func (f *Feed) deliver(p *part, last bool) {
 	f.mu.Unlock()
 }
 
-// await waits for room in the queue and for memory for the next part of an answer, of which so
-// many bytes are left (-1 for unknown). It does not let an answer hang on its connection for
-// long, nor others wait for it.
+// await waits for room in the queue and for the memory of an answer's next part. left is how many
+// bytes of the answer remain, -1 if that is unknown. await keeps an answer on its connection only
+// briefly, because other reads may wait for the connection.
 func (f *Feed) await(ctx context.Context, left int64) error {
 	need := window
 	if left >= 0 { // and what is carried over, and rounding
@@ -330,7 +335,7 @@ func (f *Feed) judge(ctx context.Context, failed error) (time.Duration, error) {
 		f.mu.Unlock()
 		return f.poll.judge(ctx, failed)
 	}
-	// The service counts the answer, too.
+	// The service counts this answer against its limit.
 	f.poll.due = later(f.poll.due, f.poll.began.Add(f.poll.spacing(min(short.Bytes, mostAnswer))))
 	return 0, nil
 }

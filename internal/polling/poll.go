@@ -68,12 +68,12 @@ type whole struct {
 // can help; its errors are ctx's cause, and ones that wrap [ErrNoShard] or [ErrNoStream].
 func (p *Poll) Next(ctx context.Context) (source.Page, error) { return p.next(ctx, false) }
 
-// Once is Next, but it returns an empty page after a read that lacked memory: the caller then
-// waits for as much as Needs says.
+// Once is like Next, but returns an empty page after a read that lacked memory. The caller then
+// waits for as many bytes as Needs returns.
 func (p *Poll) Once(ctx context.Context) (source.Page, error) { return p.next(ctx, true) }
 
-// Needs returns how many bytes of memory the next read needs to bring a record, 0 if it is not
-// known that it lacks them. That read asks for one record.
+// Needs returns how many bytes of memory the next read needs to bring a record, 0 if no lack is
+// known. That read asks for one record.
 func (p *Poll) Needs() int { return int(p.whole().needs) }
 
 func (p *Poll) next(ctx context.Context, once bool) (source.Page, error) {
@@ -210,7 +210,7 @@ func (p *Poll) whole() *whole {
 // DueIn is how long it is until the next read is due.
 func (p *Poll) DueIn() time.Duration { return mono.Until(p.due) }
 
-// UseMemory takes the memory of the pages to come from m, which can have most bytes.
+// UseMemory takes the memory of later pages from m, which can have most bytes.
 func (p *Poll) UseMemory(m codec.Memory, most int) { p.whole().Memory, p.page.most = m, most }
 
 // Forget has the next read begin at From, wherever that was moved to.

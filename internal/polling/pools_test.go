@@ -6,7 +6,7 @@ import (
 	"github.com/weir-go/weir/internal/proof/pooled"
 )
 
-// What is used again is as good as new.
+// Reused objects are as good as new ones.
 func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 	p, fresh := new(part), new(part)
 	pooled.Fill(p, "wire") // package codec tests its own reset
@@ -22,7 +22,7 @@ func TestWhatIsUsedAgainIsAsGoodAsNew(t *testing.T) {
 		t.Errorf("%s of a wave is not reset", d)
 	}
 	l := new(lane)
-	keeps := []string{"line", "calls", "ctx", "end"} // the connection and the context, which it is there for
+	keeps := []string{"line", "calls", "ctx", "end"} // a lane exists to keep these
 	pooled.Fill(l, keeps...)
 	l.reset(3)
 	for _, d := range pooled.Differences(l, &lane{used: 3}, keeps...) {

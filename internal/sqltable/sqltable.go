@@ -1,4 +1,4 @@
-// Package sqltable makes tables that several processes may make at once.
+// Package sqltable makes tables, safely while other processes make the same ones.
 package sqltable
 
 import (

@@ -162,7 +162,7 @@ func (s *Shard) Trouble(now time.Time, limits Limits) (t lease.Trouble, some boo
 	return t, some
 }
 
-// LacksMemory reports whether reading has waited for memory for so long that it is to be told.
+// LacksMemory reports whether reading has waited for memory for long enough to be reported.
 func (s *Shard) LacksMemory(now time.Time) bool {
 	return s.Lacks != nil && now.Sub(s.LacksSince) >= troubleAfter
 }

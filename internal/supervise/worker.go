@@ -16,12 +16,12 @@ type Worker struct {
 	Answered  time.Time // when the last beat that was answered was sent
 	Stopping  time.Time // when the stop began
 	Abandoned map[lease.Key]time.Time
-	// Unlisted are the streams that this worker leads and cannot list, and since when.
+	// Unlisted holds the streams that this worker, as leader, cannot list, and since when.
 	Unlisted map[string]time.Time
 }
 
-// listPatience is how long listing the shards of a stream may fail until the worker that lists them
-// is not ready: new shards are not found, and a new stream is not read.
+// listPatience is how long a leader may fail to list the shards of a stream before it is not ready.
+// Meanwhile new shards are not found, and a new stream is not read.
 const listPatience = time.Minute
 
 // Dead says what a restart of the process would mend.

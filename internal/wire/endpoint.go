@@ -60,8 +60,8 @@ func (c *Caller) endpointFor(ctx context.Context, cred *aws.Credentials, arn str
 	if ep, ok := c.endpoints.Load(key); ok {
 		return ep.(*endpoint), nil
 	}
-	// One at a time, because thousands of shards start at once. The client's options may bring code
-	// of the user's, so this is no mutex.
+	// One at a time, because thousands of shards start at once. This is no mutex, because the
+	// client's options may run the user's code.
 	select {
 	case c.resolving <- struct{}{}:
 		defer func() { <-c.resolving }()

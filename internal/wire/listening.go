@@ -170,13 +170,16 @@ func (l *life) arm(now mono.Time) {
 	}
 }
 
-// ring ends the inner context if it is time.
+// ring ends the inner context if it is time. A timer may fire when the call has ended, and what the
+// call was made with is the next call's by then.
 func (l *life) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended || l.inner == nil || l.timer == nil {
+		return
+	}
 	now, p := mono.Now(), l.patience()
 	switch {
-	case l.ended || l.inner == nil || l.timer == nil:
 	case now >= mono.Of(l.bound.At):
 		l.cancel(l.bound.Why)
 	case p > 0 && !l.since.IsZero() && now.Sub(l.since) >= p && l.giveUp():

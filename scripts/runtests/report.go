@@ -27,12 +27,12 @@ type event struct {
 	FailedBuild string
 }
 
-// unit is a package, a test of it, or a build.
+// unit is a package, one of its tests, or a build.
 type unit struct{ pkg, test string }
 
 // report prints the results of a test run as they arrive and sums them up.
 type report struct {
-	out  io.Writer // what the user sees
+	out  io.Writer // shown to the user
 	full io.Writer // everything
 
 	output  map[unit][]string

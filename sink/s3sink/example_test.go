@@ -53,7 +53,7 @@ func copyNew(ctx context.Context, to io.Writer, sink *s3sink.Sink, shard string,
 
 // lettersIn keeps the letters of records that are given up in a bucket.
 func lettersIn(client *s3.Client) (deadletter.Box, error) {
-	return s3letters.New(client, "my-bucket", "dead/billing")
+	return s3letters.New(client, "my-bucket", "dead")
 }
 
 // What the guide shows works.

@@ -60,8 +60,8 @@ func (s *Store) Beat(ctx context.Context, app string, r lease.Report) (lease.Ord
 		}
 	}
 	if r.First {
-		// Nothing is written before the format of what is stored is known. Another worker can lead
-		// by the time of the answer, so who leads is read again.
+		// Nothing is written before the format of what is stored is known. The leader can change
+		// before the answer, so it is read again.
 		if read(); leaderErr != nil {
 			return lease.Orders{}, leaderErr
 		}

@@ -355,8 +355,8 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// A client of the user's that panics on a goroutine of the store's is a call that failed; on the
-// caller's goroutine the caller sees the panic.
+// A panic of the user's client on one of the store's goroutines is a failed call. On the caller's
+// goroutine the caller sees the panic.
 func TestAClientMayPanicOnAnyGoroutine(t *testing.T) {
 	s := server(func(_ context.Context, operation string, _ map[string]any) (int, string) {
 		if operation == "UpdateItem" { // of the beat itself; its reads are on another goroutine

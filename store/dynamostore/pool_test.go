@@ -135,8 +135,11 @@ func TestConnectionsThatDiedCostOneAttempt(t *testing.T) {
 				if took := lead(); took > 20*time.Millisecond {
 					t.Errorf("the next call took %v", took)
 				}
-				if n.dials != together+1 {
-					t.Errorf("%d new connections, not 1", n.dials-together)
+				// net/http closes a connection whose request was closed before it knew that all of
+				// it was written, which the SDK does as soon as there is an answer. The second call
+				// needs another one then.
+				if dials := n.dials - together; dials < 1 || dials > 2 {
+					t.Errorf("%d new connections for two calls", dials)
 				}
 			})
 		})

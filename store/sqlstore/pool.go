@@ -56,7 +56,7 @@ func (s *Store) lookAtConns(ctx context.Context) {
 	var looks sync.WaitGroup
 	for i := range conns {
 		looks.Go(func() {
-			_ = guard.Call(func() error { // what fails fails again when it is needed
+			_ = guard.Call(func() error { // an error comes again when the connection is used
 				c, err := s.db.Conn(ctx)
 				if err != nil {
 					return err

@@ -38,11 +38,11 @@ type Store struct {
 	names   *strings.Replacer
 	// held by the writer of this process, where the database has but one; else nil
 	turn   chan struct{}
-	file   *file       // nil but for SQLite
+	file   *file       // nil except for SQLite
 	worked atomic.Bool // some transaction has succeeded
-	wrote  atomic.Bool // … one that writes
+	wrote  atomic.Bool // some transaction that writes has succeeded
 	born   time.Time
-	// when the schema was last read and is one that this code can work with, in nanoseconds since
+	// when this code last found that it can work with the tables' version, in nanoseconds since
 	// born, plus 1; 0 before that
 	checked atomic.Int64
 	doubt   atomic.Bool // a call was not answered in time, and no connection was looked at since

@@ -33,7 +33,7 @@ func (s *Store) isChecked() bool {
 	return at != 0 && int64(time.Since(s.born)) < at+int64(checkAgain)
 }
 
-// inTx is transact on tables of a version that this code can work with.
+// inTx is transact, after a check that this code can work with the version of the tables.
 func (s *Store) inTx(ctx context.Context, app string, write bool, do func(*tx) error) error {
 	if err := lease.CheckApp(app); err != nil {
 		return err

@@ -210,7 +210,7 @@ var rows = []row{
 	},
 	{pkg: "internal/proof/wronginput", why: "runs the command with wrong inputs and judges what it says; two modules have such inputs"},
 	{pkg: "internal/proof/archtest", why: "this table"},
-	{pkg: "internal/proof/longform", why: "tells the tests of every change from those of the night; any test may import it"},
+	{pkg: "internal/proof/longform", why: "separates the tests of every change from those of the night; any test may import it"},
 	{pkg: "internal/lock", why: "the mutexes of the engine, and the order in which they may be taken"},
 	{pkg: "internal/proof/pooled", why: "compares objects that are used again with new ones; any test may import it"},
 	{pkg: "internal/proof/leaktest", why: "fails tests that leave goroutines behind; any test may import it"},

@@ -74,8 +74,8 @@ func fill(v reflect.Value, left int, kept []string) {
 }
 
 // Differences lists the fields in which *got is not as good as *fresh, without those whose names
-// are in kept. An empty slice is as good as none if nothing is left in its spare memory; bytes may
-// be.
+// are in kept. An empty slice is as good as nil if its spare memory is cleared. Spare bytes need
+// not be.
 func Differences(got, fresh any, kept ...string) []string {
 	return differences("", reflect.ValueOf(got).Elem(), reflect.ValueOf(fresh).Elem(), kept)
 }

@@ -29,8 +29,8 @@ const (
 	onlyFull
 )
 
-// now reports whether a size is searched in this run. The sizes of the long form repeat, on more
-// states, what smaller sizes and TestPlantedBugsAreFound check.
+// now reports whether a size is searched in this run. The sizes of the long form repeat the checks
+// of smaller sizes and of TestPlantedBugsAreFound with more states.
 func (w when) now() bool {
 	switch w {
 	case unlessShort:

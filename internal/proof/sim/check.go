@@ -16,13 +16,13 @@ import (
 // books are what the checks after each step compare with.
 type books struct {
 	home    map[judge.ID]string       // where each record was put
-	kept    map[string][]container    // what was put into each shard, in order
+	kept    map[string][]container    // the containers put into each shard, in order
 	passed  map[string]int            // how many of these the checkpoint has passed
-	at      map[epochOf]string        // which shard a lease was of, at an epoch
+	at      map[epochOf]string        // the shard of a lease, by epoch
 	last    map[lease.Key]lease.Lease // as of the last look
 	view    leases                    // the same, in order
-	of      map[string]*life          // whose session is whose
-	ghosts  map[string]bool           // sessions of which a beat came when their workers had gone
+	of      map[string]*life          // the life of each session
+	ghosts  map[string]bool           // sessions with a beat that came after their workers had gone
 	expired map[judge.ID]bool         // they have left the stream
 	early   map[judge.ID]bool         // put before the application's start
 	pinned  map[int64]bool            // the lives of streams in which it has started
@@ -447,8 +447,8 @@ func (w *world) isOver(session string) bool {
 	return l != nil && l.of.life != l
 }
 
-// said reports whether a worker that runs reads a stream, and says so. Under a leader that does not
-// read the stream itself, no other worker gets leases of it, and those of the dead stay theirs.
+// said reports whether a running worker reports that it reads a stream. If none does and the leader
+// does not read the stream, no worker gets its leases, and the dead keep theirs.
 func (w *world) said(name string) bool {
 	if leader, leads := w.runs(w.leader); !leads || leader.older {
 		return true // such a leader gives them to any worker

@@ -9,7 +9,7 @@ import (
 )
 
 // crossing is the set of features that an application has in a profile that crosses features, and
-// what was drawn for them.
+// the settings drawn for them.
 type crossing struct {
 	on         featureSet
 	batchWait  time.Duration
@@ -18,7 +18,7 @@ type crossing struct {
 	ways       []int // in which handlers fail at a record, of those in letters.go
 }
 
-// Crossed is what was on in an application, and for how long its workers lived.
+// Crossed says which features an application had, and for how long its workers lived.
 type Crossed struct {
 	On    featureSet
 	Lived time.Duration
@@ -27,16 +27,16 @@ type Crossed struct {
 // has reports whether a feature is on.
 func (c *crossing) has(f feature) bool { return c != nil && c.on.has(f) }
 
-// crossingFaults go wrong whatever is on.
+// crossingFaults can happen with any features.
 var crossingFaults = map[Fault]float64{
 	HandlerSlow: .01, HandlerFails: .05, HandlerPanics: .02, HandlerIgnores: .005, CrashInHandler: .004, HandlerStops: .002,
 	CrashBefore: .0005, CrashAfter: .0005, StoreFails: .01, AnswerLost: .01, StoreSlow: .005, TornApply: .05,
 	Throttled: .02, ServerError: .01, ShortPage: .05, Split: 40, Merge: 25, Crash: 15,
 }
 
-// makeCrossing draws the features of an application. The seed alone decides which set of the
-// covering list it has: of as many seeds in a row as the list is long each set comes once. More
-// features that go with the set are added at random.
+// makeCrossing draws the features of an application. The seed alone chooses the set of the covering
+// list: consecutive seeds, as many as the list is long, use each set once. More features that go
+// with the set are added at random.
 func (w *world) makeCrossing(seed uint64) {
 	if !w.profile.Crosses {
 		return
@@ -53,7 +53,7 @@ func (w *world) makeCrossing(seed uint64) {
 			s = next.whole()
 		}
 	}
-	if !w.isFirst() { // what the streams decide is the same for all
+	if !w.isFirst() { // features of the streams are the same for all
 		ofStreams := setOf(featExpiring, featAggregated)
 		s = s.without(ofStreams) | w.apps[0].crosses.on&ofStreams
 	}
@@ -76,7 +76,7 @@ func (w *world) makeCrossing(seed uint64) {
 	p.Parallel, p.Letters, p.Filters, p.Killers, p.Windows = c.has(featParallel), s.hasAny(givesUp), c.has(featFiltered), c.has(featSuspects), c.has(featWindowed)
 	p.Sinks = c.has(featPosition) && !c.has(featWindowed)
 	p.Pushed, p.Reuses = share(c.has(featFannedOut)), share(c.has(featReused))
-	if !p.Letters && c.has(featRejected) && !s.hasAny(setOf(featPullForm, featLoopForm)) { // what is rejected is given up if there is a place for it
+	if !p.Letters && c.has(featRejected) && !s.hasAny(setOf(featPullForm, featLoopForm)) { // a rejected record is given up if its letter has a place
 		p.Letters = d.chance(.5)
 	}
 	for f, rates := range faultsOf {
@@ -99,7 +99,7 @@ func (w *world) makeCrossing(seed uint64) {
 	}
 }
 
-// faultsOf are the faults that go wrong only where a feature is on.
+// faultsOf are the faults that happen only with a feature.
 var faultsOf = map[feature]map[Fault]float64{
 	featFannedOut: {EventTwice: .02, EventCut: .01, EventEnds: .02, EventError: .01, EventSlow: .01, InUse: .03},
 	featExpiring:  {Trim: 60},
@@ -112,7 +112,7 @@ var faultsOf = map[feature]map[Fault]float64{
 	featPosition: {SinkFails: .05, SinkHangs: .01, SinkPanics: .02},
 }
 
-// allCrossingFaults are the faults of a profile that crosses features, whatever is on.
+// allCrossingFaults are all faults that can happen in a profile that crosses features.
 var allCrossingFaults = func() map[Fault]float64 {
 	rates := all(crossingFaults, letterFaults)
 	for _, of := range faultsOf {
@@ -121,7 +121,7 @@ var allCrossingFaults = func() map[Fault]float64 {
 	return rates
 }()
 
-// share is the share of the simulations with something that is on or not.
+// share returns 1, the share of all simulations, for a feature that is on, and otherwise 0.
 func share(on bool) float64 {
 	if on {
 		return 1
@@ -155,7 +155,7 @@ func (c *crossing) options(o *weir.Options, by func(time.Duration) time.Duration
 	}
 }
 
-// waits is how much longer than otherwise a record may wait in a batch.
+// waits returns how much longer a record may wait in a batch because of BatchWait.
 func (c *crossing) waits() time.Duration {
 	if !c.has(featBatchWait) {
 		return 0
@@ -166,11 +166,11 @@ func (c *crossing) waits() time.Duration {
 // isLoop reports whether the worker's handler is a loop over single records of all shards.
 func (w *world) isLoop() bool { return w.crosses.has(featLoopForm) }
 
-// loosely reports whether results of windows may be of other records when they are made again,
-// because records leave the stream or checkpoints are moved into the middle of windows.
+// loosely reports whether windows may have other records when their results are made again, because
+// records leave the stream or checkpoints move into the middle of windows.
 func (w *world) loosely() bool { return w.crosses.has(featExpiring) || w.crosses.has(featResetting) }
 
-// checkSize says what is wrong with the size of a batch.
+// checkSize describes a wrong size of a batch, "" if the size is right.
 func (w *world) checkSize(b *weir.Batch, most int) string {
 	if w.crosses == nil {
 		return ""
@@ -199,8 +199,8 @@ func (w *world) failsSomewhere(d *dice, ids []judge.ID) *badly {
 	return bad
 }
 
-// handles is how many of the records the handler can handle or fail at: up to the first that it
-// always fails at.
+// handles returns how many of the records the handler can handle or fail at, up to the first one at
+// which it always fails.
 func (w *world) handles(ids []judge.ID) int {
 	if bad := w.badAt(ids); bad != nil {
 		return bad.index + 1

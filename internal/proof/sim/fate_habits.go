@@ -15,14 +15,14 @@ type leftover struct {
 	ids       []judge.ID // of the call
 	low, high int        // of these were certainly done, and may have been
 	attempt   int        // that failed, at the first that was not done
-	end       bool
+	end, idle bool
 }
 
 // habitOf decides what a handler does before it succeeds or fails, nil for nothing.
 func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	n := len(ids)
 	if bad := w.badAt(ids); bad != nil {
-		n = bad.index // what comes after it is not done before it is
+		n = bad.index // later records are not done before it is
 	}
 	if n == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (w *world) habitOf(c *call, b *weir.Batch, ids []judge.ID) *habit {
 	if strikes(HandlerNotes) {
 		v.done, v.how = upTo, how
 	}
-	if strikes(HandlerLeaves) && !w.reuses && w.letters == nil && w.sink == nil { // which ends what a record is with the call
+	if strikes(HandlerLeaves) && !w.reuses && w.letters == nil && w.sink == nil { // with reused buffers a record ends with the call
 		v.leaves = upTo
 	}
 	if strikes(HandlerConfuses) {
@@ -113,10 +113,10 @@ func (w *world) goesOn(c *call, h *handling) {
 	})
 }
 
-// leaves notes what a call leaves that has failed, having named the record before which so many are
-// done.
+// leaves notes the records that a failed call leaves undone. named is how many records come before
+// the one that its error names.
 func (w *world) leaves(c *call, h *handling, named int) {
-	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End}
+	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End, idle: h.batch.Idle}
 	if left.high = h.upTo; h.saved == nil {
 		left.low = h.upTo
 	}
@@ -125,7 +125,7 @@ func (w *world) leaves(c *call, h *handling, named int) {
 	if left.low > 0 {
 		left.attempt = 1 // that failed at what is at the head now
 	}
-	if left.low < len(left.ids) || left.end {
+	if left.low < len(left.ids) || left.end || left.idle {
 		c.life.left[c.about] = left
 	}
 }

@@ -184,7 +184,7 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 			w.takes(h, v.habit.done)
 		}
 		return // it goes on
-	case v.bad != nil && c.life.pulls: // nobody takes its word for it
+	case v.bad != nil && c.life.pulls: // weir ignores the record that it names
 	case v.bad != nil:
 		named := 0
 		if v.bad.named() {
@@ -217,7 +217,7 @@ func (w *world) handled(c *call, h *handling, r *reply) {
 	w.hasInHand(c.life, h.hand(c.about), nil)
 }
 
-// hand is what tells the calls of a shard apart whose records are in hand at one time.
+// hand returns the key by which a call differs from others of its shard that run at the same time.
 func (h *handling) hand(about string) hand {
 	of := hand{about: about}
 	if len(h.judge.IDs) > 0 {
@@ -226,9 +226,9 @@ func (h *handling) hand(about string) hand {
 	return of
 }
 
-// isFollowed reports whether each call of a handler is held to what the call before it has left.
-// What is given up, and what is handed over in parts or by single records, leaves nothing behind in
-// one way.
+// isFollowed reports whether each call of a handler is checked against the records that the call
+// before it has left. That is not possible if records are given up, or handed over in parts or one
+// by one.
 func (w *world) isFollowed() bool {
 	return w.letters == nil && w.judge.Span == 0 && !w.crosses.has(featRecordForm) && !w.isLoop() && !w.crosses.has(featSuspects)
 }

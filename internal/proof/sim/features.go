@@ -80,12 +80,12 @@ func (s featureSet) all() (fs []feature) {
 
 var (
 	givesUp = setOf(featAttempts, featMaxAge, featBisect)
-	// what only RunShards has
+	// features that only RunShards has
 	ofShards = setOf(featOpenForm, featPullForm, featWindowed, featHolds, featPosition, featIdleCalls)
 	forms    = setOf(featOpenForm, featPullForm, featRecordForm, featLoopForm, featWindowed)
 )
 
-// pairRule says of pairs of features why there are none.
+// pairRule says why pairs of features do not go together.
 type pairRule struct {
 	a, b featureSet
 	why  string
@@ -100,7 +100,7 @@ var refusedPairs = []pairRule{
 	{setOf(featOpenForm), setOf(featPullForm, featWindowed, featHolds), "RunShards refuses Open together with Pull"},
 }
 
-// unsaidPairs are the pairs that the API has no words for.
+// unsaidPairs are the pairs that the API cannot express.
 var unsaidPairs = []pairRule{
 	{setOf(featRecordForm), ofShards | setOf(featLoopForm), "a worker has one kind of handler"},
 	{setOf(featLoopForm), ofShards, "a worker has one kind of handler"},
@@ -125,7 +125,8 @@ func apart(a, b feature) (why string, refused bool) {
 	return find(unsaidPairs), false
 }
 
-// implied adds what a set cannot be without: windows pull, idle and hold by themselves.
+// implied adds the features that others of the set include: windows pull, idle and hold by
+// themselves.
 func (s featureSet) implied() featureSet {
 	if s.has(featWindowed) {
 		s |= setOf(featPullForm, featIdleCalls, featHolds)
@@ -149,8 +150,8 @@ func (s featureSet) legal() bool {
 	return true
 }
 
-// whole completes a legal set: it adds what is implied, and a form of handlers that has the
-// features of the set.
+// whole completes a legal set: it adds the implied features, and a form of handlers that supports
+// the set.
 func (s featureSet) whole() featureSet {
 	s = s.implied()
 	if !s.hasAny(forms) && s.hasAny(setOf(featIdleCalls, featPosition)) {
@@ -200,8 +201,8 @@ const (
 )
 
 // covering returns the covering list: sets of features that hold every legal pair between them. The
-// list is the same in every process. Each next set is the one of some random legal sets with the
-// most pairs that no set before it has.
+// list is the same in every process. Each further set is chosen from some random legal sets: it has
+// the most pairs that no earlier set has.
 var covering = sync.OnceValue(func() (list []featureSet) {
 	left := map[pair]bool{}
 	for _, p := range legalPairs() {

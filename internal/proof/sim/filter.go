@@ -84,7 +84,7 @@ func (w *world) droppedRecords() int {
 // unpassed names a shard whose checkpoint is not after its last record although all that was to be
 // handled was; "" if there is none, and where nothing is filtered or sinks say where to begin.
 func (w *world) unpassed() string {
-	if w.filters == nil || w.sink != nil || w.crosses.has(featPullForm) || w.crosses.has(featExpiring) { // handlers that pull do not always say what is done
+	if w.filters == nil || w.sink != nil || w.crosses.has(featPullForm) || w.crosses.has(featExpiring) { // handlers that pull do not always report done records
 		return ""
 	}
 	for _, st := range w.streams {

@@ -9,11 +9,11 @@ import (
 
 // The forms of handlers that get single records.
 
-// eachRecord is a handler that calls a function for each record, and after the last of a shard one
-// for its end.
+// eachRecord is a handler that calls a function for each record, and another one at the end of the
+// shard.
 func (l *life) eachRecord(ctx context.Context, b *weir.Batch) error {
 	end := b.End
-	none := *b // of which each call gets a copy, as it may change it
+	none := *b // each call gets a copy, because it may change it
 	none.Records = nil
 	err := weir.RecordFunc(func(ctx context.Context, r weir.Record) error {
 		one := none
@@ -38,6 +38,7 @@ func (l *life) loop(c *weir.Consumer) error {
 				break
 			}
 			if errors.Is(err, errStop) || errors.Is(err, errDead) || l.ctx.Err() != nil {
+				l.walksOut = true
 				return nil
 			}
 		}

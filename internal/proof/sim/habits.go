@@ -252,7 +252,7 @@ func (k *kept) changed() string {
 }
 
 // confuse notes progress with records that are not of the batch, and says which were accepted.
-// inParts says that an earlier batch may be a part of what this one is a part of.
+// inParts says that an earlier batch may be another part of the same records.
 func (k *kept) confuse(b *weir.Batch, inParts bool) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

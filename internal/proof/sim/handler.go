@@ -26,7 +26,7 @@ type handling struct {
 	about     string // which shard
 }
 
-// done is how many records the handler has certainly said to be done.
+// done returns how many records the handler has certainly reported as done.
 func (h *handling) done() int {
 	if h.saved != nil {
 		return 0
@@ -54,7 +54,11 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 		h.positions, h.about = positionsOf(b.Records), about(b.Stream, b.Shard)
 	}
 	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: !l.w.isLoop() && l.w.deaf(l, b)}
+	is := l.contents(b)
 	r := l.w.gate.wait(c)
+	if l.contents(b) != is && !l.dead.Load() {
+		l.w.gate.tell(&call{life: l, op: "overwritten", ctx: l.ctx, body: c.about})
+	}
 	if r.err != nil {
 		return r.err
 	}
@@ -77,6 +81,18 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 		}
 	}
 	return v.end()
+}
+
+// contents is a hash of the records of a batch, which are a handler's until it returns. Nothing
+// writes over them but where buffers are used again.
+func (l *life) contents(b *weir.Batch) (hash uint64) {
+	if !l.w.reuses {
+		return 0
+	}
+	for _, r := range b.Records {
+		hash = stirred(hash, string(r.Data[:min(len(r.Data), 64)]))
+	}
+	return hash
 }
 
 // end is how a handler's call ends.
@@ -104,7 +120,7 @@ func positionsOf(records []weir.Record) []weir.Position {
 	return all
 }
 
-// idOf reads what Put wrote, of an aggregate its first record.
+// idOf reads the ID that Put wrote; for an aggregate, that of its first record.
 func idOf(data []byte) (judge.ID, bool) {
 	if len(data) > 0 && data[0] == 0xf3 {
 		var all aggregate.Aggregate

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-go/weir/internal/lock"
 )
 
-// checkInside checks what a worker must keep at each step, whatever happens outside: mutexes are
-// taken in order, which is known with the tag lockranks, and counters never go backwards.
+// checkInside checks after each step that workers take mutexes in order, which needs the build tag
+// lockranks, and that no counter of theirs decreases.
 func (w *world) checkInside() {
 	for _, found := range lock.Violations() {
 		w.breaks("%s", found)

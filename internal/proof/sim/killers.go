@@ -31,7 +31,7 @@ type trial struct {
 	record  shard.Position
 }
 
-// hand is a call of a handler of one life: of a shard, and of a key of it.
+// hand identifies a call of a handler in one life: by its shard, and by its key if there is one.
 type hand struct {
 	life  *life
 	about string
@@ -60,15 +60,15 @@ func (w *world) kills(id judge.ID) bool {
 	if w.killers == nil {
 		return false
 	}
-	if w.letters == nil && w.killers.killed[id] >= w.killers.after { // or it would do so for ever
+	if w.letters == nil && w.killers.killed[id] >= w.killers.after { // or it would kill for ever
 		return false
 	}
 	d := roll(w.seed, "kills "+id.String())
 	if !d.chance(.01) {
 		return false
 	}
-	// With a sink what was given up comes again, and of two such records one after the other none
-	// is known for long enough. Where nothing is given up the pauses grow with each that kills.
+	// With a sink, records that were given up are read again, and two of them in a row are not
+	// remembered for long enough. Without GiveUp, the pauses grow with each record that kills.
 	if w.sink == nil && w.letters != nil {
 		return true
 	}

@@ -48,7 +48,7 @@ const (
 	leavesOut
 )
 
-// The ways in which what a handler returns is wrapped.
+// The ways in which a handler's error is wrapped.
 const (
 	bare = iota
 	withText
@@ -147,14 +147,13 @@ func (w *world) patience() time.Duration {
 	}
 	p := &w.letters.policy
 	d := max(p.Patience, 0) + retryMax
-	if p.Attempts == 0 { // nothing but its age has a record given up
+	if p.Attempts == 0 { // a record is given up only for its age
 		d += p.MaxAge + w.skewed()
 	}
 	return d
 }
 
-// lastingWays are the ways in which handlers may fail at a record each time: with these it is given
-// up in the end.
+// lastingWays returns the ways of failing at a record that lead to a letter if they repeat.
 func (w *world) lastingWays() []int {
 	p := &w.letters.policy
 	var ways []int
@@ -192,7 +191,7 @@ func (w *world) badAt(ids []judge.ID) *badly {
 	return nil
 }
 
-// fails notes that a handler's call failed; bad is nil if the handler says nothing of a record.
+// fails notes that a handler's call failed; bad is nil if the handler's error is about no record.
 func (w *world) fails(h *handling, bad *badly) {
 	s := w.letters
 	if s == nil || h.judge.Stale {
@@ -364,7 +363,7 @@ func (w *world) heardLetters(l *life, all []deadletter.Letter) {
 	for _, letter := range all {
 		id, _ := idOf(letter.Data)
 		delete(w.letters.again, owned{l.who, letter.Epoch, id})
-		if w.sink == nil { // which has no place for it: its position may be before it
+		if w.sink == nil { // a sink has no place for it: its position may be before it
 			w.judge.Acked(&judge.Batch{IDs: []judge.ID{id}}, 1)
 		}
 	}

@@ -41,7 +41,7 @@ type life struct {
 	dead     atomic.Bool
 	consumer *weir.Consumer
 	counted  weir.Counts          // as of the last step
-	counts   map[string][]counted // calls, by what they are about
+	counts   map[string][]counted // calls, by subject
 	parked   []*call              // in no order
 
 	stopping bool
@@ -58,7 +58,8 @@ type life struct {
 	trusted  trusted
 	session  string // as the store knows it
 	farewell bool   // the last call of Leave succeeded
-	unheard  bool   // … or failed
+	unheard  bool   // the last call of Leave failed
+	walksOut bool   // the body has left its loop, and hears of no error
 	heard    bool   // a beat of it was answered
 	hindered hindered
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
@@ -250,7 +251,7 @@ func (w *world) returned(l *life, err error) {
 		}
 	}
 	l.trusted = trusted{}
-	if l.unheard && !errors.Is(err, weir.ErrNotReleased) && !errors.Is(err, weir.ErrNotSaved) {
+	if l.unheard && !l.walksOut && !errors.Is(err, weir.ErrNotReleased) && !errors.Is(err, weir.ErrNotSaved) {
 		w.holdsNothing(l, err)
 	}
 	switch {
@@ -266,15 +267,15 @@ func (w *world) returned(l *life, err error) {
 	w.ends(l)
 }
 
-// holdsNothing breaks if Run returned without an error about its leases, and the store still has
-// some as its.
+// holdsNothing reports a violation if Run returned no error about its leases although the store
+// still counts some as this worker's.
 func (w *world) holdsNothing(l *life, err error) {
 	v, failed := w.store.View(context.Background(), "app", "")
 	if failed != nil {
 		w.breaks("looking at the store: %v", failed)
 		return
 	}
-	if w.profile.Apart && w.isEnded(v, l.session) { // what it had may stay its until a worker reads the stream
+	if w.profile.Apart && w.isEnded(v, l.session) { // its leases may stay until a worker reads the stream
 		return
 	}
 	for _, lease := range v.Leases {

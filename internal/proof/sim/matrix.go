@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// matrix is for how long each pair of features was on together.
+// matrix counts for how long each pair of features was on together.
 type matrix struct {
 	hours map[pair]time.Duration
-	seeds map[pair]int // how often, though workers may not have lived
+	seeds map[pair]int // how often it was drawn, even if no worker lived
 }
 
 func newMatrix() *matrix { return &matrix{hours: map[pair]time.Duration{}, seeds: map[pair]int{}} }
@@ -35,8 +35,8 @@ func (m *matrix) missing() (ps []pair) {
 }
 
 // print writes how many pairs there are, and the ones with the least hours. whole writes all of
-// them, in whole worker hours: "-" is a pair that weir refuses, and "." one that the API has no
-// words for.
+// them, in whole worker hours: "-" is a pair that weir refuses, and "." one that the API cannot
+// express.
 func (m *matrix) print(to io.Writer, whole bool) {
 	legal := legalPairs()
 	refused, unsaid := 0, 0
@@ -50,7 +50,7 @@ func (m *matrix) print(to io.Writer, whole bool) {
 			}
 		}
 	}
-	fmt.Fprintf(to, "           pairs of features: %d of %d legal ones had worker hours; weir refuses %d, the API has no words for %d\n",
+	fmt.Fprintf(to, "           pairs of features: %d of %d legal ones had worker hours; weir refuses %d, the API cannot express %d\n",
 		len(legal)-len(m.missing()), len(legal), refused, unsaid)
 	slices.SortStableFunc(legal, func(a, b pair) int { return int(m.hours[a] - m.hours[b]) })
 	var least []string
@@ -79,8 +79,8 @@ func (m *matrix) print(to io.Writer, whole bool) {
 	}
 }
 
-// legality is "" for a pair that goes together, "-" for one that weir refuses, and "." for one that
-// the API has no words for.
+// legality returns "" for a pair that goes together, "-" for one that weir refuses, and "." for one
+// that the API cannot express.
 func legality(a, b feature) string {
 	if setOf(a, b).legal() {
 		return ""

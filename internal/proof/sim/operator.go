@@ -253,7 +253,7 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 	sh := o.st.now.Shards[i]
 	kept := b.kept[sh.Name]
 	var skipped, wanted []judge.ID
-	reached := false // the first record of the time, with which reading begins
+	reached := false // reading begins with the first record of the time
 	b.passed[sh.Name] = len(kept)
 	for n, c := range kept {
 		before := len(c.ids)
@@ -283,7 +283,7 @@ func (o *operator) wanted(s *change.Step, epoch uint64) {
 			delete(o.w.killers.killed, id)
 		}
 	}
-	if o.w.sink != nil { // which says where reading begins, whatever the checkpoint is
+	if o.w.sink != nil { // the sink decides where reading begins, not the checkpoint
 		for _, id := range skipped {
 			o.w.judge.MayPass(id)
 		}

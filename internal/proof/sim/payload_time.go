@@ -32,7 +32,7 @@ type strayCounts struct{ late, noTime int }
 // makePayload draws what counts as late, for half of the windows.
 func (v *windows) makePayload() {
 	d := roll(v.w.seed, "payload")
-	if !d.chance(.5) || v.w.crosses.has(featResetting) { // a place to which a checkpoint goes may lie in windows that have ended
+	if !d.chance(.5) || v.w.crosses.has(featResetting) { // a checkpoint may move into windows that have ended
 		return
 	}
 	v.payload = &payloadTime{

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// placeless returns the faults with a rate that no code of the simulation brings about. The
+// placeless returns the faults that have a rate, but that no code of the simulation causes. The
 // summary of make sim cannot find them, because it expects a fault only where one could happen.
 func placeless(rates map[Fault]float64, places map[Fault]bool) (faults []Fault) {
 	for f := range rates {
@@ -23,8 +23,8 @@ func placeless(rates map[Fault]float64, places map[Fault]bool) (faults []Fault) 
 	return faults
 }
 
-// faultPlaces returns the faults that the source of this package uses for more than a rate: neither
-// as the key of a map nor to look up an entry of Profile.Rates.
+// faultPlaces returns the faults that the source of this package causes. A fault as the key of a
+// map, or as the index of Profile.Rates, does not count.
 func faultPlaces(t *testing.T) map[Fault]bool {
 	t.Helper()
 	files, err := os.ReadDir(".")

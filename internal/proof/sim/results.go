@@ -76,7 +76,7 @@ func (w *world) makeWindows() {
 	}
 	if w.crosses != nil {
 		w.windows.once = w.crosses.has(featPosition)
-	} else if d.chance(.5) { // what is dropped lies between windows, and in them
+	} else if d.chance(.5) { // dropped records lie between windows, and in them
 		w.profile.Filters = true
 	}
 	w.windows.makePayload()

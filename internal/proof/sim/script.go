@@ -14,7 +14,7 @@ import (
 // scripted are the faults that come at times of their own, in a fixed order.
 var scripted = []Fault{Crash, AllButOne, ShortPause, LongPause, Isolated, LeaderCutOff, Outage, NoService, Leaves, Split, Merge, Doubles, Trim, Recreate, Renames, SetBack, Resets}
 
-// ofStreams are those of them that happen to streams, which applications share.
+// ofStreams are the faults that happen to streams, which applications share.
 var ofStreams = []Fault{Split, Merge, Doubles, Trim, Recreate, Renames}
 
 // script puts them on the calendar.
@@ -195,8 +195,8 @@ func (w *world) settle() {
 	w.after(time.Second, again)
 }
 
-// calms ends what hinders the workers of an application, except for the leader and the reader that
-// stay cut off.
+// calms ends the faults of an application's workers, except for the leader and the reader that stay
+// cut off.
 func (w *world) calms(leader, reader *life) {
 	w.settleStreams()
 	now := w.now() // when what hinders ends, which counts for what is due afterwards

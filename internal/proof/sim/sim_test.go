@@ -190,7 +190,7 @@ func summarize(t *testing.T, profiles []Profile, all map[string]*tally, took tim
 		fmt.Println()
 		if a.pairs != nil {
 			a.pairs.print(os.Stdout, *flagMatrix)
-			// Seeds in a row visit every set of the covering list, whatever the first one is.
+			// Consecutive seeds visit every set of the covering list.
 			if missing := a.pairs.missing(); len(missing) > 0 && a.seeds >= len(covering()) {
 				t.Errorf("profile %s: %d pairs of features had no worker, such as %s with %s", p.Name, len(missing), missing[0][0], missing[0][1])
 			}

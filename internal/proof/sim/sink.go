@@ -46,7 +46,7 @@ func (w *world) makeSink() {
 		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
 		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{},
 	}
-	if w.profile.Letters { // or what was given up at the end of a shard is read again and again
+	if w.profile.Letters { // or a record that was given up at the end of a shard is read again and again
 		w.sink.ends = true
 	}
 	var again func()
@@ -319,7 +319,7 @@ func (w *world) sunk() {
 // gaveUp reports whether there is a letter of a record.
 func (w *world) gaveUp(id judge.ID) bool { return w.letters != nil && w.letters.ids[id] != "" }
 
-// isStray reports whether a function was told of a record that is in no window.
+// isStray reports whether the window's function for strays got a record.
 func (w *world) isStray(id judge.ID) bool {
 	if w.windows == nil || w.windows.payload == nil {
 		return false

@@ -21,8 +21,8 @@ const (
 	over
 )
 
-// shared is what all applications of a simulation share. Only the driver touches it, but for what
-// says otherwise.
+// shared is the state that all applications of a simulation share. Only the driver touches it,
+// except for fields that say otherwise.
 type shared struct {
 	allowed map[string]bool // faults that may happen; nil for all
 	planted func([]string) string
@@ -45,11 +45,11 @@ type shared struct {
 	service *model.Service
 	written map[string]int // records by key
 	counts  map[Fault]int
-	due     map[Fault]float64 // how often each should have happened, but for those in odds
+	due     map[Fault]float64 // how often each should have happened, except for those in odds
 	struck  []string          // the faults that happened
 	wrong   string
 	settled int64    // when all was well again
-	late    []string // what was not, until then
+	late    []string // what was still wrong until then
 	begun   int      // lives
 	apps    []*world
 	foreign atomic.Pointer[string] // the name of an application that a worker of another one named
@@ -59,10 +59,10 @@ type shared struct {
 type world struct {
 	*shared
 	app      string
-	seed     uint64 // that its own draws follow from
+	seed     uint64 // decides its draws
 	profile  Profile
 	settings settings
-	crosses  *crossing // nil where the profile alone says what is on
+	crosses  *crossing // nil if the profile alone decides the features
 
 	odds    map[oddsKey][]odds // of calls, as far as known
 	reading weir.Reading
@@ -82,7 +82,7 @@ type world struct {
 	streams  []*stream
 	operator *operator // nil while none is at work
 	judge    *judge.Judge
-	unsaid   map[string]bool // streams that no worker said it reads when all were told to stop
+	unsaid   map[string]bool // streams that no worker reported when all began to stop
 	books    books
 	duties   duties
 	firstPut time.Duration // when records are first put
@@ -90,7 +90,7 @@ type world struct {
 
 	outage  int64 // of the store for everybody, until then
 	outages []stretch
-	lived   int64 // by workers that are over
+	lived   int64 // by workers that have ended
 }
 
 // Result is what came of a simulation.
@@ -111,7 +111,7 @@ type Result struct {
 	Due     map[Fault]float64
 	Struck  []string
 	Worst   map[string]float64 // how much of its bound each kind of duty has taken, at most
-	Crossed []Crossed          // what was on, for each application of a profile that crosses features
+	Crossed []Crossed          // the features of each application, in a profile that crosses them
 	History []string
 }
 
@@ -192,7 +192,7 @@ const otherApp = "other"
 // isFirst reports whether the world is the first application.
 func (w *world) isFirst() bool { return w == w.apps[0] }
 
-// adds adds what the application came to.
+// adds adds the application's part to a result.
 func (w *world) adds(r *Result) {
 	if w.wrong == "" {
 		w.wrong = w.judge.Wrong()
@@ -320,7 +320,6 @@ func (w *world) drive() {
 		if w.planted != nil && w.wrong == "" {
 			w.wrong = w.planted(w.struck)
 		}
-		lock.Violations() // those of the seeds before
 		if wrong := w.isWrong(); wrong != "" {
 			w.note(nil, "BROKEN", "", 0, wrong)
 			return
@@ -364,6 +363,7 @@ func (w *world) isWrong() string {
 		w.breaks("a worker of another application names the application %q to the store", *app)
 	}
 	for _, x := range w.apps {
+		x.checkInside()
 		if w.wrong == "" {
 			w.wrong = x.judge.Wrong()
 		}
@@ -421,6 +421,10 @@ func (w *world) admit(c *call) {
 	}
 	if c.op == "strays" {
 		w.breaks("%s handles records of %v, a stream that it does not read", l.who, c.body)
+		return
+	}
+	if c.op == "overwritten" {
+		w.breaks("records of %v are overwritten while a handler of %s has them", c.body, l.who)
 		return
 	}
 	if l.dead.Load() {

@@ -87,8 +87,8 @@ func (d *cborReader) head() (first byte, arg uint64, err error) {
 	return 0, 0, d.malformed("a first byte that no item has")
 }
 
-// reach returns where the first string ends that goes on after the end of what there is; 0 if there
-// is none, or if it is longer than any answer.
+// reach returns where the first string ends that is longer than the bytes read so far; 0 if there
+// is no such string, or if it is longer than any answer.
 func (d *cborReader) reach() int {
 	probe := cborReader{b: d.b, i: d.i}
 	for {

@@ -72,8 +72,9 @@ func (m *memory) release(lent uint64, records []Record) {
 // and negative.
 const Poisoned = 0xdb
 
-// Memory is asked before room is made for an answer, and told when that is not needed any more.
-// It may be used concurrently by pages that share it.
+// Memory bounds the bytes of answers. Pages take bytes before they make room for an answer, and
+// give them back when they no longer need the room. It may be used concurrently by pages that share
+// it.
 type Memory interface {
 	// TryTake takes between least and most bytes, without waiting, and returns how many; 0 if there
 	// are not as many as least.
@@ -104,9 +105,9 @@ func (e *NoMemoryError) Error() string {
 }
 
 // Release gives the page's memory back when pages are reused ([Bodies.Reuse]): from then on its
-// records, and all copies of them, must not be touched. Otherwise the page only lets go of its
-// records, whoever still has them. The page is ready for the next call either way. Releasing
-// twice is harmless, and a page that is never released is left to the garbage collector.
+// records, and all copies of them, must not be touched. Otherwise the page only drops its records,
+// and copies of them stay valid. The page is ready for the next call either way. Releasing twice is
+// harmless, and a page that is never released is left to the garbage collector.
 func (p *Page) Release() {
 	if p.memory != nil {
 		p.memory.release(p.lent, p.Records)
@@ -191,8 +192,8 @@ func (rd *Bodies) Read(r io.Reader, length int64, p *Page) ([]byte, error) {
 	}
 }
 
-// larger returns room for n bytes in place of what the page has. It begins with what is still
-// needed of that.
+// larger returns room for n bytes in place of what the page has. The new room begins with a copy of
+// needed.
 func (rd *Bodies) larger(n int, needed []byte, p *Page) ([]byte, error) {
 	had, lent, held := p.memory, p.lent, p.held
 	n = min(n, rd.Most)

@@ -9,9 +9,10 @@ import (
 )
 
 // Parts reads a CBOR answer part by part: as many whole records as a window of the answer holds,
-// then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB. What
-// a window ends in the middle of is carried over to the next one. A window is filled piece by
-// piece, and each piece decoded while it is in the processor's cache. Not for concurrent use.
+// then the next window. So an answer of 10 MiB needs no more memory than one of half a MiB. A
+// record of which a window holds only the beginning is carried over to the next one. A window is
+// filled piece by piece, and each piece decoded while it is in the processor's cache. Not for
+// concurrent use.
 type Parts struct {
 	Body   io.Reader
 	Left   int64 // bytes of the answer that were not read; -1 when its length is not known
@@ -121,8 +122,8 @@ func (pr *Parts) part(p *Page) error {
 	}
 }
 
-// larger returns how large a window has to be that begins with the record of which this one of n
-// bytes holds the beginning: as large as the record says, or else twice as large.
+// larger returns the size of the next window, which starts with a record that did not fit into this
+// one of n bytes: the size that the record states, or else twice n.
 func (pr *Parts) larger(d *cborReader, n int) int {
 	size := 2 * n
 	if end := d.reach(); end > 0 {

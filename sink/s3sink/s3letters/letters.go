@@ -32,10 +32,10 @@ import (
 //
 // (letters of earlier versions have no application in their key, and are read as well). If that is
 // longer than a key of S3 may be, the key is PREFIX/%HASH.json with the SHA-256 of the ID. A letter
-// takes the place of one with the same ID. An object is the letter's JSON, with what became of it
-// in the members "state", "since" and "marked_by". Letters are written for the worker to go on, so
-// nothing but whole letters is ever there; a letter that is put again is Kept again, whatever
-// became of it before.
+// takes the place of one with the same ID. An object is the letter's JSON, with its state in the
+// members "state", "since" and "marked_by". A worker waits until its letters are written, so there
+// are only whole letters. A letter that is put again is Kept again, also if it was handled or
+// dropped before.
 //
 // Two people do not get one letter unawares: what a Box has yielded it marks only if nobody has
 // changed it since. Of two that list the same letters and hand them out, the one whose mark comes

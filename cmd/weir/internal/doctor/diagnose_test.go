@@ -174,6 +174,13 @@ func TestDiagnose(t *testing.T) {
 			f.worker("A", func(w *lease.Worker) { w.Streams = "1:s" })
 			f.worker("B", func(w *lease.Worker) { w.Streams = "1:logs s" })
 		}, "warning streams-differ billing", []string{"ann reads s; bob reads logs, s", "the same streams"}},
+		"a stream that only a worker of an older version may read": {func(f *Facts) {
+			f.worker("A", func(w *lease.Worker) { w.Streams = "1:logs" })
+			f.First.Leader.Session, f.Second.Leader.Session = "A", "A"
+			for i := range f.Second.Leases {
+				f.Second.Leases[i].Owner = ""
+			}
+		}, "warning streams-differ billing", []string{"workers of an older version get no more of its shards"}},
 		"the times of a dead worker are of the past": {func(f *Facts) {
 			f.Beats["B"] = false
 			f.worker("B", func(w *lease.Worker) {

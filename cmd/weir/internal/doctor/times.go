@@ -76,7 +76,7 @@ func timesText(t lease.Times) string {
 
 // streams looks for workers that read different streams, and for streams that no worker reads.
 func (p *patient) streams() {
-	live := lease.View{Leases: p.Second.Leases}
+	live := lease.View{Leases: p.Second.Leases, Leader: p.Second.Leader, Paused: p.Second.Paused}
 	for _, w := range p.Second.Workers {
 		if p.beats(w) || p.unseen(w) {
 			live.Workers = append(live.Workers, w)

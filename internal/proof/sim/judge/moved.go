@@ -6,8 +6,8 @@ import "time"
 // epoch.
 func (j *Judge) Doubted(id string) { j.shard(id).doubted = true }
 
-// MayPass notes that a checkpoint may pass a record that is not handled, because a sink has it
-// handled all the same.
+// MayPass notes that a checkpoint may pass a record that is not handled yet, because the position
+// of a sink makes weir handle it later.
 func (j *Judge) MayPass(id ID) {
 	if r := j.record(id); r != nil {
 		r.undone = true

@@ -1,0 +1,77 @@
+package weir
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-go/weir/internal/lanes"
+	"github.com/weir-go/weir/lease"
+	"github.com/weir-go/weir/shard"
+)
+
+func TestKilledRecordsAreNamedInAText(t *testing.T) {
+	at := func(seq string, done uint32) Position {
+		p, err := shard.Part(seq, done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	var k killed
+	if k.has(at("1", 1)) || k.text(100) != "" || parseKilled("") != nil {
+		t.Error("nothing names a record")
+	}
+	k = k.add(at("1", 1)).add(at("1", 2)).add(at("300", shard.Whole)).add(at("1", 2))
+	text := k.text(100)
+	got := parseKilled(text)
+	for _, p := range []Position{at("1", 1), at("1", 2), at("300", shard.Whole)} {
+		if !got.has(p) {
+			t.Errorf("%v is not in %q", p, text)
+		}
+	}
+	if len(got) != 3*killedName || got.has(at("300", 1)) || got.has(at("3", shard.Whole)) {
+		t.Errorf("%q names %d records, and others", text, len(got)/killedName)
+	}
+	if less := parseKilled(k.text(len(text) - 1)); len(less) != 2*killedName || less.has(at("1", 1)) {
+		t.Error("the oldest is to be left out where there is no room")
+	}
+	for most := range 12 {
+		if n := len(k.text(most)); n > most {
+			t.Errorf("%d bytes of at most %d", n, most)
+		}
+	}
+	if known := lanes.ParseBeyond(text, 0); !known.Over() {
+		t.Error("the text is read as one of package lanes")
+	}
+	for _, other := range []string{"AQAAAAAAAAAAAAAB", "Ag", "AgAB", "?", strings.Repeat("A", 9)} {
+		if k := parseKilled(other); len(k) > 0 {
+			t.Errorf("%q names %d records", other, len(k)/killedName)
+		}
+	}
+}
+
+// TestManyKilledRecordsFitBesideDeaths: the text that is stored has room for them with the longest
+// positions of a lease.
+func TestManyKilledRecordsFitBesideDeaths(t *testing.T) {
+	p, err := shard.After("49" + strings.Repeat("1", 54))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k killed
+	d := lease.Deaths{Count: 12, Tried: 11, Alone: 10, Trial: 123456, Given: 1234567, At: p, Record: p}
+	for i := range 100 {
+		seq, err := shard.Part(p.SequenceNumber(), uint32(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k = k.add(seq)
+	}
+	back := lease.ParseDeaths(withKilled(d, k, 123456).String())
+	kept := parseKilled(back.Beyond)
+	if n := len(kept) / killedName; n < 20 {
+		t.Errorf("%d records are kept", n)
+	}
+	if back.Count != 12 || back.Since != 123456 {
+		t.Errorf("%+v", back)
+	}
+}
