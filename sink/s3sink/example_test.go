@@ -83,7 +83,7 @@ func TestTheGuide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := box.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: "orders/shardId-000000000000/17"}}); err != nil || bucket.Get("dead/billing/orders/shardId-000000000000/17.json") == nil {
+		if err := box.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: "orders/shardId-000000000000/17"}}); err != nil || bucket.Get("dead/orders/shardId-000000000000/17.json") == nil {
 			t.Errorf("%q, %v", bucket.Keys(), err)
 		}
 	})
