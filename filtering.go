@@ -226,7 +226,7 @@ func (l *shardLoop) passed(upTo Position) {
 	case l.handles != nil && l.handles.gathered.waits():
 		l.handles.gathered.upTo = upTo
 	case !l.pulls():
-		l.term.Advance(upTo)
+		l.advance(upTo)
 	case l.handles.pull != nil && l.in.opts.Filter.By != nil:
 		pull := l.handles.pull
 		pull.trail.Store(&trail{after: pull.handed, upTo: upTo})

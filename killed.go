@@ -89,6 +89,28 @@ func (t *trial) note(epoch uint64) lease.Deaths { return withKilled(t.deaths, t.
 // positions.
 func (l *shardLoop) remembers() bool { return l.in.shards != nil && l.in.shards.Position != nil }
 
+// advance moves the checkpoint to a position, past records that the sink does not get: those that
+// are dropped or given up. The names of killed records count at the position at which they are
+// noted, so they are noted again at this one. In a term that handles several records at a time they
+// are not: it has handled so many since that the sink has passed them.
+func (l *shardLoop) advance(to Position) {
+	if l.remembers() && l.namesKilled() && to.Compare(l.term.At()) > 0 {
+		d := l.term.Deaths()
+		note := lease.Deaths{At: to, Count: d.Count, Record: to}
+		l.term.NoteSoon(withKilled(note, parseKilled(d.Beyond), l.term.Lease.Epoch))
+	}
+	l.term.Advance(to)
+}
+
+// namesKilled reports whether the last note of the deaths of a term names killed records that the
+// next owner needs. Before its first record a term has not decided yet how it handles them.
+func (l *shardLoop) namesKilled() bool {
+	if h := l.handles; h != nil && h.judged && h.trial == nil {
+		return false
+	}
+	return parseKilled(l.term.Deaths().Beyond) != nil
+}
+
 // passOver leaves out the next record of a delivery, which was given up before.
 func (l *shardLoop) passOver(d *delivery, id string) {
 	d.mu.Lock()

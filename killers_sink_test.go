@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -221,4 +222,52 @@ func TestKillersInARowWithASink(t *testing.T) {
 			})
 		})
 	}
+}
+
+// onlyRecords matches the records that a sink gets.
+type onlyRecords struct{}
+
+func (onlyRecords) Match(data []byte, _ string, _ time.Time) (matches, isJSON bool) {
+	return strings.HasPrefix(string(data), "r "), true
+}
+
+// The checkpoint passes records that the filter drops, and the position of a sink does not. A
+// worker that begins at the position does not try a record again that was given up before them.
+func TestAKillerBeforeDroppedRecordsIsNotTriedAgain(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		box := &letterbox{}
+		s := &mortalSink{
+			t: t, srv: srv, store: memstore.New(), every: 1, kills: []string{"r 20"},
+			opts: weir.Options{
+				GiveUp: weir.GiveUp{To: box, Patience: -1}, Filter: weir.Filter{By: onlyRecords{}},
+			},
+			at: map[string]weir.Position{}, got: map[string]int{}, deaths: map[string]int{},
+		}
+		defer s.runs.Wait()
+		run := func(lasts time.Duration) {
+			ends, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s.ends = ends
+			s.start()
+			time.Sleep(lasts)
+			cancel()
+			s.runs.Wait()
+		}
+		putMany(srv, 21, nil)
+		for range 50 {
+			srv.Put("s", "key", []byte("dropped"))
+		}
+		run(5 * time.Minute)
+		if n := len(box.letters()); n != 1 {
+			t.Fatalf("%d letters", n)
+		}
+		died := s.deaths["r 20"]
+		for range 3 { // what is known of it goes from owner to owner
+			srv.Put("s", "key", []byte("dropped"))
+			run(time.Minute)
+		}
+		if n := s.deaths["r 20"]; n != died {
+			t.Errorf("%d workers died of the record before it was given up, and %d after that", died, n-died)
+		}
+	})
 }

@@ -382,7 +382,7 @@ func (l *shardLoop) handled(d *delivery, took time.Duration, now time.Time) {
 	if d.parallel != nil { // its span knows how far all is done
 		d.complete()
 	} else if at := d.finish(); len(d.kept.records) > 0 {
-		l.term.Advance(at)
+		l.advance(at)
 	}
 	l.noteHandled(bytes, now)
 	l.in.counted.batchesHandled.Add(1)
