@@ -89,10 +89,10 @@ func (t *trial) note(epoch uint64) lease.Deaths { return withKilled(t.deaths, t.
 // positions.
 func (l *shardLoop) remembers() bool { return l.in.shards != nil && l.in.shards.Position != nil }
 
-// advance moves the checkpoint to a position, past records that the sink does not get: those that
-// are dropped or given up. The names of killed records count at the position at which they are
-// noted, so they are noted again at this one. In a term that handles several records at a time they
-// are not: it has handled so many since that the sink has passed them.
+// advance moves the checkpoint to a position, also past records that the sink does not get because
+// they are dropped or given up. The names of killed records count only at the position at which
+// they are noted, so advance notes them again at the new one. A term that no longer handles records
+// one by one lets the names go: by then the sink has passed those records.
 func (l *shardLoop) advance(to Position) {
 	if l.remembers() && l.namesKilled() && to.Compare(l.term.At()) > 0 {
 		d := l.term.Deaths()
