@@ -69,6 +69,8 @@ type life struct {
 	tries  tries
 	epochs map[lease.Key]uint64 // of the leases that it last held; only where it is a loop
 	pins   map[string]int64     // when it last learned which shards are open, by stream
+	// how far it has read since the faults have ended, where records are dropped
+	settling map[lease.Key]reading
 }
 
 // retryMax bounds the pause after a failure.
