@@ -257,8 +257,8 @@ func (w *world) returned(l *life, err error) {
 	// which leases the leader gave it. Its error says that the store did not answer.
 	unanswered := err != nil && !l.heard &&
 		strings.Contains(err.Error(), "stopped before the store had answered")
-	released := !errors.Is(err, weir.ErrNotReleased) && !errors.Is(err, weir.ErrNotSaved)
-	if l.unheard && !l.walksOut && released && !unanswered {
+	names := errors.Is(err, weir.ErrNotReleased) || errors.Is(err, weir.ErrNotSaved)
+	if l.unheard && !l.walksOut && !names && !unanswered {
 		w.holdsNothing(l, err)
 	}
 	switch {
