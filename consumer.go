@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/weir-go/weir/internal/lock"
+	"github.com/weir-go/weir/internal/notify"
 	"github.com/weir-go/weir/internal/streams"
 	"github.com/weir-go/weir/lease"
 )
@@ -23,10 +24,13 @@ type Consumer struct {
 	counted counters
 	judge   judge
 
-	mu       lock.Mutex[lock.Consumer]
-	loops    map[*shardLoop]struct{} // that run
-	runs     map[*run]struct{}       // that have not returned
-	returned bool                    // one has
+	mu     lock.Mutex[lock.Consumer]
+	loops  map[*shardLoop]struct{}    // that run
+	runs   map[*run]struct{}          // that have not returned
+	queues map[*notify.Queue]struct{} // whose counts are not in eventsMissed
+	// of the queues of runs that have returned
+	eventsMissed notify.Counts
+	returned     bool // one has
 }
 
 // New checks everything it is given and returns a worker that [Consumer.Run] starts. It does no
@@ -55,7 +59,7 @@ func newConsumer(client *kinesis.Client, store lease.Store, opts Options, all []
 	if err != nil {
 		return nil, err
 	}
-	return &Consumer{client: guardClient(client), store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}}, nil
+	return &Consumer{client: guardClient(client), store: safe, opts: checked, off: off, streams: named, loops: map[*shardLoop]struct{}{}, runs: map[*run]struct{}{}, queues: map[*notify.Queue]struct{}{}}, nil
 }
 
 // poisonVariable in the environment has reused buffers filled with nonsense once they are released;

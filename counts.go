@@ -41,7 +41,6 @@ type counters struct {
 	batchesHandled, recordsHandled, bytesHandled, handlerFailures, recordsGivenUp, recordsSkipped, lettersFailed atomic.Uint64
 	checkpoints, leasesTaken, leasesEnded, leasesLost, stalls, storeFailures                                     atomic.Uint64
 	recordsFiltered, recordsNotJSON                                                                              atomic.Uint64
-	eventsDropped, eventsCoalesced, eventsPanicked/* by runs that have returned */ atomic.Uint64
 }
 
 // Counts returns what was counted so far, by all calls of Run together. It may be called at any
@@ -56,12 +55,12 @@ func (c *Consumer) Counts() Counts {
 		HandlerFailures: n.handlerFailures.Load(), RecordsGivenUp: n.recordsGivenUp.Load(), RecordsSkipped: n.recordsSkipped.Load(), LettersFailed: n.lettersFailed.Load(), Checkpoints: n.checkpoints.Load(),
 		LeasesTaken: n.leasesTaken.Load(), LeasesEnded: n.leasesEnded.Load(), LeasesLost: n.leasesLost.Load(),
 		Stalls: n.stalls.Load(), StoreFailures: n.storeFailures.Load(),
-		EventsDropped: n.eventsDropped.Load(), EventsCoalesced: n.eventsCoalesced.Load(), EventsPanicked: n.eventsPanicked.Load(),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for r := range c.runs {
-		all.add(r.queue.Counts())
+	all.add(c.eventsMissed)
+	for q := range c.queues {
+		all.add(q.Counts())
 	}
 	return all
 }

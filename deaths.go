@@ -129,19 +129,27 @@ func kills(d lease.Deaths, after int) bool { return d.Alone > 0 && d.Count >= af
 
 // clears reports whether a record comes before the one at which the owners died. They had handled
 // it, so it needs no note. It is read again if the position of a sink is before it, and the deaths
-// noted for the later record stay. But if more owners have died than the notes explain, they may
-// have died of such an earlier record, and each is noted. If the record at which they died has
-// expired, clears drops its deaths, so that they are not held against the next record.
+// noted for the later record stay, also those that came while other shards tried a record. If more
+// owners have died than these deaths explain, such a record may have killed them: clears drops the
+// deaths, and each record is noted again. If the record at which they died has expired, clears
+// drops its deaths, so that they are not held against the next record.
 func (t *trial) clears(record Position, after int) bool {
 	d := &t.deaths
-	if d.Alone == 0 || d.Record.IsZero() {
+	if d.Tried == 0 || d.Record.IsZero() {
 		return false
 	}
-	order := record.Compare(d.Record)
-	if order > 0 {
+	switch order := record.Compare(d.Record); {
+	case order == 0:
+		return false
+	case order > 0:
 		d.Tried, d.Alone = 0, 0
+		return false
+	case d.Count-d.Tried <= after+1:
+		return true
 	}
-	return order < 0 && d.Count-d.Tried <= after+1
+	// What is left of Count is explained, or the next deaths would be dropped as well.
+	d.Count, d.Tried, d.Alone = after, 0, 0
+	return false
 }
 
 // newTrial is nil for terms that need none: nearly all.
@@ -178,6 +186,7 @@ func (l *shardLoop) alone(d *delivery) error {
 	}
 	t := l.trial()
 	if t == nil {
+		l.restOfTrial(d)
 		return nil
 	}
 	if err := l.term.Check(time.Now()); err != nil {
@@ -201,6 +210,7 @@ func (l *shardLoop) alone(d *delivery) error {
 		}
 		if t.records <= 0 || time.Since(t.began) >= trialLasts {
 			h.trial = nil
+			l.restOfTrial(d)
 			return nil
 		}
 		if kills(t.deaths, l.in.opts.SuspectAfter) && (d.pulled || t.deaths.Record == record) {
@@ -215,6 +225,14 @@ func (l *shardLoop) alone(d *delivery) error {
 			}
 		}
 		return l.begin(d, t, record)
+	}
+}
+
+// restOfTrial goes on with single records in the delivery in which a trial ended, if keys are
+// handled side by side: a batch must not have several keys. The next page is handled as usual.
+func (l *shardLoop) restOfTrial(d *delivery) {
+	if l.in.opts.Parallel.on() {
+		d.single()
 	}
 }
 

@@ -50,7 +50,10 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 	innocent.Tried, innocent.Alone = 0, 0
 	unexplained := noted
 	unexplained.Count = 6
+	anew := lease.Deaths{At: at("10"), Count: 2, Record: at("20")}
 	untried := lease.Deaths{At: at("10"), Count: 3, Record: at("20")}
+	besideOthers := noted
+	besideOthers.Alone = 0
 	for _, c := range []struct {
 		name   string
 		d      lease.Deaths
@@ -62,7 +65,9 @@ func TestWhoseDeathsTheyAre(t *testing.T) {
 		{"one before it", noted, at("15"), true, noted},
 		{"one before the checkpoint", noted, at("5"), true, noted},
 		{"one after it, which has expired", noted, at("30"), false, innocent},
-		{"one before it, but more have died than that explains", unexplained, at("15"), false, unexplained},
+		{"one before it, but more have died than that explains", unexplained, at("15"), false, anew},
+		{"one before it, at which workers died beside others", besideOthers, at("15"), true, besideOthers},
+		{"one after it, at which workers died beside others", besideOthers, at("30"), false, innocent},
 		{"no worker died of the last one that was tried", untried, at("15"), false, untried},
 		{"no record was tried", lease.Deaths{Count: 2}, at("15"), false, lease.Deaths{Count: 2}},
 	} {
@@ -148,4 +153,37 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%+v", &s)
 		}
 	})
+}
+
+// looksBack is a context that notes whether it is asked for its error with a mutex held.
+type looksBack struct {
+	context.Context
+	of   *turns
+	held bool
+}
+
+func (c *looksBack) Err() error {
+	if c.of.mu.TryLock() {
+		c.of.mu.Unlock()
+	} else {
+		c.held = true
+	}
+	return c.Context.Err()
+}
+
+// The context of a term takes the term's mutex, which ranks above that of the turns.
+func TestTurnsAskTheirContextWithoutTheMutex(t *testing.T) {
+	var s turns
+	if err := s.take(t.Context(), byItself); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	c := &looksBack{Context: ended, of: &s}
+	if err := s.take(c, beside); !errors.Is(err, context.Canceled) {
+		t.Errorf("take returned %v", err)
+	}
+	if c.held {
+		t.Error("the context was asked with the mutex held")
+	}
 }

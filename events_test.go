@@ -91,6 +91,39 @@ func TestAHookThatNeverReturns(t *testing.T) {
 	})
 }
 
+// Counts go on while a run that stops waits for a hook, and after that.
+func TestCountsOfEventsNeverGoBack(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
+		opts := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.DiscardHandler), Events: weir.Events{
+			LeaseTaken: func(context.Context, weir.LeaseTaken) { panic("oh no") },
+			LeaseEnded: func(context.Context, weir.LeaseEnded) { time.Sleep(3 * time.Second) },
+		}}
+		c, err := weir.New(srv.Client(), memstore.New(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- c.Run(ctx, weir.HandlerFunc(func(context.Context, *weir.Batch) error { return nil }))
+		}()
+		time.Sleep(10 * time.Second)
+		cancel()
+		for over := false; !over; {
+			select {
+			case err := <-done:
+				if over = true; err != nil {
+					t.Error(err)
+				}
+			case <-time.After(100 * time.Millisecond):
+			}
+			if n := c.Counts().EventsPanicked; n != 1 {
+				t.Fatalf("EventsPanicked is %d, want 1", n)
+			}
+		}
+	})
+}
+
 // Panics of hooks and loggers end nothing; hooks may call back into weir.
 func TestHooksThatPanicAndCallBack(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

@@ -56,7 +56,7 @@ func (g guardedCredentials) ProviderSources() []aws.CredentialSource {
 type guardedTransport struct{ to http.RoundTripper }
 
 func (g guardedTransport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	err = contained(theHTTPClient, func() (err error) { resp, err = g.to.RoundTrip(r); return err })
+	err = contained(theHTTPClient, func() (err error) { resp, err = g.to.RoundTrip(r); return err }) //nolint:bodyclose // it is the caller's
 	return resp, err
 }
 
@@ -72,7 +72,7 @@ const theHTTPClient = "the HTTP client"
 type guardedHTTP struct{ to kinesis.HTTPClient }
 
 func (g guardedHTTP) Do(r *http.Request) (resp *http.Response, err error) {
-	err = contained(theHTTPClient, func() (err error) { resp, err = g.to.Do(r); return err })
+	err = contained(theHTTPClient, func() (err error) { resp, err = g.to.Do(r); return err }) //nolint:bodyclose // it is the caller's
 	return resp, err
 }
 

@@ -97,5 +97,5 @@ func (l *shardLoop) passOver(d *delivery, id string) {
 	d.mu.Unlock()
 	d.moveHead(done)
 	d.gone++
-	l.log().Info("a record is passed over that was given up before and that the sink does not have; its letter keeps it", "record", id)
+	l.log().Info("a record that was given up before is passed over; the sink does not have it, and its letter does", "record", id)
 }

@@ -80,7 +80,7 @@ func TestRecordsLargerThanAShareAreRead(t *testing.T) {
 					}
 					return nil
 				})
-				defer stop()
+				defer func() { _ = stop() }()
 				took := until(t, "everything is handled", 30*time.Minute, func() bool { return got.Load() == int64(test.busy*test.records) })
 				idle := test.shards * int(time.Since(began)/(800*time.Millisecond)+1)
 				calls := srv.Requests("GetRecords")
@@ -143,7 +143,7 @@ func drawnMemory(t *testing.T, dice *rand.Rand, i, most int) {
 			got.Add(int64(len(b.Records)))
 			return nil
 		})
-		defer stop()
+		defer func() { _ = stop() }()
 		took := until(t, "everything is handled", 10*time.Minute, func() bool { return got.Load() >= int64(want) })
 		t.Logf("%d shards, MaxMemory %d, wire %d, fan-out %t, handler %v: %d records of %d bytes after %v and %d reads",
 			shards, opts.MaxMemory, opts.Wire, fan, pause, want, bytes, took, srv.Requests("GetRecords"))

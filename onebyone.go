@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
 )
 
 // Records is [Consumer.Run] with the loop in the caller's hands: it joins the application, and
@@ -63,6 +64,7 @@ type oneByOne struct {
 // loopTurn is a batch in the loop, whose it is until over or oneByOne.closed is closed.
 type loopTurn struct {
 	ctx   context.Context // the term's
+	trust func() error    // why the shard is not this worker's any more, by the clock
 	batch *Batch
 	over  chan struct{}
 	err   error // why not every record is done
@@ -88,9 +90,14 @@ func (o *oneByOne) loop(ctx context.Context, ended <-chan struct{}, yield func(R
 }
 
 // take goes through a batch while the shard is this worker's. It reports whether the body stayed.
+// Each record is like a call of a handler: the clock is asked first, because the timer that ends
+// ctx may be late after the process was suspended.
 func (t *loopTurn) take(ctx context.Context, yield func(Record, error) bool) bool {
 	for _, r := range t.batch.Records {
-		if t.err = context.Cause(t.ctx); t.err != nil || ctx.Err() != nil {
+		if t.err = t.trust(); t.err == nil {
+			t.err = context.Cause(t.ctx)
+		}
+		if t.err != nil || ctx.Err() != nil {
 			return true
 		}
 		if !yield(r, nil) {
@@ -109,12 +116,12 @@ var errLoopLeft = errors.New("weir: the loop over the records has ended")
 
 // pull has the batches of a shard take their turns.
 func (o *oneByOne) pull(ctx context.Context, s *Shard) error {
-	left := false
+	left, trust := false, func() error { return s.term.Check(time.Now()) }
 	for b, err := range s.Batches() {
 		if err != nil {
 			return err
 		}
-		t := &loopTurn{ctx: ctx, batch: b, over: make(chan struct{})}
+		t := &loopTurn{ctx: ctx, trust: trust, batch: b, over: make(chan struct{})}
 		select {
 		case o.turns <- t:
 		case <-o.closed:

@@ -69,6 +69,8 @@ func TestProgressOnlyOfWhatABatchHolds(t *testing.T) {
 					return nil
 				})
 				time.Sleep(10 * time.Second)
+				mu.Lock()
+				defer mu.Unlock()
 				if err := part.Done(records[7]); err == nil {
 					t.Error("Done of a record of a later part succeeded after all was done")
 				}

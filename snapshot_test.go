@@ -88,7 +88,9 @@ func TestStatusWaitsForNoTermAndNoHandler(t *testing.T) {
 	}
 	close(finish)
 	stop()
-	<-ended
+	if err := <-ended; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
 }
 
 // A run forgets the stalls of a shard that went to another worker once they no longer count,

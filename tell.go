@@ -67,6 +67,9 @@ func queued[E any](r *run, ctx context.Context, f func(context.Context, E), stam
 func (r *run) startTelling(ctx context.Context) (stop func() error) {
 	values, end := context.WithCancel(context.WithoutCancel(ctx))
 	r.queue = notify.New(queueRoom)
+	r.mu.Lock()
+	r.queues[r.queue] = struct{}{}
+	r.mu.Unlock()
 	to := r.opts.Logger
 	r.opts.Logger = r.queue.Logger(values, r.opts.Logger.Handler()).With("app", r.opts.App, "worker", r.opts.Worker)
 	r.repeats = r.queue.Repeats(r.opts.Logger)
@@ -76,10 +79,10 @@ func (r *run) startTelling(ctx context.Context) (stop func() error) {
 		defer end()
 		r.queue.Flush()
 		made := r.queue.Close(hooksMayTake)
-		missed := r.queue.Counts()
-		r.counted.eventsDropped.Add(missed.Dropped)
-		r.counted.eventsCoalesced.Add(missed.Coalesced)
-		r.counted.eventsPanicked.Add(missed.Panicked)
+		r.mu.Lock()
+		r.eventsMissed.Add(r.queue.Counts())
+		delete(r.queues, r.queue)
+		r.mu.Unlock()
 		if !made {
 			return fmt.Errorf("%w: a function of Options.Events, or the logger, does not return", ErrAbandoned)
 		}

@@ -74,8 +74,11 @@ func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T
 	put(t, b, 1, 2, 3, 4)
 	items(t, b)
 	mark(t, other, deadletter.Begun, 1, 2)
-	for range b.Items(t.Context()) {
-		break // after letter 1: this yields no other
+	for i, err := range b.Items(t.Context()) {
+		if err != nil || i.ID != letter(1).ID {
+			t.Errorf("%+v, %v", i, err)
+		}
+		break // this yields no other
 	}
 	mark(t, b, deadletter.Dropped, 1)
 	for range 2 {

@@ -185,53 +185,6 @@ func contents(t *testing.T, open func() deadletter.Box) {
 	}
 }
 
-// Two applications dead-letter the same records. Each has separate letters, and a letter that one
-// puts does not change the other's. There is also a letter of the old form, without an application
-// in its ID.
-func applications(t *testing.T, open func() deadletter.Box) {
-	of := func(app string, n int) deadletter.Letter {
-		l := letter(n)
-		l.App, l.ID = app, deadletter.ID(app, l.RecordID())
-		return l
-	}
-	old := letter(1)
-	old.App = "one"
-	all := []deadletter.Letter{old, of("one", 1), of("one", 3), of("two", 1), of("two", 3)}
-	if err := open().Put(t.Context(), all); err != nil {
-		t.Fatal(err)
-	}
-	b, states := open(), map[string]deadletter.State{}
-	read := func() {
-		t.Helper()
-		clear(states)
-		for i, err := range b.Items(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			states[i.ID] = i.State
-		}
-		if len(states) != len(all) {
-			t.Errorf("%d letters, want %d: %v", len(states), len(all), states)
-		}
-	}
-	read()
-	if err := b.Mark(t.Context(), begun, all[1].ID); err != nil {
-		t.Fatal(err)
-	}
-	if err := open().Put(t.Context(), all[3:]); err != nil { // while the letter of the other is handled
-		t.Fatal(err)
-	}
-	if err := b.Mark(t.Context(), done, all[1].ID); err != nil {
-		t.Fatal(err)
-	}
-	read()
-	for i, l := range all {
-		if want := map[bool]deadletter.State{true: done, false: kept}[i == 1]; states[l.ID] != want {
-			t.Errorf("%s is %q, want %q", l.ID, states[l.ID], want)
-		}
-	}
-}
-
 // The later letter takes the place of the earlier one.
 func again(t *testing.T, open func() deadletter.Box) {
 	b := open()

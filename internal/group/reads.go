@@ -66,8 +66,8 @@ func (w *worker) compareStreams(leader lease.Leader) {
 }
 
 // compareStreams logs once that live workers read different streams, that leases belong to streams
-// that no live worker reads, and that leases wait because only workers of an older version, which
-// do not report their streams, may read them.
+// that no live worker reads, and that shards wait because workers of an older version do not report
+// their streams.
 func (l *leadership) compareStreams(v lease.View) {
 	if differ := lease.StreamsDiffer(v); differ != l.differ {
 		if l.differ = differ; differ {

@@ -45,8 +45,9 @@ func (w *worker) stopped() bool {
 }
 
 // leave ends the session at the store, with the progress that the store does not have yet. It tries
-// for the failover time: after that the other workers count the session as dead. It returns a
-// [*StopError] if the store may lack progress, or may still count leases as this worker's.
+// for the failover time: after that the other workers count the session as dead. One call has half
+// of that time, as every beat has, so that another try follows a call without an answer. It returns
+// a [*StopError] if the store may lack progress, or may still count leases as this worker's.
 func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
 	// the store never answered: there is no session, or one that would be given leases until it is
@@ -93,12 +94,34 @@ var errSessionEnded = errors.New("the session was ended before, and its leases a
 // outage could leave without an error although the store refuses its progress.
 func (w *worker) farewell(ctx context.Context, report lease.Report) error {
 	if !w.first && (!w.outage.IsZero() || w.trust.context(nil).Err() != nil) {
-		if _, err := w.cfg.Store.Beat(ctx, w.cfg.App, report); err != nil {
+		call, cancel := w.within(ctx)
+		orders, err := w.cfg.Store.Beat(call, w.cfg.App, report)
+		cancel()
+		if err != nil {
 			return err
 		}
 		w.outage = time.Time{}
+		w.given(orders.Held)
 	}
-	return w.cfg.Store.Leave(ctx, w.cfg.App, report)
+	call, cancel := w.within(ctx)
+	defer cancel()
+	return w.cfg.Store.Leave(call, w.cfg.App, report)
+}
+
+// given notes the leases that the store counts as this worker's and that have no term, among them
+// those that others handed over meanwhile.
+func (w *worker) given(held []lease.Lease) {
+	w.unread = nil
+	for _, l := range held {
+		if w.terms[l.Key] == nil {
+			w.unread = append(w.unread, lease.Progress{Key: l.Key, Epoch: l.Epoch, Release: true})
+		}
+	}
+}
+
+// within returns the context of one call, which has half of the failover time.
+func (w *worker) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, w.cfg.Times.Failover/2)
 }
 
 // notSaved returns the shards whose handled records may be ahead of the store.

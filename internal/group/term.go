@@ -324,6 +324,8 @@ func (t *Term) Saved() shard.Position {
 func (t *Term) unsaved() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.far.Lock()
+	defer t.far.Unlock()
 	t.moveToMark()
 	return !t.lost && t.at.Compare(t.saved) > 0
 }

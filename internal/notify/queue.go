@@ -31,6 +31,13 @@ type Counts struct {
 	Panicked  uint64 // calls that panicked
 }
 
+// Add adds the counts of another queue.
+func (c *Counts) Add(other Counts) {
+	c.Dropped += other.Dropped
+	c.Coalesced += other.Coalesced
+	c.Panicked += other.Panicked
+}
+
 // Queue holds calls that are to be made. They are made in the order in which they were added. Its
 // methods may be called concurrently.
 type Queue struct {

@@ -11,11 +11,18 @@ import (
 // process made progress.
 const tries = 5
 
-// Make makes a table with create, a CREATE TABLE IF NOT EXISTS. It returns nil if probe, a query
-// that returns no rows, finds the table afterwards, even if create failed: Postgres can refuse it
-// while another process makes the table (SQLSTATE 42P07 or 23505), and users without the right to
-// make tables may find one. It is safe to call concurrently.
-func Make(ctx context.Context, db *sql.DB, create, probe string) error {
+// Database is a [*sql.DB] or a [*sql.Conn].
+type Database interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Make makes a table with create, a CREATE TABLE IF NOT EXISTS, and returns nil if probe, a query
+// that returns no rows, finds the table afterwards. The error of create alone does not fail it: in
+// Postgres one of several that make a table at once gets an error (SQLSTATE 42P07 or 23505), and a
+// user who may not make tables can still find one. It is safe to call concurrently. db must not be
+// in a transaction, which a failure of create would end.
+func Make(ctx context.Context, db Database, create, probe string) error {
 	var err error
 	for range tries {
 		_, made := db.ExecContext(ctx, create)
@@ -30,7 +37,7 @@ func Make(ctx context.Context, db *sql.DB, create, probe string) error {
 	return err
 }
 
-func query(ctx context.Context, db *sql.DB, probe string) error {
+func query(ctx context.Context, db Database, probe string) error {
 	rows, err := db.QueryContext(ctx, probe)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func copyNew(ctx context.Context, to io.Writer, sink *s3sink.Sink, shard string,
 
 // lettersIn keeps the letters of records that are given up in a bucket.
 func lettersIn(client *s3.Client) (deadletter.Box, error) {
-	return s3letters.New(client, "my-bucket", "dead/billing")
+	return s3letters.New(client, "my-bucket", "dead")
 }
 
 // What the guide shows works.
@@ -83,7 +83,7 @@ func TestTheGuide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := box.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: "orders/shardId-000000000000/17"}}); err != nil || bucket.Get("dead/billing/orders/shardId-000000000000/17.json") == nil {
+		if err := box.Put(t.Context(), []deadletter.Letter{{Version: deadletter.Version, ID: "orders/shardId-000000000000/17"}}); err != nil || bucket.Get("dead/orders/shardId-000000000000/17.json") == nil {
 			t.Errorf("%q, %v", bucket.Keys(), err)
 		}
 	})

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-go/weir/internal/sqltable"
 	"github.com/weir-go/weir/lease"
 )
 
 // The table of the schema's version has one row.
 const (
 	makeVersions  = "CREATE TABLE IF NOT EXISTS {schema} (version INTEGER NOT NULL PRIMARY KEY)"
+	probeVersions = "SELECT version FROM {schema} WHERE 1 = 0"
 	readVersion   = "SELECT version FROM {schema}"
 	setVersion    = "UPDATE {schema} SET version = "
 	insertVersion = "INSERT INTO {schema} (version) VALUES (0)"
@@ -62,19 +64,15 @@ const generation = 100
 // suits says that tables of a version have all that a program needs which knows another.
 func suits(tables, known int64) bool { return tables >= known && tables/generation == known/generation }
 
-// Migrate makes the tables, or brings those of an older version up to date, in one transaction. It
-// is never run unasked. Where there is nothing to do it does nothing; several may run it at once.
+// Migrate makes the tables, or brings those of an older version up to date, in one transaction; the
+// table of the version is made before. It is never run unasked. Where there is nothing to do it
+// does nothing; several may run it at once.
 // It fails with an error that wraps [lease.ErrSetup] if tables of these names belong to somebody
 // else, or were made by a version of weir that is so much newer that the two cannot share them.
 // Tables that are newer and suit this version stay as they are.
 func (s *Store) Migrate(ctx context.Context) error {
-	if s.dialect.prepare != nil {
-		err := s.insist(ctx, func(ctx context.Context) error {
-			return s.onConn(ctx, func(c *sql.Conn) error { return s.dialect.prepare(ctx, c) })
-		})
-		if err != nil {
-			return err
-		}
+	if err := s.insist(ctx, s.makeVersions); err != nil {
+		return err
 	}
 	err := s.transact(ctx, "", true, func(t *tx) error {
 		done, err := t.migrateAlone()
@@ -82,9 +80,6 @@ func (s *Store) Migrate(ctx context.Context) error {
 			return err
 		}
 		defer done()
-		if _, err := t.exec(makeVersions); err != nil {
-			return err
-		}
 		version, there, err := t.schemaVersion()
 		if err != nil {
 			return err
@@ -118,6 +113,24 @@ func (s *Store) Migrate(ctx context.Context) error {
 			lease.ErrSetup, s.prefix, err)
 	}
 	return err
+}
+
+// makeVersions makes the table of the schema's version. It is outside of the transaction of
+// Migrate, because in Postgres one of several that make a table at once gets an error.
+func (s *Store) makeVersions(ctx context.Context) error {
+	if s.file != nil {
+		if err := s.file.look(); err != nil {
+			return err
+		}
+	}
+	return s.onConn(ctx, func(c *sql.Conn) error {
+		if s.dialect.prepare != nil {
+			if err := s.dialect.prepare(ctx, c); err != nil {
+				return err
+			}
+		}
+		return sqltable.Make(ctx, c, s.named(makeVersions), s.named(probeVersions))
+	})
 }
 
 // migrateAlone makes others who migrate these tables wait until done.

@@ -31,14 +31,14 @@ var rows = []row{
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
-	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled"}},
+	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled", "internal/proof/oldletters"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for letters as a test suite", ours: []string{"deadletter"}},
 	{
 		pkg: "deadletter/kinesisletters", why: "letters in another stream",
-		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest"}, sdk: true,
+		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest", "deadletter/boxtest", "internal/proof/oldletters"}, sdk: true,
 	},
 	{pkg: "internal/sqltable", why: "makes tables that several processes may make at once"},
-	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, sdk: true},
+	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{"deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
 	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
@@ -113,15 +113,15 @@ var rows = []row{
 	},
 	{
 		pkg: "store/sqlstore", why: "leases in SQL databases; the caller brings the driver",
-		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease", "internal/guard", "internal/sqltable"}, tests: []string{"store/storetest"},
 	},
 	{
 		pkg: "store/dynamostore", why: "leases in a DynamoDB table of our own shape",
-		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"}, sdk: true,
+		ours: []string{"shard", "lease", "internal/guard", "internal/sqltable"}, tests: []string{"store/storetest"}, sdk: true,
 	},
 	{
 		pkg: "store/redisstore", why: "leases in Redis, a script for each call",
-		ours: []string{"shard", "lease", "internal/guard"}, tests: []string{"store/storetest"},
+		ours: []string{"shard", "lease", "internal/guard", "internal/sqltable"}, tests: []string{"store/storetest"},
 	},
 	{
 		pkg: "sink/sqlsink", why: "effects in SQL databases, with the position in the transaction; the caller brings the driver",
@@ -134,13 +134,14 @@ var rows = []row{
 	},
 	{
 		pkg: "sink/s3sink/s3letters", why: "letters of records that were given up, in S3",
-		ours: []string{"deadletter", "shard", "internal/guard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3"}, sdk: true,
+		ours: []string{"deadletter", "shard", "internal/guard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3", "internal/proof/oldletters"}, sdk: true,
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",
 		ours: []string{".", "health", "aggregate"}, tests: []string{"shard", "lease", "kinesistest", "store/memstore", "weirtest", "internal/proof/leaktest"}, sdk: true,
 	},
 	{pkg: "sink/s3sink/internal/bucket", why: "the few requests to S3 that objects and letters need", sdk: true},
+	{pkg: "internal/proof/oldletters", why: "a dead letter as earlier versions wrote it, for tests of destinations", pure: true},
 	{pkg: "internal/proof/fakes3", why: "an S3 in memory, with conditions and faults; sharing code would share misunderstandings"},
 	{
 		pkg: "store/storetest", why: "the contract of stores as a test suite, which compares with the reference",
@@ -175,7 +176,7 @@ var rows = []row{
 		pkg: "internal/proof/integration/...", why: "tests against servers that nobody here wrote, and the drivers they need",
 		ours: []string{
 			".", "shard", "lease", "aggregate", "deadletter/...", "store/...", "sink/...", "kinesistest", "weirtest", "internal/wire",
-			"dashboard", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/previous", "internal/filled", "internal/proof/wronginput", "internal/proof/integration/...",
+			"dashboard", "promweir", "window", "internal/proof/scenario", "internal/history", "internal/previous", "internal/filled", "internal/proof/longform", "internal/proof/oldletters", "internal/proof/wronginput", "internal/proof/integration/...",
 		}, sdk: true,
 	},
 	{

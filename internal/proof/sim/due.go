@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -39,9 +38,10 @@ type duties struct {
 	former      map[*model.Shard]bool // another had its name, in a stream that was deleted
 	settle      int64                 // when the last fault had happened
 	// when last something of before was still under way, or was got done
-	late  int64
-	done  int                // records less those that are missing, and shards
-	worst map[string]float64 // how much of its bound a duty has taken, at most
+	late   int64
+	places uint64             // a hash of the checkpoints, where records are dropped
+	done   int                // records less those that are missing, and shards
+	worst  map[string]float64 // how much of its bound a duty has taken, at most
 }
 
 func newDuties() duties {
@@ -99,10 +99,15 @@ func (w *world) runs(session string) (*life, bool) {
 
 // ready is since when somebody could take what is given out, or the lead; none when nobody can.
 func (w *world) ready(lead bool) int64 {
+	return w.readyOf(lead, func(*life) bool { return true })
+}
+
+// readyOf is ready, of the lives for which may returns true.
+func (w *world) readyOf(lead bool, may func(*life) bool) int64 {
 	since := int64(math.MaxInt64)
 	for _, wk := range w.workers {
 		l := wk.life
-		if l == nil || l.stopping || l.session == "" {
+		if l == nil || l.stopping || l.session == "" || !may(l) {
 			continue
 		}
 		at := max(l.hindered.begun+int64(2*w.settings.beat), l.fromStore(), w.outage)
@@ -178,10 +183,10 @@ func (w *world) overdue() {
 	}
 	for _, st := range w.streams {
 		switch {
-		case w.profile.Apart && w.apart(st):
-			maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
 		case !st.named:
 			w.unnamed(st, led)
+		case w.profile.Apart && w.apart(st):
+			w.overdueApart(st, leader, led)
 		case w.now() >= w.learned(st):
 			w.overdueOf(st, led, takers)
 		}
@@ -319,8 +324,11 @@ func (w *world) unborn(st *stream, sh *model.Shard, led int64) {
 	if led == math.MaxInt64 {
 		return
 	}
-	leader := w.books.of[w.leader]
-	w.within(max(d.missing[sh], led, leader.unread, leader.hindered.reads[st.name]), s.list+min(32*s.beat, s.list)+4*s.beat, "listing", say)
+	if leader := w.books.of[w.leader]; leader.reads(st.name) {
+		w.within(max(d.missing[sh], led, leader.unread, leader.hindered.reads[st.name]), s.listedWithin(), "listing", say)
+		return
+	}
+	w.within(max(d.missing[sh], led, w.lists(st)), s.listedApart(), "listing, apart", say)
 }
 
 // owed is what is due of a lease that is not finished, of a shard that there is.
@@ -353,10 +361,13 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		if leader := w.books.of[w.leader]; leader != nil && (w.starts.Kind() == shard.Tip || w.starts.Kind() == shard.Time) {
 			ordered = max(ordered, leader.unread, leader.hindered.reads[l.Stream])
 		}
-		if w.readable(l, sh) {
-			w.within(ordered, 3*s.beat, what, say)
-		} else {
+		switch leader := w.books.of[w.leader]; {
+		case !w.readable(l, sh):
 			d.since = now
+		case leader != nil && !leader.reads(l.Stream): // nothing is given out before a reader has listed
+			w.within(max(ordered, w.lists(w.streamNamed(l.Stream))), s.listedApart()+3*s.beat, "free, apart", say)
+		default:
+			w.within(ordered, 3*s.beat, what, say)
 		}
 	case "revoked":
 		if w.readable(l, sh) {
@@ -399,10 +410,8 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 				may += killerPause
 			}
 		}
-		if w.profile.Huge > 0 { // it waits in line until the handlers of other shards give memory back
-			for _, worked := range owner.hindered.handles {
-				at = max(at, worked)
-			}
+		if w.profile.Huge > 0 {
+			at = max(at, owner.hindered.othersKeep(about(l.Stream, l.Shard)))
 			may += w.inLine(owner)
 		}
 		// a consumer to find, a subscription that another has, and one that is refused for a while
@@ -413,10 +422,26 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 }
 
-// inLine returns how long a shard of a worker waits for memory at most, while handlers keep none:
-// for 10 s before it gets in line, for two reads that are thrown away, and for each shard before it
-// in line. Each read may need 5 s because of the service's limit, and a page is kept for 5 s at
-// most before the next shard is served.
+// othersKeep is until when the handlers of other shards may have kept all memory for large records:
+// when two or more of them were last at work. One that keeps a page for long delays no other shard.
+func (h *hindered) othersKeep(shard string) int64 {
+	last, before := int64(0), int64(0)
+	for of, at := range h.handles {
+		switch {
+		case of == shard || of == "hook":
+		case at > last:
+			last, before = at, last
+		default:
+			before = max(before, at)
+		}
+	}
+	return before
+}
+
+// inLine returns how long a shard of a worker waits for memory at most, while fewer than two
+// handlers keep any: for 10 s before it gets in line, for two reads that are thrown away, and for
+// each shard before it in line. Each read may need 5 s because of the service's limit, and a page
+// is kept for 5 s at most before the next shard is served.
 func (w *world) inLine(l *life) time.Duration {
 	shards := 0
 	for _, of := range w.books.last {
@@ -424,7 +449,7 @@ func (w *world) inLine(l *life) time.Duration {
 			shards++
 		}
 	}
-	return time.Duration(2+shards) * 10 * time.Second
+	return time.Duration(1+max(shards, 1)) * 10 * time.Second
 }
 
 // unsettled: when nothing goes wrong any more, and handlers that began before have returned, and
@@ -432,13 +457,17 @@ func (w *world) inLine(l *life) time.Duration {
 func (w *world) unsettled(wrong string) {
 	d, s := &w.duties, w.settings
 	done := -w.judge.Missing()
-	for _, l := range w.books.last {
+	places := uint64(0)
+	for key, l := range w.books.last {
+		if w.filters != nil { // no handler gets what is dropped, but the checkpoint passes it
+			places += stirred(stirred(0, key.String()), l.Position.String())
+		}
 		if l.Finished() {
 			done++
 		}
 	}
-	if done != d.done {
-		d.done, d.late = done, w.now()
+	if done != d.done || places != d.places {
+		d.done, d.places, d.late = done, places, w.now()
 	}
 	since := max(d.settle+int64(stillPutting), d.late)
 	for _, st := range w.streams {

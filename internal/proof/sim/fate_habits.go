@@ -15,7 +15,7 @@ type leftover struct {
 	ids       []judge.ID // of the call
 	low, high int        // of these were certainly done, and may have been
 	attempt   int        // that failed, at the first that was not done
-	end       bool
+	end, idle bool
 }
 
 // habitOf decides what a handler does before it succeeds or fails, nil for nothing.
@@ -116,7 +116,7 @@ func (w *world) goesOn(c *call, h *handling) {
 // leaves notes the records that a failed call leaves undone. named is how many records come before
 // the one that its error names.
 func (w *world) leaves(c *call, h *handling, named int) {
-	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End}
+	left := &leftover{epoch: h.judge.Epoch, ids: h.judge.IDs, attempt: h.attempt, end: h.judge.End, idle: h.batch.Idle}
 	if left.high = h.upTo; h.saved == nil {
 		left.low = h.upTo
 	}
@@ -125,7 +125,7 @@ func (w *world) leaves(c *call, h *handling, named int) {
 	if left.low > 0 {
 		left.attempt = 1 // that failed at what is at the head now
 	}
-	if left.low < len(left.ids) || left.end {
+	if left.low < len(left.ids) || left.end || left.idle {
 		c.life.left[c.about] = left
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/weir-go/weir"
 )
@@ -26,18 +27,22 @@ func (l *life) eachRecord(ctx context.Context, b *weir.Batch) error {
 	return l.handle(ctx, &none)
 }
 
-// loop is a worker that ranges over its records. A body that fails tries again.
+// loop is a worker that ranges over its records. A body that fails tries again. If it was held up
+// for as long as trust may last, it leaves the loop: another worker may have the record by then,
+// and nothing tells the body.
 func (l *life) loop(c *weir.Consumer) error {
 	for r, err := range c.Records(l.ctx) {
 		if err != nil {
 			return err
 		}
-		for {
+		for began := time.Now(); ; {
 			err := l.handleOne(r)
 			if err == nil {
 				break
 			}
-			if errors.Is(err, errStop) || errors.Is(err, errDead) || l.ctx.Err() != nil {
+			late := time.Since(began) > l.w.settings.failover/2
+			if late || errors.Is(err, errStop) || errors.Is(err, errDead) || l.ctx.Err() != nil {
+				l.walksOut = true
 				return nil
 			}
 		}

@@ -54,7 +54,11 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 		h.positions, h.about = positionsOf(b.Records), about(b.Stream, b.Shard)
 	}
 	c := &call{life: l, op: "handle", about: about(b.Stream, b.Shard), ctx: ctx, body: h, deaf: !l.w.isLoop() && l.w.deaf(l, b)}
+	is := l.contents(b)
 	r := l.w.gate.wait(c)
+	if l.contents(b) != is && !l.dead.Load() {
+		l.w.gate.tell(&call{life: l, op: "overwritten", ctx: l.ctx, body: c.about})
+	}
 	if r.err != nil {
 		return r.err
 	}
@@ -77,6 +81,18 @@ func (l *life) handle(ctx context.Context, b *weir.Batch) error {
 		}
 	}
 	return v.end()
+}
+
+// contents is a hash of the records of a batch, which are a handler's until it returns. Nothing
+// writes over them but where buffers are used again.
+func (l *life) contents(b *weir.Batch) (hash uint64) {
+	if !l.w.reuses {
+		return 0
+	}
+	for _, r := range b.Records {
+		hash = stirred(hash, string(r.Data[:min(len(r.Data), 64)]))
+	}
+	return hash
 }
 
 // end is how a handler's call ends.

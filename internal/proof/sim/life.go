@@ -59,6 +59,7 @@ type life struct {
 	session  string // as the store knows it
 	farewell bool   // the last call of Leave succeeded
 	unheard  bool   // the last call of Leave failed
+	walksOut bool   // the body has left its loop, and hears of no error
 	heard    bool   // a beat of it was answered
 	hindered hindered
 	left     map[string]*leftover // what failed calls of handlers have left, by shard
@@ -250,7 +251,7 @@ func (w *world) returned(l *life, err error) {
 		}
 	}
 	l.trusted = trusted{}
-	if l.unheard && !errors.Is(err, weir.ErrNotReleased) && !errors.Is(err, weir.ErrNotSaved) {
+	if l.unheard && !l.walksOut && !errors.Is(err, weir.ErrNotReleased) && !errors.Is(err, weir.ErrNotSaved) {
 		w.holdsNothing(l, err)
 	}
 	switch {

@@ -100,7 +100,7 @@ var long = []Profile{
 	{Name: "large", Large: true, Records: 4 * time.Second, Rates: all(serviceFaults, handlerFaults, map[Fault]float64{Crash: 20, Split: 10}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}},
 	{
 		Name: "huge", Large: true, Huge: .25, Pushed: .3, Records: 4 * time.Second, Rates: all(handlerFaults, map[Fault]float64{
-			Throttled: .02, Silent: .003, ShortPage: .05, Crash: 20, Split: 10,
+			HandlerSlow: .04, HandlerIgnores: .02, Throttled: .02, Silent: .003, ShortPage: .05, Crash: 20, Split: 10,
 		}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{2, 6}, Lasts: [2]time.Duration{time.Minute, 3 * time.Minute},
 	},
 	{
@@ -143,6 +143,11 @@ var long = []Profile{
 		Name: "sinks", Sinks: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, handlerFaults, workerFaults, map[Fault]float64{
 			SetBack: 60, SinkFails: .05, SinkHangs: .01, SinkPanics: .02, SinkLies: .03, CrashWaits: .003, Throttled: .02, ServerError: .01, Silent: .003, ShortPage: .05, Split: 60, Merge: 40,
 		}), Repeats: true, Workers: [2]int{1, 4}, Shards: [2]int{1, 5},
+	},
+	{
+		Name: "restored", Sinks: true, Records: 400 * time.Millisecond, Rates: all(map[Fault]float64{
+			SetBack: 120, Split: 240, Merge: 60, SinkLies: .01, StoreFails: .01, Crash: 20,
+		}), Repeats: true, Workers: [2]int{1, 3}, Shards: [2]int{1, 3}, Lasts: [2]time.Duration{90 * time.Second, 3 * time.Minute},
 	},
 	{
 		Name: "letters", Letters: true, Pushed: .3, Reuses: .3, Records: 400 * time.Millisecond, Rates: all(storeFaults, workerFaults, letterFaults, map[Fault]float64{

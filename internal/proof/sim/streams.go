@@ -86,29 +86,6 @@ func (l *life) named(ctx context.Context) ([]string, error) {
 
 type namesCall struct{}
 
-// reads reports whether a life reads a stream when its application names the stream. The first
-// worker reads all streams. So does a life of the version before, because it would handle shards of
-// any stream.
-func (l *life) reads(name string) bool {
-	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
-		return true
-	}
-	d := roll(l.w.seed, "reads "+l.of.name+" "+name)
-	return d.chance(.5)
-}
-
-// loose reports whether a stream may be read late: a leader of the version before gives its shards
-// to workers that do not read it, and they give them back.
-func (w *world) loose(st *stream) bool {
-	return w.profile.Apart && w.profile.Older > 0 && st != w.streams[0]
-}
-
-// apart reports whether some workers do not read a stream. Whether it is read in time then depends
-// on which workers run, so that is only asked at the end.
-func (w *world) apart(st *stream) bool {
-	return slices.ContainsFunc(w.workers, func(of *worker) bool { return of.life != nil && !of.life.reads(st.name) })
-}
-
 // admitNames decides what becomes of a call of Options.StreamsFunc.
 func (w *world) admitNames(c *call) {
 	d := w.dice(c, "")

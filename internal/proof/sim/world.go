@@ -320,7 +320,6 @@ func (w *world) drive() {
 		if w.planted != nil && w.wrong == "" {
 			w.wrong = w.planted(w.struck)
 		}
-		lock.Violations() // those of the seeds before
 		if wrong := w.isWrong(); wrong != "" {
 			w.note(nil, "BROKEN", "", 0, wrong)
 			return
@@ -364,6 +363,7 @@ func (w *world) isWrong() string {
 		w.breaks("a worker of another application names the application %q to the store", *app)
 	}
 	for _, x := range w.apps {
+		x.checkInside()
 		if w.wrong == "" {
 			w.wrong = x.judge.Wrong()
 		}
@@ -421,6 +421,10 @@ func (w *world) admit(c *call) {
 	}
 	if c.op == "strays" {
 		w.breaks("%s handles records of %v, a stream that it does not read", l.who, c.body)
+		return
+	}
+	if c.op == "overwritten" {
+		w.breaks("records of %v are overwritten while a handler of %s has them", c.body, l.who)
 		return
 	}
 	if l.dead.Load() {

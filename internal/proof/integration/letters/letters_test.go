@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
@@ -45,28 +44,9 @@ func contract(t *testing.T, driver, dsn string, d sqlletters.Dialect) {
 		b, _ := open(t, name)
 		return b
 	})
-	t.Run("many make the table at once", func(t *testing.T) {
-		for round := range 5 {
-			var all sync.WaitGroup
-			for range 20 {
-				all.Go(func() {
-					db, err := sql.Open(driver, dsn)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					defer db.Close()
-					b, err := sqlletters.New(db, d, fmt.Sprintf("at_once_%d", round))
-					if err == nil {
-						err = b.Create(t.Context())
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-		}
+	t.Run("an earlier version writes to the table as well", func(t *testing.T) {
+		b, db := open(t, "shared")
+		earlierVersion(t, b, db, d)
 	})
 	t.Run("a place is looked at beforehand", func(t *testing.T) {
 		b, db := open(t, "trial")

@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/weir-go/weir/deadletter"
+	"github.com/weir-go/weir/deadletter/boxtest"
 	"github.com/weir-go/weir/deadletter/sqsletters"
 	"github.com/weir-go/weir/internal/proof/integration/servers"
+	"github.com/weir-go/weir/internal/proof/oldletters"
 )
 
 // about are letters about n records of three keys.
@@ -109,6 +112,30 @@ func TestSQS(t *testing.T) {
 				}
 				if all != 25 {
 					t.Errorf("handled %d: %q", all, handled)
+				}
+			})
+			t.Run("two applications, and a worker of an earlier version", func(t *testing.T) {
+				q := queue(t, "shared"+kind.ending, kind.attributes)
+				var got []deadletter.Item
+				read := func(ctx context.Context) ([]deadletter.Item, error) {
+					got = nil
+					_, err := q.Retry(ctx, everything, func(_ context.Context, i deadletter.Item) error {
+						got = append(got, i)
+						return nil
+					})
+					return got, err
+				}
+				boxtest.Applications(t, q, read)
+				url := servers.SQSQueue(t, client, "shared"+kind.ending, kind.attributes)
+				old := &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(oldletters.Text)}
+				if fifo {
+					old.MessageGroupId, old.MessageDeduplicationId = aws.String(oldletters.Group), aws.String(oldletters.Hash)
+				}
+				if _, err := client.SendMessage(t.Context(), old); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := read(t.Context()); err != nil || len(got) != 1 || got[0].ID != oldletters.ID || got[0].App != oldletters.App {
+					t.Errorf("%+v, %v", got, err)
 				}
 			})
 			t.Run("a look takes nothing and counts", func(t *testing.T) {

@@ -90,6 +90,10 @@ func TestSchemaIsWhatMigrateMakes(t *testing.T) {
 
 func TestMigrateMayRunAnyTime(t *testing.T) { sqltest.MigrateAnyTime(t, sqlite, empty(t)) }
 
+func TestManyProgramsSetAFileUpAtOnce(t *testing.T) {
+	sqltest.SetUpAtOnce(t, sqlite, "file:"+empty(t)+"?_pragma=busy_timeout(60000)")
+}
+
 func TestPrefixesKeepTablesApart(t *testing.T) {
 	_, db := migrated(t)
 	other, err := sqlstore.New(db, sqlstore.Options{Dialect: sqlstore.SQLite, Prefix: "other_"})

@@ -136,6 +136,7 @@ func Run(t *testing.T, s Server) {
 		{"contract", contract},
 		{"setup errors say what to do", setupErrors},
 		{"migrate may run any time and schema is what it makes", migrations},
+		{"many programs set it up at once", setUpAtOnce},
 		{"tables of an older version are brought up to date", upgrades},
 		{"the documented grants are enough and none is one too many", grants},
 		{"prefixes and schemas keep tables apart", prefixes},

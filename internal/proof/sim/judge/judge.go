@@ -257,6 +257,7 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 	if b.End && s.left > j.count(b) {
 		j.breaks("%s hands the end of %s to its handler while %d records are not handled", b.Worker, b.Shard, s.left)
 	}
+	j.ofOneKey(b)
 	for i, id := range b.IDs {
 		r := j.record(id)
 		switch {
@@ -273,16 +274,6 @@ func (j *Judge) Begin(b *Batch, now time.Time) {
 			j.explained(b, id, r)
 		}
 	}
-}
-
-// beside reports whether two batches may be at work at once: of one worker, and of different keys.
-func (j *Judge) beside(a, b *Batch) bool {
-	if j.Span == 0 || a.Worker != b.Worker || a.Epoch != b.Epoch || a.End || b.End {
-		return false
-	}
-	return !slices.ContainsFunc(a.IDs, func(id ID) bool {
-		return slices.ContainsFunc(b.IDs, func(other ID) bool { return id.Key == other.Key })
-	})
 }
 
 // count is how many records of a batch are counted as left.
@@ -328,7 +319,7 @@ func (j *Judge) inSpan(b *Batch, id ID, r *record) {
 		s.low++
 	}
 	if ahead := r.place - s.low; ahead >= j.Span {
-		j.breaks("%s is handed %s in %s, which is %d records ahead of the first that was not handled", b.Worker, id, b.Shard, ahead)
+		j.breaks("%s is handed %s in %s, which is %d records ahead of the first that was not handled, %s", b.Worker, id, b.Shard, ahead, s.order[s.low])
 	}
 }
 
@@ -406,6 +397,9 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 			s.left--
 			s.since = now
 		}
+		if r.by != b.Worker || r.epoch != b.Epoch { // what an earlier owner was told is not about this
+			r.acked = false
+		}
 		r.done, r.letter, r.by, r.epoch, r.at = true, false, b.Worker, b.Epoch, now
 		r.handled++
 		j.advance(id.Key)
@@ -431,7 +425,7 @@ func (j *Judge) GivenUp(by Worker, epoch uint64, id ID, again bool, now time.Tim
 	switch {
 	case same && !r.letter && r.acked: // else weir may not know that it is handled
 		j.breaks("%s gives %s up, which it has handled at the same epoch %d", by, id, epoch)
-	case same && !again:
+	case same && r.letter && !again:
 		j.breaks("%s puts the letter of %s twice at the same epoch %d", by, id, epoch)
 	case id.N > low+1 && !j.follows(nil, id, low) && !j.Moving:
 		j.breaks("%s gives %s up although one before it of its key was not handled", by, id)

@@ -47,6 +47,13 @@ func (c *court) handles(w Worker, shard string, epoch uint64, ids ...ID) {
 	c.Ended(b)
 }
 
+// handleEach is a batch of the first record of each key.
+func (c *court) handleEach(w Worker, epoch uint64, keys ...string) {
+	for _, key := range keys {
+		c.handles(w, "solo", epoch, ID{key, 1})
+	}
+}
+
 func TestWhatIsRightAndWrong(t *testing.T) {
 	k1, k2, other := ID{"k", 1}, ID{"k", 2}, ID{"other", 1}
 	for _, tt := range []struct {
@@ -211,6 +218,39 @@ func TestWhatIsRightAndWrong(t *testing.T) {
 		{"the end of a shard with its last records", func(c *court) {
 			c.Begin(&Batch{Worker: one, Shard: "parent", Epoch: 1, IDs: []ID{k1, other}, End: true, Alive: yes}, c.now)
 		}, ""},
+		{"progress of a later owner that does not count yet, and is handled again", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.Fault(one, c.now)
+			c.Noted(c.begins(two, "parent", 2, no, k1), 1, c.now)
+			c.begins(two, "parent", 2, yes, k1)
+		}, ""},
+		{"… and counts", func(c *court) {
+			c.handles(one, "parent", 1, k1)
+			c.Fault(one, c.now)
+			c.handles(two, "parent", 2, k1)
+			c.begins(two, "parent", 2, yes, k1)
+		}, "again at the same epoch 2"},
+		{"a letter of a record whose handler was told that its progress does not count", func(c *court) {
+			c.Noted(c.begins(one, "parent", 1, yes, k1), 1, c.now)
+			c.GivenUp(one, 1, k1, false, c.now)
+		}, ""},
+		{"a letter twice at one epoch", func(c *court) {
+			c.GivenUp(one, 1, k1, false, c.now)
+			c.GivenUp(one, 1, k1, false, c.now)
+		}, "puts the letter of k/1 twice at the same epoch 1"},
+		{"a letter twice after progress that does not count", func(c *court) {
+			c.Noted(c.begins(one, "parent", 1, yes, k1), 1, c.now)
+			c.GivenUp(one, 1, k1, false, c.now)
+			c.GivenUp(one, 1, k1, false, c.now)
+		}, "puts the letter of k/1 twice at the same epoch 1"},
+		{"a letter again, because putting it seemed to fail", func(c *court) {
+			c.GivenUp(one, 1, k1, false, c.now)
+			c.GivenUp(one, 1, k1, true, c.now)
+		}, ""},
+		{"a letter at the next epoch", func(c *court) {
+			c.GivenUp(one, 1, k1, false, c.now)
+			c.GivenUp(two, 2, k1, false, c.now)
+		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := open()
@@ -271,14 +311,13 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 		}, ""},
 		{"more than a span ahead", func(c *court) { c.handles(one, "solo", 1, id("d", 1)) }, "3 records ahead"},
 		{"a span again with another owner", func(c *court) {
-			c.handles(one, "solo", 1, id("a", 1), id("b", 1), id("c", 1))
-			c.handles(two, "solo", 2, id("a", 1), id("b", 1))
-			c.handles(two, "solo", 2, id("c", 1))
+			c.handleEach(one, 1, "a", "b", "c")
+			c.handleEach(two, 2, "a", "b", "c")
 		}, ""},
 		{"more than a span again", func(c *court) {
-			c.handles(one, "solo", 1, id("a", 1), id("b", 1), id("c", 1))
+			c.handleEach(one, 1, "a", "b", "c")
 			c.handles(one, "solo", 1, id("d", 1))
-			c.handles(two, "solo", 2, id("a", 1), id("b", 1), id("c", 1), id("d", 1))
+			c.handleEach(two, 2, "a", "b", "c", "d")
 		}, "more than 3 records"},
 		{"again with the same owner", func(c *court) {
 			c.handles(one, "solo", 1, id("a", 1))
@@ -289,6 +328,9 @@ func TestWhatIsRightAndWrongSideBySide(t *testing.T) {
 			c.Fault(one, c.now)
 			c.handles(one, "solo", 1, id("a", 1))
 		}, ""},
+		{"two keys in one batch", func(c *court) {
+			c.begins(one, "solo", 1, yes, id("a", 1), id("b", 1))
+		}, "which are of two keys"},
 		{"a letter of what was handled", func(c *court) {
 			c.handles(one, "solo", 1, id("a", 1))
 			c.GivenUp(one, 1, id("a", 1), false, c.now)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,25 @@ func TestMutationsFitTheCode(t *testing.T) {
 	t.Chdir("../../../..")
 	if _, err := run("", 0, 0, true); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheNumberOfMutationsIsStated: the Makefile and the page about correctness say how many there
+// are.
+func TestTheNumberOfMutationsIsStated(t *testing.T) {
+	t.Chdir("../../../..")
+	files, err := filepath.Glob("internal/proof/sim/mutations/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"Makefile", "docs/correctness.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(" in %d ways", len(files)); !strings.Contains(string(text), want) {
+			t.Errorf("%s does not say %q", page, want)
+		}
 	}
 }
 

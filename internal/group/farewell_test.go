@@ -1,0 +1,130 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// deafOnce is a store that fails beats while it is down, and does not answer the next call.
+type deafOnce struct {
+	lease.Store
+	down, deaf atomic.Bool
+	op         string // of the call that it does not answer
+}
+
+func (s *deafOnce) silent(ctx context.Context, op string) error {
+	if s.op == op && s.deaf.CompareAndSwap(true, false) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (s *deafOnce) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if s.down.Load() {
+		return lease.Orders{}, errDown
+	}
+	if err := s.silent(ctx, "beat"); err != nil {
+		return lease.Orders{}, err
+	}
+	return s.Store.Beat(ctx, app, r)
+}
+
+func (s *deafOnce) Leave(ctx context.Context, app string, r lease.Report) error {
+	if err := s.silent(ctx, "leave"); err != nil {
+		return err
+	}
+	return s.Store.Leave(ctx, app, r)
+}
+
+// A call of the farewell that the store does not answer is followed by another one before the other
+// workers count the session as dead.
+func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
+	for _, op := range []string{"beat", "leave"} {
+		t.Run(op, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := quietWorker()
+				store := &deafOnce{Store: w.cfg.Store, op: op}
+				w.cfg.Store = store
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- w.run(ctx) }()
+				time.Sleep(10 * w.cfg.Times.Beat)
+				synctest.Wait()
+				store.down.Store(op == "beat") // after an outage the farewell begins with a beat
+				time.Sleep(2 * w.cfg.Times.Beat)
+				synctest.Wait()
+				began := time.Now()
+				store.deaf.Store(true)
+				cancel()
+				synctest.Wait()
+				store.down.Store(false)
+				if err := <-done; err != nil {
+					t.Errorf("Run returned %v", err)
+				}
+				if store.deaf.Load() {
+					t.Error("no call went without an answer")
+				}
+				if took := time.Since(began); took > w.cfg.Times.Failover*3/4 {
+					t.Errorf("the worker stopped after %v", took)
+				}
+				v, err := store.View(t.Context(), "app", "")
+				if err != nil || len(v.Workers) > 0 {
+					t.Errorf("the sessions %v are left (%v)", v.Workers, err)
+				}
+			})
+		})
+	}
+}
+
+// gives is a store that hands a lease over with each beat once it is told to, and takes no
+// farewell.
+type gives struct {
+	lease.Store
+	down, now atomic.Bool
+	lease     lease.Lease
+}
+
+func (s *gives) Beat(ctx context.Context, app string, r lease.Report) (lease.Orders, error) {
+	if s.down.Load() {
+		return lease.Orders{}, errDown
+	}
+	o, err := s.Store.Beat(ctx, app, r)
+	if s.now.Load() {
+		o.Held = append(o.Held, s.lease)
+	}
+	return o, err
+}
+
+func (s *gives) Leave(context.Context, string, lease.Report) error { return errDown }
+
+// A lease that the beat of a farewell brings counts as held when the farewell fails.
+func TestAStopNamesLeasesThatItsFarewellBrings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := quietWorker()
+		key := lease.Key{Stream: "s", Shard: "1"}
+		store := &gives{Store: w.cfg.Store, lease: lease.Lease{Key: key, Epoch: 2}}
+		w.cfg.Store = store
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.run(ctx) }()
+		time.Sleep(10 * w.cfg.Times.Beat)
+		store.down.Store(true)
+		time.Sleep(2 * w.cfg.Times.Beat)
+		cancel()
+		synctest.Wait()
+		store.down.Store(false)
+		store.now.Store(true)
+		var stopped *StopError
+		if err := <-done; !errors.As(err, &stopped) || !slices.Contains(stopped.Held, key) {
+			t.Errorf("Run returned %v, which does not name %v", err, key)
+		}
+	})
+}

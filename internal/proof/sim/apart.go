@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weir-go/weir/lease"
+)
+
+// reads reports whether a life reads a stream, if that is named. The first worker reads all
+// streams, and so does a life of the version before, because it would handle shards of any.
+func (l *life) reads(name string) bool {
+	if !l.w.profile.Apart || name == firstStream || l.older || l.of == l.w.workers[0] {
+		return true
+	}
+	d := roll(l.w.seed, "reads "+l.of.name+" "+name)
+	return d.chance(.5)
+}
+
+// loose reports whether no bound holds for when a stream is read: a leader of the version before
+// gives its shards to workers that do not read it, and they give them back.
+func (w *world) loose(st *stream) bool {
+	return w.profile.Apart && w.profile.Older > 0 && st != w.streams[0]
+}
+
+// apart reports whether some workers do not read a stream.
+func (w *world) apart(st *stream) bool {
+	return slices.ContainsFunc(w.workers, func(of *worker) bool { return of.life != nil && !of.life.reads(st.name) })
+}
+
+// overdueApart looks for what is overdue of a stream that some workers do not read: others that
+// read it are given its shards in time, whoever leads. Only a leader of the version before does not
+// know who reads it.
+func (w *world) overdueApart(st *stream, leader *life, led int64) {
+	if leader == nil || leader.older {
+		maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
+		for sh := range st.shards() {
+			delete(w.duties.missing, sh)
+		}
+		return
+	}
+	w.overdueOf(st, led, w.readyOf(false, func(l *life) bool { return w.getsOf(l, leader, st) }))
+}
+
+// getsOf reports whether a leader gives shards of a stream to a life. One of the version before
+// does not say what it reads: it gets what the leader reads.
+func (w *world) getsOf(l, leader *life, st *stream) bool {
+	return l.reads(st.name) && (!l.older || leader.reads(st.name))
+}
+
+// lists is since when somebody could list a stream that the leader does not read.
+func (w *world) lists(st *stream) int64 {
+	since := w.readyOf(false, func(l *life) bool { return !l.older && l.reads(st.name) })
+	for _, wk := range w.workers {
+		if l := wk.life; l != nil && !l.older && l.reads(st.name) {
+			since = max(since, l.unread, l.hindered.reads[st.name])
+		}
+	}
+	return since
+}
+
+// listedWithin is how long it may take until the leader has listed shards that no parent's end
+// announced.
+func (s *settings) listedWithin() time.Duration {
+	return s.list + min(32*s.beat, s.list) + 4*s.beat
+}
+
+// listedApart is the same for a stream that the leader does not read. The worker that lists it does
+// so at once when it begins, and then looks every third of a listing's time whether one is due.
+func (s *settings) listedApart() time.Duration { return s.list*4/3 + 4*s.beat }

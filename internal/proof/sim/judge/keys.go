@@ -1,0 +1,25 @@
+package judge
+
+import "slices"
+
+// What holds where the keys of a shard are handled side by side, with [Judge.Span].
+
+// beside reports whether two batches may be at work at once: of one worker, and of different keys.
+func (j *Judge) beside(a, b *Batch) bool {
+	if j.Span == 0 || a.Worker != b.Worker || a.Epoch != b.Epoch || a.End || b.End {
+		return false
+	}
+	return !slices.ContainsFunc(a.IDs, func(id ID) bool {
+		return slices.ContainsFunc(b.IDs, func(other ID) bool { return id.Key == other.Key })
+	})
+}
+
+// ofOneKey sees that a batch has records of one key.
+func (j *Judge) ofOneKey(b *Batch) {
+	for _, id := range b.IDs {
+		if j.Span > 0 && id.Key != b.IDs[0].Key {
+			j.breaks("%s is handed %s and %s in one batch of %s, which are of two keys", b.Worker, b.IDs[0], id, b.Shard)
+			return
+		}
+	}
+}

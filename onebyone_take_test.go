@@ -1,0 +1,26 @@
+package weir
+
+import (
+	"errors"
+	"testing"
+)
+
+// A process that was suspended in the body wakes up before the timer that ends the context. The
+// clock says before each record whether the shard is still the worker's.
+func TestTheLoopAsksTheClockBeforeEachRecord(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		lost    error
+		yielded int
+	}{
+		{ErrLeaseLost, 0},
+		{nil, 1}, // and then Done fails, because the batch is of no delivery
+	} {
+		yielded := 0
+		turn := &loopTurn{ctx: t.Context(), batch: &Batch{Records: make([]Record, 3)}, trust: func() error { return c.lost }}
+		stayed := turn.take(t.Context(), func(Record, error) bool { yielded++; return true })
+		if yielded != c.yielded || !stayed || c.lost != nil && !errors.Is(turn.err, c.lost) {
+			t.Errorf("%v: %d records were yielded, want %d; stayed %t, %v", c.lost, yielded, c.yielded, stayed, turn.err)
+		}
+	}
+}
