@@ -28,11 +28,13 @@ const (
 	// OwnerSilent: the worker that has it does not beat any more. The observation's Owner is then
 	// "".
 	OwnerSilent
+	// NoReader: workers live, and none of them reads the shard's stream.
+	NoReader
 )
 
 // String is the reason in words, "" for NoWait.
 func (w Wait) String() string {
-	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "given to nobody yet", "its worker is silent"}[min(w, OwnerSilent)]
+	return [...]string{"", "waits for its parents", "paused", "no worker has room", "no worker lives", "given to nobody yet", "its worker is silent", "no live worker reads its stream"}[min(w, NoReader)]
 }
 
 // Observation is what was seen of a shard at one moment. Zero fields say that nothing is known,

@@ -135,12 +135,15 @@ func clipStreams(s Streams) Streams {
 }
 
 // Unread returns, sorted, the streams of a view's unfinished leases that no live worker reads. It
-// returns none while a live worker did not say what it reads.
+// leaves out paused streams, and returns none while a live worker did not say what it reads.
 func Unread(v View) []string {
+	if slices.Contains(v.Paused, "") {
+		return nil
+	}
 	var unread []string
 	for i := range v.Leases {
 		l := &v.Leases[i]
-		if l.Finished() || slices.Contains(unread, l.Stream) {
+		if l.Finished() || slices.Contains(unread, l.Stream) || slices.Contains(v.Paused, l.Stream) {
 			continue
 		}
 		read := !slices.ContainsFunc(v.Workers, func(w Worker) bool { return !w.Ended })

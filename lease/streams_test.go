@@ -90,6 +90,9 @@ func TestDescribeStreams(t *testing.T) {
 		"a worker that has ended":           {View{Workers: []Worker{worker("ann", orders), ended}, Leases: leases[:1]}, nil},
 		"a worker that did not say":         {View{Workers: []Worker{worker("ann", orders), worker("old", "")}, Leases: leases}, nil},
 		"no worker":                         {View{Leases: leases}, nil},
+		"no live worker reads a stream":     {View{Workers: []Worker{worker("ann", orders)}, Leases: leases[2:]}, []string{gone}},
+		"… and it is paused":                {View{Workers: []Worker{worker("ann", orders)}, Leases: leases[2:], Paused: []string{"gone"}}, nil},
+		"… and the whole application is":    {View{Workers: []Worker{worker("ann", orders)}, Leases: leases[2:], Paused: []string{""}}, nil},
 		"workers differ": {View{Workers: []Worker{worker("bob", logs), worker("ann", orders)}, Leases: leases},
 			[]string{"workers read different streams, and each gets only shards of its own streams: ann reads orders; bob reads logs", gone}},
 	} {

@@ -252,7 +252,7 @@ func (f *awsFlags) settings(ctx context.Context, t terminal, endpointOf func(aws
 			f.noted = map[string]bool{}
 		}
 		f.noted[said] = true
-		t.note("%s is on this machine and the AWS settings name none, so %s will do", endpoint, said)
+		t.note("%s is on this machine, so %s will do: the AWS settings have none", endpoint, said)
 	}
 	return cfg, nil
 }

@@ -45,7 +45,7 @@ func refuseWhileRunning(ctx context.Context, t terminal, store openStore, app st
 	if alive(first) == 0 {
 		return nil
 	}
-	t.note("there are workers in the store; looking for up to %s whether they run", figures.Duration(length))
+	t.note("the store has workers; watching for up to %s whether they run", figures.Duration(length))
 	var running []lease.Worker
 	var enough time.Time // since one was seen, the others have had the time to beat, too
 	err := watch(ctx, store, app, first, length, func(now lease.View) bool {

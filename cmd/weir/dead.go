@@ -158,7 +158,7 @@ func (l *letterFlags) choose(cmd *cobra.Command, ids []string, states ...deadlet
 // cannot read. If one is set, it refuses letters of several applications unless --app chooses an
 // application.
 func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetters, one bool) (items []deadletter.Item, unread int, err error) {
-	known, apps := map[string]bool{}, map[string]bool{}
+	seen, known, apps := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, err := range letters.box.Items(ctx) {
 		if err != nil {
 			if ctx.Err() != nil {
@@ -168,22 +168,29 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 			unread++
 			continue
 		}
-		if letters.unmarked && known[i.ID] {
+		if letters.unmarked && seen[i.ID] {
 			continue // put twice
 		}
 		apps[i.App] = true
-		known[i.ID] = true
+		seen[i.ID] = true
 		if l.filter.App == "" || l.filter.App == i.App {
-			known[i.RecordID()] = true
+			known[i.ID], known[i.RecordID()] = true, true
 		}
 		if l.filter.Matches(&i) {
 			items = append(items, i)
 		}
 	}
 	for _, id := range l.filter.IDs {
-		if !known[id] {
-			return nil, unread, fmt.Errorf("there is no letter %.200q", id)
+		switch {
+		case known[id]:
+		case seen[id]:
+			return nil, unread, fmt.Errorf("letter %.200q is not of application %s", id, l.filter.App)
+		default:
+			return nil, unread, fmt.Errorf("there is no letter %.200q%s", id, l.ofApp())
 		}
+	}
+	if l.filter.App != "" && !apps[l.filter.App] && len(apps) > 0 {
+		t.note("%s has no letter of application %s, only of %s", letters.place, l.filter.App, appNames(apps))
 	}
 	if one && l.filter.App == "" && len(apps) > 1 {
 		return nil, unread, severalApps(letters.place, apps)
@@ -193,11 +200,24 @@ func (l *letterFlags) chosen(ctx context.Context, t terminal, letters openLetter
 
 // severalApps returns the error of a command that changes letters of one application only.
 func severalApps(place letterPlace, apps map[string]bool) error {
+	return usagef("%s has letters of %s: choose one with --app (%s)", place, some(len(apps), "application"), appNames(apps))
+}
+
+// appNames lists applications in sorted order.
+func appNames(apps map[string]bool) string {
 	var names []string
 	for _, app := range slices.Sorted(maps.Keys(apps)) {
 		names = append(names, fmt.Sprintf("%q", app))
 	}
-	return usagef("%s has letters of %s: choose one with --app (%s)", place, some(len(names), "application"), strings.Join(names, ", "))
+	return strings.Join(names, ", ")
+}
+
+// ofApp names the application that --app chooses, in the form " of application NAME".
+func (l *letterFlags) ofApp() string {
+	if l.filter.App == "" {
+		return ""
+	}
+	return " of application " + l.filter.App
 }
 
 // said is an error of a place without the name of its package.

@@ -246,10 +246,17 @@ first, gives all others back, and then names their applications and exits with a
 				}
 				shown := newBar(t, "handling letters", len(items))
 				defer shown.finish()
-				return deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
+				o, err := deadletter.Retry(ctx, box, items, func(ctx context.Context, i deadletter.Item) error {
 					defer shown.add(1)
-					return handle.told(ctx, t, i)
+					if err := handle.told(ctx, t, i); err != nil {
+						return errTold
+					}
+					return nil
 				})
+				if errors.Unwrap(err) == errTold { // and nothing else
+					err = fmt.Errorf("%s failed", some(o.Failed, "letter"))
+				}
+				return o, err
 			})
 		},
 	}
@@ -266,6 +273,9 @@ first, gives all others back, and then names their applications and exits with a
 
 // letterHandler handles a letter again.
 type letterHandler func(context.Context, deadletter.Item) error
+
+// errTold stands for the error of a letter that a person has seen already.
+var errTold = errors.New("it failed")
 
 // told says what a letter failed with.
 func (h letterHandler) told(ctx context.Context, t terminal, i deadletter.Item) error {

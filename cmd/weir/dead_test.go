@@ -313,6 +313,23 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	if got := mustRun(t, "", "dead", "show", dead, "--app=two", "--data", record); got != "of two" {
 		t.Errorf("%q", got)
 	}
+	// The letter of one application is none of another.
+	for _, args := range [][]string{{"show"}, {"list"}, {"drop", "--yes"}, {"retry", "--yes", "--exec=cat"}} {
+		_, said := refused(t, exitFailed, append(append([]string{"dead"}, args...), dead, "--app=two", "one/"+record)...)
+		if !strings.Contains(said, `letter "one/`+record+`" is not of application two`) {
+			t.Errorf("%q: %s", args, said)
+		}
+	}
+	if _, said := refused(t, exitFailed, "dead", "show", dead, "--app=three", record); !strings.Contains(said, `there is no letter "`+record+`" of application three`) {
+		t.Errorf("%s", said)
+	}
+	c := start(t, "", "dead", "list", dead, "--app=three")
+	if code := c.wait(t); code != exitDone || !strings.Contains(c.err.String(), `has no letter of application three, only of "one", "two"`) {
+		t.Errorf("exit code %d: %s", code, c.err)
+	}
+	if _, said := refused(t, exitFailed, "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=echo ill >&2; exit 3"); strings.Count(said, "exit status 3") != 1 || !strings.HasSuffix(said, "weir: 1 letter failed\n") {
+		t.Errorf("%s", said)
+	}
 	if got := mustRun(t, "", "dead", "retry", dead, "--app=one", "--all", "--yes", "--exec=cat"); got != "of one\n1 of 1 letter handled.\n" {
 		t.Errorf("%q", got)
 	}

@@ -197,7 +197,7 @@ func (r doctorReport) text() string {
 // second look.
 func (o *doctorOptions) examine(ctx context.Context, t terminal, store openStore, client *kinesis.Client, first lease.View) (doctor.Facts, error) {
 	f := doctor.Facts{App: o.app, First: first, Second: first, Apart: o.watch.untilDead(first), Beats: map[string]bool{}}
-	t.note("looking for %s", figures.Duration(f.Apart))
+	t.note("watching application %s for %s", o.app, figures.Duration(f.Apart))
 	var watching sync.WaitGroup
 	var blind error
 	watching.Go(func() {

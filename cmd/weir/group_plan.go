@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -166,6 +167,11 @@ func planNote(v lease.View, f lease.Facts, actions int) string {
 		return "the leader does this with its next look"
 	case isPaused(v.Paused, ""):
 		return "the application is paused"
+	}
+	live := v
+	live.Workers = slices.DeleteFunc(slices.Clone(v.Workers), func(w lease.Worker) bool { _, dead := f.Dead[w.Session]; return dead })
+	if unread := lease.Unread(live); len(unread) > 0 {
+		return "no live worker reads " + strings.Join(unread, ", ")
 	}
 	return "everybody has what is due"
 }

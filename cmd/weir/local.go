@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -101,7 +102,7 @@ It names streams by ARN with that account, and calls with another account than -
 	}
 	cmd.Flags().StringVar(&cfg.Addr, "addr", "127.0.0.1:4567", "`ADDR` to listen on; port 0 is any free one")
 	cmd.Flags().StringArrayVar(&cfg.Hosts, "host", nil, "a further `NAME` by which clients call it; may be repeated")
-	cmd.Flags().StringArrayVar(&streams, "stream", nil, "stream to create, `NAME:SHARDS`; may be repeated")
+	cmd.Flags().StringArrayVar(&streams, "stream", nil, "stream to create, `NAME:SHARDS`, or NAME for one shard; may be repeated")
 	cmd.Flags().StringVar(&cfg.Region, "region", "us-east-1", "region in the streams' ARNs")
 	cmd.Flags().StringVar(&cfg.Account, "account", "000000000000", "account in the streams' ARNs, 12 digits")
 	cmd.Flags().DurationVar(&stateDelay, "state-delay", 0, "how long streams and consumers are CREATING, UPDATING and DELETING")
@@ -133,6 +134,9 @@ func parseStreams(list []string) ([]wantedStream, error) {
 		shards, err := strconv.ParseInt(count, 10, 32)
 		if err != nil || shards < 1 || shards > 10000 || !streamForm.MatchString(name) {
 			return nil, usagef("--stream %q: write it like flights:4, a name of a-z, A-Z, 0-9, _ . - and a number of shards", s)
+		}
+		if slices.ContainsFunc(all, func(w wantedStream) bool { return w.name == name }) {
+			return nil, usagef("--stream names %s twice", name)
 		}
 		all = append(all, wantedStream{name, int32(shards)})
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -42,12 +43,15 @@ func main() {
 	restore := rememberTerminal()
 	go heedSignals(requests, func() {
 		if !quiet {
-			t.note("stopping in order; a signal after one second stops at once")
+			briefly(func() { t.note("stopping in order; a signal after one second stops at once") })
 		}
 		cancel(errInterrupted)
 	}, func(s os.Signal) {
 		killCommands()
 		restore()
+		if !quiet {
+			briefly(func() { t.say(slog.LevelWarn, "stopped at once by a second signal; what was begun may be unfinished") })
+		}
 		os.Exit(exitCode(s))
 	})
 	os.Exit(run(ctx, os.Args[1:], t))

@@ -26,6 +26,20 @@ func heedSignals(signals <-chan os.Signal, stop func(), atOnce func(os.Signal)) 
 	}
 }
 
+// briefly runs f, and waits for it for 100 ms at most. A signal has its effect even if standard error
+// is a pipe that nobody reads.
+func briefly(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
 // exitCode returns the code that shells report for a process that a signal ended.
 func exitCode(s os.Signal) int {
 	if s == syscall.SIGTERM {

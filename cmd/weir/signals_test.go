@@ -92,3 +92,21 @@ func filesWith(t *testing.T, texts ...string) (found []string) {
 	}
 	return found
 }
+
+// A pipe that nobody reads blocks what is written to it, and must not keep a signal from its effect.
+func TestASignalDoesNotWaitForStandardError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := make(chan struct{})
+		began := time.Now()
+		briefly(func() { <-read })
+		if took := time.Since(began); took != 100*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		close(read)
+		said := false
+		briefly(func() { said = true })
+		if !said {
+			t.Error("what can be said at once was not said")
+		}
+	})
+}

@@ -72,7 +72,7 @@ func (l *leadership) compareStreams(v lease.View) {
 	if differ := lease.StreamsDiffer(v); differ != l.differ {
 		if l.differ = differ; differ {
 			l.cfg.Log.Warn("live workers of this application read different streams: each gets shards of its own streams only; give programs that read different streams different applications",
-				"streams", l.cfg.streams())
+				append([]any{"streams", l.cfg.streams()}, l.readsOthers(v)...)...)
 		}
 	}
 	unread := lease.Unread(v)
@@ -89,4 +89,18 @@ func (l *leadership) compareStreams(v lease.View) {
 		}
 	}
 	l.withheld = withheld
+}
+
+// readsOthers returns the attributes of a log record that name a live worker that reads other
+// streams than this one, if there is one.
+func (l *leadership) readsOthers(v lease.View) []any {
+	own := lease.StreamsOf(l.cfg.streams(), nil)
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		if !w.Ended && !w.Leaving && w.Streams.Known() && !w.Streams.Same(own) {
+			names, _ := w.Streams.Names()
+			return []any{"other_worker", w.Name, "other_session", w.Session, "other_streams", names}
+		}
+	}
+	return nil
 }

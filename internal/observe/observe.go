@@ -105,6 +105,7 @@ func (w *Watch) Judge(now time.Time) (health.Application, []health.Named) {
 func Shards(l Look) map[lease.Key]health.Observation {
 	workers := map[string]*lease.Worker{}
 	room, living := roomOf(l)
+	unread := unreadStreams(l)
 	finished := map[lease.Key]bool{}
 	for i := range l.View.Workers {
 		workers[l.View.Workers[i].Session] = &l.View.Workers[i]
@@ -122,6 +123,9 @@ func Shards(l Look) map[lease.Key]health.Observation {
 			o.SavedLag, o.Expired = lag.Behind, lag.Expired
 		}
 		o.Wait = waitOf(of, l, workers[of.Owner], finished, living, room)
+		if slices.Contains(unread, of.Stream) && (o.Wait == health.NoRoom || o.Wait == health.Unassigned) {
+			o.Wait = health.NoReader
+		}
 		if o.Wait == health.NoWait {
 			w := workers[of.Owner]
 			o.Owner = cmp.Or(w.Name, w.Session)
@@ -152,6 +156,18 @@ func waitOf(of lease.Lease, l Look, owner *lease.Worker, finished map[lease.Key]
 		return health.NoRoom
 	}
 	return health.Unassigned
+}
+
+// unreadStreams returns the streams that none of the workers that beat reads.
+func unreadStreams(l Look) []string {
+	beating := l.View
+	beating.Workers = nil
+	for _, w := range l.View.Workers {
+		if !l.Silent[w.Session] {
+			beating.Workers = append(beating.Workers, w)
+		}
+	}
+	return lease.Unread(beating)
 }
 
 // roomOf reports whether some worker may hold more, and how many live.

@@ -44,7 +44,12 @@ func TestWhyNobodyReadsAShard(t *testing.T) {
 		"its parent is unknown":                     {lease.Lease{Key: key("a"), Parents: []string{"z"}}, []lease.Worker{worker(nothing)}, "", nil, health.Unassigned},
 		"the only worker is full":                   {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.MaxLeases = 1 })}, "", nil, health.NoRoom},
 		"the only worker is drained":                {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.Drain = true })}, "", nil, health.NoRoom},
-		"it is about to be given away":              {lease.Lease{Key: key("a")}, []lease.Worker{worker(nothing)}, "", nil, health.Unassigned},
+		"no live worker reads its stream":           {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.Streams = "1:bills" })}, "", nil, health.NoReader},
+		"the only worker that reads its stream is silent": {lease.Lease{Key: key("a")}, []lease.Worker{
+			worker(func(w *lease.Worker) { w.Streams = "1:bills" }), {Session: "s2", Streams: "1:orders"},
+		}, "s2", nil, health.NoReader},
+		"no live worker reads its paused stream": {lease.Lease{Key: key("a")}, []lease.Worker{worker(func(w *lease.Worker) { w.Streams = "1:bills" })}, "", []string{"orders"}, health.Paused},
+		"it is about to be given away":           {lease.Lease{Key: key("a")}, []lease.Worker{worker(nothing)}, "", nil, health.Unassigned},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -214,7 +214,11 @@ func (p *patient) leader() {
 // given looks for leases that nobody holds although somebody should.
 func (p *patient) given() {
 	var free []lease.Lease
+	unread := lease.Unread(p.live())
 	for _, l := range p.toRead() {
+		if slices.Contains(unread, l.Stream) {
+			continue // streams says why
+		}
 		before, known := p.first[l.Key]
 		if l.Owner == "" && p.over(l.Revoked) && known && before.Owner == "" && before.Epoch == l.Epoch {
 			free = append(free, l)

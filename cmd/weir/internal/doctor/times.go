@@ -74,14 +74,32 @@ func timesText(t lease.Times) string {
 	return figures.Duration(t.Beat) + " / " + figures.Duration(t.Failover) + " / " + figures.Duration(t.Handoff)
 }
 
-// streams looks for workers that read different streams, and for streams that no worker reads.
-func (p *patient) streams() {
+// live returns the second view with the workers that beat, or that there was too little time to see.
+func (p *patient) live() lease.View {
 	live := lease.View{Leases: p.Second.Leases, Leader: p.Second.Leader, Paused: p.Second.Paused}
 	for _, w := range p.Second.Workers {
 		if p.beats(w) || p.unseen(w) {
 			live.Workers = append(live.Workers, w)
 		}
 	}
+	return live
+}
+
+// streams looks for workers that read different streams, and for streams that no worker reads.
+func (p *patient) streams() {
+	live := p.live()
+	unread := lease.Unread(live)
+	for _, name := range unread {
+		n := 0
+		for _, l := range live.Leases {
+			if l.Stream == name && !l.Finished() {
+				n++
+			}
+		}
+		p.found(Error, "streams-differ", name, "start workers that read it; if nobody is to read it any more, \"weir group pause --stream "+name+"\" says so",
+			"no live worker reads the stream %s, of which the application has %s", name, count(n, "lease"))
+	}
+	live.Leases = slices.DeleteFunc(slices.Clone(live.Leases), func(l lease.Lease) bool { return slices.Contains(unread, l.Stream) })
 	for _, sentence := range lease.DescribeStreams(live) {
 		p.found(Warning, "streams-differ", p.App, "give programs that read different streams different applications, and all workers of one application the same streams; while that is being changed, this passes",
 			"%s", sentence)
