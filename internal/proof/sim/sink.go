@@ -110,8 +110,7 @@ func (w *world) setsBack(id string, d *dice) {
 
 // tellsLost reports whether a backup of a sink that says nothing of shards it does not know can
 // tell what it has lost: it does when it knows each such shard, or one that this descends from.
-// That concerns also what was lost before and has not come again, because checkpoints have passed
-// it.
+// Records that were lost before and have not come again count too: checkpoints have passed them.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]
 	known := map[string]bool{} // by name
