@@ -74,7 +74,8 @@ func timesText(t lease.Times) string {
 	return figures.Duration(t.Beat) + " / " + figures.Duration(t.Failover) + " / " + figures.Duration(t.Handoff)
 }
 
-// live returns the second view with the workers that beat, or that there was too little time to see.
+// live returns the second view with the workers that beat, or that there was too little time to
+// see.
 func (p *patient) live() lease.View {
 	live := lease.View{Leases: p.Second.Leases, Leader: p.Second.Leader, Paused: p.Second.Paused}
 	for _, w := range p.Second.Workers {
