@@ -25,6 +25,9 @@ type duty struct {
 	heir  string
 	by    *life
 	since int64
+
+	reading reading // the answers that its owner got since then
+	read    int64   // when they last were progress
 }
 
 // duties are what is due, and since when.
@@ -349,7 +352,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 	}
 	d := w.duties.leases[l.Key]
 	if d == nil || d.what != what || d.epoch != l.Epoch || d.heir != l.Heir || d.by != owner {
-		d = &duty{what, l.Epoch, l.Heir, owner, now}
+		d = &duty{what: what, epoch: l.Epoch, heir: l.Heir, by: owner, since: now}
 		w.duties.leases[l.Key] = d
 	}
 	// a copy, so that l stays where it is
@@ -399,7 +402,7 @@ func (w *world) owed(l *lease.Lease, sh *model.Shard, led, takers int64) {
 		if left == 0 || owner.stopping {
 			return
 		}
-		at := max(d.since, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
+		at := max(d.since, d.read, since.Sub(w.began).Nanoseconds(), owner.fromStore(), w.outage, owner.unread, owner.hindered.reads[about(l.Stream, l.Shard)], owner.hindered.reads[l.Stream], owner.hindered.sink, owner.hindered.handles[about(l.Stream, l.Shard)])
 		may := 2*s.beat + s.idle + retryMax + 2*time.Second + w.crosses.waits()
 		if w.killers != nil || w.isLoop() { // it may wait for records that others of the process try, or that kill every worker
 			for _, worked := range owner.hindered.handles {

@@ -110,6 +110,7 @@ func (w *world) keepResults(c *call, e *emission) error {
 				w.breaks("%s puts a result with %s into the sink, which has one", e.judge.Worker, id)
 			}
 			s.has[id], s.effects = true, append(s.effects, id)
+			delete(s.lost, id)
 		}
 	}
 	w.judge.Done(e.judge, len(e.judge.IDs), w.wall())

@@ -120,7 +120,7 @@ func (w *world) admitRead(c *call, asked *model.Call) {
 			a.Answer = w.service.Do(*asked, whim, w.clock())
 		}
 		if garbled {
-			a.Body = a.Body[:len(a.Body)*2/3]
+			a.Reached, a.Body = 0, a.Body[:len(a.Body)*2/3]
 		}
 		return a
 	}

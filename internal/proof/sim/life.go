@@ -69,6 +69,8 @@ type life struct {
 	tries  tries
 	epochs map[lease.Key]uint64 // of the leases that it last held; only where it is a loop
 	pins   map[string]int64     // when it last learned which shards are open, by stream
+	// how far it has read since the faults have ended, where records are dropped
+	settling map[lease.Key]reading
 }
 
 // retryMax bounds the pause after a failure.
@@ -251,11 +253,16 @@ func (w *world) returned(l *life, err error) {
 		}
 	}
 	l.trusted = trusted{}
-	if l.unheard && !l.walksOut && !errors.Is(err, weir.ErrNotReleased) && !errors.Is(err, weir.ErrNotSaved) {
+	// A worker whose beats were not answered cannot know that one of them began its session, and
+	// which leases the leader gave it. Its error says that the store did not answer.
+	unanswered := err != nil && !l.heard &&
+		strings.Contains(err.Error(), "stopped before the store had answered")
+	names := errors.Is(err, weir.ErrNotReleased) || errors.Is(err, weir.ErrNotSaved)
+	if l.unheard && !l.walksOut && !names && !unanswered {
 		w.holdsNothing(l, err)
 	}
 	switch {
-	case err != nil && !l.heard && strings.Contains(err.Error(), "stopped before the store had answered"):
+	case unanswered:
 	case errors.Is(err, weir.ErrNotSaved), errors.Is(err, weir.ErrNotReleased): // the store did not answer its last call
 		if l.farewell && errors.Is(err, weir.ErrNotReleased) {
 			w.breaks("Run of %s has returned %v although the store took in its farewell", l.who, err)

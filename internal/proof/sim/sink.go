@@ -20,6 +20,7 @@ type sink struct {
 	at       map[string]weir.Position // by shard
 	effects  []judge.ID               // in order
 	has      map[judge.ID]bool        // the same
+	lost     map[judge.ID]bool        // records that it had before it was set back, and has not again
 	epochs   map[string]uint64        // of who was last at work on a shard, for windows
 	backups  []backup
 	complete bool // of a shard that it does not know it says that it has none of its records
@@ -43,7 +44,7 @@ func (w *world) makeSink() {
 	}
 	d := roll(w.seed, "sink")
 	w.sink = &sink{
-		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
+		at: map[string]weir.Position{}, has: map[judge.ID]bool{}, lost: map[judge.ID]bool{}, epochs: map[string]uint64{}, complete: d.chance(.5), ends: d.chance(.5),
 		moved: map[lease.Key]bool{}, reopened: map[lease.Key]bool{},
 	}
 	if w.profile.Letters { // or a record that was given up at the end of a shard is read again and again
@@ -76,6 +77,7 @@ func (w *world) takes(h *handling, n int) {
 			w.breaks("the sink has %s up to %s, but not %s, which comes before", of, s.at[of], id)
 		case behind:
 			s.at[of], s.has[id], s.effects = at, true, append(s.effects, id)
+			delete(s.lost, id)
 		}
 	}
 	if h.judge.End && n == len(h.positions) && s.ends {
@@ -98,6 +100,7 @@ func (w *world) setsBack(id string, d *dice) {
 	b := usable[d.below(len(usable))]
 	for _, lost := range s.effects[b.effects:] {
 		delete(s.has, lost)
+		s.lost[lost] = true
 		w.judge.Undone(lost, w.wall())
 	}
 	s.effects, s.at, s.doubts = s.effects[:b.effects], maps.Clone(b.at), true
@@ -107,6 +110,8 @@ func (w *world) setsBack(id string, d *dice) {
 
 // tellsLost reports whether a backup of a sink that says nothing of shards it does not know can
 // tell what it has lost: it does when it knows each such shard, or one that this descends from.
+// That concerns also what was lost before and has not come again, because checkpoints have passed
+// it.
 func (w *world) tellsLost(b backup) bool {
 	st := w.streams[0]
 	known := map[string]bool{} // by name
@@ -117,7 +122,13 @@ func (w *world) tellsLost(b backup) bool {
 	for _, sh := range st.now.Shards {
 		known[sh.Name] = knows(sh)
 	}
-	return !slices.ContainsFunc(w.sink.effects[b.effects:], func(id judge.ID) bool { return !known[w.books.home[id]] })
+	unknown := func(id judge.ID) bool { return !known[w.books.home[id]] }
+	for id := range w.sink.lost {
+		if unknown(id) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(w.sink.effects[b.effects:], unknown)
 }
 
 // sinkCall asks the sink for its position in a shard, or for a handler of one.

@@ -54,8 +54,9 @@ func (e *events) Close() error {
 
 // sent is what comes over a connection, and what becomes of that then, if anything does.
 type sent struct {
-	bytes []byte
-	then  error
+	bytes   []byte
+	then    error
+	reached uint64 // the sequence number of the last record, 0 if there is none that is whole
 }
 
 const (
@@ -126,7 +127,7 @@ func (w *world) event(e *events, f Fault, now time.Time) sent {
 	case EventEnds:
 		return sent{then: io.EOF}
 	case EventError:
-		return sent{model.Trouble(), io.EOF}
+		return sent{bytes: model.Trouble(), then: io.EOF}
 	case EventTwice:
 		if b := e.sub.Again(); b != nil {
 			return sent{bytes: b}
@@ -137,9 +138,9 @@ func (w *world) event(e *events, f Fault, now time.Time) sent {
 	case b == nil:
 		return sent{then: io.EOF}
 	case f == EventCut:
-		return sent{b[:len(b)*2/3], errConnection}
+		return sent{bytes: b[:len(b)*2/3], then: errConnection}
 	}
-	return sent{bytes: b}
+	return sent{bytes: b, reached: e.sub.Reached()}
 }
 
 // silence is how long a shard that is pushed may bring nothing because of what happened to its

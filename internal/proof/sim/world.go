@@ -502,6 +502,7 @@ func (w *world) answer(c *call, r reply) {
 	if repeatable(c.op) && r.err == nil {
 		l.tries.answers++
 	}
+	w.noteRead(c, r)
 	c.answer(r)
 	w.stirred = true
 }

@@ -185,6 +185,12 @@ func (j *Judge) Exempt(id ID) {
 	}
 }
 
+// Wants reports whether a record should be handled, and is not.
+func (j *Judge) Wants(id ID) bool {
+	r := j.record(id)
+	return r != nil && !r.done && !r.exempt
+}
+
 // Exempted reports whether a record need not be handled, and was not.
 func (j *Judge) Exempted(id ID) bool {
 	r := j.record(id)

@@ -31,6 +31,8 @@ type Answer struct {
 	Status int
 	Body   []byte
 	CBOR   bool
+	// Reached is the sequence number of the last record that it has, 0 if it has none.
+	Reached uint64
 }
 
 // iteratorLife is how long an iterator can be used.
@@ -257,8 +259,10 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 		return Fail(400, "ExpiredIteratorException", "iterator of "+time.UnixMilli(it.issued).String())
 	}
 	page, to, behind := sh.page(it.after, c.limit, w, now)
+	var reached uint64
 	if len(page) > 0 {
-		it.after = page[len(page)-1].Seq
+		reached = page[len(page)-1].Seq
+		it.after = reached
 	}
 	out := pageCBOR{records: page, behind: behind}
 	if !sh.Closed.IsZero() && to == len(sh.Records) {
@@ -269,7 +273,7 @@ func (st *Stream) records(c Call, w Whim, now time.Time) Answer {
 		it.issued = now.UnixMilli()
 		out.next = it.String()
 	}
-	return Answer{Status: 200, Body: out.encode(), CBOR: true}
+	return Answer{Status: 200, Body: out.encode(), CBOR: true, Reached: reached}
 }
 
 // page is what comes behind a sequence number, at most so many; to is where it ends among the

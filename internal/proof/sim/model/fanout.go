@@ -179,6 +179,10 @@ func (sub *Subscription) Next(w Whim, now time.Time) []byte {
 // Again is the event that was sent last, nil if there was none.
 func (sub *Subscription) Again() []byte { return sub.last }
 
+// Reached is the sequence number of the last record that was sent, or of the place where the
+// subscription began.
+func (sub *Subscription) Reached() uint64 { return sub.after }
+
 // Trouble is an error of the service in the stream.
 func Trouble() []byte { return exception("InternalFailureException") }
 
