@@ -253,7 +253,7 @@ first, gives all others back, and then names their applications and exits with a
 					}
 					return nil
 				})
-				if errors.Unwrap(err) == errTold { // and nothing else
+				if errors.Is(errors.Unwrap(err), errTold) { // and nothing else
 					err = fmt.Errorf("%s failed", some(o.Failed, "letter"))
 				}
 				return o, err

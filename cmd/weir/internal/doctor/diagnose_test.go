@@ -174,21 +174,6 @@ func TestDiagnose(t *testing.T) {
 			f.worker("A", func(w *lease.Worker) { w.Streams = "1:s" })
 			f.worker("B", func(w *lease.Worker) { w.Streams = "1:logs s" })
 		}, "warning streams-differ billing", []string{"ann reads s; bob reads logs, s", "the same streams"}},
-		"a stream that no live worker reads": {func(f *Facts) {
-			f.worker("A", func(w *lease.Worker) { w.Streams = "1:logs" })
-			f.worker("B", func(w *lease.Worker) { w.Streams = "1:logs" })
-			for _, id := range []string{"1", "2", "3"} {
-				f.lease(id, free)
-			}
-		}, "error streams-differ s", []string{"no live worker reads the stream s, of which the application has 3 leases", "weir group pause --stream s"}},
-		"a stream that no live worker reads, and that is paused": {func(f *Facts) {
-			f.worker("A", func(w *lease.Worker) { w.Streams = "1:logs" })
-			f.worker("B", func(w *lease.Worker) { w.Streams = "1:logs" })
-			for _, id := range []string{"1", "2", "3"} {
-				f.lease(id, free)
-			}
-			f.First.Paused, f.Second.Paused = []string{"s"}, []string{"s"}
-		}, "intended paused s", nil},
 		"a stream that only a worker of an older version may read": {func(f *Facts) {
 			f.worker("A", func(w *lease.Worker) { w.Streams = "1:logs" })
 			f.First.Leader.Session, f.Second.Leader.Session = "A", "A"
