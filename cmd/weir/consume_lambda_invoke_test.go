@@ -107,7 +107,7 @@ func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
 	defer emulator.Close()
 	defer close(release)
 	dead := filepath.Join(t.TempDir(), "dead.ndjson")
-	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--invoke="+emulator.URL, "--lambda-timeout=1s",
+	c := start(t, "", "consume", endpoint, "--stream=s", "--app=a", "--store=memory:", "--invoke="+emulator.URL, "--lambda-timeout=4s",
 		"--function-response-types=ReportBatchItemFailures", "--maximum-retry-attempts=2", "--patience=0", "--dead=file:"+dead)
 	for end := time.Now().Add(time.Minute); ; {
 		if letters, err := os.ReadFile(dead); err == nil && len(letters) > 0 {
@@ -116,6 +116,7 @@ func TestAFunctionThatIsInvokedIsBounded(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal(c.err.String())
 		}
+		time.Sleep(10 * time.Millisecond) // the file is looked at again
 	}
 	if code := c.interrupt(t); code != exitDone {
 		t.Errorf("exit code %d", code)
