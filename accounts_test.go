@@ -15,7 +15,7 @@ import (
 	"github.com/weir-go/weir/store/memstore"
 )
 
-// TestAnyAnswerOfAHandlerAccountsForEveryRecord: whatever mix of progress and errors a handler
+// TestAnyAnswerOfAHandlerAccountsForEveryRecord: for any mix of progress and errors that a handler
 // returns, each record is said to be done by the handler or is in a letter, and the counts agree.
 func TestAnyAnswerOfAHandlerAccountsForEveryRecord(t *testing.T) {
 	for seed := range uint64(8) {

@@ -147,7 +147,8 @@ func (t *trial) clears(record Position, after int) bool {
 	case d.Count-d.Tried <= after+1:
 		return true
 	}
-	// What is left of Count is explained, or the next deaths would be dropped as well.
+	// The deaths that stay in Count are explained. Otherwise the next ones would be dropped as
+	// well.
 	d.Count, d.Tried, d.Alone = after, 0, 0
 	return false
 }
@@ -170,8 +171,9 @@ func (l *shardLoop) trial() *trial {
 	l.needHandler()
 	h := l.handles
 	if !h.judged {
-		if h.judged, h.trial = true, l.newTrial(); h.trial != nil && (h.trial.deaths.Count > 0 || !h.trial.deaths.Record.IsZero()) {
-			l.tellSuspected(h.trial, "", 0)
+		h.judged, h.trial = true, l.newTrial()
+		if t := h.trial; t != nil && (t.deaths.Count > 0 || !t.deaths.Record.IsZero()) { // not only killed records
+			l.tellSuspected(t, "", 0)
 		}
 	}
 	return h.trial
@@ -228,8 +230,9 @@ func (l *shardLoop) alone(d *delivery) error {
 	}
 }
 
-// restOfTrial goes on with single records in the delivery in which a trial ended, if keys are
-// handled side by side: a batch must not have several keys. The next page is handled as usual.
+// restOfTrial hands over the rest of the delivery in which a trial ended as single records, if keys
+// are handled in parallel, because a batch must not have several keys. The next page is handled as
+// usual.
 func (l *shardLoop) restOfTrial(d *delivery) {
 	if l.in.opts.Parallel.on() {
 		d.single()
@@ -239,7 +242,7 @@ func (l *shardLoop) restOfTrial(d *delivery) {
 // begin notes durably which record is handled next.
 func (l *shardLoop) begin(d *delivery, t *trial, record Position) error {
 	l.enter(ShardSuspected, 0, nil)
-	if !d.pulled && t.deaths.Record != record { // what is noted of another record says nothing of this one
+	if !d.pulled && t.deaths.Record != record { // the note is about another record
 		t.deaths.Tried, t.deaths.Alone = 0, 0
 	}
 	kind := beside

@@ -14,7 +14,7 @@ import (
 )
 
 // TestATrialThatEndsInAPageHandsOverOneKeyAtATime: with Parallel a batch has records of one key,
-// also those that are left of a page when enough records have been tried by themselves.
+// also the rest of a page in which a trial ended.
 func TestATrialThatEndsInAPageHandsOverOneKeyAtATime(t *testing.T) {
 	const records = 1500 // more than are tried
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {

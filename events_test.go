@@ -91,7 +91,7 @@ func TestAHookThatNeverReturns(t *testing.T) {
 	})
 }
 
-// Counts go on while a run that stops waits for a hook, and after that.
+// Counts never decrease while a run that stops waits for a hook, and afterwards.
 func TestCountsOfEventsNeverGoBack(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, srv *kinesistest.Server) {
 		opts := weir.Options{App: "app", Stream: "s", Logger: slog.New(slog.DiscardHandler), Events: weir.Events{

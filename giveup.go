@@ -168,7 +168,7 @@ type placing uint8
 const (
 	namedOther placing = iota // the call was not about it
 	namedDone                 // the handler said during the call that it is done
-	namedHere                 // it is not done; what is before it is
+	namedHere                 // the record is not done, and all records before it are
 )
 
 // place returns how the record with the index named stands to a call about the records from begun

@@ -78,8 +78,8 @@ func (l *shardLoop) afterFailure(d *delivery, err error, of blame, worked time.T
 	return pause
 }
 
-// afterDenial does what follows a failure at a record that the handler had said is done: it is
-// told, and no record keeps it as an attempt. It returns the pause before the next step. The
+// afterDenial handles a failure at a record that the handler had noted as done: the failure is
+// reported, and counts as an attempt of no record. It returns the pause before the next step. The
 // records that are not done become fewer each time, so the pause need not grow.
 func (l *shardLoop) afterDenial(d *delivery, err error) time.Duration {
 	d.noteFailure(err, false)

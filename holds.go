@@ -54,7 +54,7 @@ func (l *shardLoop) held() hold {
 // holds are the holds of a worker's shards.
 type holds map[lease.Key]hold
 
-// holdsOf returns the holds of some shards, nil if there are none.
+// holdsOf returns the holds of some shards, or nil.
 func (r *run) holdsOf(loops []*shardLoop) (all holds) {
 	if r.shards == nil || r.shards.Pull == nil {
 		return nil

@@ -13,9 +13,10 @@ import (
 
 // A record that was given up because it killed its workers is not in the sink. With
 // ShardHandlers.Position reading begins where the sink is, so the next owner reads the record again
-// and would die of it. Which records these are is kept beside what is known of deaths, in the text
-// that says what is done beyond the checkpoint when keys are handled in parallel. Both are never
-// needed at once, because RunShards refuses Options.Parallel.
+// and would die of it. The names of these records are stored with the deaths of the shard, in the
+// text that keys in parallel use for records handled beyond the checkpoint. No shard needs both,
+// because RunShards refuses Options.Parallel. A name is a hash of 48 bits, so the chance that one
+// of the twenty names at most is also that of another record is below 1e-13 for each record.
 
 const (
 	killedForm = 2 // the first byte of the text; package lanes uses another one
@@ -26,7 +27,7 @@ const (
 // newest last.
 type killed []byte
 
-// parseKilled reads what text wrote. What is not that names no record.
+// parseKilled reads the form that text returns. Any other text names no record.
 func parseKilled(text string) killed {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) == 0 || raw[0] != killedForm || (len(raw)-1)%killedName != 0 {
@@ -35,8 +36,8 @@ func parseKilled(text string) killed {
 	return raw[1:]
 }
 
-// text returns the form that is stored, in at most so many bytes. The oldest names are left out
-// where there is no room.
+// text returns the stored form, in at most most bytes. It leaves out the oldest names if they do
+// not fit.
 func (k killed) text(most int) string {
 	room := (base64.RawURLEncoding.DecodedLen(most) - 1) / killedName
 	names := k[max(len(k)-max(room, 0)*killedName, 0):]
@@ -82,7 +83,7 @@ func withKilled(d lease.Deaths, k killed, epoch uint64) lease.Deaths {
 	return d
 }
 
-// note is what the owner of an epoch notes of the trial.
+// note returns the note that the owner of an epoch makes of the trial.
 func (t *trial) note(epoch uint64) lease.Deaths { return withKilled(t.deaths, t.killed, epoch) }
 
 // remembers reports whether records that were given up may be read again, because a sink keeps the
@@ -103,7 +104,7 @@ func (l *shardLoop) advance(to Position) {
 }
 
 // namesKilled reports whether the last note of the deaths of a term names killed records that the
-// next owner needs. Before its first record a term has not decided yet how it handles them.
+// next owner needs. A term decides at its first record how it handles records.
 func (l *shardLoop) namesKilled() bool {
 	if h := l.handles; h != nil && h.judged && h.trial == nil {
 		return false

@@ -42,7 +42,7 @@ type mortalTerm struct {
 	store *mortalStore
 }
 
-// mortalStore answers nobody any more once its worker is dead.
+// mortalStore does not answer after its worker's death.
 type mortalStore struct {
 	lease.Store
 	dead chan struct{}
@@ -165,7 +165,7 @@ func (s *mortalSink) start() {
 }
 
 // TestKillersInARowWithASink: each of several records in a row that kill is found and given up,
-// although the sink knows nothing of them, and reading begins before them with each worker.
+// although the sink does not have them, and each worker begins to read before them.
 func TestKillersInARowWithASink(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -262,7 +262,7 @@ func TestAKillerBeforeDroppedRecordsIsNotTriedAgain(t *testing.T) {
 			t.Fatalf("%d letters", n)
 		}
 		died := s.deaths["r 20"]
-		for range 3 { // what is known of it goes from owner to owner
+		for range 3 { // the note about the record moves from owner to owner
 			srv.Put("s", "key", []byte("dropped"))
 			run(time.Minute)
 		}

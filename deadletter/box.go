@@ -34,10 +34,10 @@ type Box interface {
 	// Items yields all letters, those that were put first first. Whatever cannot be read is yielded
 	// as an error, and the rest follows unless the box as a whole cannot be read.
 	Items(ctx context.Context) iter.Seq2[Item, error]
-	// Mark notes what became of letters, durably. It fails with [ErrChanged] for those that this
-	// box has yielded or marked, and that were put again or somebody else has marked since; the
-	// others are marked. Somebody else is whoever has another Box for the same letters. A box that
-	// has yielded some letters may treat the rest as if it had yielded them, too.
+	// Mark notes the state of letters, durably. It fails with [ErrChanged] for each letter that
+	// this box has yielded or marked, and that was put again or marked through another Box since
+	// then. It marks the other letters. A box that has yielded some letters may treat the rest in
+	// the same way.
 	Mark(ctx context.Context, to State, ids ...string) error
 }
 

@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/seen"
 )
 
 // File is a [Box] in a file of lines of JSON: letters, and below them what became of them. Lines
@@ -105,7 +107,7 @@ func (f *file) Mark(ctx context.Context, to State, ids ...string) error {
 	}
 	var errs []error
 	for _, id := range ids {
-		if !marked[keyOf(id)] {
+		if !marked[seen.KeyOf(id)] {
 			errs = append(errs, fmt.Errorf("%w: %s", ErrChanged, id))
 		}
 	}
@@ -119,7 +121,7 @@ func (f *file) byStanding(ids []string) iter.Seq2[*standing, []string] {
 		var unknown []string
 		known := map[standing][]string{}
 		for _, id := range ids {
-			if from, ok := f.marks.from(f.by, keyOf(id)); ok {
+			if from, ok := f.marks.from(f.by, seen.KeyOf(id)); ok {
 				known[from] = append(known[from], id)
 			} else {
 				unknown = append(unknown, id)
@@ -196,7 +198,7 @@ func (f *file) Items(ctx context.Context) iter.Seq2[Item, error] {
 		if err == nil {
 			err = f.lines(ctx, func(n int, line []byte) bool {
 				i, some, err := parse(line)
-				switch key := keyOf(i.ID); {
+				switch key := seen.KeyOf(i.ID); {
 				case err != nil:
 					stopped = !yield(Item{}, fmt.Errorf("weir: %s, line %d: %w", f.path, n, err))
 				case some && last[key] <= n: // later ones were added meanwhile

@@ -3,36 +3,29 @@ package deadletter
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/weir-go/weir/internal/seen"
 )
 
-// marks is what a box remembers of a file. Between two listings it is continued from where reading
-// ended, so that many marks one after the other do not read the whole file each.
+// marks holds the state of the letters of a file, as this box has read it. Between two listings it
+// reads only the lines that were added, so that a mark does not read the whole file.
 type marks struct {
 	of     os.FileInfo // the file that was read
 	read   int64       // up to here, the end of a line
 	listed bool        // whether the box has yielded letters
-	states map[letterKey]standing
+	states map[seen.Key]standing
 	// seen is how the box has seen the letters that were changed by others since. It has seen the
 	// rest, if it has listed any, as they stand in states. A letter that was never marked is in
 	// neither map.
-	seen map[letterKey]standing
-}
-
-// letterKey is a hash of the ID of a letter, and shorter than most.
-type letterKey [16]byte
-
-func keyOf(id string) letterKey {
-	sum := sha256.Sum256([]byte(id))
-	return letterKey(sum[:16])
+	seen map[seen.Key]standing
 }
 
 // from returns how the box named by has seen a letter, if it has.
-func (m *marks) from(by string, key letterKey) (standing, bool) {
+func (m *marks) from(by string, key seen.Key) (standing, bool) {
 	if s, ok := m.seen[key]; ok {
 		return s, true
 	}
@@ -41,21 +34,21 @@ func (m *marks) from(by string, key letterKey) (standing, bool) {
 }
 
 // change notes that a letter stands otherwise than before.
-func (m *marks) change(by string, key letterKey, before, now standing) {
+func (m *marks) change(by string, key seen.Key, before, now standing) {
 	if now.By == by {
 		delete(m.seen, key)
 		return
 	}
 	if _, ok := m.seen[key]; !ok && (m.listed || before.By == by) {
 		if m.seen == nil {
-			m.seen = map[letterKey]standing{}
+			m.seen = map[seen.Key]standing{}
 		}
 		m.seen[key] = before
 	}
 }
 
 // replace notes that the whole file was read up to an end, and how its letters stand.
-func (m *marks) replace(by string, of os.FileInfo, read int64, states map[letterKey]standing) {
+func (m *marks) replace(by string, of os.FileInfo, read int64, states map[seen.Key]standing) {
 	for key, before := range m.states {
 		if now := states[key]; !now.same(before) {
 			m.change(by, key, before, now)
@@ -71,7 +64,7 @@ func (m *marks) replace(by string, of os.FileInfo, read int64, states map[letter
 
 // forget removes letters that the file does not have any more, except for those that this box is
 // handling.
-func (m *marks) forget(by string, last map[letterKey]int) {
+func (m *marks) forget(by string, last map[seen.Key]int) {
 	for key, s := range m.seen {
 		if _, there := last[key]; !there && (s.State != Begun || s.By != by) {
 			delete(m.seen, key)
@@ -80,7 +73,7 @@ func (m *marks) forget(by string, last map[letterKey]int) {
 }
 
 // see returns how a letter stands. The box has seen it so.
-func (f *file) see(key letterKey) standing {
+func (f *file) see(key seen.Key) standing {
 	f.marking.Lock()
 	defer f.marking.Unlock()
 	delete(f.marks.seen, key)
@@ -101,7 +94,7 @@ func (f *file) open() (from *os.File, now os.FileInfo, err error) {
 }
 
 // index reads the whole file, and returns the line at which each letter stands last.
-func (f *file) index(ctx context.Context) (last map[letterKey]int, err error) {
+func (f *file) index(ctx context.Context) (last map[seen.Key]int, err error) {
 	f.marking.Lock()
 	defer f.marking.Unlock()
 	from, now, err := f.open()
@@ -109,14 +102,14 @@ func (f *file) index(ctx context.Context) (last map[letterKey]int, err error) {
 		return nil, err
 	}
 	defer func() { _ = from.Close() }() // it was only read
-	last, states, read := map[letterKey]int{}, map[letterKey]standing{}, int64(0)
+	last, states, read := map[seen.Key]int{}, map[seen.Key]standing{}, int64(0)
 	err = f.each(ctx, from, func(n int, text []byte) bool {
 		l := decode(text)
 		if l.ID != "" {
-			last[keyOf(l.ID)] = n
+			last[seen.KeyOf(l.ID)] = n
 		}
 		l.apply(states, nil)
-		if text[len(text)-1] == '\n' { // otherwise somebody may be writing it: follow reads it again
+		if text[len(text)-1] == '\n' { // otherwise a writer may be at it: follow reads it again
 			read += int64(len(text))
 		}
 		return true
@@ -132,7 +125,7 @@ func (f *file) index(ctx context.Context) (last map[letterKey]int, err error) {
 
 // follow reads what was added to the file, and returns the letters for which a mark of this box in
 // it counts. The caller holds marking.
-func (f *file) follow(ctx context.Context) (marked map[letterKey]bool, err error) {
+func (f *file) follow(ctx context.Context) (marked map[seen.Key]bool, err error) {
 	from, now, err := f.open()
 	if err != nil {
 		return nil, err
@@ -140,19 +133,19 @@ func (f *file) follow(ctx context.Context) (marked map[letterKey]bool, err error
 	defer func() { _ = from.Close() }() // it was only read
 	m := &f.marks
 	if m.of == nil || !os.SameFile(m.of, now) || now.Size() < m.read { // it was put away, or changed by hand
-		m.replace(f.by, now, 0, map[letterKey]standing{})
+		m.replace(f.by, now, 0, map[seen.Key]standing{})
 	}
 	if _, err := from.Seek(m.read, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("weir: dead letters: %w", err)
 	}
-	marked = map[letterKey]bool{}
+	marked = map[seen.Key]bool{}
 	err = f.each(ctx, from, func(_ int, text []byte) bool {
-		if text[len(text)-1] != '\n' { // somebody is writing it
+		if text[len(text)-1] != '\n' { // a writer is at it
 			return false
 		}
 		m.read += int64(len(text))
 		l := decode(text)
-		l.apply(m.states, func(key letterKey, before, now standing) {
+		l.apply(m.states, func(key seen.Key, before, now standing) {
 			m.change(f.by, key, before, now)
 			if now.By == f.by {
 				marked[key] = true
@@ -163,7 +156,7 @@ func (f *file) follow(ctx context.Context) (marked map[letterKey]bool, err error
 	return marked, err
 }
 
-// statement is what a line says about how letters stand: it is a mark, or it has a letter.
+// statement is a line of the file: a mark of some letters, or a letter.
 type statement struct {
 	mark
 	ID string `json:"id"`
@@ -177,12 +170,11 @@ func decode(text []byte) (s statement) {
 	return s
 }
 
-// apply changes states by what a line says, and calls changed, if that is not nil, with each letter
-// that stands otherwise then. A letter that is put again was given up again, whatever became of it
-// before.
-func (s *statement) apply(states map[letterKey]standing, changed func(key letterKey, before, now standing)) {
+// apply applies a line to states, and calls changed, if that is not nil, with each letter whose
+// state it changes. A letter that is put again was given up again, and loses its earlier state.
+func (s *statement) apply(states map[seen.Key]standing, changed func(key seen.Key, before, now standing)) {
 	if s.ID != "" {
-		key := keyOf(s.ID)
+		key := seen.KeyOf(s.ID)
 		if before, marked := states[key]; marked {
 			delete(states, key)
 			if changed != nil {
@@ -191,7 +183,7 @@ func (s *statement) apply(states map[letterKey]standing, changed func(key letter
 		}
 	}
 	for _, id := range s.IDs {
-		key := keyOf(id)
+		key := seen.KeyOf(id)
 		before := states[key]
 		if s.From != nil && !before.same(*s.From) {
 			continue

@@ -99,7 +99,7 @@ func TestAMarkByAnotherBoxIsNoticedForALetterThatWasYieldedUnmarked(t *testing.T
 	mark(t, b, deadletter.Begun, 2, 3)
 }
 
-// A box notices that somebody has changed the file by hand, also if the file is no smaller then.
+// A box notices a change of the file by hand, also if the file does not become smaller.
 func TestItemsOfAFileThatWasChangedByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "letters")
 	b := deadletter.File(path)

@@ -313,7 +313,7 @@ func TestLettersOfSeveralApplications(t *testing.T) {
 	if got := mustRun(t, "", "dead", "show", dead, "--app=two", "--data", record); got != "of two" {
 		t.Errorf("%q", got)
 	}
-	// The letter of one application is none of another.
+	// The letter of one application does not belong to another.
 	for _, args := range [][]string{{"show"}, {"list"}, {"drop", "--yes"}, {"retry", "--yes", "--exec=cat"}} {
 		_, said := refused(t, exitFailed, append(append([]string{"dead"}, args...), dead, "--app=two", "one/"+record)...)
 		if !strings.Contains(said, `letter "one/`+record+`" is not of application two`) {

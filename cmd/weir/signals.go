@@ -27,7 +27,7 @@ func heedSignals(signals <-chan os.Signal, stop func(), atOnce func(os.Signal)) 
 }
 
 // briefly runs f, and waits for it for 100 ms at most. A signal has its effect even if standard
-// error is a pipe that nobody reads.
+// error is a full pipe without a reader.
 func briefly(f func()) {
 	done := make(chan struct{})
 	go func() {

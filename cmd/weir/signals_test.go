@@ -93,7 +93,7 @@ func filesWith(t *testing.T, texts ...string) (found []string) {
 	return found
 }
 
-// A pipe that nobody reads blocks what is written to it, and must not keep a signal from its
+// A full pipe without a reader blocks each write, and must not keep a signal from its
 // effect.
 func TestASignalDoesNotWaitForStandardError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,8 +54,8 @@ func Applications(t *testing.T, to deadletter.Destination, read func(context.Con
 	}
 }
 
-// Two applications give up the same records: each has its own letters, and a letter that one puts
-// leaves the other's as it is.
+// Two applications give up the same records. Each has separate letters, and a letter that one puts
+// does not change the letter of the other.
 func applications(t *testing.T, open func() deadletter.Box) {
 	Applications(t, open(), func(ctx context.Context) (items []deadletter.Item, err error) {
 		return all(t, open()), nil

@@ -37,7 +37,7 @@ const DefaultTable = "weir_letters"
 // Box is a [deadletter.Box] in a table. Applications may share one. Its methods may be called
 // concurrently. A letter that is put again keeps its place in the order.
 //
-// The box remembers the marked letters of the table that it has yielded, in some 100 bytes each,
+// The box remembers the marked letters of the table that it has yielded, in some 60 bytes each,
 // and nothing about letters without a mark.
 type Box struct {
 	db     *sql.DB
@@ -240,7 +240,7 @@ func (b *Box) note(id, by string) {
 func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
 		b.mu.Lock()
-		pass := b.marks.begin()
+		pass := b.marks.Begin()
 		b.mu.Unlock()
 		for last := int64(0); ; {
 			rows, err := b.readPage(ctx, last)
@@ -260,7 +260,7 @@ func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 			}
 			if len(rows) < perPage {
 				b.mu.Lock()
-				b.marks.end(pass)
+				b.marks.End(pass)
 				b.mu.Unlock()
 				return
 			}

@@ -7,25 +7,25 @@ func TestMarksHaveNoEntriesForLettersThatAreUnmarkedOrGone(t *testing.T) {
 	var m marks
 	holds := func(id, want string, wantSeen bool, entries int) {
 		t.Helper()
-		if by, seen := m.from(id); by != want || seen != wantSeen || len(m.by) != entries {
-			t.Errorf("%s was marked by %q (%v), with %d entries; want %q, %v, %d", id, by, seen, len(m.by), want, wantSeen, entries)
+		if by, seen := m.from(id); by != want || seen != wantSeen || m.Len() != entries {
+			t.Errorf("%s was marked by %q (%v), with %d entries; want %q, %v, %d", id, by, seen, m.Len(), want, wantSeen, entries)
 		}
 	}
 	holds("a", "", false, 0)
 	m.note("a", "me")
 	holds("a", "me", true, 1)
 	holds("b", "", false, 1)
-	first := m.begin()
+	first := m.Begin()
 	m.note("a", "other")
 	m.note("b", "")
 	m.note("c", "me")
 	holds("b", "", true, 2)
-	second := m.begin() // while the first is on its way
+	second := m.Begin() // while the first is on its way
 	m.note("a", "")
 	m.note("d", "me")
-	m.end(first)
+	m.End(first)
 	holds("a", "", true, 2)
-	m.end(second)
+	m.End(second)
 	holds("c", "", true, 1)
 	holds("d", "me", true, 1)
 }

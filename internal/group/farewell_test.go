@@ -84,8 +84,7 @@ func TestAFarewellThatIsNotAnsweredIsTriedAgain(t *testing.T) {
 	}
 }
 
-// gives is a store that hands a lease over with each beat once it is told to, and takes no
-// farewell.
+// gives is a store that hands a lease over with each beat once now is set, and takes no farewell.
 type gives struct {
 	lease.Store
 	down, now atomic.Bool

@@ -46,8 +46,8 @@ func (w *worker) stopped() bool {
 
 // leave ends the session at the store, with the progress that the store does not have yet. It tries
 // for the failover time: after that the other workers count the session as dead. One call has half
-// of that time, as every beat has, so that another try follows a call without an answer. It returns
-// a [*StopError] if the store may lack progress, or may still count leases as this worker's.
+// of that time, like a beat, so that a call without an answer leaves time for another. It returns a
+// [*StopError] if the store may lack progress, or may still count leases as this worker's.
 func (w *worker) leave(ctx context.Context) error {
 	within := w.cfg.Times.Failover
 	// the store never answered: there is no session, or one that would be given leases until it is

@@ -31,15 +31,16 @@ var rows = []row{
 	{pkg: "health", why: "how shards and applications stand, judged from observations", ours: []string{"shard"}, pure: true},
 	{pkg: "window", why: "tumbling windows of the records of a shard", ours: []string{".", "shard"}, tests: []string{"aggregate", "lease", "kinesistest", "store/memstore"}},
 	{pkg: "filter", why: "EventBridge's patterns, matched without decoding", pure: true},
-	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", tests: []string{"internal/filled", "internal/proof/oldletters"}},
+	{pkg: "deadletter", why: "letters of records that were given up, and where they are kept", ours: []string{"internal/seen"}, tests: []string{"internal/filled", "internal/proof/oldletters"}},
 	{pkg: "deadletter/boxtest", why: "the contract of boxes for letters as a test suite", ours: []string{"deadletter"}},
 	{
 		pkg: "deadletter/kinesisletters", why: "letters in another stream",
 		ours: []string{".", "deadletter", "internal/retry"}, tests: []string{"kinesistest", "deadletter/boxtest", "internal/proof/oldletters"}, sdk: true,
 	},
+	{pkg: "internal/seen", why: "what listings of many items showed, for boxes of letters", pure: true},
 	{pkg: "internal/sqltable", why: "makes tables that several processes may make at once"},
 	{pkg: "deadletter/sqsletters", why: "letters in a queue", ours: []string{"deadletter", "internal/guard"}, tests: []string{"deadletter/boxtest", "internal/proof/oldletters"}, sdk: true},
-	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/sqltable"}, tests: []string{"."}},
+	{pkg: "deadletter/sqlletters", why: "letters in a table", ours: []string{"deadletter", "internal/seen", "internal/sqltable"}, tests: []string{"."}},
 	{pkg: "provision", why: "makes streams that do not exist; nothing that runs calls it", ours: []string{"internal/retry", "internal/streams"}, tests: []string{"kinesistest"}, sdk: true},
 	{pkg: "shard", why: "shards, their lineage, hash ranges and positions", pure: true},
 	{pkg: "lease", why: "leases, the plan, and what a store has to do", ours: []string{"shard"}, pure: true},
@@ -134,7 +135,7 @@ var rows = []row{
 	},
 	{
 		pkg: "sink/s3sink/s3letters", why: "letters of records that were given up, in S3",
-		ours: []string{"deadletter", "shard", "internal/guard", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3", "internal/proof/oldletters"}, sdk: true,
+		ours: []string{"deadletter", "shard", "internal/guard", "internal/seen", "sink/s3sink/internal/bucket"}, tests: []string{"deadletter/boxtest", "internal/proof/fakes3", "internal/proof/oldletters"}, sdk: true,
 	},
 	{
 		pkg: "otelweir", why: "metrics and traces of a consumer for OpenTelemetry; on the public API",

@@ -29,9 +29,9 @@ func (w *world) apart(st *stream) bool {
 	return slices.ContainsFunc(w.workers, func(of *worker) bool { return of.life != nil && !of.life.reads(st.name) })
 }
 
-// overdueApart looks for what is overdue of a stream that some workers do not read: others that
-// read it are given its shards in time, whoever leads. Only a leader of the version before does not
-// know who reads it.
+// overdueApart looks for overdue duties about a stream that some workers do not read: the workers
+// that read it are given its shards in time under any leader. Only a leader of the version before
+// does not know the readers.
 func (w *world) overdueApart(st *stream, leader *life, led int64) {
 	if leader == nil || leader.older {
 		maps.DeleteFunc(w.duties.leases, func(of lease.Key, _ *duty) bool { return of.Stream == st.name })
@@ -49,7 +49,7 @@ func (w *world) getsOf(l, leader *life, st *stream) bool {
 	return l.reads(st.name) && (!l.older || leader.reads(st.name))
 }
 
-// lists is since when somebody could list a stream that the leader does not read.
+// lists returns since when a worker could list a stream that the leader does not read.
 func (w *world) lists(st *stream) int64 {
 	since := w.readyOf(false, func(l *life) bool { return !l.older && l.reads(st.name) })
 	for _, wk := range w.workers {

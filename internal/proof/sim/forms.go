@@ -29,7 +29,7 @@ func (l *life) eachRecord(ctx context.Context, b *weir.Batch) error {
 
 // loop is a worker that ranges over its records. A body that fails tries again. If it was held up
 // for as long as trust may last, it leaves the loop: another worker may have the record by then,
-// and nothing tells the body.
+// and the body has no way to know.
 func (l *life) loop(c *weir.Consumer) error {
 	for r, err := range c.Records(l.ctx) {
 		if err != nil {

@@ -56,7 +56,7 @@ func (e *events) Close() error {
 type sent struct {
 	bytes   []byte
 	then    error
-	reached uint64 // the sequence number of the last record, 0 if there is none that is whole
+	reached uint64 // the sequence number of the last record, 0 if no record is whole
 }
 
 const (

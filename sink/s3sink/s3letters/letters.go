@@ -244,7 +244,7 @@ func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 	return func(yield func(deadletter.Item, error) bool) {
 		after := ""
 		b.mu.Lock()
-		pass := b.seen.begin()
+		pass := b.seen.Begin()
 		b.mu.Unlock()
 		for {
 			keys, err := b.bucket.List(ctx, b.prefix, after, 1000)
@@ -254,7 +254,7 @@ func (b *Box) Items(ctx context.Context) iter.Seq2[deadletter.Item, error] {
 			}
 			if len(keys) == 0 {
 				b.mu.Lock()
-				b.seen.end(pass)
+				b.seen.End(pass)
 				b.mu.Unlock()
 				return
 			}

@@ -1,60 +1,24 @@
 package s3letters
 
-import "crypto/sha256"
+import "github.com/weir-go/weir/internal/seen"
 
-// versions is what a box remembers: which version of each letter it has seen, by hashes of keys and
-// ETags, which are shorter.
-type versions struct {
-	passes int // how often the letters were listed, begun listings included
-	of     map[[16]byte]version
-}
+// versions notes which version of each letter the box has seen, as hashes of the ETags.
+type versions struct{ seen.Items[seen.Key] }
 
-type version struct {
-	etag [16]byte
-	pass int // the newest that had begun when the letter was seen
-}
-
-func hashOf(text string) [16]byte {
-	sum := sha256.Sum256([]byte(text))
-	return [16]byte(sum[:16])
-}
-
-// note notes which version was seen. With no ETag it notes that the letter is there, in whichever
-// version.
+// note notes the version of a letter. Without an ETag it notes that the letter is there.
 func (v *versions) note(key, etag string) {
-	hash := hashOf(key)
-	is, ok := v.of[hash]
+	is, ok := v.Get(key)
 	switch {
 	case etag != "":
-		is.etag = hashOf(etag)
+		is = seen.KeyOf(etag)
 	case !ok:
 		return
 	}
-	if v.of == nil {
-		v.of = map[[16]byte]version{}
-	}
-	is.pass = v.passes
-	v.of[hash] = is
+	v.Set(key, is)
 }
 
-// other reports whether another version was seen than one.
+// other reports whether the box has seen another version of a letter than one.
 func (v *versions) other(key, etag string) bool {
-	is, ok := v.of[hashOf(key)]
-	return ok && is.etag != hashOf(etag)
-}
-
-// begin begins a listing.
-func (v *versions) begin() (pass int) {
-	v.passes++
-	return v.passes
-}
-
-// end ends a listing that went through all letters. It removes the entries of letters that the
-// bucket does not have any more.
-func (v *versions) end(pass int) {
-	for hash, is := range v.of {
-		if is.pass < pass {
-			delete(v.of, hash)
-		}
-	}
+	is, ok := v.Get(key)
+	return ok && is != seen.KeyOf(etag)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-go/weir/lease"
 )
 
-// Leases of a stream that no live worker reads are not called leases that the leader should give
-// out, and a pause says that nobody is to read them.
+// The doctor does not ask the leader to give out leases of a stream that no live worker reads. If
+// the stream is paused, it finds no fault with them.
 func TestAStreamThatNoLiveWorkerReads(t *testing.T) {
 	f := healthy(t)
 	for _, session := range []string{"A", "B"} {

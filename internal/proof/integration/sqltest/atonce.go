@@ -28,7 +28,7 @@ var dialects = map[sqlstore.Dialect]struct {
 }
 
 // SetUpAtOnce lets many programs set up a database for the first time at once: its leases, its
-// positions and its dead letters. Each has connections of its own.
+// positions and its dead letters. Each has separate connections.
 func SetUpAtOnce(t *testing.T, k Kind, dsn string) {
 	rounds := 1
 	if longform.On() {

@@ -403,7 +403,7 @@ func (j *Judge) Noted(b *Batch, n int, now time.Time) {
 			s.left--
 			s.since = now
 		}
-		if r.by != b.Worker || r.epoch != b.Epoch { // what an earlier owner was told is not about this
+		if r.by != b.Worker || r.epoch != b.Epoch { // an answer to an earlier owner says nothing about this one
 			r.acked = false
 		}
 		r.done, r.letter, r.by, r.epoch, r.at = true, false, b.Worker, b.Epoch, now

@@ -2,7 +2,7 @@ package judge
 
 import "slices"
 
-// What holds where the keys of a shard are handled side by side, with [Judge.Span].
+// Rules for shards whose keys are handled in parallel, with [Judge.Span].
 
 // beside reports whether two batches may be at work at once: of one worker, and of different keys.
 func (j *Judge) beside(a, b *Batch) bool {

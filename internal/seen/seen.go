@@ -1,0 +1,65 @@
+// Package seen remembers what listings of many items showed, for items that deserve an entry, and
+// forgets the items that are gone.
+package seen
+
+import "crypto/sha256"
+
+// Key is a hash of the name of an item, and shorter than most names.
+type Key [16]byte
+
+// KeyOf returns the key of a name.
+func KeyOf(name string) Key {
+	sum := sha256.Sum256([]byte(name))
+	return Key(sum[:16])
+}
+
+// Items has a value for each item that was set. The zero value is empty. It is not safe for
+// concurrent use.
+type Items[V any] struct {
+	passes int // the listings so far, begun ones included
+	of     map[Key]entry[V]
+}
+
+type entry[V any] struct {
+	value V
+	pass  int // the newest that had begun when the item was seen
+}
+
+// Get returns the value of an item, if it has an entry.
+func (s *Items[V]) Get(name string) (value V, ok bool) {
+	e, ok := s.of[KeyOf(name)]
+	return e.value, ok
+}
+
+// Set notes that an item was seen, with a value.
+func (s *Items[V]) Set(name string, value V) {
+	if s.of == nil {
+		s.of = map[Key]entry[V]{}
+	}
+	s.of[KeyOf(name)] = entry[V]{value, s.passes}
+}
+
+// Delete removes the entry of an item.
+func (s *Items[V]) Delete(name string) { delete(s.of, KeyOf(name)) }
+
+// Len returns the number of entries.
+func (s *Items[V]) Len() int { return len(s.of) }
+
+// Listed reports whether a listing has begun.
+func (s *Items[V]) Listed() bool { return s.passes > 0 }
+
+// Begin begins a listing.
+func (s *Items[V]) Begin() (pass int) {
+	s.passes++
+	return s.passes
+}
+
+// End ends a listing that went through all items. It removes the entries that were not set since
+// the listing began, because their items are gone.
+func (s *Items[V]) End(pass int) {
+	for key, e := range s.of {
+		if e.pass < pass {
+			delete(s.of, key)
+		}
+	}
+}
